@@ -1,7 +1,7 @@
-"""Time, handed in: the only importer of ``time``.
+"""Clocks. Only this module imports ``time``.
 
-The core never asks what time it is; it is given a `Clock`. `RealClock` serves a live cluster,
-`ManualClock` serves simulation and tests and moves only when told to.
+The core reads time from the `Clock` that it is given. `RealClock` serves a live cluster.
+`ManualClock` serves simulation and tests; it advances only when `advance_to` is called.
 """
 
 import time
@@ -12,20 +12,20 @@ from typing import Protocol, final
 
 
 class Clock(Protocol):
-    """What the scheduler may know about time."""
+    """The time as the scheduler sees it."""
 
     def now(self) -> float:
-        """Seconds on a monotonic scale: for deadlines, backoff and durations."""
+        """Monotonic seconds, for deadlines, backoff and durations."""
         ...
 
     def epoch_seconds(self) -> float:
-        """Seconds since 1970 UTC: for time stamps written into API objects."""
+        """Seconds since 1970 UTC, for time stamps in API objects."""
         ...
 
 
 @final
 class RealClock:
-    """The machine's clock; its monotonic time counts from when it was made."""
+    """The machine's clock. Monotonic time counts from the creation of this object."""
 
     def __init__(self) -> None:
         self._start_seconds = time.monotonic()
@@ -39,9 +39,9 @@ class RealClock:
 
 @final
 class ManualClock:
-    """A clock that stands still until it is moved. It never goes back."""
+    """A clock that advances only by `advance_to`, and never backwards."""
 
-    #: Virtual time 0 as a calendar date, so that time stamps look like time stamps.
+    #: The calendar date of virtual time 0.
     EPOCH_SECONDS = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 
     def __init__(self, start_seconds: float = 0.0) -> None:
@@ -59,7 +59,7 @@ class ManualClock:
         self.now_seconds = now_seconds
 
 
-# Virtual time stands still for thousands of objects.
+# Under virtual time, thousands of objects have the same time stamp.
 @lru_cache(maxsize=16)
 def rfc3339(epoch_seconds: float) -> str:
     """A time stamp as the Kubernetes API writes it, to the second."""
@@ -68,7 +68,7 @@ def rfc3339(epoch_seconds: float) -> str:
 
 
 def epoch_of(stamp: str) -> float | None:
-    """Seconds since 1970 UTC of a time stamp of the API; None: it is none."""
+    """Seconds since 1970 UTC of a time stamp of the API; None if the text is not a time stamp."""
     try:
         return datetime.fromisoformat(stamp).timestamp()
     except ValueError:
@@ -76,18 +76,18 @@ def epoch_of(stamp: str) -> float | None:
 
 
 def rfc3339_micro(epoch_seconds: float) -> str:
-    """A time stamp of the API's MicroTime: leases and events have it."""
+    """A time stamp of the API type MicroTime, as leases and events use it."""
     moment = datetime.fromtimestamp(epoch_seconds, tz=UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def wall_seconds() -> float:
-    """Real time for reports about ourselves (decisions per second), never for decisions."""
+    """Real time for measurements such as decisions per second, never for decisions."""
     return time.perf_counter()
 
 
 def cpu_seconds() -> float:
-    """CPU time of this process, to measure how much some code takes; never for decisions."""
+    """CPU time of this process for measurements, never for decisions."""
     return time.process_time()
 
 

@@ -1,8 +1,8 @@
-"""Durations as Go writes them: 15s, 1m30s, 1.5h, .5h, 100ms. The one reader of them.
+"""Durations in Go's syntax: 15s, 1m30s, 1.5h, .5h, 100ms. The only reader of durations.
 
-A configuration's fields are of the type `Duration`, which takes Go's syntax and no other
-(upstream: time.ParseDuration). Scenarios, annotations and the command line may also say bare
-seconds, and nothing that is negative: `parse_duration`.
+Configuration fields have the type `Duration`, which accepts Go's syntax only (upstream:
+time.ParseDuration). Scenarios, annotations and the command line also accept a bare number of
+seconds, and no negative value: `parse_duration`.
 """
 
 import math
@@ -30,16 +30,16 @@ _GO: Final = f"[-+]?(?:0|(?:{_NUMBER}{_UNIT})+)"
 _PART: Final = re.compile(f"({_NUMBER})({_UNIT})")
 _BARE: Final = re.compile(_NUMBER)
 
-#: A configuration's field that holds one.
+#: The type of a configuration field that holds a duration.
 Duration = Annotated[str, Meta(pattern=f"^{_GO}$", description="a duration such as 15s or 1m30s")]
 
-#: Ten thousand years: what is beyond is a mistake.
+#: Ten thousand years; a longer duration is a mistake.
 _SECONDS_MAX: Final = 3.2e11
 _LENGTH_MAX: Final = 100
 
 
 class DurationError(ValueError):
-    """What is no duration."""
+    """A value that is not a duration."""
 
 
 def is_duration(text: str) -> bool:
@@ -48,13 +48,13 @@ def is_duration(text: str) -> bool:
 
 
 def duration_seconds(duration: str) -> float:
-    """Seconds of a string that is a `Duration`; negative ones, too."""
+    """Seconds of a string that is a `Duration`. The result may be negative."""
     total = float(sum(Decimal(number) * _UNITS[unit] for number, unit in _PART.findall(duration)))
     return -total if duration.startswith("-") else total
 
 
 def parse_duration(value: Any) -> float:
-    """Seconds of Go's syntax or of a bare number, not negative. Raises DurationError."""
+    """Seconds, 0 or more, from Go's syntax or a number of seconds. Raises DurationError."""
     seconds = _seconds(value)
     if not 0 <= seconds <= _SECONDS_MAX:
         raise DurationError(f"{value!r} is no duration")
@@ -62,7 +62,7 @@ def parse_duration(value: Any) -> float:
 
 
 def _seconds(value: Any) -> float:
-    """Seconds, or a number out of every range for what is none."""
+    """Seconds; infinity for a value that is not a duration."""
     if isinstance(value, bool):
         return math.inf
     if isinstance(value, int | float):

@@ -1,9 +1,9 @@
-"""The journal: typed records of everything decided.
+"""The journal: typed records of all decisions.
 
-The cycle's own arrays are the explanation of a decision; a record keeps what a person asks first:
-who rejected how many nodes and why, the best nodes' scores plugin by plugin, what broke the tie.
-Anything finer is answered by replaying the recorded inputs up to that attempt. Records carry
-virtual or monotonic time only, so that the digest of a run is a function of its inputs.
+A record of an attempt holds which plugins rejected how many nodes and why, the scores of the best
+nodes plugin by plugin, and what broke the tie. All other details can be computed again: replay the
+recorded inputs up to that attempt. Records carry virtual or monotonic time only, so the digest of a
+run is a function of its inputs.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from typing import BinaryIO, Final, Protocol, final
 import msgspec
 from msgspec import Struct
 
-#: Begins the message of an attempt, and the text of a note, that a bug of Bayplan ended.
+#: Prefix of the message of an attempt, or the text of a note, that a bug of Bayplan ended.
 BUG_PREFIX: Final = "bug in the scheduler"
 
 
@@ -35,17 +35,17 @@ class PluginScore(Struct, frozen=True):
 
 
 class NodeScore(Struct, frozen=True, omit_defaults=True):
-    """One node's line of the score table."""
+    """One node's row of the score table."""
 
     node: str
     total: int
     plugins: tuple[PluginScore, ...]
-    #: Of plugins that others read, or that are tie-break keys: no part of the total.
+    #: Scores outside the total: of sources and tie-break keys.
     read: tuple[PluginScore, ...] = ()
 
 
 class TieBreakStep(Struct, frozen=True):
-    """A tie-break key that was compared: how many nodes were equal, and how many it left."""
+    """One tie-break key that was compared: how many nodes tied before and after it."""
 
     key: str
     equal_count: int
@@ -67,13 +67,13 @@ class AttemptRecord(Struct, frozen=True, tag="attempt", omit_defaults=True, kw_o
     node_count: int = 0
     feasible_count: int = 0
     rejections: tuple[RejectionCount, ...] = ()
-    #: The best nodes, best first, ties in the order of the draw.
+    #: The best nodes, best first; ties in tie-break order.
     scores: tuple[NodeScore, ...] = ()
-    #: What is worth knowing about how plugins read each other's scores.
+    #: Remarks on the score graph, such as sources that were skipped.
     score_notes: tuple[str, ...] = ()
     #: The tie-break keys that were compared, in order.
     tie_break: tuple[TieBreakStep, ...] = ()
-    #: Among how many nodes was drawn, and which: equal in total and by all keys.
+    #: How many nodes were equal in total and by all keys, and which of them was taken.
     tied_count: int = 0
     tied_index: int = 0
     nominated_node: str = ""
@@ -82,7 +82,7 @@ class AttemptRecord(Struct, frozen=True, tag="attempt", omit_defaults=True, kw_o
 
 
 class BindingRecord(Struct, frozen=True, tag="binding", omit_defaults=True, kw_only=True):
-    """How a pod's binding ended: bound or failed."""
+    """The result of a pod's binding: bound or failed."""
 
     at_seconds: float
     pod: str
@@ -90,52 +90,51 @@ class BindingRecord(Struct, frozen=True, tag="binding", omit_defaults=True, kw_o
     node: str
     result: str
     message: str = ""
-    #: Of a binding that failed: the plugin that ended it, and the code of its answer.
+    #: For a failed binding: the plugin that failed and the code of its status.
     plugin: str = ""
     code: str = ""
-    #: A plugin at Permit rejected the node, and the pod waits for an event.
+    #: A Permit plugin rejected the node; the pod now waits for an event.
     is_rejected: bool = False
 
 
 class GateRecord(Struct, frozen=True, tag="gate", omit_defaults=True, kw_only=True):
-    """A PreEnqueue plugin keeps a pod out of the queue."""
+    """A PreEnqueue plugin keeps a pod out of activeQ."""
 
     at_seconds: float
     pod: str
     uid: str
     plugin: str
     message: str = ""
-    #: "Error" where the plugin failed; left out where it rejected the pod.
+    #: "Error" if the plugin failed; absent if the plugin rejected the pod.
     code: str = ""
 
 
 class NoteRecord(Struct, frozen=True, tag="note", omit_defaults=True, kw_only=True):
-    """Anything else worth keeping: a plugin's event, a hint that raised, a bug that failed an
-    attempt."""
+    """Other remarks: a plugin's event, a hint that raised, a bug that ended an attempt."""
 
     at_seconds: float
     subject: str
     text: str
-    #: The plugin that failed, where the note is about that.
+    #: The plugin, if the note is about a plugin that failed.
     plugin: str = ""
 
 
 class GroupRecord(Struct, frozen=True, tag="group", omit_defaults=True, kw_only=True):
-    """One attempt at a group of pods, or what else became of it as a whole."""
+    """One attempt at a pod group, or another change of the whole group."""
 
     at_seconds: float
     group: str  # namespace/name
     api_group: str
-    #: placed, unschedulable, error: how an attempt ended; short: it is not tried, for members are
-    #: missing; given back: its members had nodes, and may not keep them; timed out.
+    #: placed, unschedulable, error: the result of an attempt. short: no attempt, members are
+    #: missing. given back: members had nodes and had to release them. timed out.
     result: str
     attempt: int = 0
     min_member: int = 1
-    #: Members that held a node before.
+    #: Members that had a node before this attempt.
     assigned: int = 0
-    #: Members that found one in this attempt.
+    #: Members that got a node in this attempt.
     fitting: int = 0
-    #: Value of the topology key whose nodes were taken.
+    #: The topology domain that was chosen.
     domain: str = ""
     message: str = ""
 
@@ -144,7 +143,7 @@ Record = AttemptRecord | BindingRecord | GateRecord | GroupRecord | NoteRecord
 
 
 def subject_of(record: Record) -> str:
-    """Whom a record is about: "namespace/name" of a pod, as a rule; of a group, `group_subject`."""
+    """The subject of a record: "namespace/name" of a pod, or the `group_subject` of a group."""
     if isinstance(record, NoteRecord):
         return record.subject
     return group_subject(record.group) if isinstance(record, GroupRecord) else record.pod
@@ -159,7 +158,7 @@ def group_subject(group: str) -> str:
 
 
 def is_group(subject: str) -> bool:
-    """Whether it is a group's, not a pod's."""
+    """Whether a subject names a group."""
     return subject.startswith(_OF_GROUPS)
 
 
@@ -179,7 +178,7 @@ class JournalError(ValueError):
 
 @final
 class Journal:
-    """Hands each record to every sink. Without sinks nothing need be recorded."""
+    """Writes each record to every sink."""
 
     def __init__(self, sinks: Iterable[Sink] = ()) -> None:
         self._sinks = list(sinks)
@@ -190,7 +189,7 @@ class Journal:
 
     @property
     def is_recording(self) -> bool:
-        """Whether anybody reads: spares making records."""
+        """Whether there is a sink. Without one, callers need not make records."""
         return bool(self._sinks)
 
     def write(self, record: Record) -> None:
@@ -220,13 +219,13 @@ class MemorySink:
         self.records.append(record)
 
     def records_of(self, uid: str) -> list[Record]:
-        """Everything recorded about one pod, oldest first."""
+        """All records about one pod, oldest first."""
         return [r for r in self.records if getattr(r, "uid", None) == uid]
 
 
 @final
 class DigestSink:
-    """A hash over everything decided: equal runs have equal digests."""
+    """A hash over all records: equal runs have equal digests."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()

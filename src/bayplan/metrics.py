@@ -1,7 +1,7 @@
 """The scheduler's metrics, under upstream's names, labels and buckets.
 
-One registry per scheduler, so that several may live in one process. What is counted at every
-attempt is counted in plain numbers, which are read when somebody asks.
+Each scheduler has its own registry, so several schedulers can run in one process. Values that
+change at every attempt are plain numbers; they become metric families when a scrape reads them.
 """
 
 from bisect import bisect_left
@@ -39,10 +39,10 @@ _BETA = frozenset(
 )
 _BETA_PREFIX = "workqueue_"
 _DEPRECATED = {"scheduler_preemption_goroutines_duration_seconds": "1.37.0"}
-#: What is ours, or every Python process has, carries no stability level.
+#: Bayplan's own metrics, and those of every Python process, have no stability level.
 _WITHOUT_LEVEL = ("bayplan_", "process_")
 
-#: From here on the number of attempts is one label.
+#: From this number on, all numbers of attempts share one label value.
 _ATTEMPTS_LABEL_MAX = 15
 
 
@@ -72,13 +72,13 @@ def _exponential(start: float, factor: float, count: int) -> list[float]:
 
 @final
 class Buckets:
-    """What one set of labels observed."""
+    """The observations of one set of labels."""
 
     __slots__ = ("bounds", "counts", "total")
 
     def __init__(self, bounds: list[float]) -> None:
         self.bounds = bounds
-        #: The last one is for what is above all bounds.
+        #: The last count is for observations above all bounds.
         self.counts = [0] * (len(bounds) + 1)
         self.total = 0.0
 
@@ -92,9 +92,9 @@ class Buckets:
 
 @final
 class Histogram(Collector):
-    """A histogram that is cheap to observe: many are, at every attempt.
+    """A histogram that is cheap to observe: every attempt observes many histograms.
 
-    Labels are any values; their text is what is exposed.
+    Labels are any values; the exposed label is their text.
     """
 
     def __init__(self, name: str, text: str, bounds: list[float], labels: tuple[str, ...]) -> None:
@@ -105,7 +105,7 @@ class Histogram(Collector):
         self._children: dict[tuple[Hashable, ...], Buckets] = {}
 
     def of(self, *labels: Hashable) -> Callable[[float], None]:
-        """Observes for these labels; to be kept by whoever observes often."""
+        """A function that observes for these labels. Frequent callers store the function."""
         buckets = self._children.get(labels)
         if buckets is None:
             assert len(labels) == len(self._labels), f"{self._name} has labels {self._labels}"
@@ -126,7 +126,7 @@ class Histogram(Collector):
 
 @final
 class Tally(Collector):
-    """A count that is cheap to add to. Labels are any values; their text is what is exposed."""
+    """A counter that is cheap to increase. Labels are any values, exposed as their text."""
 
     def __init__(self, family: Family, name: str, text: str, labels: tuple[str, ...]) -> None:
         self._family = family
@@ -205,7 +205,7 @@ def _counter(name: str, labels: str, text: str) -> Declared[Tally]:
 
 
 def _level(name: str, labels: str, text: str) -> Declared[Tally]:
-    """A gauge that is added to, and taken from."""
+    """A gauge that increases and decreases."""
     return Declared(lambda: Tally(GaugeMetricFamily, name, text, tuple(labels.split())))
 
 
@@ -216,12 +216,12 @@ def _gauge(name: str, labels: str, text: str) -> Declared[Gauge]:
 def _histogram(
     name: str, labels: str, exponential: tuple[float, float, int], text: str
 ) -> Declared[Histogram]:
-    """``exponential``: the first bound, what each is times the one before, and how many."""
+    """``exponential``: the first bound, the factor between bounds, the number of bounds."""
     bounds = _exponential(*exponential)
     return Declared(lambda: Histogram(name, text, bounds, tuple(labels.split())))
 
 
-#: Buckets of several of upstream's.
+#: Buckets that several of upstream's metrics share.
 _MS_TO_16_S = (0.001, 2, 15)
 _10_US_TO_20_MS = (0.00001, 2, 12)
 _10_US_TO_22_MS = (0.00001, 1.5, 20)

@@ -1,8 +1,8 @@
-"""The outside as the core knows it: watch events in, effects out, and the Cluster port.
+"""The boundary of the core: watch events in, effects out, and the Cluster port.
 
-The engine takes `WatchEvent`s and results, and returns effects; the runner performs effects
-through a `Cluster`. A live API server and the embedded one implement the same port, and both
-make their failures known as one small family of exceptions.
+The engine takes `WatchEvent`s and results, and returns effects. The runner performs effects
+through a `Cluster`. The live API server and the embedded one implement the same port, and both
+report failures with the exceptions of this module.
 """
 
 import sys
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from bayplan.api.objects import ApiObject, Pod, PodCondition
 from bayplan.state.pods import PodInfo
 
-# ---- what happened -------------------------------------------------------------------------
+# ---- events in -----------------------------------------------------------------------------
 
 
 class EventType(StrEnum):
@@ -27,7 +27,7 @@ class EventType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """One change of one object; ``object`` is its newest state, also when deleted."""
+    """One change of one object. ``object`` is its newest state, also for a deletion."""
 
     type: EventType
     kind: str
@@ -43,7 +43,7 @@ class Listing:
     resource_version: str
 
 
-# ---- failures of the outside ---------------------------------------------------------------
+# ---- failures ------------------------------------------------------------------------------
 
 
 class ApiError(Exception):
@@ -56,14 +56,14 @@ class ApiError(Exception):
 
 
 class NotFoundError(ApiError):
-    """404: no such object, or another one under its name."""
+    """404: no such object, or the object of that name has another uid."""
 
     def __init__(self, message: str) -> None:
         super().__init__(404, "NotFound", message)
 
 
 class ConflictError(ApiError):
-    """409: somebody else was first."""
+    """409: another client has written the object."""
 
     def __init__(self, message: str) -> None:
         super().__init__(409, "Conflict", message)
@@ -77,7 +77,7 @@ class GoneError(ApiError):
 
 
 class OutcomeUnknownError(Exception):
-    """A request was sent and no answer came: it may have been carried out or not."""
+    """A request was sent and no answer came. The server may or may not have performed it."""
 
 
 class WatchDroppedError(Exception):
@@ -108,16 +108,16 @@ def is_interruption(problem: BaseException) -> bool:
 
 
 def raise_interruption(problem: BaseException) -> None:
-    """Raise an exception again where it is an interruption."""
+    """Raise ``problem`` if it is an interruption."""
     if is_interruption(problem):
         raise problem
 
 
-# ---- what the core wants done --------------------------------------------------------------
+# ---- effects out ---------------------------------------------------------------------------
 
 
 class BindPort(Protocol):
-    """What PreBind, Bind and PostBind may do; under virtual time in a simulation."""
+    """The API as PreBind, Bind and PostBind plugins see it; in a simulation, under virtual time."""
 
     async def bind(self, pod: PodInfo, node_name: str) -> None:
         """Write the binding. Raises ApiError, OutcomeUnknownError."""
@@ -128,20 +128,21 @@ class BindPort(Protocol):
         ...
 
     async def read(self, kind: str, namespace: str, name: str) -> ApiObject:
-        """Read an object from the API; "" is the namespace of what has none. Raises ApiError."""
+        """Read an object from the API. ``namespace`` of a cluster-scoped object: "". Raises
+        ApiError."""
         ...
 
     async def patch(
         self, kind: str, namespace: str, name: str, patch: dict[str, Any], subresource: str = ""
     ) -> ApiObject:
-        """JSON merge patch of an object, or of its "status"; returns what it is then.
+        """Apply a JSON merge patch to an object, or to its "status". Returns the new object.
 
-        A resourceVersion in the patch must be the newest. Raises ApiError, OutcomeUnknownError.
+        A resourceVersion in the patch must be current. Raises ApiError, OutcomeUnknownError.
         """
         ...
 
     async def create_object(self, kind: str, content: dict[str, Any]) -> ApiObject:
-        """Returns it as it was created. Raises ApiError, OutcomeUnknownError."""
+        """Returns the created object. Raises ApiError, OutcomeUnknownError."""
         ...
 
     async def delete_object(self, kind: str, namespace: str, name: str, uid: str) -> None:
@@ -153,7 +154,7 @@ class BindPort(Protocol):
         ...
 
     async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
-        """A running pod takes its grace to go. Raises ApiError, OutcomeUnknownError."""
+        """A running pod goes after its grace period. Raises ApiError, OutcomeUnknownError."""
         ...
 
     async def sleep(self, seconds: float) -> None: ...
@@ -180,24 +181,27 @@ class Cluster(BindPort, Protocol):
 
 
 class Work(Protocol):
-    """A coroutine that runs beside the one that started it."""
+    """A coroutine that runs concurrently with the coroutine that started it."""
 
     def cancel(self) -> None:
-        """End it where it waits. Nothing happens if it has ended."""
+        """Cancel the coroutine. Does nothing if the coroutine has ended."""
         ...
 
     async def wait(self) -> None:
-        """Until it has ended, also by a cancellation. Does not raise."""
+        """Wait until the coroutine has ended, also by a cancellation. Does not raise."""
         ...
 
 
-#: Starts a coroutine; it begins when the caller waits for something.
+#: Starts a coroutine. Its first step runs when the caller awaits something.
 StartWork = Callable[[Coroutine[Any, Any, None]], Work]
 
 
 class BindPod(NamedTuple):
-    """Run a pod's binding cycle: ``run(port, start)`` returns how it ended, as the engine's own
-    value, which goes back to `Scheduler.binding_finished`. It does not raise."""
+    """Run a pod's binding cycle.
+
+    ``run(port, start)`` returns the outcome, which the runner passes to
+    `Scheduler.binding_finished`. ``run`` does not raise.
+    """
 
     pod: PodInfo
     node_name: str
@@ -206,7 +210,7 @@ class BindPod(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PatchPodStatus:
-    """Set a condition and, where not None, status.nominatedNodeName ("" clears it)."""
+    """Set a condition and, unless None, status.nominatedNodeName ("" clears the field)."""
 
     namespace: str
     name: str
@@ -215,7 +219,7 @@ class PatchPodStatus:
     nominated_node_name: str | None = None
 
     def merged_with(self, newer: "PatchPodStatus") -> "PatchPodStatus":
-        """One patch that does what this one and then a newer one do."""
+        """One patch with the effect of this patch followed by a newer one."""
         nominated = newer.nominated_node_name
         return replace(
             newer,
@@ -226,7 +230,7 @@ class PatchPodStatus:
 
 @dataclass(frozen=True, slots=True)
 class PatchPodGroupStatus:
-    """Set fields of a group's status; a list replaces the one that was there."""
+    """Set fields of a group's status. A list replaces the whole list."""
 
     kind: str
     namespace: str
@@ -247,7 +251,7 @@ class ObjectReference:
     resource_version: str = ""
 
     def content(self) -> dict[str, Any]:
-        """As core/v1 has it."""
+        """The reference in the form of core/v1."""
         api_version, _, kind = self.kind.partition(" ")
         fields = {
             "apiVersion": api_version,
@@ -261,14 +265,14 @@ class ObjectReference:
 
 
 def pod_reference(pod: PodInfo) -> ObjectReference:
-    """The version of the pod that an event is about."""
+    """A reference to this version of the pod, for an event."""
     version = pod.metadata.resource_version or ""
     return ObjectReference("v1 Pod", pod.namespace, pod.name, pod.uid, version)
 
 
 @dataclass(frozen=True, slots=True)
 class EmitEvent:
-    """An event about one version of an object, as events.k8s.io/v1 has it."""
+    """An event of events.k8s.io/v1 about one version of an object."""
 
     regarding: ObjectReference
     type: str  # Normal or Warning
@@ -276,12 +280,12 @@ class EmitEvent:
     action: str
     note: str
     reporter: str
-    #: A second object, such as the group that preempts.
+    #: A second object, such as the pod group that preempts.
     related: ObjectReference | None = None
 
 
 class ExtenderVerb(StrEnum):
-    """What a scheduler extender may be asked for."""
+    """The verbs of scheduler extenders."""
 
     FILTER = "filter"
     PRIORITIZE = "prioritize"
@@ -291,16 +295,16 @@ class ExtenderVerb(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Victims:
-    """Pods that have to leave a node, most important first."""
+    """Pods to evict from one node, the most important first."""
 
     pods: tuple[PodInfo, ...]
-    #: How many of them a disruption budget would rather keep.
+    #: How many evictions would violate a PodDisruptionBudget.
     pdb_violation_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class NamedVictims:
-    """Victims as an extender names them: by uid."""
+    """Victims in an extender's answer: pods by uid."""
 
     uids: tuple[str, ...]
     pdb_violation_count: int = 0
@@ -308,10 +312,10 @@ class NamedVictims:
 
 @dataclass(frozen=True, slots=True)
 class AskExtender:
-    """Ask something outside about a pod whose cycle is parked meanwhile.
+    """Call an extender about a pod. The pod's cycle waits for the answer.
 
-    The answer goes back to `Scheduler.extender_answered` with ``token``. To bind is asked inside a
-    binding cycle, which waits for the answer itself: about one node, without a token.
+    The runner passes the answer to `Scheduler.extender_answered` with ``token``. The verb BIND is
+    different: it names one node, has no token, and the binding cycle itself awaits the answer.
     """
 
     token: int
@@ -319,35 +323,35 @@ class AskExtender:
     verb: ExtenderVerb
     pod: PodInfo
     node_names: tuple[str, ...]
-    #: By node; to preempt only.
+    #: By node; only for PREEMPT.
     victims: Mapping[str, Victims] = field(default_factory=dict[str, Victims])
 
 
 @dataclass(frozen=True, slots=True)
 class ExtenderAnswer:
-    """What came back; what else the verb did not ask for is empty."""
+    """An extender's answer. Fields of other verbs are empty."""
 
-    #: Why no answer came, as a whole sentence; it is what the pod's condition will say.
+    #: Why there is no answer, as a sentence for the pod's condition.
     error: str = ""
-    #: To filter: the nodes left, and why others are not.
+    #: FILTER: the nodes that pass, and why other nodes do not.
     node_names: frozenset[str] = frozenset()
     failed: Mapping[str, str] = field(default_factory=dict[str, str])
     failed_and_unresolvable: Mapping[str, str] = field(default_factory=dict[str, str])
-    #: To prioritize: (node, 0..10) as they came; a node may come twice.
+    #: PRIORITIZE: (node, 0..10) in the order of the answer; a node may occur twice.
     scores: tuple[tuple[str, int], ...] = ()
-    #: To preempt: the nodes left, and whom to evict there.
+    #: PREEMPT: the candidates that remain, with their victims.
     victims: Mapping[str, NamedVictims] = field(default_factory=dict[str, NamedVictims])
 
 
-#: Asks an extender. What it raises counts as an error of that extender.
+#: Calls an extender. An exception counts as an error of that extender.
 Ask = Callable[[AskExtender], Awaitable[ExtenderAnswer]]
 
 
 @dataclass(frozen=True, slots=True)
 class Perform:
-    """Writes that no cycle waits for: what follows from them is told by the API, as a change.
+    """Writes that no cycle waits for. Their results arrive as watch events.
 
-    ``run(port)`` does not raise what is the outside's.
+    ``run(port)`` does not raise the exceptions of this module.
     """
 
     run: Callable[[BindPort], Coroutine[Any, Any, None]]

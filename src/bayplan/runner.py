@@ -1,9 +1,9 @@
-"""The runner between engine and cluster: the same for a live API server and the embedded one.
+"""The runner connects the scheduler to a cluster, live or embedded.
 
-One reflector per kind lists, then watches, resumes after a drop, lists anew after 410 Gone, and
-reconciles what changed meanwhile. Everything that happens goes into one inbox; the main loop takes
-it out, lets the scheduler decide, and performs effects as tasks whose results return as events.
-The engine is touched by this loop only.
+One reflector per kind lists the objects, watches them, resumes after a dropped connection, lists
+again after 410 Gone, and reports what changed in between. All events go into one inbox. The main
+loop takes items out of the inbox, lets the scheduler decide, and performs effects as tasks; the
+result of a task returns through the inbox. Only this loop calls the engine.
 """
 
 import asyncio
@@ -45,12 +45,12 @@ WAIT_SECONDS_MIN = 0.001
 RETRY_SECONDS_MIN = 0.05
 RETRY_SECONDS_MAX = 5.0
 STATUS_PATCH_TRIES = 4
-#: How long what was changed may take to arrive.
+#: How long a change may take to arrive through a watch.
 CHECK_AGAIN_SECONDS = 2.0
 
 _Item = Callable[[], None]
 
-#: Work that upstream counts in scheduler_goroutines, and its name there.
+#: Verbs that upstream counts in scheduler_goroutines → the name of the operation there.
 _OPERATIONS = {ExtenderVerb.PRIORITIZE: "prioritizing_extender"}
 
 
@@ -68,8 +68,10 @@ class Runner:
         extenders: Mapping[str, Ask] | None = None,
         on_synced: Callable[[], None] = _nothing,
     ) -> None:
-        """``extenders``: by name, how each is asked that is no Python class. ``on_synced``: called
-        once every kind was listed."""
+        """``extenders``: name → how to call each extender that is not a Python class.
+
+        ``on_synced``: called when every kind has been listed.
+        """
         self._scheduler = scheduler
         self._cluster = cluster
         self._asking = _Asking(scheduler, {**scheduler.asks(cluster), **(extenders or {})})
@@ -80,7 +82,7 @@ class Runner:
         self._inbox: deque[_Item] = deque()
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
-        #: Those of the tasks that perform an effect.
+        #: The tasks that perform an effect.
         self._performing: set[asyncio.Task[None]] = set()
         self._binding_count = 0
         work = scheduler.metrics.goroutines
@@ -88,17 +90,17 @@ class Runner:
         if extenders:
             work.labels(_OPERATIONS[ExtenderVerb.PRIORITIZE])
         self._is_paused = False
-        #: Kinds that were to be followed after the start.
+        #: Kinds that were passed to `follow`.
         self._late_kinds: list[str] = []
-        #: Whether every kind was listed once.
+        #: Whether every kind has been listed.
         self.is_synced = False
         self._failure: BaseException | None = None
 
     async def run(self) -> None:
-        """Until cancelled; then every task of the runner is cancelled, too."""
+        """Run until cancelled. A cancellation also cancels every task of the runner."""
         self._scheduler.on_wake(self._wake.set)
         try:
-            # Nodes, groups and what plugins look up come first, so that the first cycle sees them.
+            # Pods come last, so that the first cycle sees all nodes, groups and other objects.
             for kind in (NODE, *self._scheduler.kinds, *self._scheduler.group_kinds, POD):
                 await self._reflect(kind)
             self.is_synced = True
@@ -110,22 +112,22 @@ class Runner:
             await self._stop()
 
     def follow(self, kind: str) -> None:
-        """Follow a kind that the API server did not offer at the start. Nothing waits for it."""
+        """Follow a kind that the API server did not offer at the start, without waiting for it."""
         self._late_kinds.append(kind)
         if self.is_synced:
             self._begin_to_follow(kind)
 
     def pause(self) -> None:
-        """Try no further pod; what was begun goes on, and so does listening."""
+        """Start no further attempt. Work in progress and watches continue."""
         self._is_paused = True
 
     def resume(self) -> None:
-        """Try pods again."""
+        """Start attempts again."""
         self._is_paused = False
         self._wake.set()
 
     async def drained(self) -> None:
-        """Until everything that was begun has ended. Pause first."""
+        """Wait until all work in progress has ended. Call `pause` first."""
         while self._performing or self._inbox:
             if self._performing:
                 await asyncio.wait(self._performing)
@@ -138,7 +140,7 @@ class Runner:
         return reflector
 
     async def _reflect(self, kind: str) -> None:
-        """Start to follow a kind; returns when it has been listed."""
+        """Start to follow a kind. Returns when the kind has been listed."""
         reflector = self._begin_to_follow(kind)
         while not reflector.is_synced:
             await self._next_item()
@@ -157,20 +159,20 @@ class Runner:
                 await self._wait()
 
     async def _wait(self) -> None:
-        """Until something happens or the scheduler's next deadline."""
+        """Wait for the next item or the scheduler's next deadline."""
         deadline = self._scheduler.next_deadline_seconds()
         if deadline is None:
             await self._next_item()
             return
-        # What is due was done just now; if it is due still, that is no reason to spin.
+        # Timers that were due have just run. A timer that is still due must not cause a busy loop.
         delay = max(deadline - self._scheduler.now_seconds(), WAIT_SECONDS_MIN)
-        # Not wait_for: Python 3.11's loses a cancellation that comes together with an item.
+        # Not wait_for: in Python 3.11 it loses a cancellation that arrives together with an item.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(delay):
                 await self._next_item()
 
     async def _next_item(self) -> None:
-        """Until something happens. Raises what a task of the runner failed with."""
+        """Wait for the next item. Raises the exception of a task of the runner that failed."""
         await self._wake.wait()
         self._wake.clear()
         if self._failure is not None:
@@ -196,11 +198,11 @@ class Runner:
     def _spawn(
         self, work: Coroutine[Any, Any, None], *, performs: bool = False
     ) -> asyncio.Task[None]:
-        """``performs``: the work is an effect's, and has an end."""
+        """``performs``: the work performs an effect, so it ends by itself."""
         task = asyncio.get_running_loop().create_task(self._guarded(work))
         self._tasks.add(task)
         task.add_done_callback(self._ended)
-        # Cancelled before it began, it would have left what it was to wait for unawaited.
+        # A task that is cancelled before its first step leaves its coroutine unawaited.
         task.add_done_callback(lambda _: work.close())
         if performs:
             self._performing.add(task)
@@ -208,14 +210,14 @@ class Runner:
         return task
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
-        """What nobody expected fails one call, and a live scheduler goes on."""
+        """Report an unexpected exception as a bug, so that a live scheduler continues."""
         try:
             await work
-        except Exception as problem:  # noqa: BLE001 - the scheduler decides what it ends
+        except Exception as problem:  # noqa: BLE001 - the scheduler decides how far it reaches
             self._scheduler.bug(work.__qualname__, problem)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """One that fails all the same takes the runner along."""
+        """A task that fails all the same ends the runner."""
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
             self._failure = task.exception()
@@ -263,7 +265,7 @@ class Runner:
             self._spawn(self._patches.write(effect.uid), performs=True)
 
     async def _emit(self, effect: EmitEvent) -> None:
-        """Events are best effort: one that cannot be written is dropped."""
+        """Events are best effort: an event that cannot be written is dropped."""
         with contextlib.suppress(ApiError, OutcomeUnknownError):
             await self._cluster.create_event(effect)
 
@@ -283,20 +285,20 @@ class _TaskWork:
         self._task.cancel()
 
     async def wait(self) -> None:
-        # Unlike an await of the task: a cancellation of the task is not one of the caller.
+        # asyncio.wait, because `await task` would pass the task's cancellation to the caller.
         await asyncio.wait([self._task])
 
 
 @final
 class _Asking:
-    """Asks extenders, and keeps how long that took."""
+    """Calls extenders and measures the duration of each call."""
 
     def __init__(self, scheduler: Scheduler, asks: Mapping[str, Ask]) -> None:
         self._scheduler = scheduler
         self._asks = dict(asks)
 
     async def ask(self, effect: AskExtender) -> ExtenderAnswer:
-        """There is always an answer: without one the pod would stay where it is."""
+        """Always returns an answer: without one the pod's attempt would never end."""
         ask, metrics = self._asks.get(effect.extender), self._scheduler.metrics
         if ask is None:
             return ExtenderAnswer(error=not_connected(effect.extender))
@@ -314,8 +316,11 @@ class _Asking:
 
 
 async def check_cache(scheduler: Scheduler, cluster: Cluster) -> list[str]:
-    """Where the scheduler's picture differs from a fresh list, and still does after a while: what
-    is but on its way is no difference. Raises ApiError."""
+    """Differences between the scheduler's cache and a fresh list of the API, as sentences.
+
+    Differences that disappear within `CHECK_AGAIN_SECONDS` are changes still under way and are not
+    returned. Raises ApiError.
+    """
     differing = await _differences(scheduler, cluster)
     if differing:
         await cluster.sleep(CHECK_AGAIN_SECONDS)
@@ -330,20 +335,20 @@ async def _differences(scheduler: Scheduler, cluster: Cluster) -> list[str]:
 
 @final
 class PodPatches:
-    """Status patches: of each pod one request at a time, and the newest wins.
+    """Status patches of pods: one request per pod at a time, and the newest value wins.
 
-    What is not sent yet is merged with what comes, so that a patch which is tried again never
-    undoes a later one. Upstream does the same for its asynchronous API calls.
+    A patch that has not been sent is merged with later patches, so a retry never undoes a later
+    patch. Upstream's asynchronous API calls behave the same.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        #: By uid, as all here.
+        #: Both by the uid of the pod.
         self._unsent: dict[str, PatchPodStatus] = {}
         self._requests: dict[str, asyncio.Lock] = {}
 
     def add(self, patch: PatchPodStatus) -> bool:
-        """True: somebody must `write` this pod's patches now."""
+        """Returns True if the caller must now call `write` for this pod."""
         older = self._unsent.get(patch.uid)
         self._unsent[patch.uid] = patch if older is None else older.merged_with(patch)
         if patch.uid in self._requests:
@@ -352,7 +357,7 @@ class PodPatches:
         return True
 
     async def write(self, uid: str) -> None:
-        """Tried again when the outcome is unknown or in conflict; a pod that is gone needs none."""
+        """Retries after a conflict or an unknown outcome. A pod that is gone needs no patch."""
         delay, tries = RETRY_SECONDS_MIN, 0
         try:
             while uid in self._unsent:
@@ -368,7 +373,7 @@ class PodPatches:
             del self._requests[uid]
 
     async def settle(self, uid: str) -> None:
-        """The pod is about to be bound: what an attempt before failed with is said no more."""
+        """Call before the pod is bound: drops the condition of an earlier failed attempt."""
         lock = self._requests.get(uid)
         if lock is not None:
             async with lock:
@@ -378,7 +383,7 @@ class PodPatches:
             self._unsent[uid] = replace(unsent, condition=None)
 
     async def _sent(self, uid: str, patch: PatchPodStatus) -> bool:
-        """False: to be tried again, together with what came meanwhile."""
+        """Returns False if the patch must be sent again, merged with later patches."""
         if patch.condition is None and patch.nominated_node_name is None:
             return True
         try:
@@ -455,20 +460,21 @@ class Reflector:
         deliver: Callable[[Iterable[WatchEvent]], None],
         failed: Callable[[str, Exception], None],
     ) -> None:
-        """``failed``: told of what is nobody's fault outside; raises it, or it is tried again."""
+        """``failed``: called with an exception that is not the API server's. Either ``failed``
+        raises the exception, or the reflector lists again."""
         self._cluster = cluster
         self._kind = kind
         self._deliver = deliver
         self._failed = failed
-        #: What the engine was told of; only the metadata, for the engine has the rest.
+        #: Metadata of the objects that were delivered to the engine.
         self._delivered: dict[tuple[str, str], ObjectMeta] = {}
         self._version = ""
         self._delay = RETRY_SECONDS_MIN
-        #: Whether the kind was listed once.
+        #: Whether the kind has been listed.
         self.is_synced = False
 
     async def run(self) -> None:
-        """List, watch, resume; for ever."""
+        """List, watch and resume until cancelled."""
         while True:
             try:
                 if not self._version:
@@ -481,7 +487,7 @@ class Reflector:
                 self._delay = RETRY_SECONDS_MIN
             except (ApiError, OutcomeUnknownError):
                 self._delay = min(self._delay * 2, RETRY_SECONDS_MAX)
-            except Exception as problem:  # noqa: BLE001 - one object nobody expected stops nothing
+            except Exception as problem:  # noqa: BLE001 - one unexpected object stops no reflector
                 self._failed(self._kind, problem)
                 self._version = ""
                 self._delay = min(self._delay * 2, RETRY_SECONDS_MAX)
@@ -502,7 +508,7 @@ class Reflector:
             self._delay = RETRY_SECONDS_MIN
 
     def _changes_of(self, event: WatchEvent) -> list[WatchEvent]:
-        """What a watch event means for somebody who knows what is known here."""
+        """The events to deliver for one watch event."""
         meta = event.object.metadata
         if event.type is not EventType.DELETED:
             return self._appeared(event.object, event.type)
@@ -510,7 +516,7 @@ class Reflector:
         return [] if before is None else [event]
 
     def _changes(self, objects: Iterable[ApiObject]) -> list[WatchEvent]:
-        """What changed between what is known and a fresh listing."""
+        """The events to deliver for a fresh listing."""
         listed = {_key(item.metadata): item for item in objects}
         gone = [key for key in self._delivered if key not in listed]
         changes = [self._deletion(self._delivered.pop(key)) for key in gone]
@@ -528,7 +534,7 @@ class Reflector:
         event = WatchEvent(kind, self._kind, item, meta.resource_version or "")
         if before is None or before.uid == meta.uid:
             return [event]
-        # Another object under the same name: the one before was deleted unseen.
+        # Another object under the same name: the deletion of the earlier object was missed.
         return [self._deletion(before), event]
 
     def _deletion(self, meta: ObjectMeta) -> WatchEvent:

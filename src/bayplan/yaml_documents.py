@@ -1,12 +1,12 @@
 """YAML and JSON as Kubernetes reads them, into plain values.
 
 Kubernetes turns YAML 1.1 into JSON and reads that: ``yes`` and ``on`` are booleans, ``0777`` is
-octal, ``1e3`` is 1000, a date or ``12:30:45`` is a string, and keys are strings whatever they look
-like. A null is an absent field. A key that is given twice is an error, since one of its two values
-would be lost without a word. Facts: go.yaml.in/yaml/v2 resolve.go, sigs.k8s.io/yaml.
+octal, ``1e3`` is 1000, a date or ``12:30:45`` is a string, and every key is a string. A null is an
+absent field. A duplicate key is an error, because one of its values would be lost silently.
+Sources: go.yaml.in/yaml/v2 resolve.go, sigs.k8s.io/yaml.
 
-One difference: a bare ``y`` or ``n`` is the letter, as in most readers of YAML, where Kubernetes
-finds a boolean. Somebody who calls a pod y means a name; who means a boolean is told it is none.
+There is one difference: a bare ``y`` or ``n`` is a string here, as in most readers of YAML, and a
+boolean in Kubernetes. A pod may be called y; a field that needs a boolean refuses the string.
 """
 
 import base64
@@ -31,7 +31,8 @@ from yaml.events import (
 
 
 class DocumentError(Exception):
-    """Text that is neither YAML nor JSON, or says something twice. One line, names the place."""
+    """Text that is not valid YAML or JSON, or has a duplicate key. The message is one line and
+    names the place."""
 
     def __init__(self, message: str, source: str, document: int, line: int | None) -> None:
         place = f"document {document}" + (f", line {line}" if line is not None else "")
@@ -49,7 +50,7 @@ class Document:
 
     value: Any
     source: str
-    #: Which document of its source this is, and on which line it begins; both from 1.
+    #: The number of the document in its source and the number of its first line; both from 1.
     index: int
     line: int
 
@@ -57,17 +58,18 @@ class Document:
 def load_documents(text: str | bytes, source: str, *, keeps_nulls: bool = False) -> list[Document]:
     """The documents of ``text`` that are not empty, in order. Raises DocumentError.
 
-    ``keeps_nulls``: a null member is there, as None: in a merge patch it says what to remove.
+    ``keeps_nulls``: a null member becomes None instead of being dropped. In a merge patch a null
+    removes a field.
     """
     decoded = _decoded(text, source)
-    # JSON is YAML too, but its own reader takes a tenth of the time.
+    # JSON is YAML, too, but the JSON reader takes a tenth of the time.
     if decoded.lstrip()[:1] in ("{", "["):
         try:
             return [Document(_read_json(decoded, keeps_nulls), source, 1, 1)]
         except _DuplicateKey as problem:
             raise DocumentError(str(problem), source, 1, None) from None
         except (ValueError, RecursionError):
-            pass  # YAML in its flow style; or wrong, and YAML's message will say where
+            pass  # YAML in flow style, or an error; the YAML reader names its line
     return list(_read_yaml(decoded, source, keeps_nulls))
 
 
@@ -84,7 +86,7 @@ def _decoded(text: str | bytes, source: str) -> str:
 
 
 class _DuplicateKey(Exception):
-    """Not a ValueError: it is the last word about a text."""
+    """Not a ValueError: the text must not be read again as YAML."""
 
 
 def _read_json(text: str, keeps_nulls: bool) -> Any:
@@ -113,7 +115,7 @@ def _no_number(name: str) -> Any:
 
 
 class _Wrong(Exception):
-    """Something YAML allows and Kubernetes cannot read."""
+    """Valid YAML that Kubernetes cannot read."""
 
     def __init__(self, message: str, event: Event) -> None:
         super().__init__(message)
@@ -146,21 +148,21 @@ def _read_yaml(text: str, source: str, keeps_nulls: bool) -> Iterator[Document]:
 
 @dataclass(frozen=True, slots=True)
 class _Anchored:
-    """A value that aliases may repeat."""
+    """The value of an anchor, which aliases may repeat."""
 
     value: Any
-    #: How many values it consists of, itself included; those of its aliases count each time.
+    #: How many values it consists of, itself included; an alias counts each time.
     value_count: int
-    #: How many collections it nests, itself included.
+    #: How deep its collections are nested, itself included.
     level_count: int
 
 
 class _Values:
     """Reads one document's values from the parser's events.
 
-    An alias shares the value of its anchor, so a short text may describe a value of any size, which
-    a later reader walks in full. `_alias` refuses such a text as go.yaml.in/yaml/v2 (decode.go)
-    does: by the share of values that come from aliases.
+    An alias shares the value of its anchor, so a short text can describe a huge value that later
+    code walks in full. `_alias` limits the share of values that come from aliases, as
+    go.yaml.in/yaml/v2 (decode.go) does.
     """
 
     def __init__(self, events: Iterator[Event], keeps_nulls: bool) -> None:
@@ -170,7 +172,7 @@ class _Values:
         self._depth = 0
         #: The deepest level since the innermost anchored value began.
         self._depth_max = 0
-        #: The document itself counts, too.
+        #: The document itself counts as one.
         self._value_count = 1
         self._aliased_count = 0
 
@@ -195,7 +197,7 @@ class _Values:
         return _scalar(event) if isinstance(event, ScalarEvent) else self._collection(event)
 
     def _alias(self, event: AliasEvent) -> Any:
-        """The value of the anchor; an alias within its anchor's own value has none yet."""
+        """The value of the anchor. An alias inside its own anchor is an error."""
         anchored = self._anchored.get(event.anchor)
         if anchored is None:
             raise _Wrong(f"nothing before this is called &{event.anchor}", event)
@@ -245,14 +247,14 @@ class _Values:
             if key in own:
                 raise _Wrong(f'key "{key}" is given twice', event)
             own[key] = self.of(next(self._events))
-        # A null hides what is merged, and is then absent itself.
+        # A null removes a merged key and is then dropped itself.
         members = merged | own
         if self._keeps_nulls:
             return members
         return {key: value for key, value in members.items() if value is not None}
 
     def _merged(self, event: Event) -> dict[str, Any]:
-        """What ``<<`` brings in; of several mappings the first to name a key wins."""
+        """The members that ``<<`` adds. If several mappings have a key, the first wins."""
         value: Any = self.of(next(self._events))
         parts: list[Any] = value if isinstance(value, list) else [value]
         members: dict[str, Any] = {}
@@ -264,7 +266,7 @@ class _Values:
 
 
 def _as_key(value: Any, event: Event) -> str:
-    """A key as JSON has it: ``on`` is "true", 80 is "80"."""
+    """A key as a JSON string: ``on`` is "true", 80 is "80"."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -294,7 +296,7 @@ def _scalar(event: ScalarEvent) -> Any:
 
 
 def _plain(text: str) -> Any:
-    """What is not quoted may be more than a string. Raises ValueError for endless digits."""
+    """The value of an unquoted scalar. Raises ValueError for too many digits."""
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in _NUMBERS_BEGIN_WITH:
@@ -303,23 +305,23 @@ def _plain(text: str) -> Any:
         return _integer(text.replace("_", "").lower())
     if _FLOAT.fullmatch(text):
         value = float(text.replace("_", ""))
-        # A float without a fraction is an integer: that is how Go writes it as JSON.
+        # Go writes a float without a fraction to JSON as an integer.
         return int(value) if abs(value) < _WHOLE_BELOW and value.is_integer() else value
     return text
 
 
 def _integer(digits: str) -> int:
     bare = digits.lstrip("+-")
-    # What begins with a bare 0 is octal, which Python wants spelled 0o.
+    # A leading 0 means octal; Python writes octal as 0o.
     is_octal = len(bare) > 1 and bare.isdigit() and bare[0] == "0"
     return int(digits, 8 if is_octal else 0)
 
 
-#: More than any object of Kubernetes has; deeper text is an attack or an accident.
+#: More than any Kubernetes object needs; deeper text is an attack or an accident.
 DEPTH_MAX = 200
 
-#: go.yaml.in/yaml/v2, decode.go: so many values may come from aliases, or be there in all, before
-#: the share of aliased ones matters; that share falls from 99 % to 10 % between two sizes.
+#: go.yaml.in/yaml/v2, decode.go: up to these numbers of aliased values and of all values, the share
+#: of aliased values is not limited. Between the two sizes below, the limit falls from 99 % to 10 %.
 _ALIASED_FREE = 100
 _VALUES_FREE = 1000
 _SHARE_FALLS_FROM = 400_000
@@ -327,13 +329,13 @@ _SHARE_FALLS_TO = 4_000_000
 
 
 def _aliased_share_max(value_count: int) -> float:
-    """How much of a document of ``value_count`` values aliases may bring in."""
+    """The largest share of aliased values in a document of ``value_count`` values."""
     span = _SHARE_FALLS_TO - _SHARE_FALLS_FROM
     beyond = min(max(value_count - _SHARE_FALLS_FROM, 0), span)
     return 0.99 - 0.89 * beyond / span
 
 
-#: From here on Go writes an exponent.
+#: From this number on Go writes an exponent.
 _WHOLE_BELOW = 1e21
 
 _TAG = "tag:yaml.org,2002:"

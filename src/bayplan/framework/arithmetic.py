@@ -3,7 +3,7 @@
 Go divides towards zero, numpy's // towards minus infinity. For numerators below 2^53 a float64
 division cut to its integer part gives the same quotient, at twice the speed: where the exact
 quotient is not whole, it is at least 1/denominator away from the next whole number, which is more
-than float64 is wrong by. Beyond, int64 is used, and wraps as Go's does.
+than the error of float64. Larger numerators use int64, which wraps as in Go.
 """
 
 from functools import lru_cache
@@ -28,13 +28,13 @@ _HIGHEST_SCORE = np.array(MAX_NODE_SCORE)
 def uniform(score: int, count: int) -> NodeScores:
     """int64[count], read-only: one score for all nodes, in the memory of one.
 
-    Most plugins have nothing to tell nodes apart by, for most pods; nothing is computed then.
+    For most pods most plugins give every node the same score; then nothing is computed.
     """
     return np.ndarray((count,), np.int64, np.int64(score), strides=_NO_STEPS)
 
 
 def uniform_score(scores: NodeScores) -> int | None:
-    """The score that all nodes have, where `uniform` made it so; there is at least one node."""
+    """The common score of an array made by `uniform`; None for others. Not for empty arrays."""
     return scores.item(0) if scores.strides == _NO_STEPS else None
 
 
@@ -81,17 +81,17 @@ def mean(sums: AmountArray, weight_sum: int) -> Int64s:
 
 
 def lowest(numbers: Integers) -> int:
-    """The smallest of at least one; numpy finds its place faster than its value."""
+    """The smallest of at least one number; argmin is faster than min."""
     return numbers.item(numbers.argmin())
 
 
 def highest(numbers: Integers) -> int:
-    """The largest of at least one."""
+    """The largest of at least one number."""
     return numbers.item(numbers.argmax())
 
 
 def normalized(normalizer: Normalizer, scores: NodeScores) -> NodeScores:
-    """int64[nodes] → int64[nodes] by a named normaliser; over no nodes nothing changes."""
+    """int64[nodes] → int64[nodes] by a named normalizer."""
     if normalizer is Normalizer.NONE or not len(scores):
         return scores
     score = uniform_score(scores)
@@ -109,12 +109,12 @@ def normalized(normalizer: Normalizer, scores: NodeScores) -> NodeScores:
 
 @lru_cache
 def _normalized_score(normalizer: Normalizer, score: int) -> int:
-    """Of one that all nodes have."""
+    """The normalized score of nodes that all have ``score``."""
     return normalized(normalizer, np.array([score])).item()
 
 
 def in_score_range(scores: NodeScores) -> bool:
-    """Whether all are in 0..100: seen as unsigned, negative ones are huge."""
+    """Whether all scores are in 0..100. As unsigned integers, negative scores are huge."""
     if not len(scores):
         return True
     score = uniform_score(scores)
@@ -143,7 +143,7 @@ def _min_max(scores: NodeScores) -> NodeScores:
 
 
 def _quotients(numerators: Int64s, denominators: Int64s | int) -> Int64s:
-    """No denominator is 0. Larger ones than float64 holds do no harm: their quotients are 0."""
+    """No denominator is 0. A denominator above float64's exact range gives the quotient 0."""
     if lowest(numerators) > -FLOAT_EXACT_BELOW and highest(numerators) < FLOAT_EXACT_BELOW:
         return (numerators / denominators).astype(np.int64)
     below = np.asarray(denominators, np.int64)

@@ -1,8 +1,8 @@
-"""Amounts of nodes where devices stand for some resources: what a strategy sees of such nodes.
+"""Amounts of nodes for resources that devices stand for.
 
-Where a node does not offer a resource itself, and a DeviceClass stands for it, what the node has of
-it is how many devices of the class there are for it, and what is used is how many of these are
-taken. Upstream: calculateResourceAllocatableRequest in plugins/noderesources,
+If a node does not offer a resource itself and a DeviceClass stands for the resource, the node's
+allocatable amount is the number of devices of the class, and the used amount is the number of
+allocated ones. Upstream: calculateResourceAllocatableRequest in plugins/noderesources,
 resource_allocation.go (KEP-5004).
 """
 
@@ -21,7 +21,7 @@ Counts = Mapping[str, CountsByRow]
 
 
 class AmountsOfNodes(Protocol):
-    """What a strategy reads of many nodes."""
+    """The amounts of many nodes, as a scoring strategy reads them."""
 
     def __len__(self) -> int: ...
     def usage(self, bundle: Bundle, *, scored: bool) -> Usage:
@@ -30,7 +30,7 @@ class AmountsOfNodes(Protocol):
 
 
 class AmountsOfNode(Protocol):
-    """What it reads of one."""
+    """The amounts of one node, as a scoring strategy reads them."""
 
     @property
     def view(self) -> AmountsOfNodes: ...
@@ -40,14 +40,14 @@ class AmountsOfNode(Protocol):
 
 
 def counted(devices: SharedDRAManager, resources: Iterable[str]) -> Counts:
-    """Devices that stand for these resources; none for those that no class stands for."""
+    """Device counts of those resources that a DeviceClass stands for."""
     by_resource = ((resource, devices.counts(resource)) for resource in resources)
     return {resource: counts for resource, counts in by_resource if counts is not None}
 
 
 @final
 class NodesWithDevices:
-    """Some nodes, their devices counted."""
+    """Nodes whose devices count as resources."""
 
     def __init__(self, nodes: NodeView, counts: Counts) -> None:
         self._nodes = nodes
@@ -59,7 +59,7 @@ class NodesWithDevices:
     def usage(self, bundle: Bundle, *, scored: bool) -> Usage:
         own = self._nodes.usage(bundle, scored=scored)
         if own.offered is None:
-            return own  # every node offers them all itself
+            return own  # every node offers all the resources itself
         used, allocatable, offered = own.used, own.allocatable.copy(), own.offered.copy()
         for place, resource in enumerate(bundle.resources):
             if resource not in self._counts:
@@ -75,7 +75,7 @@ class NodesWithDevices:
 
 @final
 class NodeWithDevices:
-    """One node, its devices counted."""
+    """One node whose devices count as resources."""
 
     def __init__(self, node: NodeInfo, counts: Counts) -> None:
         self._node = node

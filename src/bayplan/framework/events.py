@@ -131,14 +131,14 @@ KIND_OF_RESOURCE: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvent:
-    """Something that happened, or (registered by a plugin) that may happen."""
+    """A change in the cluster, or a change for which a plugin registers."""
 
-    #: As "storage.k8s.io/CSINode"; a kind as in `Plugin.kinds` comes to the same.
+    #: Such as "storage.k8s.io/CSINode"; a kind as in `Plugin.kinds` is converted.
     resource: str
     action: ActionType
-    #: In place of resource + action where upstream has a word of its own.
+    #: Replaces resource + action if upstream has a special label.
     special_label: str = ""
-    #: The kind that the resource was told by; "" where it was told by itself.
+    #: The kind, if the resource was given as a kind; else "".
     kind: str = field(default="", init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -165,7 +165,7 @@ class ClusterEvent:
             return True
         if incoming.is_wildcard or not self._covers(incoming.resource):
             return False
-        # "other pod update" is only asked for by those who ask for every update.
+        # Only a registration for every update matches "other pod update".
         if incoming.action == ActionType.UPDATE_POD_OTHER:
             return (self.action & UPDATE) == UPDATE
         if incoming.action == UPDATE:
@@ -189,14 +189,14 @@ EVENT_UNSCHEDULABLE_TIMEOUT: Final = ClusterEvent(
 )
 EVENT_FORCE_ACTIVATE: Final = ClusterEvent(EventResource.WILDCARD, ALL, "ForceActivate")
 
-#: Moves that no cluster event causes.
+#: Labels of moves that no cluster event causes.
 SCHEDULE_ATTEMPT_FAILURE: Final = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE: Final = "BackoffComplete"
 POP_FROM_BACKOFF_Q: Final = "PopFromBackoffQ"
 
 
 class QueueingHint(Enum):
-    """Whether an event makes a rejected pod worth another attempt."""
+    """Whether an event may make a rejected pod schedulable."""
 
     QUEUE_SKIP = "QueueSkip"
     QUEUE = "Queue"
@@ -205,29 +205,29 @@ class QueueingHint(Enum):
         return self.value
 
 
-#: (pod waiting, old object, new object): old is None for an add, new is None for a delete.
-#: The first is a PodInfo; pods and nodes come as PodInfo and Node, other kinds as their struct.
+#: (waiting pod, old object, new object): old is None for an add, new is None for a delete.
+#: The pod is a PodInfo. Objects are PodInfo, Node, or the struct of their kind.
 QueueingHintFn = Callable[[Any, Any, Any], QueueingHint]
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterEventWithHint:
-    """An event a plugin waits for; without a hint every such event is worth an attempt."""
+    """An event for which a plugin registers. Without a hint every such event queues the pod."""
 
     event: ClusterEvent
     hint: QueueingHintFn | None = None
 
 
 def default_events(kinds: Iterable[str] = ()) -> Sequence[ClusterEventWithHint]:
-    """What a plugin waits for that registers nothing: everything, on every known resource and
-    those of the kinds that it declares."""
+    """The events of a plugin that registers none: every change of every built-in resource and of
+    the kinds that the plugin declares."""
     built_in = [r for r in EventResource if r not in _POD_PARTS and r is not EventResource.WILDCARD]
     resources: dict[str, None] = dict.fromkeys((*built_in, *map(resource_of_kind, kinds)))
     return [ClusterEventWithHint(ClusterEvent(resource, ALL)) for resource in resources]
 
 
 def all_cluster_event_labels() -> list[str]:
-    """Every label an event can have, sorted: to create metric children ahead."""
+    """Every label of an event, sorted: to create the metrics' children ahead."""
     labels = {EVENT_UNSCHEDULABLE_TIMEOUT.label, EVENT_FORCE_ACTIVATE.label}
     labels |= {SCHEDULE_ATTEMPT_FAILURE, BACKOFF_COMPLETE, POP_FROM_BACKOFF_Q}
     for resource in EventResource:

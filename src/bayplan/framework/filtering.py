@@ -1,11 +1,8 @@
-"""Who rejected how many nodes, and why: all that a pod's message, and its diagnosis, need.
+"""The result of the Filter plugins: which nodes were rejected, by which plugin, and why.
 
-The status of each node is found where somebody looks, which most who are handed thousands do not.
-
-Who was rejected by whom and why: the arrays of one Filter run, and what is told from them.
-
-The first rejecting plugin of a node wins; all of its reasons count. Nothing here is built per
-node unless somebody asks for a node.
+`FilterOutcome` stores the rejections as arrays of positions. `RejectedNodes` is the interface for
+its readers, which write messages and diagnoses. The first plugin that rejects a node wins, and all
+of its reasons count. A per-node `Status` is built only when it is read: most readers need counts.
 """
 
 from abc import ABC, abstractmethod
@@ -35,7 +32,7 @@ from bayplan.state.pods import PodInfo
 
 
 class Rejected(NamedTuple):
-    """Some nodes that one instance rejected in the same words."""
+    """Nodes that one instance rejected with the same code and reasons."""
 
     plugin: str
     code: Code
@@ -44,40 +41,40 @@ class Rejected(NamedTuple):
 
 
 class RejectedNodes(ABC):
-    """What is told of rejected nodes, however they are known."""
+    """Rejected nodes, independent of their representation."""
 
     __slots__ = ()
 
     @abstractmethod
     def rejected(self) -> Iterable[Rejected]:
-        """Each node once, by the instance that came first."""
+        """The rejections. Each node counts once, for the first instance that rejected it."""
 
     @abstractmethod
     def codes(self, nodes: NodeView, absent: Code) -> Codes:
-        """uint8[nodes]: the code of each; ``absent`` for those that were not asked about and, as
-        in `NodeToStatus`, for those that nobody rejected."""
+        """uint8[nodes]: the code of each node. ``absent`` is the code of nodes that were not
+        evaluated and, as in `NodeToStatus`, of nodes that no plugin rejected."""
 
     @abstractmethod
     def statuses_among(self, nodes: NodeView) -> dict[str, Status]:
-        """Of each that somebody rejected, by name. ``nodes``: all that were asked about, maybe
-        more."""
+        """The status of each rejected node, by name. ``nodes``: the evaluated nodes or a
+        superset."""
 
     def node_to_status(self, nodes: NodeView, absent: Status | None = None) -> NodeToStatus:
-        """The same, for whoever looks closely; ``absent``: of the others."""
+        """The statuses of all ``nodes``; ``absent``: the status of nodes without one."""
         code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if absent is None else absent.code
         return NodeToStatus(
             lambda: self.statuses_among(nodes), absent, lambda some: self.codes(some, code)
         )
 
     def plugins(self) -> set[str]:
-        """Instances that rejected some node."""
+        """Instances that rejected at least one node."""
         return {entry.plugin for entry in self.rejected()}
 
     def pending_plugins(self) -> set[str]:
         return {entry.plugin for entry in self.rejected() if entry.code is Code.PENDING}
 
     def reason_counts(self) -> Counter[str]:
-        """How many nodes give each reason."""
+        """Reason → number of nodes."""
         counts: Counter[str] = Counter()
         for entry in self.rejected():
             for reason in entry.reasons:
@@ -85,7 +82,7 @@ class RejectedNodes(ABC):
         return counts
 
     def reason_counts_by_plugin(self) -> dict[tuple[str, str, str], int]:
-        """(plugin, code, reason) → nodes; for the journal."""
+        """(plugin, code, reason) → number of nodes, for the journal."""
         counts: Counter[tuple[str, str, str]] = Counter()
         for entry in self.rejected():
             for reason in entry.reasons:
@@ -96,52 +93,52 @@ class RejectedNodes(ABC):
 # ---- filtering ------------------------------------------------------------------------------
 
 
-#: What Filter may answer; upstream: IsRejected.
+#: The codes with which Filter may reject. Upstream: IsRejected.
 FILTER_CODES = frozenset((Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING))
 
 
 @dataclass(slots=True)
 class Entry:
-    """Some nodes rejected by one plugin for some reasons."""
+    """Nodes that one plugin rejected with the same reasons."""
 
     plugin: str
     code: Code
     reasons: tuple[str, ...]
     positions: Rows
-    #: Per position, where codes differ.
+    #: The code of each position, if the codes differ.
     codes: "np.ndarray[tuple[int], np.dtype[np.uint8]] | None" = None
 
     def code_at(self, index: int) -> Code:
         return self.code if self.codes is None else Code(int(self.codes[index]))
 
 
-# Made at every attempt: to call list[Entry] takes three times as long.
+# Called at every attempt; `list[Entry]` as a factory takes three times as long.
 def _no_entries() -> list[Entry]:
     return []
 
 
 @dataclass(slots=True)
 class FilterOutcome(RejectedNodes):
-    """The result of asking all Filter plugins about the nodes of one view."""
+    """The result of all Filter plugins for the nodes of one view."""
 
     nodes: NodeView
     feasible: NodeMask
     entries: list[Entry] = field(default_factory=_no_entries)
-    #: An answer that ends the attempt.
+    #: A status that ends the attempt.
     error: Status | None = None
 
     @property
     def code(self) -> Code:
-        """Error where an answer ends the attempt."""
+        """The code of ``error``, or SUCCESS."""
         return Code.SUCCESS if self.error is None else self.error.code
 
     @property
     def is_settled(self) -> bool:
-        """Whether there is nothing left to ask: an error, or no node."""
+        """Whether no further plugin need run: there is an error, or no feasible node."""
         return self.error is not None or bool(self.entries and not self.feasible.any())
 
     def add(self, plugin: str, rejections: Iterable[Rejection]) -> None:
-        """Take one plugin's rejections in; rows already rejected are not counted again."""
+        """Add one plugin's rejections. Nodes that are already rejected do not count again."""
         before = self.feasible
         after: NodeMask | None = None
         for rejection in rejections:
@@ -167,7 +164,7 @@ class FilterOutcome(RejectedNodes):
             self.error = failure_of(plugin, "Filter", problem)
 
     def settle(self, position: int, status: Status | None) -> None:
-        """The verdict on one node that was asked about by itself, and not among the others."""
+        """Set the status of one node that was evaluated separately."""
         if is_rejected(status):
             assert status is not None
             positions: Rows = np.array([position], np.intp)
@@ -183,7 +180,7 @@ class FilterOutcome(RejectedNodes):
                 yield Rejected(entry.plugin, code, entry.reasons, count)
 
     def status_of(self, position: int) -> Status | None:
-        """The status of one node; None where it is feasible."""
+        """The status of one node; None if the node is feasible."""
         code: Code | None = None
         plugin = ""
         reasons: tuple[str, ...] = ()
@@ -225,7 +222,7 @@ class FilterOutcome(RejectedNodes):
 
 
 def _positions(rejection: Rejection, feasible: NodeMask) -> Rows:
-    """Which of the nodes it rejects were feasible. Raises WrongAnswer."""
+    """Positions that were feasible and are rejected now. Raises WrongAnswer."""
     rows = np.asarray(rejection.rows)
     check_reasons(rejection.reasons)
     if rows.dtype == np.bool_:
@@ -242,7 +239,7 @@ def _positions(rejection: Rejection, feasible: NodeMask) -> Rows:
 def _error_of(
     plugin: str, rejection: Rejection, codes: "np.ndarray[tuple[int], np.dtype[np.uint8]] | None"
 ) -> Status | None:
-    """The Error that a rejection with a code which Filter may not answer amounts to."""
+    """An Error if the rejection has a code that Filter may not return; else None."""
     if codes is None:
         if rejection.code in FILTER_CODES:
             return None

@@ -1,4 +1,4 @@
-"""An extender as a Python class: what an HTTP extender does, without a server.
+"""An extender as a Python class: an HTTP extender's policy without a server.
 
     class Licences(InProcessExtender):
         name = "Licences"
@@ -6,10 +6,10 @@
         def filter(self, pod, node_names):
             return {name: "no licence left" for name in node_names if not self.has_one(name)}
 
-It is asked where extenders are asked, after the plugins, and with what they are given: the pod and
-names of nodes. To rewrite a policy as a plugin is faster; a class like this one lets a simulation
-stand in for the extenders of a cluster, and moves one in without its server. The methods that it
-defines say what it is asked for. Upstream: fwk.Extender, extender/v1.
+The engine calls it where it calls HTTP extenders: after the plugins, with the pod and names of
+nodes. A plugin is faster. A class like this one replaces the extenders of a cluster in a
+simulation, or moves an extender into the scheduler without its server. The methods that the class
+defines are the verbs of the extender. Upstream: fwk.Extender, extender/v1.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,29 +30,29 @@ from bayplan.state.pods import PodInfo
 class InProcessExtender:
     """Subclass it and define at least one of filter, prioritize, preempt and bind.
 
-    One instance serves a scheduler. An exception, and an answer in another form, is that extender's
-    error: it fails the attempt, or is passed over where the extender is ``ignorable``.
+    A scheduler has one instance. An exception, or a result of another form, is an error of the
+    extender: it fails the attempt, unless the extender is ``ignorable``.
     """
 
-    #: How messages name it.
+    #: The name in messages.
     name: ClassVar[str]
-    #: Of its scores.
+    #: The weight of its scores.
     weight: ClassVar[int] = 1
-    #: Whether an attempt goes on where it fails.
+    #: Whether an attempt continues when the extender fails.
     ignorable: ClassVar[bool] = False
-    #: It is asked only about pods that ask for one of these; none: about every pod.
+    #: The extender is called only for pods that request one of these; empty: for every pod.
     managed_resources: ClassVar[tuple[str, ...]] = ()
 
     def filter(self, pod: PodInfo, node_names: Sequence[str]) -> Mapping[str, str]:
-        """The nodes that it rejects, each with the reason. Preemption may help there."""
+        """Rejected nodes, each with a reason. Preemption may help on these nodes."""
         raise NotImplementedError
 
     def prioritize(self, pod: PodInfo, node_names: Sequence[str]) -> Mapping[str, int]:
-        """Nodes with scores from 0 to 10; a node that is not there has 0."""
+        """Node → score from 0 to 10; a missing node has 0."""
         raise NotImplementedError
 
     def preempt(self, pod: PodInfo, victims: Mapping[str, Victims]) -> Mapping[str, NamedVictims]:
-        """The candidates that it accepts, each with its victims."""
+        """The accepted candidates, each with its victims."""
         raise NotImplementedError
 
     async def bind(self, pod: PodInfo, node_name: str, port: BindPort) -> None:
@@ -61,7 +61,7 @@ class InProcessExtender:
 
     @classmethod
     def verbs(cls) -> frozenset[ExtenderVerb]:
-        """What it may be asked for: the methods that it defines."""
+        """The verbs whose methods the class defines."""
         return frozenset(
             verb
             for verb in ExtenderVerb
@@ -69,7 +69,7 @@ class InProcessExtender:
         )
 
     async def answer(self, question: AskExtender, port: BindPort) -> ExtenderAnswer:
-        """What it says to a question. Raises what its methods raise, and WrongAnswer."""
+        """The answer to a question. Raises WrongAnswer and the exceptions of the methods."""
         pod, names = question.pod, question.node_names
         if question.verb is ExtenderVerb.FILTER:
             rejected = _mapping(self.filter(pod, names), str, "reasons by node")
@@ -86,7 +86,7 @@ class InProcessExtender:
 
 
 def _mapping(answer: Any, kind: type, text: str) -> Mapping[str, Any]:
-    """The answer, if it is a mapping of node names to ``kind``. Raises WrongAnswer."""
+    """The answer, checked to be a mapping of node names to ``kind``. Raises WrongAnswer."""
     if not isinstance(answer, Mapping):
         raise WrongAnswer(repr(answer), f"a mapping: {text}")
     for name, value in answer.items():  # pyright: ignore[reportUnknownVariableType]

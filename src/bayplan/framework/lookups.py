@@ -1,9 +1,9 @@
-"""Kinds that a plugin's code looks up through `handle.objects`, read from the code itself.
+"""Kinds that a plugin's code looks up through `handle.objects`, found in its bytecode.
 
-A kind that a plugin looks up and does not declare is not watched, and `handle.objects` raises. In
-`setup` that ends the start; at an extension point it would fail every pod, much later. Calls whose
-argument is a literal, or a constant of the module, are therefore found before the start. Others are
-refused when they are made.
+A kind that a plugin looks up but does not declare is not watched, and `handle.objects` raises: at
+start if `setup` makes the call, or much later at an extension point, for every pod. So calls whose
+argument is a literal or a constant of the module are found before the start. Other calls raise when
+they are made.
 """
 
 import dis
@@ -20,7 +20,7 @@ _METHOD = "objects"
 
 
 def undeclared_kinds(plugin: type[Plugin]) -> list[str]:
-    """Kinds that some method looks up and `kinds` does not name, sorted."""
+    """Kinds that a method looks up and `kinds` does not list, sorted."""
     kinds = {kind for method in _methods(plugin) for kind in _looked_up(method)}
     return sorted(kinds.difference(plugin.kinds))
 
@@ -45,7 +45,7 @@ def _looked_up(method: FunctionType) -> Iterator[str]:
 
 
 def _with_inner(code: CodeType) -> Iterator[CodeType]:
-    """A function's code, and that of the functions defined in it."""
+    """A function's code and the code of functions defined in it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -57,7 +57,7 @@ def _loads_method(instruction: dis.Instruction) -> bool:
 
 
 def _constant(instruction: dis.Instruction, method: FunctionType) -> object:
-    """What an instruction loads, where that is known before the code runs."""
+    """The constant that an instruction loads; None if it is unknown before the code runs."""
     if instruction.opname == "LOAD_CONST":
         return instruction.argval
     if instruction.opname == "LOAD_GLOBAL":

@@ -1,8 +1,8 @@
-"""Which cluster events a change of a pod or a node amounts to.
+"""The cluster events of a change of a pod or a node.
 
-Each kind of change that a plugin can wait for is one predicate of (old, new), in the order in
-which upstream announces them (framework/events.go and eventhandlers.go, v1.37.0). A predicate
-compares as the API machinery does: a missing map equals an empty one, "1" of cpu equals "1000m".
+Each event for which a plugin can register is one predicate of (old, new), in the order in which
+upstream emits the events (framework/events.go and eventhandlers.go, v1.37.0). Predicates compare as
+the API machinery does: a missing map equals an empty map, "1" of cpu equals "1000m".
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -37,7 +37,7 @@ EXTENSION_POINTS: dict[str, tuple[type[Plugin], ...]] = {
     "preBind": (PreBindPlugin,),
     "bind": (BindPlugin,),
     "postBind": (PostBindPlugin,),
-    # Ours. Score plugins may stand there, too, but only where they are named.
+    # Bayplan's own. Score plugins are allowed here, too, but only by name.
     "tieBreak": (TieBreakPlugin,),
 }
 
@@ -46,7 +46,7 @@ TieBreaker = TieBreakPlugin | ScorePlugin | ScalarScorePlugin
 
 
 def may_be_enabled_at(point: str, plugin: type[Plugin]) -> bool:
-    """Whether a plugin has something to do there."""
+    """Whether a plugin implements the extension point."""
     bases = EXTENSION_POINTS.get(point, ())
     return issubclass(plugin, bases) or (
         point == "tieBreak" and issubclass(plugin, EXTENSION_POINTS["score"])
@@ -64,11 +64,11 @@ class ProfilePlugins:
 
     profile_name: str
     queue_sort: QueueSortPlugin
-    #: percentageOfNodesToScore of the profile; 0: all nodes are looked at.
+    #: percentageOfNodesToScore of the profile; 0: all nodes are evaluated.
     percentage_of_nodes_to_score: int = 0
-    #: Bytes that answers may be kept in for reuse; 0: none are.
+    #: Maximum size of the cache for reuse, in bytes; 0: no reuse.
     reuse_bytes_max: int = 0
-    #: Whether pods that run are tried for a resize that was deferred.
+    #: Whether running pods with a deferred resize are scheduled.
     tries_resizes: bool = False
     pre_enqueue: list[PreEnqueuePlugin] = field(default_factory=list[PreEnqueuePlugin])
     pre_filter: list[PreFilterPlugin] = field(default_factory=list[PreFilterPlugin])
@@ -85,15 +85,15 @@ class ProfilePlugins:
     pre_bind: list[PreBindPlugin] = field(default_factory=list[PreBindPlugin])
     bind: list[BindPlugin] = field(default_factory=list[BindPlugin])
     post_bind: list[PostBindPlugin] = field(default_factory=list[PostBindPlugin])
-    #: Computed because others read them, and not added up.
+    #: Sources that do not count in the total.
     sources: list[ScorePlugin | ScalarScorePlugin] = field(
         default_factory=list[ScorePlugin | ScalarScorePlugin]
     )
-    #: Compared one after another among nodes whose totals are equal.
+    #: Tie-break keys, in the order of comparison.
     tie_break: list[TieBreaker] = field(default_factory=list[TieBreaker])
 
     def scoring(self) -> list[tuple[ScorePlugin | ScalarScorePlugin, int]]:
-        """All that score, each once, with their weights; 0: it is read, and not added up."""
+        """All score instances with their weights, each once. Weight 0: not part of the total."""
         added = {plugin.instance_name for plugin, _ in self.score}
         readers = {
             plugin.instance_name: plugin
@@ -103,7 +103,7 @@ class ProfilePlugins:
         return [*self.score, *((plugin, 0) for plugin in readers.values())]
 
     def pre_scoring(self) -> list[PreScorePlugin]:
-        """PreScore of those enabled there, and of all that are read."""
+        """The PreScore plugins: those enabled, and those of sources and keys."""
         names = {plugin.instance_name for plugin in self.pre_score}
         read = (*self.sources, *self.tie_break)
         readers = {

@@ -1,6 +1,7 @@
-"""Which events matter to a pod that runs and waits for a resize: those of its own node.
+"""Queueing hints for running pods that wait for a deferred resize.
 
-Upstream: the checks for deferred resizes in the hints of noderesources/fit.go (v1.37).
+For such a pod only events on its own node matter. Upstream: the checks for deferred resizes in the
+hints of noderesources/fit.go (v1.37).
 """
 
 from collections.abc import Iterable
@@ -19,9 +20,11 @@ from bayplan.state.pods import PodInfo
 
 
 def with_resizes(events: Iterable[ClusterEventWithHint]) -> list[ClusterEventWithHint]:
-    """The same, and less of them for pods that wait for a resize: whoever is on another node, and
-    what becomes of that, is no news to them. But they are to be tried again when they want more, or
-    others on their node do: where there was room there may be none."""
+    """The events with narrower hints for pods that wait for a resize, and two further events.
+
+    Events of other nodes do not queue such a pod. An increase of its own requests, or of the
+    requests of other pods on its node, does: the node's free amounts may have changed.
+    """
     narrowed = [
         event if event.hint is None else ClusterEventWithHint(event.event, _on_own_node(event.hint))
         for event in events
@@ -46,7 +49,7 @@ def _on_own_node(hint: QueueingHintFn) -> QueueingHintFn:
 
 
 def _node_name(pod: PodInfo, changed: Any) -> str:
-    """Where it happened; the pod's own node where that cannot be said."""
+    """The node of an event; the pod's own node if the object has no node."""
     if isinstance(changed, PodInfo):
         return changed.node_name
     return changed.metadata.name if isinstance(changed, Node) else pod.node_name

@@ -1,8 +1,8 @@
-"""Scores that follow from how full a node would be: three ways to read used against allocatable.
+"""Scores from the utilization of a node: three functions of used and allocatable amounts.
 
-Every scorer takes what a pod demands of the configured resources, compares the sum with what each
-node offers, and takes the weighted mean of the resources the node has at all. Upstream:
-plugins/noderesources, resource_allocation.go and the three strategies beside it.
+Each scorer adds the pod's requests of the configured resources to what is used, compares the sum
+with the node's allocatable amounts, and takes the weighted mean over the resources that the node
+has. Upstream: plugins/noderesources, resource_allocation.go and its three strategies.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

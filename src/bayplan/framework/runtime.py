@@ -1,18 +1,9 @@
-"""Reserve, Permit, and the preflight of PreBind: what plugins say about the node that was chosen.
-
-Upstream: runtime/framework.go, RunReservePluginsReserve, RunPermitPlugins and
-RunPreBindPreFlights.
-
-Filter of a single node: by one-row forms, where plugins have their own.
-
-A DaemonSet's pod, a nomination and a what-if ask about one node; as an array of one, the answer
-takes several times as long.
-
-Framework: runs one profile's extension points and checks what comes back.
+"""Framework: runs the extension points of one profile and checks the results of the plugins.
 
 Each ``run_*`` method is one extension point with upstream's rules (runtime/framework.go, v1.37):
-the order of the plugins, what Skip leaves out, which answer ends the run, and whose name a status
-carries. A plugin that raises, or answers in a form it may not, becomes an Error that names it.
+the order of the plugins, the effect of Skip, which status ends the run, and which plugin a status
+names. If a plugin raises or returns a value that the contract does not allow, the result is an
+Error that names the plugin.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -70,7 +61,7 @@ from bayplan.state.snapshot import Snapshot
 # ---- chosen node ----------------------------------------------------------------------------
 
 
-#: What these points come to where nobody stands at them.
+#: The result of each of these points without plugins.
 _STRAIGHT = (
     ("Reserve", Code.SUCCESS),
     ("Permit", Code.SUCCESS),
@@ -79,7 +70,10 @@ _STRAIGHT = (
 
 
 def goes_straight_to_bind(watched: Watched, calls: Calls) -> bool:
-    """Whether nobody has anything to do at Reserve, Permit and PreBind, which then count as run."""
+    """Whether no plugin takes part in Reserve, Permit and PreBind.
+
+    The three points then count as run, with the results of `_STRAIGHT`.
+    """
     if calls.reserve or calls.permit or calls.pre_bind_pre_flight:
         return False
     for point, code in _STRAIGHT:
@@ -140,7 +134,7 @@ def pre_flights(
 
 
 def _wait(timeout_seconds: float) -> float:
-    """How long to wait at most. Raises WrongAnswer for what is no duration."""
+    """The time-out, limited to upstream's maximum. Raises WrongAnswer for NaN and below 0."""
     if not timeout_seconds >= 0:
         raise WrongAnswer(f"a time-out of {timeout_seconds}", "seconds, 0 or more")
     return min(timeout_seconds, MAX_PERMIT_TIMEOUT_SECONDS)
@@ -149,12 +143,16 @@ def _wait(timeout_seconds: float) -> float:
 # ---- one node -------------------------------------------------------------------------------
 
 
-#: The position of a single node.
+#: The position of the node in a view of one node.
 _IT: Rows = np.zeros(1, np.intp)
 
 
 def filter_one(calls: Calls, state: CycleState, pod: PodInfo, nodes: NodeView) -> FilterOutcome:
-    """``nodes``: one of them."""
+    """Filter for a view of one node, through the single-node forms of plugins that have one.
+
+    A DaemonSet's pod, a nomination and a what-if need one node. The array forms take several times
+    as long for an array of one.
+    """
     outcome, node = FilterOutcome(nodes, all_true(1)), nodes.info(0)
     for name, ask in calls.filter:
         if name in state.skip_filter_plugins:
@@ -176,7 +174,7 @@ def filter_one(calls: Calls, state: CycleState, pod: PodInfo, nodes: NodeView) -
 # ---- runtime --------------------------------------------------------------------------------
 
 
-#: What a plugin may answer about the pod as a whole in PreFilter.
+#: The codes with which PreFilter may reject a pod.
 _PRE_FILTER_REJECTS = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
 _ALL_NODES = PreFilterResult()
@@ -196,28 +194,28 @@ class Framework:
     ) -> None:
         self.plugins = plugins
         self.profile_name = plugins.profile_name
-        #: Whether totals are sums of weighted scores, and ties are drawn: nothing of ours besides.
+        #: Whether the profile has neither a score graph nor tie-break keys.
         self.graph = graph_of(plugins)
         self.is_plain_sum = self.graph is None and not plugins.tie_break
         self._nominator = nominator
         self._signer = signer or Signer(plugins)
         self.stopwatches = stopwatches(watch, self.profile_name)
-        #: How often each plugin was evaluated.
+        #: Counts the evaluations of each plugin.
         self.evaluations = Evaluations()
         self._calls = CallsByShape(plugins, Bare(), self.evaluations)
-        #: The same, recording how long each plugin takes.
+        #: The same calls, with the duration of each plugin recorded.
         self._timed_calls = CallsByShape(plugins, PluginTimer(watch), self.evaluations)
 
     def calls(self, state: CycleState, pod: PodInfo) -> Calls:
-        """What this attempt at the pod calls at each extension point."""
+        """The calls of this attempt at each extension point."""
         return (self._timed_calls if state.record_plugin_metrics else self._calls).of(pod.shape)
 
     def sign_pod(self, pod: PodInfo) -> PodSignature:
-        """What this profile's answers about the pod follow from. Upstream: SignPod."""
+        """The pod's signature in this profile. Upstream: SignPod."""
         watch = self.stopwatches["Sign"]
         start = watch.now()
         signature = self._signer.sign(pod)
-        # As upstream, whose code is Success also where a plugin does not sign.
+        # As upstream, the code is Success even if a plugin does not sign.
         watch.took[Code.SUCCESS](watch.now() - start)
         return signature
 
@@ -227,10 +225,10 @@ class Framework:
     def run_pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView
     ) -> tuple[PreFilterResult, Status | None, set[str]]:
-        """(which nodes, rejection or error, instances that narrowed the nodes).
+        """Returns (nodes to evaluate, rejection or error, instances that narrowed the nodes).
 
-        Unresolvable returns at once; Unschedulable is remembered while the others still run, and
-        the last of several counts.
+        Unresolvable returns at once. After Unschedulable the other plugins still run, and the last
+        Unschedulable counts.
         """
         result = _ALL_NODES
         narrowing: set[str] = set()
@@ -242,7 +240,7 @@ class Framework:
                 answer = ask(state, pod, nodes)
                 if answer is None:
                     continue
-                if answer is SKIP:  # what most plugins say about most pods
+                if answer is SKIP:  # the most frequent answer
                     state.skip_filter_plugins.add(name)
                     continue
                 if isinstance(answer, PreFilterResult):
@@ -265,7 +263,8 @@ class Framework:
     def run_add_pod(
         self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo
     ) -> Status | None:
-        """Tell PreFilter notes that a pod is on a node in this what-if; the answer is an Error."""
+        """Update the PreFilter state for a pod that a what-if adds to a node. Returns an Error or
+        None."""
         return _tell(
             self.calls(state, pod).add_pod, "AddPod on PreFilter", (state, pod, added, node)
         )
@@ -273,7 +272,8 @@ class Framework:
     def run_remove_pod(
         self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo
     ) -> Status | None:
-        """Tell PreFilter notes that a pod is off a node in this what-if; the answer is an Error."""
+        """Update the PreFilter state for a pod that a what-if removes from a node. Returns an Error
+        or None."""
         calls = self.calls(state, pod).remove_pod
         return _tell(calls, "RemovePod on PreFilter", (state, pod, removed, node))
 
@@ -287,7 +287,7 @@ class Framework:
         nodes: NodeView,
         feasible: NodeMask | None = None,
     ) -> FilterOutcome:
-        """Ask each Filter plugin about the nodes that are still feasible when it is its turn."""
+        """Run each Filter plugin for the nodes that earlier plugins did not reject."""
         return self._filter(state, pod, nodes, feasible)
 
     def _filter(
@@ -309,7 +309,7 @@ class Framework:
     def filter_answers(
         self, state: CycleState, pod: PodInfo, nodes: NodeView
     ) -> list[tuple[str, FilterOutcome]]:
-        """Each Filter plugin that was not skipped, asked alone about all of ``nodes``."""
+        """The result of each Filter plugin that was not skipped, for all ``nodes``."""
         answers: list[tuple[str, FilterOutcome]] = []
         for name, ask in self.calls(state, pod).filter:
             if name not in state.skip_filter_plugins:
@@ -321,9 +321,9 @@ class Framework:
     def filter_with_nominated(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, node_name: str
     ) -> Status | None:
-        """The verdict on one node, with the pods nominated to it and without; both must pass.
+        """Filter one node twice, with the pods nominated to it and without; both must pass.
 
-        Nominated pods of equal or higher priority count, other than the pod itself. Upstream:
+        Only other pods of equal or higher priority count. Upstream:
         RunFilterPluginsWithNominatedPods.
         """
         position = snapshot.nodes.position(node_name)
@@ -352,7 +352,7 @@ class Framework:
         position: int,
     ) -> Status | None:
         what_if, node = state.clone(), snapshot.nodes.info(position)
-        # Members of a group that are tried in one pass may stand where they are nominated to.
+        # In a trial of a pod group, members may already be on the node they are nominated to.
         placed = {other.uid for other in node.pods}
         with snapshot.trial() as trial:
             for other in added:
@@ -375,7 +375,8 @@ class Framework:
     def run_post_filter(
         self, state: CycleState, pod: PodInfo, node_to_status: NodeToStatus
     ) -> tuple[Nomination | None, Status | None]:
-        """First Success wins; Unresolvable, Wait and Error end it; other messages are joined."""
+        """The first Success wins. Unresolvable, Wait and Error end the run. Messages of other
+        rejections are joined."""
         reasons: list[str] = []
         blamed = ""
         best: Nomination | None = None
@@ -390,10 +391,10 @@ class Framework:
             if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 return nomination, status.with_plugin(name)
             if is_wait(status):
-                # A review of candidates awaits an answer: see framework.preemption.
+                # A CandidateReview waits for an extender.
                 return None, status.with_plugin(name)
             if not is_rejected(status):
-                # Unlike elsewhere the text stands as it is: it ends the pod's message.
+                # The reasons stay unchanged, because they end the pod's message.
                 status_reasons = status.reasons or as_error(status, "PostFilter", name).reasons
                 return None, Status(Code.ERROR, status_reasons, name)
             if nomination is not None and nomination.mode is not NominatingMode.NOOP:
@@ -408,7 +409,7 @@ class Framework:
 
     @timed_point("PreScore")
     def run_pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> Status | None:
-        """Anything but Success and Skip is an Error."""
+        """Any status other than Success and Skip is an Error."""
         for name, ask in self.calls(state, pod).pre_score:
             try:
                 status = ask(state, pod, nodes)
@@ -428,7 +429,7 @@ class Framework:
 
     @timed_point("Score")
     def run_score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> ScoreTable | Status:
-        """Raw, normalised and weighted scores of every instance that was not skipped."""
+        """Raw, normalized and weighted scores of every instance that was not skipped."""
         if self.graph is not None:
             return graph_scores(self.graph, self.calls(state, pod), state, pod, nodes)
         columns: list[PluginScores] = []
@@ -442,13 +443,13 @@ class Framework:
                 return failure_of(call.name, "Score", problem)
         totals = total_scores(columns, len(nodes))
         if not calls:
-            totals += 1  # upstream: every node gets 1 where nothing scores
+            totals += 1  # upstream: without Score plugins every node gets 1
         return ScoreTable(nodes, columns, totals)
 
     # ---- Reserve, Permit, on the way to PreBind -------------------------------------------
 
     def run_reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-        """The first failure stops; the caller then unreserves."""
+        """The first failure ends the run. The caller then calls `run_unreserve`."""
         calls = self.calls(state, pod).reserve
         if not calls:
             return self.stopwatches["Reserve"].idle()
@@ -456,7 +457,7 @@ class Framework:
 
     @timed_point("Unreserve")
     def run_unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> list[Status]:
-        """All of them, in reverse order, whatever failed. Returns the failures."""
+        """Run all plugins in reverse order, also after a failure. Returns the failures."""
         failures: list[Status] = []
         for name, ask in self.calls(state, pod).unreserve:
             try:
@@ -468,7 +469,7 @@ class Framework:
     def run_permit(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> tuple[Status | None, dict[str, float]]:
-        """(rejection, error or WAIT; instance → seconds to wait). All run before waiting starts."""
+        """Returns (rejection, error or WAIT; instance → seconds to wait at most)."""
         calls = self.calls(state, pod).permit
         if calls:
             return permit(self, calls, state, pod, node_name)
@@ -477,7 +478,7 @@ class Framework:
     def run_pre_bind_pre_flights(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> Status | None:
-        """SKIP: no PreBind plugin has anything to do; else those that have not are noted."""
+        """SKIP if no PreBind plugin has work. Plugins without work go into the CycleState."""
         calls = self.calls(state, pod).pre_bind_pre_flight
         if calls:
             return pre_flights(self, calls, state, pod, node_name)
@@ -485,7 +486,7 @@ class Framework:
         return SKIP
 
 
-# ---- asking, and what comes back -----------------------------------------------------------
+# ---- calls and results ---------------------------------------------------------------------
 
 
 def _tell(

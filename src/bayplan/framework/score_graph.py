@@ -1,13 +1,14 @@
-"""The score graph: plugins that read each other's scores, computed each once, sources first.
+"""The score graph: score plugins that read the scores of other score plugins.
 
-A profile whose plugins read nobody is a plain sum and has no graph. Where somebody reads, the order
-follows from the args and stands from the start on. In a cycle every source is asked once, however
-many read it; what is read is not weighted, and what is only read is not added up.
+A profile without readers has no graph: its totals are weighted sums. Otherwise the order of
+evaluation follows from the args and is fixed at start, sources first. Each source is evaluated once
+per cycle, for all its readers. Readers get unweighted scores, and a plugin that is only a source
+does not count in the total.
 
-Sources may be asked about the feasible nodes or about all. The scores of a row-wise source that is
-read both ways are computed over all nodes, and those of the feasible ones are picked out of them.
-What looks across nodes is asked twice then, the second time as if every node were feasible: after a
-PreScore of its own, on a copy of the notes.
+A reader may need a source's scores of the feasible nodes or of all nodes. If a row-wise source is
+needed both ways, it is evaluated for all nodes, and the scores of the feasible nodes are taken from
+the result. A source that looks across nodes is evaluated twice: the second time with every node
+feasible, after a PreScore of its own on a copy of the CycleState.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +38,7 @@ from bayplan.state.columns import NodeScores
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
 
-#: (instance, whether it is asked about all nodes).
+#: (instance, whether it is evaluated for all nodes and not only for the feasible ones).
 Question = tuple[str, bool]
 
 
@@ -51,13 +52,13 @@ class Scorer:
 
     @property
     def is_row_wise(self) -> bool:
-        """Whether what it says of a node does not depend on who else is asked about."""
+        """Whether a node's score is independent of the other nodes of the view."""
         return self.plugin.scope == "row" and not self.reads.names
 
 
 @final
 class ScoreGraph:
-    """Who reads whom in one profile. Made at start; knows nothing of a cycle."""
+    """Sources and readers of one profile. Made at start; holds no state of a cycle."""
 
     def __init__(self, plugins: ProfilePlugins) -> None:
         self.scorers: Mapping[str, Scorer] = {
@@ -65,25 +66,25 @@ class ScoreGraph:
             for plugin, weight in plugins.scoring()
         }
         self.added = tuple(plugin.instance_name for plugin, _ in plugins.score)
-        #: What is asked in every cycle, sources first.
+        #: The evaluations of every cycle, sources first.
         self.questions: Sequence[Question] = tuple(self._first(self.added))
-        #: Tie-break key → what must be asked for it, sources first.
+        #: Tie-break key → the evaluations it needs, sources first.
         self.for_keys: Mapping[str, Sequence[Question]] = {
             name: tuple(self._first((name,)))
             for name in (plugin.instance_name for plugin in plugins.tie_break)
             if name in self.scorers
         }
         everything = {*self.questions, *(q for each in self.for_keys.values() for q in each)}
-        #: Those that somebody asks about all nodes.
+        #: Instances that are evaluated for all nodes.
         self.read_over_all = frozenset(name for name, is_wide in everything if is_wide)
 
     @property
     def is_needed(self) -> bool:
-        """Whether anybody reads anybody, or something is scored that is not added up."""
+        """Whether the profile has a reader, or a tie-break key that scores."""
         return bool(self.for_keys) or any(s.reads.names for s in self.scorers.values())
 
     def edges(self) -> Iterator[tuple[str, str]]:
-        """(source, reader) of each reading."""
+        """(source, reader) pairs."""
         for name, scorer in self.scorers.items():
             for source in scorer.reads.names:
                 yield source, name
@@ -106,7 +107,7 @@ class ScoreGraph:
 
 
 def graph_of(plugins: ProfilePlugins) -> ScoreGraph | None:
-    """None: the profile's scores are a plain sum."""
+    """The graph of a profile; None if its totals are plain sums."""
     graph = ScoreGraph(plugins)
     return graph if graph.is_needed else None
 
@@ -125,7 +126,7 @@ def graph_scores(
 @final
 @dataclass(slots=True)
 class ScoreRun:
-    """The scores of one cycle: each question is asked once, when it is its turn."""
+    """The scores of one cycle. Each question is evaluated once."""
 
     graph: ScoreGraph
     calls: Calls
@@ -139,7 +140,7 @@ class ScoreRun:
     _cluster: "_WholeCluster | None" = None
 
     def table(self) -> ScoreTable:
-        """All that is added up. Raises ScorerFailed."""
+        """The columns of the total. Raises ScorerFailed."""
         for question in self.graph.questions:
             self._ask(question)
         all_columns = [self._columns[name, False] for name in self.graph.added]
@@ -147,13 +148,13 @@ class ScoreRun:
         return ScoreTable(self.nodes, columns, total_scores(columns, len(self.nodes)), reading=self)
 
     def column(self, name: str) -> PluginScores | None:
-        """A tie-break key's column, computed now where it was not; None: it was skipped."""
+        """The column of a tie-break key, evaluated on demand; None if the key was skipped."""
         for question in self.graph.for_keys[name]:
             self._ask(question)
         return self._columns[name, False]
 
     def read(self) -> list[PluginScores]:
-        """Columns over the feasible nodes that are not added up."""
+        """Columns over the feasible nodes that are outside the total."""
         added = self.graph.added
         other_columns = [
             c for (name, wide), c in self._columns.items() if not wide and name not in added
@@ -178,7 +179,7 @@ class ScoreRun:
         return self._columns[question]
 
     def _is_skipped(self, question: Question, scorer: Scorer) -> bool:
-        """By its own PreScore, or because there is nothing left to read."""
+        """Whether the plugin's PreScore skipped it, or all its sources were skipped."""
         name, is_wide = question
         if is_wide and scorer.plugin.scope == "cluster":
             if self._whole_cluster().skips(name):
@@ -212,7 +213,7 @@ class ScoreRun:
             state.sources = NO_SOURCES
 
     def _is_read_over_all(self, name: str) -> bool:
-        """Whether somebody reads it over all nodes, and these are not all."""
+        """Whether a reader needs its scores of all nodes, and some nodes are not feasible."""
         return name in self.graph.read_over_all and not self._whole_cluster().is_feasible
 
     # ---- sources --------------------------------------------------------------------------
@@ -221,7 +222,7 @@ class ScoreRun:
         return self._ask((source, question[1] or scorer.reads.over_all))
 
     def _sources(self, question: Question, scorer: Scorer) -> SourceScores:
-        """What a reader is handed; zeros in place of what was skipped."""
+        """The scores for a reader; zeros for a source that was skipped."""
         is_wide = question[1] or scorer.reads.over_all
         nodes = self._whole_cluster().nodes if is_wide else self.nodes
         zeros = PluginScores("", 0, *[uniform(0, len(nodes))] * 2)
@@ -248,13 +249,13 @@ def _both_stages(column: PluginScores) -> StagedScores:
 
 @final
 class _WholeCluster:
-    """All live nodes, and what those that look across nodes note about them."""
+    """All nodes, and the CycleState of plugins that look across all nodes."""
 
     def __init__(self, run: ScoreRun) -> None:
         self._run = run
         self.nodes = run.nodes.all()
         rows, feasible_rows = self.nodes.rows, run.nodes.rows
-        #: Whether every node is feasible: nothing need be asked twice then.
+        #: Whether every node is feasible. Then no plugin is evaluated twice.
         self.is_feasible = np.array_equal(rows, feasible_rows)
         self._positions = np.searchsorted(rows, feasible_rows)
         self._state: CycleState | None = None
@@ -262,19 +263,19 @@ class _WholeCluster:
 
     @property
     def state(self) -> CycleState:
-        """A copy of the notes, for plugins that note something about all nodes."""
+        """A copy of the CycleState, for the PreScore and Score of all nodes."""
         if self._state is None:
             self._state = self._run.state.clone()
         return self._state
 
     def picked(self, scores: NodeScores) -> NodeScores:
-        """Those of the feasible nodes."""
+        """The scores of the feasible nodes, from the scores of all nodes."""
         score = uniform_score(scores)
         count = len(self._positions)
         return scores[self._positions] if score is None else uniform(score, count)
 
     def skips(self, name: str) -> bool:
-        """Whether a plugin's PreScore, asked about all nodes, leaves its Score out."""
+        """Whether a plugin's PreScore of all nodes skips its Score."""
         if name not in self._skips:
             self._skips[name] = self._pre_scored(name)
         return self._skips[name]

@@ -1,9 +1,8 @@
-"""Reading other plugins' scores: how args name them, and what a reader is handed.
+"""Score sources: how args name other score plugins, and how a reader gets their scores.
 
-A reader is a score plugin whose args name others. Fields of the types below say so, and nothing
-else: the framework finds the names in the args, computes those sources first, and hands their
-scores over, read-only, when it is the reader's turn (`CycleState.scores`). Sources know nothing of
-their readers.
+A reader is a score plugin whose args have fields of the types below. The framework finds the names
+in the args, evaluates these sources first, and gives their scores to the reader, read-only
+(`CycleState.scores`). A source knows nothing of its readers.
 
     class CheapestArgs(PluginArgs, frozen=True):
         score_from: Source | tuple[Source, ...]

@@ -1,4 +1,4 @@
-"""The scores of one cycle: per plugin instance and feasible node, raw, normalised, weighted."""
+"""The scores of one cycle: per plugin instance and feasible node, raw, normalized and weighted."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -25,26 +25,26 @@ class PluginScores:
         return self.normalized * self.weight if self.weight != 1 else self.normalized
 
 
-# Made at every attempt: to call dict[str, NodeScores] takes three times as long.
+# Called at every attempt; `dict[str, NodeScores]` as a factory takes three times as long.
 def _no_extender_scores() -> dict[str, NodeScores]:
     return {}
 
 
 class Reading(Protocol):
-    """What is computed besides the columns that are added up; see score_graph."""
+    """Columns outside the total: of sources and tie-break keys. See score_graph."""
 
     @property
     def notes(self) -> Sequence[str]: ...
     def read(self) -> Sequence[PluginScores]: ...
 
     def column(self, name: str) -> PluginScores | None:
-        """A tie-break key's column; None: it was skipped. Raises ScorerFailed."""
+        """The column of a tie-break key; None if the key was skipped. Raises ScorerFailed."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TieStep:
-    """A tie-break key that was compared: how many nodes were equal, and how many it left."""
+    """One tie-break key that was compared: how many nodes tied before and after it."""
 
     key: str
     equal_count: int
@@ -58,23 +58,22 @@ class ScoreTable:
     nodes: NodeView
     columns: Sequence[PluginScores]
     totals: Int64s
-    #: Named contributions that no plugin made (extenders), already weighted.
+    #: Extender name → its weighted scores.
     extender_scores: dict[str, NodeScores] = field(default_factory=_no_extender_scores)
-    #: bool[nodes]: the best that tie-break keys left, and what each key left; None: no key was
-    #: asked.
+    #: bool[nodes]: the best nodes after all tie-break keys; None: no key was compared.
     tied: Mask | None = None
     tie_steps: Sequence[TieStep] = ()
-    #: Where plugins read each other's scores, or are tie-break keys.
+    #: Set if the profile has a score graph or tie-break keys.
     reading: Reading | None = None
 
     @property
     def read(self) -> Sequence[PluginScores]:
-        """Columns that are not added up: of sources and of keys."""
+        """Columns outside the total: of sources and tie-break keys."""
         return self.reading.read() if self.reading is not None else ()
 
     @property
     def notes(self) -> Sequence[str]:
-        """What is worth knowing about how sources were read, in words."""
+        """Remarks on how sources were read, as sentences."""
         return self.reading.notes if self.reading is not None else ()
 
     def row(self, name: str) -> tuple[list[tuple[str, int]], int]:
@@ -90,7 +89,7 @@ class ScoreTable:
         return pairs, int(self.totals[position])
 
     def best(self) -> Mask:
-        """bool[nodes]: who has the highest total."""
+        """bool[nodes]: the nodes with the highest total."""
         return self.totals == highest(self.totals)
 
     def best_positions(self) -> Rows:
@@ -100,7 +99,7 @@ class ScoreTable:
 
 def total_scores(columns: Sequence[PluginScores], count: int) -> Int64s:
     """int64[count]: the weighted scores of all instances added up."""
-    same = 0  # for all nodes
+    same = 0  # the sum of columns with one score for all nodes
     differing: list[NodeScores] = []
     for column in columns:
         score = uniform_score(column.normalized) if count else None

@@ -1,6 +1,6 @@
-"""One plugin's column of the score table: asked, checked, normalised, checked again.
+"""One plugin's column of the score table: computed, checked, normalized, checked again.
 
-What is checked costs the same for any number of nodes, but for the range of the scores.
+The checks take the same time for any number of nodes, except the check of the range of scores.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ Normalize = Callable[[CycleState, PodInfo, NodeScores], NodeScores]
 
 
 class ScorerFailed(Exception):
-    """A plugin whose scores somebody waits for failed; the status names it."""
+    """A plugin failed whose scores are needed; the status names the plugin."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status.message)
@@ -35,7 +35,7 @@ class ScorerFailed(Exception):
 
 
 class OutOfRange(RefusedAnswer):
-    """A score is not in 0..100 after normalisation; in upstream's words."""
+    """A score is not in 0..100 after normalization. The message is upstream's."""
 
     def __init__(self, name: str, scores: NodeScores) -> None:
         wrong = scores[(scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)][0]
@@ -47,26 +47,26 @@ class OutOfRange(RefusedAnswer):
 
 @dataclass(frozen=True, slots=True)
 class ScoreCall:
-    """A score plugin's instance, ready to be asked."""
+    """A score plugin's instance with its calls."""
 
     name: str
     weight: int
     score: Score
-    #: None: scores are in 0..100 as they are.
+    #: None: the plugin does not normalize; its scores are in 0..100.
     normalize: Normalize | None
 
     def column(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> PluginScores:
-        """Its scores of the feasible nodes. Raises RefusedAnswer, and what the plugin raises."""
+        """The scores of the feasible nodes. Raises RefusedAnswer and the plugin's exceptions."""
         return self.finished(state, pod, self.raw(state, pod, nodes))
 
     def raw(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
-        """Its scores as they are; raises as `column`."""
+        """The scores before normalization; raises as `column`."""
         scores = self.score(state, pod, nodes)
         check_form(scores, len(nodes))
         return scores
 
     def finished(self, state: CycleState, pod: PodInfo, raw: NodeScores) -> PluginScores:
-        """Its column from the raw scores of all nodes at once; raises as `column`."""
+        """The column for these raw scores; raises as `column`."""
         final = raw
         if self.normalize is not None:
             final = self.normalize(state, pod, raw)
@@ -77,14 +77,14 @@ class ScoreCall:
 
 
 def score_of(plugin: ScorePlugin | ScalarScorePlugin) -> Score:
-    """The plugin's Score, for many nodes at once."""
+    """The plugin's Score as a function of a view of nodes."""
     if isinstance(plugin, ScorePlugin):
         return plugin.score
     return partial(scalar.score_nodes, plugin)
 
 
 def normalize_of(plugin: ScorePlugin | ScalarScorePlugin) -> Normalize | None:
-    """The plugin's own NormalizeScore, the named one, or none."""
+    """The plugin's own NormalizeScore, its named normalizer, or None."""
     if isinstance(plugin, NormalizeScorePlugin):
         return partial(_by_plugin, plugin)
     if plugin.normalizer is Normalizer.NONE:
@@ -95,9 +95,9 @@ def normalize_of(plugin: ScorePlugin | ScalarScorePlugin) -> Normalize | None:
 def normalize_scores(
     plugin: ScorePlugin | ScalarScorePlugin, state: CycleState, pod: PodInfo, scores: NodeScores
 ) -> NodeScores:
-    """A plugin's scores after its own NormalizeScore; as they are where it has none.
+    """A plugin's scores after its NormalizeScore, or unchanged without one.
 
-    For a plugin that holds another one and wants its scores as they would count.
+    For a plugin that uses another plugin and needs its normalized scores.
     """
     normalize = normalize_of(plugin)
     return scores if normalize is None else normalize(state, pod, scores)
@@ -106,7 +106,7 @@ def normalize_scores(
 def _by_plugin(
     plugin: NormalizeScorePlugin, state: CycleState, pod: PodInfo, scores: NodeScores
 ) -> NodeScores:
-    """The raw scores are shown later, so they cannot be written to."""
+    """The plugin gets a read-only view, because the score table still needs the raw scores."""
     shown = scores.view()
     shown.flags.writeable = False
     return plugin.normalize(state, pod, shown)
@@ -119,7 +119,7 @@ def _by_name(
 
 
 def check_form(scores: Any, count: int) -> None:
-    """Raises WrongAnswer for what is no int64[count]."""
+    """Raises WrongAnswer unless ``scores`` is int64[count]."""
     dtype, shape = getattr(scores, "dtype", None), getattr(scores, "shape", None)
     if dtype != np.int64 or shape != (count,):
         form = f"{dtype}{shape}" if dtype is not None else type(scores).__name__

@@ -1,8 +1,8 @@
-"""Answers as values: Code, Status, Rejection, Diagnosis, FitError.
+"""Results as values: Code, Status, Rejection, Diagnosis, FitError.
 
-Expected outcomes are never exceptions. `None` stands for success wherever a status is accepted.
-A vectorised Filter answers with `Rejection`s (some rows, one code, some reasons); the runtime
-keeps them as `NodeToStatus` and words the sentence kube-scheduler would print.
+Expected outcomes are never exceptions. `None` means success wherever a Status is accepted. A
+vectorized Filter returns `Rejection`s: some nodes, one code, some reasons. The runtime stores them
+as `NodeToStatus` and writes the message that kube-scheduler would write.
 """
 
 from collections import Counter

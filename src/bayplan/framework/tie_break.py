@@ -1,9 +1,9 @@
-"""Tie-break keys: further orders among the nodes whose totals are equal.
+"""Tie-break keys: further orders among the nodes with the highest total.
 
-Keys are compared one after another, and have no weights: one that leaves a single node ends it, and
-only what still ties after the last is drawn. A key is a score plugin, compared by its scores from
-0 to 100, or a `TieBreakPlugin`, whose numbers may be any and are compared as they are. Nobody is
-asked where nothing ties.
+Keys are compared one after another and have no weights. The comparison ends when one node is left;
+nodes that tie after the last key are drawn. A key is a score plugin, compared by its scores from 0
+to 100, or a `TieBreakPlugin`, whose numbers are arbitrary and compared unchanged. Without a tie no
+key is evaluated.
 """
 
 from abc import abstractmethod

@@ -1,8 +1,8 @@
-"""How long plugins and extension points take, by the clock that is handed in.
+"""Durations of plugins and extension points, by the clock of the scheduler.
 
-Every run of an extension point is told; single plugins only in the attempts that were drawn for it
-(`CycleState.record_plugin_metrics`): each plugin is bound twice at start, bare and timed, so that
-an attempt which is not drawn pays nothing. Upstream: metrics.FrameworkExtensionPointDuration and
+Every run of an extension point is recorded. The duration of a single plugin is recorded only in
+sampled attempts (`CycleState.record_plugin_metrics`): each plugin has a bare and a timed call, both
+made at start, so other attempts pay nothing. Upstream: metrics.FrameworkExtensionPointDuration and
 PluginExecutionDuration.
 """
 

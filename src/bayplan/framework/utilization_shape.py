@@ -1,4 +1,4 @@
-"""A score that follows from how much is used: a broken line through configured points."""
+"""A score as a function of utilization: a broken line through configured points."""
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise

@@ -1,7 +1,7 @@
-"""What plugins say, at the boundary: failures get a name, wrong forms are refused.
+"""Checks of plugin results: a failure becomes an Error that names the plugin.
 
-A plugin that raises, or answers in a form or with a code it may not, fails its pod's attempt with
-an Error that names it; it never stops the scheduler.
+A plugin that raises, or returns a value or a code that its extension point does not allow, fails
+its pod's attempt. It never stops the scheduler.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,35 +17,35 @@ from bayplan.ports import ApiError, OutcomeUnknownError, raise_interruption
 _PACKAGE: Final = Path(__file__).parent.parent
 #: Packages whose frames stand between a scheduler and its plugins.
 _CALLERS: Final = frozenset(_PACKAGE / name for name in ("engine", "framework", "profile", "queue"))
-#: What Python says of a change of a mapping that is but shown.
+#: Occurs in Python's message for a write to a read-only mapping.
 _PROXY: Final = "'mappingproxy' object"
-#: Nothing is wrong with a plugin's line when the API says no.
+#: Errors of the API are not errors of the plugin's line.
 _OUTSIDE: Final = (ApiError, OutcomeUnknownError)
 
 
 class RefusedAnswer(Exception):
-    """An answer that the contract does not allow; the message says what is wrong with it."""
+    """A result that the contract does not allow; the message says why."""
 
 
 class WrongAnswer(RefusedAnswer):
-    """A plugin answered in a form that the contract does not know."""
+    """A plugin returned a value of a wrong form."""
 
     def __init__(self, actual: object, expected: str) -> None:
         super().__init__(f"returned {actual}, expected {expected}")
 
 
 class WrongNodeAnswer(RefusedAnswer):
-    """A plugin that answers node by node gave something else than the contract wants."""
+    """A node-by-node plugin returned a value of a wrong form."""
 
     def __init__(self, function: Callable[..., Any], actual: object, expected: str) -> None:
-        """``function``: the plugin's method, which is named with its file and line."""
+        """``function``: the plugin's method. The message names its file and line."""
         name = getattr(function, "__name__", "the plugin")
         what = "nothing (is a return missing?)" if actual is None else repr(actual)
         super().__init__(f"{name} returned {what}; wanted {expected}{_place_of_function(function)}")
 
 
 def _place_of_function(function: Callable[..., Any]) -> str:
-    """ ", at my_policy.py:12"; "" for what is not written in Python."""
+    """ ", at my_policy.py:12"; "" for a function that is not written in Python."""
     code = getattr(function, "__code__", None)
     return "" if code is None else f", at {Path(code.co_filename).name}:{code.co_firstlineno}"
 
@@ -61,16 +61,16 @@ def checked(answer: Any) -> Status | None:
 
 
 def check_reasons(reasons: Any) -> None:
-    """A lone string would count as its letters. Raises WrongAnswer."""
+    """Refuses a string in place of a tuple of strings. Raises WrongAnswer."""
     if not isinstance(reasons, tuple):
         raise WrongAnswer(f"reasons {reasons!r}", "a tuple of strings")
 
 
 def failure_of(plugin: Plugin | str, point: str, problem: BaseException) -> Status:
-    """The Error for a plugin, or the instance of this name, that raised or answered wrongly.
+    """The Error for an exception of a plugin, given as the plugin or its instance name.
 
-    `sys.exit()` in a plugin is a failure like any other. Raises ``problem`` itself where it is an
-    interruption.
+    `sys.exit()` in a plugin is a failure like any other exception. Raises ``problem`` itself if it
+    is an interruption.
     """
     raise_interruption(problem)
     name = plugin if isinstance(plugin, str) else plugin.instance_name
@@ -84,19 +84,19 @@ def failure_of(plugin: Plugin | str, point: str, problem: BaseException) -> Stat
 
 
 def _place_of(problem: BaseException) -> str:
-    """ " (policy.py:12)": the line that the plugin's own file had come to; "" where none had."""
+    """ " (policy.py:12)": the last line of the plugin's own file in the traceback, or ""."""
     lines = [
         (Path(frame.f_code.co_filename), line)
         for frame, line in walk_tb(problem.__traceback__)
         if _CALLERS.isdisjoint(Path(frame.f_code.co_filename).parents)
     ]
-    # What a plugin calls may fail elsewhere: the reader looks for the plugin's line.
+    # Code that the plugin calls may fail in other files; the author needs the plugin's own line.
     own = [(file, line) for file, line in lines if file == lines[0][0]]
     return f" ({own[-1][0].name}:{own[-1][1]})" if own else ""
 
 
 def as_error(status: Status, point: str, name: str) -> Status:
-    """The Error that an answer which is no success, and no rejection allowed here, amounts to."""
+    """The Error for a status whose code the extension point does not allow."""
     message = status.message or f"answered {status.code}, which it may not"
     return Status(Code.ERROR, (f'running {point} plugin "{name}": {message}',), name)
 
@@ -111,7 +111,7 @@ def rejection_or_error(
         Code.PENDING,
     ),
 ) -> Status:
-    """A rejection under its plugin's name; anything else that is no success as an Error."""
+    """The status with its plugin's name if its code is in ``rejections``; otherwise an Error."""
     if status.code in rejections:
         return status.with_plugin(name)
     return as_error(status, point, name)
@@ -122,7 +122,7 @@ _SEVERAL = frozenset((tuple,))
 
 
 def code_in(answer: Any) -> Code:
-    """The code in whatever an extension point answers; what carries none is a success."""
+    """The code of any extension point's result. A result without a code is a success."""
     if answer is None:
         return Code.SUCCESS
     if type(answer) not in _SEVERAL:

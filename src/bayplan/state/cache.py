@@ -1,7 +1,7 @@
-"""Cache: our picture of the cluster, a step ahead of the API by what we have assumed.
+"""Cache: the nodes and placed pods of the cluster, including pods that are only assumed.
 
-A pod is *assumed* on its node when it is chosen, *confirmed* when the API says it is bound there,
-and *forgotten* when binding failed. Assumed pods never expire. Upstream: backend/cache.
+A pod is *assumed* on its node when the node is chosen, *confirmed* when the API reports the pod as
+bound, and *forgotten* when binding fails. Assumed pods never expire. Upstream: backend/cache.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ class Cache:
     """Nodes and placed pods; the only writer of the node table."""
 
     def __init__(self, capacity: int = INITIAL_CAPACITY) -> None:
-        """``capacity``: nodes that fit before the columns grow."""
+        """``capacity``: how many nodes fit before the columns grow."""
         self.table = NodeTable(capacity)
         self._pods: dict[str, PodInfo] = {}
         self._assumed: set[str] = set()
@@ -61,9 +61,9 @@ class Cache:
         return len(self._assumed)
 
     def assume(self, pod: PodInfo) -> None:
-        """Count a pod on its node before the API knows.
+        """Count a pod on its node before the API confirms it.
 
-        The cycle itself does this, and forgets, while the cluster is lent to it.
+        A cycle may call this and `forget` while the cluster is lent to it.
         """
         assert pod.uid not in self._pods, f"{pod!r} is already placed"
         self.table.assign(pod)
@@ -71,13 +71,13 @@ class Cache:
         self._assumed.add(pod.uid)
 
     def forget(self, pod: PodInfo) -> None:
-        """Take an assumed pod back. A pod confirmed meanwhile stays."""
+        """Remove an assumed pod. A pod that has been confirmed stays."""
         if pod.uid in self._assumed:
             self._assumed.discard(pod.uid)
             self._displace(pod.uid)
 
     def add_pod(self, pod: PodInfo) -> None:
-        """The API says a pod is on a node: confirms an assumed one, wherever it was assumed."""
+        """The API reports a pod on a node. Confirms an assumed pod, on whichever node."""
         if pod.uid in self._pods:
             self.update_pod(pod)
             return
@@ -85,7 +85,7 @@ class Cache:
         self._place(pod)
 
     def update_pod(self, pod: PodInfo) -> None:
-        """A newer version of a placed pod. Rows change only where something counted changed."""
+        """Replace a placed pod by a newer version. Its row changes only if a count changes."""
         self._check_not_lent()
         old = self._pods.get(pod.uid)
         assert old is not None, f"{pod!r} is not placed"
@@ -101,7 +101,7 @@ class Cache:
         self._place(pod)
 
     def remove_pod(self, uid: str) -> PodInfo | None:
-        """The API says a placed pod is gone."""
+        """The API reports the deletion of a placed pod."""
         self._check_not_lent()
         self._assumed.discard(uid)
         return self._displace(uid) if uid in self._pods else None
@@ -125,7 +125,7 @@ class Cache:
         return Snapshot(self.table, self._loan, self._adopt)
 
     def _adopt(self, placed: Sequence[PodInfo]) -> None:
-        """A trial was committed: what stands on nodes already is ours from now on."""
+        """A trial was committed: its pods, already counted on nodes, become assumed."""
         for pod in placed:
             assert pod.uid not in self._pods, f"{pod!r} is already placed"
             self._pods[pod.uid] = pod
@@ -136,7 +136,7 @@ class Cache:
 
 
 def _counts_equally(one: PodInfo, other: PodInfo) -> bool:
-    """Whether two versions of a placed pod are the same to whoever reads its row."""
+    """Whether two versions of a placed pod contribute equally to their row."""
     return (
         one.shape is other.shape
         and one.node_name == other.node_name

@@ -1,9 +1,9 @@
-"""What changed, row by row: a bounded log of (generation, row, facets).
+"""The change log: a bounded log of (generation, row, facets).
 
-A reader remembers the generation it has seen and asks for the rows changed since in the facets it
-reads. One that is older than the log compares per-row generations instead and gets a superset.
-Generations never go back: undoing a trial is one more change of its rows. Each change is the next
-generation, so its entry stands at (generation - 1) modulo the log's length.
+A reader remembers the generation it has seen and gets the rows that changed since in the facets it
+reads. If that generation is older than the log, the reader gets a superset from per-row
+generations. Generations never go back: undoing a trial is one more change of its rows. Each change
+is the next generation, so its entry is at (generation - 1) modulo the length of the log.
 """
 
 from enum import IntFlag
@@ -15,10 +15,10 @@ from bayplan.state.columns import Column, Rows, places_of
 
 LOG_LENGTH_MAX = 1 << 16
 
-#: In place of a row: what changed is a number that every row's answer may follow from.
+#: In place of a row: the change may affect the result of every row.
 ALL_ROWS = -1
 
-#: So many entries are looked at one by one faster than as arrays.
+#: Up to this many entries, a loop is faster than array operations.
 _FEW_ENTRIES = 16
 
 
@@ -30,20 +30,20 @@ class Facet(IntFlag):
     LABELS = 4
     TAINTS = 8
     PORTS = 16
-    #: What images the node holds, and how many nodes (of how many) hold them, too.
+    #: The images of the node, and how many nodes (of how many) have them.
     IMAGES = 32
-    #: Which pods are here, with what labels and affinity terms.
+    #: The pods of the node, with their labels and affinity terms.
     PODS = 64
     ANNOTATIONS = 128
     CONDITIONS = 256
-    #: What volumes the pods here use, what is attached here, and how many volumes may be.
+    #: Volumes of the node's pods, attached volumes, and the limits of attachable volumes.
     VOLUMES = 512
     #: The row began or ended to hold a node.
     NODE = 1024
-    #: A field path some plugin declared.
+    #: A field path that a plugin declares.
     DECLARED = 2048
-    #: Claims, volumes, classes and CSI objects, and what we have assumed of them: any row's
-    #: answer may follow from them.
+    #: Claims, volumes, classes and CSI objects, including assumed versions. They may affect the
+    #: result of every row.
     STORAGE = 4096
 
 
@@ -51,17 +51,17 @@ ALL_FACETS = Facet(8191)
 
 
 class ChangeLog:
-    """The newest changes, and each row's last generation for readers that come late."""
+    """The newest changes, and the last generation of each row for readers that are far behind."""
 
     def __init__(self, row_generations: Column, length_max: int = LOG_LENGTH_MAX) -> None:
         self.generation = 0
-        #: Facets that changed together → the last time they did.
+        #: Combination of facets → the last generation with this combination.
         self._last: dict[int, int] = {}
         self._row_generations = row_generations
-        #: Of the last change of all rows.
+        #: The generation of the last change of all rows.
         self.all_rows_generation = 0
         self._length_max = length_max
-        # Zeroed memory is not touched, and so not taken, before it is written.
+        # np.zeros does not touch memory, so unused pages take no RAM.
         self._rows: npt.NDArray[np.int32] = np.zeros(length_max, np.int32)
         self._facets: npt.NDArray[np.int32] = np.zeros(length_max, np.int32)
 
@@ -92,7 +92,7 @@ class ChangeLog:
         # A plain integer: arithmetic with flags is slow.
         facet_bits = int(facets)
         if count == 1 and rows.item(0) != ALL_ROWS:
-            # The usual: one pod was placed since.
+            # The usual case: one pod was placed since.
             return rows.astype(np.intp) if changed.item(0) & facet_bits else _NO_ROWS
         if count <= _FEW_ENTRIES:
             pairs = zip(rows.tolist(), changed.tolist(), strict=True)
@@ -114,7 +114,7 @@ class ChangeLog:
         """
         count = self.generation - generation
         if count == 1:
-            # The usual: one pod was placed since.
+            # The usual case: one pod was placed since.
             place = (self.generation - 1) % self._length_max
             row, changed = self._rows.item(place), self._facets.item(place)
             if not changed & facets:

@@ -1,11 +1,11 @@
-"""Objects other than nodes and placed pods, by kind: what listers read."""
+"""Objects of the cluster by kind, for listers: all kinds except nodes and placed pods."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, final
 
 from bayplan.api.object_meta import resource_of
 
-#: (what was there, what is there now), right after the change.
+#: Called with (old object, new object) right after a change; None for no object.
 Subscriber = Callable[[Any, Any], None]
 
 
@@ -15,12 +15,12 @@ class KindObjects:
 
     def __init__(self) -> None:
         self._objects: dict[tuple[str, str], Any] = {}
-        #: Made when they are asked for: by namespace, and of all (None).
+        #: Made on demand: namespace → objects, None → all objects.
         self._lists: dict[str | None, tuple[Any, ...]] = {}
         self._subscribers: list[Subscriber] = []
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """Have somebody called at every change from now on."""
+        """Call ``subscriber`` at every change from now on."""
         self._subscribers.append(subscriber)
 
     def list(self, namespace: str | None = None) -> Sequence[Any]:
@@ -50,7 +50,7 @@ class KindObjects:
         return old
 
     def remove(self, removed: Any) -> Any | None:
-        """Whatever version of it. Returns what was there."""
+        """Remove the object of this name, of any version. Returns the removed object or None."""
         self._lists.clear()
         old = self._objects.pop(_key(removed), None)
         for tell in self._subscribers if old is not None else ():
@@ -66,14 +66,14 @@ def _key(content: Any) -> tuple[str, str]:
 
 
 class UndeclaredKind(KeyError):
-    """A plugin asked for a kind it does not declare in `kinds`."""
+    """A plugin looks up a kind that it does not declare in `kinds`."""
 
     def __init__(self, kind: str, plugin: str) -> None:
         super().__init__(undeclared(kind, plugin))
 
 
 def undeclared(kind: str, plugin: str) -> str:
-    """What a plugin that looks up a kind has to declare, and what the cluster has to allow."""
+    """The message: what the plugin must declare, and which RBAC rule the cluster needs."""
     group = kind.partition(" ")[0].rpartition("/")[0]
     return (
         f'plugin {plugin} asks for objects of "{kind}", which it does not declare: '
@@ -85,11 +85,11 @@ def undeclared(kind: str, plugin: str) -> str:
 
 @final
 class ClusterObjects:
-    """Kind → its objects."""
+    """The objects of all kinds. `of` makes the entry of a kind on first use."""
 
     def __init__(self) -> None:
         self._kinds: dict[str, KindObjects] = {}
-        #: How often any object came, changed or went.
+        #: How many times an object was added, changed or removed.
         self.change_count = 0
 
     def of(self, kind: str) -> KindObjects:

@@ -1,7 +1,7 @@
 """Arrays that grow, their read-only twins, and interned vocabularies.
 
 Axes are named in the aliases: [nodes] is one value per row of the table or per position of a
-view. Whoever is lent a column gets the read-only twin: writing to it raises.
+view. Readers get the read-only twin of a column; writing to the twin raises.
 """
 
 from collections.abc import Hashable
@@ -21,7 +21,7 @@ NodeScores = Int64s
 NodeMask = Mask
 
 INITIAL_CAPACITY = 64
-#: Arrays shorter than this are as fast made as found.
+#: Shorter arrays are allocated as fast as they are reused.
 _SMALL = 64
 #: Columns of a stack before it grows.
 _FIRST_PLACES = 4
@@ -30,32 +30,31 @@ T = TypeVar("T", bound=Hashable)
 
 
 def is_any(mask: Mask) -> bool:
-    """Whether a mask is true anywhere; numpy finds where faster than whether."""
+    """Whether a mask is true anywhere; argmax is faster than any."""
     return mask.size > 0 and mask.item(mask.argmax())
 
 
 def all_true(count: int) -> Mask:
-    """bool[count], to be written; numpy's own `ones` takes twice as long to call."""
+    """A new bool[count] of True; np.ones takes twice as long to call."""
     mask = np.empty(count, np.bool_)
     mask.fill(True)
     return mask
 
 
 def places_of(mask: npt.NDArray[Any]) -> Rows:
-    """Where a mask is true, ascending; numpy's own `flatnonzero` takes as long again to call."""
+    """Where a mask is true, ascending; np.flatnonzero takes twice as long to call."""
     return mask.nonzero()[0]
 
 
 def starts_of_runs(ordered: npt.NDArray[Any]) -> Rows:
-    """Where each distinct value of an ascending array begins."""
+    """The first place of each distinct value of an ascending array."""
     return places_of(
         np.append(np.ones(min(ordered.size, 1), np.bool_), ordered[1:] != ordered[:-1])
     )
 
 
 def distinct(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The same values, each once, ascending; numpy's own `unique` loads ten milliseconds of code at
-    its first call."""
+    """The distinct values, ascending; the first call of np.unique loads 10 ms of code."""
     ordered = np.sort(values)
     return ordered[starts_of_runs(ordered)]
 
@@ -94,7 +93,7 @@ class Column:
         self.lie_in(np.full(capacity, empty, dtype))
 
     def lie_in(self, values: npt.NDArray[Any]) -> None:
-        """Take this memory, as it is, for one's own."""
+        """Use this memory for the column, with the values it holds."""
         self.values: npt.NDArray[Any] = values
         self.lent = _read_only(values)
 
@@ -109,7 +108,7 @@ class Column:
 
 
 class Stack:
-    """Columns of zeros that lie side by side in one matrix: several are read as one array."""
+    """Columns in one matrix, so that several columns can be read as one array. Initially zeros."""
 
     __slots__ = ("_lent", "_matrix", "columns")
 
@@ -134,7 +133,7 @@ class Stack:
         self._lie_in(grown)
 
     def lend(self, places: slice | list[int], rows: Rows | slice) -> npt.NDArray[Any]:
-        """[places, rows]: read-only where it is not copied, which slices of slices never are."""
+        """[places, rows]: a copy, or a read-only view if both are slices."""
         if isinstance(rows, slice):
             return self._lent[places, rows]
         if isinstance(places, slice):
@@ -149,10 +148,10 @@ class Stack:
 
 
 class Scratch:
-    """Memory for results of a moment: what is put there is good until it is asked for again.
+    """Memory for temporary results, valid until the next call of `matrix`.
 
-    Large arrays that are made anew in every cycle cost page faults, and push everything else out
-    of the processor's caches. Small ones are made anew all the same.
+    Allocating large arrays in every cycle costs page faults and displaces other data from the
+    processor's caches. Small arrays are always allocated.
     """
 
     __slots__ = ("_matrix", "_memory")
@@ -162,7 +161,7 @@ class Scratch:
         self._matrix = self._memory.reshape(0, 0)
 
     def matrix(self, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-        """An array of this shape, holding anything."""
+        """An array of this shape with undefined values."""
         if shape[-1] < _SMALL:
             return np.empty(shape, self._memory.dtype)
         if self._matrix.shape != shape:

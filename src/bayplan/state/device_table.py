@@ -1,29 +1,21 @@
-"""Which devices are taken: counted from the claims that have them, one claim at a time.
+"""Devices as the scheduler sees them: the API's slices, classes and claims, and claims in flight.
 
-A device is taken as a whole, or, where it allows several allocations, by shares that each consume
-some of its capacity. Devices given with admin access are nobody's. Amounts are in billionths.
-Upstream: dynamicresources/allocateddevices.go.
+From Reserve until its allocation is written, a claim is *in flight*: its devices are taken, and no
+other pod may use them or allocate the claim. After the write, until the watch delivers it, the
+written version is *assumed*. Upstream: dynamicresources/dra_manager.go, resourceslice/tracker,
+deviceclass/extendedresourcecache.
 
-The devices of one class, by the nodes that may use them; kept current slice by slice.
+`AllocatedDevices` counts taken devices as claims change, so that a cycle finds the counts ready. A
+device is taken as a whole or, if it allows several allocations, by shares that consume some of its
+capacity. Devices with admin access are not taken. Amounts are in billionths. Upstream:
+dynamicresources/allocateddevices.go.
 
-What is counted here is what upstream counts where it scores a resource that the class stands for,
-which is less than what it looks at where it gives devices away: every slice counts, of whatever
-generation and in whatever pool, and taints do not matter. Upstream: calculateDRAResourceTotals in
-plugins/noderesources/resource_allocation.go. What a selector said of a device, or a node selector
-of a node, upstream remembers by name for as long as it runs; here it is what it says now.
-
-How many devices stand for a resource on each node, and how many of them are taken: columns.
-
-Nothing is counted before somebody asks for a resource. From then on whatever changes the numbers
-of a node is noted as a change of what it offers, so that answers that follow from them are void.
-
-Devices as the scheduler sees them: what the API tells, and claims in flight.
-
-Between Reserve and the moment the allocation is written a claim is *in flight*: its devices are
-taken, and nobody else may use or allocate it. From then on, until the watch tells of it, what was
-written is *assumed*. Taken devices are counted as claims come, change
-and go, so that a cycle finds them ready. Upstream: dynamicresources/dra_manager.go,
-resourceslice/tracker, deviceclass/extendedresourcecache.
+`DeviceCounts` has columns for resources that a DeviceClass stands for: how many devices of the
+class each node has, and how many are taken. As upstream in calculateDRAResourceTotals
+(noderesources/resource_allocation.go), every slice counts, of any generation and pool, and taints
+are ignored; the allocator is stricter. Upstream caches the results of selectors by name for the
+life of the process; here they are current. A column is made when a resource is first read. From
+then on every change of a node's counts is logged as a change of what the node offers.
 """
 
 from collections import Counter, defaultdict
@@ -70,7 +62,7 @@ _NOTHING: Amounts = {}
 
 
 class DeviceId(NamedTuple):
-    """A device among all; told as "driver/pool/device"."""
+    """The identity of a device, written as "driver/pool/device"."""
 
     driver: str
     pool: str
@@ -97,7 +89,7 @@ class AllocatedDevices:
         return device in self._shares
 
     def is_taken(self, device: DeviceId) -> bool:
-        """As a whole or in part."""
+        """Whether the device is taken, as a whole or in part."""
         return device in self._whole or device in self._shares
 
     def consumed(self, device: DeviceId) -> Amounts:
@@ -105,18 +97,18 @@ class AllocatedDevices:
         return self._consumed.get(device, _NOTHING)
 
     def devices(self) -> Iterator[DeviceId]:
-        """All that are taken, in no particular order."""
+        """All taken devices, in no particular order."""
         yield from self._whole
         yield from self._shares
 
     def add(self, allocation: AllocationResult) -> None:
-        """A claim has these devices. Raises QuantityError."""
+        """Count the devices of a claim as taken. Raises QuantityError."""
         for result in allocation.results:
             if not result.admin_access:
                 self._count(result, 1)
 
     def remove(self, allocation: AllocationResult) -> None:
-        """A claim that was added has them no longer."""
+        """Undo `add`."""
         for result in allocation.results:
             if not result.admin_access:
                 self._count(result, -1)
@@ -398,15 +390,15 @@ DEVICE_KINDS = (RESOURCE_CLAIM, RESOURCE_SLICE, DEVICE_CLASS, DEVICE_TAINT_RULE)
 
 @final
 class Claims:
-    """ResourceClaims with those in flight. Upstream: fwk.ResourceClaimTracker."""
+    """ResourceClaims, with those in flight. Upstream: fwk.ResourceClaimTracker."""
 
     def __init__(self, store: KindObjects) -> None:
         self._store = store
-        #: By uid: claims with the allocation that the API does not tell of yet.
+        #: By uid: claims with an allocation that is not written yet.
         self._in_flight: dict[str, ResourceClaim] = {}
-        #: By key: versions that the API has, and has not told of yet.
+        #: By key: written versions that the watch has not delivered yet.
         self._assumed: dict[str, ResourceClaim] = {}
-        #: By uid: what is counted as taken, of claims in flight, too.
+        #: By uid: allocations that are counted as taken, including claims in flight.
         self._counted: dict[str, AllocationResult] = {}
         self.allocated = AllocatedDevices()
         self._subscribers: list[Callable[[AllocationResult], None]] = []
@@ -415,7 +407,7 @@ class Claims:
         store.subscribe(self._claim_changed)
 
     def subscribe(self, subscriber: Callable[[AllocationResult], None]) -> None:
-        """Have somebody called with what is taken or given back, right after it was counted."""
+        """Call ``subscriber`` with each allocation, right after it was counted or uncounted."""
         self._subscribers.append(subscriber)
 
     def get(self, namespace: str, name: str) -> ResourceClaim | None:
@@ -432,12 +424,12 @@ class Claims:
     # ---- in flight ------------------------------------------------------------------------
 
     def pending_allocation(self, uid: str) -> AllocationResult | None:
-        """What a claim in flight is about to be given."""
+        """The allocation of a claim in flight; None if the claim is not in flight."""
         claim = self._in_flight.get(uid)
         return None if claim is None else claim.allocation
 
     def put_in_flight(self, claim: ResourceClaim, allocation: AllocationResult) -> None:
-        """A claim is being allocated: its devices are taken from now on."""
+        """Mark a claim as in flight: its devices are taken from now on."""
         uid = claim.uid
         assert uid not in self._in_flight, f"claim {uid} is in flight already"
         self._in_flight[uid] = _with_allocation(claim, allocation)
@@ -445,7 +437,7 @@ class Claims:
             self._count(uid, allocation)
 
     def remove_in_flight(self, uid: str, allocation: AllocationResult) -> bool:
-        """It is not being given this any longer. False: it was not."""
+        """Undo `put_in_flight`. False if this allocation is not in flight."""
         if self.pending_allocation(uid) is not allocation:
             return False
         del self._in_flight[uid]
@@ -455,14 +447,14 @@ class Claims:
 
     @property
     def in_flight(self) -> Mapping[str, ResourceClaim]:
-        """Those in flight by uid, with what they are about to be given."""
+        """Claims in flight by uid, with their allocations."""
         return dict(self._in_flight)
 
     # ---- assumed --------------------------------------------------------------------------
 
     def assume(self, claim: ResourceClaim) -> bool:
-        """The API took this version in, and will tell of it. False: it tells of another claim, or
-        of a newer version."""
+        """Assume a written version until the watch delivers it. False if the watch has delivered
+        another claim or a newer version."""
         current = self.get(claim.metadata.namespace or "", claim.metadata.name)
         if current is None or current.uid != claim.uid or _is_behind(claim, current):
             return False
@@ -471,7 +463,7 @@ class Claims:
         return True
 
     def restore(self, namespace: str, name: str) -> None:
-        """What was assumed of a claim does not hold: back to what the API tells."""
+        """Drop an assumed version: return to the version of the watch."""
         reported = self._store.get(name, namespace)
         assumed = None if reported is None else self._assumed.pop(reported.key, None)
         if assumed is not None:
@@ -480,7 +472,7 @@ class Claims:
     # ---- inside ---------------------------------------------------------------------------
 
     def _claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
-        """A watch that is behind what was assumed tells nothing new."""
+        """Ignores versions that are older than the assumed one."""
         about = old if new is None else new
         assert about is not None
         assumed = self._assumed.get(about.key)
@@ -497,7 +489,7 @@ class Claims:
         if new is None:
             return
         if new.allocation is not None:
-            # The API tells of what we allocated, or of what somebody else did.
+            # The allocation is written, by this scheduler or by another client.
             self._in_flight.pop(new.uid, None)
         self._count(new.uid, new.allocation or self.pending_allocation(new.uid))
 
@@ -595,9 +587,9 @@ class Devices:
         self.resource_claims.subscribe(self._counts.taken_changed)
 
     def counts(self, resource: str) -> CountsByRow | None:
-        """COUNTS [rows]: how many devices stand for a resource, and how many of them are taken.
+        """COUNTS [rows]: how many devices stand for a resource, and how many are taken.
 
-        None: no class does.
+        None if no class stands for the resource.
         """
         device_class = self.device_classes.behind(resource)
         return None if device_class is None else self._counts.by_row(resource, device_class)
@@ -607,7 +599,7 @@ class Devices:
 
 
 def with_taints(resource_slice: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> ResourceSlice:
-    """The slice with the taints of all rules that mean it; itself where none does."""
+    """The slice with the taints of all matching rules; the same object if none matches."""
     about = [rule for rule in rules if _is_about(rule, resource_slice)]
     if not about:
         return resource_slice
@@ -617,7 +609,7 @@ def with_taints(resource_slice: ResourceSlice, rules: Sequence[DeviceTaintRule])
 
 
 def _is_about(rule: DeviceTaintRule, resource_slice: ResourceSlice) -> bool:
-    """A rule without a selector means every device."""
+    """Whether a rule may match devices of the slice. Without a selector it matches all."""
     selector = rule.spec.device_selector
     return selector is None or (
         selector.driver in (None, resource_slice.spec.driver)
@@ -641,7 +633,7 @@ def _tainted(device: Device, rules: Sequence[DeviceTaintRule]) -> Device:
 
 
 def _by_resource(classes: Sequence[DeviceClass]) -> Mapping[str, DeviceClass]:
-    """Of several classes for one resource the newest counts, then the first by name."""
+    """If several classes name one resource, the newest wins, then the first by name."""
     classes_by_resource: dict[str, DeviceClass] = {}
     for each in classes:
         classes_by_resource[DEVICE_CLASS_RESOURCE_PREFIX + each.metadata.name] = each
@@ -655,5 +647,5 @@ def _by_resource(classes: Sequence[DeviceClass]) -> Mapping[str, DeviceClass]:
 
 
 def _created(device_class: DeviceClass) -> str:
-    """As the API writes times, they sort as text."""
+    """The creation time; times of the API sort as text."""
     return device_class.metadata.creation_timestamp or ""

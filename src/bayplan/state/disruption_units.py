@@ -1,8 +1,8 @@
-"""Units of disruption: which pods leave together, if they leave at all.
+"""Disruption units: the pods that are evicted together or not at all.
 
-A pod is a unit by itself, unless its group says `disruptionMode: {all: {}}`: then all members that
-hold a node are one. A unit is as important as its group says; where that says nothing, as its most
-important pod. Upstream: framework/preemption/types.go, Victim (KEP-5710).
+A pod is a unit of its own, unless its group has `disruptionMode: {all: {}}`. Then all members with
+a node are one unit. The priority of a unit is the group's priority or, without one, that of its
+most important pod. Upstream: framework/preemption/types.go, Victim (KEP-5710).
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ from bayplan.state.ranked_pods import started_seconds
 @final
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Pods that leave together, the most important first."""
+    """Pods that are evicted together, the most important first."""
 
     pods: tuple[PodInfo, ...]
     priority: int
@@ -34,7 +34,7 @@ class Unit:
 
 @final
 class Units:
-    """Who leaves with whom, at one moment."""
+    """The units of one snapshot."""
 
     def __init__(self, groups: PodGroups, nodes: NodeView) -> None:
         self._nodes = nodes
@@ -47,11 +47,11 @@ class Units:
         return not self._groups
 
     def node_names(self) -> set[str]:
-        """Where members are of groups that leave as one."""
+        """Nodes of members of groups that are one unit."""
         return {name for state in self._groups.values() for name in state.node_names()}
 
     def of(self, pods: Iterable[PodInfo]) -> list[Unit]:
-        """The units that these pods on nodes belong to, in the order in which they come up."""
+        """The units of these placed pods, in the order of their first pods."""
         if not self._groups:
             return [Unit((pod,), pod.priority) for pod in pods]
         units: list[Unit] = []
@@ -67,7 +67,7 @@ class Units:
         return units
 
     def all_groups(self) -> list[Unit]:
-        """Groups that leave as one, if at all."""
+        """The units that are whole groups."""
         return [self._of_group(state) for state in self._groups.values()]
 
     def _of_group(self, state: GroupState) -> Unit:

@@ -1,18 +1,17 @@
-"""How many pods per node match a selector, kept current as pods come and go.
+"""Counts of pods per node and per topology domain, updated as pods and nodes change.
 
-Pods fall into classes of equal (namespace, labels, terminating); each class knows on which rows
-its pods are. A counter for a (namespaces, selector) pair is made when first asked for, by matching
-classes, not pods, and then follows every placement; the counters not asked for in the longest
-time leave. Both ways an index by namespace and one key=value finds who may match: counters for a
-new class, classes for a new counter. So neither the ten-thousandth selector nor the ten-thousandth
-set of labels is compared with all the others.
+`SelectorCounts`: how many pods of each node match a (namespaces, selector) pair. Pods fall into
+classes of equal (namespace, labels, terminating), and each class knows the rows of its pods. A
+counter is made at its first use, by matching classes instead of pods, and then follows every
+placement. The least recently used counters are dropped. An index by namespace and one key=value
+finds the candidates in both directions, counters for a new class and classes for a new counter, so
+the cost does not grow with the number of selectors times the number of label sets.
 
-Invariant: a counter's column is what counting all placed pods one by one would give.
+Invariant: a counter's column equals a count over all placed pods.
 
-Pods counted by topology domain: kept current row by row, as pods and nodes come and go.
-
-A domain is a value of a label, told by its id. To count pods by domain anew is a pass over all
-nodes; mostly one pod was placed since the last time, on one node, in one domain.
+`DomainTables`: how many of these pods each topology domain has. A domain is a value of a node
+label, represented by its id. A full count is a pass over all nodes; usually one pod was placed
+since the last count, so only the changed rows are counted again.
 """
 
 from collections import OrderedDict
@@ -193,14 +192,14 @@ class SelectorCounts:
         return pod_class
 
     def _counters_for(self, pod_class: PodClass) -> Iterator[Counter]:
-        """Those that may match a class."""
+        """Counters that may match a class."""
         pairs = (None, *pod_class.labels.items())
         for namespace in (pod_class.namespace, None):
             for pair in pairs:
                 yield from self._index.get((namespace, pair), ())
 
     def _classes_for(self, pods: PodSet) -> Iterator[PodClass]:
-        """Those that may match a pod set."""
+        """Classes that may match a pod set."""
         pair = pods.selector.equality()
         namespaces = self._namespaces if pods.namespaces is None else pods.namespaces
         for namespace in namespaces:
@@ -226,7 +225,7 @@ class SelectorCounts:
 
 
 class _Classes:
-    """The classes of one namespace, found by a label once a selector has asked for that label."""
+    """The classes of one namespace, indexed by the label keys that selectors use."""
 
     __slots__ = ("_by_label", "by_key")
 
@@ -283,7 +282,7 @@ def _label_set(shape: PodShape) -> _Labels:
 
 
 def _places_of(pods: PodSet) -> Iterator[tuple[str | None, _Pair | None]]:
-    """Where a counter stands in the index."""
+    """The places of a counter in the index."""
     pair = pods.selector.equality()
     namespaces: Iterable[str | None] = (None,) if pods.namespaces is None else pods.namespaces
     for namespace in namespaces:
@@ -293,35 +292,35 @@ def _places_of(pods: PodSet) -> Iterator[tuple[str | None, _Pair | None]]:
 # ---- domain counts --------------------------------------------------------------------------
 
 
-#: Tables in use; the one that was not asked for longest leaves.
+#: Maximum number of tables; the least recently used table is dropped.
 TABLES_MAX = 128
 
-#: More changes than this are counted faster all together.
+#: For more changes than this, a full count is faster.
 _FEW_ROWS = 64
 
-#: What pods by domain follow from, and what nodes by domain do.
+#: The facets that counts of pods by domain, and of nodes by domain, depend on.
 PODS_BY_DOMAIN = int(Facet.PODS | Facet.LABELS | Facet.NODE)
 NODES_BY_DOMAIN = int(Facet.LABELS | Facet.NODE)
 
 
 @final
 class _DomainTable:
-    """How many pods each domain of one label has."""
+    """The number of pods of each domain of one label."""
 
     __slots__ = ("_generation", "_row_counts", "_row_ids", "by_id", "total")
 
     def __init__(self) -> None:
-        #: float64 [values + 1], by label id; the last place is for rows without the label, and 0.
+        #: float64 [values + 1], by label id; the last value, for rows without the label, is 0.
         self.by_id: Floats = np.zeros(1)
-        #: What was counted of each row, and where.
+        #: The count and the label id of each row, as counted last.
         self._row_counts = np.zeros(0, np.int32)
         self._row_ids = np.zeros(0, np.int32)
         self._generation = -1
-        #: Pods that are in any domain.
+        #: The number of pods in all domains.
         self.total = 0
 
     def refresh(self, log: ChangeLog, facets: int, pods: Column, labels: LabelColumn) -> None:
-        """Follow what changed since the last time."""
+        """Count the rows that changed since the last call."""
         if self.by_id.size != len(labels.values) + 1 or self._row_ids.size != pods.values.size:
             self._count_all(pods, labels)
         elif log.is_changed_since(self._generation, facets):

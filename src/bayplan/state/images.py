@@ -1,8 +1,8 @@
-"""Which nodes hold which image, and how large it is.
+"""Images: which nodes have which image, and its size.
 
-Upstream keeps one size per image name: that of the first node added that has it, for all nodes,
-until no node has it any more. How many nodes hold it enters every holder's score, so a change of
-that number is a change of all their rows.
+Upstream has one size per image name for all nodes: the size that the first node reported, until no
+node has the image. The number of nodes with an image enters the score of each of them, so a change
+of that number changes all their rows.
 """
 
 import numpy as np
@@ -41,7 +41,7 @@ class ImageState:
 
 
 class ImageIndex:
-    """Image name → ImageState, kept current as nodes report what they hold."""
+    """Image name → ImageState, updated from the nodes' reports."""
 
     def __init__(self) -> None:
         self._images: dict[str, ImageState] = {}
@@ -54,11 +54,11 @@ class ImageIndex:
         return self._names_by_row.get(row, frozenset())
 
     def __len__(self) -> int:
-        """How many image names some node holds."""
+        """The number of image names on all nodes."""
         return len(self._images)
 
     def set_row(self, row: int, node: Node | None) -> set[int]:
-        """Make a row hold what its node reports. Returns the rows whose scores this touches."""
+        """Set a row's images from its node. Returns the rows whose scores change."""
         changed = self.set_names(row, node)
         return {
             touched
@@ -68,9 +68,9 @@ class ImageIndex:
         }
 
     def set_names(self, row: int, node: Node | None) -> frozenset[str]:
-        """Make a row hold what its node reports.
+        """Set a row's images from its node.
 
-        Returns the names that came or went, or whose size changed.
+        Returns the names that were added or removed, or whose size changed.
         """
         sizes = image_sizes(node) if node is not None else {}
         before, after = self._names_by_row.get(row, frozenset[str]()), frozenset(sizes)
@@ -92,7 +92,7 @@ class ImageIndex:
         return (before ^ after) | resized
 
     def _resize(self, row: int, sizes: dict[str, int]) -> frozenset[str]:
-        """A row that alone holds an image says its size anew. Returns the names it changed."""
+        """Update sizes of images that only this row has. Returns the changed names."""
         alone = {
             name: image
             for name, size_bytes in sizes.items()
@@ -104,7 +104,7 @@ class ImageIndex:
 
 
 def image_sizes(node: Node) -> dict[str, int]:
-    """Image name → size in bytes, of all names of all images a node reports; the first counts."""
+    """Image name → size in bytes, for all images of a node; the first report of a name counts."""
     sizes: dict[str, int] = {}
     for image in node.status.images or ():
         for name in image.names or ():

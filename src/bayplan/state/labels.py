@@ -1,9 +1,9 @@
-"""Node labels as columns: one int32 id per row for a key somebody asked for.
+"""Node labels as columns: one int32 id per row for each key in use.
 
 The column of a key is made when a selector or a topology key first needs it. Most conditions are
 comparisons of ids; one that reads the values themselves (Gt, Lt) is evaluated once per distinct
-value, as a look-up table, and gathered. The table's last entry answers for rows without the label:
-their id is -1, which indexes it.
+value into a look-up table. Rows without the label have the id -1, which indexes the table's last
+entry.
 """
 
 from collections.abc import Sequence
@@ -21,9 +21,9 @@ from bayplan.state.columns import Column, Int32s, Mask, Vocabulary
 
 ABSENT_ID = -1
 
-#: Up to here comparing with each id in turn is faster than gathering from a table.
+#: Up to this many values, comparing with each id is faster than a look-up table.
 _COMPARED_VALUES_MAX = 3
-#: Tables kept per key; pods that ask for ever new bounds must not cost ever more memory.
+#: Tables per key, so that pods with ever new bounds do not use ever more memory.
 _TABLES_MAX = 64
 
 
@@ -35,7 +35,7 @@ class LabelColumn:
     def __init__(self, capacity: int) -> None:
         self.ids = Column(capacity, np.int32, ABSENT_ID)
         self.values: Vocabulary[str] = Vocabulary()
-        #: Rows that have the label.
+        #: The number of rows with the label.
         self.holder_count = 0
         self._tables: dict[Requirement, Mask] = {}
 
@@ -58,7 +58,7 @@ class LabelColumn:
         return self._table(requirement).take(ids)
 
     def _among(self, ids: Int32s, values: Sequence[str]) -> Mask:
-        """bool[ids]: whose value is one of these; absent ones are not."""
+        """bool[ids]: whether the value is one of these; false without the label."""
         value_ids = [each for value in values if (each := self.values.find(value)) is not None]
         if len(value_ids) > _COMPARED_VALUES_MAX:
             table = np.zeros(len(self.values) + 1, np.bool_)
@@ -83,7 +83,7 @@ class LabelColumn:
 
 
 class LabelColumns:
-    """Label key → its column, made on first demand from the nodes' labels."""
+    """Label key → its column, made at first use from the nodes' labels."""
 
     def __init__(self) -> None:
         self._columns: dict[str, LabelColumn] = {}

@@ -1,15 +1,13 @@
-"""The order in which ties between nodes are drawn: by (hash of name, name), kept sorted.
+"""NodeTable: nodes as rows of columns, with everything that is counted per node.
 
-It must not follow from row numbers, so that live, embedded and fresh runs draw alike. Sorting
-thousands of names whenever a node comes or goes would cost more than a scheduling cycle.
+A node keeps its row from add to delete; a freed row is used again. A row may hold pods without a
+node, because the node was deleted or has not been seen yet. Such a row is not alive, and a node
+that appears under the name gets the row with its pods. Every change is written to the change log.
 
-Which nodes have pods that use a claim: counted as pods come and go.
-
-NodeTable: nodes as rows of columns, with everything counted per node.
-
-A node keeps its row from add to delete; a freed row is used again. A row may be held by pods
-without a node (the node was deleted under them, or has not been seen yet): it is then not alive,
-and a node that comes back under the name finds its pods counted. Every change goes to the log.
+`DrawOrder` is the tie-break order of the nodes: by (hash of name, name). It does not depend on row
+numbers, so that live, embedded and fresh runs draw the same nodes. The order stays sorted, because
+sorting thousands of names after each change of a node would cost more than a scheduling cycle.
+`ClaimUsers` counts per node the pods that use a claim.
 """
 
 from bisect import bisect_left
@@ -46,15 +44,15 @@ from bayplan.state.resources import Resources
 # ---- draw order -----------------------------------------------------------------------------
 
 
-#: Where fewer than one node in so many is marked, sorting their places is faster than looking
-#: through the order: measured with 500 to 15,000 nodes.
+#: If fewer than one node in 16 is marked, sorting the places of the marked nodes is faster than a
+#: scan of the order; measured with 500 to 15,000 nodes.
 _SPARSE = 16
-#: So many nodes of the order are looked at together.
+#: How many nodes of the order are scanned at once.
 _BLOCK = 2048
 
 
 class DrawOrder:
-    """Rows of nodes, in the order of their names' hashes."""
+    """Rows of nodes, ordered by (hash of name, name)."""
 
     def __init__(self) -> None:
         self._keys: list[tuple[int, str]] = []
@@ -85,7 +83,7 @@ class DrawOrder:
         return self._array
 
     def places(self) -> Rows:
-        """intp[rows]: where in the order a row stands; of rows without a node, anything."""
+        """intp[rows]: the place of each row in the order; undefined for rows without a node."""
         if self._places is None:
             order = self.rows()
             self._places = np.zeros(int(order.max()) + 1 if len(order) else 0, np.intp)
@@ -105,7 +103,7 @@ class DrawOrder:
 
     @staticmethod
     def _nth_of_many(order: Rows, marked: Mask, index: int) -> int:
-        """Looks no further than it must, which on average is half of the order."""
+        """Scans the order up to the row, on average half of it."""
         for start in range(0, len(order), _BLOCK):
             block = order[start : start + _BLOCK]
             marked_count = marked.take(block)
@@ -120,7 +118,7 @@ class DrawOrder:
 
 
 class ClaimUsers:
-    """Claim ("namespace/name") → where its users are, and how many name it."""
+    """Claim ("namespace/name") → the rows of its users, and how many volumes name the claim."""
 
     def __init__(self) -> None:
         #: Row → pods there that use the claim, also as one made for the pod alone.
@@ -151,12 +149,12 @@ class ClaimUsers:
         return self._named[key]
 
     def rows(self, key: str) -> list[int]:
-        """Where the pods are that use a claim, ascending."""
+        """The rows of pods that use a claim, ascending."""
         return sorted(self._rows.get(key, ()))
 
 
 def named_claims(pod: PodInfo) -> list[str]:
-    """Claims that the pod's volumes name, each as often as they do."""
+    """The claims of the pod's volumes, one for each volume."""
     names = pod.shape.volumes.claim_names()
     return [namespaced_name(pod.namespace, name) for name in names]
 
@@ -166,16 +164,16 @@ def named_claims(pod: PodInfo) -> list[str]:
 
 Taints = tuple[Taint, ...]
 
-#: Facets that every placement touches; more where the pod has ports or volumes.
+#: The facets that every placement changes; ports and volumes of a pod change further ones.
 _PLACED = Facet.REQUESTED | Facet.PODS
 
-#: An image held by more rows than this is a change of all rows: one entry, not thousands.
+#: If more rows than this hold an image, a change of the image is logged as one change of all rows.
 _ROWS_NOTED_MAX = 256
 
 
 @dataclass(slots=True)
 class Derived:
-    """A column that follows from rows alone, kept by asking about changed rows only."""
+    """A column computed from rows, and computed again for changed rows only."""
 
     column: Column
     facets: Facet
@@ -183,10 +181,10 @@ class Derived:
 
 
 class NodeTable:
-    """All nodes. Written by the cache; everybody else reads through a NodeView."""
+    """All nodes. Only the cache writes; all others read through a NodeView."""
 
     def __init__(self, capacity: int = INITIAL_CAPACITY) -> None:
-        #: Rows that fit before all columns grow.
+        #: How many rows fit before all columns grow.
         self.capacity = capacity
         self.row_of: dict[str, int] = {}
         self.row_count = 0  # rows ever used: all columns are meaningful below it
@@ -223,7 +221,7 @@ class NodeTable:
     # ---- nodes ----------------------------------------------------------------------------
 
     def add_node(self, node: Node) -> int:
-        """Give a node a row, or the row that pods without a node hold under its name."""
+        """Give a node a new row, or the row of pods that were placed on its name."""
         row = self._row_for(node.metadata.name)
         assert self.nodes[row] is None, f"node {node.metadata.name} is already there"
         self.nodes[row] = node
@@ -251,7 +249,7 @@ class NodeTable:
         return facets
 
     def remove_node(self, name: str) -> None:
-        """Take a node out. Its row stays while pods are on it."""
+        """Remove a node. Its row stays while it holds pods."""
         row = self.row_of[name]
         assert self.nodes[row] is not None, f"node {name} is not there"
         self.nodes[row] = None
@@ -296,7 +294,7 @@ class NodeTable:
             self._free_rows.append(row)
 
     def _write(self, row: int, node: Node | None) -> None:
-        """Make the node's own columns say what the node says; all empty for None."""
+        """Write the node's columns; empty values for None."""
         self.labels[row] = labels = (node.metadata.labels or {}) if node is not None else None
         self.label_columns.set_row(row, labels)
         self.resources.set_allocatable(row, amounts(node.status.allocatable) if node else {})

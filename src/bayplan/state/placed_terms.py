@@ -1,12 +1,12 @@
-"""Affinity terms of placed pods, interned: for each distinct term, how many pods per row hold it.
+"""Affinity terms of placed pods: for each distinct term, how many pods of each row have it.
 
-InterPodAffinity asks what the pods already there want of the pod that comes. Pods of one workload
-share their terms, so the question is put once per distinct term, not once per pod; and only to
-those terms that an index by namespace and one key=value finds for the pod's labels. Which terms
-mean pods of some labels is remembered until a term of that kind first appears or finally leaves.
+InterPodAffinity needs the terms of placed pods that match an incoming pod. Pods of one workload
+share their terms, so each distinct term is matched once, not once per pod. An index by namespace
+and one key=value finds the terms that may match the pod's labels. The matching terms of a label set
+are cached until a term of that kind first appears or finally disappears.
 
-A term's pods are kept by row; the column over all rows is made when a cycle asks for it, follows
-every placement from then on, and leaves when many others were asked for since.
+The pods of a term are counted by row. The column over all rows is made when a cycle first needs it,
+follows every placement from then on, and is dropped when it is the least recently used.
 """
 
 from collections import OrderedDict

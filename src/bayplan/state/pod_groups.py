@@ -1,9 +1,10 @@
-"""Pod groups and their members, as the API tells of them and a step ahead: who counts.
+"""Pod groups and their members, from the API and from what the scheduler has assumed.
 
-`member_status` is the one function that says what a pod is to its group. A member that is bound or
-waits for a node counts; one that has ended, is being deleted, is held back by a scheduling gate or
-belongs to another scheduler does not, and a pod of another namespace is no member. Counts are the
-sizes of sets into which each member is sorted anew whenever it changes, so nothing drifts.
+`member_status` is the only function that decides what a pod is to its group. A member counts if it
+is bound or waits for a node. A pod does not count if it has ended, is being deleted, has a
+scheduling gate or belongs to another scheduler; a pod of another namespace is no member. Counts are
+sizes of sets, and each change of a member sorts the member into its set again, so counts cannot
+drift.
 """
 
 from collections.abc import Callable, Iterable
@@ -23,16 +24,16 @@ from bayplan.state.pods import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, PodInfo
 
 
 class MemberStatus(Enum):
-    """What a pod is to the group that it names."""
+    """The status of a pod in the group that it names."""
 
     #: Waits for a node.
     PENDING = "pending"
-    #: Is on a node, and not known to run yet.
+    #: On a node, and not reported as running yet.
     BOUND = "bound"
     RUNNING = "running"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
-    #: Is no member: gated, being deleted, another scheduler's.
+    #: Not a member: gated, being deleted, or of another scheduler.
     OUTSIDE = "outside"
 
 
@@ -46,7 +47,7 @@ _ENDED: Final[dict[str | None, MemberStatus]] = {
 
 
 def member_status(pod: Pod, is_ours: Callable[[str], bool]) -> MemberStatus:
-    """Who counts, and as what. ``is_ours``: whether a scheduler name is one of our profiles'."""
+    """The status of a pod in its group. ``is_ours``: whether a profile has this scheduler name."""
     spec, status = pod.spec, pod.status
     if not is_ours(spec.scheduler_name or DEFAULT_SCHEDULER):
         return MemberStatus.OUTSIDE
@@ -77,20 +78,20 @@ class GroupState:
 
     key: GroupKey
     group: PodGroup | None = None
-    #: By uid, in the order in which they became what they are.
+    #: Status → pods by uid, in the order in which they got the status.
     members: dict[MemberStatus, dict[str, Pod]] = field(default_factory=_no_members)
-    #: Members that count on a node before the API knows; uid → as placed.
+    #: Members that are assumed on a node, by uid.
     assumed: dict[str, PodInfo] = field(default_factory=dict[str, PodInfo])
-    #: Members that ended before we looked, by the status we found.
+    #: Members that ended before this scheduler started, from the object's status.
     succeeded_before: int = 0
     failed_before: int = 0
-    #: Why its members wait, in a sentence; "" where they do not.
+    #: Why the members wait, as a sentence; "" if they do not wait.
     message: str = ""
-    #: What the last attempt that failed writes into the object's condition; "" where none did.
+    #: The message of the last failed attempt for the object's condition, or "".
     condition_message: str = ""
-    #: That attempt ended in an error.
+    #: Whether that attempt ended with an error.
     has_failed: bool = False
-    #: Its members have waited longer than scheduleTimeoutSeconds, and wait still.
+    #: Whether the members have waited longer than scheduleTimeoutSeconds and still wait.
     has_timed_out: bool = False
 
     @property
@@ -99,7 +100,7 @@ class GroupState:
 
     @property
     def is_upstream(self) -> bool:
-        """Whether its object is of a kind of Kubernetes itself."""
+        """Whether the object is of a kind of Kubernetes itself."""
         return self.group is not None and self.group.is_upstream
 
     @property
@@ -109,12 +110,12 @@ class GroupState:
 
     @property
     def assigned_count(self) -> int:
-        """Members that hold a node: bound or assumed."""
+        """Members with a node: bound or assumed."""
         return self.bound_count + len(self.assumed)
 
     @property
     def bound_count(self) -> int:
-        """Members that the API knows on a node."""
+        """Members that are on a node according to the API."""
         return sum(len(self.members[status]) for status in _ON_NODE)
 
     @property
@@ -141,7 +142,7 @@ class GroupState:
 
     @property
     def is_met(self) -> bool:
-        """Whether enough members hold a node: who comes now is placed alone."""
+        """Whether enough members have a node. Further members are then placed individually."""
         return self.group is not None and self.assigned_count >= self.group.min_member
 
     def has(self, uid: str) -> bool:
@@ -154,7 +155,7 @@ class GroupState:
         return [*on_node, *self.assumed.values()]
 
     def node_names(self) -> set[str]:
-        """Where pods of the group are, also those that do not count as members."""
+        """Nodes of the group's pods, including pods that do not count as members."""
         placed = (*_ON_NODE, MemberStatus.OUTSIDE)
         on_node = (pod.spec.node_name for one in placed for pod in self.members[one].values())
         return {name for name in on_node if name} | {p.node_name for p in self.assumed.values()}
@@ -166,7 +167,7 @@ class GroupState:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is left to tell of; without an object, those that ended are not."""
+        """Whether the group can be dropped: no object and no pod, except pods that have ended."""
         return self.group is None and not any(self.members[one] for one in _ALIVE)
 
     def sort_in(self, uid: str, pod: Pod, status: MemberStatus) -> None:
@@ -184,7 +185,7 @@ class GroupState:
 
 @final
 class PodGroups:
-    """All groups that an object or a pod told of."""
+    """All groups that have an object or are named by a pod."""
 
     def __init__(
         self, is_ours: Callable[[str], bool], kinds: PodGroupKinds = BUILT_IN_KINDS
@@ -206,7 +207,7 @@ class PodGroups:
         return self._groups.get(key)
 
     def of(self, pod: PodInfo) -> GroupState | None:
-        """The group that a pod names; None: it names none. The pod need not count."""
+        """The group that a pod names, or None. The pod need not count as a member."""
         key = pod.group_key
         return None if key is None else self._groups.get(key) or GroupState(key)
 
@@ -216,16 +217,16 @@ class PodGroups:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing told of any group."""
+        """Whether there is no group."""
         return not self._groups
 
     # ---- what the API tells ---------------------------------------------------------------
 
     def put(self, group: PodGroup) -> GroupState:
-        """A group's object came or changed."""
+        """Add or replace a group's object."""
         state = self._open(group.key)
         if state.group is None:
-            # Those that ended before are not told of again: what was written of them stands.
+            # Pods that ended earlier may be gone: the counts in the status replace them.
             state.succeeded_before = group.status.succeeded or 0
             state.failed_before = group.status.failed or 0
             state.has_timed_out = group.has_condition(SCHEDULE_TIMED_OUT)
@@ -233,7 +234,7 @@ class PodGroups:
         return state
 
     def remove(self, key: GroupKey) -> GroupState | None:
-        """A group's object is gone; its pods may stay."""
+        """Remove a group's object. The group's pods may stay."""
         state = self._groups.get(key)
         if state is not None:
             state.group = None
@@ -242,7 +243,7 @@ class PodGroups:
         return state
 
     def put_pod(self, pod: Pod) -> tuple[GroupState, ...]:
-        """A pod came, changed or ended. Returns the groups it concerns."""
+        """Add or update a pod. Returns the groups that changed."""
         uid, key = pod.metadata.uid or "", group_key_of(pod, self.kinds)
         left = self._left(uid, key)
         if key is None:
@@ -254,17 +255,17 @@ class PodGroups:
         if status in _ALIVE:
             self._key_of[uid] = key
         else:
-            # It ended: nothing that comes after that changes what is known of it.
+            # The pod has ended; later events do not change its status.
             self._key_of.pop(uid, None)
             self._close(state)
         return (*left, state)
 
     def remove_pod(self, uid: str) -> tuple[GroupState, ...]:
-        """A pod is gone."""
+        """Remove a pod. Returns the groups that changed."""
         return self._left(uid, None)
 
     def _left(self, uid: str, key: GroupKey | None) -> tuple[GroupState, ...]:
-        """The group that a pod was in, if that is another one than ``key``."""
+        """Take a pod out of its earlier group, unless that is ``key``. Returns that group."""
         old = self._key_of.get(uid)
         if old is None or old == key:
             return ()
@@ -278,13 +279,13 @@ class PodGroups:
     # ---- what we decide -------------------------------------------------------------------
 
     def assume(self, placed: PodInfo) -> None:
-        """A pod counts on a node from now on."""
+        """Count a pod as placed."""
         state = self._member_state(placed)
         if state is not None and placed.uid in state.members[MemberStatus.PENDING]:
             state.assumed[placed.uid] = placed
 
     def forget(self, placed: PodInfo) -> None:
-        """It does no longer."""
+        """Undo `assume`."""
         state = self._member_state(placed)
         if state is not None:
             state.assumed.pop(placed.uid, None)

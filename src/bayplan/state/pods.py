@@ -1,12 +1,9 @@
-"""What a pod's volumes demand of a node: compiled once per shape.
+"""PodInfo: a pod as the engine and the plugins see it, compiled once per shape.
 
-Most volumes (configuration, secrets, scratch space) are there on every node and do not count.
-
-PodInfo: a pod as the engine and the plugins see it, compiled once per shape.
-
-Pods made from one template differ in name, uid and node only. What follows from namespace, labels
-and spec is therefore compiled once per distinct combination, a `PodShape`, and shared: by a
-hundred thousand placed pods as by the next thousand pending ones.
+Pods of one template differ only in name, uid and node. Everything that follows from namespace,
+labels and spec is compiled once per distinct combination, a `PodShape`, which all pods of the
+template share. `PodVolumes` is the part about volumes: only volumes that restrict the choice of a
+node count, not configuration, secrets or scratch space.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -290,7 +287,7 @@ def pod_info(pod: Pod, group_kinds: PodGroupKinds = BUILT_IN_KINDS) -> PodInfo:
 
 
 def _read_only(spec: PodSpec) -> PodSpec:
-    """The spec with mappings that nobody changes. Made once for all pods of a shape."""
+    """The spec with read-only mappings. Made once for all pods of a shape."""
     if not spec.node_selector and not spec.overhead:
         return spec
     selector, overhead = spec.node_selector, spec.overhead
@@ -309,7 +306,7 @@ def _shape_of(pod: Pod, group_kinds: PodGroupKinds, *, is_deferred: bool) -> Pod
     if shape is None:
         shape = _compiled(pod, group_kinds, is_deferred=is_deferred)
         if status_part is not None and not is_deferred:
-            # Every running pod says what it was given: mostly what its template asks for.
+            # A running pod reports its resources, which mostly equal those of its template.
             plain = msgspec.structs.replace(pod, status=PodStatus())
             template = _shape_of(plain, group_kinds, is_deferred=False)
             shape = template if _requests_equally(shape, template) else shape
@@ -318,7 +315,7 @@ def _shape_of(pod: Pod, group_kinds: PodGroupKinds, *, is_deferred: bool) -> Pod
 
 
 def _status_part(status: PodStatus) -> object:
-    """What the kubelet says of resources; under in-place resize the request follows from it."""
+    """The kubelet's report on resources, on which requests depend under in-place resize."""
     statuses = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
     of_pod = (status.resources, status.allocated_resources)
     if of_pod == (None, None) and all(

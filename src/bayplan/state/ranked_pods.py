@@ -1,12 +1,11 @@
-"""The pods of every node from the most to the least important, as matrices.
+"""The pods of every node, ordered by importance, as matrices.
 
-Whoever looks for pods to evict looks at the end of a row: those below some priority are its last
-ones. Within a row pods stand in order of priority, the highest first, then of their start, the
-earliest first, then as they came to the node; the pods of one row are its first columns, and what
-is behind them has NO_PRIORITY. A pod that has not started yet counts as started later than all.
-Upstream: framework/preemption/util.go, MoreImportantVictim.
+A search for victims reads the end of each row: the pods below a priority are the last ones. Within
+a row pods are ordered by priority, highest first, then by start time, earliest first, then by
+arrival on the node. The columns behind the last pod hold NO_PRIORITY. A pod that has not started
+counts as started last. Upstream: framework/preemption/util.go, MoreImportantVictim.
 
-Nothing is kept before somebody asks; from then on only rows that changed are looked at again.
+The matrices are made at their first use. From then on only changed rows are ranked again.
 """
 
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ from bayplan.state.change_log import ChangeLog, Facet
 from bayplan.state.columns import Mask, Rows
 from bayplan.state.pods import PodInfo
 
-#: Behind the last pod of a row: above all priorities there are.
+#: The value behind the last pod of a row, above every priority.
 NO_PRIORITY = 2**62
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
@@ -34,7 +33,7 @@ _epoch_of = lru_cache(maxsize=4096)(epoch_of)
 
 
 def started_seconds(pod: PodInfo) -> float:
-    """When a pod was started, as seconds since 1970; infinity where it was not yet."""
+    """The start time of a pod in seconds since 1970; infinity if it has not started."""
     stamp = pod.status.start_time
     seconds = _epoch_of(stamp) if stamp else None
     return inf if seconds is None else seconds
@@ -47,7 +46,7 @@ def importance(pod: PodInfo) -> tuple[int, float]:
 
 @final
 class RankedPods:
-    """Matrices [rows, places], kept current by whoever reads them."""
+    """Matrices [rows, places]. Readers call `catch_up` first."""
 
     def __init__(self, pods: Sequence[dict[str, PodInfo]]) -> None:
         """``pods``: of each row of the node table by uid, which are read when needed."""
@@ -67,12 +66,12 @@ class RankedPods:
         self._ranked: list[tuple[PodInfo, ...]] = []
 
     def note_start(self, row: int) -> None:
-        """A pod of this row was started."""
+        """Record that a pod of this row has started."""
         if self._generation >= 0:
             self._restarted.add(row)
 
     def catch_up(self, log: ChangeLog) -> None:
-        """Look at all rows that changed since the last time."""
+        """Rank the rows that changed since the last call."""
         if self._generation == log.generation and not self._restarted:
             return
         rows: list[int] = log.rows_since(self._generation, Facet.PODS).tolist()
@@ -85,11 +84,11 @@ class RankedPods:
         self._generation = log.generation
 
     def pods(self, row: int) -> tuple[PodInfo, ...]:
-        """The pods of a row in this order; older versions of them may stand here."""
+        """The pods of a row in this order, possibly in older versions."""
         return self._ranked[row]
 
     def amounts(self, resource: str) -> Ranked:
-        """What each pod takes of a resource; 0 behind the last one."""
+        """int64[rows, places]: the request of each pod; 0 behind the last pod."""
         array = self._amounts.get(resource)
         if array is None:
             array = self._amounts[resource] = np.zeros(self.priorities.shape, np.int64)

@@ -1,7 +1,7 @@
-"""Snapshot: the cache on loan for one cycle, and trials over it.
+"""Snapshot: the cache, lent to one cycle, and trials on it.
 
-Nothing is copied: a cycle is synchronous on one thread, so nothing changes under it. A trial
-assumes or removes pods in place and puts everything back, unless it is committed.
+Nothing is copied: a cycle is synchronous on one thread, so the cache does not change during the
+cycle. A trial assumes or removes pods in place and undoes its steps at the end, unless committed.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,12 +19,12 @@ class NodeNotFound(KeyError):
 
 
 class Snapshot:
-    """What a scheduling cycle sees. Using it after `end` raises LoanEnded."""
+    """The cluster as a scheduling cycle sees it. Using it after `end` raises LoanEnded."""
 
     def __init__(
         self, table: NodeTable, loan: Loan, adopt: Callable[[Sequence[PodInfo]], None]
     ) -> None:
-        """``adopt``: told of the pods that a committed trial leaves on their nodes."""
+        """``adopt``: called with the pods of a committed trial."""
         self._table = table
         self._adopt = adopt
         self._loan = loan
@@ -59,12 +59,11 @@ class Snapshot:
         return nodes.rows[nodes.pods_with_required_anti_affinity() > 0]
 
     def rows_since(self, generation: int, facets: int) -> Rows:
-        """Rows changed after a generation of the log in one of these facets; others may be among
-        them."""
+        """Rows that changed after ``generation`` in one of ``facets``, or a superset."""
         return self._open().log.rows_since(generation, facets)
 
     def ranked_pods(self, nodes: NodeView) -> RankedView:
-        """The pods of these nodes, the most important ones first."""
+        """The pods of these nodes, the most important first."""
         table = self._open()
         table.ranked_pods.catch_up(table.log)
         return RankedView(table.ranked_pods, nodes.rows)
@@ -82,7 +81,7 @@ class Snapshot:
         return Trial(self._open(), self._adopt)
 
     def end(self) -> None:
-        """Take the loan back: every view of it raises from now on."""
+        """End the loan: every view of it raises from now on."""
         self._loan.ended = True
 
     def _open(self) -> NodeTable:
@@ -92,15 +91,15 @@ class Snapshot:
 
 
 class Trial:
-    """Assumed placements and removals that are put back at the end, unless committed.
+    """Placements and removals that are undone at the end, unless committed.
 
-    Generations go forward only: putting back is one more change of each touched row.
+    Generations go forward only: undoing a step is one more change of its row.
     """
 
     def __init__(self, table: NodeTable, adopt: Callable[[Sequence[PodInfo]], None]) -> None:
         self._table = table
         self._adopt = adopt
-        #: (pod, None where it was assumed, or the uids on its node before it was removed).
+        #: (pod, None if it was assumed, else the uids on its node before the removal).
         self._steps: list[tuple[PodInfo, list[str] | None]] = []
 
     def assume(self, pod: PodInfo, node_name: str) -> PodInfo:
@@ -111,7 +110,7 @@ class Trial:
         return placed
 
     def remove(self, pod: PodInfo) -> None:
-        """Count a placed pod no longer."""
+        """Stop counting a placed pod."""
         table = self._table
         row = table.row_of.get(pod.node_name)
         uids = [] if row is None else list(table.pods[row])
@@ -119,19 +118,19 @@ class Trial:
         self._steps.append((pod, uids))
 
     def commit(self) -> None:
-        """Keep what was tried: the cache counts these pods as assumed. Pods that are on a node are
-        not removed by a decision of ours, so no removal can be kept."""
+        """Keep the placements: the cache counts these pods as assumed. A trial with removals cannot
+        be committed, because only the API removes pods."""
         assert all(uids is None for _, uids in self._steps), "a trial that removes is not kept"
         placed = [pod for pod, _ in self._steps]
         self._steps.clear()
         self._adopt(placed)
 
     def undo_last(self) -> None:
-        """Put back the last step alone."""
+        """Undo the last step."""
         self._put_back(*self._steps.pop())
 
     def undo(self) -> None:
-        """Put back what was tried, last step first."""
+        """Undo all steps, the last first."""
         while self._steps:
             self.undo_last()
 
@@ -155,5 +154,5 @@ class Trial:
 
 
 def _in_order(pods: dict[str, PodInfo], uids: list[str]) -> dict[str, PodInfo]:
-    """The same pods, these first: as if none of them had gone meanwhile."""
+    """The same pods, with ``uids`` first: the order before the removal."""
     return {uid: pods[uid] for uid in uids if uid in pods} | pods

@@ -1,4 +1,4 @@
-"""Claims, volumes and capacities, compiled once per version: sizes as integers, selectors ready."""
+"""Claims, volumes and capacities, compiled once per version: integer sizes, parsed selectors."""
 
 from collections.abc import Mapping
 from functools import cached_property

@@ -1,7 +1,7 @@
-"""Claims, volumes, classes and CSI objects as the API has them, found by what is asked for.
+"""Claims, volumes, classes and CSI objects of the API, indexed for the volume plugins.
 
-Every change is noted in the change log of the nodes, so that kept answers are asked for anew: any
-row's answer may follow from storage, and what volumes a node's pods use follows from their claims.
+Every change is written to the change log of the nodes, so that cached results become stale: the
+result for any row may depend on storage objects, and the volumes of a node's pods depend on claims.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ from bayplan.state.cluster_objects import ClusterObjects
 from bayplan.state.node_table import NodeTable
 from bayplan.state.storage_infos import CapacityInfo, ClaimInfo, VolumeInfo
 
-#: All kinds that are known here, for `Plugin.kinds`.
+#: All storage kinds, for `Plugin.kinds`.
 STORAGE_KINDS: Final = (
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
@@ -41,8 +41,8 @@ STORAGE_KINDS: Final = (
     VOLUME_ATTACHMENT,
 )
 
-#: What a change of each is noted as, of all rows or of those of the nodes it is about: whoever
-#: reads one of these facets need not be told of the object itself.
+#: Kind → the facets that a change of an object is logged as, for all rows or for the rows of the
+#: nodes it concerns. A plugin that reads these facets need not watch the objects themselves.
 STORAGE_FACETS: Final[Mapping[str, Facet]] = {
     PERSISTENT_VOLUME: Facet.STORAGE,
     PERSISTENT_VOLUME_CLAIM: Facet.STORAGE,
@@ -56,22 +56,22 @@ STORAGE_FACETS: Final[Mapping[str, Facet]] = {
 
 @final
 class StorageChanges:
-    """Writes into the nodes' change log whom a change of storage concerns."""
+    """Writes changes of storage to the nodes' change log."""
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
 
     def note_storage(self, facets: Facet = Facet.STORAGE) -> None:
-        """Any node may be concerned."""
+        """Log a change of all rows."""
         self._table.log.note(ALL_ROWS, facets)
 
     def note_users(self, claim: str) -> None:
-        """Nodes with pods that use a claim."""
+        """Log a change of the rows whose pods use a claim."""
         for row in self._table.claim_users.rows(claim):
             self._table.log.note(row, Facet.VOLUMES)
 
     def note_nodes(self, names: Iterable[str], facets: Facet) -> None:
-        """Nodes by their names, if they are there."""
+        """Log a change of the named nodes that exist."""
         row_of = self._table.row_of
         for row in sorted(row_of[name] for name in names if name in row_of):
             self._table.log.note(row, facets)
@@ -79,7 +79,7 @@ class StorageChanges:
 
 @final
 class StorageObjects:
-    """What the API tells of storage."""
+    """Storage objects as the API reports them."""
 
     def __init__(self, changes: StorageChanges, objects: ClusterObjects) -> None:
         self._changes = changes
@@ -109,7 +109,7 @@ class StorageObjects:
         return self._classes.get(name)
 
     def csi_node(self, name: str) -> CSINode | None:
-        """What the node of this name says of its CSI drivers."""
+        """The CSINode of a node."""
         return self._csi_nodes.get(name)
 
     @property
@@ -120,7 +120,7 @@ class StorageObjects:
         return self._drivers.get(name)
 
     def capacities(self, class_name: str) -> list[CapacityInfo]:
-        """What is left of a class and where, in order of the objects' names."""
+        """The capacities of a class, in order of the objects' names."""
         return [self._capacities[key] for key in self._capacities_of_class.of(class_name)]
 
     def attachments(self, node_name: str) -> list[VolumeAttachment]:
@@ -217,7 +217,7 @@ class StorageObjects:
 
 
 class _Groups:
-    """Names by what they belong to, sorted when they are asked for."""
+    """Names by group, sorted on demand."""
 
     def __init__(self) -> None:
         self._names: dict[str, set[str]] = {}

@@ -1,8 +1,8 @@
-"""Volumes: storage as the API has it, under our own unfinished changes.
+"""Volumes: claims and volumes of the API, overlaid with the scheduler's unfinished changes.
 
-Between the moment a pod is given a volume and the moment the API says so, other pods must see the
-volume taken. What we are about to write is kept here as an *assumed* version over the API's; any
-newer version from the API takes its place. Upstream: volumebinding/passive_assume_cache.go.
+From the moment a pod gets a volume until the API reports it, other pods must see the volume as
+taken. The version that is about to be written is stored as an *assumed* version, which replaces the
+API's version until the API reports a newer one. Upstream: volumebinding/passive_assume_cache.go.
 """
 
 from typing import final
@@ -21,7 +21,7 @@ __all__ = ["STORAGE_KINDS", "Volumes"]
 
 @final
 class Volumes:
-    """Storage as a scheduling cycle sees it; ``api``: without what is assumed."""
+    """Storage as a scheduling cycle sees it. ``api``: without assumed versions."""
 
     def __init__(self, table: NodeTable, objects: ClusterObjects) -> None:
         self._table = table
@@ -61,7 +61,7 @@ class Volumes:
     # ---- assuming -------------------------------------------------------------------------
 
     def assume_claim(self, claim: PersistentVolumeClaim) -> None:
-        """A newer version of a claim that the API will have; made of the newest it has."""
+        """Assume a version that is about to be written, made from the API's newest version."""
         info = ClaimInfo(claim)
         reported = self.api.claim(info.key)
         assert reported is not None and reported.version == info.version, (
@@ -79,7 +79,7 @@ class Volumes:
         self._changes.note_storage()
 
     def restore_claim(self, claim: PersistentVolumeClaim) -> None:
-        """Assume no longer what was assumed of the claim in this version; may be repeated."""
+        """Drop this assumed version. Calling it again does nothing."""
         info = ClaimInfo(claim)
         assumed = self._assumed_claims.get(info.key)
         if assumed is not None and assumed.claim == claim:
@@ -95,7 +95,7 @@ class Volumes:
 
     @property
     def assumed_count(self) -> int:
-        """How many claims and volumes are not yet as we assume them."""
+        """How many claims and volumes have an assumed version."""
         return len(self._assumed_claims) + len(self._assumed_volumes)
 
     # ---- what the API tells ---------------------------------------------------------------
@@ -103,7 +103,7 @@ class Volumes:
     def _claim_changed(
         self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None
     ) -> None:
-        """The same version once more is no news."""
+        """Drop the assumed version, unless the API reports the version it was made from."""
         changed = old if new is None else new
         assert changed is not None
         key = ClaimInfo(changed).key
@@ -121,7 +121,7 @@ class Volumes:
 
 
 def claim_not_found(name: str) -> str:
-    """As a lister says it."""
+    """The message of upstream's lister."""
     return f"persistentvolumeclaim {quoted(name)} not found"
 
 
