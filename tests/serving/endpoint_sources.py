@@ -22,5 +22,5 @@ def sources(**ready: bool) -> EndpointSources:
         registry=metrics.registry,
         ready={name: check(is_well) for name, is_well in ready.items()},
         config={"kind": "KubeSchedulerConfiguration"},
-        hihihistory=lambda pod: history_of(pod, memory, "2026-01-01T00:00:00Z"),
+        history=lambda pod: history_of(pod, memory, "2026-01-01T00:00:00Z"),
     )
