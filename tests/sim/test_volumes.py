@@ -3,7 +3,7 @@
 from typing import Any
 
 from bayplan.api.objects import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
-from bayplan.sim.input.assumed_classes import assumed_classes
+from bayplan.sim.input.storage_classes import missing_storage_classes
 from bayplan.sim.input.workload import Step
 from bayplan.sim.output.result import SimulationResult
 from bayplan.sim.simulation import Simulation
@@ -173,7 +173,7 @@ def test_a_claim_that_is_missing_stays_missing() -> None:
 
 
 def test_classes_are_made_up_only_where_the_input_has_none() -> None:
-    found = assumed_classes([_claim("one"), _claim("two", class_name=None)])
+    found = missing_storage_classes([_claim("one"), _claim("two", class_name=None)])
     assert [one["metadata"]["name"] for one in found.classes] == ["late", "standard"]
     assert all("has no StorageClass" in note for note in found.notes)
     _, result = _run(*_nodes(), *found.classes, _claim("two", class_name=None), _using("p", "two"))
@@ -181,7 +181,7 @@ def test_classes_are_made_up_only_where_the_input_has_none() -> None:
 
 
 def test_a_class_that_is_missing_among_others_is_told_and_not_made_up() -> None:
-    found = assumed_classes([_class(), _claim(class_name="fast")])
+    found = missing_storage_classes([_class(), _claim(class_name="fast")])
     assert not found.classes
     assert found.notes == [
         "StorageClass fast is not in the input: nothing provisions volumes for 1 claim"
@@ -190,7 +190,7 @@ def test_a_class_that_is_missing_among_others_is_told_and_not_made_up() -> None:
 
 def test_a_class_that_is_but_a_label_of_volumes_is_not_made_up() -> None:
     there = [_volume("v", class_name="manual"), _claim(class_name="manual")]
-    assert assumed_classes(there) == ([], [])
+    assert missing_storage_classes(there) == ([], [])
     run, _ = _run(*_nodes(), *there, _using("p"))
     assert _bound(run) == {"data": "v"}
 

@@ -191,7 +191,7 @@ class _Parser:
         self._last_line = last_line
 
     def nodes(self, ends: tuple[str, ...]) -> tuple[tuple[Node, ...], _Action | None]:
-        """What stands before an action that ends it, and that action; ``()``: up to the end."""
+        """The nodes before an action that ends them, and that action; ``()``: up to the end."""
         children: list[Node] = []
         for piece in self._pieces:
             if isinstance(piece, Text):
@@ -276,7 +276,7 @@ class _Expression:
         return value
 
     def _command(self, piped: tuple[Value, ...]) -> Value:
-        """``piped``: what a pipe hands on; it is the last argument."""
+        """``piped``: the value before the pipe; it is the last argument."""
         kind, text = self._next()
         if kind == "word" and text not in _CONSTANTS:
             self._at += 1

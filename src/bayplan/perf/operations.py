@@ -140,7 +140,7 @@ async def churn(operation: Churn, contents: Sequence[Content], world: World) -> 
 
 
 def _created(world: World, content: Content) -> ObjectKey | None:
-    """As upstream, one that cannot be created is tried again at its next turn."""
+    """Create an object. As upstream, an object that cannot be created is tried again later."""
     try:
         return world.cluster.create(content).key
     except ApiError:
@@ -377,7 +377,7 @@ class Operations:
         return self._world.create(content).key
 
     async def _keep_steady(self, operation: CreatePods, namespace: str) -> None:
-        """So many pods wait all the time: one that was bound goes, and another one comes."""
+        """Keep the number of pods steady: delete each bound pod and create a new one."""
         world, bound_count = self._world, 0
         end = world.clock.now() + seconds(operation.duration)
         bound = NewlyBound(namespace)

@@ -33,7 +33,7 @@ T = TypeVar("T")
 def filled_in(
     operations: Iterable[Operation], params: Mapping[str, Any], path: str
 ) -> tuple[list[Operation], list[Problem]]:
-    """The operations as they are run, and what is wrong. ``path``: of the workload."""
+    """The operations as they are run, and their problems. ``path``: of the workload."""
     parameters = _Parameters(params, f"{path}.params")
     filled: list[Operation] = []
     for operation in operations:
@@ -112,7 +112,7 @@ def _pod_problems(pods: CreatePods) -> Iterable[Problem]:
 
 @final
 class _Parameters:
-    """The parameters of one workload; knows which are used, and what is wrong."""
+    """The parameters of one workload, with their uses and their problems."""
 
     def __init__(self, params: Mapping[str, Any], path: str) -> None:
         self._params = params
@@ -121,7 +121,7 @@ class _Parameters:
         self.problems: list[Problem] = []
 
     def value(self, reference: str | None, otherwise: T, kind: type[T]) -> T:
-        """What ``$name`` stands for; ``otherwise`` without a reference."""
+        """The value of ``$name``; ``otherwise`` without a reference."""
         if reference is None:
             return otherwise
         name = reference.removeprefix("$")

@@ -78,7 +78,7 @@ _FEATURES = (
 
 
 def features_missing(gates: FeatureGates, registry: Registry) -> Iterator[str]:
-    """What is switched on for a workload, and no plugin knows."""
+    """The features that a workload enables and that no plugin has."""
     plugins = filter(None, map(registry.find, registry.names))
     gate_names = {name for plugin in plugins for name in plugin.gates}
     for name in _FEATURES:
@@ -142,7 +142,7 @@ class Refused:
 @final
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What the command line says about the schedulers of all workloads."""
+    """The options of the command line for the schedulers of all workloads."""
 
     registry: Registry
     #: Used in place of what the files name; text and where it comes from.
@@ -201,7 +201,7 @@ def _not_supported(operations: Iterable[Operation]) -> Iterator[str]:
 
 
 def _checked(operations: Iterable[Operation], manifests: ScenarioFiles) -> Iterator[Content]:
-    """Examples of all that will be made. Raises ManifestError for what the API would refuse."""
+    """Examples of all objects of a workload. Raises ManifestError for invalid ones."""
     for operation in operations:
         for file, content in manifests.examples(operation):
             where = f"{file}: " if file else ""

@@ -25,7 +25,7 @@ class Listener(Protocol):
 
 @final
 class PodWatch:
-    """An observer that hands on what happens to pods."""
+    """An observer that passes changes of pods on to listeners."""
 
     def __init__(self) -> None:
         self._listeners: list[Listener] = []
@@ -55,7 +55,7 @@ def is_bound(pod: object) -> bool:
 
 
 def is_attempted(pod: Pod) -> bool:
-    """Whether it was tried, as upstream tells it: a scheduler said something about it."""
+    """Whether the scheduler has tried the pod: then the pod has its condition, as upstream."""
     return any(one.type == "PodScheduled" for one in pod.status.conditions or ())
 
 
@@ -66,7 +66,7 @@ def has_labels(pod: Pod, labels: Mapping[str, str]) -> bool:
 
 @final
 class Wait:
-    """Until each of some pods got so far; one that is gone needs no waiting for."""
+    """Waits until each of some pods has reached a state. A deleted pod needs no wait."""
 
     def __init__(self, keys: Iterable[ObjectKey], stage: str) -> None:
         self.outstanding = dict.fromkeys(keys)

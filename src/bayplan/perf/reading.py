@@ -83,7 +83,7 @@ class ReadCase:
 
 
 def read_files(paths: Iterable[str], errors: InputErrors) -> list[ReadCase]:
-    """The test cases of files and folders, in order; what is wrong is among the errors."""
+    """The test cases of files and folders, in order. Problems are collected in the errors."""
     cases: list[ReadCase] = []
     for path in paths:
         for file in _files(Path(path), errors):

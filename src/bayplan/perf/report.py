@@ -18,7 +18,7 @@ _SAMPLED = {"Average": "average", "Perc50": "p50", "Perc90": "p90", "Perc99": "p
 
 
 def summary(outcomes: Iterable[Outcome]) -> list[RenderableType]:
-    """What was measured, and below it what the columns mean."""
+    """The results, and the meaning of the columns below them."""
     table = new_table(*_COLUMNS, *_SAMPLED.values(), numbers=True)
     for outcome in outcomes:
         for one in outcome.measured:
@@ -62,7 +62,7 @@ def listing(plans: Iterable[Plan | Refused], labels: dict[str, tuple[str, ...]])
 
 
 def errors(outcome: Outcome) -> Iterator[str]:
-    """What failed by an error while the workload ran."""
+    """Failures by error while the workload ran."""
     if outcome.error_count:
         count = outcome.error_count
         yield f"{outcome.name}: {count:,} attempt{'s' * (count != 1)} failed by an error"
@@ -71,7 +71,7 @@ def errors(outcome: Outcome) -> Iterator[str]:
 
 
 def below_threshold(outcome: Outcome) -> Iterator[str]:
-    """What upstream would call a failure; its thresholds are for its own machines."""
+    """Results below upstream's thresholds, which are for upstream's own machines."""
     for one in outcome.measured:
         average = one.sampled.get("Average")
         if outcome.threshold and average is not None and average <= outcome.threshold:

@@ -31,7 +31,7 @@ _HISTORY_LENGTH = 500_000
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of a workload."""
+    """The outcome of a workload."""
 
     name: str
     nodes: int

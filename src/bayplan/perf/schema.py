@@ -20,7 +20,7 @@ Labels = dict[str, str]
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 class _Written(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """What all structs of a file share: frozen, camelCase as written."""
+    """The base of all structs of a file: frozen, camelCase in the file."""
 
 
 # ---- what a file holds ---------------------------------------------------------------------

@@ -33,7 +33,7 @@ class WorkloadFailed(Exception):
 
 @final
 class World:
-    """One embedded cluster with its scheduler, and what goes on around them."""
+    """One embedded cluster with its scheduler, and the activities around them."""
 
     def __init__(
         self, scheduler: Scheduler, cluster: EmbeddedCluster, clock: Clock, timeout_seconds: float
@@ -69,7 +69,7 @@ class World:
             self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
     def pods_in(self, namespace: str, labels: Mapping[str, str]) -> list[ObjectKey]:
-        """Pods that are there and have these labels, in the order of their creation."""
+        """Existing pods with these labels, in the order of their creation."""
         return [
             stored.key
             for stored in self.cluster.objects(POD)
@@ -149,7 +149,7 @@ class World:
         task.add_done_callback(ended)
 
     async def end(self) -> None:
-        """End what goes on beside the operations."""
+        """End the activities beside the operations."""
         tasks = list(self._background)
         for task in tasks:
             task.cancel()

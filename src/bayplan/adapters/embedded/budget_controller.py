@@ -44,7 +44,7 @@ class _Member:
 
 
 @dataclass(slots=True)
-class _Followed:
+class _TrackedBudget:
     """A budget, and the pods that it selects."""
 
     namespace: str
@@ -115,7 +115,7 @@ class BudgetController:
         self._server = server
         self._store = store
         self._soon = soon
-        self._followed: dict[ObjectKey, _Followed] = {}
+        self._tracked: dict[ObjectKey, _TrackedBudget] = {}
         #: Budgets whose status is to be written, in order.
         self._waiting: deque[ObjectKey] = deque()
         self._is_writing = False
@@ -125,12 +125,12 @@ class BudgetController:
         """Write the statuses that follow from the changes so far."""
         while self._waiting:
             key = self._waiting.popleft()
-            stored, followed = self._store.get(key), self._followed.get(key)
-            if stored is None or followed is None:
+            stored, tracked = self._store.get(key), self._tracked.get(key)
+            if stored is None or tracked is None:
                 continue
             spec = cast(PodDisruptionBudget, stored.object).spec
             generation = stored.content["metadata"]["generation"]
-            status = {**followed.status(spec), "observedGeneration": generation}
+            status = {**tracked.status(spec), "observedGeneration": generation}
             self._is_writing = True
             try:
                 self._server.patch(key, {"status": status})
@@ -146,31 +146,31 @@ class BudgetController:
             self._see_budget(before, after)
         elif changed.key.kind == POD:
             pod = None if after is None else cast(Pod, after.object)
-            for key, followed in self._followed.items():
-                if key.namespace == changed.key.namespace and followed.see(changed.key.name, pod):
+            for key, tracked in self._tracked.items():
+                if key.namespace == changed.key.namespace and tracked.see(changed.key.name, pod):
                     self._look_at(key)
 
     def _see_budget(self, before: Stored | None, after: Stored | None) -> None:
         if after is None:
             assert before is not None
-            del self._followed[before.key]
+            del self._tracked[before.key]
             return
         if before is not None and _spec(before) == _spec(after):
             if not self._is_writing and _status(before) != _status(after):
-                self._followed[after.key].keeps_status = True
+                self._tracked[after.key].keeps_status = True
             return
         keeps_status = before is None and "disruptionsAllowed" in _status(after)
-        self._followed[after.key] = self._follow(after, keeps_status=keeps_status)
+        self._tracked[after.key] = self._follow(after, keeps_status=keeps_status)
         if not keeps_status:
             self._look_at(after.key)
 
-    def _follow(self, stored: Stored, *, keeps_status: bool) -> _Followed:
+    def _follow(self, stored: Stored, *, keeps_status: bool) -> _TrackedBudget:
         budget = cast(PodDisruptionBudget, stored.object)
-        followed = _Followed(stored.key.namespace, _selector(budget), keeps_status)
+        tracked = _TrackedBudget(stored.key.namespace, _selector(budget), keeps_status)
         for one in self._store.all(POD):
             if one.key.namespace == stored.key.namespace:
-                followed.see(one.key.name, cast(Pod, one.object))
-        return followed
+                tracked.see(one.key.name, cast(Pod, one.object))
+        return tracked
 
     def _look_at(self, key: ObjectKey) -> None:
         if key not in self._waiting:

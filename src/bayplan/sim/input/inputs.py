@@ -17,7 +17,6 @@ from bayplan.adapters.embedded.object_names import key_of
 from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
 from bayplan.api.objects import NAMESPACE
 from bayplan.clock import ManualClock, rfc3339
-from bayplan.sim.input.assumed_classes import assumed_classes
 from bayplan.sim.input.controller_kinds import is_controller
 from bayplan.sim.input.errors import InputError, InputErrors
 from bayplan.sim.input.object_checks import (
@@ -29,6 +28,7 @@ from bayplan.sim.input.object_checks import (
 from bayplan.sim.input.openb import Table, read_table
 from bayplan.sim.input.scenario import Action, read_scenario
 from bayplan.sim.input.sources import CsvText, Part, is_scenario, read_sources
+from bayplan.sim.input.storage_classes import missing_storage_classes
 from bayplan.sim.input.timeline import Timeline
 from bayplan.sim.input.workload import (
     Content,
@@ -100,7 +100,7 @@ ARRIVALS = "arrivals"
 TRACE = "trace"
 
 
-class _Placed(NamedTuple):
+class _InputObject(NamedTuple):
     """An object and its place in the input."""
 
     content: Content
@@ -148,8 +148,8 @@ class _Loader:
         self._actions: list[Action] = []
         self._until_seconds: float | None = None
         self._pod_gc = PodGcTimes()
-        self._objects: list[_Placed] = []
-        self._arrivals: list[tuple[float, _Placed]] = []
+        self._objects: list[_InputObject] = []
+        self._arrivals: list[tuple[float, _InputObject]] = []
         self._left_out_count = 0
         self._notes: list[str] = []
 
@@ -169,7 +169,7 @@ class _Loader:
         steps.sort(key=lambda step: step.at_seconds)
         created = [step.content for step in steps if step.verb is Verb.CREATE]
         followers = [pod for pods in timeline.followers.values() for pod in pods]
-        storage = assumed_classes((*initial, *created, *followers))
+        storage = missing_storage_classes((*initial, *created, *followers))
         return Workload(
             initial=(*_namespaces(timeline, steps), *storage.classes, *initial),
             steps=tuple(steps),
@@ -209,26 +209,28 @@ class _Loader:
         elif checks.accepts(part.value, part.place):
             if has_ended(part.value):
                 self._left_out_count += 1
-            self._objects.append(_Placed(part.value, part.place))
+            self._objects.append(_InputObject(part.value, part.place))
 
     def _read_csv(self, part: CsvText, time_mode: str) -> None:
         table: Table = read_table(part.text, with_times=time_mode == TRACE)
         self._errors.add_all(part.place, table.problems)
-        self._objects += [_Placed(node, part.place) for node in table.nodes]
+        self._objects += [_InputObject(node, part.place) for node in table.nodes]
         if time_mode == TRACE:
-            self._arrivals += [(p.at_seconds, _Placed(p.content, part.place)) for p in table.pods]
+            self._arrivals += [
+                (p.at_seconds, _InputObject(p.content, part.place)) for p in table.pods
+            ]
         else:
-            self._objects += [_Placed(pod.content, part.place) for pod in table.pods]
+            self._objects += [_InputObject(pod.content, part.place) for pod in table.pods]
 
     # ---- putting together -------------------------------------------------------------------
 
     def _initial(self, timeline: Timeline) -> list[Content]:
         """All objects at the beginning, in the order of their creation."""
-        added: list[_Placed] = []
+        added: list[_InputObject] = []
         for one in self._objects:
             content = timeline.add(one.content, one.place)
             if content is not None:
-                added.append(_Placed(content, one.place))
+                added.append(_InputObject(content, one.place))
         whole: list[Content] = []
         for one in added:
             whole.append(one.content)

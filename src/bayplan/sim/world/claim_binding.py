@@ -38,8 +38,8 @@ from bayplan.api.storage_objects import (
     WAIT_FOR_FIRST_CONSUMER,
 )
 from bayplan.plugins.volume_binding.claims import fitting_volumes, may_hold
-from bayplan.sim.input.assumed_classes import DEFAULT_CLASS_ANNOTATION, named_class
 from bayplan.sim.input.expansion import reference
+from bayplan.sim.input.storage_classes import DEFAULT_CLASS_ANNOTATION, class_name_of
 from bayplan.sim.input.workload import claim_templates
 from bayplan.state.storage_infos import ClaimInfo, VolumeInfo
 
@@ -228,7 +228,7 @@ class ClaimBinding:
         claim = claim_info(stored)
         if claim.volume_name:
             self._bind_named(stored, claim)
-        elif named_class(stored.content) is None and (default := self._default_class()):
+        elif class_name_of(stored.content) is None and (default := self._default_class()):
             self._write(stored, {"spec": {"storageClassName": default}})
         elif (reserved := self._reserved_for(stored.key, claim)) is not None:
             self._bind(reserved, stored)

@@ -20,14 +20,14 @@ DEFAULT_CLASS = "standard"
 PROVISIONER = "bayplan.dev/simulated"
 
 
-class Assumed(NamedTuple):
+class MissingClasses(NamedTuple):
     """Classes to create before everything else, and notes for the reader."""
 
     classes: list[Content]
     notes: list[str]
 
 
-def assumed_classes(contents: Iterable[Content]) -> Assumed:
+def missing_storage_classes(contents: Iterable[Content]) -> MissingClasses:
     """``contents``: all objects of the input, at the beginning and later."""
     classes: set[str] = set()
     of_volumes: set[str] = set()
@@ -37,10 +37,10 @@ def assumed_classes(contents: Iterable[Content]) -> Assumed:
         if kind == STORAGE_CLASS:
             classes.add(content["metadata"].get("name") or "")
         elif kind == PERSISTENT_VOLUME:
-            of_volumes.add(named_class(content) or "")
+            of_volumes.add(class_name_of(content) or "")
         else:
             for claim in _claims(content):
-                name = named_class(claim)
+                name = class_name_of(claim)
                 claim_counts[name] = claim_counts.get(name, 0) + 1
     claim_counts.pop("", None)  # "" means no class, not even the default one
     if "" in of_volumes or classes:
@@ -51,7 +51,7 @@ def assumed_classes(contents: Iterable[Content]) -> Assumed:
     return _left_alone(missing) if classes else _made_up(missing)
 
 
-def named_class(content: Content) -> str | None:
+def class_name_of(content: Content) -> str | None:
     """The class that a claim or a volume names; None: it names none. The beta annotation comes
     first."""
     annotations = (content.get("metadata") or {}).get("annotations") or {}
@@ -72,15 +72,15 @@ def _volume_name(claim: Content) -> str:
     return (claim.get("spec") or {}).get("volumeName") or ""
 
 
-def _left_alone(missing: dict[str | None, int]) -> Assumed:
+def _left_alone(missing: dict[str | None, int]) -> MissingClasses:
     notes = [
         f"StorageClass {name} is not in the input: nothing provisions volumes for {_counted(count)}"
         for name, count in missing.items()
     ]
-    return Assumed([], notes)
+    return MissingClasses([], notes)
 
 
-def _made_up(missing: dict[str | None, int]) -> Assumed:
+def _made_up(missing: dict[str | None, int]) -> MissingClasses:
     counts: dict[str, int] = {}
     for name, count in missing.items():
         called = name or DEFAULT_CLASS
@@ -92,7 +92,7 @@ def _made_up(missing: dict[str | None, int]) -> Assumed:
         " its volumes are provisioned on the node of their pod"
         for name, count in counts.items()
     ]
-    return Assumed(classes, notes)
+    return MissingClasses(classes, notes)
 
 
 def _class(name: str, *, is_default: bool) -> Content:
