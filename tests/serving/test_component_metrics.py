@@ -80,9 +80,9 @@ def test_events_beyond_the_queue_are_counted(monkeypatch: pytest.MonkeyPatch) ->
 def test_what_the_api_server_does_not_answer_is_shown_while_it_lasts() -> None:
     async def main() -> tuple[dict[str, Any], dict[str, Any]]:
         async with talking_to(Api()) as client, open_cluster(client) as cluster:
-            cluster._troubles.begin("list v1 Node", ApiError(403, "Forbidden", "no"))
+            cluster._failures.begin("list v1 Node", ApiError(403, "Forbidden", "no"))
             before = seen(cluster)
-            cluster._troubles.end("list v1 Node")
+            cluster._failures.end("list v1 Node")
             return before, seen(cluster)
 
     before, after = asyncio.run(main())

@@ -1,1 +1,1 @@
-"""What `bayplan run` puts around a scheduler: leader election, endpoints, logs, signals."""
+"""Everything around a live scheduler: leader election, endpoints, logs, signals."""

@@ -1,15 +1,14 @@
-"""Who may read an endpoint: the API server decides, as it does for kube-scheduler.
+"""Access to the endpoints: the API server decides, as it does for kube-scheduler.
 
-A bearer token is reviewed (TokenReview); a client certificate, which TLS has verified, names its
-owner itself. Then the API server is asked whether this user may get the path as a non-resource URL
-(SubjectAccessReview). Both answers, positive or negative, are cached, for ten seconds unless flags
-say otherwise. Paths of
-probes are open to everybody. Upstream: apiserver's DelegatingAuthenticationOptions and
+A bearer token is checked by a TokenReview; a client certificate, which TLS has verified, names its
+user. A SubjectAccessReview then decides whether the user may get the path as a non-resource URL.
+Both answers, positive or negative, are cached, for ten seconds by default. Paths of probes are open
+to everyone. Upstream: apiserver's DelegatingAuthenticationOptions and
 DelegatingAuthorizationOptions.
 
-Whoever opens a connection makes us send these requests, so their number is bounded: in flight, per
-second, and for each peer address, so that a flood from one address takes no review from another. A
-request beyond a bound is answered with 429. Tokens are cached as digests.
+Any peer that opens a connection causes these requests, so they are limited: in flight, per second,
+and per peer address, so that a flood from one address does not use up the reviews of another. A
+request beyond a limit gets 429. Tokens are cached as digests.
 """
 
 import asyncio

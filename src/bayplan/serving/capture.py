@@ -1,9 +1,9 @@
-"""The objects a scheduler reads, taken from an API server as they are.
+"""Capture: the objects that a scheduler reads, as manifests from an API server.
 
-What `bayplan simulate` needs to ask "what if" about a real cluster: pods and nodes, what the
-configured plugins look up, and what says how pods are to be treated. Each kind is one moment;
-between two kinds the cluster may have moved on by a second. Pods that have ended take no room and
-are left out, as a scheduler leaves them out.
+`bayplan simulate` uses them to answer what-if questions about a real cluster: pods, nodes,
+namespaces, priority classes, and the kinds that the configured plugins look up. Each kind is read
+at one moment; between two kinds the cluster may change. As in a scheduler, pods that have ended are
+left out.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
-"""The certificate that endpoints are served with: a given one, or one made for this process.
+"""The certificates of the endpoints: given ones, or one made for this process.
 
-As kube-scheduler does where none is given, a self-signed one is made: it keeps what is sent from
-being read on the way, but proves to nobody who answers. Its key stays in memory.
+As in kube-scheduler, a self-signed certificate is made if none is given. It encrypts the connection
+but does not prove the server's identity. Its key stays in memory.
 """
 
 import ssl

@@ -1,6 +1,6 @@
-"""What every Kubernetes component shows of itself, and how the connection to the cluster fares.
+"""Metrics of every Kubernetes component, and of the connection to the cluster.
 
-Upstream: component-base/metrics/version.go. Versions are Bayplan's own.
+Upstream: component-base/metrics/version.go. The versions are Bayplan's own.
 """
 
 import platform

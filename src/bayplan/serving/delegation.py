@@ -1,8 +1,9 @@
-"""Who is asked about callers of the endpoints, and with which credentials.
+"""The clients and credentials that check callers of the endpoints.
 
-kube-scheduler takes a kubeconfig for TokenReviews and one for SubjectAccessReviews, and looks up in
-the cluster whose client certificates count. Without these flags the scheduler's own client asks.
-Upstream: apiserver's DelegatingAuthenticationOptions, DelegatingAuthorizationOptions.
+kube-scheduler takes one kubeconfig for TokenReviews and one for SubjectAccessReviews, and looks up
+in the cluster which client certificates are accepted. Without these flags the scheduler's own
+client is used. Upstream: apiserver's DelegatingAuthenticationOptions,
+DelegatingAuthorizationOptions.
 """
 
 from collections.abc import AsyncGenerator

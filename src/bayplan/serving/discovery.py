@@ -1,14 +1,13 @@
-"""Plugins that look up what this API server does not have are switched off.
+"""Which plugins and pod group kinds a live scheduler can use with this API server.
 
-An older server lacks an API group, an administrator switched one off: a scheduler that needs it for
-some plugins still schedules with the others, and says which.
+Plugins that need a kind which the server does not have are disabled: an older server lacks an API
+group, or an administrator disabled one. The scheduler continues with the other plugins and names
+the disabled ones.
 
-Which kinds of pod groups a live scheduler follows, at its start and later.
-
-It follows those that the API server offers and that it may read, each API group in its newest
-version only: one object told of in two versions would be two writers' work. An API group that is
-not there at the start is looked for again, more often while pods wait for a group of it: its custom
-resource definition may be applied at any time.
+`GroupKinds` follows the kinds of pod groups that the server has and the scheduler may read, each
+API group in its newest version only, because two versions would be two views of one object. It
+looks again for a missing API group, more often while pods wait for a group of it, because its
+custom resource definition may be applied at any time.
 """
 
 import asyncio

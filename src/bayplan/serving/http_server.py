@@ -1,22 +1,20 @@
-"""Rates for each peer address, so that one peer cannot use up what all share.
+"""An HTTP server with limits per peer.
 
-A peer is an IPv4 address or the first 64 bits of an IPv6 address, which one host owns. Peers that
-were not seen for longest are forgotten when there are too many; a total rate bounds them all.
+aiohttp parses and answers; this module adds limits. Connections are accepted at a rate per peer
+address. When there are too many, the peer with the most connections loses its oldest one. A
+request's header must arrive within seconds: counted from the opening of the connection for its
+first request, and from the first byte for later ones. Body, work and answer together have a minute.
+So a peer that opens thousands of connections, or sends one byte a minute, loses only its own
+connections.
 
-Requests that a browser sends for a foreign page.
+`PeerRates` is a rate per peer, with a total rate for all. A peer is an IPv4 address or the first 64
+bits of an IPv6 address, which one host owns. When there are too many peers, the least recently seen
+are forgotten.
 
-A server on loopback that asks for no credentials is reachable from every page a user opens: by a
-cross-origin request, or by DNS rebinding, where the page's own name suddenly means 127.0.0.1. Both
-are told from the user's own requests by the headers Origin and Host.
-
-An HTTP server that bounds what one peer can take of it.
-
-aiohttp parses and answers; what it does not bound is bounded here. Connections are accepted at a
-rate for each peer address. When there are too many, the peer that has most of them loses its
-oldest. The header of a request must come within seconds: of a connection's first request from the
-moment it opens, later from the request's first byte on. Body, work and answer together have a
-minute. So a peer that opens thousands of connections, or sends one byte a minute, loses its own
-connections and nobody else's.
+`refuse_foreign_names` protects a server on loopback that requires no credentials. Every page in a
+user's browser can reach such a server, by a cross-origin request or by DNS rebinding, where the
+name of the page suddenly resolves to 127.0.0.1. The headers Origin and Host distinguish these
+requests.
 """
 
 import asyncio

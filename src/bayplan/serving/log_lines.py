@@ -1,16 +1,14 @@
-"""Log lines: a constant text and keys, as text like klog's or as JSON.
+"""Log lines: a constant text and keys, in klog's text format or as JSON.
 
     I1122 02:51:18.123456       1 scheduler] "Successfully bound pod to node" pod="a/b" node="n1"
     {"ts":1764,"logger":"scheduler","level":"info","v":2,"msg":"Successfully bound …","pod":"a/b"}
 
-Verbosity is klog's: a line of level v is written with -v=v or more, problems always. To Python's
-logging level v is INFO - v, so that libraries' own lines take the same way. Upstream:
+Verbosity is klog's: a line of level v is written with -v=v or more; warnings and errors always.
+Python's logging level of v is INFO - v, so that lines of libraries are treated the same. Upstream:
 k8s.io/klog/v2, component-base/logs/json.
 
-A journal sink: one log line for each outcome of a pod.
-
-The texts are kube-scheduler's where it has such a line, so that what searches its logs finds ours.
-Upstream: pkg/scheduler/schedule_one.go.
+A journal sink writes one line for each outcome of a pod, with kube-scheduler's text if it has such
+a line, so that searches in its logs work. Upstream: pkg/scheduler/schedule_one.go.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""What a scheduler asks of its process: signals, and a garbage collector that knows its load."""
+"""The process of a scheduler: signals and the settings of the garbage collector."""
 
 import asyncio
 import contextlib
@@ -7,12 +7,12 @@ import signal
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any
 
-#: Young objects before a collection: most of what is decoded lives long.
+#: Thresholds of the collector: most decoded objects live long.
 _GC_THRESHOLDS = (50_000, 50, 1000)
 
 
 def stop_on_signals() -> asyncio.Event:
-    """Set by SIGTERM and SIGINT; a second one ends the process at once."""
+    """An event that SIGTERM and SIGINT set. A second signal ends the process at once."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
 
@@ -26,7 +26,7 @@ def stop_on_signals() -> asyncio.Event:
 
 @contextlib.contextmanager
 def on_signal(name: str, act: Callable[[], None]) -> Generator[None]:
-    """``act`` on a signal that only some systems have."""
+    """Call ``act`` on a signal, if the system has the signal."""
     number = getattr(signal, name, None)
     loop = asyncio.get_running_loop()
     if number is not None:
@@ -39,7 +39,7 @@ def on_signal(name: str, act: Callable[[], None]) -> Generator[None]:
 
 
 async def unless(stop: asyncio.Event, work: Awaitable[Any]) -> bool:
-    """Do the work; False: it was asked to stop before that was done."""
+    """Await ``work``. False if ``stop`` was set before the work was done."""
     task, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
     try:
         await asyncio.wait((task, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -54,7 +54,7 @@ async def unless(stop: asyncio.Event, work: Awaitable[Any]) -> bool:
 
 
 def settle_memory() -> None:
-    """Once the cluster is in the caches: it will stay, and need not be looked through again."""
+    """Exclude the current objects from collection. Call it when the caches are filled."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)

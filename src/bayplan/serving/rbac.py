@@ -1,4 +1,4 @@
-"""The least that a scheduler must be allowed, computed from what it is configured to do.
+"""The minimal RBAC rules of a scheduler, computed from its configuration.
 
 The same rights are asked for at start (adapters.live.access), so what is printed here is what
 `bayplan run` wants: reading the kinds that its plugins look up, writing bindings, statuses and

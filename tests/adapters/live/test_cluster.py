@@ -14,8 +14,8 @@ from prometheus_client import CollectorRegistry
 
 from bayplan.adapters.live.cluster import (
     ClusterOptions,
+    FailureLog,
     LiveCluster,
-    Troubles,
     open_cluster,
     status_patch,
 )
@@ -248,20 +248,20 @@ def test_a_watch_that_falls_silent_is_told_counted_and_seen_in_health(
     ]
 
 
-# ---- troubles -------------------------------------------------------------------------------
+# ---- failures -------------------------------------------------------------------------------
 
 
 def test_a_trouble_is_told_when_it_begins_and_when_it_is_over(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
-    troubles = Troubles()
+    failures = FailureLog()
     for problem in ("no", "no", "still no", "still no"):
-        troubles.begin("list v1 Node", RuntimeError(problem))
-    assert troubles.problems == {"list v1 Node": "still no"}
-    troubles.end("list v1 Node")
-    troubles.end("list v1 Node")
-    assert not troubles.problems
+        failures.begin("list v1 Node", RuntimeError(problem))
+    assert failures.problems == {"list v1 Node": "still no"}
+    failures.end("list v1 Node")
+    failures.end("list v1 Node")
+    assert not failures.problems
     assert caplog.messages == [
         "cannot list v1 Node: no",
         "cannot list v1 Node: still no",

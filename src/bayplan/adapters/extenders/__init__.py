@@ -1,1 +1,1 @@
-"""Scheduler extenders over HTTP: the wire format of extender/v1, and who speaks it."""
+"""Scheduler extenders over HTTP: the client and the wire format of extender/v1."""

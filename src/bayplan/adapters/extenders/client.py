@@ -1,15 +1,11 @@
-"""TLS towards an extender, as upstream's tlsConfig has it.
+"""HTTP extenders: TLS, requests with a time-out, and one `HttpExtender` per configured extender.
 
-Whom to trust: the given CA and nobody else; without one, anybody where enableHTTPS or insecure
-says so, else the system's CAs. Upstream: makeTransport in extender.go, and client-go's
-TLSConfigFor.
+The TLS options are upstream's tlsConfig. A given CA is the only trusted one. Without a CA, every
+certificate is accepted if enableHTTPS or insecure is set; otherwise the system's CAs are trusted.
+Upstream: makeTransport in extender.go, and client-go's TLSConfigFor.
 
-One HTTP request to an extender: sent once, answered in time or not at all.
-
-What went wrong is said as Go's HTTP client says it, as far as both know the failure: these
-sentences stand in pods' conditions, where operators look for what they have seen before.
-
-The extenders of a configuration, each with its way to be asked.
+Errors are worded as by Go's HTTP client, because they appear in pods' conditions, where operators
+search for messages of kube-scheduler.
 """
 
 import contextlib
@@ -95,7 +91,7 @@ def _as_file(data: bytes, file: str, place: Path) -> str:
 
 
 _HEADERS = {"Content-Type": "application/json", "User-Agent": "bayplan"}
-#: As Go's client: so many connections are kept for the next questions.
+#: As Go's client: the maximum number of idle connections.
 _CONNECTIONS_MAX = 100
 _LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 
@@ -105,27 +101,27 @@ _ERRNO_TEXTS = {
     errno.ENETUNREACH: "connect: network is unreachable",
     errno.ETIMEDOUT: "connect: connection timed out",
 }
-#: What OpenSSL says of a certificate that no known authority has signed.
+#: OpenSSL's codes for a certificate of an unknown authority.
 _UNKNOWN_AUTHORITY = frozenset((18, 19, 20, 21))
 
 
 class NoAnswerError(Exception):
-    """No answer came; the message is a whole sentence that names the URL."""
+    """No answer came. The message is a sentence that names the URL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to send where."""
+    """One request to an extender."""
 
     url: str
     body: bytes
     timeout_seconds: float
-    #: It may be sent once more where a kept connection turned out to be closed.
+    #: Whether to send it again if a reused connection turns out to be closed.
     is_repeatable: bool = True
 
 
 class Sender(Protocol):
-    """Sends to one extender."""
+    """Sends requests to one extender."""
 
     async def send(self, request: Request) -> tuple[int, bytes]:
         """(HTTP status, body). Raises NoAnswerError."""
@@ -136,10 +132,10 @@ class Sender(Protocol):
 
 @final
 class HttpSender:
-    """Over aiohttp. Made inside the event loop that it is used in."""
+    """A Sender over aiohttp. Create it in the event loop that uses it."""
 
     def __init__(self, context: ssl.SSLContext, server_name: str = "") -> None:
-        """``server_name``: whom the certificate must name, where that is not the URL's host."""
+        """``server_name``: the name in the server's certificate, if not the URL's host."""
         self._server_name = server_name or None
         connector = aiohttp.TCPConnector(limit=_CONNECTIONS_MAX, ssl=context)
         self._session = aiohttp.ClientSession(connector=connector, headers=_HEADERS)
@@ -203,7 +199,7 @@ def _distrust(problem: Exception) -> str:
 
 
 def _proxy(url: str) -> str | None:
-    """As Go's clients: the environment's, but never for this machine."""
+    """As in Go: the proxy of the environment, but never for the loopback."""
     parts = urllib.parse.urlsplit(url)
     host = parts.hostname or ""
     proxies: Mapping[str, str] = urllib.request.getproxies()
@@ -217,12 +213,12 @@ def _proxy(url: str) -> str | None:
 
 _OK = 200
 
-#: Makes what sends to an extender.
+#: Creates the Sender of an extender.
 MakeSender = Callable[[], Sender]
 
 
 def sender_makers(entries: Sequence[Extender]) -> dict[str, MakeSender]:
-    """By name; certificates are read now. Raises ConfigError."""
+    """Extender name → how to create its Sender. Reads certificates now. Raises ConfigError."""
     makers: dict[str, MakeSender] = {}
     for index, (name, entry) in enumerate(named_extenders(entries).items()):
         server_name = entry.tls_config.server_name if entry.tls_config is not None else ""
@@ -243,7 +239,7 @@ class HttpExtender:
         self._timeout_seconds = duration_seconds(entry.http_timeout)
 
     async def ask(self, question: AskExtender) -> ExtenderAnswer:
-        """Does not raise: what went wrong is an answer's error."""
+        """Call the extender. Does not raise: a failure is the answer's ``error``."""
         try:
             body = await self._answer_to(question)
             return decoded(question.verb, body, by_name=self._entry.node_cache_capable)
@@ -274,7 +270,7 @@ class HttpExtender:
 async def open_extenders(
     entries: Sequence[Extender], objects: WholeObjects, makers: Mapping[str, MakeSender]
 ) -> AsyncGenerator[dict[str, Ask]]:
-    """How each is asked, by name, while the block lasts."""
+    """Extender name → its call, valid until the block ends."""
     senders = {name: make() for name, make in makers.items()}
     try:
         yield {

@@ -1,8 +1,8 @@
-"""The wire format of k8s.io/kube-scheduler/extender/v1: questions to bytes, bytes to answers.
+"""The wire format of k8s.io/kube-scheduler/extender/v1: encodes questions, decodes answers.
 
-Its structs have no JSON names, so their fields are capitalised on the wire, while the Kubernetes
-objects inside are as everywhere. Go reads field names in any case, and so do we: many extenders
-write them small. Pods and nodes go out whole, as the API server has them, without managedFields.
+The structs have no JSON names, so their fields are capitalized on the wire; the Kubernetes objects
+inside have their usual names. As in Go, field names are read in any case, because many extenders
+write them in lower case. Pods and nodes are sent whole, without managedFields.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,19 +20,19 @@ T = TypeVar("T")
 
 
 class GoneError(Exception):
-    """What was to be asked about is not there any more."""
+    """The pod of the question has been deleted."""
 
 
 class NonsenseError(Exception):
-    """An answer that is none; the message says what was found in it."""
+    """An unreadable answer; the message names the problem."""
 
 
 # ---- questions -----------------------------------------------------------------------------
 
 
 def encoded(question: AskExtender, objects: WholeObjects, *, by_name: bool) -> bytes:
-    """The body of a question. ``by_name``: the extender knows nodes and pods by their names
-    (nodeCacheCapable). Raises GoneError."""
+    """The body of a question. ``by_name``: the extender is nodeCacheCapable, so nodes and pods are
+    sent as names. Raises GoneError."""
     if question.verb is ExtenderVerb.BIND:
         return msgspec.json.encode(_binding_args(question))
     pod = _whole_pod(question.pod, objects)
@@ -101,7 +101,7 @@ class _NodeList(Struct, frozen=True):
 
 
 def decoded(verb: ExtenderVerb, body: bytes, *, by_name: bool) -> ExtenderAnswer:
-    """What an answer says. Raises NonsenseError."""
+    """Decode an answer. Raises NonsenseError."""
     try:
         return _READERS[verb](body, by_name)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
@@ -109,7 +109,7 @@ def decoded(verb: ExtenderVerb, body: bytes, *, by_name: bool) -> ExtenderAnswer
 
 
 def _filter_result(body: bytes, by_name: bool) -> ExtenderAnswer:
-    """Upstream: HTTPExtender.Filter. What neither list names is left out."""
+    """Upstream: HTTPExtender.Filter. Nodes in neither list are left out."""
     parts = _parts(body)
     error = _part(parts, "Error", str)
     if error:
@@ -161,12 +161,12 @@ _READERS: Mapping[ExtenderVerb, Callable[[bytes, bool], ExtenderAnswer]] = {
 
 
 def _parts(body: bytes) -> dict[str, Raw]:
-    """Members by their names in small letters, not read yet."""
+    """Undecoded members by lower-case name."""
     return _folded(msgspec.json.decode(body, type=dict[str, Raw] | None) or {})
 
 
 def _part(parts: Mapping[str, Raw], name: str, kind: type[T]) -> T | None:
-    """One member; None where it is not there, or null."""
+    """One member, decoded; None if it is absent or null."""
     value = parts.get(name.lower())
     if value is None:
         return None

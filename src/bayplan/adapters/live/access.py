@@ -1,8 +1,8 @@
-"""What a scheduler must be allowed to do, and what of it the API server does not allow us.
+"""The rights that a scheduler needs, and which of them the API server denies.
 
-The same list makes the RBAC rules that are shipped and the question that is asked at start, one
-SelfSubjectAccessReview for each verb and resource: what is missing is told by verb and resource
-before anything is tried.
+One list makes the shipped RBAC rules and the check at start, which sends one
+SelfSubjectAccessReview per verb and resource. Missing rights are reported by verb and resource
+before the scheduler starts.
 """
 
 import asyncio
@@ -20,18 +20,18 @@ _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Right:
-    """One verb on one resource ("pods", "pods/binding"), everywhere."""
+    """One verb on one resource ("pods", "pods/binding") in all namespaces."""
 
     group: str
     resource: str
     verb: str
 
     def __str__(self) -> str:
-        """In the API server's own words: `cannot list resource "nodes" in API group ""`."""
+        """In the API server's words: `list resource "nodes" in API group ""`."""
         return f'{self.verb} resource "{self.resource}" in API group "{self.group}"'
 
 
-#: What a scheduler writes, and pods it reads back.
+#: Rights to write, and to read pods back.
 WRITING = (
     Right("", "pods", "get"),
     Right("", "pods", "delete"),
@@ -43,7 +43,7 @@ WRITING = (
 
 
 def rights_to_follow(resources: Iterable[Resource]) -> list[Right]:
-    """To list and watch these kinds."""
+    """Rights to list and watch these kinds."""
     return [
         Right(resource.group, resource.plural, verb)
         for resource in resources
@@ -52,20 +52,20 @@ def rights_to_follow(resources: Iterable[Resource]) -> list[Right]:
 
 
 def group_statuses(resources: Iterable[Resource]) -> list[Right]:
-    """To write the statuses of groups of these kinds."""
+    """Rights to write the status of pod groups of these kinds."""
     rights = (Right(each.group, f"{each.plural}/status", "patch") for each in resources)
     return list(dict.fromkeys(rights))
 
 
 async def missing_rights(client: ApiClient, required: Iterable[Right]) -> list[Right]:
-    """Those that we do not have, in order. Raises ApiError."""
+    """The rights that this user does not have, sorted. Raises ApiError."""
     rights = sorted(set(required))
     answers = await asyncio.gather(*(_is_allowed(client, right) for right in rights))
     return [right for right, allowed in zip(rights, answers, strict=True) if not allowed]
 
 
 def denial(missing: Iterable[Right]) -> str:
-    """One sentence for all of them, and what to do."""
+    """A sentence that names all missing rights and the remedy."""
     named = "; ".join(map(str, missing))
     return (
         f"RBAC: this user cannot {named}; grant it with a ClusterRole "

@@ -1,9 +1,9 @@
-"""One request to the API server: sent, retried, refused, or without an answer.
+"""Requests to the API server: rate limits, retries, and the meaning of each failure.
 
-What may be tried again follows from what is known of the attempt before: one that never reached the
-server, or that the server put off (429, or 5xx with Retry-After), is repeated; one that got no
-answer is repeated only if doing it twice is doing it once. Otherwise the caller is told that the
-outcome is unknown, and reads back. Delays double, with jitter from the seeded stream.
+Whether a request is retried depends on what is known of the last attempt. A request that never
+reached the server, or that the server postponed (429, or 5xx with Retry-After), is retried. A
+request without an answer is retried only if repeating it has the same effect. Otherwise the caller
+gets OutcomeUnknownError and must read back. Delays double, with jitter from the seeded stream.
 
     async with open_client(kubeconfig) as client:
         lease = await client.get("/apis/coordination.k8s.io/v1/namespaces/x/leases/y")
@@ -54,17 +54,17 @@ JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
-#: As client-go: so often the server may put a request off.
+#: As client-go: how often the server may postpone a request.
 TRIES_PUT_OFF = 10
-#: So often a request that failed on its way is tried.
+#: How many attempts a request has that fails without an answer from the server.
 TRIES_FAILED = 5
 DELAY_SECONDS_MIN = 0.1
 DELAY_SECONDS_MAX = 5.0
 #: One attempt; the API server itself gives up after a minute.
 ANSWER_SECONDS = 65.0
-#: Until a stream is answered: the server accepts a watch before it has anything to tell.
+#: Time for the response of a stream: the server accepts a watch before it has events.
 STREAM_ANSWER_SECONDS = 30.0
-#: Requests under way at once; each watch has a connection of its own besides.
+#: Maximum number of concurrent requests. Each watch has a connection of its own.
 IN_FLIGHT_MAX = MappingProxyType(
     {
         Lane.BINDINGS: 50,
@@ -82,23 +82,23 @@ _REPEATABLE = frozenset(("GET", "PATCH", "DELETE"))
 
 @dataclass(frozen=True, slots=True)
 class ClientOptions:
-    """How a client behaves. The defaults of qps and burst are upstream's clientConnection."""
+    """Options of a client. The defaults of qps and burst are upstream's clientConnection."""
 
     qps: float = 50.0
     burst: int = 100
     seed: int = 0
-    #: The URL of the API server, in place of the kubeconfig's; "": the kubeconfig's.
+    #: The URL of the API server; "": the URL of the kubeconfig.
     master: str = ""
     clock: Clock = field(default_factory=RealClock)
     user_agent: str = "bayplan"
-    #: How long one request may take with all its attempts, unless it says so itself.
+    #: Time-out of one request with all its attempts, unless the call has its own.
     answer_seconds: float = ANSWER_SECONDS
     sleep: Sleep = asyncio.sleep
 
 
 @dataclass(slots=True)
 class _Attempts:
-    """How a request has fared so far."""
+    """The failures of a request so far."""
 
     failed: int = 0
     put_off: int = 0
@@ -133,7 +133,7 @@ class ApiClient:
         await self._streams.close()
 
     def _transport(self) -> Transport:
-        """Through a proxy as the streams, straight with less ado."""
+        """The session of the streams if there is a proxy, else a connection pool."""
         credentials = self._credentials
         server, server_name = credentials.server, credentials.server_name
         if credentials.proxy:
@@ -159,9 +159,9 @@ class ApiClient:
     ) -> bytes:
         """The body of the answer. ``path`` with its query, percent-encoded.
 
-        ``timeout_seconds`` holds for everything, waiting for a turn included. Without it a request
-        waits for its turn as long as that takes, as kube-scheduler's do, and all attempts together
-        have `answer_seconds`. Raises ApiError when the server refuses or cannot be reached,
+        ``timeout_seconds`` includes the wait for the rate limit. Without it a request waits for the
+        rate limit without a time-out, as in kube-scheduler, and all attempts together have
+        `answer_seconds`. Raises ApiError when the server refuses or cannot be reached,
         OutcomeUnknownError when a writing request got no answer.
         """
         body = content if isinstance(content, bytes | None) else msgspec.json.encode(content)
@@ -181,14 +181,14 @@ class ApiClient:
                 raise _late(request, seconds) from None
             message = f"{request}: no answer from {self.server} within {seconds:g} s"
             raise _unanswered(method, message) from None
-        if method != "GET":  # whoever reads looks into the answer
+        if method != "GET":  # callers of GET decode the answer
             _check_written(request, answer)
         return answer
 
     async def _wait_for_turn(
         self, lane: Lane, request: "_Request", seconds_max: float | None
     ) -> None:
-        """Raises UnreachableError where the turn would come too late."""
+        """Wait for the rate limit. Raises UnreachableError if the wait would be too long."""
         start_seconds = self._now()
         try:
             await self._buckets[lane].take(seconds_max)
@@ -197,7 +197,7 @@ class ApiClient:
         self.metrics.waited(request.method, self._now() - start_seconds)
 
     async def _tried(self, request: "_Request") -> bytes:
-        """Attempts until one of them counts."""
+        """The body of the first attempt that succeeds. Raises the error of the last attempt."""
         attempts = _Attempts()
         while True:
             head, begun = self._authorization_line() + request.head, self._now()
@@ -218,7 +218,7 @@ class ApiClient:
     def _delay_after_failure(
         self, request: "_Request", problem: NotSentError | NoAnswerError, attempts: _Attempts
     ) -> float:
-        """Raises where this was the last attempt."""
+        """Seconds until the next attempt. Raises the error if this was the last attempt."""
         attempts.failed += 1
         was_sent = isinstance(problem, NoAnswerError)
         if isinstance(problem, NotSentError) and problem.is_untrusted:
@@ -233,7 +233,7 @@ class ApiClient:
     async def _delay_after_refusal(
         self, request: "_Request", answer: Answer, attempts: _Attempts
     ) -> float:
-        """Raises what the server said, unless it is to be asked again."""
+        """Seconds until the next attempt. Raises the refusal if there is no next attempt."""
         if answer.status == UNAUTHORIZED and not attempts.has_renewed:
             attempts.has_renewed = True
             await self._credentials.after_refusal()
@@ -251,7 +251,7 @@ class ApiClient:
     # ---- streams ----------------------------------------------------------------------------
 
     async def stream(self, path: str, silence_seconds_max: float) -> AsyncIterator[bytes]:
-        """The answer as it comes, in pieces of any length.
+        """The body of a GET as it arrives, in pieces of any length.
 
         Raises ApiError when the server refuses, WatchStalledError when it does not answer or sends
         nothing for too long, WatchDroppedError when the connection breaks.
@@ -296,7 +296,7 @@ class ApiClient:
             await self._credentials.after_refusal()
         raise refusal(answer.status, await answer.read(), request)
 
-    # ---- what every request has -------------------------------------------------------------
+    # ---- authorization ----------------------------------------------------------------------
 
     def _authorization_line(self) -> str:
         authorization = self._authorization()
@@ -307,7 +307,7 @@ class ApiClient:
         return {"Authorization": authorization} if authorization else {}
 
     def _authorization(self) -> str:
-        """Raises AccessDeniedError for what would not be one line of a request."""
+        """The value of the header. Raises AccessDeniedError if the value is not one ASCII line."""
         authorization = self._credentials.authorization()
         if authorization.isascii() and (authorization.isprintable() or not authorization):
             return authorization
@@ -319,9 +319,9 @@ class ApiClient:
 async def open_client(
     kubeconfig: str | None = None, options: ClientOptions | None = None
 ) -> AsyncGenerator[ApiClient]:
-    """A client for the cluster that a kubeconfig names, or that we run in.
+    """A client for the cluster of a kubeconfig, or for the cluster of this pod.
 
-    ``kubeconfig`` None: in a pod its ServiceAccount, else $KUBECONFIG or ~/.kube/config.
+    ``kubeconfig`` None: the ServiceAccount of the pod, else $KUBECONFIG or ~/.kube/config.
     Raises CredentialsError.
     """
     options = options or ClientOptions()
@@ -344,7 +344,7 @@ def _session(credentials: Credentials, user_agent: str) -> aiohttp.ClientSession
     return aiohttp.ClientSession(
         connector=connector,
         cookie_jar=aiohttp.DummyCookieJar(),
-        # What the server sends is read once: packing it costs more than sending it.
+        # Decompression costs more than the transfer of an uncompressed body.
         headers={"Accept-Encoding": "identity", "Accept": JSON, "User-Agent": user_agent},
         timeout=aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS),
         read_bufsize=READ_BUFFER_BYTES,
@@ -353,7 +353,7 @@ def _session(credentials: Credentials, user_agent: str) -> aiohttp.ClientSession
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """One request, without what is another at each attempt."""
+    """The parts of a request that are equal in all its attempts."""
 
     method: str
     path: str
@@ -361,7 +361,7 @@ class _Request:
     body: bytes | None = None
 
     def __str__(self) -> str:
-        """For messages: without the query, which is another one at every watch."""
+        """For messages: without the query, which differs between watches."""
         return f"{self.method} {self.path.partition('?')[0]}"
 
 
@@ -372,11 +372,11 @@ def _late(request: _Request, seconds: float) -> UnreachableError:
 
 
 class _AnyObject(msgspec.Struct):
-    """A JSON object, whatever is in it."""
+    """Any JSON object."""
 
 
 def _check_written(request: _Request, body: bytes) -> None:
-    """What says 200 in other words than an API server's may have written nothing.
+    """Check that a successful answer is JSON: a 200 from a proxy may have written nothing.
 
     Raises OutcomeUnknownError.
     """
@@ -391,9 +391,9 @@ def _unanswered(method: str, message: str) -> ApiError | OutcomeUnknownError:
 
 
 def _put_off_seconds(method: str, answer: Answer) -> float | None:
-    """How long the server wants us to wait before we ask again; None: it does not want that.
+    """The delay that the server requests before a retry; None if the request must not be retried.
 
-    A 5xx to a write that may not be repeated says nothing about whether it was carried out.
+    After a 5xx the outcome of a write is unknown, so only repeatable methods are retried.
     """
     after = answer.retry_after
     if answer.status == TOO_MANY_REQUESTS:

@@ -1,17 +1,12 @@
-"""What cannot be done at present: told once when it begins, once when it is over.
+"""LiveCluster: a real API server behind the same port as the embedded one.
 
-A reflector tries for ever; a log line at each attempt would bury the one that matters.
-
-The verbs of the port that take any object, over HTTP: read, patch, create, delete.
-
-LiveCluster: a real API server behind the port of the embedded one.
-
-The scheduler cannot tell the two apart. Every request is one a kube-scheduler sends: lists and
+The scheduler cannot distinguish the two. Every request is one that kube-scheduler sends: lists and
 watches with bookmarks, the binding subresource with the pod's uid, strategic merge patches of
 pods/status, events.k8s.io/v1. A binding carries no resourceVersion: a pod that changed meanwhile is
-still the pod that was placed, and the server itself refuses one that is bound, leaving or gated.
+still the pod that was placed, and the server refuses a pod that is bound, being deleted or gated.
 
-A kind that cannot be read is told of once (`troubles`).
+A reflector retries forever. `FailureLog` therefore logs a failure when it begins and when it ends,
+not at every attempt.
 """
 
 import asyncio
@@ -52,15 +47,15 @@ from bayplan.ports import (
 from bayplan.rng import stream
 from bayplan.state.pods import PodInfo
 
-# ---- troubles -------------------------------------------------------------------------------
+# ---- failures -------------------------------------------------------------------------------
 
 
 _log = logging.getLogger(__name__)
 
 
 @final
-class Troubles:
-    """By what was tried ("list v1 Node"), why it failed."""
+class FailureLog:
+    """Operation ("list v1 Node") → the error of its last attempt."""
 
     def __init__(self) -> None:
         self._problems: dict[str, str] = {}
@@ -70,14 +65,14 @@ class Troubles:
         return self._problems
 
     def begin(self, what: str, problem: Exception) -> None:
-        """It failed, perhaps once more."""
+        """An operation failed. Logs an error that differs from the last one."""
         why = str(problem)
         if self._problems.get(what) != why:
             self._problems[what] = why
             _log.error("cannot %s: %s", what, why)
 
     def end(self, what: str) -> None:
-        """It works."""
+        """An operation succeeded. Logs the end of a failure."""
         if self._problems and self._problems.pop(what, None) is not None:
             _log.info("can %s again", what)
 
@@ -86,12 +81,12 @@ class Troubles:
 
 
 class LiveObjects:
-    """The part of ports.Cluster that knows no kinds."""
+    """The methods of ports.Cluster that take any kind."""
 
     def __init__(
         self, client: ApiClient, discovery: Discovery, declared: Mapping[str, tuple[str, ...]]
     ) -> None:
-        """``declared``: per kind, further field paths that decoded objects keep."""
+        """``declared``: kind → further field paths that decoded objects have."""
         self._client = client
         self._discovery = discovery
         self._declared = declared
@@ -154,17 +149,17 @@ class LiveObjects:
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """What a LiveCluster may be told."""
+    """Options of a LiveCluster."""
 
     clock: Clock = field(default_factory=RealClock)
     seed: int = 0
-    #: Per kind, further field paths that decoded objects keep: `Scheduler.declared_fields`.
+    #: Kind → further field paths that decoded objects have: `Scheduler.declared_fields`.
     declared: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    #: Per kind, which objects are read at all; the others do not exist for the scheduler.
+    #: Kind → label selector. Other objects do not exist for the scheduler.
     label_selectors: Mapping[str, str] = field(default_factory=dict[str, str])
     #: A watch that is silent for longer has stalled.
     silence_seconds_max: float = SILENCE_SECONDS_MAX
-    #: Kinds that are kept as the server wrote them, too.
+    #: Kinds whose objects are also stored as the server wrote them.
     whole_kinds: tuple[str, ...] = ()
 
 
@@ -177,20 +172,20 @@ class LiveCluster(LiveObjects):
         self._options = options
         self._events = events
         self._random = stream(options.seed, "watches")
-        self._troubles = Troubles()
+        self._failures = FailureLog()
         self._originals = Originals(options.whole_kinds)
-        #: Kinds whose watch fell silent and has told nothing since; how often that happened.
+        #: Kinds whose watch is silent now, and how often each watch fell silent.
         self._stalled_kinds: set[str] = set()
         self._stall_counts: Counter[str] = Counter()
 
-    # ---- which kinds there are --------------------------------------------------------------
+    # ---- kinds ------------------------------------------------------------------------------
 
     async def discover(self, kinds: Iterable[str]) -> None:
-        """Find out which of these kinds the server has. Raises ApiError."""
+        """Look up which of these kinds the server has. Raises ApiError."""
         await self._discovery.discover(kinds)
 
     def offers(self, kind: str) -> bool:
-        """Whether the server has a kind; it must have been discovered."""
+        """Whether the server has a kind. Call `discover` first."""
         return self._discovery.resource(kind) is not None
 
     # ---- reading ----------------------------------------------------------------------------
@@ -200,9 +195,9 @@ class LiveCluster(LiveObjects):
         try:
             listing = await (await self._reading(kind)).list()
         except ApiError as problem:
-            self._troubles.begin(what, problem)
+            self._failures.begin(what, problem)
             raise
-        self._troubles.end(what)
+        self._failures.end(what)
         return listing
 
     def watch(self, kind: str, resource_version: str) -> AsyncIterator[WatchEvent]:
@@ -212,7 +207,7 @@ class LiveCluster(LiveObjects):
         what = f"watch {kind}"
         try:
             async for event in (await self._reading(kind)).watch(resource_version):
-                self._troubles.end(what)
+                self._failures.end(what)
                 self._stalled_kinds.discard(kind)
                 yield event
         except GoneError:
@@ -220,12 +215,12 @@ class LiveCluster(LiveObjects):
         except WatchStalledError as problem:
             self._stall_counts[kind] += 1
             self._stalled_kinds.add(kind)
-            self._troubles.begin(what, problem)
+            self._failures.begin(what, problem)
             raise
         except ApiError as problem:
-            self._troubles.begin(what, problem)
+            self._failures.begin(what, problem)
             raise
-        self._troubles.end(what)
+        self._failures.end(what)
         self._stalled_kinds.discard(kind)
 
     async def _reading(self, kind: str) -> Reading:
@@ -244,7 +239,7 @@ class LiveCluster(LiveObjects):
         return cast(Pod, self._read(POD, body, f"GET {path}"))
 
     def whole(self, kind: str, namespace: str, name: str) -> bytes | None:
-        """See adapters.whole_objects: as it was last listed or watched."""
+        """See WholeObjects: the object as it was last listed or watched."""
         return self._originals.whole(kind, namespace, name)
 
     # ---- writing ----------------------------------------------------------------------------
@@ -263,7 +258,7 @@ class LiveCluster(LiveObjects):
         except UnreachableError:
             raise
         except ApiError as problem:
-            # The server failed, perhaps after it had written the binding.
+            # The server may have written the binding before it failed.
             if problem.code >= SERVER_ERRORS:
                 raise OutcomeUnknownError(str(problem)) from None
             raise
@@ -297,37 +292,37 @@ class LiveCluster(LiveObjects):
             await self._client.request("DELETE", path, content)
 
     async def create_event(self, event: EmitEvent) -> None:
-        """Returns at once; it is written when there is time for it."""
+        """Returns at once. The event is written in the background."""
         self._events.put(event)
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
-    # ---- what operators ask -----------------------------------------------------------------
+    # ---- for operators ----------------------------------------------------------------------
 
     @property
     def problems(self) -> Mapping[str, str]:
-        """What cannot be done at present ("list v1 Node"), and why."""
-        return self._troubles.problems
+        """Operation that fails at present ("list v1 Node") → its error."""
+        return self._failures.problems
 
     @property
     def is_hearing(self) -> bool:
-        """Whether no watch has fallen silent."""
+        """Whether no watch is silent."""
         return not self._stalled_kinds
 
     @property
     def watch_stall_counts(self) -> Mapping[str, int]:
-        """By kind, how often a watch was not answered or fell silent."""
+        """Kind → how often a watch was not answered or fell silent."""
         return self._stall_counts
 
     @property
     def dropped_event_count(self) -> int:
-        """Events about pods that were given up."""
+        """The number of events that were dropped."""
         return self._events.dropped_count
 
     @property
     def event_queue(self) -> WorkQueueMetrics:
-        """How events about pods wait and are written."""
+        """Metrics of the queue of events."""
         return self._events.metrics
 
     async def flush_events(self, seconds_max: float | None = None) -> None:
@@ -339,7 +334,7 @@ class LiveCluster(LiveObjects):
 async def open_cluster(
     client: ApiClient, options: ClusterOptions | None = None
 ) -> AsyncGenerator[LiveCluster]:
-    """A cluster whose events are written while the block lasts."""
+    """A cluster. Its events are written until the block ends."""
     options = options or ClusterOptions()
     events = EventWriter(client, options.clock)
     events.start()
@@ -351,7 +346,7 @@ async def open_cluster(
 
 @contextlib.contextmanager
 def _meant_by_uid() -> Generator[None]:
-    """Another pod under the name is as good as none."""
+    """Raises NotFoundError if the pod of that name has another uid."""
     try:
         yield
     except ApiError as problem:
@@ -361,9 +356,9 @@ def _meant_by_uid() -> Generator[None]:
 
 
 def status_patch(patch: PatchPodStatus) -> dict[str, Any]:
-    """A strategic merge patch: conditions are merged by their type.
+    """A strategic merge patch of the status; conditions are merged by type.
 
-    The uid makes the server refuse it for another pod of the same name.
+    With the uid, the server refuses the patch for another pod of the same name.
     """
     status: dict[str, Any] = {}
     condition = patch.condition

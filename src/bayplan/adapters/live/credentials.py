@@ -1,7 +1,7 @@
-"""Who we are to the API server: read from a kubeconfig or from the pod, and renewed.
+"""Credentials for the API server, from a kubeconfig or from the pod, and their renewal.
 
-They are read again every minute behind the requests (an exec plugin runs again when what it gave
-is about to expire, as kubectl does), and at once when the server says 401.
+Credentials are read again every minute in the background, and at once when the server answers 401.
+As in kubectl, an exec plugin runs again when its credentials are about to expire.
 """
 
 import asyncio
@@ -30,29 +30,29 @@ from bayplan.clock import Clock
 RENEWAL_SECONDS = 60.0
 DEFAULT_KUBECONFIG = "~/.kube/config"
 IN_CLUSTER_MARK = "KUBERNETES_SERVICE_HOST"
-#: Where every pod has its ServiceAccount.
+#: Where the ServiceAccount is mounted in a pod.
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 _log = logging.getLogger(__name__)
 
 
 class CredentialsError(Exception):
-    """There are none, or they make no sense; the message says where and what to do."""
+    """There are no credentials, or they are invalid. The message names the place and the remedy."""
 
 
 class Source(Protocol):
     async def load(self) -> Login:
-        """Read everything. Raises whatever it meets."""
+        """Read everything. Raises any exception of the reader."""
         ...
 
     async def renew(self) -> Login:
-        """Read again what may have changed."""
+        """Read again the parts that may have changed."""
         ...
 
 
 @final
 class _Kubeconfig:
-    """One file, or several joined as in $KUBECONFIG. The plain kind needs no library."""
+    """One file, or several joined as in $KUBECONFIG. Plain kubeconfigs need no library."""
 
     def __init__(self, paths: str) -> None:
         self._paths = paths
@@ -81,7 +81,7 @@ class _Kubeconfig:
 
 @final
 class _Pod:
-    """The ServiceAccount that is mounted into every pod."""
+    """The ServiceAccount that is mounted into the pod."""
 
     def __str__(self) -> str:
         return "the pod's ServiceAccount"

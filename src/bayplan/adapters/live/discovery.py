@@ -1,7 +1,7 @@
 """Which kinds the API server has, and under which paths.
 
-One request per API group and version, when a kind of it is first asked for. A group that the server
-does not have is no error: whoever needs it is switched off.
+One request per API group and version, when a kind of it is first needed. A group that the server
+does not have is no error: the plugins that need it are disabled.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
-"""How a real API server says no, as the exceptions of `bayplan.ports`.
+"""Refusals of a real API server as the exceptions of `bayplan.ports`.
 
-The server's own sentence is kept: it names user, verb, resource and object. What was asked is put
-in front where the server did not answer itself.
+The message is the server's own sentence, which names user, verb, resource and object. If the server
+did not answer itself, the request is put in front of the message.
 """
 
 from typing import TypeVar
@@ -24,18 +24,18 @@ T = TypeVar("T")
 
 
 class UnreachableError(ApiError):
-    """No server answered, and nothing was carried out."""
+    """No server answered, and the request had no effect."""
 
     def __init__(self, message: str) -> None:
         super().__init__(503, "ServiceUnavailable", message)
 
 
 class UnreadableAnswerError(UnreachableError):
-    """A success in words that no API server uses: something else answered in its place."""
+    """A success status with a body that is no API object: probably a proxy answered."""
 
 
 class UntrustedServerError(UnreachableError):
-    """The server's certificate is not trusted: to try again ends the same way."""
+    """The server's certificate is not trusted. A retry would end the same way."""
 
     def __init__(self, request: str, server: str, problem: Exception) -> None:
         super().__init__(
@@ -45,11 +45,11 @@ class UntrustedServerError(UnreachableError):
 
 
 class WatchStalledError(WatchDroppedError):
-    """The server accepted a watch and does not answer, or sends nothing any more."""
+    """The server does not answer a watch, or sends nothing more."""
 
 
 class AccessDeniedError(ApiError):
-    """401 or 403: the server does not know us, or we may not do this."""
+    """401 or 403: the credentials are not accepted, or the user lacks a right."""
 
 
 class _Cause(msgspec.Struct):
@@ -61,7 +61,7 @@ class _Details(msgspec.Struct):
 
 
 class Status(msgspec.Struct):
-    """What the server answers in place of an object."""
+    """The API's Status object, which a refusal carries."""
 
     message: str | None = None
     reason: str | None = None
@@ -78,7 +78,7 @@ def read_answer(body: bytes, kind: type[T], request: str) -> T:
 
 
 def unreadable(request: str, body: bytes, problem: Exception) -> str:
-    """What was found in place of an API server's answer, and what may be the cause."""
+    """The message for an unreadable answer, with a possible cause."""
     return (
         f"{request}: found an answer that is not an API server's ({problem}): "
         f"{body[:_SHOWN_BYTES]!r}; is a proxy or a load balancer in between?"
@@ -97,7 +97,7 @@ def of_status(code: int, status: Status, request: str) -> ApiError:
         return NotFoundError(message)
     if code == GONE:
         return GoneError(message)
-    # A name that is taken is a conflict too, but not one that goes away by itself.
+    # AlreadyExists is a 409, too, but a retry does not help.
     if code == CONFLICT and status.reason != "AlreadyExists":
         return ConflictError(message)
     reason = status.reason or "Unknown"
@@ -116,7 +116,7 @@ def _unauthorized(request: str) -> str:
 
 
 def _status(body: bytes) -> Status:
-    """Proxies and load balancers answer in other words: then the beginning of their text."""
+    """The Status of a body. For other bodies, of proxies for example, the start of the text."""
     try:
         return msgspec.json.decode(body, type=Status)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -124,11 +124,11 @@ def _status(body: bytes) -> Status:
         return Status(message=text or None)
 
 
-#: How the server says it at a patch, a deletion and a binding.
+#: Parts of the server's message for a wrong uid in a patch, a deletion and a binding.
 _OTHER_UID = ("metadata.uid: Invalid value", "the UID in the precondition", "UID in precondition")
 
 
 def is_uid_mismatch(problem: ApiError) -> bool:
-    """Whether the object of that name is another one by now."""
+    """Whether the server refused because the object of that name has another uid."""
     is_refused = problem.code in (CONFLICT, INVALID)
     return is_refused and any(words in str(problem) for words in _OTHER_UID)

@@ -1,10 +1,10 @@
-"""Events about pods, written beside everything else and never in its way.
+"""Events about pods: written in the background, never blocking the scheduler.
 
-Who has something to tell puts it down and goes on. A few workers write, at the rate of their own
-lane; when too much is waiting the newest are dropped and counted. A repetition within minutes joins
-a series of one event: its first repetition is written, the count then when the series ends or half
-an hour has passed. A series is about one version of an object: a pod whose condition changed begins
-a new one, with the new note. Upstream: client-go/tools/events, event_broadcaster.go.
+`EventWriter.put` returns at once. A few workers write the events at the rate of their own lane.
+When too many events wait, new ones are dropped and counted. Repetitions within minutes form one
+series of one event: the first repetition is written, then the count when the series ends or after
+half an hour. A series is about one version of an object, so a pod whose condition changes begins a
+new series with the new note. Upstream: client-go/tools/events, event_broadcaster.go.
 """
 
 import asyncio
@@ -25,9 +25,9 @@ from bayplan.ports import (
     OutcomeUnknownError,
 )
 
-#: Events waiting to be written; one more is dropped.
+#: Maximum number of events that wait to be written.
 WAITING_MAX = 10_000
-#: Events that a repetition may join; the oldest leaves for a new one.
+#: Maximum number of series; a new series replaces the oldest.
 REMEMBERED_MAX = 4096
 WORKERS = 4
 #: Upstream's finishTime and refreshTime.
@@ -38,29 +38,29 @@ _NAME_LENGTH_MAX = 253
 
 _log = logging.getLogger(__name__)
 
-#: Events with equal keys are one series: all but the note, as upstream's eventKey.
+#: The key of a series: all fields but the note, as upstream's eventKey.
 _Key = tuple[ObjectReference, str, str, str, str, ObjectReference | None]
 
 
 @dataclass(slots=True)
 class _Series:
-    """One event as it was written, and how often it was told."""
+    """One event and its repetitions."""
 
     event: EmitEvent
     name: str
     first_seconds: float
     last_seconds: float
     count: int = 1
-    #: How often the API server knows of, and since when.
+    #: The count that was written last, and when.
     written_count: int = 0
     written_seconds: float = 0.0
-    #: When it was last put into the queue.
+    #: When the series was last put into the queue.
     queued_seconds: float = 0.0
 
 
 @final
 class EventWriter:
-    """Takes events without waiting and writes them in time. Start it, and stop it."""
+    """Takes events without waiting and writes them in the background, between start and stop."""
 
     def __init__(self, client: ApiClient, clock: Clock) -> None:
         self._client = client
@@ -68,11 +68,11 @@ class EventWriter:
         self._host = socket.gethostname()
         self._series_by_key: dict[_Key, _Series] = {}
         self._waiting: asyncio.Queue[_Series] = asyncio.Queue(WAITING_MAX)
-        #: How long events wait and take.
+        #: Durations of waiting and writing.
         self.metrics = WorkQueueMetrics("events", clock.now, self._waiting.qsize)
         self._tasks: list[asyncio.Task[None]] = []
         self._number = 0
-        #: Events that nobody will read: too many were waiting, or the server refused them.
+        #: Events that were not written: too many waited, or the server refused them.
         self.dropped_count = 0
 
     def start(self) -> None:
@@ -81,15 +81,15 @@ class EventWriter:
         self._tasks.append(loop.create_task(self._tend_all()))
 
     async def stop(self) -> None:
-        """What is not written yet stays unwritten."""
+        """Stop without writing the events that wait."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def flush(self, seconds_max: float | None = None) -> None:
-        """Wait until all that was put is written, or dropped.
+        """Wait until all events are written or dropped.
 
-        After ``seconds_max`` what waits is dropped; None: there is no limit.
+        After ``seconds_max`` the events that wait are dropped; None: no limit.
         """
         try:
             async with asyncio.timeout(seconds_max):
@@ -103,7 +103,7 @@ class EventWriter:
             _log.warning("%d events dropped: not written within %g s", dropped, seconds_max)
 
     def put(self, event: EmitEvent) -> None:
-        """Have an event written."""
+        """Queue an event, or count it in its series."""
         now = self._clock.epoch_seconds()
         key = (
             event.regarding,
@@ -129,7 +129,7 @@ class EventWriter:
         self._series_by_key[key] = series
 
     def _forget(self, key: _Key) -> None:
-        """The count of a series that ends is written once more."""
+        """End a series and write its final count."""
         series = self._series_by_key.pop(key)
         if series.count > max(series.written_count, 1):
             self._enqueue(series)
@@ -142,7 +142,7 @@ class EventWriter:
             self.dropped_count += 1
 
     def _named(self, event: EmitEvent, now: float) -> str:
-        """As upstream's, with a number for two of one moment."""
+        """Upstream's name, with a number that distinguishes events of one moment."""
         self._number += 1
         ending = f".{int(now * 1e6):x}{self._number % 0x1000:03x}"
         return event.regarding.name[: _NAME_LENGTH_MAX - len(ending)] + ending
@@ -155,7 +155,7 @@ class EventWriter:
             self.tend()
 
     def tend(self) -> None:
-        """Forget what has not been told for minutes; write anew what goes on for long."""
+        """End series without recent repetitions; write the count of long series again."""
         now = self._clock.epoch_seconds()
         for key, series in list(self._series_by_key.items()):
             if now - series.last_seconds > SERIES_ENDS_SECONDS:
@@ -185,7 +185,7 @@ class EventWriter:
         if was_written:
             try:
                 await self._patch(series)
-            except NotFoundError:  # it has outlived its hour
+            except NotFoundError:  # the API deletes events after an hour
                 await self._create(series)
         else:
             await self._create(series)
@@ -206,13 +206,13 @@ class EventWriter:
         try:
             await self._client.request("POST", _path(series.event), content, lane=Lane.EVENTS)
         except ApiError as problem:
-            # An attempt before this one did arrive.
+            # An earlier attempt of this request has reached the server.
             if problem.reason != "AlreadyExists":
                 raise
 
 
 def event_object(event: EmitEvent, name: str, seconds: float, host: str) -> dict[str, Any]:
-    """As events.k8s.io/v1 has it; ``seconds``: when it happened, since 1970."""
+    """The object of events.k8s.io/v1. ``seconds``: the time of the event since 1970."""
     content: dict[str, Any] = {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",

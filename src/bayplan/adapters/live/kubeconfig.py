@@ -1,13 +1,12 @@
-"""What a kubeconfig or a pod says about the API server and about us, whoever has read it.
+"""Login: how to reach and trust the API server, and the reader of plain kubeconfigs.
 
-Certificates and keys as files, as OpenSSL wants them, without leaving them on a disk.
+A plain kubeconfig is one file with a token, a token file or a client certificate. There are two
+readers, because neither suffices: kubernetes_asyncio reads every kubeconfig but costs a third of a
+second and 39 MB at start (docs/decisions/0006), and this module reads only the plain ones. All
+others (exec plugins, auth providers such as OIDC, passwords, impersonation, joined files, and
+malformed files, for their error messages) go to `library_login`.
 
-The plain kind of kubeconfig: one file, a token, a token file or a client certificate.
-
-It is read here because kubernetes_asyncio, which reads every kind, costs a third of a second and
-39 MB (docs/decisions/0006). What is anything but plain is left to it: exec plugins, auth
-providers, passwords, impersonation, files joined, and whatever makes no sense, about which it
-complains.
+`as_file` gives OpenSSL certificates and keys as files without writing them to a disk.
 """
 
 import base64
@@ -31,22 +30,22 @@ _HTTPS = "https"
 
 
 class LoginError(Exception):
-    """There is none, or it makes no sense."""
+    """There is no login, or it is invalid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """Where the API server is, how it is trusted, and how it knows us."""
+    """The address of the API server, its trusted certificates, and the client's credentials."""
 
     server: str
     #: The Authorization header, "" without one.
     authorization: str = ""
-    #: Whose certificates are trusted, as PEM; None: whom the system trusts.
+    #: Trusted certificate authorities, as PEM; None: those of the system.
     ca: bytes | None = None
-    #: Our certificate and its key, as PEM.
+    #: The client certificate and its key, as PEM.
     certificate: tuple[bytes, bytes] | None = None
     is_verified: bool = True
-    #: Whose certificate is wanted, where that is not the URL's host.
+    #: The name in the server's certificate, if not the URL's host.
     server_name: str | None = None
     proxy: str | None = None
 
@@ -58,7 +57,7 @@ def ssl_context(login: Login) -> ssl.SSLContext | None:
     # Comments between certificates may be in any language.
     ca = None if login.ca is None else login.ca.decode("ascii", "ignore")
     context = ssl.create_default_context(cadata=ca)
-    # Clusters' own certificates lack extensions that Python 3.13 asks for and Go does not.
+    # Certificates of clusters lack extensions that Python 3.13 requires and Go does not.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if not login.is_verified:
         context.check_hostname = False
@@ -69,7 +68,7 @@ def ssl_context(login: Login) -> ssl.SSLContext | None:
 
 
 def load_certificate(context: ssl.SSLContext, certificate: tuple[bytes, bytes]) -> None:
-    """New connections use this certificate."""
+    """Set the certificate for new connections."""
     with contextlib.ExitStack() as stack:
         context.load_cert_chain(*(stack.enter_context(as_file(part)) for part in certificate))
 
@@ -79,7 +78,7 @@ def load_certificate(context: ssl.SSLContext, certificate: tuple[bytes, bytes]) 
 
 @contextlib.contextmanager
 def as_file(content: bytes) -> Generator[str]:
-    """A path that OpenSSL can read; on Linux no disk is touched, and the root may be read-only."""
+    """A path that OpenSSL can read. On Linux it is in memory, so no disk is written."""
     if not hasattr(os, "memfd_create"):
         with tempfile.NamedTemporaryFile() as file:
             file.write(content)
@@ -149,7 +148,7 @@ class _File(Struct, rename="kebab"):
 
 
 def plain_login(path: Path) -> Login | None:
-    """None: it is not of the plain kind. Raises OSError where a file that it names is missing."""
+    """The login of a plain kubeconfig; None for others. Raises OSError for a missing file."""
     try:
         file = msgspec.convert(yaml.load(path.read_bytes(), _Loader), _File)
         named = {each.name: each.context for each in reversed(file.contexts)}
@@ -167,7 +166,7 @@ def plain_login(path: Path) -> Login | None:
 
 
 def _login(cluster: _Cluster, user: _User, folder: Path) -> Login:
-    """Paths count from the kubeconfig; what is given as data wins."""
+    """Paths are relative to the kubeconfig. Data fields win over paths."""
     ca = _content(cluster.certificate_authority_data, cluster.certificate_authority, folder)
     token = user.token or (_content("", user.token_file, folder) or b"").decode().strip()
     certificate = _content(user.client_certificate_data, user.client_certificate, folder)

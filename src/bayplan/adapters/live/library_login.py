@@ -1,6 +1,6 @@
-"""Every kind of kubeconfig, read by kubernetes_asyncio: exec plugins, OIDC, passwords, and more.
+"""Kubeconfigs of every kind, read by kubernetes_asyncio: exec plugins, OIDC, passwords and others.
 
-Imported only where it is needed (docs/decisions/0006).
+This module is imported only if `kubeconfig` cannot read the file (docs/decisions/0006).
 """
 
 # pyright: standard

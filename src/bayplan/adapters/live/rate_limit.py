@@ -1,15 +1,13 @@
-"""Client-side rate limits: a token bucket for each class of request.
+"""Client-side rate limits, and metrics of requests to the API server.
 
-kube-scheduler has one client for events and one for all the rest, each with the qps and burst of
-its clientConnection. Here bindings, status patches, leases and reviews of who reads the endpoints
-have buckets of their own, too: a flood of one delays no other.
+kube-scheduler has one client for events and one for all other requests, each with the qps and burst
+of its clientConnection. Here bindings, status patches, leases and access reviews have token buckets
+of their own as well, so that many requests of one class do not delay another class. Upstream:
+client-go/util/flowcontrol.
 
-Upstream: client-go/util/flowcontrol.
-
-How requests to the API server fare, under client-go's names, labels and buckets.
-
-Upstream: component-base/metrics/prometheus/restclient/metrics.go. A watch counts as one request,
-by how it was answered; how long it lasted is not told.
+`RequestMetrics` has client-go's names, labels and buckets. A watch counts as one request, by the
+code of its response; its duration is not recorded. Upstream:
+component-base/metrics/prometheus/restclient/metrics.go.
 """
 
 import asyncio

@@ -1,11 +1,10 @@
-"""Requests over connections that are kept: as much of HTTP/1.1 as an API server needs.
+"""Requests over persistent connections: the part of HTTP/1.1 that an API server needs.
 
-A request is one write, its answer parsed by httptools; a connection carries one request at a time
-and is used again, the latest first, so that the others grow old and are closed. What a failure
-means is told apart by one question: had anything been sent? docs/decisions/0006 says why this is
-not aiohttp, which still carries watches, and everything where a proxy is in between.
-
-Requests through a proxy, which aiohttp knows how to ask.
+A request is one write; httptools parses the answer. A connection carries one request at a time. The
+most recently used idle connection is used next, so that the others age and are closed. Failures
+differ by whether anything had been sent: NotSentError or NoAnswerError. Decision 0006 in
+docs/decisions explains why this is not aiohttp. aiohttp carries watches and, as `ProxiedSession`,
+all requests through a proxy.
 """
 
 import asyncio
@@ -26,7 +25,7 @@ from yarl import URL
 
 CONNECT_SECONDS = 10.0
 CLOSE_SECONDS = 1.0
-#: Below the server's own limit, so that it rarely closes a connection that is just being used.
+#: Shorter than the server's limit, so that the server rarely closes a connection in use.
 KEEPALIVE_SECONDS = 60.0
 
 _DEFAULT_PORTS = MappingProxyType({"http": 80, "https": 443})
@@ -34,7 +33,7 @@ _DEFAULT_PORTS = MappingProxyType({"http": 80, "https": 443})
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server said."""
+    """An HTTP response."""
 
     status: int
     body: bytes
@@ -43,20 +42,20 @@ class Answer:
 
 
 class NotSentError(Exception):
-    """The request never left us."""
+    """The request was not sent."""
 
     def __init__(
         self, message: str, *, is_for_ever: bool = False, is_untrusted: bool = False
     ) -> None:
-        """``is_untrusted``: the server's certificate is not trusted. ``is_for_ever``: to try again
-        would end the same way, for that reason or another."""
+        """``is_untrusted``: the server's certificate is not trusted. ``is_for_ever``: a retry would
+        end the same way, for this or another reason."""
         super().__init__(message)
         self.is_untrusted = is_untrusted
         self.is_for_ever = is_for_ever or is_untrusted
 
 
 class NoAnswerError(Exception):
-    """It was sent, and no answer came: it may have been carried out or not."""
+    """The request was sent and no answer came. The server may or may not have performed it."""
 
 
 class Transport(Protocol):
@@ -71,21 +70,21 @@ class Transport(Protocol):
 
 @final
 class Connection(asyncio.Protocol):
-    """One connection: an exchange at a time."""
+    """One connection, which carries one exchange at a time."""
 
     def __init__(self) -> None:
         self._parser = httptools.HttpResponseParser(self)
         self._transport: asyncio.Transport | None = None
         self._answer: asyncio.Future[Answer] | None = None
         self._begin()
-        #: Since when it has been waiting for its next use.
+        #: When the connection became idle.
         self.idle_since = 0.0
         self.is_open = False
-        #: Set once it is gone for good.
+        #: Set when the connection is closed.
         self.lost = asyncio.Event()
 
     async def exchange(self, request: bytes) -> Answer:
-        """Raises NoAnswerError. Whoever stops waiting must abort the connection."""
+        """Raises NoAnswerError. A caller that is cancelled must abort the connection."""
         assert self._answer is None, "a connection carries one request at a time"
         assert self._transport is not None
         self._answer = asyncio.get_running_loop().create_future()
@@ -152,7 +151,7 @@ class Connection(asyncio.Protocol):
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(answer)
         else:
-            self.abort()  # nobody asked for it
+            self.abort()  # an answer without a request
 
     # ---- helpers ----------------------------------------------------------------------------
 
@@ -169,12 +168,12 @@ class Connection(asyncio.Protocol):
 
 @final
 class ConnectionPool:
-    """Transport to one server. How many requests are under way is limited by who asks."""
+    """Transport to one server. The caller limits the number of concurrent requests."""
 
     def __init__(
         self, server: str, tls: ssl.SSLContext | None, server_name: str | None, user_agent: str
     ) -> None:
-        """``server_name``: whose certificate is wanted, where that is not the URL's host."""
+        """``server_name``: the name in the server's certificate, if not the URL's host."""
         url = URL(server)
         self._host = url.host or ""
         self._port = url.port or _DEFAULT_PORTS.get(url.scheme, 80)
@@ -190,7 +189,7 @@ class ConnectionPool:
 
     @property
     def idle_count(self) -> int:
-        """Connections that wait for their next use."""
+        """The number of open idle connections."""
         return sum(connection.is_open for connection in self._idle)
 
     async def send(self, method: str, path: str, head: str, body: bytes | None) -> Answer:
@@ -209,12 +208,12 @@ class ConnectionPool:
             self._put_back(connection, is_whole=is_whole)
 
     async def close(self) -> None:
-        """Whoever waits for an answer gets none."""
+        """Close all connections. Exchanges in progress raise NoAnswerError."""
         left = (*self._idle, *self._busy)
         self._idle.clear()
         for connection in left:
             connection.abort()
-        # At once, as a rule; but nobody waits for ever for a transport that does not tell.
+        # A transport usually closes at once; the time-out is for one that does not.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
                 for connection in left:
@@ -261,7 +260,7 @@ class ConnectionPool:
 
 
 def keepalive_socket(address: Any) -> socket.socket:
-    """A socket factory: `_keep_alive`, for aiohttp."""
+    """A socket factory for aiohttp with TCP keepalive."""
     family, kind, protocol = address[:3]
     made = socket.socket(family, kind, protocol)
     _keep_alive(made)
@@ -269,7 +268,7 @@ def keepalive_socket(address: Any) -> socket.socket:
 
 
 def _keep_alive(made: Any) -> None:
-    """A socket notices within a minute that the other side is gone without a word."""
+    """Enable TCP keepalive: the socket detects a silent peer within a minute."""
     if made is None:
         return
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -277,7 +276,7 @@ def _keep_alive(made: Any) -> None:
         made.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
-#: Silence before the first probe, between probes, and probes: those that the system knows.
+#: Seconds before the first probe, seconds between probes, number of probes; if supported.
 _KEEPALIVE = MappingProxyType(
     {
         getattr(socket, name): value
@@ -296,7 +295,7 @@ NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 
 @final
 class ProxiedSession:
-    """transport.Transport through a session that belongs to somebody else."""
+    """Transport through a proxy, over a session that the caller owns."""
 
     def __init__(
         self, session: aiohttp.ClientSession, server: str, server_name: str | None, proxy: str
@@ -330,7 +329,7 @@ class ProxiedSession:
             raise NoAnswerError(_text_of(problem)) from None
 
     async def close(self) -> None:
-        """The session is its owner's."""
+        """Does nothing: the owner closes the session."""
 
 
 def _text_of(problem: Exception) -> str:

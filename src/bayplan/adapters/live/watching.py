@@ -1,15 +1,12 @@
-"""Objects as the API server wrote them, for those who are shown them whole.
+"""Lists in pages and watches line by line, decoded from bytes by `bayplan.api`.
 
-Decoded objects keep what a scheduler reads. What is sent on to an extender must be complete, so the
-bytes are kept as they came, of the kinds that somebody sends on, and made fit to be sent when they
-first are: most never are.
+Lists name no resourceVersion, so the server answers with its newest state and a client never goes
+back in time. All pages of a list show one moment, at whose version the watch begins. If the server
+has forgotten that moment (410), the list is read in one piece, as client-go's pager does.
 
-Lists in pages and watches line by line, decoded from bytes as `bayplan.api` reads them.
-
-Lists are consistent: they name no resourceVersion, so that the server answers with what is newest,
-and a client that comes back never goes back in time. All pages are of one moment, whose version is
-where the watch begins. When a page's moment is forgotten by the server (410), everything is asked
-for at once, as client-go's pager does.
+`Originals` holds the bytes of objects as the API server wrote them. Decoded objects have only the
+fields that a scheduler reads; an extender must get whole objects. The bytes are stored only for
+kinds that are sent on, and trimmed when an object is first sent, because most objects never are.
 """
 
 from collections.abc import AsyncIterator, Iterable
@@ -56,7 +53,7 @@ class _Original:
 
 @final
 class ListPages:
-    """The pages of one list; until its end, what was known before is."""
+    """The pages of one list. Originals of the previous list are used until `end`."""
 
     def __init__(self, originals: dict[_Key, _Original]) -> None:
         self._originals = originals
@@ -72,18 +69,18 @@ class ListPages:
 
 @final
 class Originals:
-    """Everything read of some kinds, by namespace and name."""
+    """Originals of some kinds, by namespace and name."""
 
     def __init__(self, kinds: Iterable[str]) -> None:
         self._by_kind: dict[str, dict[_Key, _Original]] = {kind: {} for kind in kinds}
 
     def listing(self, kind: str) -> ListPages | None:
-        """A list of this kind begins; None: nobody wants it."""
+        """Begin a list of a kind; None if the kind is not stored."""
         originals = self._by_kind.get(kind)
         return None if originals is None else ListPages(originals)
 
     def note(self, event: WatchEvent, raw: msgspec.Raw) -> None:
-        """One object changed."""
+        """Store the original of a changed object, or drop that of a deleted one."""
         originals = self._by_kind.get(event.kind)
         if originals is None:
             return
@@ -106,12 +103,12 @@ def _key(item: ApiObject) -> _Key:
 
 
 PAGE_LENGTH = 500
-#: As client-go: a watch lives that long, up to twice.
+#: As client-go: a watch lasts this long, up to twice.
 WATCH_SECONDS_MIN = 300
 #: The server sends a bookmark every minute. Upstream: apiserver's cacher, bookmarkFrequency.
 SILENCE_SECONDS_MAX = 75.0
 
-#: What an informer of kube-scheduler asks for.
+#: The field selectors of kube-scheduler's informers.
 FIELD_SELECTORS = {POD: "status.phase!=Succeeded,status.phase!=Failed"}
 
 
@@ -120,7 +117,7 @@ _CHANGES = frozenset((EventType.ADDED, EventType.MODIFIED, EventType.DELETED))
 
 class _ListMeta(msgspec.Struct, rename="camel"):
     resource_version: str = ""
-    # Both spellings of "there is no more".
+    # Absent or empty: there are no more pages.
     continue_: str | None = msgspec.field(default=None, name="continue")
 
 
@@ -140,15 +137,15 @@ class _Bookmark(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class ReadingOptions:
-    """How one kind is read."""
+    """Options for reading one kind."""
 
     #: Further field paths that decoded objects keep.
     declared: tuple[str, ...] = ()
-    #: Which objects are read at all.
+    #: Only matching objects are read.
     label_selector: str = ""
     #: A watch that is silent for longer has stalled.
     silence_seconds_max: float = SILENCE_SECONDS_MAX
-    #: Where what was read is kept as the server wrote it; None: nowhere.
+    #: Stores the objects as the server wrote them; None: not stored.
     originals: Originals | None = None
 
 

@@ -1,6 +1,6 @@
-"""How a queue of work fares, under client-go's names, labels and buckets.
+"""Metrics of a queue of work, under client-go's names, labels and buckets.
 
-kube-scheduler shows its workqueues under these names. Bayplan's queues are of other kinds, so the
+kube-scheduler exposes its workqueues under these names. Bayplan's queues are different ones, so the
 values of the label ``name`` differ. Upstream: component-base/metrics/prometheus/workqueue.
 """
 

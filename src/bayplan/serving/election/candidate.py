@@ -1,11 +1,11 @@
-"""A candidate: plays an election on a lease at an API server, until it leads, until it lost.
+"""A candidate: takes part in an election on a lease of the API server.
 
     await candidate.win()            returns as leader
     reason = await candidate.hold()  renews; returns once the lease is lost
     await candidate.release()        so that another need not wait
 
-A leader writes first and reads only when that failed, as upstream does: in a quiet cluster a
-renewal is one request. No request outlives the moment at which leading ends.
+As upstream, a leader writes first and reads only after a failed write: usually a renewal is one
+request. No request outlives the end of the leadership.
 """
 
 import asyncio
@@ -20,20 +20,20 @@ from bayplan.serving.election.lease import Lease, LeaseLock, new_lease, record_o
 
 
 class ElectionLog(Protocol):
-    """Who is told how an election goes."""
+    """Receives the changes of an election."""
 
     def leader_changed(self, holder: str) -> None:
-        """Somebody is seen to lead; "" for nobody."""
+        """Another holder of the lease was observed; "" for none."""
         ...
 
     def trouble(self, text: str) -> None:
-        """A try failed; it is made again."""
+        """A request failed and will be retried."""
         ...
 
 
 @final
 class Candidate:
-    """One replica's way through an election. Use it once."""
+    """One replica in one election. Use an object once."""
 
     def __init__(
         self, election: Election, lock: LeaseLock, clock: Clock, jitter: Stream, log: ElectionLog
@@ -48,13 +48,14 @@ class Candidate:
         self._trouble = ""
 
     async def win(self) -> None:
-        """Returns once the lease is ours."""
+        """Returns when this replica has the lease."""
         period = self._election.settings.retry_period_seconds
         while not await self._try(self._request_seconds_max):
             await asyncio.sleep(period * self._jitter.uniform(1.0, JITTER_FACTOR))
 
     async def hold(self) -> str:
-        """Renew until that has failed for too long; returns why. Nobody leads here from then on."""
+        """Renew the lease until renewals have failed for too long; returns the reason. The
+        leadership has ended then."""
         election = self._election
         while (left := self._left_seconds()) > 0:
             await asyncio.sleep(min(election.settings.retry_period_seconds, left))
@@ -67,14 +68,14 @@ class Candidate:
         return self._trouble or "the process stood still for longer than the renew deadline"
 
     async def release(self, seconds_max: float) -> None:
-        """Give the lease up, if it is ours; best effort, since it ends by itself."""
+        """Give up the lease if this replica has it. Best effort: a lease expires anyway."""
         if self._left_seconds() <= 0:
             return
         await self._in_time(self._give_up(), min(seconds_max, self._request_seconds_max))
         self._election.resign()
 
     async def _give_up(self) -> bool:
-        """A renewal that was cancelled under way may have been carried out: then it is read."""
+        """Write the release, again after a read if a cancelled renewal has been written."""
         if await self._succeeded(self._write(self._released())):
             return True
         await self._read()
@@ -96,7 +97,7 @@ class Candidate:
         return 0.0 if deadline is None else deadline - self._clock.now()
 
     async def _try(self, seconds_max: float) -> bool:
-        """Take or renew the lease; whether it is ours now."""
+        """Take or renew the lease. Returns whether that succeeded."""
         is_renewed = await self._in_time(self._take_or_renew(), seconds_max)
         holder = self._election.holder
         if holder != self._last_holder:
@@ -115,7 +116,7 @@ class Candidate:
         return record is not None and await self._write(record)
 
     async def _succeeded(self, request: Coroutine[Any, Any, bool]) -> bool:
-        """What a request came to; one that failed is told of and came to nothing."""
+        """The result of a request; False and a log entry if the request failed."""
         try:
             return await request
         except (ApiError, OutcomeUnknownError) as problem:
@@ -123,7 +124,7 @@ class Candidate:
             return False
 
     async def _in_time(self, request: Coroutine[Any, Any, bool], seconds_max: float) -> bool:
-        """The same, and one that takes too long is given up."""
+        """As `_succeeded`, with a time-out."""
         try:
             async with asyncio.timeout(seconds_max):
                 return await self._succeeded(request)

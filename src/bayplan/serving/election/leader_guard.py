@@ -1,8 +1,8 @@
-"""A cluster that lets nothing be written once this replica may not act.
+"""A cluster that refuses writes as soon as this replica does not hold the lease.
 
-Between the moment a scheduler decides and the moment its request leaves, the lease may have ended:
-the process stood still, the API server took long. So every write asks at the last moment. Reading
-is always allowed: a standby keeps its caches current.
+The lease may end between a decision and its request, because the process was suspended or the API
+server was slow. So every write checks the lease at the last moment. Reads are always allowed: a
+standby keeps its caches current.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -95,7 +95,7 @@ class FencedCluster:
 
 
 def fenced_ask(ask: Ask, may_act: Callable[[], bool]) -> Ask:
-    """Extenders bind pods, and reserve what they filter for: they are asked by the leader only."""
+    """Call extenders only as leader, because they bind pods and reserve resources."""
 
     async def guarded_ask(question: AskExtender) -> ExtenderAnswer:
         if not may_act():
