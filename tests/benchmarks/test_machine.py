@@ -7,7 +7,7 @@ import pytest
 from benchmarks.bench_growth import KINDS, Point, problems, write_docs
 from benchmarks.bench_peer import Comparison, PeerRun, write_markdown
 from benchmarks.engine_run import Run
-from benchmarks.machine import machine, markdown_table, put_between
+from benchmarks.machine import markdown_table, put_between
 from benchmarks.shapes import Shape
 
 
@@ -32,11 +32,6 @@ def test_a_document_without_the_marks_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="has no lines <!-- b: begin -->"):
         put_between(path, "b", [])
     assert path.read_text().count("old") == 1
-
-
-def test_the_machine_says_what_it_is() -> None:
-    assert "Python 3." in machine()
-    assert "cores" in machine()
 
 
 SHAPE = Shape("basic-5000", 5000, "default", 10)

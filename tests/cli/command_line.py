@@ -53,7 +53,7 @@ def process(
     return subprocess.run(command, env=env, check=False, timeout=100, **streams)
 
 
-def written(path: Path, *values: Any) -> Path:
+def write_objects(path: Path, *values: Any) -> Path:
     """A file of objects; a plain text is written as it is."""
     texts = [value if isinstance(value, str) else json.dumps(value) for value in values]
     path.write_text("\n---\n".join(texts))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cli.command_line import answer, bayplan, profile, refusal
-from tests.perf.kit import LARGE_POD, case, op, written
+from tests.perf.kit import LARGE_POD, case, op, write_cases
 
 NODES = op("createNodes", countParam="$nodes")
 PODS = op("createPods", countParam="$pods", collectMetrics=True)
@@ -21,7 +21,7 @@ def workload(name: str, *labels: str, **params: Any) -> dict[str, Any]:
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     workloads = [workload("two", "short"), workload("many", pods=7)]
-    return written(tmp_path, {**case(NODES, PODS), "workloads": workloads})
+    return write_cases(tmp_path, {**case(NODES, PODS), "workloads": workloads})
 
 
 def measured(*arguments: str | Path) -> dict[str, dict[str, Any]]:
@@ -73,7 +73,7 @@ def test_a_list_runs_nothing(file: Path) -> None:
 
 def test_who_cannot_be_run_is_named_and_others_run(tmp_path: Path) -> None:
     workloads = [workload("typo", podz=1), workload("good")]
-    path = written(tmp_path, {**case(NODES, PODS), "workloads": workloads})
+    path = write_cases(tmp_path, {**case(NODES, PODS), "workloads": workloads})
     done = bayplan("bench", path)
     assert done.exit_code == 2
     assert "Case/good/namespace-1" in done.stdout
@@ -81,14 +81,14 @@ def test_who_cannot_be_run_is_named_and_others_run(tmp_path: Path) -> None:
 
 
 def test_nothing_to_run_is_bad_input(tmp_path: Path) -> None:
-    path = written(tmp_path, {**case(NODES, PODS), "workloads": [workload("typo", podz=1)]})
+    path = write_cases(tmp_path, {**case(NODES, PODS), "workloads": [workload("typo", podz=1)]})
     assert refusal("bench", path)[0].startswith("Case/typo cannot be run: ")
 
 
 def test_a_workload_that_fails_is_told_by_the_exit_code(tmp_path: Path) -> None:
     pods = op("createPods", count=1, podTemplatePath="pod.yaml")
     churn = op("churn", mode="recreate", number=1, templatePaths=["pod.yaml"])
-    path = written(tmp_path, case(op("createNodes", count=1), churn, pods), pod=LARGE_POD)
+    path = write_cases(tmp_path, case(op("createNodes", count=1), churn, pods), pod=LARGE_POD)
     done = bayplan("bench", path, "--timeout", "0.1")
     assert done.exit_code == 1
     said = "Case/small: failed: operation 2 (createPods): a pod is not bound after "
@@ -124,7 +124,7 @@ def test_options_that_are_wrong_are_refused(
 
 
 def test_files_that_are_wrong_are_refused_with_all_their_faults(tmp_path: Path) -> None:
-    path = written(tmp_path, case(op("createPod")), case(op("barrier", labels=1), name="b"))
+    path = write_cases(tmp_path, case(op("createPod")), case(op("barrier", labels=1), name="b"))
     lines = refusal("bench", path, tmp_path / "none.yaml")
     told = [line.replace(str(tmp_path), "") for line in lines]
     opcode, field, missing = told

@@ -11,7 +11,7 @@ from bayplan.adapters.live.errors import UnreachableError
 from bayplan.api.objects import POD
 from bayplan.cli import capture
 from bayplan.serving.capture import Capture
-from tests.cli.command_line import answer, bayplan, profile, refusal, written
+from tests.cli.command_line import answer, bayplan, profile, refusal, write_objects
 from tests.serving.confidential import NODE
 from tests.serving.confidential import POD as POD_MANIFEST
 
@@ -27,7 +27,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]:
 
     monkeypatch.setattr(capture, "capture", captured)
     cluster = {"server": "http://127.0.0.1:1"}
-    config = written(
+    config = write_objects(
         tmp_path / "kubeconfig",
         {
             "clusters": [{"name": "c", "cluster": cluster}],
@@ -61,7 +61,7 @@ def test_what_the_configured_plugins_do_not_look_up_is_not_read(
 ) -> None:
     config = profile()
     config["profiles"][0]["plugins"]["multiPoint"] = {"disabled": [{"name": "PodTopologySpread"}]}
-    answer("capture", "--config", written(tmp_path / "c.yaml", config))
+    answer("capture", "--config", write_objects(tmp_path / "c.yaml", config))
     assert "apps/v1 ReplicaSet" not in asked[0]
 
 

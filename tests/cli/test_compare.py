@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.adapters.manifests import pod
-from tests.cli.command_line import answer, bayplan, process, profile, refusal, written
+from tests.cli.command_line import answer, bayplan, process, profile, refusal, write_objects
 from tests.comparison.kit import cluster_file, configuration, node_with_cpu
 
 #: Ends its process at one seed, as long as it is told to.
@@ -30,8 +30,8 @@ class Deadly(ScalarScorePlugin):
 
 def configs(folder: Path) -> list[str | Path]:
     """--config for packing and for spreading."""
-    packed = written(folder / "packed.yaml", configuration("MostAllocated"))
-    spread = written(folder / "spread.yaml", configuration("LeastAllocated"))
+    packed = write_objects(folder / "packed.yaml", configuration("MostAllocated"))
+    spread = write_objects(folder / "spread.yaml", configuration("LeastAllocated"))
     return ["--config", packed, "--config", spread]
 
 
@@ -42,7 +42,7 @@ def experiment(folder: Path, **spec: Any) -> Path:
     ]
     whole = {"configurations": configurations, "metrics": ["domains"], **spec}
     kind = {"apiVersion": "bayplan.dev/v1alpha1", "kind": "Experiment"}
-    return written(folder / "experiment.yaml", {**kind, "spec": whole})
+    return write_objects(folder / "experiment.yaml", {**kind, "spec": whole})
 
 
 def test_flags_say_what_is_compared(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_an_experiment_says_the_same_from_a_file(tmp_path: Path) -> None:
 
 
 def test_nodes_pods_and_seeds_of_an_experiment_may_be_given(tmp_path: Path) -> None:
-    file, nodes = experiment(tmp_path), written(tmp_path / "nodes.json", node_with_cpu("n"))
+    file, nodes = experiment(tmp_path), write_objects(tmp_path / "nodes.json", node_with_cpu("n"))
     given = ("--nodes", nodes, "--pods", cluster_file(tmp_path), "--seeds", "4,6,8")
     found = json.loads(answer("compare", file, *given, "--format", "json"))
     assert len(found["policies"]["packed"]["nodes_used"]["values"]) == 3
@@ -87,10 +87,10 @@ def test_a_folder_keeps_everything(tmp_path: Path) -> None:
 
 
 def test_a_run_that_was_killed_is_taken_up_again_and_finds_the_same(tmp_path: Path) -> None:
-    plugin = written(tmp_path / "deadly.py", DEADLY)
+    plugin = write_objects(tmp_path / "deadly.py", DEADLY)
     value = configuration("MostAllocated")
     value["profiles"][0]["plugins"]["score"]["enabled"].append({"name": "Deadly"})
-    config = written(tmp_path / "c.yaml", value)
+    config = write_objects(tmp_path / "c.yaml", value)
     arguments = ["compare", cluster_file(tmp_path), "--config", config, "--plugin", plugin]
     arguments += ["--seeds", "0..3", "--processes", "1", "--out"]
     broken, whole = tmp_path / "broken", tmp_path / "whole"
@@ -109,7 +109,7 @@ def test_a_run_that_was_killed_is_taken_up_again_and_finds_the_same(tmp_path: Pa
 
 
 def simulated(folder: Path, name: str, strategy: str, seed: int = 0) -> Path:
-    config = written(folder / f"{name}.yaml", configuration(strategy))
+    config = write_objects(folder / f"{name}.yaml", configuration(strategy))
     arguments = ("--config", config, "--seed", str(seed), "--out", folder / name)
     answer("simulate", cluster_file(folder), *arguments)
     return folder / name
@@ -125,7 +125,9 @@ def test_with_and_without_reuse_no_decision_differs(tmp_path: Path) -> None:
     folders: list[Path] = []
     for name, is_on in (("on", True), ("off", False)):
         gates = {"featureGates": {"OpportunisticBatching": is_on}}
-        config = written(tmp_path / f"{name}.yaml", {**configuration("MostAllocated"), **gates})
+        config = write_objects(
+            tmp_path / f"{name}.yaml", {**configuration("MostAllocated"), **gates}
+        )
         folders.append(tmp_path / name)
         answer("simulate", cluster_file(tmp_path), "--config", config, "--out", folders[-1])
     assert answer("compare", *folders) == "0 differing decisions\n"
@@ -164,7 +166,7 @@ def test_a_wrong_command_is_refused(tmp_path: Path, arguments: Any, line: str) -
 
 
 def test_strictly_an_input_that_is_not_understood_is_refused(tmp_path: Path) -> None:
-    typo = written(
+    typo = write_objects(
         tmp_path / "typo.yaml", node_with_cpu("n1"), pod("a", nodeSelectr={"disk": "ssd"})
     )
     [line] = refusal("compare", typo, *configs(tmp_path), "--strict")
@@ -215,9 +217,9 @@ class Broken(ScalarFilterPlugin):
 def test_a_plugin_that_fails_is_named_with_its_configuration_and_the_exit_code_is_1(
     tmp_path: Path,
 ) -> None:
-    plugin = written(tmp_path / "broken.py", BROKEN)
-    config = written(tmp_path / "broken.yaml", profile(filter=["Broken"]))
-    whole = written(tmp_path / "whole.yaml", configuration("MostAllocated"))
+    plugin = write_objects(tmp_path / "broken.py", BROKEN)
+    config = write_objects(tmp_path / "broken.yaml", profile(filter=["Broken"]))
+    whole = write_objects(tmp_path / "whole.yaml", configuration("MostAllocated"))
     options = ("--config", whole, "--config", config, "--plugin", plugin, "--processes", "1")
     done = bayplan("compare", cluster_file(tmp_path), *options)
     assert done.exit_code == 1

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from tests.cli.command_line import answer, bayplan, profile, refusal, written
+from tests.cli.command_line import answer, bayplan, profile, refusal, write_objects
 
 MINE = """
 from bayplan import PluginArgs, ScalarScorePlugin
@@ -27,19 +27,19 @@ print("nor this")
 
 
 def test_a_good_configuration_is_printed_whole_and_can_be_read_again(tmp_path: Path) -> None:
-    file = written(tmp_path / "c.yaml", profile())
+    file = write_objects(tmp_path / "c.yaml", profile())
     whole = answer("config", "check", file)
     effective = yaml.safe_load(whole)
     assert effective["profiles"][0]["plugins"]["queueSort"] == {
         "enabled": [{"name": "PrioritySort"}]
     }
-    again = written(tmp_path / "again.yaml", whole)
+    again = write_objects(tmp_path / "again.yaml", whole)
     assert answer("config", "check", again) == whole
 
 
 def test_a_bad_configuration_is_told_all_that_is_wrong_with_it(tmp_path: Path) -> None:
     config = {**profile(score=["NodeResourceFit"]), "podMaxBackoffSecond": 3}
-    file = written(tmp_path / "c.yaml", config)
+    file = write_objects(tmp_path / "c.yaml", config)
     assert refusal("config", "check", file) == [
         f'{file}: podMaxBackoffSecond: unknown field; did you mean "podMaxBackoffSeconds"?',
         (
@@ -50,7 +50,7 @@ def test_a_bad_configuration_is_told_all_that_is_wrong_with_it(tmp_path: Path) -
 
 
 def test_what_has_no_effect_is_remarked_on_beside_the_answer(tmp_path: Path) -> None:
-    file = written(tmp_path / "c.yaml", {**profile(), "parallelism": 4})
+    file = write_objects(tmp_path / "c.yaml", {**profile(), "parallelism": 4})
     done = bayplan("config", "check", file)
     assert done.exit_code == 0
     expected = f"bayplan: {file}: parallelism: 4 has no effect: all nodes are looked at together"
@@ -63,7 +63,7 @@ def test_standard_input_has_its_name() -> None:
 
 
 def test_feature_gates_of_the_command_line_count(tmp_path: Path) -> None:
-    file = written(tmp_path / "c.yaml", profile())
+    file = write_objects(tmp_path / "c.yaml", profile())
     gates = yaml.safe_load(
         answer("config", "check", file, "--feature-gates", "GenericWorkload=true")
     )
@@ -71,15 +71,15 @@ def test_feature_gates_of_the_command_line_count(tmp_path: Path) -> None:
 
 
 def test_plugins_of_ones_own_are_checked_with_it(tmp_path: Path) -> None:
-    plugin = written(tmp_path / "mine.py", MINE)
-    file = written(tmp_path / "c.yaml", profile(score=["Mine"]))
+    plugin = write_objects(tmp_path / "mine.py", MINE)
+    file = write_objects(tmp_path / "c.yaml", profile(score=["Mine"]))
     effective = yaml.safe_load(answer("config", "check", file, "--plugin", plugin))
     args = {one["name"]: one["args"] for one in effective["profiles"][0]["pluginConfig"]}
     assert args["Mine"]["label"] == "cost"
 
 
 def test_the_schema_is_json_and_knows_plugins_of_ones_own(tmp_path: Path) -> None:
-    plugin = written(tmp_path / "mine.py", MINE)
+    plugin = write_objects(tmp_path / "mine.py", MINE)
     assert "Mine" not in answer("config", "schema")
     schema = json.loads(answer("config", "schema", "--plugin", plugin))
     assert schema["$schema"].startswith("https://json-schema.org/")
@@ -87,7 +87,7 @@ def test_the_schema_is_json_and_knows_plugins_of_ones_own(tmp_path: Path) -> Non
 
 
 def test_a_plugin_file_that_is_none_is_refused(tmp_path: Path) -> None:
-    broken = written(tmp_path / "broken.py", "from bayplan import (\n")
+    broken = write_objects(tmp_path / "broken.py", "from bayplan import (\n")
     [line] = refusal("config", "schema", "--plugin", broken)
     assert line.startswith(f"{broken}: line 1: SyntaxError: ")
 
@@ -105,24 +105,24 @@ def composed() -> dict[str, Any]:
 
 
 def test_the_score_graph_is_drawn(tmp_path: Path) -> None:
-    file = written(tmp_path / "c.yaml", composed())
+    file = write_objects(tmp_path / "c.yaml", composed())
     assert "ImageLocality → Invert/a" in answer("config", "graph", file)
     assert answer("config", "graph", file, "--format", "dot").startswith("digraph")
     assert answer("config", "graph", file, "--format", "svg").startswith("<svg")
 
 
 def test_what_is_effective_has_the_sources_args_and_can_be_read_again(tmp_path: Path) -> None:
-    whole = answer("config", "check", written(tmp_path / "c.yaml", composed()))
-    assert answer("config", "check", written(tmp_path / "again.yaml", whole)) == whole
+    whole = answer("config", "check", write_objects(tmp_path / "c.yaml", composed()))
+    assert answer("config", "check", write_objects(tmp_path / "again.yaml", whole)) == whole
 
 
 def test_what_kube_scheduler_would_not_understand_is_listed(tmp_path: Path) -> None:
-    file = written(tmp_path / "c.yaml", composed())
+    file = write_objects(tmp_path / "c.yaml", composed())
     done = bayplan("config", "check", file, "--for", "kube-scheduler")
     assert done.exit_code == 1
     [line] = done.stdout.splitlines()
     assert line.endswith("Invert/a: kube-scheduler has no such plugin")
-    good = written(tmp_path / "good.yaml", profile())
+    good = write_objects(tmp_path / "good.yaml", profile())
     assert answer("config", "check", good, "--for", "kube-scheduler") == (
         "kube-scheduler understands this configuration\n"
     )

@@ -15,14 +15,14 @@ from rich.text import Text
 from bayplan.cli import console
 from bayplan.sim.output.report import new_table as table
 from tests.adapters.manifests import node, pod
-from tests.cli.command_line import process, written
+from tests.cli.command_line import process, write_objects
 
 
 @pytest.fixture
 def objects(tmp_path: Path) -> Path:
     """Two nodes, one pod that fits and one that does not."""
     large = pod("large", containers=[{"name": "c", "resources": {"requests": {"cpu": "64"}}}])
-    return written(tmp_path / "in.yaml", node("n1"), node("n2"), pod("a"), large)
+    return write_objects(tmp_path / "in.yaml", node("n1"), node("n2"), pod("a"), large)
 
 
 def standard_output(monkeypatch: pytest.MonkeyPatch, encoding: str = "utf-8") -> io.BytesIO:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.adapters.manifests import node, pod
-from tests.cli.command_line import answer, bayplan, process, profile, written
+from tests.cli.command_line import answer, bayplan, process, profile, write_objects
 
 INTERRUPTS = """
 import signal
@@ -38,7 +38,7 @@ class Overbooks(BindPlugin):
 
 
 def test_the_installed_command_runs(tmp_path: Path) -> None:
-    objects = written(tmp_path / "in.yaml", node("n1"), pod("a"))
+    objects = write_objects(tmp_path / "in.yaml", node("n1"), pod("a"))
     script = Path(sysconfig.get_path("scripts")) / "bayplan"
     done = subprocess.run(
         [sys.executable, script, "simulate", objects],
@@ -77,9 +77,9 @@ def test_assertions_must_not_be_stripped() -> None:
 
 
 def test_an_interrupted_run_ends_without_a_trace_and_keeps_its_journal(tmp_path: Path) -> None:
-    objects = written(tmp_path / "in.yaml", node("n1"), pod("first"), pod("second"))
-    plugin = written(tmp_path / "interrupts.py", INTERRUPTS)
-    config = written(tmp_path / "config.yaml", profile(filter=["Interrupts"]))
+    objects = write_objects(tmp_path / "in.yaml", node("n1"), pod("first"), pod("second"))
+    plugin = write_objects(tmp_path / "interrupts.py", INTERRUPTS)
+    config = write_objects(tmp_path / "config.yaml", profile(filter=["Interrupts"]))
     run = tmp_path / "run"
     done = process("simulate", objects, "--plugin", plugin, "--config", config, "--out", run)
     assert done.returncode == 130
@@ -92,11 +92,11 @@ def test_an_interrupted_run_ends_without_a_trace_and_keeps_its_journal(tmp_path:
 
 def test_what_must_never_happen_ends_the_run_with_a_line(tmp_path: Path) -> None:
     small = node("small", status={"allocatable": {"cpu": "1500m", "pods": "9"}})
-    objects = written(tmp_path / "in.yaml", small, node("n1"), pod("a"), pod("b"))
-    plugin = written(tmp_path / "overbooks.py", OVERBOOKS)
+    objects = write_objects(tmp_path / "in.yaml", small, node("n1"), pod("a"), pod("b"))
+    plugin = write_objects(tmp_path / "overbooks.py", OVERBOOKS)
     config = profile(bind=["Overbooks"])
     config["profiles"][0]["plugins"]["bind"]["disabled"] = [{"name": "*"}]
-    file = written(tmp_path / "config.yaml", config)
+    file = write_objects(tmp_path / "config.yaml", config)
     done = process("simulate", objects, "--plugin", plugin, "--config", file)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from bayplan.plugins.registry import IN_TREE_PLUGINS
-from tests.cli.command_line import answer, profile, refusal, written
+from tests.cli.command_line import answer, profile, refusal, write_objects
 
 MINE = """
 from bayplan import PluginArgs, ScalarFilterPlugin
@@ -47,7 +47,7 @@ def test_a_paragraph_says_where_what_for_and_when() -> None:
 
 
 def test_a_plugin_of_a_file_says_where_it_came_from(tmp_path: Path) -> None:
-    plugin = written(tmp_path / "mine.py", MINE)
+    plugin = write_objects(tmp_path / "mine.py", MINE)
     lines = paragraph(answer("plugins", "--plugin", plugin), "Mine")
     assert lines[0] == f"from {plugin}"
     assert "args {limit: 10}" in lines
@@ -56,7 +56,7 @@ def test_a_plugin_of_a_file_says_where_it_came_from(tmp_path: Path) -> None:
 
 def test_a_configuration_shows_its_instances(tmp_path: Path) -> None:
     config = profile(score=["ImageLocality/second"])
-    file = written(tmp_path / "c.yaml", config)
+    file = write_objects(tmp_path / "c.yaml", config)
     text = answer("plugins", "--config", file)
     assert "profiles default-scheduler" in paragraph(text, "ImageLocality/second")
     assert "profiles default-scheduler" in paragraph(text, "NodeName")
@@ -69,6 +69,6 @@ def test_json_is_one_row_per_plugin() -> None:
 
 
 def test_a_bad_configuration_is_refused(tmp_path: Path) -> None:
-    file = written(tmp_path / "c.yaml", profile(score=["Ghost"]))
+    file = write_objects(tmp_path / "c.yaml", profile(score=["Ghost"]))
     [line] = refusal("plugins", "--config", file)
     assert line.startswith(f"{file}: profiles[0].plugins.score.enabled[0].name: no plugin")

@@ -9,7 +9,7 @@ from bayplan.cli.problems import read_config, read_plugins, refusals
 from bayplan.config import ConfigError, Problem
 from bayplan.sim.input.inputs import InputError
 from bayplan.sim.output.run_folder import RunFolderError
-from tests.cli.command_line import written
+from tests.cli.command_line import write_objects
 
 PROBLEMS = [
     ConfigError([Problem("profiles[0]", "no"), Problem("extenders[1]", "neither")], "c.yaml"),
@@ -72,7 +72,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, reason: 
 
 
 def test_plugins_of_files_stand_beside_the_others(tmp_path: Path) -> None:
-    file = written(
+    file = write_objects(
         tmp_path / "mine.py",
         "from bayplan import ScalarFilterPlugin\n"
         "class Mine(ScalarFilterPlugin):\n"

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import yaml
 
-from tests.cli.command_line import answer, profile, refusal, written
+from tests.cli.command_line import answer, profile, refusal, write_objects
 
 
 def test_roles_and_bindings_are_printed_ready_to_apply(tmp_path: Path) -> None:
     own = {**profile(), "profiles": [{"schedulerName": "own"}]}
-    config = written(tmp_path / "c.yaml", own)
+    config = write_objects(tmp_path / "c.yaml", own)
     text = answer("config", "rbac", config, "--name", "x", "--namespace", "y")
     found = list(yaml.safe_load_all(text))
     kinds = ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]
@@ -19,12 +19,14 @@ def test_roles_and_bindings_are_printed_ready_to_apply(tmp_path: Path) -> None:
 
 
 def test_a_bad_configuration_has_no_roles(tmp_path: Path) -> None:
-    config = written(tmp_path / "c.yaml", profile(filter=["NodeNam"]))
+    config = write_objects(tmp_path / "c.yaml", profile(filter=["NodeNam"]))
     assert 'did you mean "NodeName"' in refusal("config", "rbac", config)[0]
 
 
 def test_the_lease_of_kube_scheduler_is_in_its_namespace(tmp_path: Path) -> None:
-    text = answer("config", "rbac", written(tmp_path / "c.yaml", profile()), "--namespace", "y")
+    text = answer(
+        "config", "rbac", write_objects(tmp_path / "c.yaml", profile()), "--namespace", "y"
+    )
     role, binding = list(yaml.safe_load_all(text))[2:]
     assert role["rules"][-1]["resourceNames"] == ["kube-scheduler"]
     assert [found["metadata"]["namespace"] for found in (role, binding)] == ["kube-system"] * 2

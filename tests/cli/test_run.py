@@ -13,7 +13,7 @@ from bayplan.ports import ApiError
 from bayplan.serving.certificates import CertificateError
 from bayplan.serving.replica import LeaseLostError
 from bayplan.serving.scheduler_server import ServerOptions
-from tests.cli.command_line import bayplan, profile, refusal, written
+from tests.cli.command_line import bayplan, profile, refusal, write_objects
 
 COMPOSED = Path(__file__).parents[2] / "examples" / "composed_rack"
 
@@ -47,7 +47,7 @@ def test_the_defaults_are_kube_schedulers_but_for_the_address(
 
 def test_what_it_is_told_arrives(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     given = served(monkeypatch)
-    config = written(tmp_path / "c.yaml", profile())
+    config = write_objects(tmp_path / "c.yaml", profile())
     line = (
         f"--config {config} --kubeconfig k --seed 7 --leader-elect=false --bind-address 0.0.0.0 "
         f"--secure-port 1 --tls-cert-file c --tls-private-key-file p -v 4 --log-format json "
@@ -67,7 +67,7 @@ def test_bare_leader_elect_leaves_the_next_argument_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     given = served(monkeypatch)
-    config = written(tmp_path / "c.yaml", profile())
+    config = write_objects(tmp_path / "c.yaml", profile())
     assert bayplan("run", "--leader-elect", f"--config={config}").exit_code == 0
     assert given[1].config.spec.leader_election.leader_elect
     assert given[1].config.source == str(config)
@@ -99,7 +99,7 @@ def test_a_bad_configuration_is_refused_before_anything_begins(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     given = served(monkeypatch)
-    bad = written(tmp_path / "c.yaml", {**profile(), "parallelism": 0})
+    bad = write_objects(tmp_path / "c.yaml", {**profile(), "parallelism": 0})
     assert "parallelism: 0; wanted" in " ".join(refusal("run", "--config", bad))
     assert "wanted both or none" in " ".join(refusal("run", "--tls-cert-file", "x"))
     assert given == []
@@ -122,8 +122,11 @@ def test_wrong_args_of_a_plugin_inside_another_are_told_before_the_server_is_wai
     kubeconfig = {"clusters": [nowhere], "contexts": [context], "users": users}
     [line] = refusal(
         *("run", "--plugin", COMPOSED / "composed_rack.py"),
-        *("--config", written(tmp_path / "c.yaml", wrong)),
-        *("--kubeconfig", written(tmp_path / "k.yaml", {**kubeconfig, "current-context": "x"})),
+        *("--config", write_objects(tmp_path / "c.yaml", wrong)),
+        *(
+            "--kubeconfig",
+            write_objects(tmp_path / "k.yaml", {**kubeconfig, "current-context": "x"}),
+        ),
     )
     assert "pluginConfig[1].args.inner.scoringStrategy.type" in line
     assert '"Mots"' in line

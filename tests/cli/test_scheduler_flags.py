@@ -12,7 +12,7 @@ from bayplan.cli import run
 from bayplan.cli.run import run_command
 from bayplan.cli.scheduler_flags import FIELD_FLAGS, IDLE_FLAGS
 from bayplan.serving.scheduler_server import ServerOptions
-from tests.cli.command_line import KUBEADM_ARGUMENTS, bayplan, profile, refusal, written
+from tests.cli.command_line import KUBEADM_ARGUMENTS, bayplan, profile, refusal, write_objects
 
 #: `kube-scheduler --help`, v1.37.0.
 UPSTREAM_FLAGS = """
@@ -95,7 +95,7 @@ def test_a_default_start_has_no_remark(served: list[ServerOptions]) -> None:
 def test_flags_of_the_election_count_beside_a_configuration_file(
     served: list[ServerOptions], tmp_path: Path
 ) -> None:
-    config = written(
+    config = write_objects(
         tmp_path / "c.yaml",
         {**profile(), "leaderElection": {"leaderElect": False, "retryPeriod": "3s"}},
     )
@@ -130,7 +130,7 @@ def test_deprecated_flags_count_only_without_a_configuration_file(
     options, remarks = started(served, *flags)
     connection = options.config.spec.client_connection
     assert (connection.qps, connection.burst, remarks) == (7.5, 9, [])
-    config = written(tmp_path / "c.yaml", profile())
+    config = write_objects(tmp_path / "c.yaml", profile())
     options, remarks = started(served, *flags, f"--config={config}")
     connection = options.config.spec.client_connection
     assert (connection.qps, connection.burst) == (50.0, 100)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.adapters.manifests import Content, container, node, pod
-from tests.cli.command_line import answer, bayplan, profile, refusal, written
+from tests.cli.command_line import answer, bayplan, profile, refusal, write_objects
 from tests.sim.manifests import scenario
 
 POD_LIST = "name,cpu_milli,memory_mib,num_gpu,gpu_milli"
@@ -29,7 +29,7 @@ def large(name: str = "large", **fields: Any) -> Content:
 
 @pytest.fixture
 def objects(tmp_path: Path) -> Path:
-    return written(tmp_path / "in.yaml", node("n1"), pod("a"), large())
+    return write_objects(tmp_path / "in.yaml", node("n1"), pod("a"), large())
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_options_say_when_the_pods_of_a_deleted_node_go(
     tmp_path: Path, options: tuple[str, ...], gone_at: float
 ) -> None:
     gone = scenario({"at": "5s", "delete": [{"kind": "Node", "name": "n1"}]})
-    path = written(tmp_path / "in.yaml", node("n1"), pod("a"), gone)
+    path = write_objects(tmp_path / "in.yaml", node("n1"), pod("a"), gone)
     assert simulated(path, *options)["pods"]["default/a"]["deleted_at"] == gone_at
 
 
@@ -54,7 +54,7 @@ def test_an_option_that_is_no_duration_is_refused(objects: Path) -> None:
 
 
 def test_what_is_not_understood_is_noted_and_strictly_refused(tmp_path: Path) -> None:
-    path = written(tmp_path / "in.yaml", node("n1"), pod("a", nodeSelectr={"disk": "ssd"}))
+    path = write_objects(tmp_path / "in.yaml", node("n1"), pod("a", nodeSelectr={"disk": "ssd"}))
     [note] = simulated(path)["notes"]
     assert note.endswith('spec.nodeSelectr is no field of a Pod; did you mean "nodeSelector"?')
     assert "spec.nodeSelectr is no field of a Pod" in " ".join(answer("simulate", path).split())
@@ -118,7 +118,7 @@ def test_pods_that_ended_are_left_out_and_it_is_said(tmp_path: Path) -> None:
     ended = [
         pod(f"p{i}", status={"phase": phase}) for i, phase in enumerate(("Failed", "Succeeded"))
     ]
-    file = written(tmp_path / "in.yaml", node("n1"), *ended)
+    file = write_objects(tmp_path / "in.yaml", node("n1"), *ended)
     assert simulated(file)["counts"]["left_out"] == 2
     assert "2 pods left out, completed or failed" in answer("simulate", file)
 
@@ -139,7 +139,7 @@ def test_retries_alone_are_not_waited_for(objects: Path) -> None:
 def mixed(tmp_path: Path) -> Path:
     """Pods of three schedulers, one of them unnamed."""
     pods = [pod("none"), pod("ours", schedulerName="ours"), pod("theirs", schedulerName="theirs")]
-    return written(tmp_path / "mixed.yaml", node("n1"), *pods)
+    return write_objects(tmp_path / "mixed.yaml", node("n1"), *pods)
 
 
 def test_without_a_configuration_every_pod_is_scheduled(mixed: Path) -> None:
@@ -151,14 +151,14 @@ def test_without_a_configuration_every_pod_is_scheduled(mixed: Path) -> None:
 def test_with_one_only_pods_of_its_profiles_are(tmp_path: Path, mixed: Path) -> None:
     config = profile()
     config["profiles"][0]["schedulerName"] = "ours"
-    found = simulated(mixed, "--config", written(tmp_path / "c.yaml", config))
+    found = simulated(mixed, "--config", write_objects(tmp_path / "c.yaml", config))
     assert list(found["placements"]) == ["default/ours"]
     assert found["unschedulable"] == {}
     assert found["counts"]["other_schedulers"] == 2
 
 
 def test_a_missing_name_is_the_default_ones(tmp_path: Path, mixed: Path) -> None:
-    found = simulated(mixed, "--config", written(tmp_path / "c.yaml", profile()))
+    found = simulated(mixed, "--config", write_objects(tmp_path / "c.yaml", profile()))
     assert list(found["placements"]) == ["default/none"]
 
 
@@ -167,9 +167,11 @@ def test_a_missing_name_is_the_default_ones(tmp_path: Path, mixed: Path) -> None
 
 def trace(tmp_path: Path, header: str = f"{POD_LIST},{TIMES}", ends: str = ",0,50,0") -> list[Path]:
     """A node that has room for one of two pods."""
-    nodes = written(tmp_path / "nodes.csv", "sn,cpu_milli,memory_mib,gpu,model\nn1,4000,8192,0,\n")
+    nodes = write_objects(
+        tmp_path / "nodes.csv", "sn,cpu_milli,memory_mib,gpu,model\nn1,4000,8192,0,\n"
+    )
     rows = f"{header}\np1,3000,1024,0,0{ends}\np2,3000,1024,0,0{ends.replace('0', '60', 1)}\n"
-    return [nodes, written(tmp_path / "pods.csv", rows)]
+    return [nodes, write_objects(tmp_path / "pods.csv", rows)]
 
 
 def test_by_arrivals_pods_stay(tmp_path: Path) -> None:
@@ -212,7 +214,7 @@ def test_a_trace_without_times_cannot_be_replayed(tmp_path: Path) -> None:
 def test_bad_input_is_a_line_with_file_document_and_place(
     tmp_path: Path, content: str, said: str
 ) -> None:
-    file = written(tmp_path / "in.yaml", content)
+    file = write_objects(tmp_path / "in.yaml", content)
     [line] = refusal("simulate", file)
     assert line.startswith(f"{file}")
     assert said in line
@@ -220,7 +222,7 @@ def test_bad_input_is_a_line_with_file_document_and_place(
 
 def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     bad = pod("b", containers=[container("lots")])
-    file = written(tmp_path / "in.yaml", node("n1"), node("n1"), bad)
+    file = write_objects(tmp_path / "in.yaml", node("n1"), node("n1"), bad)
     assert len(refusal("simulate", file, tmp_path / "ghost.yaml")) == 3
 
 
@@ -241,7 +243,7 @@ def test_a_patch_of_what_is_not_there_is_refused(tmp_path: Path) -> None:
         "kind": "Node",
         "metadata": {"name": "ghost", "labels": {"a": "b"}},
     }
-    file = written(tmp_path / "in.yaml", scenario({"at": "1s", "patch": [ghost]}))
+    file = write_objects(tmp_path / "in.yaml", scenario({"at": "1s", "patch": [ghost]}))
     assert refusal("simulate", file) == [
         f"{file}, document 1: spec.events[0].patch[0]: Node ghost is not there at that time"
     ]
@@ -275,7 +277,7 @@ def test_a_wrong_option_shows_how_it_is_used(objects: Path, option: tuple[str, s
 def test_what_a_configuration_does_not_do_is_remarked_on(tmp_path: Path, objects: Path) -> None:
     extender = {"urlPrefix": "http://example.com/"}
     config = {**profile(), "parallelism": 4, "extenders": [extender]}
-    file = written(tmp_path / "c.yaml", config)
+    file = write_objects(tmp_path / "c.yaml", config)
     done = bayplan("simulate", objects, "--config", file)
     assert (
         f"bayplan: {file}: extenders[0]: http://example.com/ is never asked: it has no verb"
@@ -305,22 +307,22 @@ class Cheap(ScalarScorePlugin):
 
 def test_a_policy_in_a_file_decides(tmp_path: Path) -> None:
     nodes = [node(f"n{cents}", labels={"cents": str(cents)}) for cents in (30, 10, 20)]
-    file = written(tmp_path / "in.yaml", *nodes, pod("a"))
-    plugin = written(tmp_path / "cheap.py", CHEAP)
-    config = written(tmp_path / "c.yaml", profile(score=["Cheap"]))
+    file = write_objects(tmp_path / "in.yaml", *nodes, pod("a"))
+    plugin = write_objects(tmp_path / "cheap.py", CHEAP)
+    config = write_objects(tmp_path / "c.yaml", profile(score=["Cheap"]))
     found = simulated(file, "--plugin", plugin, "--config", config)
     assert found["placements"] == {"default/a": "n10"}
 
 
 def test_what_it_prints_is_not_part_of_the_answer(tmp_path: Path, objects: Path) -> None:
-    plugin = written(tmp_path / "noisy.py", f"print('noise')\n{CHEAP}")
+    plugin = write_objects(tmp_path / "noisy.py", f"print('noise')\n{CHEAP}")
     done = bayplan("simulate", objects, "--plugin", plugin, "--format", "json")
     assert json.loads(done.stdout)["nodes"] == 1
     assert done.stderr.startswith("noise\n")
 
 
 def test_one_that_no_profile_has_is_remarked_on(tmp_path: Path, objects: Path) -> None:
-    plugin = written(tmp_path / "cheap.py", CHEAP)
+    plugin = write_objects(tmp_path / "cheap.py", CHEAP)
     done = bayplan("simulate", objects, "--plugin", plugin)
     assert done.exit_code == 0
     assert done.stderr == f"bayplan: {plugin}: Cheap is in no profile; enable it with --config\n"
@@ -343,15 +345,15 @@ def test_one_that_no_profile_has_is_remarked_on(tmp_path: Path, objects: Path) -
 def test_a_plugin_file_that_fails_is_named_with_its_line(
     tmp_path: Path, objects: Path, source: str, said: str
 ) -> None:
-    plugin = written(tmp_path / "bad.py", source)
+    plugin = write_objects(tmp_path / "bad.py", source)
     [line] = refusal("simulate", objects, "--plugin", plugin)
     assert line.startswith(f"{plugin}: {said}")
 
 
 def test_a_plugin_that_cannot_start_is_refused(tmp_path: Path, objects: Path) -> None:
     source = f"{CHEAP}\n    def setup(self):\n        raise RuntimeError('no licence')\n"
-    plugin = written(tmp_path / "cheap.py", source)
-    config = written(tmp_path / "c.yaml", profile(score=["Cheap"]))
+    plugin = write_objects(tmp_path / "cheap.py", source)
+    config = write_objects(tmp_path / "c.yaml", profile(score=["Cheap"]))
     done = bayplan("simulate", objects, "--plugin", plugin, "--config", config)
     assert done.exit_code == 2
     assert done.stderr.splitlines()[-1] == (
@@ -372,9 +374,9 @@ class Broken(ScalarFilterPlugin):
 
 
 def test_a_plugin_that_fails_is_named_with_pod_file_and_line(tmp_path: Path) -> None:
-    file = written(tmp_path / "in.yaml", node("n1"), pod("a"), pod("b"))
-    plugin = written(tmp_path / "broken.py", BROKEN)
-    config = written(tmp_path / "c.yaml", profile(filter=["Broken"]))
+    file = write_objects(tmp_path / "in.yaml", node("n1"), pod("a"), pod("b"))
+    plugin = write_objects(tmp_path / "broken.py", BROKEN)
+    config = write_objects(tmp_path / "c.yaml", profile(filter=["Broken"]))
     done = bayplan("simulate", file, "--plugin", plugin, "--config", config, "--format", "json")
     found = json.loads(done.stdout)
     said = "running Filter plugin \"Broken\": KeyError: 'nothing' (broken.py:9)"
@@ -404,16 +406,16 @@ class Half(ScalarScorePlugin):
     def score_node(self, state, pod, node):
         {body}
 """
-    file = written(tmp_path / "in.yaml", node("n1"), node("n2"), pod("a"))
-    plugin = written(tmp_path / "half.py", source)
-    config = written(tmp_path / "c.yaml", profile(score=["Half"]))
+    file = write_objects(tmp_path / "in.yaml", node("n1"), node("n2"), pod("a"))
+    plugin = write_objects(tmp_path / "half.py", source)
+    config = write_objects(tmp_path / "c.yaml", profile(score=["Half"]))
     done = bayplan("simulate", file, "--plugin", plugin, "--config", config)
     assert done.exit_code == 1
     assert f'running Score plugin "Half": {said}' in done.stdout
 
 
 def test_a_plugin_whose_file_is_forgotten_is_asked_for(tmp_path: Path, objects: Path) -> None:
-    config = written(tmp_path / "c.yaml", profile(score=["PreferCheapNodes"]))
+    config = write_objects(tmp_path / "c.yaml", profile(score=["PreferCheapNodes"]))
     [line] = refusal("simulate", objects, "--config", config)
     assert 'no plugin "PreferCheapNodes"; a plugin in a file is loaded by --plugin FILE.py' in line
 
@@ -450,12 +452,12 @@ class Broken({base}):
 def test_a_plugin_that_raises_ends_the_command_with_1_and_the_summary_names_it(
     tmp_path: Path, point: str
 ) -> None:
-    file = written(tmp_path / "in.yaml", node("n1"), node("n2"), pod("a"))
-    plugin = written(tmp_path / "broken.py", raising(point))
+    file = write_objects(tmp_path / "in.yaml", node("n1"), node("n2"), pod("a"))
+    plugin = write_objects(tmp_path / "broken.py", raising(point))
     sets = profile(**{point: ["Broken"]})
     if point == "bind":
         sets["profiles"][0]["plugins"]["bind"]["disabled"] = [{"name": "*"}]
-    config = written(tmp_path / "c.yaml", sets)
+    config = write_objects(tmp_path / "c.yaml", sets)
     done = bayplan("simulate", file, "--plugin", plugin, "--config", config)
     assert done.exit_code == 1, done.output
     [line] = [line for line in done.stdout.splitlines() if "of plugin Broken" in line]
@@ -477,9 +479,9 @@ def test_a_member_of_a_group_whose_plugin_raises_is_a_failure(tmp_path: Path, po
         "metadata": {"name": "g", "namespace": "default"},
         "spec": {"minMember": 2},
     }
-    file = written(tmp_path / "in.yaml", node("n1"), node("n2"), group, *members)
-    plugin = written(tmp_path / "broken.py", raising(point))
-    config = written(tmp_path / "c.yaml", profile(**{point: ["Broken"]}))
+    file = write_objects(tmp_path / "in.yaml", node("n1"), node("n2"), group, *members)
+    plugin = write_objects(tmp_path / "broken.py", raising(point))
+    config = write_objects(tmp_path / "c.yaml", profile(**{point: ["Broken"]}))
     done = bayplan("simulate", file, "--plugin", plugin, "--config", config)
     assert done.exit_code == 1, done.output
     assert "of plugin Broken, " in done.stdout
@@ -487,9 +489,9 @@ def test_a_member_of_a_group_whose_plugin_raises_is_a_failure(tmp_path: Path, po
 
 def test_its_failure_is_the_same_in_a_replay(tmp_path: Path) -> None:
     """The file has its own name in the folder of the run, too."""
-    file = written(tmp_path / "in.yaml", node("n1"), pod("a"), pod("b"))
-    plugin = written(tmp_path / "broken.py", BROKEN)
-    config = written(tmp_path / "c.yaml", profile(filter=["Broken"]))
+    file = write_objects(tmp_path / "in.yaml", node("n1"), pod("a"), pod("b"))
+    plugin = write_objects(tmp_path / "broken.py", BROKEN)
+    config = write_objects(tmp_path / "c.yaml", profile(filter=["Broken"]))
     run = tmp_path / "run"
     bayplan("simulate", file, "--plugin", plugin, "--config", config, "--out", run)
     text = answer("why", "a", "--run", run, "--node", "n1")
@@ -543,8 +545,8 @@ def test_a_run_kept_where_its_input_is_is_no_input(
 def test_a_plugin_that_cannot_start_costs_no_earlier_run(tmp_path: Path, objects: Path) -> None:
     answer("simulate", objects, "--out", tmp_path / "run")
     source = f"{CHEAP}\n    def setup(self):\n        raise RuntimeError('no licence')\n"
-    plugin = written(tmp_path / "cheap.py", source)
-    config = written(tmp_path / "c.yaml", profile(score=["Cheap"]))
+    plugin = write_objects(tmp_path / "cheap.py", source)
+    config = write_objects(tmp_path / "c.yaml", profile(score=["Cheap"]))
     more = ("--plugin", plugin, "--config", config, "--out", tmp_path / "run")
     assert bayplan("simulate", objects, *more).exit_code == 2
     assert (tmp_path / "run/summary.json").exists()

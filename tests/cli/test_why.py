@@ -17,7 +17,7 @@ from bayplan.serving.access import Denial
 from bayplan.serving.certificates import self_signed_context
 from bayplan.serving.endpoints import Endpoints
 from tests.adapters.manifests import Content, container, node, pod
-from tests.cli.command_line import answer, profile, refusal, written
+from tests.cli.command_line import answer, profile, refusal, write_objects
 from tests.serving.endpoint_sources import BOUND, sources
 from tests.sim.manifests import scenario
 
@@ -36,8 +36,8 @@ def run(tmp_path: Path) -> Path:
     runs = pod("runs", nodeName="n1")
     theirs = pod("theirs", schedulerName="theirs")
     pods = (asking("late", "16"), asking("never", "64"), asking("x", "1", namespace="kube"))
-    file = written(tmp_path / "in.yaml", node("n1"), runs, theirs, *pods, events)
-    config = written(tmp_path / "c.yaml", profile())
+    file = write_objects(tmp_path / "in.yaml", node("n1"), runs, theirs, *pods, events)
+    config = write_objects(tmp_path / "c.yaml", profile())
     answer("simulate", file, "--config", config, "--out", tmp_path / "run")
     return tmp_path / "run"
 
@@ -62,7 +62,7 @@ def test_a_group_is_asked_for_by_its_kind(tmp_path: Path) -> None:
     }
     label = {"scheduling.x-k8s.io/pod-group": "g"}
     pods = [asking(name, "3", labels=label) for name in ("a", "b")]
-    file = written(tmp_path / "in.yaml", node("n1"), group, *pods)
+    file = write_objects(tmp_path / "in.yaml", node("n1"), group, *pods)
     answer("simulate", file, "--out", tmp_path / "run")
     text = answer("why", "podgroup", "default/g", "--run", tmp_path / "run")
     assert "attempt 1: unschedulable, nothing is held: 1 fit (minMember 2," in text
@@ -111,7 +111,7 @@ def deployment(name: str, replicas: int, cpu: str, namespace: str = "shop") -> C
 def shop(tmp_path: Path) -> Path:
     """A Deployment of which one pod waits, and its namesake in another namespace."""
     deployments = (deployment("web", 3, "2"), deployment("web", 1, "0", namespace="other"))
-    file = written(tmp_path / "in.yaml", node("n1"), *deployments)
+    file = write_objects(tmp_path / "in.yaml", node("n1"), *deployments)
     answer("simulate", file, "--out", tmp_path / "run")
     return tmp_path / "run"
 
@@ -175,7 +175,7 @@ def test_an_attempt_that_never_was_is_refused(run: Path) -> None:
 
 def test_a_pod_that_was_never_tried_has_no_node_to_look_at(tmp_path: Path) -> None:
     gated = pod("gated", schedulingGates=[{"name": "example.com/g"}])
-    file = written(tmp_path / "in.yaml", node("n1"), gated)
+    file = write_objects(tmp_path / "in.yaml", node("n1"), gated)
     answer("simulate", file, "--out", tmp_path / "run")
     assert "held back by SchedulingGates" in answer("why", "gated", "--run", tmp_path / "run")
     [line] = refusal("why", "gated", "--run", tmp_path / "run", "--node", "n1")
@@ -202,9 +202,9 @@ def test_plugins_come_along(tmp_path: Path) -> None:
         "    def filter_node(self, state, pod, node):\n"
         "        return unschedulable('not today') if node.name == 'n1' else None\n"
     )
-    plugin = written(tmp_path / "picky.py", source)
-    file = written(tmp_path / "in.yaml", node("n1"), node("n2"), pod("a"))
-    config = written(tmp_path / "c.yaml", profile(filter=["Picky"]))
+    plugin = write_objects(tmp_path / "picky.py", source)
+    file = write_objects(tmp_path / "in.yaml", node("n1"), node("n2"), pod("a"))
+    config = write_objects(tmp_path / "c.yaml", profile(filter=["Picky"]))
     answer("simulate", file, "--plugin", plugin, "--config", config, "--out", tmp_path / "run")
     for given in (plugin, config, file):
         given.unlink()

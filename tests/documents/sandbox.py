@@ -22,7 +22,7 @@ from bayplan.framework.plugin import Plugin
 from bayplan.plugins.registry import Registry
 from bayplan.profile.resolved_config import resolve
 from bayplan.sim.input.errors import InputErrors
-from tests.cli.command_line import answer, bayplan, written
+from tests.cli.command_line import answer, bayplan, write_objects
 from tests.comparison.kit import configuration, node_with_cpu
 from tests.documents.reading import ROOT, Shown
 
@@ -86,15 +86,15 @@ class Sandbox:
         if "plugins" in value:
             value = {"profiles": [{"schedulerName": "default-scheduler", **value}]}
         if "profiles" in value:
-            file = written(self.folder / "scheduler.yaml", {**_HEADER, **value})
+            file = write_objects(self.folder / "scheduler.yaml", {**_HEADER, **value})
             resolve(load_config(file.read_bytes(), str(file)), self.registry())
         elif kind == "Experiment":
-            file = written(self.folder / "experiment.yaml", shown.text)
+            file = write_objects(self.folder / "experiment.yaml", shown.text)
             errors = InputErrors()
             read_experiment(str(file), errors)
             errors.raise_if_any()
         elif kind == "Scenario":
-            file = written(self.folder / "scenario.yaml", shown.text)
+            file = write_objects(self.folder / "scenario.yaml", shown.text)
             answer("simulate", file)
 
     def _command(self, shown: Shown) -> None:
@@ -143,13 +143,13 @@ def steady(printed: str) -> str:
 
 
 def _write_files(folder: Path) -> None:
-    written(folder / "cluster.yaml", *(_node(number) for number in range(1, 9)))
+    write_objects(folder / "cluster.yaml", *(_node(number) for number in range(1, 9)))
     deployment = _workload("Deployment", "web", 2)
-    written(folder / "workload.yaml", _workload("StatefulSet", "web", 4), deployment)
+    write_objects(folder / "workload.yaml", _workload("StatefulSet", "web", 4), deployment)
     for name, strategy in (("a", "LeastAllocated"), ("b", "MostAllocated")):
-        written(folder / f"{name}.yaml", configuration(strategy))
-    written(folder / "packed.yaml", configuration("MostAllocated"))
-    written(folder / "scheduler.yaml", configuration("LeastAllocated"))
+        write_objects(folder / f"{name}.yaml", configuration(strategy))
+    write_objects(folder / "packed.yaml", configuration("MostAllocated"))
+    write_objects(folder / "scheduler.yaml", configuration("LeastAllocated"))
 
 
 def _node(number: int) -> dict[str, Any]:

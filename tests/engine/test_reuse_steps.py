@@ -41,7 +41,7 @@ from bayplan.state.change_log import Facet
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
 from bayplan.testing import SampleCluster, api_pod, node, pod
-from tests.engine.kept_kit import (
+from tests.engine.cached_attempts import (
     COUNTING,
     FIT,
     OFF,

@@ -95,7 +95,7 @@ def test_percents_are_cut(shares: list[tuple[int, int]]) -> None:
 
 
 @given(st.lists(SHARES.filter(lambda share: share[1] < EXACT_BELOW)))
-def test_percents_of_floats_are_cut_alike(shares: list[tuple[int, int]]) -> None:
+def test_percents_of_floats_equal_integer_division(shares: list[tuple[int, int]]) -> None:
     parts, wholes = (np.array(numbers, np.float64) for numbers in zip((0, 1), *shares, strict=True))
     assert percent(parts, wholes).tolist() == [0, *(100 * part // whole for part, whole in shares)]
 
@@ -181,7 +181,7 @@ def test_halves_are_rounded_away_from_zero(values: list[float]) -> None:
     assert round_half_away(np.array(values, np.float64)).tolist() == [half_away(v) for v in values]
 
 
-def test_what_is_just_below_a_half_is_rounded_down() -> None:
+def test_a_value_just_below_a_half_is_rounded_down() -> None:
     assert round_half_away(np.array([0.49999999999999994, -0.49999999999999994])).tolist() == [0, 0]
 
 

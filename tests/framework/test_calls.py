@@ -93,14 +93,14 @@ def test_plugins_stand_in_order_and_unreserve_in_the_reverse_one() -> None:
     assert [name for name, _ in calls.unreserve] == ["C", "B", "A"]
 
 
-def test_only_those_with_extensions_are_told_of_pods() -> None:
+def test_only_plugins_with_extensions_are_called_for_pods() -> None:
     plugins = plugins_of(
         answering("A", pre_filter=None), answering("B", pre_filter=None, add_pod=None)
     )
     assert [name for name, _ in calls_of(plugins, Bare()).add_pod] == ["B"]
 
 
-def test_what_has_nothing_to_do_with_a_pod_is_asked_to_score_only() -> None:
+def test_a_plugin_that_a_pod_does_not_concern_is_called_to_score_only() -> None:
     plugin = answering("All", **EVERYTHING)
     plugins = plugins_of(plugin)
     calls, shape = calls_of(plugins, Bare()), pod().shape

@@ -98,7 +98,7 @@ def test_a_part_that_took_notes_is_told_of_pods(answer: Any) -> None:
     assert inner.calls.count(("Outer.Inner", "add_pod")) == (answer is not SKIP)
 
 
-def test_parts_of_parts_are_found() -> None:
+def test_parts_of_parts_are_included() -> None:
     innermost = answering("Innermost", pre_score=Status(Code.SKIP), score=scores(1, 2))
     outer = holding(answering("Inner", score=scores(1, 2)), score=scores(3, 4))
     inner: Any = parts_of(outer)[0]

@@ -14,7 +14,7 @@ def test_a_note_is_written_read_and_deleted() -> None:
     assert ("k" in state, state.get("k")) == (False, None)
 
 
-def test_a_missing_note_is_not_found() -> None:
+def test_reading_a_missing_key_raises_state_not_found() -> None:
     state = CycleState()
     with pytest.raises(StateNotFound, match="k"):
         state["k"]

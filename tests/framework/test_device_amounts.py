@@ -49,7 +49,7 @@ def test_devices_count_where_the_node_offers_none_itself() -> None:
 
 @pytest.mark.parametrize("scored", [False, True])
 @pytest.mark.parametrize("amount", [1, 2**50])
-def test_arrays_say_what_single_nodes_say(scored: bool, amount: int) -> None:
+def test_arrays_and_single_nodes_have_equal_values(scored: bool, amount: int) -> None:
     found = cluster()
     nodes = found.lend().nodes
     counts = counted(found.devices, (GPU,))
@@ -92,7 +92,7 @@ def test_one_node_can_be_had_as_an_array() -> None:
     assert (usage.used.item(), usage.allocatable.item()) == (2, 3)
 
 
-def test_what_the_node_table_lends_is_not_written_to() -> None:
+def test_arrays_of_the_node_table_are_not_written() -> None:
     found = cluster()
     view = found.lend().nodes
     NodesWithDevices(view, counted(found.devices, (GPU,))).usage(Bundle((GPU,), (1,)), scored=True)

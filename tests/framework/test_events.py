@@ -184,7 +184,7 @@ NODE, POD, ANY = EventResource.NODE, EventResource.POD, EventResource.WILDCARD
         pytest.param(("example.com/Quota", UPDATE), ("example.com/Quota", UPDATE), True, id="CRDs"),
     ],
 )
-def test_what_a_registration_covers(
+def test_which_events_a_registration_covers(
     registered: tuple[str, ActionType], incoming: tuple[str, ActionType], matches: bool
 ) -> None:
     assert ClusterEvent(*registered).match(ClusterEvent(*incoming)) is matches
@@ -204,7 +204,7 @@ def test_matching_is_sharing_a_bit_and_being_no_larger(bits: int, incoming: Acti
 # ---- what plugins register -----------------------------------------------------------------
 
 
-def test_who_registers_nothing_waits_for_everything() -> None:
+def test_a_plugin_that_registers_no_events_waits_for_all_events() -> None:
     registered = [entry.event for entry in default_events()]
     assert all(entry.hint is None for entry in default_events())
     for resource in EventResource:
@@ -213,7 +213,7 @@ def test_who_registers_nothing_waits_for_everything() -> None:
             assert sum(event.match(incoming) for event in registered) == 1, resource
 
 
-def test_who_registers_nothing_waits_for_the_kinds_it_declares_too() -> None:
+def test_a_plugin_that_registers_no_events_waits_for_its_declared_kinds_too() -> None:
     kinds = ("v1 Node", "example.com/v1 Quota")
     registered = [entry.event for entry in default_events(kinds)]
     for resource in (NODE, "example.com/Quota"):

@@ -30,7 +30,7 @@ def test_only_amounts_matter_where_no_filter_that_is_asked_looks_at_pods() -> No
     assert not runner_of(over).only_amounts_matter(over.cycle(with_port).state)
 
 
-def test_relieved_nodes_are_asked_as_they_would_be() -> None:
+def test_filters_see_nodes_without_the_removed_pods() -> None:
     over = world()
     state, snapshot = over.cycle(HIGH).state, over.cluster.lent_snapshot
     assert snapshot is not None

@@ -45,7 +45,7 @@ def test_rows_are_named_by_a_mask_or_by_their_positions() -> None:
         assert found.reason_counts() == {"no": 2}
 
 
-def test_nothing_rejected_is_nobody_blamed() -> None:
+def test_without_a_rejection_no_plugin_is_named() -> None:
     found = outcome(("A", [Rejection(positions(), U, ("no",))]), ("B", []))
     assert (found.plugins(), found.feasible.all(), found.code) == (set(), True, Code.SUCCESS)
 
@@ -84,14 +84,14 @@ def test_codes_may_differ_row_by_row() -> None:
     }
 
 
-def test_a_pending_plugin_is_told_apart() -> None:
+def test_a_pending_plugin_is_distinguished() -> None:
     found = outcome(
         ("A", [Rejection(positions(0), PENDING, ())]), ("B", [Rejection(positions(1), U, ())])
     )
     assert (found.plugins(), found.pending_plugins()) == ({"A", "B"}, {"A"})
 
 
-def test_absent_nodes_have_the_status_that_is_given() -> None:
+def test_absent_nodes_have_the_default_status() -> None:
     found = outcome(("A", [Rejection(positions(0), U, ("no",))]))
     statuses = found.node_to_status(found.nodes, unresolvable("left out"))
     assert statuses.get("a") == unschedulable("no").with_plugin("A")
@@ -179,7 +179,7 @@ REJECTION = st.builds(
 
 
 @given(st.lists(st.tuples(st.sampled_from("AB"), st.lists(REJECTION, max_size=3)), max_size=4))
-def test_the_arrays_say_what_asking_node_by_node_says(
+def test_the_arrays_equal_the_results_node_by_node(
     asked: list[tuple[str, list[Rejection]]],
 ) -> None:
     plugins = [(f"{name}{number}", found) for number, (name, found) in enumerate(asked)]
@@ -239,7 +239,7 @@ def test_every_reason_of_a_node_counts() -> None:
     assert TOLD.reason_counts() == {"cpu": 5, "memory": 2, "port": 1}
 
 
-def test_instances_are_told_apart_by_what_they_wait_for() -> None:
+def test_pending_plugins_are_reported_by_instance() -> None:
     assert (TOLD.plugins(), TOLD.pending_plugins()) == ({"A", "B"}, {"A"})
 
 
@@ -252,7 +252,7 @@ def test_the_journal_counts_by_instance_code_and_reason() -> None:
     }
 
 
-def test_where_nobody_rejected_anything_nothing_is_counted() -> None:
+def test_without_a_rejection_nothing_is_counted() -> None:
     assert not Told().plugins() and not Told().reason_counts()
 
 

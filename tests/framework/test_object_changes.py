@@ -134,7 +134,9 @@ def test_a_node_comes_and_goes() -> None:
         ),
     ],
 )
-def test_what_an_update_of_a_node_announces(old: Node, new: Node, expected: list[str]) -> None:
+def test_which_events_an_update_of_a_node_announces(
+    old: Node, new: Node, expected: list[str]
+) -> None:
     assert node_labels(old, new) == [f"Node{action}" for action in expected]
 
 
@@ -239,7 +241,7 @@ TOLERATIONS = [{"operator": "Exists"}]
     ],
 )
 @pytest.mark.parametrize(("node_name", "resource"), [(None, "TargetPod"), ("n1", "AssignedPod")])
-def test_what_an_update_of_a_pod_announces(
+def test_which_events_an_update_of_a_pod_announces(
     old: dict[str, Any],
     new: dict[str, Any],
     expected: list[str],

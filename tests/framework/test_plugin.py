@@ -67,10 +67,6 @@ def test_setup_comes_once_when_args_and_handle_are_there() -> None:
     assert found.pre_bind_preflight(CycleState(), pod(), "n1") is None
 
 
-def test_closing_is_optional() -> None:
-    made(answering("A", filter=None)).close()
-
-
 class PriceArgs(PluginArgs, frozen=True):
     label: str = "price"
     max_price: int = 100

@@ -30,7 +30,7 @@ def scores(scorer: Scorer, demanded: tuple[Demand, ...], *places: Place) -> list
     return found.tolist()
 
 
-def test_a_scalar_resource_is_scored_only_where_it_is_asked_for() -> None:
+def test_a_scalar_resource_is_scored_only_if_the_pod_requests_it() -> None:
     specs = [ResourceSpec(name=name, weight=2) for name in ("cpu", "ephemeral-storage", GPU, NIC)]
     assert demands(specs, {"cpu": 5, NIC: 1, GPU: 0}).each == (
         Demand("cpu", 2, 5),

@@ -75,7 +75,7 @@ def test_without_an_opinion_all_nodes_are_left() -> None:
     )
 
 
-def test_two_that_narrow_leave_what_both_name() -> None:
+def test_two_plugins_that_narrow_leave_the_nodes_that_both_name() -> None:
     a = answering("A", pre_filter=only("n1", "n3"))
     b = answering("B", pre_filter=only("n3", "n2"))
     result, status, narrowing, _ = pre_filtered(a, b)
@@ -113,7 +113,7 @@ def test_a_skip_is_noted_and_its_other_fields_are_ignored() -> None:
     assert state.skip_filter_plugins == {"A"}
 
 
-def test_unresolvable_ends_it_and_blames_nobody_else() -> None:
+def test_an_unresolvable_status_ends_the_step_and_names_one_plugin() -> None:
     late: Calls = []
     narrows = answering("A", pre_filter=only("n1"))
     rejects = answering("B", pre_filter=unresolvable("never"))
@@ -157,7 +157,7 @@ def test_anything_else_in_pre_filter_is_an_error(answer: Any, said: str) -> None
 # ---- Filter ---------------------------------------------------------------------------------
 
 
-def test_the_first_plugin_to_reject_a_node_counts_and_later_ones_are_not_asked() -> None:
+def test_the_first_plugin_to_reject_a_node_counts_and_later_ones_are_not_called() -> None:
     asked: list[list[bool]] = []
 
     def watching(state: Any, asked_pod: Any, nodes: Any, feasible: Any) -> list[Rejection]:
@@ -184,7 +184,7 @@ def test_a_plugin_written_node_by_node_stands_among_the_others() -> None:
     assert plugins[1].calls == [("B", "filter_node")] * 2
 
 
-def test_a_skipped_plugin_is_not_asked_in_this_cycle_only() -> None:
+def test_a_skipped_plugin_is_not_called_in_this_cycle_only() -> None:
     plugin = answering("A", filter=refused(*THREE), pre_filter=SKIP)
     framework, nodes = framework_of(plugin), three_nodes().lend().nodes
     state = CycleState()
@@ -231,7 +231,7 @@ def test_a_filter_that_fails_ends_the_asking(answers: dict[str, Any], said: str)
     assert late == []
 
 
-def test_each_filter_may_be_asked_alone() -> None:
+def test_each_filter_can_run_alone() -> None:
     plugins = answering("A", filter=refused("n1")), answering("B", filter=refused("n1", "n2"))
     nodes = three_nodes().lend().nodes
     answers = framework_of(*plugins).filter_answers(CycleState(), P, nodes)
@@ -406,7 +406,7 @@ def test_messages_of_those_that_fail_are_joined_in_order() -> None:
     assert status == Status(Code.UNSCHEDULABLE, ("seen", "no room"), "A")
 
 
-def test_a_nomination_of_one_that_failed_is_kept() -> None:
+def test_a_nomination_of_a_plugin_that_failed_remains() -> None:
     clear = Nomination(NominatingMode.OVERRIDE, "")
     nomination, _ = post_filtered((clear, unschedulable()), (Nomination(), unschedulable()))
     assert nomination == clear
@@ -511,7 +511,7 @@ def test_a_score_that_fails_is_an_error_that_names_its_plugin() -> None:
 
 
 @pytest.mark.parametrize("code", ["UNSCHEDULABLE", "UNSCHEDULABLE_AND_UNRESOLVABLE", "PENDING"])
-def test_a_rejecting_reserve_stops_the_others(code: str) -> None:
+def test_a_reserve_that_rejects_stops_the_other_plugins(code: str) -> None:
     late: Calls = []
     rejects = answering("A", reserve=Status(Code[code], ("no",)))
     framework = framework_of(rejects, answering("B", late, reserve=None))
@@ -556,13 +556,13 @@ def permitted(*answers: Any) -> tuple[Status | None, dict[str, float]]:
 WAIT = Status(Code.WAIT)
 
 
-def test_all_permits_are_asked_before_waiting_starts() -> None:
+def test_all_permits_are_called_before_waiting_starts() -> None:
     status, waits = permitted((WAIT, 5.0), (None, 0.0), (WAIT, 8.0))
     assert code_of(status) is Code.WAIT
     assert waits == {"A": 5.0, "C": 8.0}
 
 
-def test_nobody_waits_longer_than_a_quarter_of_an_hour() -> None:
+def test_no_pod_waits_longer_than_a_quarter_of_an_hour() -> None:
     _, waits = permitted((WAIT, 10_000.0))
     assert waits == {"A": MAX_PERMIT_TIMEOUT_SECONDS}
 
@@ -594,7 +594,7 @@ def test_anything_else_in_permit_is_an_error(answer: Any, said: str) -> None:
 # ---- the preflight of PreBind ---------------------------------------------------------------
 
 
-def test_a_preflight_tells_who_has_something_to_prepare() -> None:
+def test_a_preflight_reports_the_plugins_that_have_something_to_prepare() -> None:
     idle = answering("A", pre_bind_preflight=SKIP, pre_bind=None)
     busy = answering("B", pre_bind_preflight=None, pre_bind=None)
     state = CycleState()

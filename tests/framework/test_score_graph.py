@@ -35,7 +35,7 @@ def asked(plugin: Any, method: str = "score") -> int:
 # ---- who reads whom -------------------------------------------------------------------------
 
 
-def test_a_profile_that_reads_nobody_has_no_graph() -> None:
+def test_a_profile_without_readers_has_no_graph() -> None:
     assert graph_of(plugins_of(source("A", 1, 2, 3, 4))) is None
     assert framework_of([source("A", 1, 2, 3, 4)]).is_plain_sum
     assert not framework_of([reader("R", "A")], [source("A", 1, 2, 3, 4)]).is_plain_sum
@@ -264,7 +264,7 @@ def test_a_reader_that_writes_into_a_source_is_named_and_hurts_nobody() -> None:
     own[0] = 7  # it stays the plugin's own
 
 
-def test_what_is_not_declared_cannot_be_read() -> None:
+def test_an_undeclared_source_cannot_be_read() -> None:
     plugin = answering("R", score=lambda state, pod, nodes: state.scores("E"))
     args = ReaderArgs(score_from=("A",))
     enabled = [plugin(args, handle(), "R"), source("E", 1, 2, 3, 4)]
@@ -307,7 +307,7 @@ def test_a_pre_score_over_all_nodes_that_fails_is_named(pre_score: Any, said: st
     [((5, 5, 5, 1), [2], 1), ((5, 6, 5, 1), [1], 0)],
     ids=["something ties", "nothing ties"],
 )
-def test_a_reader_may_be_a_key_and_is_asked_only_where_something_ties(
+def test_a_reader_may_be_a_key_and_is_called_only_for_ties(
     totals: tuple[int, ...], left: list[int], times: int
 ) -> None:
     a, key = source("A", 3, 2, 1, 0), reader("K", "A", score=lambda s: 100 - s)

@@ -55,7 +55,7 @@ class Args(PluginArgs, frozen=True):
         pytest.param({"perhaps": "A"}, [("perhaps", "A")], id="one that may be left out"),
     ],
 )
-def test_sources_are_found_by_their_type(fields: Any, named: list[tuple[str, str]]) -> None:
+def test_sources_are_collected_by_type(fields: Any, named: list[tuple[str, str]]) -> None:
     found = reads_of(Args(**fields))
     assert [each for each in found.named if each[1]] == named
 

@@ -70,7 +70,7 @@ def test_a_plugin_keeps_its_own_array_writable() -> None:
     own[0] = 7
 
 
-def test_scores_may_be_given_node_by_node() -> None:
+def test_scores_may_be_returned_node_by_node() -> None:
     found = column(answering("A", score_node=lambda state, asked, info: int(info.name[1:])))
     assert found.raw.tolist() == [0, 1, 2]
 
@@ -106,7 +106,7 @@ def test_an_answer_of_the_wrong_form_is_refused(answers: dict[str, Any], said: s
 
 
 @pytest.mark.parametrize("wrong", [101, -1, 2**63 - 1, -(2**63)])
-def test_a_score_out_of_range_is_told_in_upstreams_words(wrong: int) -> None:
+def test_a_score_out_of_range_is_reported_in_upstreams_words(wrong: int) -> None:
     with pytest.raises(OutOfRange) as caught:
         column(answering("A", score=scores(0, wrong, 100)))
     assert str(caught.value) == (

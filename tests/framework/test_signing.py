@@ -193,7 +193,7 @@ print(keys_of_many())
 """
 
 
-def test_keys_sort_alike_however_strings_are_hashed() -> None:
+def test_keys_do_not_depend_on_the_hash_seed() -> None:
     told = {
         subprocess.run(
             [sys.executable, "-c", _SORTED_KEYS],
@@ -218,7 +218,7 @@ def test_pods_of_one_shape_are_signed_once() -> None:
     assert Noted.asked == before + 1
 
 
-def test_what_is_no_part_of_the_shape_is_asked_for_of_each_pod() -> None:
+def test_a_plugin_that_reads_beyond_the_shape_signs_each_pod() -> None:
     signer = signer_of(Annotated, Noted)
     one, other = (pod(annotations={"example.com/tier": tier}) for tier in ("gold", "iron"))
     assert one.shape is other.shape
@@ -233,7 +233,7 @@ def test_the_node_that_a_pod_names_is_signed_beside_its_shape() -> None:
     assert len({signer.sign(each) for each in (unset, one, other)}) == 3
 
 
-def test_signers_do_not_take_each_others_signatures() -> None:
+def test_signers_do_not_share_signatures() -> None:
     each = pod()
     one, other = signer_of(Noted), signer_of(Silent)
     assert list(one.sign(each).parts) == ["Noted"]

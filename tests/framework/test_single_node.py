@@ -51,12 +51,12 @@ def test_equal_answers_make_one_rejection() -> None:
     assert (other.rows.tolist(), other.reasons) == ([1], ("x", "y"))
 
 
-def test_codes_are_told_apart() -> None:
+def test_codes_are_distinguished() -> None:
     codes = {r.code for r in rejected({"a": unschedulable("x"), "b": unresolvable("x")})}
     assert codes == {Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE}
 
 
-def test_nodes_that_are_out_already_are_not_asked() -> None:
+def test_filter_is_not_called_for_nodes_that_are_already_rejected() -> None:
     (rejection,) = rejected({name: unschedulable("x") for name in NAMES}, feasible="bd")
     assert rejection.rows.tolist() == [1, 3]
 
@@ -122,7 +122,7 @@ def test_the_plugins_own_form_comes_first() -> None:
     assert row_score_of(plugin) == plugin.score_row
 
 
-def test_one_written_node_by_node_is_asked_as_it_is() -> None:
+def test_a_part_written_node_by_node_is_called_directly() -> None:
     nodes = two().lend().nodes
     refuses = answering("No", filter_node=unschedulable("no"))(None, handle())
     takes = answering("Yes", filter_node=None)(None, handle())
@@ -132,7 +132,7 @@ def test_one_written_node_by_node_is_asked_as_it_is() -> None:
     assert row_score_of(scores)(CycleState(), pod(), nodes.info(0)) == 7
 
 
-def test_one_written_for_arrays_is_asked_about_an_array_of_one() -> None:
+def test_a_part_written_for_arrays_is_called_with_an_array_of_one() -> None:
     nodes = two().lend().nodes
     codes = np.array([NEVER], np.uint8)
 
@@ -147,7 +147,7 @@ def test_one_written_for_arrays_is_asked_about_an_array_of_one() -> None:
 
 
 @pytest.mark.parametrize("how", ["filter", "filter_node"])
-def test_what_a_filter_may_not_answer_is_refused(how: str) -> None:
+def test_an_invalid_filter_result_is_refused(how: str) -> None:
     is_by_node = how == "filter_node"
     answer: Any = Status(Code.WAIT) if is_by_node else [Rejection(rows(0), Code.WAIT, ("no",))]
     answers: dict[str, Any] = {how: answer}

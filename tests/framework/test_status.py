@@ -161,7 +161,7 @@ def test_nodes_of_a_code_are_looked_for_among_explicit_ones_that_still_exist() -
         (Status(Code.ERROR, plugin="P"), set(), set()),
     ],
 )
-def test_whom_a_status_blames(status, unschedulable_plugins, pending_plugins) -> None:
+def test_which_plugin_a_status_names(status, unschedulable_plugins, pending_plugins) -> None:
     diagnosis = Diagnosis()
     diagnosis.add_plugin_status(status)
     assert diagnosis.unschedulable_plugins == unschedulable_plugins

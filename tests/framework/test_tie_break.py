@@ -52,7 +52,7 @@ def test_what_no_key_tells_apart_is_left_to_the_draw() -> None:
     assert (left, steps) == (["n0", "n1", "n2"], [TieStep("Same", 3, 3)])
 
 
-def test_nobody_is_asked_where_nothing_ties() -> None:
+def test_no_key_is_called_without_a_tie() -> None:
     key = answering("Key", score=scores(1, 2, 3, 4))
     assert tied_after(key, totals=(5, 4, 4, 1)) == (["n0"], [])
     assert key.calls == []
@@ -64,7 +64,7 @@ def test_a_score_plugin_is_compared_by_its_normalised_scores_of_all_feasible_nod
     assert tied_after(key)[0] == ["n0", "n1"]
 
 
-def test_a_key_that_scores_as_well_is_asked_once() -> None:
+def test_a_key_that_also_scores_is_called_once() -> None:
     key = answering("Key", score=scores(1, 2, 2, 3))
     instance = made(key)
     assert tied_after(instance, enabled=[instance], totals=(5, 4, 4, 1))[0] == ["n1", "n2"]

@@ -72,7 +72,7 @@ def test_plugins_are_told_in_the_attempts_that_were_drawn() -> None:
     ]
 
 
-def test_a_plugin_that_raises_is_told_as_an_error() -> None:
+def test_a_plugin_that_raises_is_reported_as_an_error() -> None:
     timed = Timed()
     plugin = answering("A", reserve=timed.passes(1.0, ValueError("boom")))
     framework_of(plugin, watch=timed.watch).run_reserve(recording(), pod(), "n1")

@@ -36,7 +36,7 @@ def test_anything_else_is_none(answer: Any, said: str) -> None:
     assert said in str(caught.value)
 
 
-def test_a_failure_names_the_plugin_the_point_and_what_was_raised() -> None:
+def test_a_failure_names_the_plugin_the_point_and_the_exception() -> None:
     plugin = made(answering("X", close=None), "X/one")
     expected = Status(Code.ERROR, ("running Score plugin \"X/one\": KeyError: 'n1'",), "X/one")
     assert failure_of(plugin, "Score", KeyError("n1")) == expected

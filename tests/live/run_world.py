@@ -135,5 +135,5 @@ async def get(
         return found.status, await found.text()
 
 
-async def said(process: SchedulerProcess, *texts: str) -> None:
+async def wait_until_logged(process: SchedulerProcess, *texts: str) -> None:
     await asyncio.to_thread(process.wait_until_said, *texts)

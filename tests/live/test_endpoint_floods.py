@@ -11,7 +11,15 @@ import pytest
 from tests.live.control_plane import ControlPlane, token
 from tests.live.kubelet import node
 from tests.live.processes import free_port, replicas
-from tests.live.run_world import LEADS, Cluster, get, run_replicas, said, scheduler, small_pod
+from tests.live.run_world import (
+    LEADS,
+    Cluster,
+    get,
+    run_replicas,
+    scheduler,
+    small_pod,
+    wait_until_logged,
+)
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -93,7 +101,7 @@ def test_three_thousand_junk_tokens_delay_neither_the_lease_nor_a_pod(
     url = f"https://127.0.0.1:{port}/metrics"
 
     async def story(found: Cluster) -> None:
-        await said(one, LEADS)
+        await wait_until_logged(one, LEADS)
         tight = node(f"{name}-tight", cpu=2)
         tight["metadata"]["labels"] = {**tight["metadata"].get("labels", {}), "flood": "1"}
         await found.client.request("POST", "/api/v1/nodes", tight)

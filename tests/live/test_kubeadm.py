@@ -12,7 +12,7 @@ import pytest
 from tests.cli.command_line import KUBEADM_ARGUMENTS
 from tests.live.control_plane import ControlPlane
 from tests.live.processes import SchedulerProcess, free_port, replicas
-from tests.live.run_world import LEADS, Cluster, get, run_replicas, said
+from tests.live.run_world import LEADS, Cluster, get, run_replicas, wait_until_logged
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -43,7 +43,7 @@ def test_kubeadms_manifest_runs_with_the_rights_of_kube_scheduler(
     one = SchedulerProcess("kubeadm", arguments, tmp_path / "log")
 
     async def story(found: Cluster) -> None:
-        await said(one, LEADS)
+        await wait_until_logged(one, LEADS)
         await found.add_pods("default-scheduler", "p", "q")
         await found.until_bound("p", "q")
         lease: dict[str, Any] = await found.client.get(LEASE)

@@ -35,7 +35,15 @@ from tests.live.processes import (
     replicas,
     service_account_token,
 )
-from tests.live.run_world import LEADS, Cluster, get, run_replicas, said, scheduler, small_pod
+from tests.live.run_world import (
+    LEADS,
+    Cluster,
+    get,
+    run_replicas,
+    scheduler,
+    small_pod,
+    wait_until_logged,
+)
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -51,7 +59,7 @@ def test_it_binds_tells_and_ends_when_asked(control_plane: ControlPlane, tmp_pat
     one = scheduler(control_plane, tmp_path, "run-one", port)
 
     async def story(found: Cluster) -> None:
-        await said(one, LEADS)
+        await wait_until_logged(one, LEADS)
         await found.add_pods("run-one", "p", "q")
         await found.add_pods("nobody", "theirs")
         await found.until_bound("p", "q")
@@ -69,7 +77,7 @@ def test_it_binds_tells_and_ends_when_asked(control_plane: ControlPlane, tmp_pat
         assert "attempt 1 (run-one): chose run-one-" in told
         assert "theirs" not in found.bound()
         one.send(signal.SIGUSR2)
-        await said(one, '"Compared caches" differences=0')
+        await wait_until_logged(one, '"Compared caches" differences=0')
         assert one.end() == 0
         lease = await found.client.get(
             "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/run-one"
@@ -121,7 +129,7 @@ def test_it_ends_in_time_although_the_api_server_is_mute(
     one = scheduler(control_plane, tmp_path, name, leaderElection=election, clientConnection=slow)
 
     async def story(found: Cluster) -> None:
-        await said(one, LEADS)
+        await wait_until_logged(one, LEADS)
         large = [small_pod(f"large-{number}", name) for number in range(200)]
         for each in large:
             each["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "100"
@@ -156,10 +164,10 @@ def test_a_leader_killed_among_a_thousand_pods_is_followed_and_each_is_bound_onc
     first = scheduler(control_plane, tmp_path, "run-two", leaderElection=election)
 
     async def story(found: Cluster) -> None:
-        await said(first, LEADS)
+        await wait_until_logged(first, LEADS)
         second = scheduler(control_plane, tmp_path, "run-two", leaderElection=election)
         with replicas(second):
-            await said(second, STANDS_BY)
+            await wait_until_logged(second, STANDS_BY)
             adding = asyncio.ensure_future(found.add_pods("run-two", *names))
             await found.mirror.until(lambda: len(found.bound()) >= 300, "300 pods bound")
             first.end(signal.SIGKILL)
@@ -276,7 +284,7 @@ def test_the_chart_runs_as_two_processes_under_exactly_its_roles(
         pair = [start(kubeconfig, number, port) for number, port in enumerate(ports)]
         with replicas(*pair):
             for each in pair:
-                await said(each, LEADS, STANDS_BY)
+                await wait_until_logged(each, LEADS, STANDS_BY)
             assert sum(LEADS in each.said for each in pair) == 1
             await found.add_pods(NAME, "p", "q")
             await found.until_bound("p", "q")
@@ -330,7 +338,7 @@ def test_a_client_certificate_says_who_reads_the_endpoints(
 
     async def story(found: Cluster) -> None:
         await apply(found.client, manifests)
-        await said(one, LEADS)
+        await wait_until_logged(one, LEADS)
         url = f"https://127.0.0.1:{port}/metrics"
         assert (await get(url))[0] == 401
         status, text = await get(url, certificate=control_plane.client_certificate("stranger"))

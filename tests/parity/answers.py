@@ -16,8 +16,8 @@ Json = dict[str, Any]
 ERROR = str(Code.ERROR)
 
 
-def told(status: Status | None, *, plugin: bool = False) -> Json:
-    """{plugin, code, reasons} of a status, without what is empty. A success blames nobody."""
+def status_as_json(status: Status | None, *, plugin: bool = False) -> Json:
+    """{plugin, code, reasons} of a status, without empty fields. A success has no plugin."""
     if status is None:
         return {"code": str(Code.SUCCESS)}
     blames = plugin and status.plugin and status.code is not Code.SUCCESS
@@ -37,11 +37,11 @@ def pre_filter_answer(
     except Exception as problem:  # noqa: BLE001 - a difference, whatever was recorded
         return {"code": ERROR, "reasons": [f"{type(problem).__name__}: {problem}"]}, False
     if isinstance(answer, PreFilterResult):
-        found = told(None)
+        found = status_as_json(None)
         if answer.node_names is not None:
             found["nodeNames"] = sorted(answer.node_names)
         return found, True
-    return told(answer), is_success(answer)
+    return status_as_json(answer), is_success(answer)
 
 
 def merged_answer(
@@ -50,7 +50,7 @@ def merged_answer(
     """What the framework makes of all PreFilters; None where all nodes are to be asked."""
     if is_success(status) and result.node_names is None:
         return None
-    found = told(status, plugin=True)
+    found = status_as_json(status, plugin=True)
     # Where one plugin rejects the pod for good, who narrowed the nodes before it is forgotten.
     if result.node_names is not None and narrowing:
         found["nodeNames"] = sorted(result.node_names)
@@ -61,4 +61,4 @@ def merged_answer(
 def rejections(outcome: FilterOutcome, *, plugin: bool) -> Mapping[str, Json]:
     """{node: {plugin, code, reasons}} of all rejected nodes."""
     statuses = outcome.node_to_status(outcome.nodes).for_each_explicit_node()
-    return {name: told(status, plugin=plugin) for name, status in statuses}
+    return {name: status_as_json(status, plugin=plugin) for name, status in statuses}

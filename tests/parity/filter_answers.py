@@ -8,7 +8,7 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.status import is_rejected, is_success
 from bayplan.state.pods import PodInfo
-from tests.parity.answers import ERROR, merged_answer, pre_filter_answer, rejections, told
+from tests.parity.answers import ERROR, merged_answer, pre_filter_answer, rejections, status_as_json
 from tests.parity.missing import Missing
 from tests.parity.question import PodQuestion
 from tests.parity.tally import Sheet
@@ -19,7 +19,9 @@ Json = dict[str, Any]
 def gates(profile: ProfilePlugins, pod: PodInfo) -> dict[str, Json]:
     """{plugin: {code, reasons}} of every PreEnqueue plugin that keeps the pod out."""
     statuses = {plugin.instance_name: plugin.pre_enqueue(pod) for plugin in profile.pre_enqueue}
-    return {name: told(status) for name, status in statuses.items() if not is_success(status)}
+    return {
+        name: status_as_json(status) for name, status in statuses.items() if not is_success(status)
+    }
 
 
 def compare_gates(

@@ -15,7 +15,7 @@ from bayplan.framework.score_table import ScoreTable
 from bayplan.framework.status import Status, is_rejected, is_success
 from bayplan.plugins.volume_binding.plugin import Notes
 from bayplan.state.pods import PodInfo
-from tests.parity.answers import told
+from tests.parity.answers import status_as_json
 from tests.parity.filter_answers import (
     compare_filter,
     compare_plugins_alone,
@@ -166,7 +166,7 @@ def _compare_post_filter(question: PodQuestion, cycle: Cycle | None) -> None:
     fit_error = cycle.fit_error()
     statuses = cycle.node_to_status()
     nomination, status = framework.run_post_filter(cycle.state, question.pod, statuses)
-    found = told(status, plugin=True)
+    found = status_as_json(status, plugin=True)
     drawn = nomination.node_name if nomination is not None else None
     message = as_recorded(status.message if status is not None else "", drawn, recorded)
     found["nominatedNode"] = drawn
@@ -196,7 +196,7 @@ def compare_reserve(question: PodQuestion, state: CycleState, assumed: PodInfo) 
     recorded: Json | None = question.wanted.get("reserve")
     framework = question.profile.framework
     status = framework.run_reserve(state, assumed, assumed.node_name)
-    found = None if is_success(status) else told(status, plugin=True)
+    found = None if is_success(status) else status_as_json(status, plugin=True)
     shared = question.missing.among([recorded.get("plugin", "")] if recorded else ())
     if shared:
         question.sheet.pass_over("reserve", shared)

@@ -7,9 +7,9 @@ from bayplan.framework.types import QueuedPodInfo
 from bayplan.plugins.dynamic_resources import DynamicResources
 from bayplan.state.pods import PodInfo
 from bayplan.testing.clusters import SampleCluster
+from tests.parity.cached_answers import SUITE, compare_kept
 from tests.parity.device_answers import claim_updates, compare_allocations
 from tests.parity.filter_answers import compare_gates, gates
-from tests.parity.kept_answers import SUITE, compare_kept
 from tests.parity.missing import Missing, behind_fit
 from tests.parity.objects import load, read_pod, started
 from tests.parity.pod_answers import compare_pod, compare_reserve

@@ -14,7 +14,7 @@ from typing import Any
 from bayplan.engine.cycle import Cycle
 from bayplan.framework.preemption import Victims
 from bayplan.plugins.default_preemption import DefaultPreemption
-from tests.parity.answers import told
+from tests.parity.answers import status_as_json
 from tests.parity.question import PodQuestion
 
 Json = dict[str, Any]
@@ -58,7 +58,8 @@ def _found(question: PodQuestion, cycle: Cycle, plugin: DefaultPreemption, recor
     findings = plugin.find(cycle.state, question.pod, statuses.codes(nodes))
     found: Json = {}
     failed = {
-        name: told(status, plugin=True) for name, status in sorted(findings.statuses().items())
+        name: status_as_json(status, plugin=True)
+        for name, status in sorted(findings.statuses().items())
     }
     if failed:
         found["nodeStatuses"] = failed
@@ -67,7 +68,7 @@ def _found(question: PodQuestion, cycle: Cycle, plugin: DefaultPreemption, recor
         return found
     names = [nodes.name(position) for position in batch.positions.tolist()]
     victims = {name: batch.victims(index) for index, name in enumerate(names)}
-    found["candidates"] = {name: _told(victims[name]) for name in sorted(names)}
+    found["candidates"] = {name: _victims_as_json(victims[name]) for name in sorted(names)}
     best = batch.costs.cheapest().tolist()
     found["bestCandidates"] = sorted(n for n, is_best in zip(names, best, strict=True) if is_best)
     chosen = recorded.get("nominatedNode") or ""
@@ -107,7 +108,7 @@ def _leave_out(question: PodQuestion, name: str, wanted: Json, found: Json) -> N
             entries[name] = left or None
 
 
-def _told(victims: Victims) -> Json:
+def _victims_as_json(victims: Victims) -> Json:
     keys = [pod.key for pod in victims.pods]
     return {"victims": keys, "numPDBViolations": victims.pdb_violation_count}
 

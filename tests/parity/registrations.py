@@ -73,7 +73,7 @@ def compare_registrations(recorded: Json, sheet: Sheet) -> None:
         _compare_with_args(text, world, sheet)
 
 
-def _told(events: Sequence[ClusterEventWithHint]) -> list[Json]:
+def _events_as_json(events: Sequence[ClusterEventWithHint]) -> list[Json]:
     """In the words of the file, sorted."""
     entries = [
         {
@@ -110,7 +110,7 @@ def _compare_registered(recorded: Mapping[str, list[Json]], world: World, sheet:
             sheet.pass_over("registered", [plugin])
             continue
         wanted = [_with_sorted_actions(entry) for entry in recorded.get(plugin, [])]
-        ours = [_with_sorted_actions(entry) for entry in _told(found.get(plugin, ()))]
+        ours = [_with_sorted_actions(entry) for entry in _events_as_json(found.get(plugin, ()))]
         if plugin == FIT and DEVICES in world.missing:
             # It waits for device classes on behalf of a plugin that does not exist here.
             sheet.pass_over("registered", [DEVICES])
@@ -130,7 +130,9 @@ def _compare_further(plugin: str, recorded: Sequence[Json], sheet: Sheet) -> Non
         }
     )
     wanted = [_with_sorted_actions(entry) for entry in recorded]
-    ours = [_with_sorted_actions(entry) for entry in _told(_registered(world).get(plugin, ()))]
+    ours = [
+        _with_sorted_actions(entry) for entry in _events_as_json(_registered(world).get(plugin, ()))
+    ]
     sheet.compare("notInDefaultProfile", _sorted(wanted), _sorted(ours), plugin)
 
 
@@ -199,6 +201,6 @@ def _compare_with_args(text: str, world: World, sheet: Sheet) -> None:
         "profiles": [{"pluginConfig": [{"name": plugin, "args": args}]}],
     }
     changed = _registered(make_world(config))
-    found = {name: _told(events) for name, events in changed.items()}
-    default = {name: _told(events) for name, events in _registered(world).items()}
+    found = {name: _events_as_json(events) for name, events in changed.items()}
+    default = {name: _events_as_json(events) for name, events in _registered(world).items()}
     sheet.compare("sameAsDefaultWith", default, found, text)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.parity.kept_answers import TIMES
+from tests.parity.cached_answers import TIMES
 from tests.parity.recorded import (
     CASES,
     FILES,

@@ -39,7 +39,7 @@ def case(*operations: Value, params: Value | None = None, **fields: Any) -> Valu
     }
 
 
-def written(folder: Path, *cases: Any, **files: str) -> Path:
+def write_cases(folder: Path, *cases: Any, **files: str) -> Path:
     """The file of these test cases, with others beside it: ``pod=…`` is pod.yaml."""
     for name, text in files.items():
         (folder / f"{name}.yaml").write_text(text)
@@ -86,7 +86,7 @@ def run_of(path: Path, clock: ManualClock, **options: Any) -> WorkloadRun:
     return WorkloadRun(plan(path), Registry(), clock, **options)
 
 
-def played(path: Path, **options: Any) -> Outcome:
+def run_cases(path: Path, **options: Any) -> Outcome:
     """What becomes of a file's only workload, under virtual time."""
     clock = ManualClock()
     return run(run_of(path, clock, **options).play(), clock)

@@ -23,7 +23,7 @@ from bayplan.perf.operations import allocations, at_pace, paced, updated
 from bayplan.perf.running import Outcome
 from bayplan.sim.loop import run
 from bayplan.testing import node
-from tests.perf.kit import LARGE_POD, SMALL_POD, case, op, pod_with_spec, run_of, written
+from tests.perf.kit import LARGE_POD, SMALL_POD, case, op, pod_with_spec, run_of, write_cases
 from tests.plugins.devices_kit import allocated, claim, class_of, exactly, slice_of
 
 # ---- operations -----------------------------------------------------------------------------
@@ -39,7 +39,7 @@ class Played:
     """A file's workload after it was run: its outcome, its objects, the time it took."""
 
     def __init__(self, folder: Path, *operations: Any, params: Any = None, **files: str) -> None:
-        path = written(folder, case(*operations, params=params), pod=SMALL_POD, **files)
+        path = write_cases(folder, case(*operations, params=params), pod=SMALL_POD, **files)
         self.clock = ManualClock()
         whole = run_of(path, self.clock)
         self.outcome: Outcome = run(whole.play(), self.clock)
@@ -205,7 +205,7 @@ def test_a_steady_state_replaces_each_bound_pod(tmp_path: Path) -> None:
     text = f"{{apiVersion: v1, kind: Node, metadata: {{name: n}}, status: {node}}}"
     nodes = op("createNodes", count=1, nodeTemplatePath="n.yaml")
     steady = pods(count=2, steadyState=True, duration="5s", collectMetrics=True)
-    path = written(tmp_path, case(nodes, steady), pod=SMALL_POD, n=text)
+    path = write_cases(tmp_path, case(nodes, steady), pod=SMALL_POD, n=text)
     clock = ManualClock()
     whole = run_of(path, clock)
     cluster, bound = whole._cluster, itertools.count(1)
@@ -225,7 +225,7 @@ def test_a_steady_state_replaces_each_bound_pod(tmp_path: Path) -> None:
 
 
 def test_a_steady_state_without_a_binding_fails(tmp_path: Path) -> None:
-    path = written(
+    path = write_cases(
         tmp_path, case(NODES, pods(count=1, steadyState=True, duration="3s")), pod=LARGE_POD
     )
     clock = ManualClock()
@@ -254,7 +254,7 @@ def test_what_cannot_be_done_ends_the_workload(
     tmp_path: Path, operations: tuple[Any, ...], said: str
 ) -> None:
     named = SMALL_POD.replace("generateName: pod-", "name: p")
-    path = written(tmp_path, case(*operations), named=named)
+    path = write_cases(tmp_path, case(*operations), named=named)
     clock = ManualClock()
     outcome = run(run_of(path, clock).play(), clock)
     assert outcome.failure.startswith(said)
@@ -305,7 +305,7 @@ def test_claims_are_made_and_given_devices_without_pods(tmp_path: Path) -> None:
 
 def test_claims_for_which_there_is_nothing_end_the_workload(tmp_path: Path) -> None:
     one = case(*DEVICE_OPERATIONS, params={"n": 5})
-    path = written(tmp_path, one, pod=SMALL_POD, **DEVICE_FILES)
+    path = write_cases(tmp_path, one, pod=SMALL_POD, **DEVICE_FILES)
     clock = ManualClock()
     outcome = run(run_of(path, clock).play(), clock)
     assert "no node has devices for ResourceClaim ns/claim-" in outcome.failure

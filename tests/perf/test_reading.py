@@ -12,13 +12,13 @@ from bayplan.api.objects import Pod
 from bayplan.perf.reading import read_files, with_field_names
 from bayplan.perf.schema import Barrier, CreateNodes, CreatePods, NotSupported
 from bayplan.sim.input.errors import InputErrors
-from tests.perf.kit import case, complaints_about, op, read, written
+from tests.perf.kit import case, complaints_about, op, read, write_cases
 
 # ---- reading --------------------------------------------------------------------------------
 
 
 def test_operations_are_read_by_their_opcodes(tmp_path: Path) -> None:
-    path = written(tmp_path, case(op("createPods", CountParam="$n"), op("barrier")))
+    path = write_cases(tmp_path, case(op("createPods", CountParam="$n"), op("barrier")))
     (found,) = read(path)
     assert found.place == f"{path}: [0] (Case)"
     assert found.operations == (
@@ -28,7 +28,7 @@ def test_operations_are_read_by_their_opcodes(tmp_path: Path) -> None:
 
 
 def test_what_is_upstreams_and_not_here_is_known(tmp_path: Path) -> None:
-    path = written(tmp_path, case(op("startCollectingProfile", name="test")))
+    path = write_cases(tmp_path, case(op("startCollectingProfile", name="test")))
     assert read(path)[0].operations == (NotSupported(opcode="startCollectingProfile"),)
 
 
@@ -82,11 +82,11 @@ def test_what_is_upstreams_and_not_here_is_known(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_told_with_its_path(tmp_path: Path, value: Any, said: str) -> None:
-    assert complaints_about(written(tmp_path, value)).startswith(said)
+    assert complaints_about(write_cases(tmp_path, value)).startswith(said)
 
 
 def test_a_name_may_be_given_to_one_test_case_only(tmp_path: Path) -> None:
-    path = written(tmp_path, case(op("barrier")), case(op("barrier")))
+    path = write_cases(tmp_path, case(op("barrier")), case(op("barrier")))
     assert complaints_about(path) == '[1].name: "Case" is given twice; wanted once'
 
 
@@ -115,13 +115,13 @@ def names(folder: Path) -> list[str]:
 def test_folders_hold_the_files_that_upstream_names_so(tmp_path: Path) -> None:
     for name in ("b", "a"):
         (tmp_path / name / "templates").mkdir(parents=True)
-        written(tmp_path / name, case(op("barrier")))
+        write_cases(tmp_path / name, case(op("barrier")))
         (tmp_path / name / "templates" / "pod.yaml").write_text("a: 1")
     assert names(tmp_path) == ["a/performance-config.yaml", "b/performance-config.yaml"]
 
 
 def test_other_folders_hold_files_of_any_name(tmp_path: Path) -> None:
-    written(tmp_path, case(op("barrier"))).rename(tmp_path / "mine.yaml")
+    write_cases(tmp_path, case(op("barrier"))).rename(tmp_path / "mine.yaml")
     (tmp_path / "templates").mkdir()
     (tmp_path / "templates" / "pod.yaml").write_text("a: 1")
     assert names(tmp_path) == ["mine.yaml"]

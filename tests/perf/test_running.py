@@ -13,7 +13,7 @@ from bayplan.perf.running import WorkloadRun
 from bayplan.plugins.registry import Registry
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.loop import run
-from tests.perf.kit import SMALL_POD, case, op, plan, played, run_of, written
+from tests.perf.kit import SMALL_POD, case, op, plan, run_cases, run_of, write_cases
 
 NODES = op("createNodes", count=3)
 PODS = op("createPods", count=5, collectMetrics=True)
@@ -22,7 +22,7 @@ PODS = op("createPods", count=5, collectMetrics=True)
 def test_an_outcome_tells_what_was_there_and_measured(tmp_path: Path) -> None:
     whole = case(NODES, PODS)
     whole["workloads"][0]["threshold"] = 7
-    outcome = played(written(tmp_path, whole))
+    outcome = run_cases(write_cases(tmp_path, whole))
     assert (outcome.name, outcome.nodes, outcome.pods) == ("Case/small", 3, 5)
     assert (outcome.threshold, outcome.failure) == (7, "")
     assert [one.pods for one in outcome.measured] == [5]
@@ -31,18 +31,18 @@ def test_an_outcome_tells_what_was_there_and_measured(tmp_path: Path) -> None:
 def test_thresholds_by_topic_are_nobodys(tmp_path: Path) -> None:
     whole = case(NODES)
     whole["workloads"][0]["threshold"] = {"dra": 7}
-    assert played(written(tmp_path, whole)).threshold == 0
+    assert run_cases(write_cases(tmp_path, whole)).threshold == 0
 
 
 def test_a_real_clock_tells_how_long_it_took(tmp_path: Path) -> None:
-    one = plan(written(tmp_path, case(NODES, PODS)))
+    one = plan(write_cases(tmp_path, case(NODES, PODS)))
     outcome = asyncio.run(WorkloadRun(one, Registry(), RealClock()).play())
     assert outcome.measured[0].pods_per_second
     assert outcome.measured[0].seconds > 0
 
 
 def test_what_was_measured_before_a_failure_is_kept(tmp_path: Path) -> None:
-    outcome = played(written(tmp_path, case(NODES, PODS, op("stopCollectingMetrics"))))
+    outcome = run_cases(write_cases(tmp_path, case(NODES, PODS, op("stopCollectingMetrics"))))
     assert outcome.failure
     assert len(outcome.measured) == 1
 
@@ -53,7 +53,7 @@ def test_a_bug_beside_the_operations_is_raised(
     delete = op(
         "deletePods", namespace="namespace-1", deletePodsPerSecond=1, skipWaitToCompletion=True
     )
-    path = written(tmp_path, case(NODES, PODS, delete, op("sleep", duration="3s")))
+    path = write_cases(tmp_path, case(NODES, PODS, delete, op("sleep", duration="3s")))
     clock = ManualClock()
     whole = run_of(path, clock)
 
@@ -66,7 +66,7 @@ def test_a_bug_beside_the_operations_is_raised(
 
 
 def test_the_seed_decides_ties(tmp_path: Path) -> None:
-    path = written(tmp_path, case(op("createNodes", count=50), PODS), pod=SMALL_POD)
+    path = write_cases(tmp_path, case(op("createNodes", count=50), PODS), pod=SMALL_POD)
 
     def nodes(seed: int) -> list[str]:
         clock = ManualClock()

@@ -9,7 +9,7 @@ from msgspec import convert
 from bayplan.perf.manifests import ManifestError
 from bayplan.perf.scenario_files import ScenarioFiles, env
 from bayplan.perf.schema import OPERATIONS
-from tests.perf.kit import SMALL_POD, op, written
+from tests.perf.kit import SMALL_POD, op, write_cases
 
 VOLUME = "{apiVersion: v1, kind: PersistentVolume, spec: {csi: {driver: d}}}"
 CLAIM = "{apiVersion: v1, kind: PersistentVolumeClaim, spec: {}}"
@@ -22,7 +22,7 @@ def operation(opcode: str, **fields: Any) -> Any:
 
 @pytest.fixture
 def files(tmp_path: Path) -> ScenarioFiles:
-    written(tmp_path, pod=SMALL_POD, volume=VOLUME, claim=CLAIM, node=NAMED)
+    write_cases(tmp_path, pod=SMALL_POD, volume=VOLUME, claim=CLAIM, node=NAMED)
     return ScenarioFiles(tmp_path, None)
 
 
@@ -43,7 +43,7 @@ def test_without_a_file_nodes_and_pods_are_upstreams(files: ScenarioFiles) -> No
 
 
 def test_an_operations_pod_goes_before_the_test_cases(tmp_path: Path) -> None:
-    written(tmp_path, pod=SMALL_POD, other=SMALL_POD.replace("pod-", "other-"))
+    write_cases(tmp_path, pod=SMALL_POD, other=SMALL_POD.replace("pod-", "other-"))
     files = ScenarioFiles(tmp_path, "other.yaml")
 
     def prefix(**fields: Any) -> str:

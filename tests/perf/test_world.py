@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.perf.world import IDLE_SECONDS_MAX
-from tests.perf.kit import LARGE_POD, SMALL_POD, case, op, played, written
+from tests.perf.kit import LARGE_POD, SMALL_POD, case, op, run_cases, write_cases
 
 NODE_POD = {"count": 1, "podTemplatePath": "pod.yaml"}
 
@@ -14,23 +14,23 @@ def test_generated_names_that_meet_are_made_anew(tmp_path: Path) -> None:
     """Of so many pods some get a name that another one has: 27 letters, 5 of them."""
     pods = op("createPods", count=6000, podTemplatePath="pod.yaml", skipWaitToCompletion=True)
     gated = SMALL_POD.replace("spec: {", "spec: {schedulingGates: [{name: g}], ")
-    outcome = played(written(tmp_path, case(pods), pod=gated))
+    outcome = run_cases(write_cases(tmp_path, case(pods), pod=gated))
     assert (outcome.failure, outcome.pods) == ("", 6000)
 
 
 def test_a_name_that_is_given_twice_ends_the_workload(tmp_path: Path) -> None:
     pods = op("createPods", count=2, podTemplatePath="pod.yaml", namespace="ns")
     text = SMALL_POD.replace("generateName: pod-", "name: only")
-    outcome = played(written(tmp_path, case(pods), pod=text))
+    outcome = run_cases(write_cases(tmp_path, case(pods), pod=text))
     said = 'operation 0 (createPods): cannot create: pods "only" already exists'
     assert outcome.failure == said
 
 
 def test_who_can_never_be_bound_is_not_waited_for(tmp_path: Path) -> None:
-    path = written(
+    path = write_cases(
         tmp_path, case(op("createNodes", count=1), op("createPods", **NODE_POD)), pod=LARGE_POD
     )
-    failure = played(path).failure
+    failure = run_cases(path).failure
     assert failure.startswith(
         "operation 1 (createPods): a pod is not bound and nothing is left to happen; "
         "for example namespace-1/pod-"
@@ -40,7 +40,7 @@ def test_who_can_never_be_bound_is_not_waited_for(tmp_path: Path) -> None:
 
 def test_while_something_goes_on_a_wait_has_its_time(tmp_path: Path) -> None:
     churn = op("churn", mode="recreate", number=1, templatePaths=["any.yaml"])
-    path = written(
+    path = write_cases(
         tmp_path,
         case(
             op("createNodes", count=1), churn, op("createPods", count=2, podTemplatePath="pod.yaml")
@@ -48,14 +48,14 @@ def test_while_something_goes_on_a_wait_has_its_time(tmp_path: Path) -> None:
         pod=LARGE_POD,
         any="{apiVersion: v1, kind: Service, metadata: {generateName: s-}}",
     )
-    failure = played(path, timeout_seconds=2 * IDLE_SECONDS_MAX).failure
+    failure = run_cases(path, timeout_seconds=2 * IDLE_SECONDS_MAX).failure
     assert "2 pods are not bound after 60 s" in failure
 
 
 @pytest.mark.parametrize("namespaces", [["none"], ["namespace-1", "none"]])
 def test_a_barrier_needs_namespaces_that_were_made(tmp_path: Path, namespaces: list[str]) -> None:
-    path = written(
+    path = write_cases(
         tmp_path,
         case(op("createNodes", count=1), op("createPods"), op("barrier", namespaces=namespaces)),
     )
-    assert played(path).failure == "operation 2 (barrier): no namespace none was made before"
+    assert run_cases(path).failure == "operation 2 (barrier): no namespace none was made before"

@@ -1,4 +1,4 @@
-"""A few nodes, a pod, and what one plugin says about them; wire names, as in a manifest."""
+"""A few nodes, a pod, and the results of one plugin for them."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -40,8 +40,10 @@ def lent(nodes: Iterable[Node]) -> NodeView:
 # ---- Filter --------------------------------------------------------------------------------
 
 
-def asked(plugin: PreFilterPlugin, pod: PodInfo, nodes: NodeView) -> frozenset[str] | Status | None:
-    """What PreFilter answers: names of nodes, a status, or None for all nodes."""
+def pre_filter_result(
+    plugin: PreFilterPlugin, pod: PodInfo, nodes: NodeView
+) -> frozenset[str] | Status | None:
+    """The result of PreFilter: names of nodes, a status, or None for all nodes."""
     answer = plugin.pre_filter(CycleState(), pod, nodes)
     return answer.node_names if isinstance(answer, PreFilterResult) else answer
 
@@ -50,7 +52,7 @@ def rejected(
     plugin: FilterPlugin, pod: PodInfo, nodes: NodeView
 ) -> dict[str, tuple[Code, tuple[str, ...]]]:
     """Rejected node → code and reasons; nothing where PreFilter skipped."""
-    if isinstance(plugin, PreFilterPlugin) and asked(plugin, pod, nodes) is SKIP:
+    if isinstance(plugin, PreFilterPlugin) and pre_filter_result(plugin, pod, nodes) is SKIP:
         return {}
     outcome = FilterOutcome(nodes, np.ones(len(nodes), np.bool_))
     outcome.add(plugin.name, plugin.filter(CycleState(), pod, nodes, outcome.feasible))
@@ -63,10 +65,10 @@ def unresolvable(names: Iterable[str], reason: str) -> dict[str, tuple[Code, tup
     return dict.fromkeys(names, (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,)))
 
 
-def refuses_alike_by_rows(
+def filter_is_row_wise(
     plugin: FilterPlugin, pod: PodInfo, nodes: NodeView, positions: Sequence[int]
 ) -> bool:
-    """Whether some nodes alone are answered as among all others."""
+    """Whether some nodes alone get the results that they get among all nodes."""
     some = nodes.take(positions)
     chosen, everywhere = set(some.names()), rejected(plugin, pod, nodes)
     alone = rejected(plugin, pod, some)
@@ -95,7 +97,7 @@ def normalized_scores(plugin: ScorePlugin, pod: PodInfo, nodes: NodeView) -> dic
     return dict(zip(nodes.names(), final.tolist(), strict=True))
 
 
-def scores_alike_by_rows(
+def score_is_row_wise(
     plugin: ScorePlugin, pod: PodInfo, nodes: NodeView, positions: Sequence[int]
 ) -> bool:
     some = nodes.take(positions)

@@ -12,7 +12,7 @@ from bayplan.state.cache import Cache
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
 from tests.kit.objects import pod
-from tests.plugins.row_kit import NO_HANDLE, scored, scores_alike_by_rows
+from tests.plugins.row_kit import NO_HANDLE, score_is_row_wise, scored
 
 PLUGIN = ImageLocality(None, NO_HANDLE)
 MIB = 1024 * 1024
@@ -75,7 +75,7 @@ def test_it_scores_all_nodes_as_the_rule_scores_each(
     wanted = {f"n{row}": rule(named, cluster, row) for row in range(len(cluster))}
     assert scored(PLUGIN, asking, nodes) == wanted
     chosen = [p for p in positions if p < len(cluster)]
-    assert scores_alike_by_rows(PLUGIN, asking, nodes, chosen)
+    assert score_is_row_wise(PLUGIN, asking, nodes, chosen)
 
 
 # ---- examples ------------------------------------------------------------------------------

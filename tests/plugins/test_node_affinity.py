@@ -15,15 +15,15 @@ from bayplan.state.pods import PodInfo
 from tests.kit.objects import node, pod
 from tests.plugins.row_kit import (
     NO_HANDLE,
-    asked,
+    filter_is_row_wise,
     hint,
     lent,
     normalized_scores,
-    refuses_alike_by_rows,
+    pre_filter_result,
     registered,
     rejected,
+    score_is_row_wise,
     scored,
-    scores_alike_by_rows,
     unresolvable,
 )
 
@@ -164,7 +164,7 @@ def test_it_rejects_exactly_the_nodes_that_do_not_match(
     who, asked_plugin = wanting(own, nodeSelector=selector), plugin(added)
     assert rejected(asked_plugin, who, nodes) == expected
     positions = [p for p in wanted if p < len(nodes)]
-    assert refuses_alike_by_rows(asked_plugin, who, nodes, positions)
+    assert filter_is_row_wise(asked_plugin, who, nodes, positions)
 
 
 @given(CLUSTERS, PREFERRED_TERMS, PREFERRED_TERMS, POSITIONS)
@@ -180,7 +180,7 @@ def test_it_scores_the_weights_of_what_matches(
     skipped = own is None and not added
     assert scored(asked_plugin, who, nodes) == (None if skipped else expected)
     positions = [p for p in wanted if p < len(nodes)]
-    assert scores_alike_by_rows(asked_plugin, who, nodes, positions)
+    assert score_is_row_wise(asked_plugin, who, nodes, positions)
 
 
 @given(CLUSTERS, REQUIRED_TERMS)
@@ -188,7 +188,7 @@ def test_the_nodes_it_narrows_to_hold_every_node_that_matches(
     cluster: dict[str, dict[str, str]], own: Any
 ) -> None:
     nodes = lent(node(name, labels=labels) for name, labels in cluster.items())
-    answer = asked(plugin(), wanting(own), nodes)
+    answer = pre_filter_result(plugin(), wanting(own), nodes)
     matching = {name for name, labels in cluster.items() if any_matches(own, name, labels)}
     if isinstance(answer, frozenset):
         assert matching <= answer
@@ -213,9 +213,9 @@ NODES = [node("n1", labels={"zone": "a"}), node("n2", labels={"zone": "b"}), nod
 )
 def test_who_has_nothing_to_ask(who: PodInfo, skips: bool) -> None:
     nodes = lent(NODES)
-    assert (asked(plugin(), who, nodes) is SKIP) is skips
-    assert asked(plugin([ZONE_A]), who, nodes) is not SKIP
-    assert (asked(plugin(None, [{"weight": 1}]), who, nodes) is SKIP) is skips
+    assert (pre_filter_result(plugin(), who, nodes) is SKIP) is skips
+    assert pre_filter_result(plugin([ZONE_A]), who, nodes) is not SKIP
+    assert (pre_filter_result(plugin(None, [{"weight": 1}]), who, nodes) is SKIP) is skips
 
 
 def test_an_empty_node_selector_rejects_nobody() -> None:
@@ -238,7 +238,7 @@ def test_an_empty_node_selector_rejects_nobody() -> None:
     ],
 )
 def test_terms_that_name_nodes_narrow_the_nodes(terms: Any, narrowed: set[str] | None) -> None:
-    assert asked(plugin(), wanting(terms), lent(NODES)) == narrowed
+    assert pre_filter_result(plugin(), wanting(terms), lent(NODES)) == narrowed
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_terms_that_name_nodes_narrow_the_nodes(terms: Any, narrowed: set[str] |
     ],
 )
 def test_terms_that_leave_no_node_conflict(terms: Any) -> None:
-    status = asked(plugin(), wanting(terms), lent(NODES))
+    status = pre_filter_result(plugin(), wanting(terms), lent(NODES))
     assert isinstance(status, Status)
     assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert status.reasons == ("pod affinity terms conflict",)
@@ -269,7 +269,7 @@ def test_terms_that_do_not_parse_match_nothing_and_say_nothing() -> None:
 def test_one_name_per_condition_is_what_parses() -> None:
     two = {"matchFields": [condition("metadata.name", "In", "n1", "n2")]}
     nodes = lent(NODES)
-    assert asked(plugin(), wanting([two]), nodes) == {"n1", "n2"}
+    assert pre_filter_result(plugin(), wanting([two]), nodes) == {"n1", "n2"}
     assert len(rejected(plugin(), wanting([two]), nodes)) == 3
 
 
@@ -364,7 +364,7 @@ def test_args_that_do_not_parse_are_named_by_their_path() -> None:
 def test_without_args_nothing_is_added() -> None:
     assert not list(NodeAffinityArgs().problems())
     nothing = msgspec.convert({"addedAffinity": {REQUIRED: None}}, NodeAffinityArgs)
-    assert asked(NodeAffinity(nothing, NO_HANDLE), pod(), lent(NODES)) is SKIP
+    assert pre_filter_result(NodeAffinity(nothing, NO_HANDLE), pod(), lent(NODES)) is SKIP
 
 
 # ---- hints ---------------------------------------------------------------------------------

@@ -8,10 +8,10 @@ from bayplan.plugins.node_name import NodeName
 from tests.kit.objects import node, pod
 from tests.plugins.row_kit import (
     NO_HANDLE,
-    asked,
+    filter_is_row_wise,
     hint,
     lent,
-    refuses_alike_by_rows,
+    pre_filter_result,
     registered,
     rejected,
     unresolvable,
@@ -24,19 +24,19 @@ NODES = [node("n1"), node("n2"), node("n3")]
 
 def test_a_pod_that_names_no_node_may_go_anywhere() -> None:
     nodes = lent(NODES)
-    assert asked(PLUGIN, pod(), nodes) is None
+    assert pre_filter_result(PLUGIN, pod(), nodes) is None
     assert rejected(PLUGIN, pod(), nodes) == {}
 
 
 def test_a_pod_that_names_a_node_narrows_the_nodes_to_it() -> None:
     nodes = lent(NODES)
-    assert asked(PLUGIN, pod(nodeName="n2"), nodes) == {"n2"}
+    assert pre_filter_result(PLUGIN, pod(nodeName="n2"), nodes) == {"n2"}
     assert rejected(PLUGIN, pod(nodeName="n2"), nodes) == unresolvable(["n1", "n3"], REASON)
 
 
 def test_a_node_that_is_not_there_is_no_node() -> None:
     nodes = lent(NODES)
-    assert asked(PLUGIN, pod(nodeName="ghost"), nodes) == {"ghost"}
+    assert pre_filter_result(PLUGIN, pod(nodeName="ghost"), nodes) == {"ghost"}
     assert rejected(PLUGIN, pod(nodeName="ghost"), nodes) == unresolvable(
         ["n1", "n2", "n3"], REASON
     )
@@ -44,7 +44,7 @@ def test_a_node_that_is_not_there_is_no_node() -> None:
 
 @given(st.sampled_from(["", "n1", "n3", "ghost"]), st.lists(st.integers(0, 2), unique=True))
 def test_some_nodes_are_answered_as_among_all(name: str, positions: list[int]) -> None:
-    assert refuses_alike_by_rows(PLUGIN, pod(nodeName=name), lent(NODES), positions)
+    assert filter_is_row_wise(PLUGIN, pod(nodeName=name), lent(NODES), positions)
 
 
 def test_only_a_new_node_can_be_the_one() -> None:

@@ -15,9 +15,9 @@ from bayplan.state.pods import PodInfo
 from tests.kit.objects import node, pod
 from tests.plugins.row_kit import (
     NO_HANDLE,
-    asked,
+    filter_is_row_wise,
     hint,
-    refuses_alike_by_rows,
+    pre_filter_result,
     registered,
     rejected,
 )
@@ -80,7 +80,7 @@ def test_it_says_of_all_nodes_what_the_rule_says_of_each(
     }
     assert rejected(PLUGIN, asking, nodes) == taken
     chosen = [p for p in positions if p < len(cluster)]
-    assert refuses_alike_by_rows(PLUGIN, asking, nodes, chosen)
+    assert filter_is_row_wise(PLUGIN, asking, nodes, chosen)
 
 
 # ---- examples ------------------------------------------------------------------------------
@@ -88,9 +88,9 @@ def test_it_says_of_all_nodes_what_the_rule_says_of_each(
 
 def test_a_pod_without_host_ports_is_passed_over() -> None:
     nodes = lent([[port(80)]])
-    assert asked(PLUGIN, pod(), nodes) is SKIP
-    assert asked(PLUGIN, with_ports("p", {"containerPort": 80}), nodes) is SKIP
-    assert asked(PLUGIN, with_ports("p", port(80)), nodes) is None
+    assert pre_filter_result(PLUGIN, pod(), nodes) is SKIP
+    assert pre_filter_result(PLUGIN, with_ports("p", {"containerPort": 80}), nodes) is SKIP
+    assert pre_filter_result(PLUGIN, with_ports("p", port(80)), nodes) is None
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_pod_without_host_ports_is_passed_over() -> None:
 )
 def test_ports_of_what_lasts_count(restart_policy: str | None, answer: Any) -> None:
     init = {"name": "i", "ports": [port(80)], "restartPolicy": restart_policy}
-    assert asked(PLUGIN, pod(initContainers=[init]), lent([])) is answer
+    assert pre_filter_result(PLUGIN, pod(initContainers=[init]), lent([])) is answer
 
 
 # ---- hints ---------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ from tests.plugins.resource_kit import (
     pods,
     total,
 )
-from tests.plugins.row_kit import NO_HANDLE, scored, scores_alike_by_rows
+from tests.plugins.row_kit import NO_HANDLE, score_is_row_wise, scored
 from tests.plugins.scored_devices import BIG_IF_KNOWN, BY_CLASS, asking, scores
 
 PLUGIN = NodeResourcesBalancedAllocation(None, NO_HANDLE)
@@ -100,7 +100,7 @@ def test_it_scores_all_nodes_as_the_rule_scores_each(
         wanted = {f"n{i}": rule(resources, containers, each) for i, each in enumerate(places)}
         assert found == wanted
         chosen = [p for p in positions if p < len(places)]
-        assert scores_alike_by_rows(plugin, asking, nodes, chosen)
+        assert score_is_row_wise(plugin, asking, nodes, chosen)
 
 
 # ---- examples ------------------------------------------------------------------------------

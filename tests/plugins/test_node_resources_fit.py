@@ -41,13 +41,13 @@ from tests.plugins.resource_kit import (
 )
 from tests.plugins.row_kit import (
     NO_HANDLE,
-    asked,
+    filter_is_row_wise,
     hint,
-    refuses_alike_by_rows,
+    pre_filter_result,
     registered,
     rejected,
+    score_is_row_wise,
     scored,
-    scores_alike_by_rows,
 )
 from tests.plugins.scored_devices import BIG, BIG_IF_KNOWN, BY_CLASS, asking, scores
 
@@ -103,7 +103,7 @@ def test_it_says_of_all_nodes_what_the_rule_says_of_each(
     nodes, asking = lent(places), pod_of_containers(containers=containers)
     assert rejected(PLUGIN, asking, nodes) == verdicts(containers, places)
     chosen = [p for p in positions if p < len(places)]
-    assert refuses_alike_by_rows(PLUGIN, asking, nodes, chosen)
+    assert filter_is_row_wise(PLUGIN, asking, nodes, chosen)
 
 
 @given(clusters(SMALL, SMALL), pods(SMALL))
@@ -145,7 +145,7 @@ def test_eviction_may_help_where_only_what_is_left_is_short() -> None:
 
 def test_a_pod_that_requests_nothing_only_needs_a_place() -> None:
     places = [Place({}, pods=1), Place({}, pods=1, running=[[{}]])]
-    assert asked(PLUGIN, pod_of_containers(), lent(places)) is None
+    assert pre_filter_result(PLUGIN, pod_of_containers(), lent(places)) is None
     assert rejected(PLUGIN, pod_of_containers(), lent(places)) == {
         "n1": (Code.UNSCHEDULABLE, ("Too many pods",))
     }
@@ -213,7 +213,7 @@ def test_it_scores_all_nodes_as_the_rule_scores_each(
         wanted[f"n{row}"] = weighted // sum(counted) if counted else 0
     assert scored(plugin, asking, nodes) == wanted
     chosen = [p for p in positions if p < len(places)]
-    assert scores_alike_by_rows(plugin, asking, nodes, chosen)
+    assert score_is_row_wise(plugin, asking, nodes, chosen)
 
 
 SHAPES = st.lists(st.tuples(st.integers(0, 100), st.integers(0, 10)), min_size=1, max_size=4)

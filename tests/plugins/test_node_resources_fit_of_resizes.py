@@ -9,7 +9,7 @@ from bayplan.framework.status import Code
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.state.pods import PodInfo
 from bayplan.testing import SampleCluster, handle, node, pod
-from tests.plugins.row_kit import hint, refuses_alike_by_rows, registered, rejected
+from tests.plugins.row_kit import filter_is_row_wise, hint, registered, rejected
 
 DEFERRED: Any = {"conditions": [{"type": "PodResizePending", "reason": "Deferred"}]}
 GATE = "InPlacePodVerticalScalingSchedulerPreemption"
@@ -31,7 +31,7 @@ def said(who: PodInfo, *others: PodInfo, gate: bool = True, pods: int = 110) -> 
     there = node("n1", cpu=4, pods=pods, allocatable={"example.com/gpu": 1})
     nodes = SampleCluster().add(there, who, *others).lend().nodes
     asked = plugin(gate=gate)
-    assert refuses_alike_by_rows(asked, who, nodes, [0])
+    assert filter_is_row_wise(asked, who, nodes, [0])
     return rejected(asked, who, nodes)
 
 

@@ -11,10 +11,10 @@ from bayplan.plugins.node_unschedulable import NodeUnschedulable
 from tests.kit.objects import node, pod
 from tests.plugins.row_kit import (
     NO_HANDLE,
-    asked,
+    filter_is_row_wise,
     hint,
     lent,
-    refuses_alike_by_rows,
+    pre_filter_result,
     registered,
     rejected,
     unresolvable,
@@ -44,7 +44,7 @@ def test_who_may_go_to_a_cordoned_node(tolerations: Any, tolerated: bool) -> Non
 
 
 def test_it_is_asked_for_every_pod_and_narrows_nothing() -> None:
-    assert asked(PLUGIN, pod(), lent(NODES)) is None
+    assert pre_filter_result(PLUGIN, pod(), lent(NODES)) is None
 
 
 @given(
@@ -59,7 +59,7 @@ def test_every_cordoned_node_and_no_other(
     who = pod(tolerations=[{"key": KEY, "operator": "Exists"}] if tolerated else [])
     expected = [f"n{i}" for i, closed in enumerate(cordoned) if closed and not tolerated]
     assert rejected(PLUGIN, who, nodes) == unresolvable(expected, REASON)
-    assert refuses_alike_by_rows(PLUGIN, who, nodes, [p for p in wanted if p < len(nodes)])
+    assert filter_is_row_wise(PLUGIN, who, nodes, [p for p in wanted if p < len(nodes)])
 
 
 # ---- hints ---------------------------------------------------------------------------------

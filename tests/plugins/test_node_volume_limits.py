@@ -16,7 +16,6 @@ from bayplan.testing.clusters import SampleCluster
 from tests.plugins.volume_kit import (
     DRIVER,
     add,
-    asked,
     attachment,
     claim,
     cluster,
@@ -26,6 +25,7 @@ from tests.plugins.volume_kit import (
     hint,
     instance,
     rejected,
+    results_of,
     storage_class,
     volume,
     with_claims,
@@ -154,7 +154,7 @@ def test_a_claim_that_does_not_exist_is_told() -> None:
 def test_an_ephemeral_claim_of_another_pod_is_an_error() -> None:
     scratch = {"ephemeral": {}}
     over = cluster(NODES, claim("p-scratch"))
-    found = asked(NodeVolumeLimits, over, with_claims("p", scratch=scratch))
+    found = results_of(NodeVolumeLimits, over, with_claims("p", scratch=scratch))
     assert "PVC default/p-scratch was not created for pod default/p" in found.rejections["n1"]
 
 
@@ -166,7 +166,7 @@ def test_a_placed_pod_with_such_a_claim_hurts_nobody_else() -> None:
 
 
 def test_a_pod_without_such_volumes_is_not_looked_at() -> None:
-    assert asked(NodeVolumeLimits, cluster(NODES), pod("p")).pre_filter == "Skip"
+    assert results_of(NodeVolumeLimits, cluster(NODES), pod("p")).pre_filter == "Skip"
 
 
 # ---- the rule, said plainly ----------------------------------------------------------------

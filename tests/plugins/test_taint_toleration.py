@@ -14,15 +14,15 @@ from bayplan.state.pods import PodInfo
 from tests.kit.objects import node, pod
 from tests.plugins.row_kit import (
     NO_HANDLE,
-    asked,
+    filter_is_row_wise,
     hint,
     lent,
     normalized_scores,
-    refuses_alike_by_rows,
+    pre_filter_result,
     registered,
     rejected,
+    score_is_row_wise,
     scored,
-    scores_alike_by_rows,
     unresolvable,
 )
 
@@ -85,8 +85,8 @@ def test_it_says_of_all_nodes_what_the_rule_says_of_each(
     assert scored(PLUGIN, who, nodes) == {
         f"n{i}": untolerated(each, tolerations, SOFT) for i, each in enumerate(cluster)
     }
-    assert refuses_alike_by_rows(PLUGIN, who, nodes, positions)
-    assert scores_alike_by_rows(PLUGIN, who, nodes, positions)
+    assert filter_is_row_wise(PLUGIN, who, nodes, positions)
+    assert score_is_row_wise(PLUGIN, who, nodes, positions)
 
 
 # ---- examples ------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ def test_without_taints_every_node_is_as_good() -> None:
 
 
 def test_it_is_asked_for_every_pod_and_narrows_nothing() -> None:
-    assert asked(PLUGIN, pod(), lent([node()])) is None
+    assert pre_filter_result(PLUGIN, pod(), lent([node()])) is None
 
 
 # ---- what a pod's shape remembers ----------------------------------------------------------

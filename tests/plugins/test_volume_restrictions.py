@@ -12,13 +12,13 @@ from bayplan.testing.clusters import SampleCluster
 from bayplan.testing.evaluation import alone
 from tests.plugins.volume_kit import (
     add,
-    asked,
     attempt,
     claim,
     cluster,
     hint,
     instance,
     rejected,
+    results_of,
     with_claims,
 )
 
@@ -71,7 +71,7 @@ def test_disks_that_bear_one_pod_keep_pods_apart(
 def test_a_pod_without_such_volumes_is_not_looked_at() -> None:
     over = cluster(NODES, claim("data"))
     for each in (pod("p"), with_claims("p", "data"), with_claims("p", c={"configMap": {}})):
-        assert asked(VolumeRestrictions, over, each).pre_filter == "Skip"
+        assert results_of(VolumeRestrictions, over, each).pre_filter == "Skip"
 
 
 def test_a_claim_for_one_pod_is_refused_to_a_second() -> None:
@@ -81,7 +81,7 @@ def test_a_claim_for_one_pod_is_refused_to_a_second() -> None:
     assert rejected(VolumeRestrictions, over, second) == {"n1": IN_USE, "n2": IN_USE}
     over.take_back()
     over.cache.remove_pod(user.uid)
-    assert asked(VolumeRestrictions, over, second).pre_filter == "Skip"
+    assert results_of(VolumeRestrictions, over, second).pre_filter == "Skip"
 
 
 def test_of_two_reasons_the_disk_is_told() -> None:
@@ -93,7 +93,7 @@ def test_of_two_reasons_the_disk_is_told() -> None:
 
 def test_a_claim_for_many_is_no_reason() -> None:
     over = cluster(NODES, claim("data"), pods=[with_claims("there", "data", node="n1")])
-    assert asked(VolumeRestrictions, over, with_claims("p", "data")).pre_filter == "Skip"
+    assert results_of(VolumeRestrictions, over, with_claims("p", "data")).pre_filter == "Skip"
 
 
 def test_a_claim_that_does_not_exist_is_told() -> None:

@@ -11,12 +11,12 @@ from bayplan.testing import check_plugin, node
 from bayplan.testing.clusters import SampleCluster
 from tests.plugins.volume_kit import (
     add,
-    asked,
     claim,
     cluster,
     hint,
     instance,
     rejected,
+    results_of,
     storage_class,
     volume,
     with_claims,
@@ -57,7 +57,7 @@ def test_a_volume_may_be_in_several_zones() -> None:
 
 def test_a_label_with_an_empty_part_says_nothing() -> None:
     found = over({ZONE: "a__"}, n1={ZONE: "c"})
-    assert asked(VolumeZone, found, with_claims("p", "data")).pre_filter == "Skip"
+    assert results_of(VolumeZone, found, with_claims("p", "data")).pre_filter == "Skip"
 
 
 def test_an_old_label_is_compared_with_the_newer_one_where_a_node_has_only_that() -> None:
@@ -107,11 +107,11 @@ def test_what_is_missing_is_told(objects: list[Any], reason: str) -> None:
 
 def test_a_claim_that_waits_for_its_pod_says_nothing_of_zones() -> None:
     found = cluster([node("n1")], claim("data"), storage_class())
-    assert asked(VolumeZone, found, with_claims("p", "data")).pre_filter == "Skip"
+    assert results_of(VolumeZone, found, with_claims("p", "data")).pre_filter == "Skip"
 
 
 def test_a_volume_without_labels_is_anywhere() -> None:
-    assert asked(VolumeZone, over({}, n1={}), with_claims("p", "data")).pre_filter == "Skip"
+    assert results_of(VolumeZone, over({}, n1={}), with_claims("p", "data")).pre_filter == "Skip"
 
 
 def test_a_label_that_a_volume_gets_later_counts_from_then_on() -> None:

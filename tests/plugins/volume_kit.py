@@ -161,7 +161,7 @@ def cluster(
 
 
 def add(found: SampleCluster, *objects: Content) -> None:
-    """Write objects, as the API would tell of them."""
+    """Write objects, as the watch of the API reports them."""
     for content in objects:
         found.put(f"{content['apiVersion']} {content['kind']}", content)
 
@@ -170,14 +170,14 @@ def instance(plugin: type[P], over: SampleCluster, args: Any = None) -> P:
     return plugin(args, handle_for(over, plugin, plugin.name))
 
 
-def asked(plugin: type[Plugin], over: SampleCluster, asking: PodInfo) -> Answer:
-    """What a plugin says in a cluster."""
+def results_of(plugin: type[Plugin], over: SampleCluster, asking: PodInfo) -> Answer:
+    """The results of a plugin in a cluster."""
     return ask(instance(plugin, over), asking, over.lend().nodes)
 
 
 def rejected(plugin: type[Plugin], over: SampleCluster, asking: PodInfo) -> Mapping[str, str]:
     """Node → why not; {"": …} where the pod as a whole is rejected."""
-    answer = asked(plugin, over, asking)
+    answer = results_of(plugin, over, asking)
     if answer.pre_filter not in ("", "Skip"):
         return {"": answer.pre_filter}
     return answer.rejections
@@ -194,7 +194,7 @@ def attempt(plugin: Plugin, over: SampleCluster, asking: PodInfo) -> CycleState:
 def hint(
     plugin: EnqueueExtensions, event: tuple[str, ActionType], asking: PodInfo, old: Any, new: Any
 ) -> QueueingHint | None:
-    """What the plugin says to an event; None where it does not wait for such."""
+    """The result of the plugin's hint; None if the plugin does not wait for the event."""
     for entry in plugin.events_to_register():
         if entry.event.match(ClusterEvent(*event)):
             return QueueingHint.QUEUE if entry.hint is None else entry.hint(asking, old, new)

@@ -33,7 +33,7 @@ def test_rejectors_are_those_of_both_kinds_in_order() -> None:
     assert rejectors(queued(rejected_by=["B", "C"], pending=["A", "B"])) == ["A", "B", "C"]
 
 
-def test_an_entry_is_gated_by_whoever_gates_its_pod() -> None:
+def test_an_entry_is_gated_by_the_plugin_that_gates_its_pod() -> None:
     one = queued()
     assert Entry(one).gating_plugin == ""
     one.gating_plugin = "Gate"
@@ -71,7 +71,7 @@ def test_coming_back_without_a_plugin_to_blame_counts_errors() -> None:
     assert (one.unschedulable_count, one.consecutive_errors_count) == (2, 1)
 
 
-def test_what_comes_back_replaces_what_was_popped() -> None:
+def test_a_pod_that_comes_back_replaces_the_popped_one() -> None:
     entry, newer = Entry(queued()), queued(rejected_by=["Fit"])
     entry.come_back(newer, 7.5, 9)
     assert entry.queued is newer

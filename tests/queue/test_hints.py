@@ -53,7 +53,7 @@ def test_a_rejected_pod_is_woken_as_the_hint_says(hint: Any, strategy: Strategy)
     assert table.strategy(queued(rejected_by=["Fit"]), ADDED) is strategy
 
 
-def test_hints_of_plugins_that_did_not_reject_the_pod_are_not_asked() -> None:
+def test_hints_of_plugins_that_did_not_reject_the_pod_are_not_called() -> None:
     other = Hint(QUEUE)
     table = hints({"Fit": [on(NODE_ADD, Hint(SKIP))], "Taint": [on(NODE_ADD, other)]})
     assert table.strategy(queued(rejected_by=["Fit"]), ADDED) is Strategy.SKIP
@@ -77,13 +77,13 @@ def test_a_pending_plugin_wakes_at_once() -> None:
     assert table.strategy(both, ADDED) is Strategy.IMMEDIATELY
 
 
-def test_a_pending_plugin_that_skips_leaves_it_to_the_others() -> None:
+def test_when_a_pending_plugin_skips_the_other_plugins_decide() -> None:
     table = hints({"Claims": [on(NODE_ADD, Hint(SKIP))], "Fit": [on(NODE_ADD)]})
     both = queued(rejected_by=["Fit"], pending=["Claims"])
     assert table.strategy(both, ADDED) is Strategy.AFTER_BACKOFF
 
 
-def test_a_pod_nobody_rejected_is_always_worth_another_attempt() -> None:
+def test_a_pod_that_no_plugin_rejected_is_always_worth_another_attempt() -> None:
     assert hints({}).strategy(queued(), ADDED) is Strategy.AFTER_BACKOFF
 
 
@@ -120,7 +120,7 @@ def test_a_hint_that_answers_something_else_counts_as_queue_and_is_reported(answ
     assert f"returned {answer!r}" in recorder.failures[0][2]
 
 
-def test_how_long_a_hint_took_is_told_with_its_answer() -> None:
+def test_the_duration_of_a_hint_is_reported_with_its_result() -> None:
     clock, recorder = ManualClock(), Recorder()
 
     def slow(answer: Any, seconds: float) -> QueueingHintFn:
@@ -146,7 +146,7 @@ def test_how_long_a_hint_took_is_told_with_its_answer() -> None:
     ]
 
 
-def test_a_hint_is_given_the_pod_and_both_objects() -> None:
+def test_a_hint_receives_the_pod_and_both_objects() -> None:
     given: list[Any] = []
 
     def hint(*arguments: Any) -> QueueingHint:
@@ -179,7 +179,7 @@ def test_of_several_changes_the_one_that_helps_most_counts(
     assert strategy_of({PROFILE: hints(events)}, [both], changes) is strategy
 
 
-def test_nothing_is_asked_once_no_more_can_be_said() -> None:
+def test_no_hint_is_called_once_the_result_is_final() -> None:
     hint = Hint(QUEUE)
     table = {PROFILE: hints({"Fit": [on(NODE_ADD, hint)]})}
     strategy_of(table, [queued(rejected_by=["Fit"])], [ADDED, ADDED])

@@ -17,7 +17,7 @@ def seen(in_flight: InFlight, uid: str) -> list[int]:
     return [each.new for each in in_flight.changes_since(uid)]
 
 
-def test_a_pod_sees_what_came_after_it_was_popped() -> None:
+def test_a_pod_sees_events_that_came_after_it_was_popped() -> None:
     in_flight = InFlight()
     in_flight.start("a")
     in_flight.record(change(1))
@@ -27,7 +27,7 @@ def test_a_pod_sees_what_came_after_it_was_popped() -> None:
     assert seen(in_flight, "b") == [2]
 
 
-def test_pods_in_flight_and_what_is_kept_for_them_are_counted() -> None:
+def test_pods_in_flight_and_their_recorded_events_are_counted() -> None:
     found = InFlight()
     assert found.counts() == {"PodPopped": 0}
     found.start("a")
@@ -40,13 +40,13 @@ def test_pods_in_flight_and_what_is_kept_for_them_are_counted() -> None:
     assert found.counts() == {"PodPopped": 0}
 
 
-def test_what_happens_while_nobody_is_in_flight_is_not_kept() -> None:
+def test_events_are_not_recorded_while_no_pod_is_in_flight() -> None:
     in_flight = InFlight()
     in_flight.record(change(1))
     assert in_flight.change_count == 0
 
 
-def test_what_happens_to_one_pod_is_seen_by_that_pod_only() -> None:
+def test_an_event_of_one_pod_is_seen_by_that_pod_only() -> None:
     in_flight = InFlight()
     in_flight.start("a")
     in_flight.start("b")
@@ -55,7 +55,7 @@ def test_what_happens_to_one_pod_is_seen_by_that_pod_only() -> None:
     assert seen(in_flight, "b") == [1]
 
 
-def test_nothing_is_kept_when_the_last_pod_is_done() -> None:
+def test_no_event_is_recorded_any_more_when_the_last_pod_is_done() -> None:
     in_flight = InFlight()
     in_flight.start("a")
     in_flight.record(change(1))
@@ -79,7 +79,7 @@ def test_a_pod_is_not_tried_twice_at_once() -> None:
         in_flight.start("a")
 
 
-def test_changes_nobody_needs_are_dropped_while_others_are_in_flight() -> None:
+def test_events_that_no_pod_needs_are_dropped_while_other_pods_are_in_flight() -> None:
     in_flight = InFlight()
     for number in range(10_000):
         in_flight.start(f"p{number}")
@@ -112,7 +112,7 @@ steps = st.lists(
 
 
 @given(steps)
-def test_every_pod_sees_exactly_what_concerns_it(done: list[tuple[str, int]]) -> None:
+def test_every_pod_sees_exactly_the_events_that_concern_it(done: list[tuple[str, int]]) -> None:
     in_flight, model = InFlight(), dict[str, list[int]]()
     for number, (what, which) in enumerate(done):
         uid = f"p{which}"

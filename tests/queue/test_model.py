@@ -306,5 +306,5 @@ class QueueMachine(RuleBasedStateMachine):
         assert due is None or due > self.rig.clock.now()
 
 
-def test_the_queue_does_what_its_description_says() -> None:
+def test_the_queue_agrees_with_the_naive_queue() -> None:
     run_state_machine_as_test(QueueMachine, settings=settings(max_examples=200))

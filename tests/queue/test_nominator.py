@@ -74,7 +74,7 @@ def test_an_update_without_a_nomination_in_old_and_new_keeps_the_one_in_memory()
     assert nominator.nominated_pods_for_node("n1") == [new]
 
 
-def test_an_update_of_a_pod_that_is_not_nominated_nominates_nobody() -> None:
+def test_an_update_of_a_pod_that_is_not_nominated_adds_no_nomination() -> None:
     nominator = Nominator()
     nominator.update_nominated_pod(waiting_pod("a"), waiting_pod("a"))
     assert nominator.nominated_nodes() == []

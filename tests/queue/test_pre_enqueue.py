@@ -35,7 +35,7 @@ class Countdown(PreEnqueuePlugin):
         return Status(Code.UNSCHEDULABLE, (f"asked {self.count} times",))
 
 
-def test_a_pod_that_nobody_refuses_passes() -> None:
+def test_a_pod_that_no_plugin_refuses_passes() -> None:
     entry = Entry(queued())
     assert admission(gate(refuses=False)).admits(entry, State.ACTIVE)
     assert not entry.queued.gated
@@ -51,13 +51,13 @@ def test_a_refused_pod_is_gated_by_the_plugin_that_refused() -> None:
     assert recorder.gates == [("a", "B", "not yet")]
 
 
-def test_plugins_are_asked_in_order_up_to_the_first_that_refuses() -> None:
+def test_plugins_are_called_in_order_up_to_the_first_that_refuses() -> None:
     first, second, third = gate("A", refuses=False), gate("B"), gate("C")
     admission(first, second, third).admits(Entry(queued("a")), State.ACTIVE)
     assert (first.asked, second.asked, third.asked) == (["a"], ["a"], [])
 
 
-def test_the_plugin_that_gates_a_pod_is_asked_first() -> None:
+def test_the_plugin_that_gates_a_pod_is_called_first() -> None:
     first, second = gate("A", refuses=False), gate("B")
     asked, entry = admission(first, second), Entry(queued("a"))
     asked.admits(entry, State.ACTIVE)
@@ -148,7 +148,7 @@ _WITH_WINDOWS = {
         pytest.param(True, _WITH_WINDOWS, id="before backoffQ where it may be popped from there"),
     ],
 )
-def test_plugins_are_asked_on_the_way_to_where_a_pod_may_be_popped(
+def test_plugins_are_called_on_the_way_to_a_queue_that_pods_are_popped_from(
     windows: bool, expected: set[tuple[State, State]]
 ) -> None:
     refusing = admission(gate(), windows=windows)

@@ -88,7 +88,7 @@ def test_popping_counts_the_attempt_and_puts_the_pod_in_flight() -> None:
     assert setting.state(waiting_pod()) == "ABSENT"
 
 
-def test_being_done_is_harmless_for_a_pod_that_waits_or_is_not_known() -> None:
+def test_done_has_no_effect_on_a_pod_that_waits_or_is_unknown() -> None:
     setting = rig()
     setting.queue.add(waiting_pod())
     setting.queue.done(waiting_pod().uid)
@@ -263,7 +263,7 @@ def test_a_pending_pod_pays_no_delay() -> None:
 
 
 @pytest.mark.parametrize("event", [NODE_LABEL, NODE_DELETE])
-def test_an_event_nobody_registered_for_wakes_nobody(event: Any) -> None:
+def test_an_event_that_no_plugin_registered_moves_no_pod(event: Any) -> None:
     setting = one_rejected()
     setting.run_until(5)
     setting.queue.move_all(event, None, "node")
@@ -345,7 +345,7 @@ def test_an_event_before_it_was_popped_does_not_count() -> None:
     assert setting.state(waiting_pod()) == "UNSCHEDULABLE"
 
 
-def test_the_hint_is_asked_with_what_was_recorded() -> None:
+def test_the_hint_is_called_with_the_recorded_objects() -> None:
     given: list[Any] = []
 
     def hint(*arguments: Any) -> QueueingHint:
@@ -360,7 +360,7 @@ def test_the_hint_is_asked_with_what_was_recorded() -> None:
     assert given == [(found.pod, "old", "new")]
 
 
-def test_an_event_nobody_registered_for_is_not_kept_for_pods_in_flight() -> None:
+def test_an_event_that_no_plugin_registered_is_not_recorded_for_pods_in_flight() -> None:
     setting = rig(events=FIT_EVENTS)
     setting.queue.add(waiting_pod())
     setting.pop()
@@ -457,7 +457,7 @@ def test_a_pod_may_be_gated_when_it_comes_back() -> None:
         pytest.param(False, 1, id="asked on the way out of it"),
     ],
 )
-def test_the_gate_is_asked_once_on_the_way_through_the_backoffq(
+def test_pre_enqueue_is_called_once_on_the_way_through_the_backoffq(
     windows: bool, asked_before: int
 ) -> None:
     watched = gate(refuses=False)
@@ -538,7 +538,7 @@ def test_an_updated_pod_is_woken_by_what_helps_its_new_version() -> None:
     assert setting.state(waiting_pod("same-part")) == "UNSCHEDULABLE"
 
 
-def test_an_update_of_a_pod_that_is_not_known_adds_it() -> None:
+def test_an_update_of_an_unknown_pod_adds_it() -> None:
     setting = rig()
     setting.queue.update(waiting_pod(), waiting_pod(), [OWN_LABEL])
     assert setting.state(waiting_pod()) == "ACTIVE"
@@ -558,7 +558,7 @@ def test_a_deleted_pod_leaves_no_trace() -> None:
         assert setting.queue.next_deadline_seconds() is None
 
 
-def test_deleting_a_pod_that_is_not_known_is_harmless() -> None:
+def test_deleting_an_unknown_pod_has_no_effect() -> None:
     setting = rig()
     setting.queue.delete(waiting_pod())
     assert not any(setting.queue.counts().values())
@@ -573,7 +573,7 @@ def test_nominations_follow_the_pod() -> None:
     assert nominator.nominated_nodes() == ["n2"]
 
 
-def test_a_gated_pod_is_nominated_like_any() -> None:
+def test_a_gated_pod_is_nominated_as_any_other_pod() -> None:
     setting = rig(gates=[gate()])
     setting.queue.add(waiting_pod(nominated="n1"))
     assert setting.queue.nominator.nominated_nodes() == ["n1"]
@@ -622,7 +622,7 @@ def test_activating_a_ready_pod_changes_nothing() -> None:
 # ---- the flush: 5.7 ---------------------------------------------------------------------------
 
 
-def test_nobody_waits_for_an_event_much_longer_than_five_minutes() -> None:
+def test_no_pod_waits_for_an_event_much_longer_than_five_minutes() -> None:
     setting = one_rejected()
     assert setting.queue.next_deadline_seconds() == 330
     setting.run_until(329)
@@ -668,7 +668,7 @@ def test_a_wildcard_event_wakes_everyone() -> None:
     assert setting.state(waiting_pod()) == "ACTIVE"
 
 
-def test_timers_that_run_late_do_what_was_due() -> None:
+def test_late_timers_catch_up() -> None:
     setting = one_rejected(pop_from_backoff_q=False)
     setting.queue.move_all(NODE_ADD, None, "node")
     setting.clock.advance_to(2.7)

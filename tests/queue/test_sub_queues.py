@@ -201,7 +201,7 @@ def test_the_maximum_grows_with_the_square_root_of_the_size() -> None:
         pytest.param(failed(rejections=3, errors=1, at=5), 6, id="after an error, errors count"),
     ],
 )
-def test_what_counts_is_the_last_kind_of_failure(entry: Entry, expires_at: float) -> None:
+def test_the_last_kind_of_failure_decides_the_backoff(entry: Entry, expires_at: float) -> None:
     assert backoff().expires_at_seconds(entry) == expires_at
 
 
@@ -298,12 +298,12 @@ def test_members_that_come_are_more_pods_and_no_more_entities() -> None:
     assert told(sizes) == {("gated", "podgroup"): 1}
 
 
-def test_every_queue_is_told_of_even_if_nothing_waits() -> None:
+def test_every_queue_is_reported_even_if_it_is_empty() -> None:
     queues = ("active", "backoff", "unschedulable", "gated")
     assert Sizes().entities() == {(q, e): 0 for q in queues for e in (POD_ENTITY, GROUP_ENTITY)}
 
 
-def test_what_an_entry_is_follows_from_whether_it_is_a_group() -> None:
+def test_the_kind_of_an_entry_follows_from_whether_it_is_a_group() -> None:
     assert entity_of(lone("x", State.ACTIVE)) == "pod"
     assert entity_of(group_of("a", state=State.ACTIVE)) == "podgroup"
 
@@ -350,7 +350,7 @@ class Park:
         ]
 
 
-def test_a_hint_is_asked_once_for_pods_of_one_part() -> None:
+def test_a_hint_is_called_once_for_pods_of_one_part() -> None:
     hint = Hint(QUEUE)
     park = Park({"Fit": [on(NODE_ADD, hint)]})
     for number in range(5):
@@ -359,7 +359,7 @@ def test_a_hint_is_asked_once_for_pods_of_one_part() -> None:
     assert hint.asked == ["p0"]
 
 
-def test_each_part_is_asked_by_itself() -> None:
+def test_a_hint_is_called_for_each_part() -> None:
     hint = Hint(lambda pod: QUEUE if pod.labels["shape"] == "s1" else SKIP)
     park = Park({"Fit": [on(NODE_ADD, hint)]})
     for number in range(6):
@@ -368,7 +368,7 @@ def test_each_part_is_asked_by_itself() -> None:
     assert hint.asked == ["p0", "p1", "p2"]
 
 
-def test_pods_that_are_not_signed_are_asked_one_by_one() -> None:
+def test_a_hint_is_called_for_each_unsigned_pod() -> None:
     hint = Hint(SKIP)
     park = Park({"Fit": [on(NODE_ADD, hint)]})
     for number in range(3):
@@ -393,7 +393,7 @@ def test_the_pod_an_event_is_about_is_asked_by_itself_and_for_itself_only(
     assert len(hint.asked) == 2
 
 
-def test_nobody_is_asked_about_an_event_of_other_plugins() -> None:
+def test_no_hint_is_called_for_an_event_of_other_plugins() -> None:
     hint = Hint(QUEUE)
     park = Park({"Fit": [on(NODE_ADD, hint)], "Taint": [on(NODE_LABEL)]})
     park.put("p", "Fit")
@@ -430,7 +430,7 @@ def test_a_pre_check_leaves_pods_out() -> None:
     assert park.woken(ADDED, lambda pod: pod.name == "b") == ["b AFTER_BACKOFF"]
 
 
-def test_an_entry_that_left_is_not_found() -> None:
+def test_an_entry_that_left_is_absent() -> None:
     park = Park({"Fit": [on(NODE_ADD)]})
     entry = park.put("a", "Fit")
     park.unschedulable.leave(entry)
@@ -461,7 +461,7 @@ def test_a_wildcard_wakes_everyone_but_whom_the_pre_check_leaves_out() -> None:
 
 
 @pytest.mark.parametrize("part", [["a list"], {"a": "dict"}])
-def test_a_part_that_cannot_be_kept_is_reported_and_the_pod_asked_by_itself(part: Any) -> None:
+def test_a_part_that_is_not_hashable_is_reported_and_the_hint_called_for_the_pod(part: Any) -> None:
     park = Park({"Fit": [on(NODE_ADD)]}, sign=lambda plugin, pod: part)
     park.put("a", "Fit")
     assert park.woken(ADDED) == ["a AFTER_BACKOFF"]
@@ -548,7 +548,7 @@ def asked_one_by_one(park: Park, change: Change, pre_check: PreCheck) -> list[st
     change=st.sampled_from(CHANGES),
     left_out=st.sets(st.integers(0, 11)),
 )
-def test_the_index_answers_as_if_each_pod_were_asked_by_itself(
+def test_the_index_has_the_results_of_calls_for_each_pod(
     pods: list[dict[str, Any]],
     registered: dict[str, list[tuple[Any, dict[str, QueueingHint], QueueingHint | None]]],
     change: Change,
@@ -690,7 +690,7 @@ def test_no_delay_is_over_before_its_look() -> None:
         pytest.param([State.UNSCHEDULABLE, State.ERROR_BACKOFF], 2.0, id="the earlier one"),
     ],
 )
-def test_the_next_deadline_is_that_of_whoever_waits(
+def test_the_next_deadline_is_that_of_a_waiting_pod(
     states: list[State], deadline: float | None
 ) -> None:
     setting = Setting()
@@ -722,7 +722,7 @@ def test_an_entry_that_stays_parked_is_counted_only_when_it_was_taken_up(
     assert setting.recorder.incoming_counts == {("unschedulable", "test"): count}
 
 
-def test_the_first_time_in_activeq_is_kept() -> None:
+def test_the_first_time_in_activeq_is_preserved() -> None:
     setting = Setting()
     setting.now = 3.0
     entry = setting.put("a", State.ACTIVE)
@@ -733,7 +733,7 @@ def test_the_first_time_in_activeq_is_kept() -> None:
     assert entry.queued.initial_attempt_seconds == 3.0
 
 
-def test_a_pod_that_was_flushed_and_then_held_back_no_longer_counts_as_flushed() -> None:
+def test_a_flushed_pod_that_is_gated_no_longer_counts_as_flushed() -> None:
     setting = Setting(gate())
     entry = setting.put("a", State.UNSCHEDULABLE)
     entry.queued.was_flushed = True

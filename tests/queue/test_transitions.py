@@ -39,7 +39,7 @@ def test_every_entry_can_leave_the_queue(state: State) -> None:
 
 
 @pytest.mark.parametrize("state", [state for state in State if is_waiting(state)])
-def test_what_waits_can_be_deleted(state: State) -> None:
+def test_a_waiting_pod_can_be_deleted(state: State) -> None:
     assert next_state(state, Cause.DELETED) is State.ABSENT
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.command_line import refusal, written
+from tests.cli.command_line import refusal, write_objects
 from tests.comparison.kit import node_with_cpu
 from tests.examples.policies import EXAMPLES
 
@@ -152,12 +152,17 @@ MADE_ROWS = [
 def test_it_is_refused_with_its_place_in_one_line(
     tmp_path: Path, command: str, config: Config, words: list[str]
 ) -> None:
-    file = written(tmp_path / "c.yaml", config)
-    own = written(tmp_path / "wakes_nobody.py", WAKES_NOBODY)
+    file = write_objects(tmp_path / "c.yaml", config)
+    own = write_objects(tmp_path / "wakes_nobody.py", WAKES_NOBODY)
     plugins = ("--plugin", EXAMPLES / "composed_rack" / "composed_rack.py", "--plugin", own)
     given: tuple[Any, ...] = ("config", "check", file)
     if command == "simulate":
-        given = ("simulate", written(tmp_path / "n.yaml", node_with_cpu("n1")), "--config", file)
+        given = (
+            "simulate",
+            write_objects(tmp_path / "n.yaml", node_with_cpu("n1")),
+            "--config",
+            file,
+        )
     elif command == "run":
         given = ("run", "--config", file, "--kubeconfig", tmp_path / "none")
     lines = refusal(*given, *plugins)

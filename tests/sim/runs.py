@@ -67,11 +67,11 @@ def profile(**fields: Any) -> SchedulerConfig:
     return config_from({**DEFAULT_CONFIG, "profiles": [named]})
 
 
-def loaded(folder: Path, *contents: Content) -> Workload:
+def load_objects(folder: Path, *contents: Content) -> Workload:
     path = folder / "input.yaml"
     path.write_text(yaml.safe_dump_all(contents), encoding="utf-8")
     return load_inputs([str(path)])
 
 
-def played(feed: Workload) -> SimulationResult:
+def run_by_default(feed: Workload) -> SimulationResult:
     return Simulation(feed, config_from(DEFAULT_CONFIG), default_registry()).run()

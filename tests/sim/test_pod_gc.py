@@ -7,7 +7,7 @@ from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
 from bayplan.sim.output.result import SimulationResult
 from tests.adapters.manifests import node, pod
 from tests.sim.manifests import controller, owned, scenario
-from tests.sim.runs import delete, loaded, played, simulation, workload
+from tests.sim.runs import delete, load_objects, run_by_default, simulation, workload
 
 N1 = {"kind": "Node", "name": "n1"}
 
@@ -34,9 +34,9 @@ def test_a_deleted_node_takes_its_pods_with_it() -> None:
 def test_a_scenario_sets_quarantine_and_period(tmp_path: Path) -> None:
     gone = {"at": "5s", "delete": [N1]}
     slow: Any = {"quarantine": "40s", "period": "20s"}
-    feed = loaded(tmp_path, node("n1"), pod("a", nodeName="n1"), scenario(gone, podGC=slow))
+    feed = load_objects(tmp_path, node("n1"), pod("a", nodeName="n1"), scenario(gone, podGC=slow))
     assert feed.pod_gc == PodGcTimes(40.0, 20.0)
-    assert gone_at(played(feed)) == {"default/a": 60.0}
+    assert gone_at(run_by_default(feed)) == {"default/a": 60.0}
 
 
 def test_a_run_waits_for_its_pod_garbage_and_then_ends() -> None:
@@ -52,7 +52,7 @@ def test_a_run_waits_for_its_pod_garbage_and_then_ends() -> None:
 def test_a_node_that_comes_again_gets_new_daemon_pods(tmp_path: Path) -> None:
     daemons = controller("DaemonSet", name="d", selector={"matchLabels": {"app": "web"}})
     again = scenario({"at": "5s", "delete": [N1]}, {"at": "9s", "create": [node("n1")]})
-    result = played(loaded(tmp_path, node("n1"), daemons, again))
+    result = run_by_default(load_objects(tmp_path, node("n1"), daemons, again))
     old, new = sorted(result.pods.values(), key=lambda one: one.created_at or 0.0)
     assert (old.node, old.deleted_at) == ("n1", 5.0)
     assert (new.node, new.created_at, new.deleted_at) == ("n1", 9.0, None)
@@ -61,7 +61,9 @@ def test_a_node_that_comes_again_gets_new_daemon_pods(tmp_path: Path) -> None:
 def test_a_daemon_pod_that_waits_for_a_node_goes_with_the_node(tmp_path: Path) -> None:
     daemons = controller("DaemonSet", name="d", selector={"matchLabels": {"app": "web"}})
     full = {**node("n1"), "status": {"allocatable": {"cpu": "0", "memory": "1Gi", "pods": "9"}}}
-    result = played(loaded(tmp_path, full, daemons, scenario({"at": "5s", "delete": [N1]})))
+    result = run_by_default(
+        load_objects(tmp_path, full, daemons, scenario({"at": "5s", "delete": [N1]}))
+    )
     assert list(gone_at(result).values()) == [5.0]
     assert result.counts.unschedulable == 0
 

@@ -148,7 +148,7 @@ def test_events_wait_while_the_cluster_is_lent_but_the_cycle_itself_assumes_and_
     assert [each.name for each in snapshot.node("a").pods] == ["p"]
 
 
-def test_a_node_is_known_until_it_is_removed() -> None:
+def test_a_node_is_present_until_it_is_removed() -> None:
     cache = cache_of("a")
     cache.add_pod(pod("p", "a"))
     assert cache.node("a") is not None
@@ -382,7 +382,7 @@ TestCacheMachine = CacheMachine.TestCase
 TestCacheMachine.settings = settings(max_examples=60, stateful_step_count=30)
 
 
-def test_the_log_tells_no_more_than_what_changed() -> None:
+def test_the_log_reports_only_changed_rows() -> None:
     """Exact within the log: a row not touched in a facet is not named for it."""
     cache = cache_of("a", "b", "c")
     seen = cache.table.log.generation

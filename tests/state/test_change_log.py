@@ -29,7 +29,7 @@ def rows_changed(changes: list[tuple[int, Facet]], since: int, wanted: Facet) ->
 
 
 @given(changes=CHANGES, since=st.integers(0, 80), wanted=st.sampled_from(FACETS))
-def test_what_the_log_holds_it_tells_exactly(
+def test_rows_within_the_log_are_reported_exactly(
     changes: list[tuple[int, Facet]], since: int, wanted: Facet
 ) -> None:
     log = log_of(changes, length_max=100)
@@ -80,7 +80,7 @@ def test_rows_never_used_did_not_change(length_max: int) -> None:
     assert log.rows_since(0, Facet.IMAGES).tolist() == [2]
 
 
-def test_what_is_of_no_interest_is_not_among_the_few() -> None:
+def test_changes_of_other_facets_are_not_among_the_few() -> None:
     log = log_of([], 64)
     log.note(1, Facet.LABELS)
     log.note(ALL_ROWS, Facet.STORAGE)

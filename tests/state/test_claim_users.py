@@ -16,7 +16,7 @@ def test_users_are_counted_where_they_are() -> None:
     assert users.rows("default/logs") == [1]
 
 
-def test_what_leaves_is_not_counted_any_more() -> None:
+def test_a_pod_that_leaves_is_not_counted_any_more() -> None:
     users = ClaimUsers()
     one = with_claims("a", "data", "data")
     users.add(0, one)
@@ -26,7 +26,7 @@ def test_what_leaves_is_not_counted_any_more() -> None:
     assert users.rows("default/data") == []
 
 
-def test_a_claim_made_for_a_pod_is_named_by_nobody() -> None:
+def test_a_claim_made_for_a_pod_is_not_counted_as_named() -> None:
     users = ClaimUsers()
     one = with_claims("a", scratch={"ephemeral": {}})
     users.add(2, one)

@@ -43,7 +43,7 @@ def test_a_newer_version_replaces_the_older_and_hands_it_back() -> None:
     assert store.get("s", "a") is new
 
 
-def test_what_is_gone_is_handed_back_whatever_version_is_named() -> None:
+def test_removing_any_version_returns_the_stored_one() -> None:
     store = KindObjects()
     old = service("s")
     store.put(old)
@@ -52,7 +52,7 @@ def test_what_is_gone_is_handed_back_whatever_version_is_named() -> None:
     assert (store.list(), store.get("s", "a")) == ((), None)
 
 
-def test_objects_without_a_namespace_are_found_by_their_name() -> None:
+def test_objects_without_a_namespace_are_looked_up_by_name() -> None:
     store = KindObjects()
     found = decode(NAMESPACE, {"metadata": {"name": "default"}})
     store.put(found)
@@ -85,13 +85,13 @@ def test_it_is_a_sorted_dictionary(steps: list[tuple[bool, str, str]]) -> None:
             assert list(store.list(each)) == [model[key] for key in sorted(model) if key[0] == each]
 
 
-def test_kinds_are_kept_apart() -> None:
+def test_kinds_are_separate() -> None:
     store = ClusterObjects()
     store.of(SERVICE).put(service("s"))
     assert store.of(SERVICE).get("s", "a") is not None
     assert store.of("v1 Other").list() == ()
 
 
-def test_an_undeclared_kind_is_refused_with_what_to_do() -> None:
+def test_an_undeclared_kind_is_refused_with_a_fix() -> None:
     with pytest.raises(UndeclaredKind, match=r"plugin X asks for .*v1 Service.*`kinds`"):
         raise UndeclaredKind(SERVICE, "X")

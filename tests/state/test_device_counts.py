@@ -127,7 +127,7 @@ def test_another_class_is_another_count() -> None:
     assert counts(found)["n1"] == (0, 0)
 
 
-def test_nothing_is_noted_of_devices_before_somebody_asks() -> None:
+def test_changes_of_devices_are_not_logged_before_the_first_read() -> None:
     found = cluster()
     generation = found.cache.table.log.generation
     put(found.store, slice_of("n1", "x"), claim("c", status=allocated(("n1", "x"))))

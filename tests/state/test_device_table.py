@@ -142,7 +142,7 @@ def test_devices_of_labelled_nodes_count_where_the_selector_holds() -> None:
     assert counts(found, nodes=(node("n3", labels={"zone": "b"}), node("n4"))) == [(1, 0), (0, 0)]
 
 
-def test_each_device_of_a_slice_may_say_itself_whom_it_is_for() -> None:
+def test_each_device_of_a_slice_may_select_its_nodes() -> None:
     listed = (
         device("x", nodeName="n1"),
         device("y", allNodes=True),
@@ -191,7 +191,7 @@ def test_a_node_selector_that_does_not_parse_leaves_every_node_without_any() -> 
     assert counts(found) == [(0, 0), (0, 0)]
 
 
-def test_selectors_are_not_told_that_a_device_may_be_shared() -> None:
+def test_selectors_do_not_see_that_a_device_may_be_shared() -> None:
     shared = device("x", allowMultipleAllocations=True)
     found = devices_of(slice_of("n1", shared), expressions=("device.allowMultipleAllocations",))
     assert counts(found) == [(0, 0), (0, 0)]
@@ -220,7 +220,7 @@ def test_a_slice_that_goes_takes_its_own_devices_along() -> None:
     assert found.remove(as_slice(one)) == set()
 
 
-def test_a_slice_without_a_device_of_the_class_concerns_nobody() -> None:
+def test_a_slice_without_a_device_of_the_class_changes_no_row() -> None:
     found = devices_of(expressions=("false",))
     assert found.put(as_slice(slice_of("n1", "x"))) == set()
 
@@ -312,7 +312,7 @@ def test_an_update_that_tells_of_no_allocation_leaves_the_claim_in_flight() -> N
     assert claims.allocated.is_whole_taken(X)
 
 
-def test_nobody_gives_back_what_another_put_in_flight() -> None:
+def test_an_allocation_in_flight_is_removed_only_by_its_owner() -> None:
     _, devices = world()
     claims = devices.resource_claims
     claims.put_in_flight(WANTS, allocation())
@@ -354,7 +354,7 @@ def test_an_assumed_version_is_read_until_the_watch_has_caught_up() -> None:
     assert not claims.allocated.is_taken(X)
 
 
-def test_what_turns_out_not_to_hold_is_restored_to_what_the_watch_tells() -> None:
+def test_restoring_a_claim_returns_to_the_version_of_the_watch() -> None:
     store, devices = world()
     claims = devices.resource_claims
     store.of(RESOURCE_CLAIM).put(version(9, WANTS))
@@ -366,7 +366,7 @@ def test_what_turns_out_not_to_hold_is_restored_to_what_the_watch_tells() -> Non
     claims.restore("default", "nobody")
 
 
-def test_only_a_newer_version_of_a_claim_that_is_known_is_assumed() -> None:
+def test_only_a_newer_version_of_a_stored_claim_is_assumed() -> None:
     store, devices = world()
     claims, told = devices.resource_claims, store.of(RESOURCE_CLAIM)
     assert not claims.assume(version(9, HAS_X))
@@ -389,7 +389,7 @@ def test_a_claim_that_goes_takes_what_was_assumed_of_it_along() -> None:
     assert claims.get("default", "c") == version(11, WANTS)
 
 
-def test_of_versions_that_are_no_numbers_the_one_that_is_told_last_counts() -> None:
+def test_of_versions_that_are_not_numbers_the_last_one_stored_counts() -> None:
     store, devices = world()
     claims, told = devices.resource_claims, store.of(RESOURCE_CLAIM)
     told.put(version("b", WANTS))
@@ -442,7 +442,7 @@ def test_a_slice_that_no_rule_means_stays_the_same_object() -> None:
 # ---- classes -------------------------------------------------------------------------------
 
 
-def test_a_class_is_found_by_the_resource_it_stands_for() -> None:
+def test_a_class_is_looked_up_by_its_extended_resource() -> None:
     store, devices = world()
     store.of(DEVICE_CLASS).put(as_class(class_of("gpu", extendedResourceName="example.com/gpu")))
     classes = devices.device_classes

@@ -90,7 +90,7 @@ def test_many_changes_at_once_are_counted_all_together() -> None:
     world.check()
 
 
-def test_what_is_handed_out_may_be_written_to() -> None:
+def test_a_returned_array_may_be_written() -> None:
     world = CountedCluster()
     world.step("node", "n1", "z1")
     world.step("pod", "n1", None)

@@ -29,7 +29,7 @@ PORTS = st.builds(
         pytest.param(("0.0.0.0", "TCP", 80), ("0.0.0.0", "TCP", 81), False, id="two ports"),
     ],
 )
-def test_who_conflicts_with_whom(one: Any, other: Any, clash: bool) -> None:
+def test_which_pods_conflict(one: Any, other: Any, clash: bool) -> None:
     assert conflicts(HostPort(*one), HostPort(*other)) is clash
     assert conflicts(HostPort(*other), HostPort(*one)) is clash
 
@@ -39,7 +39,7 @@ STEPS = st.lists(st.tuples(st.booleans(), st.integers(0, 3), PORTS), max_size=20
 
 
 @given(STEPS, PORTS)
-def test_the_index_knows_who_is_in_the_way(
+def test_the_index_lists_rows_with_a_conflicting_port(
     steps: list[tuple[bool, int, HostPort]], wanted: HostPort
 ) -> None:
     index, used = HostPortIndex(), Counter[tuple[int, HostPort]]()
@@ -94,7 +94,7 @@ def test_a_port_of_the_container_alone_binds_nothing() -> None:
     assert ports_of({"containerPort": 80}, {"containerPort": 80, "hostPort": 0}) == ()
 
 
-def test_ports_are_sorted_and_told_once() -> None:
+def test_ports_are_sorted_and_unique() -> None:
     found = ports_of({"hostPort": 81}, {"hostPort": 80}, {"hostPort": 81})
     assert [port.port for port in found] == [80, 81]
 

@@ -50,7 +50,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 3), REPORTS), max_size=8)
 
 
 @given(STEPS)
-def test_it_knows_holders_and_sizes_and_whom_a_change_touches(
+def test_the_index_reports_holders_sizes_and_changed_rows(
     steps: list[tuple[int, Reported]],
 ) -> None:
     index, model = ImageIndex(), Model()

@@ -36,7 +36,7 @@ def test_a_freed_row_is_used_again() -> None:
     assert (table.row_count, table.names) == (3, ["a", "d", "c"])
 
 
-def test_a_node_keeps_its_row_while_others_come_and_go() -> None:
+def test_a_node_keeps_its_row_while_other_nodes_come_and_go() -> None:
     table = table_of(node("a"), node("b"), node("c"))
     table.remove_node("a")
     table.update_node(node("c", labels={"x": "1"}))
@@ -280,7 +280,7 @@ def test_a_derived_column_asks_about_changed_rows_only() -> None:
     assert asked == [[0, 1, 2], [1]]
 
 
-def test_a_derived_column_is_not_asked_about_rows_without_a_node() -> None:
+def test_a_derived_column_is_not_computed_for_rows_without_a_node() -> None:
     table = table_of(node("a"), node("b"))
     asked: list[list[int]] = []
 
@@ -352,7 +352,7 @@ def test_the_rows_cannot_be_written() -> None:
 
 
 @given(st.sets(st.integers(0, 99), min_size=1), st.data())
-def test_few_and_many_are_drawn_alike(rows: set[int], data: st.DataObject) -> None:
+def test_the_nth_marked_row_follows_the_draw_order(rows: set[int], data: st.DataObject) -> None:
     order = DrawOrder()
     for row in range(100):
         order.add(f"node-{row}", row)

@@ -78,7 +78,7 @@ def test_a_view_can_be_selected_again_and_all_brings_everything_back() -> None:
 
 
 @pytest.mark.parametrize("view", [view_of("a", "b", "c"), holed_view("a", "b", "c", hole=0)])
-def test_nodes_are_found_by_name(view: NodeView) -> None:
+def test_nodes_are_looked_up_by_name(view: NodeView) -> None:
     assert [view.position(name) for name in ("a", "c", "ghost", "gone")] == [0, 2, None, None]
     assert view.positions(["c", "ghost", "a", "c", "gone"]).tolist() == [0, 2]
     assert view.take([2, 1]).position("c") == 0

@@ -178,7 +178,7 @@ def test_columns_grow_with_the_table_and_go_on_counting() -> None:
     assert terms.with_required_anti_affinity.lent.tolist() == [0, 1, 0, 1]
 
 
-def test_only_columns_asked_for_lately_are_kept() -> None:
+def test_only_recently_read_columns_are_cached() -> None:
     terms = PlacedTerms(CAPACITY, columns_max=2)
     for row, app in enumerate("abc"):
         terms.add(row, keeping_away(app, app))

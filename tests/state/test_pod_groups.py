@@ -125,7 +125,7 @@ def test_a_pod_that_changes_its_label_leaves_the_group() -> None:
     assert _state(groups).here_count == 0
 
 
-def test_a_group_nobody_tells_of_any_more_is_forgotten() -> None:
+def test_a_group_without_object_and_members_is_forgotten() -> None:
     groups = _groups()
     pod = _member("a")
     groups.put_pod(pod)

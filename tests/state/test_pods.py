@@ -58,14 +58,14 @@ def test_a_pod_is_named_by_namespace_and_name() -> None:
     assert compiled("web", metadata={"namespace": "a"}).key == "a/web"
 
 
-def test_what_is_left_out_has_the_defaults_of_the_api() -> None:
+def test_absent_fields_have_the_defaults_of_the_api() -> None:
     pod = compiled()
     assert (pod.priority, pod.scheduler_name) == (0, "default-scheduler")
     assert (pod.labels, pod.annotations, pod.nominated_node_name) == ({}, {}, "")
     assert (pod.node_name, pod.is_terminating) == ("", False)
 
 
-def test_what_is_given_is_read() -> None:
+def test_present_fields_are_read() -> None:
     pod = compiled(
         metadata={"annotations": {"a": "b"}, "deletionTimestamp": "2026-01-01T00:00:00Z"},
         status={"nominatedNodeName": "n2"},
@@ -143,14 +143,14 @@ def test_a_request_that_is_no_quantity_raises() -> None:
         compiled(containers=containers(cpu="lots"))
 
 
-def test_a_running_pod_that_was_given_what_it_asked_for_shares_its_template() -> None:
+def test_a_running_pod_whose_status_reports_its_requests_shares_its_template() -> None:
     """Every kubelet reports this: without it, no two running pods of a cluster would share."""
     asked = containers(cpu="1", memory="1Gi")
     running = compiled("a", containers=asked, status=given(cpu="1", memory="1Gi"), nodeName="n1")
     assert running.shape is compiled("b", containers=asked).shape
 
 
-def test_under_resize_a_pod_asks_for_what_it_was_given() -> None:
+def test_during_a_resize_a_larger_amount_in_the_status_counts() -> None:
     asked = containers(cpu="1")
     resized = compiled("a", containers=asked, status=given(cpu="2"))
     assert resized.requests == {"cpu": 2000}
@@ -160,7 +160,7 @@ def test_under_resize_a_pod_asks_for_what_it_was_given() -> None:
     assert (resized.requests, larger.requests) == ({"cpu": 2000}, {"cpu": 4000})
 
 
-def test_an_infeasible_resize_counts_as_what_was_given() -> None:
+def test_for_an_infeasible_resize_the_amount_in_the_status_counts() -> None:
     pending = {"type": "PodResizePending", "status": "True"}
     asked, status = containers(cpu="3"), given(cpu="2")
     deferred = status | {"conditions": [pending | {"reason": "Deferred"}]}
@@ -202,7 +202,7 @@ def test_the_first_condition_of_its_kind_says_whether_it_is(conditions: list[Any
 # ---- what a shape remembers ----------------------------------------------------------------
 
 
-def test_what_follows_from_a_shape_is_computed_once_for_all_its_pods() -> None:
+def test_values_derived_from_a_shape_are_computed_once_for_all_its_pods() -> None:
     asked: list[PodShape] = []
 
     def compute(shape: PodShape) -> int:
@@ -214,7 +214,7 @@ def test_what_follows_from_a_shape_is_computed_once_for_all_its_pods() -> None:
     assert one.shape.once(("key", 2), compute) == 2
 
 
-def test_nothing_is_remembered_of_what_raised() -> None:
+def test_a_computation_that_raises_is_not_cached() -> None:
     def fail(shape: PodShape) -> int:
         raise KeyError("no such thing")
 
@@ -263,7 +263,7 @@ def volumes_of(**sources: Any) -> PodVolumes:
     return pod("p", spec={"volumes": volumes}).shape.volumes
 
 
-def test_what_every_node_has_does_not_count() -> None:
+def test_volumes_that_every_node_has_do_not_count() -> None:
     assert volumes_of(a={"configMap": {"name": "c"}}, b={"emptyDir": {}}) is NO_VOLUMES
 
 
@@ -291,7 +291,7 @@ def test_a_disk_that_a_driver_serves_is_migrated_and_may_be_exclusive() -> None:
     assert [volume.name for volume in found.exclusive] == ["gce"]
 
 
-def test_inline_drivers_are_known_but_concern_nobody_else() -> None:
+def test_inline_drivers_are_listed_and_are_no_other_volume() -> None:
     found = volumes_of(a={"csi": {"driver": "disk.test"}})
     assert found.inline_drivers == ("disk.test",)
     assert not found.has_any

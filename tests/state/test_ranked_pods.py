@@ -69,7 +69,7 @@ def test_it_is_known_which_nodes_pods_came_to_went_from_or_were_started_on() -> 
     assert seen(turn)[1] == [True, True, False]
 
 
-def test_who_has_not_started_counts_as_started_last() -> None:
+def test_a_pod_that_has_not_started_counts_as_started_last() -> None:
     assert started_seconds(pod("a")) == inf
     assert importance(pod("a", priority=3)) == (-3, inf)
 

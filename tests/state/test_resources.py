@@ -37,7 +37,7 @@ def asking(**requests: Any) -> Any:
     return pod(requests=requests).shape
 
 
-def test_what_is_placed_is_no_longer_free() -> None:
+def test_requests_of_placed_pods_are_no_longer_free() -> None:
     resources = two_nodes()
     resources.count(0, asking(cpu="500m"), 1)
     assert resources.free("cpu").values.tolist() == [7500, 8000, 0, 0]
@@ -68,7 +68,7 @@ def test_of_other_resources_the_same_is_scored_as_requested() -> None:
     assert resources.scored(GPU).values[0] == resources.requested(GPU).values[0] == 2
 
 
-def test_what_nobody_offered_or_asked_for_is_0_and_makes_no_columns() -> None:
+def test_a_resource_that_no_node_offers_is_0_and_makes_no_columns() -> None:
     resources = two_nodes()
     for read in (resources.allocatable, resources.requested, resources.scored, resources.free):
         assert not read(GPU).values.any()
@@ -84,7 +84,7 @@ def test_a_resource_is_offered_while_some_node_offers_it() -> None:
     assert resources.offered_names() == ["cpu", "memory", "pods"]
 
 
-def test_a_resource_that_appears_later_is_seen_by_who_asked_before() -> None:
+def test_a_resource_that_appears_later_is_seen_by_earlier_readers() -> None:
     resources = two_nodes()
     assert usage(resources, {GPU: 1}).offered is not None
     for row in range(2):
@@ -110,7 +110,7 @@ def test_some_rows_are_read_as_all_are() -> None:
     assert usage(resources, {"cpu": 0}, np.array([1, 0])).used.tolist() == [[1000, 0]]
 
 
-def test_who_has_less_free_is_told_where_there_is_anybody() -> None:
+def test_rows_with_less_free_are_returned_if_there_are_any() -> None:
     resources = two_nodes()
     resources.count(1, asking(cpu=1), 1)
     some = np.array([0])
@@ -123,7 +123,7 @@ def test_who_has_less_free_is_told_where_there_is_anybody() -> None:
     assert short(resources, GPU, 1, some) is not None
 
 
-def test_what_no_node_has_less_than_follows_nodes_and_pods() -> None:
+def test_the_least_free_amount_follows_nodes_and_pods() -> None:
     resources = two_nodes()
     assert short(resources, "cpu", 8000) is None
     resources.count(0, asking(cpu=3), 1)
@@ -136,7 +136,7 @@ def test_what_no_node_has_less_than_follows_nodes_and_pods() -> None:
     assert short(resources, "cpu", 8000, slice(3)) is None
 
 
-def test_that_nobody_uses_more_than_there_is_may_be_known() -> None:
+def test_usage_reports_whether_every_node_has_enough() -> None:
     resources = two_nodes()
     assert short(resources, "cpu", 8000) is None
     assert usage(resources, {"cpu": 8000}).is_within
@@ -145,7 +145,7 @@ def test_that_nobody_uses_more_than_there_is_may_be_known() -> None:
     assert not usage(resources, {"cpu": 7001}).is_within
 
 
-def test_who_offers_nothing_is_told_and_can_be_divided_by() -> None:
+def test_an_absent_resource_is_reported_and_its_divisor_is_1() -> None:
     resources = two_nodes()
     resources.set_allocatable(1, {"cpu": 0, "memory": 1})
     found = usage(resources, {"cpu": 0, "memory": 0})
@@ -155,7 +155,7 @@ def test_who_offers_nothing_is_told_and_can_be_divided_by() -> None:
     assert usage(resources, {"cpu": 0, "memory": 0}, np.array([0])).offered is None
 
 
-def test_what_is_lent_cannot_be_written() -> None:
+def test_lent_arrays_cannot_be_written() -> None:
     found = usage(two_nodes(), {"cpu": 0})
     with pytest.raises(ValueError, match="read-only"):
         found.allocatable[0, 0] = 1

@@ -1,4 +1,4 @@
-"""Rows with one number have the same amounts, whatever came and went."""
+"""Rows with one number have equal amounts after any sequence of changes."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +9,7 @@ from bayplan.testing import SampleCluster, node, pod
 SMALL, LARGE = "100m", "1500m"
 
 
-def test_rows_that_were_filled_alike_have_one_number() -> None:
+def test_rows_with_equal_pods_have_one_number() -> None:
     rows = RowEquivalence(3)
     for row, cores in enumerate((4, 4, 8)):
         rows.set_empty(row, cores)
@@ -30,14 +30,14 @@ def test_a_pod_that_leaves_takes_a_row_back_to_its_number() -> None:
     assert rows.of_row(0) == before
 
 
-def test_a_row_may_be_like_no_other() -> None:
+def test_a_row_can_be_unequal_to_every_other_row() -> None:
     rows = RowEquivalence(2)
     assert rows.of_row(0) == rows.of_row(1)
     rows.set_unique(0)
     assert rows.of_row(0) != rows.of_row(1)
 
 
-def test_numbers_that_were_forgotten_are_not_given_again() -> None:
+def test_forgotten_numbers_are_not_reused() -> None:
     rows = RowEquivalence(1)
     seen = {rows.of_row(0)}
     for shape in range(1 << 14):

@@ -141,7 +141,7 @@ def test_a_pod_is_counted_on_its_row_and_no_longer_when_it_left() -> None:
     assert found.counter(ANY_WEB).total == 1
 
 
-def test_a_pod_being_deleted_counts_only_where_it_is_asked_for() -> None:
+def test_a_terminating_pod_counts_only_on_request() -> None:
     found = counts((0, pod("a", labels={"app": "web"}, terminating=True)))
     assert column(found, ANY_WEB) == [1, 0, 0, 0]
     assert column(found, pods_of(None, WEB, with_terminating=False)) == [0, 0, 0, 0]
@@ -164,7 +164,7 @@ def test_a_counter_that_left_comes_back_current() -> None:
     assert column(found, ANY_WEB) == [0, 0, 1, 2]
 
 
-def test_more_indexed_labels_than_are_kept_are_still_counted_right() -> None:
+def test_counts_are_right_beyond_the_limit_of_indexed_labels() -> None:
     found = counts((0, pod("a", labels={"app": "web"})), counters_max=1000)
     for number in range(2 * INDEXED_KEYS_MAX):
         assert not column(found, pods_of("default", map_selector({f"key{number}": "v"})))[0]
@@ -185,7 +185,7 @@ def test_labels_that_no_pod_has_any_more_cost_nothing() -> None:
     assert not found._namespaces
 
 
-def test_what_is_lent_cannot_be_written() -> None:
+def test_lent_arrays_cannot_be_written() -> None:
     lent = counts().counts(ANY_WEB)
     assert lent.dtype == np.int32
     with pytest.raises(ValueError, match="read-only"):

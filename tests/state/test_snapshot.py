@@ -23,7 +23,7 @@ def pods_on(snapshot: Snapshot, name: str) -> list[str]:
     return [each.name for each in snapshot.node(name).pods]
 
 
-def test_nodes_are_found_by_name_and_a_ghost_is_not() -> None:
+def test_nodes_are_looked_up_by_name_and_a_ghost_is_absent() -> None:
     cache = cache_of("a", "b")
     cache.add_pod(pod("p", "ghost"))
     snapshot = cache.lend()
@@ -48,7 +48,7 @@ def test_nodes_with_affinity_are_listed() -> None:
     assert snapshot.rows_with_required_anti_affinity.tolist() == []
 
 
-def test_nothing_happens_to_a_snapshot_until_it_is_given_back() -> None:
+def test_a_snapshot_does_not_change_until_it_is_returned() -> None:
     """F-047: what comes meanwhile waits for the next one."""
     cache = cache_of("a")
     snapshot = cache.lend()
@@ -163,7 +163,7 @@ def test_a_trial_can_be_undone_and_go_on() -> None:
     assert pods_on(snapshot, "a") == []
 
 
-def test_what_is_committed_stays() -> None:
+def test_committed_changes_stay() -> None:
     cache = cache_of("a")
     snapshot = cache.lend()
     with snapshot.trial() as trial:

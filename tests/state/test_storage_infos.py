@@ -91,7 +91,7 @@ def test_without_affinity_any_node_will_do() -> None:
     assert volume_info("pv", nodeAffinity={}).node_terms is None
 
 
-def test_a_volume_knows_who_attaches_it() -> None:
+def test_a_csi_volume_has_a_handle() -> None:
     csi_volume = volume_info("pv", **csi("h")).csi_volume
     assert csi_volume is not None and csi_volume.handle == "h"
     disk = volume_info("pv", azureDisk={"diskURI": "u", "kind": "Shared"})
@@ -99,7 +99,7 @@ def test_a_volume_knows_who_attaches_it() -> None:
     assert volume_info("pv", hostPath={"path": "p"}).csi_volume is None
 
 
-def test_a_selector_that_does_not_parse_is_told() -> None:
+def test_a_selector_that_does_not_parse_is_reported() -> None:
     wrong = {"matchExpressions": [{"key": "a", "operator": "Wrong"}]}
     with pytest.raises(SelectorError):
         _ = claim_info("c", selector=wrong).selector

@@ -66,7 +66,7 @@ def test_a_csi_node_and_an_attachment_concern_their_node() -> None:
 # ---- looking up ----------------------------------------------------------------------------
 
 
-def test_a_volume_that_changes_its_class_is_found_under_the_new_one() -> None:
+def test_a_volume_that_changes_its_class_is_listed_under_the_new_one() -> None:
     over = cluster(zoned(n1="a"), volume("b"), volume("a"))
     assert [each.name for each in over.volumes.volumes_of_class("late")] == ["a", "b"]
     add(over, volume("a", class_name="other"))
@@ -74,7 +74,7 @@ def test_a_volume_that_changes_its_class_is_found_under_the_new_one() -> None:
     assert [each.name for each in over.volumes.volumes_of_class("other")] == ["a"]
 
 
-def test_attachments_are_found_by_their_node() -> None:
+def test_attachments_are_looked_up_by_node() -> None:
     over = cluster(zoned(n1="a"), attachment("x", "n1", "pv"), attachment("y", "n2", "pv"))
     assert [each.metadata.name for each in over.volumes.api.attachments("n1")] == ["x"]
     add(over, attachment("x", "n2", "pv"))
@@ -82,7 +82,7 @@ def test_attachments_are_found_by_their_node() -> None:
     assert len(over.volumes.api.attachments("n2")) == 2
 
 
-def test_capacities_are_found_by_their_class() -> None:
+def test_capacities_are_looked_up_by_class() -> None:
     over = cluster(zoned(n1="a"), capacity("b", "2Gi"), capacity("a", "1Gi"))
     assert [each.key for each in over.volumes.api.capacities("late")] == [
         "kube-system/a",

@@ -57,7 +57,7 @@ def test_the_same_version_once_more_ends_nothing() -> None:
     assert found is not None and found.annotations == {"a": "b"}
 
 
-def test_what_is_deleted_is_assumed_no_more() -> None:
+def test_a_deleted_object_is_no_longer_assumed() -> None:
     over = cluster(zoned(n1="a"), claim("data"), volume("pv"))
     over.volumes.assume_claim(a_claim("data", annotations={"a": "b"}))
     over.volumes.assume_volume(a_volume("pv", claim="data"))
@@ -68,7 +68,7 @@ def test_what_is_deleted_is_assumed_no_more() -> None:
     assert over.volumes.volumes_of_class("late") == []
 
 
-def test_restoring_takes_back_only_what_one_assumed_oneself() -> None:
+def test_restoring_forgets_only_the_own_assumption() -> None:
     over = cluster(zoned(n1="a"), volume("pv"))
     mine, others = a_volume("pv", claim="mine"), a_volume("pv", claim="others")
     over.volumes.assume_volume(others)
@@ -92,7 +92,7 @@ def test_assuming_concerns_all_nodes() -> None:
     assert len(over.cache.table.log.rows_since(before, Facet.STORAGE)) == 1
 
 
-def test_what_was_there_before_is_known() -> None:
+def test_objects_stored_earlier_are_read() -> None:
     over = cluster(zoned(n1="a"), claim("data", bound_to="pv"), csi_node("n1"))
     fresh = type(over.volumes)(over.cache.table, over.store)
     found = fresh.claim("default/data")

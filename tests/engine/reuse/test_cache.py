@@ -31,7 +31,7 @@ from bayplan.ports import EventType
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
 from bayplan.testing import api_pod, node
-from tests.engine.kept_kit import Attempts, Bad, CountingFilter, Rank, Worse
+from tests.engine.cached_attempts import Attempts, Bad, CountingFilter, Rank, Worse
 from tests.engine.kit import Engine, waiting_pod
 from tests.plugins.volume_kit import (
     attachment,

@@ -13,7 +13,7 @@ from bayplan.engine.reuse.row_cache import EQUIVALENT_MAX, PASSES, CachedFilterR
 from bayplan.framework.status import Code
 from bayplan.state.change_log import Facet
 from bayplan.testing import SampleCluster, node, pod
-from tests.engine.kept_kit import (
+from tests.engine.cached_attempts import (
     Attempts,
     Bad,
     Company,

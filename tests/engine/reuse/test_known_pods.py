@@ -19,7 +19,7 @@ from bayplan.framework.plugin import (
 from bayplan.framework.status import SKIP, Code, Rejection, Status, unschedulable
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
-from tests.engine.kept_kit import Attempts, Bad, Rank, Worse, chosen, last_ranking
+from tests.engine.cached_attempts import Attempts, Bad, Rank, Worse, chosen, last_ranking
 
 FOUR: dict[str, dict[str, str]] = {"n1": {}, "n2": {}, "n3": {}, "n4": {}}
 

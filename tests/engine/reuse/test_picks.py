@@ -19,7 +19,7 @@ from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.state.change_log import Facet
 from bayplan.state.nodes import NodeInfo
 from bayplan.testing import pod
-from tests.engine.kept_kit import SEED, Attempts, Bad, MaxRank, Rank, Worse, chosen, message
+from tests.engine.cached_attempts import SEED, Attempts, Bad, MaxRank, Rank, Worse, chosen, message
 
 THREE: dict[str, dict[str, str]] = {"n1": {"rank": "3"}, "n2": {"rank": "7"}, "n3": {"rank": "5"}}
 

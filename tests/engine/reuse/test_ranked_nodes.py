@@ -27,7 +27,7 @@ from bayplan.state.change_log import Facet
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
 from bayplan.testing import SampleCluster, node, pod
-from tests.engine.kept_kit import (
+from tests.engine.cached_attempts import (
     Attempts,
     Bad,
     Company,

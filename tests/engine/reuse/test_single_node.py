@@ -6,7 +6,7 @@ import pytest
 from bayplan.engine.reuse.evaluation_plan import SingleNodeEvaluator
 from bayplan.engine.reuse.weighted_score import PLUGIN_FAILED, RankingInvalid
 from bayplan.framework.status import Code
-from tests.engine.kept_kit import Attempts, Bad, Rank
+from tests.engine.cached_attempts import Attempts, Bad, Rank
 
 NODES = {"n1": {"rank": "3"}, "n2": {"bad": "broken", "rank": "7"}}
 ROWS = np.array([0, 1], np.intp)

@@ -28,7 +28,6 @@ from bayplan.testing import check_plugin, pod
 from bayplan.testing.clusters import SampleCluster
 from tests.plugins.volume_kit import (
     add,
-    asked,
     at,
     attempt,
     capacity,
@@ -37,6 +36,7 @@ from tests.plugins.volume_kit import (
     csi_driver,
     instance,
     rejected,
+    results_of,
     storage_class,
     volume,
     with_claims,
@@ -101,7 +101,7 @@ def nothing(now: float) -> None: ...
 
 
 def test_a_pod_without_claims_is_not_looked_at_and_scores_nothing() -> None:
-    answer = asked(VolumeBinding, world(), pod("p"))
+    answer = results_of(VolumeBinding, world(), pod("p"))
     assert answer.pre_filter == "Skip"
     assert answer.scores == {"n1": 0, "n2": 0}
 
@@ -116,7 +116,7 @@ def test_nodes_without_volumes_for_the_pod_are_rejected() -> None:
 def test_more_room_is_better_unless_configured_otherwise() -> None:
     rooms = [capacity("x", "20Gi", "a"), capacity("y", "100Gi", "b")]
     over = world(claim("data"), csi_driver(storageCapacity=True), *rooms)
-    assert asked(VolumeBinding, over, ASKING).scores == {"n1": 50, "n2": 90}
+    assert results_of(VolumeBinding, over, ASKING).scores == {"n1": 50, "n2": 90}
 
 
 def test_a_volume_that_comes_between_two_pods_is_seen() -> None:

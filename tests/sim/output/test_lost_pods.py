@@ -10,7 +10,7 @@ from bayplan.sim.output.report import summary
 from bayplan.sim.output.result import SimulationResult
 from tests.adapters.manifests import Content, container, node, pod, priority_class
 from tests.sim.manifests import controller, owned, scenario, template
-from tests.sim.runs import loaded, played
+from tests.sim.runs import load_objects, run_by_default
 
 N1 = {"kind": "Node", "name": "n1"}
 WEB = controller("Deployment", replicas=4, selector={"matchLabels": {"app": "web"}})
@@ -41,7 +41,9 @@ def urgent(name: str) -> Content:
 
 def test_preempted_pods_of_a_deployment_are_named_in_the_summary(tmp_path: Path) -> None:
     come = scenario(at(5, create=[urgent("urgent")]))
-    result = played(loaded(tmp_path, node("n1"), WEB, priority_class("high", 100), come))
+    result = run_by_default(
+        load_objects(tmp_path, node("n1"), WEB, priority_class("high", 100), come)
+    )
     assert lost(result) == {"Deployment default/web": {"preempted": 4}}
     said = lines(result)
     assert said[0] == "5 of 5 pods placed on 1 node"
@@ -55,7 +57,7 @@ def test_pods_lost_with_a_node_are_counted_by_workload(tmp_path: Path) -> None:
     web = controller("Deployment", replicas=2, selector={"matchLabels": {"app": "web"}})
     sts = controller("StatefulSet", name="db", replicas=1)
     gone = scenario(at(5, delete=[N1]))
-    result = played(loaded(tmp_path, node("n1"), web, sts, pod("bare"), gone))
+    result = run_by_default(load_objects(tmp_path, node("n1"), web, sts, pod("bare"), gone))
     with_node = "lost with a node"
     assert (
         lost(result)
@@ -72,13 +74,15 @@ def test_pods_lost_with_a_node_are_counted_by_workload(tmp_path: Path) -> None:
 def test_a_pod_of_a_controller_that_is_not_in_the_input_counts(tmp_path: Path) -> None:
     reference = controller("ReplicaSet", name="web-1", uid="r")
     mine = owned(pod("a", nodeName="n1"), reference, controller=True)
-    result = played(loaded(tmp_path, node("n1"), mine, scenario(at(5, delete=[delete_pod("a")]))))
+    result = run_by_default(
+        load_objects(tmp_path, node("n1"), mine, scenario(at(5, delete=[delete_pod("a")])))
+    )
     assert lost(result) == {"ReplicaSet default/web-1": {"deleted": 1}}
 
 
 def test_pods_that_go_with_their_controller_do_not_count(tmp_path: Path) -> None:
     gone = scenario(at(5, delete=[{"kind": "Deployment", "name": "web"}]))
-    assert lost(played(loaded(tmp_path, node("n1"), WEB, gone))) == {}
+    assert lost(run_by_default(load_objects(tmp_path, node("n1"), WEB, gone))) == {}
 
 
 def test_pods_that_a_smaller_deployment_does_not_want_do_not_count(tmp_path: Path) -> None:
@@ -86,24 +90,27 @@ def test_pods_that_a_smaller_deployment_does_not_want_do_not_count(tmp_path: Pat
     pods = [owned(pod(name), mine, controller=True) for name in ("a", "b")]
     fewer = {**{key: mine[key] for key in ("apiVersion", "kind")}, "metadata": {"name": "r"}}
     change = at(5, patch=[{**fewer, "spec": {"replicas": 1}}], delete=[delete_pod("a")])
-    assert lost(played(loaded(tmp_path, node("n1"), mine, *pods, scenario(change)))) == {}
+    assert (
+        lost(run_by_default(load_objects(tmp_path, node("n1"), mine, *pods, scenario(change))))
+        == {}
+    )
 
 
 def test_the_next_pod_of_a_job_is_no_loss_and_no_replacement(tmp_path: Path) -> None:
     short = template(annotations={"bayplan.dev/duration": "10s"})
     job = controller("Job", name="j", parallelism=2, completions=4, template=short)
-    result = played(loaded(tmp_path, node("n1"), job))
+    result = run_by_default(load_objects(tmp_path, node("n1"), job))
     assert (result.counts.pods, lost(result)) == (4, {})
 
     first = sorted(name for name, one in result.pods.items() if one.created_at == 0.0)[0]
     gone = scenario(at(5, delete=[delete_pod(first.partition("/")[2])]))
-    result = played(loaded(tmp_path, node("n1"), job, gone))
+    result = run_by_default(load_objects(tmp_path, node("n1"), job, gone))
     assert lost(result) == {"Job default/j": {"deleted": 1}}
 
 
 def test_a_pod_that_is_deleted_when_its_time_has_passed_is_no_loss(tmp_path: Path) -> None:
     ends = {"bayplan.dev/duration": "10s", "bayplan.dev/when-done": "delete"}
-    result = played(loaded(tmp_path, node("n1"), pod("a", annotations=ends)))
+    result = run_by_default(load_objects(tmp_path, node("n1"), pod("a", annotations=ends)))
     assert (result.pods["default/a"].deleted_at, lost(result)) == (10.0, {})
 
 
@@ -111,14 +118,16 @@ def test_a_pod_that_is_deleted_when_its_time_has_passed_is_no_loss(tmp_path: Pat
 def test_a_daemon_pod_that_goes_with_its_node_is_no_loss(tmp_path: Path, comes_again: bool) -> None:
     daemons = controller("DaemonSet", name="d", selector={"matchLabels": {"app": "web"}})
     events = [at(5, delete=[N1]), at(9, create=[node("n1")])][: 1 + comes_again]
-    result = played(loaded(tmp_path, node("n1"), daemons, scenario(*events)))
+    result = run_by_default(load_objects(tmp_path, node("n1"), daemons, scenario(*events)))
     assert lost(result) == {}
 
 
 def test_a_daemon_pod_that_is_preempted_on_a_node_that_stays_counts(tmp_path: Path) -> None:
     daemons = controller("DaemonSet", name="d", selector={"matchLabels": {"app": "web"}})
     come = scenario(at(5, create=[urgent("urgent")]))
-    result = played(loaded(tmp_path, node("n1"), daemons, priority_class("high", 100), come))
+    result = run_by_default(
+        load_objects(tmp_path, node("n1"), daemons, priority_class("high", 100), come)
+    )
     assert lost(result) == {"DaemonSet default/d": {"preempted": 1}}
 
 
@@ -127,15 +136,20 @@ def test_a_pod_that_the_scenario_makes_again_is_back(tmp_path: Path) -> None:
     again = owned(pod("b"), mine, controller=True)
     events = at(5, delete=[delete_pod("a")]), at(6, create=[again])
     there = owned(pod("a"), mine, controller=True)
-    assert lost(played(loaded(tmp_path, node("n1"), mine, there, scenario(*events)))) == {}
+    assert (
+        lost(run_by_default(load_objects(tmp_path, node("n1"), mine, there, scenario(*events))))
+        == {}
+    )
 
 
 def test_a_bare_pod_of_the_same_name_is_back(tmp_path: Path) -> None:
     events = at(5, delete=[delete_pod("a")]), at(6, create=[pod("a")])
-    assert lost(played(loaded(tmp_path, node("n1"), pod("a"), scenario(*events)))) == {}
+    assert (
+        lost(run_by_default(load_objects(tmp_path, node("n1"), pod("a"), scenario(*events)))) == {}
+    )
 
 
 def test_a_pod_that_was_being_deleted_at_the_beginning_is_no_loss(tmp_path: Path) -> None:
     going = pod("a", nodeName="n1", deletionTimestamp="2026-01-01T00:00:30Z")
     mine = owned(going, controller("ReplicaSet", name="r", uid="r"), controller=True)
-    assert lost(played(loaded(tmp_path, node("n1"), mine))) == {}
+    assert lost(run_by_default(load_objects(tmp_path, node("n1"), mine))) == {}

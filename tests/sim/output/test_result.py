@@ -25,7 +25,7 @@ from bayplan.sim.output.result import (
     group_results,
 )
 from tests.adapters.manifests import node, pod
-from tests.cli.command_line import answer, written
+from tests.cli.command_line import answer, write_objects
 from tests.scenarios.gangs import FIT, MING, X_K8S, add_member, put_group
 from tests.scenarios.world import World, play
 from tests.sim.runs import simulate
@@ -146,7 +146,7 @@ def kinds(tmp_path: Path, *flags: str) -> list[dict[str, Any]]:
     nodes = [api_node(f"n{number}", allocatable) for number in range(4)]
     pods = [api_pod(f"small-{number}", "100m") for number in range(6)]
     pods += [api_pod(f"large-{number}", "2") for number in range(2)]
-    path = written(tmp_path / "cluster.yaml", *nodes, *pods)
+    path = write_objects(tmp_path / "cluster.yaml", *nodes, *pods)
     return json.loads(answer("simulate", path, "--format", "json", *flags))["pod_kinds"]
 
 

@@ -1,8 +1,7 @@
-"""How tables look."""
+"""The layout of the tables in a report."""
 
 from rich.console import Console
 
-from bayplan.sim.output.report import BLANK
 from bayplan.sim.output.report import new_table as table
 
 
@@ -30,7 +29,3 @@ def test_what_is_too_long_is_folded_and_not_cut() -> None:
     made = table("name")
     made.add_row("abcdefghij")
     assert "".join(printed(made, width=6)[2:]) == "abcdefghij"
-
-
-def test_a_blank_is_an_empty_line() -> None:
-    assert printed(BLANK) == [""]

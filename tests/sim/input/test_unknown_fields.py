@@ -1,4 +1,4 @@
-"""What of an input nobody reads, and how the reader learns of it."""
+"""Fields and kinds of an input that the simulation does not read, and how they are reported."""
 
 from pathlib import Path
 from typing import Any

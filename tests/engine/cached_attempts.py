@@ -1,10 +1,11 @@
-"""A small cluster, one profile, and attempt after attempt at pods alike, with what is kept of them.
+"""A small cluster, one profile, and attempts at pods of one signature with their cache entry.
 
     known = Attempts(Bad, Rank, nodes={"n1": {"rank": "3"}, "n2": {"bad": "broken"}})
     assert chosen(known.attempt()) == "n1"
     known.label("n1", bad="broken")
 
-Plugins say what their labels say, and note which nodes they are asked about.
+The results of the plugins follow from the labels of a node. The plugins record the nodes that they
+are called for.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -45,14 +46,14 @@ BYTES_MAX = 1 << 20
 
 
 class Bad(ScalarFilterPlugin, SignPlugin):
-    """Turns down nodes labelled bad, for the label's value."""
+    """Rejects nodes labelled bad; the reason is the value of the label."""
 
     name = "Bad"
     facets = Facet.LABELS
 
     def setup(self) -> None:
         self.asked: list[str] = []
-        #: Raised, or answered, in place of anything else.
+        #: Raised or returned in place of any other result.
         self.failure: Any = None
 
     def filter_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> Status | None:
@@ -67,7 +68,7 @@ class Bad(ScalarFilterPlugin, SignPlugin):
 
 
 class Worse(Bad):
-    """Another one, that says the same of nodes labelled worse."""
+    """Rejects nodes labelled worse."""
 
     name = "Worse"
 
@@ -78,7 +79,7 @@ class Worse(Bad):
 
 
 class Rank(ScalarScorePlugin, SignPlugin):
-    """Scores what a label says."""
+    """The score of a node is the value of its label rank."""
 
     name = "Rank"
     facets = Facet.LABELS
@@ -124,12 +125,12 @@ class Attempts:
     # ---- attempts -------------------------------------------------------------------------
 
     def attempt(self) -> Cycle:
-        """With what is kept."""
+        """One attempt that uses the cache."""
         self.attempt_count += 1
         return self._walked(self._runner)
 
     def fresh(self) -> Cycle:
-        """The attempt that `attempt` made last, without."""
+        """The last attempt again, without the cache."""
         return self._walked(self._fresh)
 
     def _walked(self, runner: CycleRunner) -> Cycle:
@@ -138,7 +139,7 @@ class Attempts:
         runner.run(cycle)
         return cycle
 
-    # ---- what changes ---------------------------------------------------------------------
+    # ---- changes of nodes ---------------------------------------------------------------------
 
     def label(self, name: str, **labels: str) -> None:
         """Give a node these labels and no others."""
@@ -182,7 +183,7 @@ class Attempts:
         return self.reuse.entry_for(self.pod)
 
     def picks(self) -> RankedNodes:
-        """The ranking, after as many attempts as it takes."""
+        """The ranking, after as many attempts as it needs."""
         while not self.entry.rankings:
             assert self.attempt_count < 5, "no ranking is made of such answers"
             self.attempt()
@@ -191,7 +192,7 @@ class Attempts:
         return ranking
 
     def asking(self) -> SingleNodeEvaluator:
-        """To ask about single rows as an attempt does."""
+        """Evaluates single rows as an attempt does."""
         state, nodes, asked = CycleState(), self.cluster.lend().nodes, self.pod
         state.cached_results = self.entry
         self.framework.run_pre_filter(state, asked, nodes)
@@ -203,7 +204,7 @@ class Attempts:
         return next(each for each in instances if each.instance_name == name)
 
     def asked(self, name: str) -> list[str]:
-        """Nodes that a plugin was asked about since the last time."""
+        """Nodes that a plugin was called for since the last call of this method."""
         plugin = self.plugin(name)
         asked, plugin.asked = plugin.asked, []
         return sorted(asked)
@@ -224,7 +225,7 @@ def message(cycle: Cycle) -> str:
 
 
 class CountingFilter(ScalarFilterPlugin, SignPlugin):
-    """Takes every node but those labelled bad, and counts how often it is asked."""
+    """Rejects nodes labelled bad, and counts its calls."""
 
     name = "CountingFilter"
     kinds = (SERVICE,)
@@ -240,7 +241,7 @@ class CountingFilter(ScalarFilterPlugin, SignPlugin):
 
 @final
 class NotTheFirst(FilterPlugin):
-    """Looks across nodes: turns down the first of them that is not labelled first=no."""
+    """Reads all nodes: rejects the first of them that is not labelled first=no."""
 
     name = "NotTheFirst"
     scope = "cluster"
@@ -256,7 +257,7 @@ class NotTheFirst(FilterPlugin):
 
 @final
 class Company(ScorePlugin):
-    """Looks across nodes: the more share a node's color, the better."""
+    """Reads all nodes: the more nodes share a node's color, the better."""
 
     name = "Company"
     scope = "cluster"
@@ -268,7 +269,7 @@ class Company(ScorePlugin):
 
 @final
 class Unsigned(ScalarScorePlugin):
-    """Row-wise, but nobody knows what of the pod it reads."""
+    """Row-wise and unsigned: its results cannot be cached."""
 
     name = "Unsigned"
 

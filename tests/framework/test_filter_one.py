@@ -1,4 +1,4 @@
-"""One node is judged by one-row forms as it is among others."""
+"""One node evaluated alone has the result that it has among other nodes."""
 
 from typing import Any, final
 
@@ -68,18 +68,18 @@ def test_all_reasons_of_the_first_that_says_no_are_told_and_nobody_else_is_asked
     assert not outcome.feasible.any() and not told
 
 
-def test_who_is_skipped_is_not_asked() -> None:
+def test_a_skipped_plugin_is_not_called() -> None:
     state = CycleState()
     state.skip_filter_plugins.add("Narrow")
     assert asked("bad", Narrow, state=state).feasible.all()
 
 
-def test_who_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plugin_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Narrow, "failure", OSError("disk"))
     error = asked("good", Narrow).error
     assert error is not None and (error.code, error.plugin) == (Code.ERROR, "Narrow")
 
 
-def test_node_by_node_plugins_are_asked_as_ever() -> None:
+def test_plugins_written_node_by_node_are_called_as_before() -> None:
     outcome = asked("good", answering("Scalar", filter_node=unschedulable("no")))
     assert outcome.reason_counts() == {"no": 1}

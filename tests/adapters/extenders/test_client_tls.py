@@ -1,4 +1,4 @@
-"""Whom an extender is trusted to be."""
+"""How the client verifies the identity of an extender."""
 
 import asyncio
 import base64

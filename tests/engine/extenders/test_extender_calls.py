@@ -1,4 +1,4 @@
-"""What one cycle asks of extenders; how it goes on then is told in test_cycle."""
+"""The calls of extenders in one cycle; test_cycle covers how the cycle continues."""
 
 from dataclasses import dataclass
 
