@@ -14,6 +14,7 @@ import numpy as np
 
 from bayplan import (
     MAX_NODE_SCORE,
+    Caching,
     CycleState,
     Facet,
     NodeScores,
@@ -32,12 +33,11 @@ class LabelScoreArgs(PluginArgs, frozen=True):
 
 
 @final
-class LabelScore(ScorePlugin, SignPlugin):
+class LabelScore(ScorePlugin[LabelScoreArgs], SignPlugin):
     """The label's value from 0 to 100 as it is; 0 where it is absent or no whole number."""
 
     name = "LabelScore"
-    args_type = LabelScoreArgs
-    facets = Facet.LABELS
+    caching = Caching(facets=Facet.LABELS)
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
         values = nodes.label_values(self.args.label)

@@ -11,6 +11,7 @@ from collections.abc import Hashable
 from typing import final
 
 from bayplan import (
+    Caching,
     CycleState,
     Facet,
     NodeInfo,
@@ -30,7 +31,7 @@ class PreferCheapNodes(ScalarScorePlugin, SignPlugin):
     """Half the price, twice the score; a node that says no price comes last."""
 
     name = "PreferCheapNodes"
-    facets = Facet.LABELS
+    caching = Caching(facets=Facet.LABELS)
     normalizer = Normalizer.MAX
 
     def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:

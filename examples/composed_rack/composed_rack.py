@@ -34,11 +34,10 @@ class ComposedRackArgs(PluginArgs, frozen=True):
 
 
 @final
-class ComposedRack(ScorePlugin, NormalizeScorePlugin):
+class ComposedRack(ScorePlugin[ComposedRackArgs], NormalizeScorePlugin):
     """The rack with the highest sum of the inner plugin's scores gets 100, the lowest 0."""
 
     name = "ComposedRack"
-    args_type = ComposedRackArgs
     scope = "cluster"
 
     def setup(self) -> None:

@@ -21,6 +21,7 @@ from bayplan.engine.reuse.entry import ObjectGeneration, SignatureEntry
 from bayplan.engine.reuse.evaluation_plan import SingleNodeEvaluator
 from bayplan.engine.reuse.ranked_nodes import RankedNodes
 from bayplan.engine.schedule_one import CycleRunner
+from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import (
     FilterPlugin,
@@ -49,7 +50,7 @@ class Bad(ScalarFilterPlugin, SignPlugin):
     """Rejects nodes labelled bad; the reason is the value of the label."""
 
     name = "Bad"
-    facets = Facet.LABELS
+    caching = Caching(facets=Facet.LABELS)
 
     def setup(self) -> None:
         self.asked: list[str] = []
@@ -82,7 +83,7 @@ class Rank(ScalarScorePlugin, SignPlugin):
     """The score of a node is the value of its label rank."""
 
     name = "Rank"
-    facets = Facet.LABELS
+    caching = Caching(facets=Facet.LABELS)
 
     def setup(self) -> None:
         self.asked: list[str] = []

@@ -11,6 +11,7 @@ from zlib import crc32
 import numpy as np
 
 from bayplan.api.objects import SERVICE
+from bayplan.framework.caching import Caching
 from bayplan.framework.plugin import (
     FilterPlugin,
     NormalizeScorePlugin,
@@ -66,8 +67,7 @@ class ShunColor(FilterPlugin, RowFilter, SignPlugin):
     """Vectorised with a one-row form: refuses nodes of the color that the pod shuns."""
 
     name = "ShunColor"
-    facets = Facet.LABELS
-    signs_shape = True
+    caching = Caching(facets=Facet.LABELS, signs_template=True)
 
     def filter(
         self, state: Any, pod: PodInfo, nodes: NodeView, feasible: NodeMask
@@ -112,8 +112,7 @@ class Fickle(PreFilterPlugin, ScalarFilterPlugin, SignPlugin):
     """Signs some of its pods only; its answer follows from the pod's name where it does not."""
 
     name = "Fickle"
-    prepares_alike = True
-    facets = Facet.LABELS
+    caching = Caching(facets=Facet.LABELS, pre_state_per_template=True)
 
     def pre_filter(self, state: Any, pod: PodInfo, nodes: NodeView) -> Status | None:
         return None if tries(pod, "fickle") or tries(pod, "unsigned") else SKIP
@@ -132,7 +131,7 @@ class NeverSigns(PreFilterPlugin, ScalarFilterPlugin):
     """Has no sign_pod at all."""
 
     name = "NeverSigns"
-    prepares_alike = True
+    caching = Caching(pre_state_per_template=True)
 
     def pre_filter(self, state: Any, pod: PodInfo, nodes: NodeView) -> Status | None:
         return None if tries(pod, "nosign") else SKIP
@@ -147,7 +146,7 @@ class FailsNowAndThen(PreFilterPlugin, ScalarFilterPlugin, ScalarScorePlugin, Si
     """Raises over some nodes and scores others out of range; reads labels and declares no less."""
 
     name = "FailsNowAndThen"
-    prepares_alike = True
+    caching = Caching(pre_state_per_template=True)
 
     def pre_filter(self, state: Any, pod: PodInfo, nodes: NodeView) -> Status | None:
         return None if tries(pod, "fails") else SKIP
@@ -171,7 +170,7 @@ class Looks(ScalarFilterPlugin, SignPlugin):
     """Refuses nodes whose color a service is named after."""
 
     name = "Looks"
-    facets = Facet.LABELS
+    caching = Caching(facets=Facet.LABELS)
     kinds = (SERVICE,)
 
     def filter_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> Status | None:
@@ -192,7 +191,7 @@ class Balanced(PreFilterPlugin, FilterPlugin):
     """Looks across nodes: refuses those with more pods than the average."""
 
     name = "Balanced"
-    prepares_alike = True
+    caching = Caching(pre_state_per_template=True)
     scope = "cluster"
 
     def pre_filter(self, state: Any, pod: PodInfo, nodes: NodeView) -> Status | None:
@@ -234,9 +233,8 @@ class Most(ScorePlugin, RowScore, SignPlugin):
     """MAX, vectorised, with a one-row form."""
 
     name = "Most"
-    facets = Facet.LABELS
+    caching = Caching(facets=Facet.LABELS, signs_template=True)
     normalizer = Normalizer.MAX
-    signs_shape = True
 
     def score(self, state: Any, pod: PodInfo, nodes: NodeView) -> NodeScores:
         return ranks(nodes) * self._factor(pod)
@@ -256,8 +254,7 @@ class Fewest(ScalarScorePlugin, PreScorePlugin, SignPlugin):
     """MAX_REVERSED, node by node, over what every placement changes."""
 
     name = "Fewest"
-    prepares_alike = True
-    facets = Facet.PODS | Facet.LABELS
+    caching = Caching(facets=Facet.PODS | Facet.LABELS, pre_state_per_template=True)
     normalizer = Normalizer.MAX_REVERSED
 
     def pre_score(self, state: Any, pod: PodInfo, nodes: NodeView) -> Status | None:
@@ -275,8 +272,7 @@ class Between(ScorePlugin, PreScorePlugin, SignPlugin):
     """MIN_MAX over numbers on both sides of zero, without a one-row form."""
 
     name = "Between"
-    prepares_alike = True
-    facets = Facet.LABELS | Facet.PODS
+    caching = Caching(facets=Facet.LABELS | Facet.PODS, pre_state_per_template=True)
     normalizer = Normalizer.MIN_MAX
 
     def pre_score(self, state: Any, pod: PodInfo, nodes: NodeView) -> Status | None:
@@ -294,8 +290,7 @@ class OwnNormal(ScorePlugin, PreScorePlugin, NormalizeScorePlugin, SignPlugin):
     """Row-wise and signed, with a normaliser of its own that ranks the nodes."""
 
     name = "OwnNormal"
-    prepares_alike = True
-    facets = Facet.LABELS | Facet.PODS
+    caching = Caching(facets=Facet.LABELS | Facet.PODS, pre_state_per_template=True)
 
     def pre_score(self, state: Any, pod: PodInfo, nodes: NodeView) -> Status | None:
         return None if tries(pod, "own") else SKIP
@@ -315,7 +310,7 @@ class Emptiest(ScorePlugin, PreScorePlugin):
     """Looks across nodes: how far below the fullest one is."""
 
     name = "Emptiest"
-    prepares_alike = True
+    caching = Caching(pre_state_per_template=True)
     scope = "cluster"
 
     def pre_score(self, state: Any, pod: PodInfo, nodes: NodeView) -> Status | None:

@@ -722,7 +722,7 @@ class Forgetful(ScalarScorePlugin, SignPlugin):
     """Reads an annotation that it does not sign."""
 
     name = "Forgetful"
-    facets = Facet.LABELS
+    caching = Caching(facets=Facet.LABELS)
 
     def score_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> int:
         return 100 if pod.annotations.get("likes") == node.name else 0

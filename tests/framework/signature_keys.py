@@ -3,6 +3,7 @@
 from collections.abc import Hashable
 from typing import Any, final
 
+from bayplan.framework.caching import Caching
 from bayplan.framework.plugin import ScalarScorePlugin, SignPlugin
 from bayplan.framework.signing import Signer
 from bayplan.framework.types import Normalizer
@@ -16,7 +17,7 @@ from tests.framework.answering import plugins_of
 class SetOfLabels(ScalarScorePlugin, SignPlugin):
     name = "SetOfLabels"
     normalizer = Normalizer.NONE
-    signs_shape = True
+    caching = Caching(signs_template=True)
 
     def score_node(self, state: Any, pod: Any, node: Any) -> int:
         return 0

@@ -201,7 +201,7 @@ def test_the_arrays_equal_the_results_node_by_node(
 def node_by_node(plugins: list[tuple[str, list[Rejection]]], position: int) -> Status | None:
     """The first plugin with anything against the node."""
     for name, rejections in plugins:
-        mine: list[Any] = [r for r in rejections if position in r.rows.tolist()]
+        mine: list[Any] = [r for r in rejections if position in r.positions.tolist()]
         if mine:
             reasons = tuple(reason for r in mine for reason in r.reasons)
             return Status(max(r.code for r in mine), reasons, name)

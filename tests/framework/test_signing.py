@@ -7,6 +7,7 @@ from typing import Any, final
 
 import pytest
 
+from bayplan.framework.caching import Caching
 from bayplan.framework.plugin import (
     PreEnqueuePlugin,
     PreFilterPlugin,
@@ -32,7 +33,7 @@ class Noted(Answering, SignPlugin):
     """Signs a label, and counts how often it is asked."""
 
     name = "Noted"
-    signs_shape = True
+    caching = Caching(signs_template=True)
     asked = 0
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
@@ -58,7 +59,7 @@ class Silent(Answering):
 @final
 class Failing(Answering, SignPlugin):
     name = "Failing"
-    signs_shape = True
+    caching = Caching(signs_template=True)
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
         raise ValueError("no")
@@ -67,7 +68,7 @@ class Failing(Answering, SignPlugin):
 @final
 class Unhashable(Answering, SignPlugin):
     name = "Unhashable"
-    signs_shape = True
+    caching = Caching(signs_template=True)
 
     def sign_pod(self, pod: PodInfo) -> Any:
         return ["a list"]
@@ -78,7 +79,7 @@ class SortedLabels(ScalarScorePlugin, SignPlugin):
     """Signs a set of some pods, and of others the tuple that stands for such a set."""
 
     name = "SortedLabels"
-    signs_shape = True
+    caching = Caching(signs_template=True)
 
     def score_node(self, state: Any, pod: Any, node: Any) -> int:
         return 0

@@ -58,7 +58,7 @@ def test_codes_are_distinguished() -> None:
 
 def test_filter_is_not_called_for_nodes_that_are_already_rejected() -> None:
     (rejection,) = rejected({name: unschedulable("x") for name in NAMES}, feasible="bd")
-    assert rejection.rows.tolist() == [1, 3]
+    assert rejection.positions.tolist() == [1, 3]
 
 
 def test_an_error_ends_the_asking() -> None:

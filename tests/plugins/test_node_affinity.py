@@ -281,7 +281,7 @@ def test_what_the_configuration_demands_is_asked_first() -> None:
 def test_it_answers_without_its_pre_filter() -> None:
     """A profile may disable one extension point of a plugin."""
     (rejection,) = plugin().filter(CycleState(), wanting([ZONE_A]), lent(NODES), None)  # type: ignore[arg-type]
-    assert rejection.rows.tolist() == [False, True, True]
+    assert rejection.positions.tolist() == [False, True, True]
 
 
 # ---- Score ---------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from typing import final
 import numpy as np
 import pytest
 
+from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import (
     FilterPlugin,
@@ -124,7 +125,7 @@ class ReadsTaintsInSecret(ScalarFilterPlugin):
     """Declares labels, and reads taints."""
 
     name = "ReadsTaintsInSecret"
-    facets = Facet.LABELS
+    caching = Caching(facets=Facet.LABELS)
 
     def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         return unschedulable("tainted") if node.taints else None
@@ -132,8 +133,8 @@ class ReadsTaintsInSecret(ScalarFilterPlugin):
 
 def test_an_undeclared_facet_is_caught_and_named() -> None:
     said = said_about(ReadsTaintsInSecret)
-    assert "changed its answer when only TAINTS of the node changed: rejections of node" in said
-    assert said.endswith("its `facets` must list TAINTS")
+    assert "the answer changed when only TAINTS of the node changed: rejections of node" in said
+    assert said.endswith("write caching = Caching(facets=…) with TAINTS")
 
 
 @final
@@ -141,14 +142,14 @@ class CountsPodsInSecret(ScalarScorePlugin):
     """Declares labels, and counts pods."""
 
     name = "CountsPodsInSecret"
-    facets = Facet.LABELS
+    caching = Caching(facets=Facet.LABELS)
 
     def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         return min(len(node.pods), 100)
 
 
 def test_an_undeclared_look_at_pods_is_caught() -> None:
-    assert "must list REQUESTED, PODS" in said_about(CountsPodsInSecret)
+    assert "caching = Caching(facets=…) with REQUESTED, PODS" in said_about(CountsPodsInSecret)
 
 
 @final
@@ -156,14 +157,14 @@ class ReadsAnAnnotation(ScalarScorePlugin):
     """Reads an annotation that nobody but itself knows of."""
 
     name = "ReadsAnAnnotation"
-    facets = Facet.LABELS
+    caching = Caching(facets=Facet.LABELS)
 
     def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         return 100 if node.annotations.get("test.org/price") == "7" else 0
 
 
 def test_keys_that_only_the_plugin_knows_are_drawn() -> None:
-    assert "must list ANNOTATIONS" in said_about(ReadsAnAnnotation)
+    assert "caching = Caching(facets=…) with ANNOTATIONS" in said_about(ReadsAnAnnotation)
 
 
 @final
@@ -171,7 +172,7 @@ class ReadsADeclaredField(ScalarScorePlugin):
     """Reads a field that it declares, and forgets the facet."""
 
     name = "ReadsADeclaredField"
-    facets = Facet.LABELS
+    caching = Caching(facets=Facet.LABELS)
     fields = ("Node.status.nodeInfo.osImage",)
 
     def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
@@ -179,7 +180,7 @@ class ReadsADeclaredField(ScalarScorePlugin):
 
 
 def test_declared_fields_are_drawn() -> None:
-    assert "must list DECLARED" in said_about(ReadsADeclaredField)
+    assert "caching = Caching(facets=…) with DECLARED" in said_about(ReadsADeclaredField)
 
 
 @final

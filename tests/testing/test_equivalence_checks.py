@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bayplan.framework.caching import Caching
 from bayplan.framework.plugin import (
     FilterPlugin,
     Plugin,
@@ -37,8 +38,9 @@ class ByAmounts(ScalarFilterPlugin, ScalarScorePlugin):
     """Says that amounts are all it looks at."""
 
     name = "ByAmounts"
-    follows_amounts = True
-    facets = Facet.REQUESTED | Facet.ALLOCATABLE | Facet.LABELS | Facet.PODS
+    caching = Caching(
+        facets=Facet.REQUESTED | Facet.ALLOCATABLE | Facet.LABELS | Facet.PODS, amounts_only=True
+    )
     reads_labels = ""
 
     def filter_node(self, state: Any, pod: Any, node: NodeInfo) -> Status | None:
@@ -54,8 +56,7 @@ class Prepares(PreFilterPlugin, PreScorePlugin, ScalarFilterPlugin, ScalarScoreP
     """Says that what it notes is good for all pods of a template."""
 
     name = "Prepares"
-    prepares_alike = True
-    facets = Facet.REQUESTED | Facet.PODS
+    caching = Caching(facets=Facet.REQUESTED | Facet.PODS, pre_state_per_template=True)
     reads = ""
 
     def pre_filter(self, state: Any, pod: Any, nodes: Any) -> Any:
@@ -84,7 +85,7 @@ def test_what_is_so_passes(plugin: Any) -> None:
 @pytest.mark.parametrize("form", ["filter", "score"])
 def test_who_reads_more_than_amounts_is_found(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ByAmounts, "reads_labels", form)
-    with pytest.raises(CheckFailed, match="do not say follows_amounts"):
+    with pytest.raises(CheckFailed, match="breaks the promise amounts_only"):
         check_plugin(ByAmounts)
 
 
@@ -93,7 +94,7 @@ def test_notes_that_follow_from_more_than_the_template_are_found(
     read: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Prepares, "reads", read)
-    with pytest.raises(CheckFailed, match="not say prepares_alike"):
+    with pytest.raises(CheckFailed, match="breaks the promise pre_state_per_template"):
         ask_in_clusters(10)
 
 

@@ -5,6 +5,7 @@ from typing import Any, cast, final
 
 import pytest
 
+from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     ActionType,
@@ -119,7 +120,7 @@ class WrongFacets(ScalarScorePlugin):
     """Its facets are words."""
 
     name = "WrongFacets"
-    facets: Any = "LABELS"
+    caching: Any = Caching(facets=cast("Any", "LABELS"))
 
     def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         return 0
@@ -151,7 +152,7 @@ class WrongFields(ScalarScorePlugin):
     ("plugin_class", "words"),
     [
         (NoName, "name is 'Has/Label'"),
-        (WrongFacets, "facets is 'LABELS'; wanted some of Facet"),
+        (WrongFacets, "facets='LABELS'; wanted some of Facet"),
         (WrongKinds, "kinds has 'Service'; wanted e.g."),
         (WrongFields, "fields has 'status.nodeInfo'; wanted Node or Pod and a path"),
     ],

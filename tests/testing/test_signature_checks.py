@@ -7,6 +7,7 @@ from typing import Any, final
 import msgspec
 import pytest
 
+from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import Plugin, ScalarScorePlugin, SignPlugin
 from bayplan.state.nodes import NodeInfo
@@ -156,7 +157,7 @@ def test_a_spec_signed_as_a_whole_will_do() -> None:
 class SignsOnce(ScalarScorePlugin, SignPlugin):
     """Scores all nodes alike, and says that it signs the shape only."""
 
-    signs_shape = True
+    caching = Caching(signs_template=True)
 
     def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         return 0
@@ -174,7 +175,9 @@ class SignsOwnersOnce(SignsOnce):
 
 def test_what_is_no_part_of_the_shape_may_not_be_signed_once() -> None:
     said = said_about(SignsOwnersOnce)
-    assert "signs_shape = True, but sign_pod looks at metadata.ownerReferences" in said
+    assert (
+        "the promise signs_template of its caching: sign_pod reads metadata.ownerReferences" in said
+    )
 
 
 @final

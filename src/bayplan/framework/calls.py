@@ -107,7 +107,8 @@ class Calls:
     tie_break: Sequence[TieBreakCall]
     #: Instances that are not asked to filter, for they have nothing to do with pods of a shape.
     spared: frozenset[str] = frozenset()
-    #: Whether PreFilter and PreScore need not be asked for each pod: see Plugin.prepares_alike.
+    #: Whether one call of PreFilter and PreScore serves all pods of a template.
+    #: See Caching.pre_state_per_template.
     prepares_alike: bool = False
 
 
@@ -217,7 +218,7 @@ def calls_for(calls: Calls, plugins: ProfilePlugins, shape: PodShape) -> Calls:
         for plugin in with_parts(plugins.instances())
         if isinstance(plugin, PreFilterPlugin | PreScorePlugin) and plugin.concerns(shape)
     )
-    calls = replace(calls, prepares_alike=all(plugin.prepares_alike for plugin in preparing))
+    calls = replace(calls, prepares_alike=all(p.promises.pre_state_per_template for p in preparing))
     if not spared:
         return calls
     post_filter = [(name, call) for name, call in calls.post_filter if name not in ignoring]

@@ -223,7 +223,7 @@ class FilterOutcome(RejectedNodes):
 
 def _positions(rejection: Rejection, feasible: NodeMask) -> Rows:
     """Positions that were feasible and are rejected now. Raises WrongAnswer."""
-    rows = np.asarray(rejection.rows)
+    rows = np.asarray(rejection.positions)
     check_reasons(rejection.reasons)
     if rows.dtype == np.bool_:
         if rows.shape != feasible.shape:

@@ -12,71 +12,21 @@ may use) and types.py (what a plugin is handed).
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Sequence
-from typing import Any, ClassVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, dataclass_transform, get_args
 
 import msgspec
 from msgspec import Struct
 
+from bayplan.framework.caching import NO_PROMISES, REPLACED, Caching, with_replaced
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ClusterEventWithHint
 from bayplan.framework.handle import Handle
 from bayplan.framework.status import NodeToStatus, Rejection, Status
 from bayplan.framework.types import Nomination, Normalizer, PreFilterResult, QueuedPodInfo, Verdict
 from bayplan.ports import BindPort
-from bayplan.state.change_log import ALL_FACETS, Facet
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo, PodShape
-
-
-class Plugin(ABC):
-    """A policy. Subclass the extension points it implements."""
-
-    #: Upstream's or yours; instances of one class are told apart as "Name/label".
-    name: ClassVar[str]
-    #: A frozen struct (`PluginArgs`) decoded strictly from pluginConfig; None: takes no args.
-    args_type: ClassVar[type["PluginArgs"] | None] = None
-    #: "row": the answer for a node follows from the signed part of the pod and that node's row.
-    #: "cluster": the plugin looks across nodes and is asked about all of them together.
-    scope: ClassVar[str] = "row"
-    facets: ClassVar[Facet] = ALL_FACETS  #: The parts of a row that its answers depend on.
-    #: Whether, of a node, its answers follow from what it offers and what pods take of it alone.
-    follows_amounts: bool = False
-    #: Further kinds it reads through `handle.objects`, e.g. ("v1 Service",).
-    kinds: ClassVar[tuple[str, ...]] = ()
-    #: Those of `kinds` that it can do without, where an API server does not offer them.
-    optional_kinds: ClassVar[tuple[str, ...]] = ()
-    #: Those of `kinds` whose changes are changes of rows: no answer is void besides.
-    row_kinds: ClassVar[tuple[str, ...]] = ()
-    #: Feature gates that `setup` reads.
-    gates: ClassVar[tuple[str, ...]] = ()
-    #: Whether it is left out where a pod that runs is tried for a resize, as upstream's like it.
-    ignores_resizes: ClassVar[bool] = False
-    #: Further fields it reads, e.g. ("Node.status.nodeInfo.kubeletVersion",): found under
-    #: `node.declared["Node.status.nodeInfo.kubeletVersion"]` and `pod.declared[…]`; where an object
-    #: may lack the field, `.get(…)`.
-    fields: ClassVar[tuple[str, ...]] = ()
-    #: PreFilter and PreScore say and note the same (or, looking across nodes, Skip) about pods of
-    #: one shape and owner until an object, or a pod with affinity terms, comes, changes or goes.
-    prepares_alike: ClassVar[bool] = False
-
-    def __init__(self, args: Any, handle: Handle, instance_name: str | None = None) -> None:
-        self.args = args
-        self.handle = handle
-        self.instance_name = instance_name or self.name
-        self.setup()
-
-    def setup(self) -> None:  # noqa: B027 - optional on purpose
-        """Called once, after args and handle are set: compile what the args say."""
-
-    def close(self) -> None:  # noqa: B027 - optional on purpose
-        """Called once, at shutdown."""
-
-    def concerns(self, shape: PodShape) -> bool:
-        """Whether it has anything to do with pods of this shape; asked once, and to follow from
-        the shape and the args. Where not, it is only asked to score, and scores all nodes alike;
-        with a PostFilter also there and in PreFilter."""
-        return True
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
@@ -96,7 +46,106 @@ class PluginArgs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         return ()
 
 
-class PreEnqueuePlugin(Plugin):
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    ArgsT = TypeVar("ArgsT", default=Any)
+else:
+    ArgsT = TypeVar("ArgsT")
+
+
+class Plugin(ABC, Generic[ArgsT]):
+    """A policy. Subclass the extension points that it implements.
+
+    ``class Mine(ScorePlugin[MineArgs])`` declares the type of ``self.args``, which the scheduler
+    decodes strictly from pluginConfig. Where a plugin has several bases, the first one names it.
+    """
+
+    #: The name of the plugin; a profile may have several instances, called "Name/label".
+    name: ClassVar[str]
+    #: The type of ``self.args``, a `PluginArgs`; None: the plugin takes no arguments. Set from the
+    #: base class in brackets.
+    args_type: ClassVar[type[PluginArgs] | None] = None
+    #: "row": the result for a node depends on the pod and on that node. "cluster": the result
+    #: depends on other nodes, too; the plugin is always called for all nodes together.
+    scope: ClassVar[str] = "row"
+    #: What the scheduler may rely on when it caches results; None: it caches none. A plugin with
+    #: `sign_pod` that does not set it has `Caching()`.
+    caching: Caching | None = None
+    #: The kinds that the plugin reads through `handle.objects`, e.g. ("v1 Service",).
+    kinds: ClassVar[tuple[str, ...]] = ()
+    #: Those of `kinds` that the plugin can do without where the API server does not offer them.
+    optional_kinds: ClassVar[tuple[str, ...]] = ()
+    #: Feature gates that `setup` reads.
+    gates: ClassVar[tuple[str, ...]] = ()
+    #: Whether the plugin is left out when the resize of a running pod is tried, as upstream leaves
+    #: out plugins that decide how pods get to a node.
+    ignores_resizes: ClassVar[bool] = False
+    #: Further fields that the plugin reads, e.g. ("Node.status.nodeInfo.kubeletVersion",), as
+    #: `node.declared["Node.status.nodeInfo.kubeletVersion"]` and `pod.declared[…]`; where an object
+    #: may lack the field, `.get(…)`.
+    fields: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "args_type" not in cls.__dict__:
+            args_type = _args_type(cls)
+            if args_type is not None:
+                cls.args_type = args_type
+        own = [each for each in reversed(cls.__mro__) if each is cls or not _is_plugin(each)]
+        old = {name: each.__dict__[name] for each in own for name in REPLACED if name in vars(each)}
+        if old:
+            # Between this method and the class statement stands ABCMeta.__new__.
+            cls.caching = with_replaced(cls.__qualname__, cls.caching, old, stacklevel=3)
+        elif hasattr(cls, "sign_pod") and not any(
+            "caching" in vars(each) for each in cls.__mro__ if each is not Plugin
+        ):
+            cls.caching = NO_PROMISES
+
+    def __init__(self, args: Any, handle: Handle, instance_name: str | None = None) -> None:
+        self.args: ArgsT = args
+        self.handle = handle
+        self.instance_name = instance_name or self.name
+        self.setup()
+        old = {name: vars(self).pop(name) for name in REPLACED if name in vars(self)}
+        if old:
+            self.caching = with_replaced(self.name, self.caching, old, stacklevel=2)
+
+    def setup(self) -> None:
+        """Called once, when args and handle are set: prepare what depends on the args."""
+
+    def close(self) -> None:
+        """Called once, at shutdown."""
+
+    def concerns(self, shape: PodShape) -> bool:
+        """Whether the plugin has anything to do with pods of this shape.
+
+        The result may depend on the shape and on the args only; the scheduler calls this once for
+        a shape. A plugin that is not concerned is left out; only its Score is called, which must
+        give all nodes the same score. A plugin with PostFilter is called there and in PreFilter.
+        """
+        return True
+
+    @property
+    def promises(self) -> Caching:
+        """`caching`, or the value of a plugin that promises nothing."""
+        return self.caching or NO_PROMISES
+
+
+def _is_plugin(each: type) -> bool:
+    return issubclass(each, Plugin)
+
+
+def _args_type(plugin_class: type) -> type[PluginArgs] | None:
+    """The type in brackets behind the first base class that has one."""
+    for base in plugin_class.__dict__.get("__orig_bases__", ()):
+        for each in get_args(base):
+            if isinstance(each, type) and issubclass(each, PluginArgs):
+                return each
+    return None
+
+
+class PreEnqueuePlugin(Plugin[ArgsT]):
     @abstractmethod
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
         """May the pod enter activeQ? Asked on each move there, so it must be quick.
@@ -105,13 +154,13 @@ class PreEnqueuePlugin(Plugin):
         """
 
 
-class QueueSortPlugin(Plugin):
+class QueueSortPlugin(Plugin[ArgsT]):
     @abstractmethod
     def key(self, queued: QueuedPodInfo) -> Any:
         """Sorts activeQ, smallest first. Exactly one per scheduler: there is one queue."""
 
 
-class PreFilterPlugin(Plugin):
+class PreFilterPlugin(Plugin[ArgsT]):
     @abstractmethod
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView
@@ -140,7 +189,7 @@ class PreFilterExtensions(ABC):
     ) -> Status | None: ...
 
 
-class FilterPlugin(Plugin):
+class FilterPlugin(Plugin[ArgsT]):
     @abstractmethod
     def filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView, feasible: NodeMask
@@ -152,13 +201,13 @@ class FilterPlugin(Plugin):
         """
 
 
-class ScalarFilterPlugin(Plugin):
+class ScalarFilterPlugin(Plugin[ArgsT]):
     @abstractmethod
     def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         """Whether one node can take the pod: None, UNSCHEDULABLE or …_AND_UNRESOLVABLE."""
 
 
-class PostFilterPlugin(Plugin):
+class PostFilterPlugin(Plugin[ArgsT]):
     #: What it says of a group that does not fit, where it makes no room for it; "": nothing.
     group_reason: str = ""
 
@@ -181,13 +230,13 @@ class GroupPlacement(ABC):
         """True: the engine treats members like any pods, and the plugin keeps them together."""
 
 
-class PreScorePlugin(Plugin):
+class PreScorePlugin(Plugin[ArgsT]):
     @abstractmethod
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> Status | None:
         """Once per attempt; ``nodes`` are the feasible ones. SKIP leaves the Score out."""
 
 
-class ScorePlugin(Plugin):
+class ScorePlugin(Plugin[ArgsT]):
     normalizer: ClassVar[Normalizer] = Normalizer.NONE
 
     @abstractmethod
@@ -195,7 +244,7 @@ class ScorePlugin(Plugin):
         """int64[nodes]: how good each node is; 0..100 after normalisation."""
 
 
-class ScalarScorePlugin(Plugin):
+class ScalarScorePlugin(Plugin[ArgsT]):
     normalizer: ClassVar[Normalizer] = Normalizer.NONE
 
     @abstractmethod
@@ -211,7 +260,7 @@ class NormalizeScorePlugin(ABC):
         """int64[nodes] → int64[nodes] in 0..100; ``scores`` are all feasible nodes' at once."""
 
 
-class ReservePlugin(Plugin):
+class ReservePlugin(Plugin[ArgsT]):
     @abstractmethod
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         """Claim in memory what the pod will use; the first failure ends the attempt."""
@@ -221,7 +270,7 @@ class ReservePlugin(Plugin):
         """Undo reserve. Idempotent, and may come without a reserve before it."""
 
 
-class PermitPlugin(Plugin):
+class PermitPlugin(Plugin[ArgsT]):
     @abstractmethod
     def permit(
         self, state: CycleState, pod: PodInfo, node_name: str
@@ -229,7 +278,7 @@ class PermitPlugin(Plugin):
         """(SUCCESS, a rejection, or WAIT; how many seconds to wait, at most 15 minutes)."""
 
 
-class PreBindPlugin(Plugin):
+class PreBindPlugin(Plugin[ArgsT]):
     #: Whether it may run beside its neighbours in the profile that allow it, too: it neither reads
     #: what they write nor relies on their order. Upstream: PreBindPreFlightResult.AllowParallel.
     allows_parallel_pre_bind: ClassVar[bool] = False
@@ -249,7 +298,7 @@ class PreBindPlugin(Plugin):
         """
 
 
-class BindPlugin(Plugin):
+class BindPlugin(Plugin[ArgsT]):
     @abstractmethod
     async def bind(
         self, state: CycleState, pod: PodInfo, node_name: str, port: BindPort
@@ -257,7 +306,7 @@ class BindPlugin(Plugin):
         """Write the binding; SKIP hands the pod to the next binder."""
 
 
-class PostBindPlugin(Plugin):
+class PostBindPlugin(Plugin[ArgsT]):
     @abstractmethod
     async def post_bind(
         self, state: CycleState, pod: PodInfo, node_name: str, port: BindPort
@@ -293,18 +342,15 @@ class EnqueueExtensions(ABC):
 
 
 class SignPlugin(ABC):
-    """What of a pod this plugin's answers depend on."""
+    """For a plugin whose results may be cached: says which parts of a pod the results depend on.
 
-    #: True: what is signed follows from `pod.shape` and `pod.node_name` alone, and is asked for
-    #: once for all pods alike. False: it is asked for in every attempt.
-    signs_shape: ClassVar[bool] = False
-    #: The parts of a row, and no object of `kinds`, that answers follow from about pods of whom an
-    #: empty tuple is signed; None: what is signed makes no difference.
-    facets_unless_signed: ClassVar[Facet | None] = None
+    See `Plugin.caching` for the parts of a node.
+    """
 
     @abstractmethod
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
-        """Equal values ⇒ equal answers for any node. None: this pod's answer is not kept.
+        """Pods with equal values get equal results on any node; None: no result is cached.
 
-        Depends on namespace, labels and spec only. KEP-5598; ours must not sign too little.
+        May read namespace, labels and spec only. A value that leaves out what the results depend
+        on is a bug, which `check_plugin` finds. Source: KEP-5598.
         """

@@ -64,7 +64,9 @@ class Signer:
         self._signers = {
             plugin.instance_name: plugin
             for plugin in plugins.instances()
-            if isinstance(plugin, SignPlugin) and not reads_of(plugin.args).names
+            if isinstance(plugin, SignPlugin)
+            and plugin.caching is not None
+            and not reads_of(plugin.args).names
         }
         answering: list[Plugin] = [
             *plugins.filter,
@@ -77,7 +79,7 @@ class Signer:
         self._others = tuple(
             name
             for name in self._names
-            if name in self._signers and not self._signers[name].signs_shape
+            if name in self._signers and not self._signers[name].promises.signs_template
         )
         self._known: WeakValueDictionary[Hashable, PodSignature] = WeakValueDictionary()
         #: Shapes outlive a signer; what they remember for it holds no plugin.
@@ -119,20 +121,20 @@ class Signer:
 def facets_read(plugin: Plugin, part: Hashable) -> Facet:
     """The parts of a row that answers about pods of this part follow from."""
     if isinstance(plugin, SignPlugin) and part == ():
-        narrower = plugin.facets_unless_signed
-        return plugin.facets if narrower is None else narrower
-    return plugin.facets
+        narrower = plugin.promises.facets_if_unconcerned
+        return plugin.promises.facets if narrower is None else narrower
+    return plugin.promises.facets
 
 
 def followed_kinds(plugin: Plugin) -> tuple[str, ...]:
     """Those of `kinds` whose objects answers may follow from without a change of rows."""
-    return tuple(kind for kind in plugin.kinds if kind not in plugin.row_kinds)
+    return tuple(kind for kind in plugin.kinds if kind not in plugin.promises.kinds_in_facets)
 
 
 def follows_from_objects(plugin: Plugin, part: Hashable) -> bool:
     """Whether such answers may follow from objects of these kinds, too."""
     if isinstance(plugin, SignPlugin) and part == ():
-        return bool(followed_kinds(plugin)) and plugin.facets_unless_signed is None
+        return bool(followed_kinds(plugin)) and plugin.promises.facets_if_unconcerned is None
     return bool(followed_kinds(plugin))
 
 

@@ -8,54 +8,21 @@ as `NodeToStatus` and writes the message that kube-scheduler would write.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
 from functools import cached_property, lru_cache
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from bayplan.state.nodes import NodeView
-
-Rows = npt.NDArray[np.intp]
-Mask = npt.NDArray[np.bool_]
-Codes = npt.NDArray[np.uint8]
+from bayplan.state.rejections import Code as Code
+from bayplan.state.rejections import Codes as Codes
+from bayplan.state.rejections import Rejection as Rejection
 
 #: Stands for a plugin where an extender removed nodes.
 EXTENDER_NAME: Final = "Extender"
 NO_NODES_AVAILABLE: Final = "no nodes available to schedule pods"
 
 
-class Code(IntEnum):
-    """What a plugin says; upstream: framework.Code."""
-
-    SUCCESS = 0
-    #: Something unexpected: the attempt is retried after backoff, no plugin is to blame.
-    ERROR = 1
-    #: Cannot be scheduled now; waits for an event of the rejecting plugin, then pays backoff.
-    UNSCHEDULABLE = 2
-    #: The same, and evicting pods would not help: preemption leaves such nodes alone.
-    UNSCHEDULABLE_AND_UNRESOLVABLE = 3
-    #: Permit only: hold the pod until allowed, rejected or timed out.
-    WAIT = 4
-    #: PreFilter, PreScore: leave the coupled plugin out. Bind: the next binder, please.
-    SKIP = 5
-    #: Waits for an event of the plugin and then pays no backoff.
-    PENDING = 6
-
-    def __str__(self) -> str:
-        return _SPELLINGS[self]
-
-
-_SPELLINGS: Final = (
-    "Success",
-    "Error",
-    "Unschedulable",
-    "UnschedulableAndUnresolvable",
-    "Wait",
-    "Skip",
-    "Pending",
-)
 _REJECTED: Final = frozenset(
     (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
 )
@@ -152,21 +119,6 @@ def same(one: Status | None, other: Status | None) -> bool:
 
 
 _SUCCESS: Final = Status(Code.SUCCESS)
-
-
-@dataclass(frozen=True, slots=True)
-class Rejection:
-    """Some rows of the view that was asked, rejected for ``reasons``.
-
-    ``rows``: bool[nodes of the view] or an array of positions in it. ``codes``: where given, one
-    Code per node of the view (uint8[nodes]) in place of ``code``. Several rejections of one
-    plugin may name the same row: its reasons add up, and its strongest code wins.
-    """
-
-    rows: Mask | Rows
-    code: Code
-    reasons: tuple[str, ...]
-    codes: Codes | None = None
 
 
 class NodeToStatus:

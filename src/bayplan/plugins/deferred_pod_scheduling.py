@@ -10,6 +10,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, final
 
 from bayplan.api.objects import Node
+from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     ActionType,
@@ -45,8 +46,7 @@ class DeferredPodScheduling(
     """Keeps pods whose resize is deferred to their node, and from being bound."""
 
     name = "DeferredPodScheduling"
-    facets = Facet.DECLARED
-    facets_unless_signed = Facet(0)
+    caching = Caching(facets=Facet.DECLARED, facets_if_unconcerned=Facet(0))
     fields = (f"Node.{_PATH}",)
     gates = ("InPlacePodVerticalScalingSchedulerPreemption",)
 

@@ -15,6 +15,7 @@ import numpy as np
 from bayplan.api.objects import PodSpec
 from bayplan.api.pod_requests import all_containers
 from bayplan.framework.arithmetic import divide, uniform
+from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import ScorePlugin, SignPlugin
 from bayplan.framework.types import MAX_NODE_SCORE
@@ -35,8 +36,7 @@ class ImageLocality(ScorePlugin, SignPlugin):
     """Scores nodes by how many bytes of a pod's images they hold."""
 
     name = "ImageLocality"
-    facets = Facet.IMAGES
-    signs_shape = True
+    caching = Caching(facets=Facet.IMAGES, signs_template=True)
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
         """int64[nodes]: 0..100 between the least and the largest size that counts."""

@@ -32,6 +32,7 @@ from bayplan.api.selectors import (
     node_term,
     preferred_terms,
 )
+from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     ActionType,
@@ -126,7 +127,7 @@ def _term_problems(path: str, term: AddedTerm) -> Iterable[tuple[str, str]]:
 
 @final
 class NodeAffinity(
-    PreFilterPlugin,
+    PreFilterPlugin[NodeAffinityArgs],
     FilterPlugin,
     RowFilter,
     PreScorePlugin,
@@ -137,10 +138,7 @@ class NodeAffinity(
     """Keeps pods to the nodes they select, and draws them to those they prefer."""
 
     name = "NodeAffinity"
-    args_type = NodeAffinityArgs
-    facets = Facet.LABELS
-    signs_shape = True
-    prepares_alike = True
+    caching = Caching(facets=Facet.LABELS, signs_template=True, pre_state_per_template=True)
     ignores_resizes = True
     normalizer = Normalizer.MAX
 

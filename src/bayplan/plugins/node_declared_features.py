@@ -10,6 +10,7 @@ from typing import Any, final
 
 from bayplan.api.objects import Container, Node
 from bayplan.api.pod_requests import all_containers
+from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     UPDATE,
@@ -46,10 +47,8 @@ class NodeDeclaredFeatures(PreFilterPlugin, ScalarFilterPlugin, EnqueueExtension
     """Rejects nodes that do not declare what a pod's spec needs."""
 
     name = "NodeDeclaredFeatures"
-    facets = Facet.DECLARED
+    caching = Caching(facets=Facet.DECLARED, signs_template=True, pre_state_per_template=True)
     fields = (f"Node.{_PATH}",)
-    signs_shape = True
-    prepares_alike = True
     ignores_resizes = True
 
     def concerns(self, shape: PodShape) -> bool:

@@ -13,6 +13,7 @@ from typing import final
 
 import numpy as np
 
+from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
 from bayplan.framework.plugin import EnqueueExtensions, FilterPlugin, PreFilterPlugin, SignPlugin
@@ -35,9 +36,7 @@ class NodeName(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
     """Keeps a pod to the node it names."""
 
     name = "NodeName"
-    facets = Facet.NODE
-    signs_shape = True
-    prepares_alike = True
+    caching = Caching(facets=Facet.NODE, signs_template=True, pre_state_per_template=True)
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView
@@ -71,7 +70,7 @@ class NodeNameOrder(TieBreakPlugin):
 
     name = "NodeNameOrder"
     scope = "cluster"
-    facets = Facet(0)
+    caching = Caching(facets=Facet(0))
 
     def tie_break(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
         """int64[nodes]: 1 for the smallest name, 0 for all others."""

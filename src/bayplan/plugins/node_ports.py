@@ -9,6 +9,7 @@ from typing import Final, final
 
 import numpy as np
 
+from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     ActionType,
@@ -41,10 +42,9 @@ class NodePorts(PreFilterPlugin, FilterPlugin, RowFilter, EnqueueExtensions, Sig
     """Rejects nodes on which a wanted host port is in use."""
 
     name = "NodePorts"
-    facets = Facet.PORTS
-    signs_shape = True
-    prepares_alike = True
-    follows_amounts = True
+    caching = Caching(
+        facets=Facet.PORTS, amounts_only=True, signs_template=True, pre_state_per_template=True
+    )
     ignores_resizes = True
 
     def concerns(self, shape: PodShape) -> bool:

@@ -9,17 +9,18 @@ selectors of its class.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from math import sqrt
 from operator import add
-from typing import final
+from typing import Final, final
 
 import numpy as np
 import numpy.typing as npt
 
 from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
 from bayplan.api.pod_requests import may_be_devices
+from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.device_amounts import (
     AmountsOfNode,
@@ -68,26 +69,33 @@ class NodeResourcesBalancedAllocationArgs(PluginArgs, frozen=True):
             seen.add(spec.name)
 
 
+_CACHING: Final = Caching(
+    facets=_FACETS | Facet.LABELS,
+    signs_template=True,
+    pre_state_per_template=True,
+    kinds_in_facets=(RESOURCE_SLICE, RESOURCE_CLAIM),
+)
+
+
 @final
-class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, RowScore, SignPlugin):
+class NodeResourcesBalancedAllocation(
+    PreScorePlugin[NodeResourcesBalancedAllocationArgs], ScorePlugin, RowScore, SignPlugin
+):
     """Scores what a pod does to the balance of a node's resources."""
 
     name = "NodeResourcesBalancedAllocation"
-    args_type = NodeResourcesBalancedAllocationArgs
     #: Labels may say which nodes devices are for.
-    facets = _FACETS | Facet.LABELS
-    signs_shape = True
-    prepares_alike = True
+    caching = _CACHING
     #: Devices may stand for a resource.
     kinds = (DEVICE_CLASS, RESOURCE_SLICE, RESOURCE_CLAIM)
     optional_kinds = kinds
-    row_kinds = (RESOURCE_SLICE, RESOURCE_CLAIM)
 
     def setup(self) -> None:
         args = self.args or NodeResourcesBalancedAllocationArgs()
         self._resources = args.resources or DEFAULT_RESOURCES
         # Devices that stand for a resource are no amount of the node's.
-        self.follows_amounts = not any(may_be_devices(spec.name) for spec in self._resources)
+        amounts_only = not any(may_be_devices(spec.name) for spec in self._resources)
+        self.caching = replace(_CACHING, amounts_only=amounts_only)
         self._request_key = f"NodeResourcesBalancedAllocation.request {self._resources!r}"
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> Status | None:

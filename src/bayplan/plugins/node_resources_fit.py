@@ -8,7 +8,7 @@ are counted on nodes that do not offer it themselves. Upstream: plugins/nodereso
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple, final
 
 import msgspec
@@ -36,6 +36,7 @@ from bayplan.api.pod_requests import (
     requested,
 )
 from bayplan.api.selectors import is_label_key
+from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.device_amounts import NodesWithDevices, NodeWithDevices, counted
 from bayplan.framework.events import (
@@ -148,9 +149,17 @@ def _scorer(strategy: ScoringStrategy) -> Scorer:
 # ---- the plugin ----------------------------------------------------------------------------
 
 
+_CACHING: Final = Caching(
+    facets=Facet.REQUESTED | Facet.ALLOCATABLE | Facet.LABELS,
+    signs_template=True,
+    pre_state_per_template=True,
+    kinds_in_facets=(RESOURCE_SLICE, RESOURCE_CLAIM),
+)
+
+
 @final
 class NodeResourcesFit(
-    PreFilterPlugin,
+    PreFilterPlugin[NodeResourcesFitArgs],
     FilterPlugin,
     RowFilter,
     PreScorePlugin,
@@ -162,16 +171,12 @@ class NodeResourcesFit(
     """Rejects nodes without room for a pod, and scores how full it would make them."""
 
     name = "NodeResourcesFit"
-    args_type = NodeResourcesFitArgs
     #: Labels may say which nodes devices are for.
-    facets = Facet.REQUESTED | Facet.ALLOCATABLE | Facet.LABELS
-    signs_shape = True
-    prepares_alike = True
+    caching = _CACHING
     gates = ("InPlacePodVerticalScalingSchedulerPreemption",)
     #: Devices may stand for a resource; which classes there are is a change of all rows.
     kinds = (DEVICE_CLASS, RESOURCE_SLICE, RESOURCE_CLAIM)
     optional_kinds = kinds
-    row_kinds = (RESOURCE_SLICE, RESOURCE_CLAIM)
 
     def setup(self) -> None:
         args: NodeResourcesFitArgs = self.args or NodeResourcesFitArgs()
@@ -180,7 +185,8 @@ class NodeResourcesFit(
         self._resources = args.scoring_strategy.resources
         self._scorer = _scorer(args.scoring_strategy)
         # Devices that stand for a resource are no amount of the node's.
-        self.follows_amounts = not any(may_be_devices(spec.name) for spec in self._resources)
+        amounts_only = not any(may_be_devices(spec.name) for spec in self._resources)
+        self.caching = replace(_CACHING, amounts_only=amounts_only)
         effective = (sorted(self._ignored), sorted(self._ignored_groups), self._resources)
         self._tries_resizes = self.handle.gates.enabled(
             "InPlacePodVerticalScalingSchedulerPreemption"

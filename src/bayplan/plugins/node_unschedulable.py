@@ -9,6 +9,7 @@ from typing import final
 
 from bayplan.api.objects import NO_SCHEDULE, Node, Taint
 from bayplan.api.selectors import tolerates
+from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     ActionType,
@@ -41,9 +42,7 @@ class NodeUnschedulable(PreFilterPlugin, FilterPlugin, RowFilter, EnqueueExtensi
     """Keeps pods off cordoned nodes."""
 
     name = "NodeUnschedulable"
-    facets = Facet.TAINTS
-    signs_shape = True
-    prepares_alike = True
+    caching = Caching(facets=Facet.TAINTS, signs_template=True, pre_state_per_template=True)
     ignores_resizes = True
 
     def pre_filter(

@@ -26,6 +26,7 @@ from bayplan.api.csi_migration import (
 )
 from bayplan.api.objects import namespaced_name
 from bayplan.api.storage_objects import CSINode, PersistentVolumeClaim, VolumeAttachment
+from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     UPDATE,
@@ -71,11 +72,11 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
     """Rejects nodes that could not attach a pod's volumes."""
 
     name = "NodeVolumeLimits"
-    facets = Facet.VOLUMES | Facet.STORAGE
+    caching = Caching(
+        facets=Facet.VOLUMES | Facet.STORAGE, facets_if_unconcerned=Facet(0), signs_template=True
+    )
     kinds = STORAGE_KINDS
-    signs_shape = True
     ignores_resizes = True
-    facets_unless_signed = Facet(0)
     gates = ("VolumeLimitScaling",)
 
     def setup(self) -> None:

@@ -205,10 +205,11 @@ def default_registry(files: Iterable[str | Path] = ()) -> Registry:
 # ---- what may be a plugin ------------------------------------------------------------------
 
 
-def _fault_of(plugin: Any) -> str | None:
+def _fault_of(candidate: Any) -> str | None:
     """Why a class cannot serve as a plugin."""
-    if not isinstance(plugin, type) or not issubclass(plugin, Plugin):
+    if not isinstance(candidate, type) or not issubclass(candidate, Plugin):
         return "not a plugin; wanted a subclass of one of the extension points"
+    plugin = cast("type[Plugin]", candidate)
     missing = sorted(getattr(plugin, "__abstractmethods__", ()))
     if missing:
         return f"does not implement {', '.join(missing)}"
@@ -261,8 +262,9 @@ def _fault_of_fields(paths: Any) -> str | None:
 
 
 def _is_concrete(parent: type[Any]) -> bool:
-    is_plugin = issubclass(parent, Plugin) and parent is not Plugin
-    return is_plugin and not getattr(parent, "__abstractmethods__", ())
+    if not issubclass(parent, Plugin) or parent is Plugin:
+        return False
+    return not getattr(cast("type[Plugin]", parent), "__abstractmethods__", ())
 
 
 # ---- files ---------------------------------------------------------------------------------

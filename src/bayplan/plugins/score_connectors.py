@@ -49,11 +49,10 @@ class InvertArgs(PluginArgs, frozen=True):
 
 
 @final
-class Invert(ScorePlugin):
+class Invert(ScorePlugin[InvertArgs]):
     """100 - score: the worst node becomes the best."""
 
     name = "Invert"
-    args_type = InvertArgs
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
         return MAX_NODE_SCORE - state.scores(self.args.score_from, self.args.stage)
@@ -70,11 +69,10 @@ class NormalizeArgs(PluginArgs, frozen=True):
 
 
 @final
-class Normalize(ScorePlugin, NormalizeScorePlugin):
+class Normalize(ScorePlugin[NormalizeArgs], NormalizeScorePlugin):
     """The best of the feasible nodes gets 100; where all are equal, see `Normalizer`."""
 
     name = "Normalize"
-    args_type = NormalizeArgs
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
         """int64[nodes]: the source's, until normalised."""
@@ -103,11 +101,10 @@ class ScaleArgs(PluginArgs, frozen=True):
 
 
 @final
-class Scale(ScorePlugin):
+class Scale(ScorePlugin[ScaleArgs]):
     """score x factor, towards zero, from 0 to 100."""
 
     name = "Scale"
-    args_type = ScaleArgs
 
     def setup(self) -> None:
         self._factor = Fraction(str(self.args.factor)).limit_denominator(_DENOMINATOR_MAX)
@@ -148,11 +145,10 @@ class StepsArgs(PluginArgs, frozen=True):
 
 
 @final
-class Steps(ScorePlugin):
+class Steps(ScorePlugin[StepsArgs]):
     """What the shape says of the source's score."""
 
     name = "Steps"
-    args_type = StepsArgs
 
     def setup(self) -> None:
         shape: tuple[StepPoint, ...] = self.args.shape
@@ -218,12 +214,11 @@ def weights_of(args: CombineArgs) -> Sequence[int]:
 
 
 @final
-class Combine(ScorePlugin):
+class Combine(ScorePlugin[CombineArgs]):
     """weightedSum and mean are divided by the sum of weights, so that 100 stays the best;
     product counts scores as hundredths."""
 
     name = "Combine"
-    args_type = CombineArgs
 
     def setup(self) -> None:
         args: CombineArgs = self.args

@@ -21,6 +21,7 @@ from bayplan.api.objects import (
 )
 from bayplan.api.selectors import EXISTS, first_untolerated, tolerates
 from bayplan.framework.arithmetic import uniform
+from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     ActionType,
@@ -63,9 +64,7 @@ class TaintToleration(
     """Weighs the taints of nodes against the tolerations of a pod."""
 
     name = "TaintToleration"
-    facets = Facet.TAINTS
-    signs_shape = True
-    prepares_alike = True
+    caching = Caching(facets=Facet.TAINTS, signs_template=True, pre_state_per_template=True)
     ignores_resizes = True
     normalizer = Normalizer.MAX_REVERSED
 

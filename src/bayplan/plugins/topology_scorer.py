@@ -40,11 +40,10 @@ class TopologyScorerArgs(PluginArgs, frozen=True):
 
 
 @final
-class TopologyScorer(ScorePlugin):
+class TopologyScorer(ScorePlugin[TopologyScorerArgs]):
     """The best domain's nodes get 100, the worst one's 0, others in proportion between them."""
 
     name = "TopologyScorer"
-    args_type = TopologyScorerArgs
     scope = "cluster"
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:

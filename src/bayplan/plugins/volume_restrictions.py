@@ -15,6 +15,7 @@ import numpy as np
 from bayplan.api.objects import namespaced_name
 from bayplan.api.storage_objects import READ_WRITE_ONCE_POD, PersistentVolumeClaim
 from bayplan.api.volume_sources import Volume
+from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import Cloneable, CycleState
 from bayplan.framework.events import (
     ActionType,
@@ -67,9 +68,8 @@ class VolumeRestrictions(
 
     name = "VolumeRestrictions"
     scope = "cluster"
-    facets = Facet.VOLUMES | Facet.STORAGE
+    caching = Caching(facets=Facet.VOLUMES | Facet.STORAGE, signs_template=True)
     kinds = STORAGE_KINDS
-    signs_shape = True
     ignores_resizes = True
 
     def concerns(self, shape: PodShape) -> bool:

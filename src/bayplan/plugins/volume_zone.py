@@ -19,6 +19,7 @@ from bayplan.api.storage_objects import (
     PersistentVolumeClaim,
     StorageClass,
 )
+from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     UPDATE,
@@ -66,11 +67,11 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
     """Rejects nodes in other zones than the volumes of a pod."""
 
     name = "VolumeZone"
-    facets = Facet.LABELS | Facet.STORAGE
+    caching = Caching(
+        facets=Facet.LABELS | Facet.STORAGE, facets_if_unconcerned=Facet(0), signs_template=True
+    )
     kinds = STORAGE_KINDS
-    signs_shape = True
     ignores_resizes = True
-    facets_unless_signed = Facet(0)
 
     def concerns(self, shape: PodShape) -> bool:
         return bool(shape.volumes.claims)

@@ -45,7 +45,9 @@ def only_amounts_matter(framework: Framework, state: CycleState) -> bool:
     """Whether all that placed pods change in what Filters say of this pod is how much of each
     resource is left."""
     return all(
-        isinstance(plugin, FilterPlugin) and plugin.scope == "row" and not plugin.facets & _OCCUPIED
+        isinstance(plugin, FilterPlugin)
+        and plugin.scope == "row"
+        and not plugin.promises.facets & _OCCUPIED
         for plugin in framework.plugins.filter
         if plugin.instance_name not in state.skip_filter_plugins
     )
@@ -84,7 +86,7 @@ def filter_relieved(
     facets. Nominated pods do not count."""
     state, pod, nodes = question
     outcome = FilterOutcome(nodes, np.ones(len(nodes), np.bool_))
-    reads = {p.instance_name for p in framework.plugins.filter if p.facets & reading}
+    reads = {p.instance_name for p in framework.plugins.filter if p.promises.facets & reading}
     for name, ask in framework.calls(state, pod).filter:
         if name not in reads or name in state.skip_filter_plugins:
             continue

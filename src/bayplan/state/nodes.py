@@ -27,6 +27,7 @@ from bayplan.state.images import ImageState
 from bayplan.state.node_table import NodeTable, named_claims
 from bayplan.state.placed_terms import PlacedTerm, TermKind, TermsAbout
 from bayplan.state.pods import PodInfo, PodShape
+from bayplan.state.rejections import Code, Rejection
 from bayplan.state.resources import Bundle, RowAmounts, Usage
 
 
@@ -111,6 +112,15 @@ class NodeView:
             found = [place for place, row in enumerate(self._rows.tolist()) if row in rows]
             return np.array(found, np.intp)
         return np.flatnonzero(np.isin(self._rows, list(rows)))
+
+    def reject(
+        self, nodes: Mask | Rows, *reasons: str, code: Code = Code.UNSCHEDULABLE
+    ) -> Rejection:
+        """A rejection of these nodes of this view: bool[nodes], or their positions.
+
+        ``reasons``: short sentences without numbers, which the message counts.
+        """
+        return Rejection(nodes, code, reasons)
 
     def mask_of_rows(self, rows: Sequence[int] | Rows) -> Mask:
         """bool[nodes]: true for nodes on these rows of the table."""

@@ -160,13 +160,13 @@ def _compare_untouched(
     words = str(facet.name).replace("|", ", ")
     if f"of node {changed}:" in difference:
         raise subject.failed(
-            f"changed its answer when only {words} of the node changed: {difference}; "
-            f"its `facets` must list {words}"
+            f"breaks the promise facets of its caching: the answer changed when only {words} of "
+            f"the node changed: {difference}; write caching = Caching(facets=…) with {words}"
         )
     raise subject.failed(
         f"changed its answer about one node when {words} of another ({changed}) changed: "
         f'{difference}; it looks across nodes, so it must say scope = "cluster" '
-        f"and list {words} in its `facets`"
+        f"and list {words} in the facets of its caching"
     )
 
 

@@ -1,7 +1,7 @@
 """Checks of what a plugin says holds for all that is alike: nodes, and pods.
 
-Where a plugin says so (`follows_amounts`, `prepares_alike`) it is not asked again: were it not so,
-a pod's node would depend on what was placed before it.
+A plugin that promises it (`Caching.amounts_only`, `Caching.pre_state_per_template`) is not called
+again. If the promise did not hold, the node of a pod would depend on what was placed before it.
 
 Checks of one-row forms: `filter_row` and `score_row` say what `filter` and `score` say.
 
@@ -43,7 +43,7 @@ _TWINS: Final = ("twin-a", "twin-b")
 def alike_nodes_alike_answers(subject: Subject, scene: Scene) -> None:
     """Two nodes that offer the same, and hold the same pods, differ in all else."""
     plugin, draws = scene.plugin, scene.draws
-    if not plugin.follows_amounts:
+    if not plugin.promises.amounts_only:
         return
     options = scene.nodes[draws.one(sorted(scene.nodes))]
     placed = draw_placed_pod(draws)
@@ -59,8 +59,9 @@ def alike_nodes_alike_answers(subject: Subject, scene: Scene) -> None:
         one, other = ({"a node": told.about([name]).of(name)} for name in _TWINS)
         if one != other:
             raise subject.failed(
-                f"says {one['a node']} of one node and {other['a node']} of another that has the "
-                f"same amounts; follow from nothing else of a node, or do not say follows_amounts"
+                f"breaks the promise amounts_only of its caching: answers {one['a node']} for one "
+                f"node and {other['a node']} for another with the same amounts; read nothing else "
+                f"of a node, or do not promise it"
             )
 
 
@@ -68,7 +69,8 @@ def prepared_once_for_all_alike(subject: Subject, scene: Scene) -> None:
     """What PreFilter and PreScore said about a pod is good for the next, although nodes changed and
     pods without affinity terms were placed meanwhile."""
     plugin = scene.plugin
-    if not plugin.prepares_alike or not isinstance(plugin, PreFilterPlugin | PreScorePlugin):
+    promised = plugin.promises.pre_state_per_template
+    if not promised or not isinstance(plugin, PreFilterPlugin | PreScorePlugin):
         return
     for _, each in scene.pods:
         before = prepared(plugin, each, scene.cluster.lend().nodes)
@@ -81,9 +83,10 @@ def prepared_once_for_all_alike(subject: Subject, scene: Scene) -> None:
         )
         if difference:
             raise subject.failed(
-                f"says something else with what PreFilter and PreScore noted about another pod of "
-                f"the same template: {difference}; they must note what follows from the pod's "
-                f"shape, its owner and objects alone, or not say prepares_alike"
+                f"breaks the promise pre_state_per_template of its caching: with what PreFilter "
+                f"and PreScore stored for another pod of the template, the answer differs: "
+                f"{difference}; store only what depends on the shape of the pod, its owner and "
+                f"objects, or do not promise it"
             )
 
 

@@ -117,7 +117,7 @@ def _sources_of(plugin: Plugin) -> list[ScorePlugin | ScalarScorePlugin]:
     if found is None:
         found = _SOURCES[plugin] = []
         for name in reads_of(plugin.args).names:
-            source = plugin.handle.make(name)
+            source: Plugin = plugin.handle.make(name)
             assert isinstance(source, ScorePlugin | ScalarScorePlugin), f"{name} has no Score"
             source.instance_name = name
             found += [*_sources_of(source), source]

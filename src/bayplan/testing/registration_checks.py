@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from bayplan.config.problems import ConfigError
+from bayplan.framework.caching import Caching
 from bayplan.framework.events import (
     ALL,
     ClusterEvent,
@@ -31,9 +32,12 @@ def is_well_declared(subject: Subject, scene: Scene) -> None:
         Registry(()).add(plugin_class)
     except ConfigError as error:
         raise subject.failed(str(error)) from error
-    facets: Any = plugin_class.facets
+    caching: Any = plugin_class.caching
+    if caching is not None and not isinstance(caching, Caching):
+        raise subject.failed(f"caching is {caching!r}; wanted a Caching(…), or None")
+    facets: Any = caching.facets if caching is not None else ALL_FACETS
     if not isinstance(facets, Facet) or facets & ~ALL_FACETS:
-        raise subject.failed(f"facets is {facets!r}; wanted some of Facet, as Facet.LABELS")
+        raise subject.failed(f"caching: facets={facets!r}; wanted some of Facet, as Facet.LABELS")
     for kind in plugin_class.kinds:
         if kind.count(" ") != 1:
             raise subject.failed(f'kinds has {kind!r}; wanted e.g. "v1 Service"')

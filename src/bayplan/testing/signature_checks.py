@@ -115,7 +115,7 @@ def _drift(
 def signs_its_shape(subject: Subject, scene: Scene) -> None:
     """A plugin that says so looks at nothing else, whether it then signs a pod or not."""
     plugin = scene.plugin
-    if not isinstance(plugin, SignPlugin) or not plugin.signs_shape:
+    if not isinstance(plugin, SignPlugin) or not plugin.promises.signs_template:
         return
     elsewhere = subject.instance(subject.scene(_ELSEWHERE).cluster)
     for _, each in scene.pods:
@@ -123,13 +123,14 @@ def signs_its_shape(subject: Subject, scene: Scene) -> None:
         beyond = sorted(filter(_is_beyond_shape, reads.paths))
         if beyond:
             raise subject.failed(
-                f"says signs_shape = True, but sign_pod looks at {', '.join(beyond)}: pods of one "
-                f"shape that differ there would get each other's signature"
+                f"breaks the promise signs_template of its caching: sign_pod reads "
+                f"{', '.join(beyond)}: pods of one shape that differ there would get each other's "
+                f"signature"
             )
         if _signature(subject, plugin, each) != _signature(subject, elsewhere, each):
             raise subject.failed(
-                "says signs_shape = True, but sign_pod depends on what else there is in the "
-                "cluster: what it signed once would never be asked for again"
+                "breaks the promise signs_template of its caching: sign_pod depends on what else "
+                "there is in the cluster: what it signed once would never be asked for again"
             )
 
 

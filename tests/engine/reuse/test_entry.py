@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from bayplan.api.objects import SERVICE, OwnerReference
+from bayplan.framework.caching import Caching
 from bayplan.framework.plugin import PreFilterPlugin, PreScorePlugin, ReservePlugin, SignPlugin
 from bayplan.framework.status import SKIP, Status
 from bayplan.state.nodes import NodeView
@@ -24,8 +25,7 @@ class Asked(PreFilterPlugin, PreScorePlugin, ReservePlugin, SignPlugin):
     """Counts how often it is asked, notes something, and keeps the notes of each attempt."""
 
     name = "Asked"
-    prepares_alike = True
-    signs_shape = True
+    caching = Caching(signs_template=True, pre_state_per_template=True)
 
     def setup(self) -> None:
         self.pre_filter_count = self.pre_score_count = 0
@@ -85,7 +85,7 @@ def test_alike_pods_are_prepared_once() -> None:
 def test_a_plugin_that_does_not_say_so_is_asked_for_each_pod(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Asked, "prepares_alike", False)
+    monkeypatch.setattr(Asked, "caching", Caching(signs_template=True))
     engine = engine_of()
     place(engine, *(f"p{number}" for number in range(10)))
     assert counts(engine) == (10, 10)

@@ -14,6 +14,7 @@ from bayplan.engine.reuse.weighted_score import (
     RankingInvalid,
 )
 from bayplan.engine.selection import Choice
+from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.state.change_log import Facet
@@ -116,7 +117,7 @@ class Tainted(Bad):
     """Turns down nodes with a taint; labels are no matter to it."""
 
     name = "Tainted"
-    facets = Facet.TAINTS
+    caching = Caching(facets=Facet.TAINTS)
 
     def filter_node(self, state: Any, pod: Any, node: NodeInfo) -> Status | None:
         self.asked.append(node.name)
@@ -139,7 +140,7 @@ def test_a_node_that_one_plugin_takes_again_is_for_all_the_others_to_judge() -> 
 class Crowded(Bad):
     """Answers may follow from the pods that are there."""
 
-    facets = Facet.PODS | Facet.LABELS
+    caching = Caching(facets=Facet.PODS | Facet.LABELS)
 
 
 def test_a_row_that_holds_pods_but_no_node_is_no_node() -> None:

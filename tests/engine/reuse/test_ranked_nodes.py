@@ -19,6 +19,7 @@ from bayplan.engine.reuse.ranked_nodes import (
 )
 from bayplan.engine.reuse.row_cache import CachedFilterResults
 from bayplan.engine.reuse.weighted_score import EXTREME_MOVED, TOO_MUCH_CHANGED, RankingInvalid
+from bayplan.framework.caching import Caching
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.plugin import ScalarScorePlugin, SignPlugin
 from bayplan.framework.status import Code, Rejection
@@ -170,7 +171,7 @@ class CountsPods(ScalarScorePlugin, SignPlugin):
     """Follows from what else is on a node than its amounts."""
 
     name = "CountsPods"
-    facets = Facet.PODS
+    caching = Caching(facets=Facet.PODS)
 
     def score_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> int:
         return sum(other.name.endswith("1") for other in node.pods)

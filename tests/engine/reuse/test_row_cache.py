@@ -46,7 +46,7 @@ def test_verdicts_are_told_as_they_were_learnt() -> None:
     nodes = cluster.lend().nodes
     told = kept.rejections(nodes, np.array([True, True, False]))
     assert kept.ids[0] == PASSES
-    assert [(r.code, r.reasons, np.flatnonzero(r.rows).tolist()) for r in told] == [
+    assert [(r.code, r.reasons, np.flatnonzero(r.positions).tolist()) for r in told] == [
         (NO, ("a",), [1]),
         (NO, ("b",), [1]),
     ]

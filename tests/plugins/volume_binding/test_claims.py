@@ -127,7 +127,7 @@ def rejected(over: SampleCluster, *claims: str) -> dict[str, list[str]]:
     names = over.lend().nodes.names()
     reasons: dict[str, list[str]] = {}
     for rejection in find(over, *claims).rejections():
-        for name, is_rejected in zip(names, rejection.rows.tolist(), strict=True):
+        for name, is_rejected in zip(names, rejection.positions.tolist(), strict=True):
             if is_rejected:
                 reasons.setdefault(name, []).extend(rejection.reasons)
     return reasons
@@ -197,7 +197,7 @@ def test_a_disk_that_no_driver_understands_is_an_error_where_one_took_over() -> 
     disk = volume("pv", awsElasticBlockStore={"volumeID": "aws://a/nonsense"})
     over = cluster(NODES[:2], claim("data", bound_to="pv"), disk, csi_node("n2", annotations=note))
     [rejection] = find(over, "data").rejections()
-    assert (rejection.code, rejection.rows.tolist()) == (Code.ERROR, [False, True])
+    assert (rejection.code, rejection.positions.tolist()) == (Code.ERROR, [False, True])
     assert rejection.reasons[0].startswith("could not translate pv: ")
 
 

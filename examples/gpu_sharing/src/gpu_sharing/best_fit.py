@@ -4,7 +4,16 @@ from typing import final
 
 import numpy as np
 
-from bayplan import CycleState, Facet, NodeScores, NodeView, Normalizer, PodInfo, ScorePlugin
+from bayplan import (
+    Caching,
+    CycleState,
+    Facet,
+    NodeScores,
+    NodeView,
+    Normalizer,
+    PodInfo,
+    ScorePlugin,
+)
 from gpu_sharing.asks import ask_of
 from gpu_sharing.devices import FACETS
 from gpu_sharing.room import CPU_MILLI_MAX, GPU_MILLI_MAX, room
@@ -16,7 +25,7 @@ class BestFit(ScorePlugin):
 
     name = "BestFit"
     normalizer = Normalizer.MIN_MAX
-    facets = FACETS | Facet.REQUESTED
+    caching = Caching(facets=FACETS | Facet.REQUESTED)
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
         cpu_free, gpu_free = room(state, nodes)

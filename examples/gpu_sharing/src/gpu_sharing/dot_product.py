@@ -4,7 +4,7 @@ from typing import final
 
 import numpy as np
 
-from bayplan import CycleState, Facet, NodeScores, NodeView, PodInfo, ScorePlugin
+from bayplan import Caching, CycleState, Facet, NodeScores, NodeView, PodInfo, ScorePlugin
 from gpu_sharing.asks import ask_of
 from gpu_sharing.devices import FACETS
 from gpu_sharing.room import CPU_MILLI_MAX, GPU_MILLI_MAX, room
@@ -15,7 +15,7 @@ class DotProduct(ScorePlugin):
     """100 x (1 - half of free . asked), both in parts of the largest machine."""
 
     name = "DotProduct"
-    facets = FACETS | Facet.REQUESTED
+    caching = Caching(facets=FACETS | Facet.REQUESTED)
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
         cpu_free, gpu_free = room(state, nodes)

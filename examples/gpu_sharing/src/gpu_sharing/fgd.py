@@ -4,7 +4,7 @@ from typing import final
 
 import numpy as np
 
-from bayplan import CycleState, Facet, NodeScores, NodeView, PodInfo, ScorePlugin
+from bayplan import Caching, CycleState, Facet, NodeScores, NodeView, PodInfo, ScorePlugin
 from gpu_sharing.asks import ask_of
 from gpu_sharing.devices import FACETS, shown
 from gpu_sharing.fragmentation import best_after, fragmentation, idle_on
@@ -23,7 +23,7 @@ class FGD(ScorePlugin):
     """
 
     name = "FGD"
-    facets = FACETS | Facet.REQUESTED | Facet.LABELS
+    caching = Caching(facets=FACETS | Facet.REQUESTED | Facet.LABELS)
     kinds = (CONFIG_MAP,)
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
@@ -36,4 +36,4 @@ class FGD(ScorePlugin):
             return (100 / (1 + np.exp(-gain / _STEP_MILLI))).astype(np.int64)
 
         key = ("gpu-sharing.fgd", devices, typical, ask, cpu_milli)
-        return nodes.derived(key, self.facets, np.int64, compute)
+        return nodes.derived(key, self.promises.facets, np.int64, compute)

@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from bayplan import CycleState, NodeScores, NodeView, PodInfo, ScorePlugin
+from bayplan import Caching, CycleState, NodeScores, NodeView, PodInfo, ScorePlugin
 from gpu_sharing.asks import ask_of
 from gpu_sharing.devices import FACETS, shown, tag_bit
 from gpu_sharing.room import GPU_MILLI_MAX, gpu_free_milli
@@ -19,7 +19,7 @@ class GpuClustering(ScorePlugin):
     only; and up to 25 for how little is free."""
 
     name = "GpuClustering"
-    facets = FACETS
+    caching = Caching(facets=FACETS)
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
         ask = ask_of(pod)

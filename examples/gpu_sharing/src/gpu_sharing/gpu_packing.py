@@ -4,7 +4,7 @@ from typing import final
 
 import numpy as np
 
-from bayplan import CycleState, NodeScores, NodeView, PodInfo, ScorePlugin
+from bayplan import Caching, CycleState, NodeScores, NodeView, PodInfo, ScorePlugin
 from gpu_sharing.asks import GPU, WHOLE_MILLI, ask_of
 from gpu_sharing.devices import FACETS, shown
 
@@ -18,7 +18,7 @@ class GpuPacking(ScorePlugin):
     devices must be begun; below that for empty nodes, the smaller the better."""
 
     name = "GpuPacking"
-    facets = FACETS
+    caching = Caching(facets=FACETS)
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
         ask = ask_of(pod)

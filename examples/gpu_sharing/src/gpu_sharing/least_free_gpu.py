@@ -2,7 +2,7 @@
 
 from typing import final
 
-from bayplan import CycleState, NodeScores, NodeView, Normalizer, PodInfo, ScorePlugin
+from bayplan import Caching, CycleState, NodeScores, NodeView, Normalizer, PodInfo, ScorePlugin
 from gpu_sharing.devices import FACETS
 from gpu_sharing.room import gpu_free_milli
 
@@ -13,7 +13,7 @@ class LeastFreeGpu(ScorePlugin):
 
     name = "LeastFreeGpu"
     normalizer = Normalizer.MAX_REVERSED
-    facets = FACETS
+    caching = Caching(facets=FACETS)
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
         return gpu_free_milli(state, nodes)

@@ -5,6 +5,7 @@ from typing import final
 import numpy as np
 
 from bayplan import (
+    Caching,
     CycleState,
     Facet,
     NodeScores,
@@ -25,7 +26,7 @@ class RandomNode(ScorePlugin, NormalizeScorePlugin):
     a run repeats itself."""
 
     name = "RandomNode"
-    facets = Facet.NODE
+    caching = Caching(facets=Facet.NODE)
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
         drawn = number(f"{self.handle.seed}/{pod.uid}")

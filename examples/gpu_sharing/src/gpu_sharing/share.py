@@ -13,6 +13,7 @@ from bayplan import (
     SKIP,
     ActionType,
     BindPort,
+    Caching,
     ClusterEvent,
     ClusterEventWithHint,
     Code,
@@ -62,12 +63,13 @@ class GpuShareArgs(PluginArgs, frozen=True):
 
 
 @final
-class GpuShare(PreFilterPlugin, FilterPlugin, ReservePlugin, PreBindPlugin, EnqueueExtensions):
+class GpuShare(
+    PreFilterPlugin[GpuShareArgs], FilterPlugin, ReservePlugin, PreBindPlugin, EnqueueExtensions
+):
     """Answers are not kept between pods: annotations, in which pods ask, are in no signature."""
 
     name = "GpuShare"
-    args_type = GpuShareArgs
-    facets = FACETS | Facet.LABELS
+    caching = Caching(facets=FACETS | Facet.LABELS)
     kinds = (CONFIG_MAP,)
 
     def setup(self) -> None:

@@ -303,7 +303,7 @@ class ResultCache:
                 name
                 for name, plugin in (*self._filters.items(), *self._scorers.items())
                 if kind in followed_kinds(plugin)
-                and not plugin.facets & STORAGE_FACETS.get(kind, 0)
+                and not plugin.promises.facets & STORAGE_FACETS.get(kind, 0)
             )
         if readers:
             self._forget(readers, OBJECT_CHANGED, follows_from_objects)
@@ -406,7 +406,7 @@ def _signed(
 
 def _reads(plugin: Plugin, part: Hashable) -> tuple[int, bool]:
     """(facets that results depend on, whether on amounts alone)"""
-    return facets_read(plugin, part), plugin.follows_amounts
+    return facets_read(plugin, part), plugin.promises.amounts_only
 
 
 def _add_prevented(total: Counter[tuple[str, str]], entry: SignatureEntry) -> None:

@@ -223,7 +223,7 @@ _WAITED: Final = "Coscheduling.waited"
 
 @final
 class Coscheduling(
-    QueueSortPlugin,
+    QueueSortPlugin[CoschedulingArgs],
     PreFilterPlugin,
     PostFilterPlugin,
     ReservePlugin,
@@ -236,7 +236,6 @@ class Coscheduling(
     """Sorts groups; with ``placement: pod`` it also keeps their members together, one by one."""
 
     name = "Coscheduling"
-    args_type = CoschedulingArgs
     scope = "cluster"
     ignores_resizes = True
 

@@ -113,11 +113,12 @@ class _Hopeless:
 
 
 @final
-class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, GroupPreemption, EnqueueExtensions):
+class DefaultPreemption(
+    PreEnqueuePlugin[DefaultPreemptionArgs], PostFilterPlugin, GroupPreemption, EnqueueExtensions
+):
     """Makes room for pods that fit nowhere."""
 
     name = "DefaultPreemption"
-    args_type = DefaultPreemptionArgs
     kinds = (POD_DISRUPTION_BUDGET,)
     gates = ("SchedulerAsyncPreemption",)
 

@@ -30,6 +30,7 @@ from bayplan.api.device_objects import (
 from bayplan.clock import rfc3339
 from bayplan.durations import Duration, duration_seconds
 from bayplan.framework.arithmetic import uniform
+from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     UPDATE,
@@ -193,7 +194,7 @@ class DynamicResourcesArgs(PluginArgs, frozen=True):
 
 @final
 class DynamicResources(
-    PreEnqueuePlugin,
+    PreEnqueuePlugin[DynamicResourcesArgs],
     PreFilterPlugin,
     ScalarFilterPlugin,
     PostFilterPlugin,
@@ -207,14 +208,12 @@ class DynamicResources(
     """Places pods where their devices are, or where there are devices for them."""
 
     name = "DynamicResources"
-    args_type = DynamicResourcesArgs
     kinds = DEVICE_KINDS
     optional_kinds = (DEVICE_TAINT_RULE,)
-    signs_shape = True
+    caching = Caching(facets_if_unconcerned=Facet(0), signs_template=True)
     ignores_resizes = True
     #: Upstream: PodGroupPostFilter, whether a member has claims or not.
     group_reason = "deallocation and deletion of ResourceClaims completed"
-    facets_unless_signed = Facet(0)
     allows_parallel_pre_bind = True
     gates = GATES
     normalizer = Normalizer.MAX

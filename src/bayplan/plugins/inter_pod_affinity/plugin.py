@@ -23,6 +23,7 @@ import numpy as np
 from bayplan.api.affinity import AffinityTerm
 from bayplan.api.objects import NAMESPACE, Node
 from bayplan.framework.arithmetic import uniform
+from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import Cloneable, CycleState
 from bayplan.framework.events import (
     ActionType,
@@ -267,7 +268,7 @@ class _Notes(Cloneable):
 
 @final
 class InterPodAffinity(
-    PreFilterPlugin,
+    PreFilterPlugin[InterPodAffinityArgs],
     PreFilterExtensions,
     FilterPlugin,
     PreScorePlugin,
@@ -279,11 +280,12 @@ class InterPodAffinity(
     """Places pods by the pods that are already there."""
 
     name = "InterPodAffinity"
-    args_type = InterPodAffinityArgs
     scope = "cluster"
-    facets = Facet.LABELS | Facet.PODS | Facet.NODE
-    signs_shape = True
-    prepares_alike = True
+    caching = Caching(
+        facets=Facet.LABELS | Facet.PODS | Facet.NODE,
+        signs_template=True,
+        pre_state_per_template=True,
+    )
     ignores_resizes = True
     kinds = (NAMESPACE,)
 

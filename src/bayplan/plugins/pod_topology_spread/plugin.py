@@ -12,6 +12,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Final, final
 
 from bayplan.api.objects import Node
+from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     ActionType,
@@ -144,7 +145,7 @@ def _moved_or_tainted(old: Node, new: Node, keys: Sequence[str]) -> bool:
 
 @final
 class PodTopologySpread(
-    PreFilterPlugin,
+    PreFilterPlugin[PodTopologySpreadArgs],
     PreFilterExtensions,
     FilterPlugin,
     PreScorePlugin,
@@ -156,11 +157,12 @@ class PodTopologySpread(
     """Keeps the pods of one kind from crowding in one domain, and draws them to emptier ones."""
 
     name = "PodTopologySpread"
-    args_type = PodTopologySpreadArgs
     scope = "cluster"
-    facets = Facet.LABELS | Facet.TAINTS | Facet.PODS | Facet.NODE
-    signs_shape = True
-    prepares_alike = True
+    caching = Caching(
+        facets=Facet.LABELS | Facet.TAINTS | Facet.PODS | Facet.NODE,
+        signs_template=True,
+        pre_state_per_template=True,
+    )
     ignores_resizes = True
     kinds = SELECTING_KINDS
 

@@ -27,6 +27,7 @@ from bayplan.api.storage_objects import (
 )
 from bayplan.config.problems import ConfigError
 from bayplan.framework.arithmetic import uniform
+from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     UPDATE,
@@ -261,7 +262,7 @@ class Notes:
 
 @final
 class VolumeBinding(
-    PreFilterPlugin,
+    PreFilterPlugin[VolumeBindingArgs],
     FilterPlugin,
     PreScorePlugin,
     ScorePlugin,
@@ -273,12 +274,11 @@ class VolumeBinding(
     """Finds volumes for a pod's claims, reserves them, and waits until they are bound."""
 
     name = "VolumeBinding"
-    args_type = VolumeBindingArgs
-    facets = Facet.LABELS | Facet.STORAGE
+    caching = Caching(
+        facets=Facet.LABELS | Facet.STORAGE, facets_if_unconcerned=Facet(0), signs_template=True
+    )
     kinds = STORAGE_KINDS
-    signs_shape = True
     ignores_resizes = True
-    facets_unless_signed = Facet(0)
     allows_parallel_pre_bind = True
     gates = ("StorageCapacityScoring",)
 
