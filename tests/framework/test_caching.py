@@ -91,7 +91,7 @@ def test_old_attributes_add_to_what_the_base_class_promises() -> None:
     with pytest.warns(DeprecationWarning, match="signs_template=True"):
 
         class Mine(Parent):
-            caching = Caching(signs_template=True)
+            signs_shape = True
 
     assert Mine.caching == Caching(facets=Facet.LABELS, signs_template=True)
 

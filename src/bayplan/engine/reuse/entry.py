@@ -53,7 +53,7 @@ class CachedPreState:
     """The CycleState after PreFilter and PreScore of a cycle that a ranking answered.
 
     The plugins run for one pod of a template, and again only when something that their notes
-    depend on changed: see `Plugin.prepares_alike`.
+    depend on changed: see `Caching.pre_state_per_template`.
     """
 
     __slots__ = ("_object_generation", "_owners", "_shape", "_state", "is_scored", "ranking")
