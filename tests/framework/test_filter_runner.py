@@ -4,7 +4,7 @@ import numpy as np
 
 from bayplan.framework.filter_runner import FilterRunner
 from bayplan.state.change_log import Facet
-from bayplan.state.relieved_nodes import Relief, RelievedNodeView
+from bayplan.state.victim_overlay import VictimAmounts, without_victims
 from bayplan.testing import node, pod
 from tests.plugins.preemption_kit import Scene, scene
 
@@ -35,8 +35,8 @@ def test_filters_see_nodes_without_the_removed_pods() -> None:
     state, snapshot = over.cycle(HIGH).state, over.cluster.lent_snapshot
     assert snapshot is not None
     ranked = snapshot.ranked_pods(snapshot.nodes)
-    relief = Relief(ranked, ranked.priorities < 9)
-    view = RelievedNodeView(snapshot.nodes, relief)
+    relief = VictimAmounts(ranked, ranked.priorities < 9)
+    view = without_victims(snapshot.nodes, relief)
     every = runner_of(over).filter_relieved(state, HIGH, view)
     assert every.feasible.tolist() == [True, False] and every.error is None
     amounts = runner_of(over).filter_relieved(state, HIGH, view, Facet.REQUESTED)

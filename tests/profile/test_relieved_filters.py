@@ -6,7 +6,7 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.status import Code
 from bayplan.profile.handle import filter_key, filter_relieved, only_amounts_matter
 from bayplan.state.change_log import Facet
-from bayplan.state.relieved_nodes import Relief, RelievedNodeView
+from bayplan.state.victim_overlay import VictimAmounts, without_victims
 from bayplan.testing import node, pod
 from tests.framework.answering import answering, framework_of
 from tests.plugins.preemption_kit import scene
@@ -30,7 +30,7 @@ def test_a_filter_that_asks_for_more_than_amounts_fails_the_question_alone() -> 
     calls.filter[-1] = (name, lambda state, pod, nodes, feasible: nodes.info(0))  # type: ignore[index]
     ranked = snapshot.ranked_pods(snapshot.nodes)
     nobody = np.zeros(ranked.priorities.shape, np.bool_)
-    view = RelievedNodeView(snapshot.nodes, Relief(ranked, nobody))
+    view = without_victims(snapshot.nodes, VictimAmounts(ranked, nobody))
     error = filter_relieved(over.framework, (state, HIGH, view)).error
     assert error is not None and error.code is Code.ERROR
     assert "not known of nodes that were relieved" in error.message

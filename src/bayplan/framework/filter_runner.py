@@ -55,7 +55,7 @@ class FilterRunner(Protocol):
     def filter_relieved(
         self, state: CycleState, pod: PodInfo, nodes: NodeView, reading: Facet = ALL_FACETS
     ) -> Verdicts:
-        """Ask about a `RelievedNodeView`: those Filters that read any of these facets."""
+        """Ask about a `VictimOverlay`: those Filters that read any of these facets."""
         ...
 
     def filter_with_nominated(

@@ -31,8 +31,8 @@ from bayplan.state.disruption_units import Unit, Units
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
 from bayplan.state.ranked_pods import RankedView, importance
-from bayplan.state.relieved_nodes import Relief, RelievedNodeView
 from bayplan.state.snapshot import Snapshot, Trial
+from bayplan.state.victim_overlay import VictimAmounts, without_victims
 
 # ---- on one node ----------------------------------------------------------------------------
 
@@ -183,7 +183,7 @@ class _Search:
 
     def ask(self, away: Places, reading: Facet | None = None) -> Verdicts:
         """What the Filters say of the nodes without those who are away."""
-        relieved = RelievedNodeView(self.nodes, Relief(self.ranked, away))
+        relieved = without_victims(self.nodes, VictimAmounts(self.ranked, away))
         if reading is None:
             return self.runner.filter_relieved(self.state, self.pod, relieved)
         return self.runner.filter_relieved(self.state, self.pod, relieved, reading)
@@ -204,13 +204,13 @@ def victims_on_all(
     if without_all.error is not None:
         return None
     fitting = np.flatnonzero(without_all.feasible)
-    fitting_search = chosen.take(fitting)
-    ranked = snapshot.ranked_pods(fitting_search)
-    search = _Search(runner, state, pod, fitting_search, ranked, ranked.priorities < pod.priority)
+    fitting_nodes = chosen.take(fitting)
+    ranked = snapshot.ranked_pods(fitting_nodes)
+    search = _Search(runner, state, pod, fitting_nodes, ranked, ranked.priorities < pod.priority)
     violating = _violating(search, budgets)
     leaving = _reprieved_on_nodes(search, violating)
     is_needed = leaving.any(axis=1)
-    needless = [fitting_search.name(index) for index in np.flatnonzero(~is_needed).tolist()]
+    needless = [fitting_nodes.name(index) for index in np.flatnonzero(~is_needed).tolist()]
     needed = np.flatnonzero(is_needed)
     costs = _costs(ranked, leaving, violating).take(needed)
     everybody = positions[fitting]
@@ -218,7 +218,7 @@ def victims_on_all(
 
     def victims(index: int) -> Victims:
         violated = None if violating is None else violating[index]
-        return victims_at(fitting_search, ranked, int(needed[index]), leaving[index], violated)
+        return victims_at(fitting_nodes, ranked, int(needed[index]), leaving[index], violated)
 
     return Side(Batch(everybody[needed], costs, victims), leaving, violating, needless, without_all)
 
