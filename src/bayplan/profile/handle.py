@@ -1,6 +1,6 @@
 """Filters asked about nodes as they would be without some of their pods.
 
-See state.relieved_nodes: the overlay knows amounts of resources only, so it will do where nothing
+See state.victim_overlay: the overlay knows amounts of resources only, so it will do where nothing
 else that Filters read of a node follows from its pods.
 
 The Handle each plugin instance gets: small, and the same in every world.
