@@ -16,6 +16,8 @@ from msgspec import Struct
 
 #: Prefix of the message of an attempt, or the text of a note, that a bug of Bayplan ended.
 BUG_PREFIX: Final = "bug in the scheduler"
+#: `NoteRecord.kind` of a bug of Bayplan.
+BUG_NOTE: Final = "bug"
 
 
 class RejectionCount(Struct, frozen=True):
@@ -117,6 +119,8 @@ class NoteRecord(Struct, frozen=True, tag="note", omit_defaults=True, kw_only=Tr
     text: str
     #: The plugin, if the note is about a plugin that failed.
     plugin: str = ""
+    #: `BUG_NOTE` for a bug of Bayplan; "" for all other notes.
+    kind: str = ""
 
 
 class GroupRecord(Struct, frozen=True, tag="group", omit_defaults=True, kw_only=True):

@@ -199,13 +199,13 @@ StartWork = Callable[[Coroutine[Any, Any, None]], Work]
 class BindPod(NamedTuple):
     """Run a pod's binding cycle.
 
-    ``run(port, start)`` returns the outcome, which the runner passes to
+    ``run(port, start, ask)`` returns the outcome, which the runner passes to
     `Scheduler.binding_finished`. ``run`` does not raise.
     """
 
     pod: PodInfo
     node_name: str
-    run: Callable[[BindPort, StartWork], Awaitable[Any]]
+    run: Callable[[BindPort, StartWork, "Ask"], Awaitable[Any]]
 
 
 @dataclass(frozen=True, slots=True)

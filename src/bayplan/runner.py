@@ -75,7 +75,6 @@ class Runner:
         self._scheduler = scheduler
         self._cluster = cluster
         self._asking = _Asking(scheduler, {**scheduler.asks(cluster), **(extenders or {})})
-        scheduler.extenders.ask = self._asking.ask
         self._on_synced = on_synced
         self._patches = PodPatches(cluster)
         self._group_patches = GroupPatches(cluster)
@@ -252,7 +251,7 @@ class Runner:
         self._binding_count += 1
         try:
             await self._patches.settle(uid)
-            outcome = await effect.run(self._cluster, self._start)
+            outcome = await effect.run(self._cluster, self._start, self._asking.ask)
         except Exception as problem:  # noqa: BLE001 - a binding cycle does not raise: a bug of ours
             self._scheduler.bug(effect.pod.key, problem)
             outcome = BindingOutcome(uid, Status.from_error(problem))

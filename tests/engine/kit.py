@@ -19,10 +19,12 @@ from bayplan.framework.status import Status
 from bayplan.journal import AttemptRecord, Journal, MemorySink, NoteRecord
 from bayplan.plugins.registry import Registry
 from bayplan.ports import (
+    AskExtender,
     BindPod,
     Effect,
     EmitEvent,
     EventType,
+    ExtenderAnswer,
     ExtenderVerb,
     PatchPodStatus,
     WatchEvent,
@@ -191,11 +193,16 @@ def start_task(work: Coroutine[Any, Any, None]) -> TaskWork:
     return TaskWork(asyncio.get_running_loop().create_task(work))
 
 
+async def ask_nobody(question: AskExtender) -> ExtenderAnswer:
+    """ports.Ask without extenders."""
+    raise AssertionError(f"no extender {question.extender}")
+
+
 def performed(effect: BindPod, port: RecordingPort | None = None) -> BindingOutcome:
     """How a binding cycle ends."""
 
     async def main() -> BindingOutcome:
-        return await effect.run(port or RecordingPort(), start_task)
+        return await effect.run(port or RecordingPort(), start_task, ask_nobody)
 
     return asyncio.run(main())
 

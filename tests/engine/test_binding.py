@@ -18,7 +18,7 @@ from bayplan.framework.timing import Watch
 from bayplan.ports import AskExtender, ConflictError, ExtenderAnswer, ExtenderVerb
 from bayplan.state.pods import PodInfo
 from bayplan.testing import pod
-from tests.engine.kit import RecordingPort, start_task
+from tests.engine.kit import RecordingPort, ask_nobody, start_task
 from tests.framework.answering import Calls, answering, framework_of
 
 # ---- binding --------------------------------------------------------------------------------
@@ -34,7 +34,7 @@ def ended(
     cycle = BindingCycle(framework, state, pod("p", node="n1"), "n1", None, PodInPreBind())
 
     async def main() -> BindingOutcome:
-        return await cycle(port or RecordingPort(), start_task)
+        return await cycle(port or RecordingPort(), start_task, ask_nobody)
 
     return asyncio.run(main())
 
@@ -152,7 +152,7 @@ def test_its_points_are_timed() -> None:
     cycle = BindingCycle(framework, CycleState(), placed, "n1", None, PodInPreBind())
 
     async def main() -> None:
-        await cycle(RecordingPort(), start_task)
+        await cycle(RecordingPort(), start_task, ask_nobody)
 
     asyncio.run(main())
     assert told == [("PreBind", Code.SUCCESS), ("Bind", Code.UNSCHEDULABLE)]
@@ -183,14 +183,13 @@ def through(error: str, *, ignorable: bool = False) -> tuple[BindingOutcome, Cal
         return ExtenderAnswer(error=error)
 
     extenders = Extenders((Far(ignorable=ignorable),))
-    extenders.ask = ask
     asked = pod("p", node="n1")
     framework = framework_of(answering("A", log, pre_bind=None, bind=None, post_bind=None))
     binding = extenders.binding(asked)
     cycle = BindingCycle(framework, CycleState(), asked, "n1", binding, PodInPreBind())
 
     async def main() -> BindingOutcome:
-        return await cycle(RecordingPort(), start_task)
+        return await cycle(RecordingPort(), start_task, ask)
 
     return asyncio.run(main()), log
 
@@ -248,7 +247,7 @@ async def outcome_of(
     framework, state = framework_of(*plugins), state or CycleState()
     control = control or PodInPreBind()
     return await BindingCycle(framework, state, PLACED, "n1", None, control)(
-        RecordingPort(), start_task
+        RecordingPort(), start_task, ask_nobody
     )
 
 

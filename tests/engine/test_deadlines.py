@@ -1,6 +1,6 @@
 """Deadlines: each key's time comes once.
 
-Activations: who is to be tried when. The way there and back stands in test_services.
+Activations: which pods are tried when. Handles are in test_handles.
 """
 
 from bayplan.clock import ManualClock
@@ -11,36 +11,30 @@ from bayplan.testing import pod
 
 
 def test_a_key_is_taken_when_its_time_has_come_and_only_once() -> None:
-    clock = ManualClock()
-    deadlines = Deadlines[str](clock)
-    deadlines.set("a", 10.0)
-    deadlines.set("b", 5.0)
+    deadlines = Deadlines[str]()
+    deadlines["a"] = 10.0
+    deadlines["b"] = 5.0
     assert deadlines.next_seconds() == 5.0
-    clock.advance_to(9.999)
-    assert deadlines.take_due() == ["b"]
-    clock.advance_to(10.0)
-    assert deadlines.take_due() == ["a"]
-    assert deadlines.take_due() == []
+    assert deadlines.take_due(9.999) == ["b"]
+    assert deadlines.take_due(10.0) == ["a"]
+    assert deadlines.take_due(10.0) == []
     assert deadlines.next_seconds() is None
 
 
 def test_those_that_are_due_together_go_in_the_order_in_which_they_came() -> None:
-    clock = ManualClock()
-    deadlines = Deadlines[str](clock)
+    deadlines = Deadlines[str]()
     for key, at in (("late", 3.0), ("early", 1.0), ("never", 9.0)):
-        deadlines.set(key, at)
-    clock.advance_to(4.0)
-    assert deadlines.take_due() == ["late", "early"]
+        deadlines[key] = at
+    assert deadlines.take_due(4.0) == ["late", "early"]
 
 
-def test_one_that_is_forgotten_or_set_anew_has_no_other_time() -> None:
-    deadlines = Deadlines[str](ManualClock())
-    deadlines.set("a", 10.0)
-    deadlines.set("a", 20.0)
+def test_one_that_is_removed_or_set_anew_has_no_other_time() -> None:
+    deadlines = Deadlines[str]()
+    deadlines["a"] = 10.0
+    deadlines["a"] = 20.0
     assert deadlines.next_seconds() == 20.0
     assert "a" in deadlines
-    deadlines.forget("a")
-    deadlines.forget("a")
+    del deadlines["a"]
     assert "a" not in deadlines
     assert deadlines.next_seconds() is None
 
@@ -48,28 +42,28 @@ def test_one_that_is_forgotten_or_set_anew_has_no_other_time() -> None:
 # ---- activations ----------------------------------------------------------------------------
 
 
-def test_each_is_taken_at_the_time_asked_for_last() -> None:
+def test_each_is_taken_at_the_time_requested_last() -> None:
     clock = ManualClock()
-    found, a, b = Activations(clock), pod("a"), pod("b")
-    found.ask([a, b], 5.0)
-    found.ask([b], 7.0)
+    activations, a, b = Activations(clock), pod("a"), pod("b")
+    activations.add([a, b], 5.0)
+    activations.add([b], 7.0)
     clock.advance_to(5.0)
-    assert found.take_due() == [a.uid]
+    assert activations.take_due() == [a.uid]
     clock.advance_to(7.0)
-    assert found.take_due() == [b.uid]
-    assert found.take_due() == []
+    assert activations.take_due() == [b.uid]
+    assert activations.take_due() == []
 
 
 def test_it_knows_since_when_somebody_waits() -> None:
     clock = ManualClock()
-    found, a = Activations(clock), pod("a")
-    assert not found.any_requested_by(9.0)
+    activations, a = Activations(clock), pod("a")
+    assert not activations.any_requested_by(9.0)
     clock.advance_to(2.0)
-    found.ask([a], 5.0)
+    activations.add([a], 5.0)
     clock.advance_to(3.0)
-    found.ask([a], 6.0)
-    assert not found.any_requested_by(1.9)
-    assert found.any_requested_by(2.0)
+    activations.add([a], 6.0)
+    assert not activations.any_requested_by(1.9)
+    assert activations.any_requested_by(2.0)
     clock.advance_to(6.0)
-    found.take_due()
-    assert not found.any_requested_by(6.0)
+    activations.take_due()
+    assert not activations.any_requested_by(6.0)

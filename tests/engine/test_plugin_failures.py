@@ -13,7 +13,7 @@ from bayplan.framework.status import Code, unschedulable
 from bayplan.plugins.registry import Registry
 from bayplan.ports import BindPod, Perform
 from bayplan.testing import node
-from tests.engine.kit import Engine, RecordingPort, performed, start_task, waiting_pod
+from tests.engine.kit import Engine, RecordingPort, ask_nobody, performed, start_task, waiting_pod
 from tests.framework.answering import answering
 
 
@@ -92,7 +92,7 @@ def test_a_binding_that_is_cancelled_from_outside_is_cancelled() -> None:
     (effect,) = engine.run_for(BindPod)
 
     async def main() -> None:
-        task = asyncio.ensure_future(effect.run(RecordingPort(), start_task))
+        task = asyncio.ensure_future(effect.run(RecordingPort(), start_task, ask_nobody))
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -166,7 +166,7 @@ def test_a_change_of_devices_that_is_not_noted_is_found(told: Sequence[tuple[Any
     Story().tell(told)
 
     def forgetful(scheduler: Scheduler) -> None:
-        counts: DeviceCounts = scheduler._engine.devices._counts
+        counts: DeviceCounts = scheduler._engine.cluster.devices._counts
         counts._note = lambda places: None  # type: ignore[method-assign]
 
     with pytest.raises(AssertionError, match="with reuse and without"):

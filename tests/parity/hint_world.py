@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast, final
 
 from bayplan.api.objects import NODE, POD
-from bayplan.engine.engine_state import EngineState
+from bayplan.engine.core import EngineCore
 from bayplan.engine.event_handlers import EventHandlers
 from bayplan.engine.placements import Placements
 from bayplan.engine.podgroups.controller import PodGroupController
@@ -20,9 +20,11 @@ from bayplan.journal import Journal
 from bayplan.ports import EventType, WatchEvent
 from bayplan.profile.profiles import BuiltProfile
 from bayplan.queue.hints import Change, Hints
+from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.queue.sub_queues import PreCheck
 from bayplan.queue.transitions import State
+from bayplan.state.cluster_view import ClusterView
 from bayplan.state.pods import PodInfo
 from tests.parity.world import Remarks, World
 
@@ -158,15 +160,13 @@ class HintWorld:
         remarks = Remarks()
         cluster = world.cluster
         self.tap = Tap(pod, Hints(self.built.events, remarks, cluster.clock.now), remarks)
-        engine = EngineState(
-            clock=cluster.clock,
-            seed=0,
-            journal=Journal(),
-            cache=cluster.cache,
-            objects=cluster.store,
-            waiting=cluster.waiting,
-            frameworks=cluster.frameworks,
+        engine = EngineCore(cluster.clock, 0, Journal())
+        engine.frameworks.update(cluster.frameworks)
+        engine.cluster = ClusterView(
+            engine.frameworks.__contains__, cache=cluster.cache, objects=cluster.store
         )
+        engine.nominator = Nominator(engine.cluster.pods.get)
+        engine.waiting = cluster.waiting
         engine.queue = cast(SchedulingQueue, self.tap)
         engine.group_controller = PodGroupController(engine, reports_assembling=False)
         self._events = EventHandlers(engine, cast(Placements, NothingPlaced()))

@@ -14,6 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from bayplan.journal import (
+    BUG_NOTE,
     AttemptRecord,
     BindingRecord,
     GateRecord,
@@ -215,7 +216,9 @@ CASES: dict[str, tuple[Record, int, str, dict[str, Any]]] = {
         {"podGroup": "a/g", "apiGroup": "x.io", "err": "broken"},
     ),
     "a bug": (
-        NoteRecord(at_seconds=1.0, subject="a/p", text="bug in the scheduler: Traceback"),
+        NoteRecord(
+            at_seconds=1.0, subject="a/p", text="bug in the scheduler: Traceback", kind=BUG_NOTE
+        ),
         logging.ERROR,
         "Bug in the scheduler",
         {"subject": "a/p", "err": "bug in the scheduler: Traceback"},

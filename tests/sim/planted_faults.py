@@ -135,7 +135,7 @@ def _bound_pods_are_not_counted_until_the_api_tells(patch: Patch) -> None:
 
     def forgetful(self: Placements, placed: Any) -> None:
         bound(self, placed)
-        self._engine.forget(placed.pod)
+        self._engine.cluster.forget(placed.pod)
 
     patch.setattr(Placements, "_bound", forgetful)
 

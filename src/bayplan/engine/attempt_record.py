@@ -6,8 +6,8 @@ from typing import final
 
 import numpy as np
 
+from bayplan.engine.core import EngineCore
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.engine_state import EngineState
 from bayplan.engine.selection import in_draw_order
 from bayplan.framework.score_table import PluginScores, ScoreTable
 from bayplan.framework.status import Status
@@ -25,7 +25,7 @@ OnAttempt = Callable[[Cycle], None]
 class CycleEnd:
     """Records a cycle and takes the cluster back: what follows may change it."""
 
-    def __init__(self, engine: EngineState, on_attempt: OnAttempt | None) -> None:
+    def __init__(self, engine: EngineCore, on_attempt: OnAttempt | None) -> None:
         self._engine = engine
         self._on_attempt = on_attempt
 
@@ -39,11 +39,11 @@ class CycleEnd:
     ) -> None:
         """``status``: the answer that the cycle ended with, where it is not success."""
         engine = self._engine
-        if self._on_attempt is not None or engine.journal.is_recording:
+        if self._on_attempt is not None or engine.telemetry.journal.is_recording:
             record = self.observe(cycle, result, status, message, nomination)
             if record is not None:
-                engine.journal.write(record)
-        engine.take_back()
+                engine.telemetry.journal.write(record)
+        engine.cluster.take_back()
 
     def observe(
         self,
@@ -57,7 +57,7 @@ class CycleEnd:
         if self._on_attempt is not None:
             self._on_attempt(cycle)
         engine = self._engine
-        if not engine.journal.is_recording:
+        if not engine.telemetry.journal.is_recording:
             return None
         return attempt_record(
             cycle,

@@ -12,8 +12,8 @@ from functools import partial
 from typing import final
 
 from bayplan.engine.attempt_record import CycleEnd, OnAttempt
+from bayplan.engine.core import EngineCore
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.engine_state import EngineState
 from bayplan.engine.extenders.results import Answered, Question
 from bayplan.engine.extenders.round import ExtendersReview
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler
@@ -41,7 +41,7 @@ _METRICS_SAMPLE = 0.1
 class Attempts:
     """Runs attempts and what follows from them. One at a time, never waiting."""
 
-    def __init__(self, engine: EngineState, on_attempt: OnAttempt | None = None) -> None:
+    def __init__(self, engine: EngineCore, on_attempt: OnAttempt | None = None) -> None:
         self._engine = engine
         self._runner = CycleRunner(engine.nominator, engine.seed, engine.extenders, engine.reuse)
         self._observe_seconds = engine.metrics.algorithm_duration.of()
@@ -71,9 +71,11 @@ class Attempts:
         engine, pod = self._engine, queued.pod
         if pod.is_terminating:
             note = f"skip schedule deleting pod: {pod.key}"
-            engine.emit(pod.scheduler_name, pod, "Warning", "FailedScheduling", "Scheduling", note)
+            engine.outbox.emit(
+                pod.scheduler_name, pod, "Warning", "FailedScheduling", "Scheduling", note
+            )
             engine.queue.done(pod.uid)
-        elif engine.cache.pod(pod.uid) is not None and not pod.node_name:
+        elif engine.cluster.cache.pod(pod.uid) is not None and not pod.node_name:
             engine.queue.done(pod.uid)
         else:
             now = engine.clock.now()
@@ -88,7 +90,7 @@ class Attempts:
         cycle, answered = complete
         if self._groups.answered(cycle, answered):
             return
-        known = engine.known.get(cycle.pod.uid)
+        known = engine.cluster.pods.get(cycle.pod.uid)
         if known is None or not needs_scheduling(engine, known):
             engine.queue.done(cycle.pod.uid)
             return
@@ -97,10 +99,12 @@ class Attempts:
 
     def _begin(self, queued: QueuedPodInfo, started_seconds: float) -> None:
         engine, pod = self._engine, queued.pod
-        cycle = Cycle(queued, engine.frameworks[pod.scheduler_name], engine.lend(), started_seconds)
+        cycle = Cycle(
+            queued, engine.frameworks[pod.scheduler_name], engine.cluster.lend(), started_seconds
+        )
         if not pod.node_name:
             if pod.group_key is not None:
-                cycle.within = domain_of_members(cycle.snapshot, engine.pod_groups.of(pod))
+                cycle.within = domain_of_members(cycle.snapshot, engine.cluster.pod_groups.of(pod))
             restrict_to_unreserved(cycle, engine.reservations)
         cycle.state.record_plugin_metrics = self._metrics_sample.random() < _METRICS_SAMPLE
         self._go_on(cycle, self._runner.run(cycle))
@@ -108,8 +112,10 @@ class Attempts:
     def _resume(self, cycle: Cycle, answered: Answered) -> None:
         for extender, error in answered.failures():
             if extender.ignorable or answered.question.verb is ExtenderVerb.PRIORITIZE:
-                self._engine.note(cycle.pod.key, f"went on without {extender.name}: {error}")
-        self._go_on(cycle, self._runner.resume(cycle, self._engine.lend(), answered))
+                self._engine.telemetry.note(
+                    cycle.pod.key, f"went on without {extender.name}: {error}"
+                )
+        self._go_on(cycle, self._runner.resume(cycle, self._engine.cluster.lend(), answered))
 
     def _go_on(self, cycle: Cycle, question: Question | None) -> None:
         if question is not None:
@@ -126,8 +132,8 @@ class Attempts:
             self._no_node(cycle, cycle.status)
 
     def _park(self, cycle: Cycle, question: Question) -> None:
-        self._engine.take_back()
-        self._engine.effects += self._parked.park(cycle, question)
+        self._engine.cluster.take_back()
+        self._engine.outbox.effects += self._parked.park(cycle, question)
 
     # ---- no node was found ----------------------------------------------------------------
 
@@ -185,7 +191,7 @@ class Attempts:
         if review.question is not None:
             return review.question
         for text in review.passed_over:
-            self._engine.note(pod.key, f"went on without {text}")
+            self._engine.telemetry.note(pod.key, f"went on without {text}")
         if status is not None:
             fit_error.diagnosis.post_filter_msg = status.message
         return nomination

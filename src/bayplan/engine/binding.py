@@ -22,7 +22,7 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Status, is_rejected, is_skip, is_success
 from bayplan.framework.validation import as_error, checked, code_in, failure_of
-from bayplan.ports import BindPort, StartWork, Work
+from bayplan.ports import Ask, BindPort, StartWork, Work
 from bayplan.state.pods import PodInfo
 
 # ---- pre binding ----------------------------------------------------------------------------
@@ -169,11 +169,12 @@ class BindingCycle:
         self._extender_binding = extender_binding
         self._in_pre_bind = in_pre_bind
 
-    async def __call__(self, port: BindPort, start: StartWork) -> BindingOutcome:
+    async def __call__(self, port: BindPort, start: StartWork, ask: Ask) -> BindingOutcome:
+        """``ask``: how an extender is asked."""
         uid = self._pod.uid
         status = await self._timed("PreBind", self._pre_bind(port, start))
         if is_success(status):
-            status = await self._bound(port)
+            status = await self._bound(port, ask)
         if not is_success(status):
             return BindingOutcome(uid, status)
         return BindingOutcome(uid, None, await self._timed("PostBind", self._post_bind(port)))
@@ -202,10 +203,10 @@ class BindingCycle:
         skipped = self._state.skip_pre_bind_plugins
         return await self._in_pre_bind.run(self._calls(), skipped, run, start)
 
-    async def _bound(self, port: BindPort) -> Status | None:
+    async def _bound(self, port: BindPort, ask: Ask) -> Status | None:
         """By an extender that wants to, else by the plugins. Upstream: extendersBinding."""
         if self._extender_binding is not None:
-            is_taken, status = await self._extender_binding.bind(self._pod, self._node_name)
+            is_taken, status = await self._extender_binding.bind(self._pod, self._node_name, ask)
             if is_taken:
                 return status
         return await self._timed("Bind", self._bind(port))

@@ -21,7 +21,7 @@ from bayplan.api.objects import (
 from bayplan.api.pod_groups import PodGroup, key_of
 from bayplan.api.pod_requests import amounts
 from bayplan.api.quantity import QuantityError
-from bayplan.engine.engine_state import EngineState
+from bayplan.engine.core import EngineCore
 from bayplan.engine.placements import Placements
 from bayplan.engine.resizes import follow
 from bayplan.framework.events import (
@@ -82,7 +82,7 @@ _SLICE_UPDATED = (_SLICE_UPDATE.label,)
 class EventHandlers:
     """Applies what the API tells."""
 
-    def __init__(self, engine: EngineState, placements: Placements) -> None:
+    def __init__(self, engine: EngineCore, placements: Placements) -> None:
         self._engine = engine
         self._placements = placements
         #: Upstream, too, tells of a pod that waits only where groups of pods may be waiting for it.
@@ -111,7 +111,7 @@ class EventHandlers:
     # ---- nodes ----------------------------------------------------------------------------
 
     def _node(self, kind: EventType, node: Node) -> Labels:
-        cache, queue = self._engine.cache, self._engine.queue
+        cache, queue = self._engine.cluster.cache, self._engine.queue
         old = cache.node(node.metadata.name)
         if kind is EventType.DELETED:
             if old is None:
@@ -140,7 +140,7 @@ class EventHandlers:
             try:
                 amounts(allocatable)
             except QuantityError as problem:
-                self._engine.note(f"node {node.metadata.name}", f"ignored: {problem}")
+                self._engine.telemetry.note(f"node {node.metadata.name}", f"ignored: {problem}")
                 return False
         return True
 
@@ -148,8 +148,8 @@ class EventHandlers:
 
     def _pod(self, kind: EventType, pod: Pod) -> Labels:
         engine, uid = self._engine, pod.metadata.uid or ""
-        old = engine.known.get(uid)
-        groups = _groups_of(engine.pod_groups, kind, pod)
+        old = engine.cluster.pods.get(uid)
+        groups = _groups_of(engine.cluster.pod_groups, kind, pod)
         handled = self._pod_itself(kind, pod, old)
         engine.group_controller.changed(groups)
         return handled
@@ -161,15 +161,15 @@ class EventHandlers:
                 return ()
             if kind is not EventType.DELETED:
                 self._count_rejection(pod)
-            del engine.known[uid]
+            del engine.cluster.pods[uid]
             self._list(POD, old, None)
             handled = self._removed(old)
-            engine.pending_patches.forget(uid)
+            engine.outbox.pending_patches.forget(uid)
             return handled
         new = self._compiled(pod)
         if new is None:
             return ()
-        engine.known[uid] = new
+        engine.cluster.pods[uid] = new
         self._list(POD, old, new)
         if old is None:
             return self._added(new)
@@ -183,7 +183,7 @@ class EventHandlers:
         if refused and name in self._engine.frameworks:
             self._engine.metrics.pods_rejected_by_kubelet.add(reason)
             text = f"{pod.spec.node_name} did not admit it: {reason}"
-            self._engine.note(f"{pod.metadata.namespace}/{pod.metadata.name}", text)
+            self._engine.telemetry.note(f"{pod.metadata.namespace}/{pod.metadata.name}", text)
 
     def _compiled(self, pod: Pod) -> PodInfo | None:
         """None for a pod that makes no sense; why is noted."""
@@ -194,7 +194,7 @@ class EventHandlers:
             except QuantityError as error:
                 problem = error
         name = f"{pod.metadata.namespace}/{pod.metadata.name}"
-        self._engine.note(name, f"ignored: {problem}")
+        self._engine.telemetry.note(name, f"ignored: {problem}")
         return None
 
     def _compiled_group(self, event: WatchEvent) -> PodGroup | None:
@@ -203,7 +203,9 @@ class EventHandlers:
         try:
             found = decoded_as(event.kind, row.decoded_as, event.object)
         except DecodeError as problem:
-            self._engine.note(f"group {key_of(event.kind, event.object.metadata)}", str(problem))
+            self._engine.telemetry.note(
+                f"group {key_of(event.kind, event.object.metadata)}", str(problem)
+            )
             return None
         return row.compile(event.kind, found)
 
@@ -225,8 +227,8 @@ class EventHandlers:
     def _assigned(self, pod: PodInfo) -> Labels:
         """A pod is on a node now, by whomever."""
         engine = self._engine
-        engine.cache.add_pod(pod)
-        engine.pending_patches.forget(pod.uid)
+        engine.cluster.cache.add_pod(pod)
+        engine.outbox.pending_patches.forget(pod.uid)
         engine.group_controller.forget(pod.uid)
         engine.nominator.delete_nominated_pod_if_exists(pod)
         engine.queue.move_all(EVENT_ASSIGNED_POD_ADD, None, pod)
@@ -234,9 +236,9 @@ class EventHandlers:
 
     def _updated(self, old: PodInfo, new: PodInfo) -> Labels:
         engine = self._engine
-        is_echo = engine.pending_patches.is_echo(old, new)
+        is_echo = engine.outbox.pending_patches.is_echo(old, new)
         if old.node_name:
-            engine.cache.update_pod(new)
+            engine.cluster.cache.update_pod(new)
             events = pod_events(old, new)
             follow(engine, old, new, events)
             for event in events:
@@ -253,7 +255,7 @@ class EventHandlers:
     def _updated_pending(self, old: PodInfo, new: PodInfo, is_echo: bool) -> Labels:
         """``is_echo``: it is what we wrote ourselves, which is no news to the pod."""
         engine = self._engine
-        if engine.cache.is_assumed(new.uid):
+        if engine.cluster.cache.is_assumed(new.uid):
             # Its cycle is over and its binding under way; only its end still matters.
             if new.is_terminating and not old.is_terminating:
                 self._assumed_goes(new)
@@ -268,12 +270,12 @@ class EventHandlers:
     def _removed(self, pod: PodInfo) -> Labels:
         engine = self._engine
         if pod.node_name:
-            engine.cache.remove_pod(pod.uid)
+            engine.cluster.cache.remove_pod(pod.uid)
             follow(engine, pod, None)
             engine.queue.move_all(EVENT_ASSIGNED_POD_DELETE, pod, None)
         elif self._is_ours(pod):
             engine.queue.delete(pod)
-            if engine.cache.is_assumed(pod.uid):
+            if engine.cluster.cache.is_assumed(pod.uid):
                 self._assumed_goes(pod)
             elif pod.nominated_node_name:
                 self._room_freed_by(pod)
@@ -291,9 +293,9 @@ class EventHandlers:
         engine = self._engine
         if self._placements.give_up(pod, "the pod is being deleted"):
             return
-        assumed = engine.cache.pod(pod.uid)
+        assumed = engine.cluster.cache.pod(pod.uid)
         if assumed is not None:
-            engine.forget(assumed)
+            engine.cluster.forget(assumed)
             engine.queue.move_all(EVENT_ASSIGNED_POD_DELETE, assumed, None)
 
     def _room_freed_by(self, pod: PodInfo, *, also_itself: bool = True) -> None:
@@ -308,9 +310,9 @@ class EventHandlers:
 
     def _list(self, kind: str, old: object, new: object) -> None:
         """Pods (as PodInfo) and nodes for plugins that look them up."""
-        if kind in self._engine.listed:
+        if kind in self._engine.listed_kinds:
             self._engine.forget_kind(kind)
-            store = self._engine.objects.of(kind)
+            store = self._engine.cluster.objects.of(kind)
             if new is not None:
                 store.put(new)
             elif old is not None:
@@ -318,7 +320,7 @@ class EventHandlers:
 
     def _group(self, event: WatchEvent) -> Labels:
         """A group's object, which is kept like any other besides."""
-        groups = self._engine.pod_groups
+        groups = self._engine.cluster.pod_groups
         key = key_of(event.kind, event.object.metadata)
         known = groups.get(key)
         old = None if known is None else known.group
@@ -339,7 +341,7 @@ class EventHandlers:
     def _other(self, event: WatchEvent) -> Labels:
         if event.kind == DEVICE_TAINT_RULE:
             return self._taint_rule(event)
-        store = self._engine.objects.of(event.kind)
+        store = self._engine.cluster.objects.of(event.kind)
         resource = resource_of_kind(event.kind)
         found: Any = event.object
         if event.type is EventType.DELETED:
@@ -359,9 +361,9 @@ class EventHandlers:
 
     def _taint_rule(self, event: WatchEvent) -> Labels:
         """It is told as a change of the slices whose devices it taints, as upstream tells it."""
-        slices = self._engine.devices.resource_slices
+        slices = self._engine.cluster.devices.resource_slices
         before = slices.list_with_device_taint_rules()
-        store = self._engine.objects.of(event.kind)
+        store = self._engine.cluster.objects.of(event.kind)
         if event.type is EventType.DELETED:
             store.remove(event.object)
         else:

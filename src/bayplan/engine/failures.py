@@ -14,7 +14,7 @@ from typing import Final, final
 
 from bayplan.api.objects import PodCondition
 from bayplan.clock import rfc3339
-from bayplan.engine.engine_state import EngineState
+from bayplan.engine.core import EngineCore
 from bayplan.engine.pending_patches import POD_SCHEDULED
 from bayplan.engine.resizes import needs_scheduling
 from bayplan.framework.queued_group import QueuedPodGroupInfo
@@ -46,7 +46,7 @@ class Failure:
 class FailureHandler:
     """Takes failed attempts back."""
 
-    def __init__(self, engine: EngineState) -> None:
+    def __init__(self, engine: EngineCore) -> None:
         self._engine = engine
 
     def handle(self, queued: QueuedPodInfo, started_seconds: float, failure: Failure) -> None:
@@ -75,7 +75,7 @@ class FailureHandler:
         the group's message is written where it is news."""
         engine, rejected = self._engine, is_rejected(failure.status)
         for queued in members:
-            known = engine.known.get(queued.pod.uid)
+            known = engine.cluster.pods.get(queued.pod.uid)
             if known is None or known.node_name:
                 engine.queue.done(queued.pod.uid)
                 continue
@@ -102,7 +102,7 @@ class FailureHandler:
     def _tell_member(self, pod: PodInfo, reason: str, failure: Failure) -> None:
         condition = unschedulable_condition(self._engine, pod, reason, failure.message)
         if condition is not None:
-            self._engine.patch_status(pod, condition, None)
+            self._engine.outbox.patch_status(pod, condition, None)
             self._emit(pod, failure)
 
     def _requeue(self, queued: QueuedPodInfo, failure: Failure) -> PodInfo | None:
@@ -110,7 +110,7 @@ class FailureHandler:
         engine, uid, diagnosis = self._engine, queued.pod.uid, failure.diagnosis
         queued.unschedulable_plugins = shared_names(diagnosis and diagnosis.unschedulable_plugins)
         queued.pending_plugins = shared_names(diagnosis and diagnosis.pending_plugins)
-        known = engine.known.get(uid)
+        known = engine.cluster.pods.get(uid)
         if known is None or not needs_scheduling(engine, known):
             engine.queue.done(uid)
             return None
@@ -128,15 +128,15 @@ class FailureHandler:
         if nomination is not None and nomination.mode is NominatingMode.OVERRIDE:
             nominated = nomination.node_name
         condition = unschedulable_condition(self._engine, pod, _reason(failure), failure.message)
-        self._engine.patch_status(pod, condition, nominated)
+        self._engine.outbox.patch_status(pod, condition, nominated)
 
     def _emit(self, pod: PodInfo, failure: Failure) -> None:
         profile, note = pod.scheduler_name, failure.message
-        self._engine.emit(profile, pod, "Warning", "FailedScheduling", "Scheduling", note)
+        self._engine.outbox.emit(profile, pod, "Warning", "FailedScheduling", "Scheduling", note)
 
     def _is_gone(self, pod: PodInfo) -> bool:
         """It was deleted, and no other pod has its name."""
-        known = self._engine.known
+        known = self._engine.cluster.pods
         return pod.uid not in known and all(other.key != pod.key for other in known.values())
 
 
@@ -149,7 +149,7 @@ def _reason(failure: Failure) -> str:
 
 
 def unschedulable_condition(
-    engine: EngineState, pod: PodInfo, reason: str, message: str
+    engine: EngineCore, pod: PodInfo, reason: str, message: str
 ) -> PodCondition | None:
     """PodScheduled=False as it is to be written; None: it is there already."""
     found = (c for c in pod.status.conditions or () if c.type == POD_SCHEDULED)

@@ -5,7 +5,7 @@ from functools import partial
 from typing import final
 
 from bayplan.config.feature_gates import ALPHA, BETA, GA, GATES
-from bayplan.engine.engine_state import EngineState
+from bayplan.engine.core import EngineCore
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse.entry import ObjectGeneration
 from bayplan.framework.runtime import Framework
@@ -32,7 +32,7 @@ _STAGES = {ALPHA: "ALPHA", BETA: "BETA", GA: ""}
 class QueueJournal:
     """queue.settings.QueueRecorder: what happens in the queue goes to metrics and journal."""
 
-    def __init__(self, engine: EngineState) -> None:
+    def __init__(self, engine: EngineCore) -> None:
         self._engine = engine
 
     def incoming(self, queue: str, event: str, pod_count: int, kind: str) -> None:
@@ -53,12 +53,12 @@ class QueueJournal:
     def hint_failed(self, plugin: str, event: str, error: BaseException) -> None:
         self._engine.metrics.hint_failures.add(plugin)
         status = failure_of(plugin, f"QueueingHint of {event} of", error)
-        self._engine.note(plugin, status.message, plugin)
+        self._engine.telemetry.note(plugin, status.message, plugin)
 
     def key_failed(self, queued: QueuedPodInfo, plugin: str, error: BaseException) -> None:
         """The pod's place in the queue cannot be told."""
         status = failure_of(plugin, "QueueSort", error)
-        self._engine.plugin_failed(queued.pod.key, plugin, status.message)
+        self._engine.telemetry.plugin_failed(queued.pod.key, plugin, status.message)
 
     def unschedulable_delta(self, plugin: str, profile: str, delta: int) -> None:
         self._engine.metrics.unschedulable_pods.add(plugin, profile, count=delta)
@@ -68,7 +68,7 @@ class QueueJournal:
         failed = not is_rejected(status)
         if failed:
             engine.metrics.plugin_failures.add(plugin)
-        if engine.journal.is_recording:
+        if engine.telemetry.journal.is_recording:
             record = GateRecord(
                 at_seconds=engine.clock.now(),
                 pod=pod.key,
@@ -77,12 +77,12 @@ class QueueJournal:
                 message=status.message,
                 code=str(status.code) if failed else "",
             )
-            engine.journal.write(record)
+            engine.telemetry.journal.write(record)
 
 
-def show_sizes(engine: EngineState) -> None:
+def show_sizes(engine: EngineCore) -> None:
     """Gauges that ask when they are looked at."""
-    metrics, cache = engine.metrics, engine.cache
+    metrics, cache = engine.metrics, engine.cluster.cache
     waits = "Pods without a group and groups that wait, by queue."
     entities = partial(_entities, engine.queue)
     metrics.show_gauge("scheduler_queued_entities", waits, ("queue", "type"), entities)
@@ -122,7 +122,7 @@ def _prevented(reuse: Mapping[str, ResultCache]) -> Iterator[tuple[tuple[str, ..
             yield (profile, *labels), count
 
 
-def show_evaluations(engine: EngineState) -> None:
+def show_evaluations(engine: EngineCore) -> None:
     """scheduler_plugin_evaluation_total: read from the profiles when somebody looks."""
     engine.metrics.show_counter(
         "scheduler_plugin_evaluation",
@@ -140,7 +140,7 @@ def _evaluations(
             yield (*labels, profile), count
 
 
-def show_features(engine: EngineState) -> None:
+def show_features(engine: EngineCore) -> None:
     """kubernetes_feature_enabled: the gates of the scheduler, which do not change."""
     values = {
         (name, _STAGES[gate.stage]): float(engine.gates.enabled(name))
@@ -157,16 +157,18 @@ def show_features(engine: EngineState) -> None:
 # ---- reuse ---------------------------------------------------------------------------------
 
 
-def reuse_of(engine: EngineState, framework: Framework) -> ResultCache:
+def reuse_of(engine: EngineCore, framework: Framework) -> ResultCache:
     """A profile's table, whose remarks go to the journal and whose look-ups are timed."""
     name = framework.profile_name
     duration = engine.metrics.node_hint_duration
     took = duration.of("no_hint", name), duration.of("hint", name)
-    epoch = ObjectGeneration(engine.cache.table, engine.objects)
-    return ResultCache(framework, engine.cache.table, epoch, partial(engine.note, name), took)
+    epoch = ObjectGeneration(engine.cluster.cache.table, engine.cluster.objects)
+    return ResultCache(
+        framework, engine.cluster.cache.table, epoch, partial(engine.telemetry.note, name), took
+    )
 
 
-def show_reuse(engine: EngineState) -> None:
+def show_reuse(engine: EngineCore) -> None:
     """What reuse is worth, and what ended it; upstream's names where it has them (KEP-5598)."""
     metrics, reuse = engine.metrics, engine.reuse
     gauges: dict[str, tuple[str, Callable[[ResultCache], float]]] = {

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import final
 
-from bayplan.engine.engine_state import EngineState
+from bayplan.engine.core import EngineCore
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.runtime import Framework
@@ -41,7 +41,7 @@ class FilterResult:
 class OneShotEvaluator:
     """Asks plugins for others."""
 
-    def __init__(self, engine: EngineState) -> None:
+    def __init__(self, engine: EngineCore) -> None:
         self._engine = engine
 
     def filter(self, profile: str, pod: PodInfo, names: Sequence[str]) -> FilterResult:
@@ -49,7 +49,7 @@ class OneShotEvaluator:
         try:
             return self._filter(self._engine.frameworks[profile], pod, names)
         finally:
-            self._engine.take_back()
+            self._engine.cluster.take_back()
 
     def prioritize(
         self, profile: str, pod: PodInfo, names: Sequence[str], score_max: int
@@ -59,7 +59,7 @@ class OneShotEvaluator:
         try:
             return self._prioritize(self._engine.frameworks[profile], pod, names, score_max)
         finally:
-            self._engine.take_back()
+            self._engine.cluster.take_back()
 
     def preempt(self, profile: str, pod: PodInfo, victims: Mapping[str, Sequence[str]]) -> set[str]:
         """Nodes that can take the pod when their victims (uids, by node) have left. Raises
@@ -67,10 +67,10 @@ class OneShotEvaluator:
         try:
             return self._preempt(self._engine.frameworks[profile], pod, victims)
         finally:
-            self._engine.take_back()
+            self._engine.cluster.take_back()
 
     def _filter(self, framework: Framework, pod: PodInfo, names: Sequence[str]) -> FilterResult:
-        all_nodes, state = self._engine.lend().nodes, CycleState()
+        all_nodes, state = self._engine.cluster.lend().nodes, CycleState()
         nodes = all_nodes.take(all_nodes.positions(names))
         if not len(nodes):
             return FilterResult(rejected=dict.fromkeys(names, unschedulable(NOT_KNOWN_YET)))
@@ -86,7 +86,7 @@ class OneShotEvaluator:
     def _preempt(
         self, framework: Framework, pod: PodInfo, victims: Mapping[str, Sequence[str]]
     ) -> set[str]:
-        snapshot, state = self._engine.lend(), CycleState()
+        snapshot, state = self._engine.cluster.lend(), CycleState()
         names = [name for name in victims if snapshot.nodes.position(name) is not None]
         if not names:
             return set()
@@ -102,7 +102,7 @@ class OneShotEvaluator:
     def _prioritize(
         self, framework: Framework, pod: PodInfo, names: Sequence[str], score_max: int
     ) -> dict[str, int]:
-        all_nodes, state = self._engine.lend().nodes, CycleState()
+        all_nodes, state = self._engine.cluster.lend().nodes, CycleState()
         nodes = all_nodes.take(all_nodes.positions(names))
         if not len(nodes):
             return {}

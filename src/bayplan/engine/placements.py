@@ -15,8 +15,8 @@ import msgspec
 from bayplan.api.device_objects import ResourceClaim
 from bayplan.engine.attempt_record import CycleEnd
 from bayplan.engine.binding import BindingCycle, BindingOutcome, PodInPreBind
+from bayplan.engine.core import EngineCore
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.engine_state import EngineState
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler
 from bayplan.engine.waiting import PodWaitingOnPermit
 from bayplan.framework.cycle_state import CycleState
@@ -68,7 +68,7 @@ class Placed:
 class Placements:
     """Pods on their way to a node."""
 
-    def __init__(self, engine: EngineState, failures: FailureHandler, end: CycleEnd) -> None:
+    def __init__(self, engine: EngineCore, failures: FailureHandler, end: CycleEnd) -> None:
         self._engine = engine
         self._failures = failures
         self._end = end
@@ -87,7 +87,7 @@ class Placements:
         self._placed[pod.uid] = placed
         # A pod may wait for long: what it was placed by may leave the table meanwhile.
         cycle.state.cached_results = None
-        engine.assume(pod)
+        engine.cluster.assume(pod)
         engine.nominator.delete_nominated_pod_if_exists(pod)
         if goes_straight_to_bind(framework, framework.calls(cycle.state, pod)):
             self._end(cycle, "scheduled")
@@ -130,8 +130,8 @@ class Placements:
             return
         placed.needs_pre_bind = not is_skip(status)
         if waits or placed.needs_pre_bind:
-            known = engine.known.get(placed.pod.uid, placed.pod)
-            engine.patch_status(known, None, node_name)
+            known = engine.cluster.pods.get(placed.pod.uid, placed.pod)
+            engine.outbox.patch_status(known, None, node_name)
         if waits:
             now = engine.clock.now()
             engine.waiting.hold(
@@ -151,7 +151,7 @@ class Placements:
             self._engine.pods_in_pre_bind[pod.uid] = in_pre_bind
         placed.state.cached_results = None
         run = BindingCycle(placed.framework, placed.state, pod, node_name, binding, in_pre_bind)
-        self._engine.effects.append(BindPod(pod, node_name, run))
+        self._engine.outbox.effects.append(BindPod(pod, node_name, run))
 
     # ---- Permit ---------------------------------------------------------------------------
 
@@ -160,7 +160,7 @@ class Placements:
         engine = self._engine
         engine.waiting.leave(held.pod.uid)
         engine.executor.run(held.pod.key, lambda: self._after_wait(held, status))
-        engine.wake()
+        engine.outbox.wake()
 
     def _after_wait(self, held: PodWaitingOnPermit, status: Status | None) -> None:
         engine, placed = self._engine, self._placed[held.pod.uid]
@@ -185,14 +185,14 @@ class Placements:
         placed = self._placed.get(outcome.uid)
         if placed is None:
             # Given back by a bug of ours; the API will tell where the pod is.
-            self._engine.note(outcome.uid, "a binding ended that was given up")
+            self._engine.telemetry.note(outcome.uid, "a binding ended that was given up")
             return
         finish = partial(self._finish, placed, outcome)
         self.attempt(placed.queued, placed.started_seconds, finish)
 
     def _finish(self, placed: Placed, outcome: BindingOutcome) -> None:
         for remark in outcome.remarks:
-            self._engine.plugin_failed(placed.pod.key, remark.plugin, remark.message)
+            self._engine.telemetry.plugin_failed(placed.pod.key, remark.plugin, remark.message)
         if outcome.status is None:
             self._bound(placed)
         else:
@@ -208,13 +208,13 @@ class Placements:
         if queued.was_flushed:
             engine.metrics.pod_scheduled_after_flush.add()
         note = f"Successfully assigned {pod.key} to {placed.node_name}"
-        engine.emit(pod.scheduler_name, pod, "Normal", "Scheduled", "Binding", note)
+        engine.outbox.emit(pod.scheduler_name, pod, "Normal", "Scheduled", "Binding", note)
         self._record(placed, "bound")
         self._activate(placed)
 
     def _binding_failed(self, placed: Placed, failure: Failure) -> None:
         """Upstream: handleBindingCycleError."""
-        pod, claims = placed.pod, self._engine.devices.resource_claims
+        pod, claims = placed.pod, self._engine.cluster.devices.resource_claims
         self._record(placed, "failed", failure)
         before = claims.in_flight
         self.give_back(placed)
@@ -235,8 +235,8 @@ class Placements:
         engine, pod = self._engine, placed.pod
         self._leave(pod.uid)
         for failure in placed.framework.run_unreserve(placed.state, pod, placed.node_name):
-            engine.plugin_failed(pod.key, failure.plugin, failure.message)
-        engine.forget(pod)
+            engine.telemetry.plugin_failed(pod.key, failure.plugin, failure.message)
+        engine.cluster.forget(pod)
 
     def _fail(self, placed: Placed, failure: Failure) -> None:
         """Reserve, Permit or a step of the binding said no."""
@@ -270,8 +270,8 @@ class Placements:
         try:
             step()
         except Exception as problem:  # noqa: BLE001 - at the edge of an attempt: it may not lose a pod
-            self._engine.take_back()
-            self._engine.bug(subject, problem)
+            self._engine.cluster.take_back()
+            self._engine.telemetry.bug(subject, problem)
             for each in queued:
                 self.drop(each.pod)
             text = f"{BUG_PREFIX}: {type(problem).__name__}: {problem}"
@@ -285,7 +285,7 @@ class Placements:
             self._engine.waiting.leave(pod.uid)
             self.give_back(placed)
         except Exception as problem:  # noqa: BLE001 - what it held may be lost, the pod is not
-            self._engine.bug(pod.key, problem)
+            self._engine.telemetry.bug(pod.key, problem)
 
     # ---- inside ---------------------------------------------------------------------------
 
@@ -303,7 +303,7 @@ class Placements:
 
     def _record(self, placed: Placed, result: str, failure: Failure | None = None) -> None:
         engine, pod = self._engine, placed.pod
-        if not engine.journal.is_recording:
+        if not engine.telemetry.journal.is_recording:
             return
         record = BindingRecord(
             at_seconds=engine.clock.now(),
@@ -316,7 +316,7 @@ class Placements:
             code="" if failure is None else str(failure.status.code),
             is_rejected=failure is not None and failure.diagnosis is not None,
         )
-        engine.journal.write(record)
+        engine.telemetry.journal.write(record)
 
 
 def _failure_at_permit(placed: Placed, status: Status) -> Failure:
@@ -344,7 +344,7 @@ def _other_than(uid: str) -> Callable[[PodInfo], bool]:
 
 
 def _tell_of_room(
-    engine: EngineState,
+    engine: EngineCore,
     pod: PodInfo,
     claims: Iterable[ResourceClaim],
     pre_check: Callable[[PodInfo], bool] | None = None,

@@ -92,7 +92,7 @@ class Reservations:
         self._after_seconds = after_seconds
         self.current: Reservation | None = None
         #: Groups that failed before their wait was over: when it is, and they are tried once more.
-        self.deadlines = Deadlines[GroupKey](clock)
+        self.deadlines = Deadlines[GroupKey]()
 
     def reserved_nodes(self, pod: PodInfo) -> frozenset[str]:
         """Names of the nodes that a pod may not go to."""
@@ -110,9 +110,9 @@ class Reservations:
             return False
         now, due = self._clock.now(), first_attempt_seconds + self._after_seconds
         if now < due:
-            self.deadlines.set(key, due)
+            self.deadlines[key] = due
             return False
-        self.deadlines.forget(key)
+        self.deadlines.pop(key, None)
         current = self.current
         if current is None or current.key != key:
             return current is None
@@ -126,7 +126,7 @@ class Reservations:
 
     def end(self, key: GroupKey) -> bool:
         """A group is placed, or waits no more. Whether nodes were kept for it."""
-        self.deadlines.forget(key)
+        self.deadlines.pop(key, None)
         if self.current is None or self.current.key != key:
             return False
         self.current = None

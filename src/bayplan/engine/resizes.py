@@ -10,19 +10,19 @@ InPlacePodVerticalScalingSchedulerPreemption.
 
 from collections.abc import Sequence
 
-from bayplan.engine.engine_state import EngineState
+from bayplan.engine.core import EngineCore
 from bayplan.framework.events import ClusterEvent
 from bayplan.framework.status import Code, Status
 from bayplan.state.pods import PodInfo
 
 
-def needs_scheduling(engine: EngineState, pod: PodInfo) -> bool:
+def needs_scheduling(engine: EngineCore, pod: PodInfo) -> bool:
     """Whether a pod is to be tried: it has no node, or waits for a resize."""
     return not pod.node_name or _is_tried(engine, pod)
 
 
 def follow(
-    engine: EngineState,
+    engine: EngineCore,
     old: PodInfo | None,
     new: PodInfo | None,
     events: Sequence[ClusterEvent] = (),
@@ -47,6 +47,6 @@ def waiting_for_kubelet(pod: PodInfo) -> Status:
     return Status(Code.ERROR, (f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed",))
 
 
-def _is_tried(engine: EngineState, pod: PodInfo) -> bool:
+def _is_tried(engine: EngineCore, pod: PodInfo) -> bool:
     is_tried = engine.tries_resizes and pod.has_deferred_resize
     return is_tried and pod.scheduler_name in engine.frameworks

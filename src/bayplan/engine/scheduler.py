@@ -27,7 +27,7 @@ from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.engine.attempt_record import OnAttempt
 from bayplan.engine.attempts import Attempts
 from bayplan.engine.binding import BindingOutcome
-from bayplan.engine.engine_state import EngineState
+from bayplan.engine.core import EngineCore
 from bayplan.engine.event_handlers import EventHandlers
 from bayplan.engine.extenders.configured import configured_extenders, in_process_extenders
 from bayplan.engine.extenders.results import Extender, Extenders
@@ -44,7 +44,6 @@ from bayplan.engine.podgroups.controller import PodGroupController
 from bayplan.engine.podgroups.domains import TOPOLOGY_EVENTS, TOPOLOGY_NAME
 from bayplan.engine.reservations import RESERVATION_EVENTS, RESERVATION_NAME, Reservations
 from bayplan.engine.reuse.cache import ResultCache
-from bayplan.engine.services import EngineServices
 from bayplan.engine.waiting import PodWaitingOnPermit
 from bayplan.framework.composition import with_parts
 from bayplan.framework.events import default_events
@@ -57,6 +56,7 @@ from bayplan.framework.validation import WrongAnswer, failure_of
 from bayplan.journal import Journal
 from bayplan.plugins.registry import Registry
 from bayplan.ports import Ask, BindPort, Effect, ExtenderAnswer, WatchEvent
+from bayplan.profile.handle import PluginHandle
 from bayplan.profile.profiles import BuiltProfile, build_profiles, event_kinds
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.queue.settings import QueueProfile, QueueSettings
@@ -155,16 +155,27 @@ class Scheduler:
         journal, raise_bugs = options.get("journal", Journal()), options.get("raise_bugs", False)
         kinds = group_kinds(config.spec.pod_groups.kinds)
         seed = options.get("seed", 0)
-        engine = EngineState(clock, seed, journal, raise_bugs, config.gates, kinds)
-        found = configured_extenders(config.spec.extenders)
         self._own_extenders = registry.make_extenders()
-        own = in_process_extenders(self._own_extenders)
-        engine.extenders = Extenders((*found, *own, *options.get("extenders", ())))
+        extenders = (
+            *configured_extenders(config.spec.extenders),
+            *in_process_extenders(self._own_extenders),
+            *options.get("extenders", ()),
+        )
+        engine = EngineCore(
+            clock,
+            seed,
+            journal,
+            raise_bugs=raise_bugs,
+            gates=config.gates,
+            group_kinds=kinds,
+            registry=registry,
+            extenders=Extenders(extenders),
+        )
         self._engine = engine
         self._absent_kinds = frozenset(options.get("absent_kinds", ()))
-        self.journal = engine.journal
+        self.journal = engine.telemetry.journal
         self.metrics = engine.metrics
-        self.cache = engine.cache
+        self.cache = engine.cluster.cache
         self.queue = self._start(config, registry)
         #: In the order of the configuration.
         self.profile_names = tuple(engine.frameworks)
@@ -173,9 +184,9 @@ class Scheduler:
         #: Whether pods that run are tried for resizes that were deferred.
         self.tries_resizes = engine.tries_resizes
         #: Groups of pods as they stand, to be looked at.
-        self.pod_groups = engine.pod_groups
+        self.pod_groups = engine.cluster.pod_groups
         #: Kinds of pod groups that are followed and no plugin looks up.
-        self.group_kinds = sorted({*options.get("pod_group_kinds", kinds)} - engine.listed)
+        self.group_kinds = sorted({*options.get("pod_group_kinds", kinds)} - engine.listed_kinds)
         #: Pods that plugins want tried later.
         self.activations = engine.activations
         #: What plugins say of nodes, for those who place pods themselves.
@@ -192,8 +203,8 @@ class Scheduler:
 
     def _start(self, config: SchedulerConfig, registry: Registry) -> SchedulingQueue:
         """Start the plugins, and the queue that needs to know them."""
-        engine, services = self._engine, EngineServices(self._engine, registry)
-        self._profiles = build_profiles(config, registry, services.handle_for)
+        engine = self._engine
+        self._profiles = build_profiles(config, registry, self._handle_for)
         watch = Watch(
             engine.clock.now,
             plugin=engine.metrics.plugin_execution_duration.of,
@@ -206,7 +217,9 @@ class Scheduler:
             engine.reuse[name] = reuse_of(engine, framework)
         self._event_kinds = event_kinds(self._profiles, bool(engine.extenders))
         plugins = _instances(self._profiles)
-        engine.listed = frozenset(kind for plugin in with_parts(plugins) for kind in plugin.kinds)
+        engine.listed_kinds = frozenset(
+            kind for plugin in with_parts(plugins) for kind in plugin.kinds
+        )
         group_settings = config.spec.pod_groups
         engine.reservations = Reservations(engine.clock, group_settings.reserve_after_seconds)
         engine.group_controller = PodGroupController(
@@ -229,6 +242,9 @@ class Scheduler:
             profiles, settings, engine.clock.now, recorder, engine.nominator
         )
         return engine.queue
+
+    def _handle_for(self, profile: str, instance: str, plugin: type[Plugin]) -> PluginHandle:
+        return PluginHandle(self._engine, profile, instance, plugin.kinds)
 
     # ---- events in ------------------------------------------------------------------------
 
@@ -268,8 +284,8 @@ class Scheduler:
     def take_effects(self) -> list[Effect]:
         """What is to be performed, in order; each is handed out once."""
         self._engine.group_controller.flush()
-        effects = list(self._engine.effects)
-        self._engine.effects.clear()
+        effects = list(self._engine.outbox.effects)
+        self._engine.outbox.effects.clear()
         return effects
 
     def next_deadline_seconds(self) -> float | None:
@@ -285,11 +301,11 @@ class Scheduler:
     def on_wake(self, wake: Callable[[], None]) -> None:
         """Have ``wake`` called when there is something to do that no call from outside brought:
         a plugin activated a pod, say, while it was waiting for the API."""
-        self._engine.wake = wake
+        self._engine.outbox.wake = wake
 
     def bug(self, subject: str, problem: Exception) -> None:
         """Something of the shell's failed; raises it where bugs end the run."""
-        self._engine.bug(subject, problem)
+        self._engine.telemetry.bug(subject, problem)
 
     def asks(self, port: BindPort) -> dict[str, Ask]:
         """By name, how extenders that are Python classes are asked; they write through ``port``."""
@@ -315,7 +331,7 @@ class Scheduler:
     @property
     def awaited_api_groups(self) -> frozenset[str]:
         """API groups of groups that have no object, and that pods wait for."""
-        states = self._engine.pod_groups.all()
+        states = self._engine.cluster.pod_groups.all()
         waiting = (state for state in states if state.group is None and state.waiting_count)
         return frozenset(state.key.api_group for state in waiting)
 
@@ -327,7 +343,9 @@ class Scheduler:
     def kinds(self) -> list[str]:
         """Kinds that the configured plugins look up or wait for, besides pods, nodes and groups
         of pods; sorted."""
-        followed = self._engine.listed | (self._event_kinds - frozenset(self._engine.group_kinds))
+        followed = self._engine.listed_kinds | (
+            self._event_kinds - frozenset(self._engine.group_kinds)
+        )
         return sorted(followed - {POD, NODE} - self._absent_kinds)
 
     @property
@@ -344,8 +362,8 @@ class Scheduler:
     def only_retries_wait(self) -> bool:
         """Whether nothing but retry timers would make this scheduler act again by itself."""
         engine = self._engine
-        begun_count = self._attempts.unfinished_count + engine.writes_count
-        nothing_begun = not begun_count and not engine.effects
+        begun_count = self._attempts.unfinished_count + engine.outbox.write_count
+        nothing_begun = not begun_count and not engine.outbox.effects
         return nothing_begun and engine.queue.waiting_for_retry_only
 
     def close(self) -> None:
@@ -356,7 +374,9 @@ class Scheduler:
                 plugin.close()
             except BaseException as problem:  # noqa: BLE001
                 status = failure_of(plugin, "Close", problem)
-                self._engine.plugin_failed(plugin.instance_name, status.plugin, status.message)
+                self._engine.telemetry.plugin_failed(
+                    plugin.instance_name, status.plugin, status.message
+                )
 
 
 def _instances(profiles: Iterable[BuiltProfile]) -> Iterator[Plugin]:

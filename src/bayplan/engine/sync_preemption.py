@@ -14,8 +14,8 @@ from typing import final
 import msgspec
 
 from bayplan.engine.attempt_record import CycleEnd
+from bayplan.engine.core import EngineCore
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.engine_state import EngineState
 from bayplan.engine.failures import Failure, FailureHandler
 from bayplan.framework.preemption import Evicting
 from bayplan.framework.status import Status
@@ -30,7 +30,7 @@ class SyncPreemptions:
     """Attempts between PostFilter and their end."""
 
     def __init__(
-        self, engine: EngineState, failures: FailureHandler, end: CycleEnd, step: Step
+        self, engine: EngineCore, failures: FailureHandler, end: CycleEnd, step: Step
     ) -> None:
         self._engine = engine
         self._failures = failures
@@ -52,7 +52,7 @@ class SyncPreemptions:
 
         def ended(problem: str) -> None:
             engine.executor.run(subject, lambda: done(problem))
-            engine.wake()
+            engine.outbox.wake()
 
         evicting.start(ended)
 
@@ -61,7 +61,7 @@ class SyncPreemptions:
         engine, nomination = self._engine, failure.nomination
         said = failure.message
         record = self._end.observe(cycle, "unschedulable", status, said, nomination)
-        engine.take_back()
+        engine.cluster.take_back()
         engine.nominator.add_nominated_pod(cycle.pod, nomination)
 
         def then(problem: str) -> None:
@@ -78,7 +78,7 @@ class SyncPreemptions:
         if record is not None:
             nominated = failure.nomination.node_name if failure.nomination is not None else ""
             at_seconds, said = engine.clock.now(), failure.message
-            engine.journal.write(
+            engine.telemetry.journal.write(
                 msgspec.structs.replace(
                     record, at_seconds=at_seconds, message=said, nominated_node=nominated
                 )

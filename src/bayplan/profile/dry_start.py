@@ -4,28 +4,27 @@ What fails here fails in a real start too: there, no snapshot is lent and no obj
 either.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, NoReturn, final
+from typing import Any, final
 
+from bayplan.clock import ManualClock
 from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.config.loading import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.framework.composition import with_parts
-from bayplan.framework.handle import PodInPreBind
+from bayplan.framework.extender import Extender
+from bayplan.framework.handle import PodInPreBind, WaitingPod
 from bayplan.framework.plugin import Plugin
+from bayplan.framework.runtime import Framework
 from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry
 from bayplan.ports import EmitEvent
 from bayplan.profile.handle import PluginHandle, Write
 from bayplan.profile.profiles import build_profiles, event_kinds, make_plugin
 from bayplan.queue.nominator import Nominator
-from bayplan.state.cluster_objects import ClusterObjects, KindObjects
-from bayplan.state.device_table import Devices
-from bayplan.state.node_table import NodeTable
-from bayplan.state.pod_groups import PodGroups
+from bayplan.state.cluster_view import ClusterView
 from bayplan.state.pods import PodInfo
-from bayplan.state.volumes import Volumes
 
 
 def dry_start(config: SchedulerConfig, registry: Registry) -> None:
@@ -66,47 +65,36 @@ def idle_handle(
 
 @final
 class _IdleScheduler:
-    """profile.handle.Services of a scheduler that never schedules anything."""
-
-    seed = 0
-    lent_snapshot = None
-    extenders = ()
+    """profile.handle.HandleServices of a scheduler that never schedules anything."""
 
     def __init__(self, registry: Registry, gates: FeatureGates) -> None:
         self._registry = registry
+        self.seed = 0
         self.gates = gates
-        self.nominator = Nominator()
-        self.pod_groups = PodGroups(lambda _: False)
-        self.volumes = Volumes(NodeTable(), ClusterObjects())
-        self.devices = Devices(NodeTable(), ClusterObjects())
+        self.clock = ManualClock()
         self.metrics = SchedulerMetrics()
-        self.pods_in_pre_bind: dict[str, PodInPreBind] = {}
-
-    def now_seconds(self) -> float:
-        return 0.0
-
-    def epoch_seconds(self) -> float:
-        return 0.0
-
-    def framework(self, profile_name: str) -> NoReturn:
-        raise RuntimeError("no profile is running")
-
-    def objects(self, kind: str) -> KindObjects:
-        return KindObjects()
-
-    def perform(self, subject: str, write: Write, plugin: str) -> None: ...
-
-    def activate(self, pods: Iterable[PodInfo], at_seconds: float | None) -> None: ...
-
-    def waiting_pods(self) -> list[Any]:
-        return []
-
-    def waiting_pod(self, uid: str) -> None: ...
-
-    def reject_waiting_pod(self, uid: str, plugin: str) -> bool:
-        return False
+        self.cluster = ClusterView(lambda _: False)
+        self.nominator = Nominator()
+        self.extenders: Sequence[Extender] = ()
+        self.frameworks: Mapping[str, Framework] = {}
+        self.waiting = _NoWaitingPods()
+        self.pods_in_pre_bind: Mapping[str, PodInPreBind] = {}
 
     def make_plugin(self, name: str, args: Any, handle: PluginHandle) -> Plugin:
         return make_plugin(self._registry, name, args, handle, "args")
 
+    def activate(self, pods: Iterable[PodInfo], at_seconds: float | None) -> None: ...
+
     def emit(self, pod: PodInfo, event: EmitEvent) -> None: ...
+
+    def perform(self, subject: str, write: Write, plugin: str) -> None: ...
+
+
+class _NoWaitingPods:
+    """profile.handle.WaitingPodIndex without pods."""
+
+    def all(self) -> Sequence[WaitingPod]:
+        return []
+
+    def get(self, uid: str) -> WaitingPod | None:
+        return None

@@ -11,6 +11,7 @@ from typing import Any, Protocol, final
 
 import numpy as np
 
+from bayplan.clock import Clock
 from bayplan.config.feature_gates import FeatureGates
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.extender import Extender
@@ -27,6 +28,7 @@ from bayplan.ports import BindPort, EmitEvent, ObjectReference, pod_reference
 from bayplan.queue.nominator import Nominator
 from bayplan.state.change_log import ALL_FACETS, Facet
 from bayplan.state.cluster_objects import KindObjects, UndeclaredKind
+from bayplan.state.cluster_view import ClusterView
 from bayplan.state.device_table import Devices
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pod_groups import PodGroups
@@ -116,40 +118,43 @@ class SnapshotNotLent(RuntimeError):
         )
 
 
-class Services(Protocol):
-    """What the engine does for handles."""
+class WaitingPodIndex(Protocol):
+    """The pods at Permit."""
 
-    pods_in_pre_bind: dict[str, PodInPreBind]
+    def all(self) -> Sequence[WaitingPod]:
+        """In the order of their uids."""
+        ...
+
+    def get(self, uid: str) -> WaitingPod | None: ...
+
+
+class HandleServices(Protocol):
+    """What handles use of a scheduler: its parts, and four actions."""
 
     @property
     def seed(self) -> int: ...
     @property
     def gates(self) -> FeatureGates: ...
     @property
-    def nominator(self) -> Nominator: ...
-    @property
-    def extenders(self) -> Sequence[Extender]: ...
-    @property
-    def lent_snapshot(self) -> Snapshot | None: ...
-    @property
-    def volumes(self) -> Volumes: ...
-    def now_seconds(self) -> float: ...
-    def epoch_seconds(self) -> float: ...
-    def framework(self, profile_name: str) -> Framework: ...
-    @property
-    def devices(self) -> Devices: ...
+    def clock(self) -> Clock: ...
     @property
     def metrics(self) -> SchedulerMetrics: ...
-    def objects(self, kind: str) -> KindObjects: ...
     @property
-    def pod_groups(self) -> PodGroups: ...
-    def perform(self, subject: str, write: Write, plugin: str) -> None: ...
-    def activate(self, pods: Iterable[PodInfo], at_seconds: float | None) -> None: ...
-    def waiting_pods(self) -> Sequence[WaitingPod]: ...
-    def waiting_pod(self, uid: str) -> WaitingPod | None: ...
-    def reject_waiting_pod(self, uid: str, plugin: str) -> bool: ...
+    def cluster(self) -> ClusterView: ...
+    @property
+    def nominator(self) -> Nominator: ...
+    @property
+    def extenders(self) -> Iterable[Extender]: ...
+    @property
+    def frameworks(self) -> Mapping[str, Framework]: ...
+    @property
+    def waiting(self) -> WaitingPodIndex: ...
+    @property
+    def pods_in_pre_bind(self) -> Mapping[str, PodInPreBind]: ...
     def make_plugin(self, name: str, args: Any, handle: "PluginHandle") -> Plugin: ...
+    def activate(self, pods: Iterable[PodInfo], at_seconds: float | None) -> None: ...
     def emit(self, pod: PodInfo, event: EmitEvent) -> None: ...
+    def perform(self, subject: str, write: Write, plugin: str) -> None: ...
 
 
 @final
@@ -157,7 +162,11 @@ class PluginHandle:
     """framework.handle.Handle for one instance."""
 
     def __init__(
-        self, services: Services, profile_name: str, instance_name: str, kinds: tuple[str, ...]
+        self,
+        services: HandleServices,
+        profile_name: str,
+        instance_name: str,
+        kinds: tuple[str, ...],
     ) -> None:
         self._services = services
         self._profile_name = profile_name
@@ -165,8 +174,8 @@ class PluginHandle:
         self._kinds = kinds
         self.gates = services.gates
         self.metrics = services.metrics
-        self.extenders = services.extenders
-        self.pods_in_pre_bind: Mapping[str, PodInPreBind] = services.pods_in_pre_bind
+        self.extenders: Sequence[Extender] = tuple(services.extenders)
+        self.pods_in_pre_bind = services.pods_in_pre_bind
         #: What `make` gave, in order: see framework.composition.
         self.made: list[Plugin] = []
 
@@ -180,15 +189,15 @@ class PluginHandle:
 
     @property
     def now_seconds(self) -> float:
-        return self._services.now_seconds()
+        return self._services.clock.now()
 
     @property
     def epoch_seconds(self) -> float:
-        return self._services.epoch_seconds()
+        return self._services.clock.epoch_seconds()
 
     @property
     def snapshot(self) -> Snapshot:
-        snapshot = self._services.lent_snapshot
+        snapshot = self._services.cluster.loan
         if snapshot is None:
             raise SnapshotNotLent(self.instance_name)
         return snapshot
@@ -203,35 +212,38 @@ class PluginHandle:
 
     @property
     def devices(self) -> Devices:
-        return self._services.devices
+        return self._services.cluster.devices
 
     def objects(self, kind: str) -> KindObjects:
         if kind not in self._kinds:
             raise UndeclaredKind(kind, self.instance_name)
-        return self._services.objects(kind)
+        return self._services.cluster.objects.of(kind)
 
     @property
     def pod_groups(self) -> PodGroups:
-        return self._services.pod_groups
+        return self._services.cluster.pod_groups
 
     @property
     def volumes(self) -> Volumes:
         for kind in STORAGE_KINDS:
             if kind not in self._kinds:
                 raise UndeclaredKind(kind, self.instance_name)
-        return self._services.volumes
+        return self._services.cluster.volumes
 
     def activate(self, pods: Iterable[PodInfo], at_seconds: float | None = None) -> None:
         self._services.activate(pods, at_seconds)
 
     def waiting_pods(self) -> Sequence[WaitingPod]:
-        return self._services.waiting_pods()
+        return self._services.waiting.all()
 
     def waiting_pod(self, uid: str) -> WaitingPod | None:
-        return self._services.waiting_pod(uid)
+        return self._services.waiting.get(uid)
 
     def reject_waiting_pod(self, uid: str) -> bool:
-        return self._services.reject_waiting_pod(uid, self.instance_name)
+        waiting = self._services.waiting.get(uid)
+        if waiting is not None:
+            waiting.reject(self.instance_name, "removed")
+        return waiting is not None
 
     def make(self, name: str, args: Any = None) -> Plugin:
         part = self._services.make_plugin(name, args, self)
@@ -269,13 +281,13 @@ class _Runner:
     Both are looked up when they are needed: a plugin may keep the runner from its start on.
     """
 
-    def __init__(self, services: Services, handle: PluginHandle) -> None:
+    def __init__(self, services: HandleServices, handle: PluginHandle) -> None:
         self._services = services
         self._handle = handle
 
     @property
     def _framework(self) -> Framework:
-        return self._services.framework(self._handle.profile_name)
+        return self._services.frameworks[self._handle.profile_name]
 
     def filter_with_nominated(
         self, state: CycleState, pod: PodInfo, node_name: str
@@ -290,7 +302,7 @@ class _Runner:
         return only_amounts_matter(self._framework, state)
 
     def filter_key(self, state: CycleState, pod: PodInfo) -> FilterKey | None:
-        objects = self._services.objects
+        objects = self._services.cluster.objects.of
         return filter_key(self._framework, state, pod, lambda kind: objects(kind).list())
 
     def filter_relieved(

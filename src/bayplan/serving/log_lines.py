@@ -22,7 +22,7 @@ import msgspec
 
 from bayplan.framework.status import NO_NODES_AVAILABLE
 from bayplan.journal import (
-    BUG_PREFIX,
+    BUG_NOTE,
     AttemptRecord,
     BindingRecord,
     GateRecord,
@@ -209,7 +209,7 @@ class OutcomeLog:
             self._log.info(text, v=OUTCOME, podGroup=name, apiGroup=api_group, **keys)
 
     def _note(self, record: NoteRecord) -> None:
-        if record.text.startswith(BUG_PREFIX):
+        if record.kind == BUG_NOTE:
             self._log.error("Bug in the scheduler", subject=record.subject, err=record.text)
         elif record.plugin:
             subject, plugin = record.subject, record.plugin

@@ -1,9 +1,9 @@
 """A small cluster for tests: what a scheduler knows, without a scheduler.
 
 A `SampleCluster` holds nodes, placed pods and other objects, and lends them as a scheduling cycle
-does. It stands in for the engine where plugins are handed their `Handle` (profile.handle.Services):
-they see its clock, its nominations and its objects, and what they ask for (activate, emit) is kept
-to be looked at.
+does. It stands in for the engine behind the `Handle` of plugins (profile.handle.HandleServices):
+they see its clock, its nominations and its objects, and it records the actions that they request
+(activate, emit).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ from bayplan.api.objects import (
 )
 from bayplan.clock import ManualClock
 from bayplan.config.feature_gates import FeatureGates, default_gates
-from bayplan.engine.waiting import PodWaitingOnPermit, WaitingPods
+from bayplan.engine.waiting import WaitingPods
 from bayplan.framework.extender import Extender
 from bayplan.framework.handle import PodInPreBind
 from bayplan.framework.plugin import Plugin
@@ -31,13 +31,10 @@ from bayplan.profile.handle import PluginHandle, Write
 from bayplan.profile.profiles import make_plugin
 from bayplan.queue.nominator import Nominator
 from bayplan.rng import stream
-from bayplan.state.cache import Cache
-from bayplan.state.cluster_objects import ClusterObjects, KindObjects
-from bayplan.state.device_table import Devices
-from bayplan.state.pod_groups import PodGroups
+from bayplan.state.cluster_objects import KindObjects
+from bayplan.state.cluster_view import ClusterView
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
-from bayplan.state.volumes import Volumes
 from bayplan.testing.factories import node, pod
 from bayplan.testing.generators import NAMESPACES, Draws, Vocabulary
 from bayplan.testing.node_generator import draw_node
@@ -60,18 +57,19 @@ class SampleCluster:
         """``gates``: those that are not as by default."""
         self.seed = seed
         self.gates = FeatureGates({**default_gates().values, **(gates or {})})
-        self.cache = Cache()
+        self.cluster = ClusterView(lambda _: True)
+        self.cache = self.cluster.cache
         self.clock = ManualClock()
         self.nominator = Nominator()
         self.extenders: Sequence[Extender] = ()
-        self.store = ClusterObjects()
-        self.volumes = Volumes(self.cache.table, self.store)
-        self.devices = Devices(self.cache.table, self.store)
+        self.store = self.cluster.objects
+        self.volumes = self.cluster.volumes
+        self.devices = self.cluster.devices
         #: Profile name → its plugins, for those that run others (`handle.runner`).
         self.frameworks: dict[str, Framework] = {}
         self.waiting = WaitingPods()
         self.pods_in_pre_bind: dict[str, PodInPreBind] = {}
-        self.pod_groups = PodGroups(lambda _: True)
+        self.pod_groups = self.cluster.pod_groups
         self.metrics = SchedulerMetrics()
         #: What plugins asked for.
         self.activated: list[PodInfo] = []
@@ -79,7 +77,6 @@ class SampleCluster:
         self.activated_later: list[tuple[float, PodInfo]] = []
         self.emitted: list[EmitEvent] = []
         self.writes: list[tuple[str, Write]] = []
-        self.lent_snapshot: Snapshot | None = None
         self._registry = registry if registry is not None else Registry()
 
     # ---- filling --------------------------------------------------------------------------
@@ -106,22 +103,18 @@ class SampleCluster:
     def lend(self) -> Snapshot:
         """What the next cycle sees. The loan before it ends."""
         self.take_back()
-        self.lent_snapshot = self.cache.lend()
-        return self.lent_snapshot
+        return self.cluster.lend()
 
     def take_back(self) -> None:
         """End the present loan: its views raise from now on."""
-        if self.lent_snapshot is not None:
-            self.lent_snapshot.end()
-            self.lent_snapshot = None
+        self.cluster.take_back()
 
-    # ---- what handles ask for (profile.handle.Services) -----------------------------------
+    @property
+    def lent_snapshot(self) -> Snapshot | None:
+        """The present loan."""
+        return self.cluster.loan
 
-    def now_seconds(self) -> float:
-        return self.clock.now()
-
-    def epoch_seconds(self) -> float:
-        return self.clock.epoch_seconds()
+    # ---- what handles ask for (profile.handle.HandleServices) -----------------------------------
 
     def framework(self, profile_name: str) -> Framework:
         return self.frameworks[profile_name]
@@ -137,18 +130,6 @@ class SampleCluster:
             self.activated += pods
         else:
             self.activated_later += ((at_seconds, pod) for pod in pods)
-
-    def waiting_pods(self) -> list[PodWaitingOnPermit]:
-        return self.waiting.all()
-
-    def waiting_pod(self, uid: str) -> PodWaitingOnPermit | None:
-        return self.waiting.get(uid)
-
-    def reject_waiting_pod(self, uid: str, plugin: str) -> bool:
-        held = self.waiting.get(uid)
-        if held is not None:
-            held.reject(plugin, "removed")
-        return held is not None
 
     def make_plugin(self, name: str, args: Any, handle: PluginHandle) -> Plugin:
         path = f"{handle.instance_name}.make({name})"

@@ -171,10 +171,9 @@ def bound(*extenders: Far, **answers: ExtenderAnswer | Exception) -> tuple[Any, 
         return answer
 
     found = Extenders(extenders)
-    found.ask = ask
     binding = found.binding(pod("p", node="n1"))
     assert binding is not None
-    return asyncio.run(binding.bind(pod("p", node="n1"), "n1")), asked
+    return asyncio.run(binding.bind(pod("p", node="n1"), "n1", ask)), asked
 
 
 def test_the_first_binder_binds() -> None:
@@ -204,10 +203,3 @@ def test_unless_it_is_ignorable() -> None:
 
 def test_without_a_binder_the_plugins_bind() -> None:
     assert Extenders((Far(),)).binding(pod("p")) is None
-
-
-def test_one_that_nobody_connected_says_so() -> None:
-    binding = Extenders((Far(verbs=BINDS),)).binding(pod("p"))
-    assert binding is not None
-    _, status = asyncio.run(binding.bind(pod("p"), "n1"))
-    assert status == Status(Code.ERROR, ("extender far: it is not connected",))

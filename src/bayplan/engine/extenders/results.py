@@ -147,10 +147,6 @@ def _scores(
 # ---- bind ----------------------------------------------------------------------------------
 
 
-async def _not_connected(question: AskExtender) -> ExtenderAnswer:
-    return ExtenderAnswer(error=not_connected(question.extender))
-
-
 def not_connected(name: str) -> str:
     return f"extender {name}: it is not connected"
 
@@ -162,8 +158,6 @@ class Extenders:
     def __init__(self, extenders: Iterable[Extender] = ()) -> None:
         # One whose failure ends the attempt is asked before those that may be passed over.
         self._all = sorted(extenders, key=lambda extender: extender.ignorable)
-        #: How a binding cycle asks; the shell sets it.
-        self.ask: Ask = _not_connected
 
     def __bool__(self) -> bool:
         return bool(self._all)
@@ -181,7 +175,7 @@ class Extenders:
     def binding(self, pod: PodInfo) -> "ExtenderBinding | None":
         """How a pod is bound in place of the Bind plugins; None: they bind it."""
         binders = self.interested(pod, ExtenderVerb.BIND)
-        return ExtenderBinding(binders, self.ask) if binders else None
+        return ExtenderBinding(binders) if binders else None
 
 
 @final
@@ -190,26 +184,27 @@ class ExtenderBinding:
     """A pod's binding, left to extenders."""
 
     _binders: list[Extender]
-    _ask: Ask
 
-    async def bind(self, pod: PodInfo, node_name: str) -> tuple[bool, Status | None]:
+    async def bind(self, pod: PodInfo, node_name: str, ask: Ask) -> tuple[bool, Status | None]:
         """(whether one of them took the pod, its failure). Does not raise."""
         for extender in self._binders:
             question = AskExtender(0, extender.name, ExtenderVerb.BIND, pod, (node_name,))
-            error = await self._error(question)
+            error = await _error_of(ask, question)
             if not error:
                 return True, None
             if not extender.ignorable:
                 return True, Status(Code.ERROR, (error,))
         return False, None
 
-    async def _error(self, question: AskExtender) -> str:
-        try:
-            return (await self._ask(question)).error
-        except GeneratorExit:
-            raise
-        except BaseException as problem:  # noqa: BLE001 - whatever an extender's client raises
-            return raised(question.extender, problem)
+
+async def _error_of(ask: Ask, question: AskExtender) -> str:
+    """The error of an extender's answer; "" for none."""
+    try:
+        return (await ask(question)).error
+    except GeneratorExit:
+        raise
+    except BaseException as problem:  # noqa: BLE001 - whatever an extender's client raises
+        return raised(question.extender, problem)
 
 
 def raised(name: str, problem: BaseException) -> str:

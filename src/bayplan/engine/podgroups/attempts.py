@@ -17,8 +17,8 @@ from typing import final
 from msgspec.structs import replace
 
 from bayplan.engine.attempt_record import CycleEnd
+from bayplan.engine.core import EngineCore
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.engine_state import EngineState
 from bayplan.engine.extenders.results import Answered
 from bayplan.engine.failures import Failure, FailureHandler
 from bayplan.engine.pending_extender_calls import PendingExtenderCalls
@@ -103,7 +103,7 @@ class GroupAttempts:
         self._evicting = evicting
         #: Groups that wait for answers, by their members' cycles that brought up the questions.
         self._asking: dict[Cycle, _Asking] = {}
-        self._engine: EngineState = context.engine
+        self._engine: EngineCore = context.engine
         self._failures = failures
         self._placements = placements
         self._room = PodGroupPreemptor(context)
@@ -112,7 +112,7 @@ class GroupAttempts:
     def start(self, lead: QueuedPodGroupInfo, questions: GroupExtenderCalls | None = None) -> None:
         """One attempt at a group that was popped, or the rest of one that waited for answers."""
         members = [queued for queued in list(lead.members.values()) if self._is_waiting(queued)]
-        state = self._engine.pod_groups.get(lead.key)
+        state = self._engine.cluster.pod_groups.get(lead.key)
         if not members or state is None:
             for queued in members:
                 self._engine.queue.done(queued.pod.uid)
@@ -141,7 +141,7 @@ class GroupAttempts:
     ) -> None:
         """Members differ in what they must share: no attempt is made."""
         refusal = self._error(state, members, text)
-        self._engine.record_group(state, "error", attempt=lead.attempts, message=text)
+        self._engine.telemetry.record_group(state, "error", attempt=lead.attempts, message=text)
         self._engine.group_controller.explain(state.key, text, has_failed=True)
         self._failures.handle_group(
             lead, members, started_seconds, refusal.failure, refusal.members
@@ -166,8 +166,8 @@ class GroupAttempts:
     def _is_waiting(self, queued: QueuedPodInfo) -> bool:
         """Whether it is still to be placed; if not, it is done with here."""
         engine, pod = self._engine, queued.pod
-        is_gone = pod.is_terminating or pod.uid not in engine.known
-        is_waiting = not is_gone and engine.cache.pod(pod.uid) is None
+        is_gone = pod.is_terminating or pod.uid not in engine.cluster.pods
+        is_waiting = not is_gone and engine.cluster.cache.pod(pod.uid) is None
         if not is_waiting:
             engine.queue.done(pod.uid)
         return is_waiting
@@ -179,7 +179,9 @@ class GroupAttempts:
             return False
         for extender, error in answered.failures():
             if extender.ignorable or answered.question.verb is ExtenderVerb.PRIORITIZE:
-                self._engine.note(cycle.pod.key, f"went on without {extender.name}: {error}")
+                self._engine.telemetry.note(
+                    cycle.pod.key, f"went on without {extender.name}: {error}"
+                )
         asking.questions.take(cycle, answered)
         asking.missing_count -= 1
         if not asking.missing_count:
@@ -192,7 +194,7 @@ class GroupAttempts:
         asking = _Asking(lead, questions, len(open_questions))
         for cycle, question in open_questions:
             self._asking[cycle] = asking
-            self._engine.effects += self._parked.park(cycle, question)
+            self._engine.outbox.effects += self._parked.park(cycle, question)
 
     def _attempt(
         self,
@@ -205,7 +207,7 @@ class GroupAttempts:
         context = replace_field(self._context, questions=questions)
         engine, started_seconds = self._engine, self._engine.clock.now()
         needed_count = max(1, state.min_member - state.assigned_count)
-        snapshot = engine.lend()
+        snapshot = engine.cluster.lend()
         room: PreemptionPlan | NoPreemption | None = None
         uids = [queued.pod.uid for queued in members]
         with snapshot.trial() as trial, engine.nominator.without(uids):
@@ -222,7 +224,7 @@ class GroupAttempts:
                     room = self._room.find(members, state, needed_count)
                     if not short and not isinstance(room, PreemptionPlan):
                         self._reserve(lead, members, state, trial)
-        engine.take_back()
+        engine.cluster.take_back()
         if asks:
             self._ask(lead, questions)
             return
@@ -260,7 +262,7 @@ class GroupAttempts:
         """What the attempt came to, for the journal and for whoever asks about the group."""
         message = "" if refusal is None else refusal.failure.message
         condition_message = "" if refusal is None else refusal.condition_message
-        self._engine.record_group(
+        self._engine.telemetry.record_group(
             state,
             result,
             attempt=lead.attempts,
@@ -298,7 +300,7 @@ class GroupAttempts:
         engine = self._engine
         started_seconds = engine.clock.now()
         for placed in found.placed:
-            engine.pod_groups.assume(placed.pod)
+            engine.cluster.pod_groups.assume(placed.pod)
             engine.queue.done(placed.pod.uid)
         tried = {one.queued.pod.uid: one for one in found.unplaced}
         for queued in members:
@@ -313,9 +315,9 @@ class GroupAttempts:
         """A bug of ours stopped them halfway: whatever they hold is given back."""
         for placed in reversed(found.placed):
             self._placements.drop(placed.pod)
-            if self._engine.cache.is_assumed(placed.pod.uid):
+            if self._engine.cluster.cache.is_assumed(placed.pod.uid):
                 found.unreserve(placed)
-                self._engine.forget(placed.pod)
+                self._engine.cluster.forget(placed.pod)
 
     def _reserve(
         self,
@@ -326,9 +328,9 @@ class GroupAttempts:
     ) -> None:
         """Nodes are kept for a group that has waited long enough."""
         engine, reservations = self._engine, self._engine.reservations
-        assert engine.lent is not None
+        assert engine.cluster.loan is not None
         first_seconds = lead.initial_attempt_seconds
-        if not reservations.may_reserve(state.key, first_seconds, engine.lent):
+        if not reservations.may_reserve(state.key, first_seconds, engine.cluster.loan):
             return
         needed_count = max(1, state.min_member - state.assigned_count)
         unseen = TrialContext(engine, self._context.runner, CycleEnd(engine, None))
@@ -340,13 +342,13 @@ class GroupAttempts:
             found.undo()
             return None
 
-        departures = DepartureOrder(trial, engine.cache.pods(), state.key, engine.clock)
+        departures = DepartureOrder(trial, engine.cluster.cache.pods(), state.key, engine.clock)
         priority = max(queued.pod.priority for queued in members)
         reservations.current = find_reservation(state.key, priority, place, departures)
         departures.depart(0)
         if reservations.current is not None:
             told = kept_for(state, reservations.current, engine.clock.now())
-            engine.record_group(state, "reserved", message=told)
+            engine.telemetry.record_group(state, "reserved", message=told)
 
     # ---- too few fit ----------------------------------------------------------------------
 
@@ -435,7 +437,7 @@ class GroupAttempts:
 
     def _write(self, found: PodGroupTrial, *, fits: bool) -> None:
         """What was found of each member; of one that fits in a group that does not, just that."""
-        journal = self._engine.journal
+        journal = self._engine.telemetry.journal
         for placed in found.placed:
             if placed.record is not None:
                 result = "scheduled" if fits else "unschedulable"

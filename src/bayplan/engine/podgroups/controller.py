@@ -21,7 +21,7 @@ from bayplan.api.pod_groups import SCHEDULE_TIMED_OUT, GroupKey
 from bayplan.api.pod_requests import CPU, amounts
 from bayplan.api.quantity import QuantityError
 from bayplan.clock import epoch_of
-from bayplan.engine.engine_state import EngineState
+from bayplan.engine.core import EngineCore
 from bayplan.engine.failures import unschedulable_condition
 from bayplan.engine.podgroups.status import (
     GroupStatusWriter,
@@ -50,7 +50,7 @@ _ALWAYS_TOLD_COUNT = 32
 class PodGroupController:
     """Keeps queue and statuses in step with `PodGroups`."""
 
-    def __init__(self, engine: EngineState, *, reports_assembling: bool) -> None:
+    def __init__(self, engine: EngineCore, *, reports_assembling: bool) -> None:
         """``reports_assembling``: members of a group that lacks members are written to."""
         self._engine = engine
         self._reports_assembling = reports_assembling
@@ -68,7 +68,7 @@ class PodGroupController:
 
     def queue_group(self, pod: PodInfo) -> QueueGroup | None:
         """The group whose other members a pod waits for; None: it is tried alone."""
-        state = self._engine.pod_groups.of(pod)
+        state = self._engine.cluster.pod_groups.of(pod)
         if state is None or pod.uid not in state.members[MemberStatus.PENDING]:
             return None
         return self._queue_group(state, pod)
@@ -109,13 +109,13 @@ class PodGroupController:
                 self._engine.queue.groups.wake(state.key)
 
     def _queue_group_of(self, state: GroupState) -> QueueGroup | None:
-        known = self._engine.known
+        known = self._engine.cluster.pods
         first = next((pod for uid in self._waiting_uids(state) if (pod := known.get(uid))), None)
         return None if first is None else self._queue_group(state, first)
 
     def _regroup(self, state: GroupState) -> None:
         """A big group's members come one by one, so all are looked at only where that matters."""
-        known, entries = self._engine.known, self._engine.queue.groups
+        known, entries = self._engine.cluster.pods, self._engine.queue.groups
         queue_group = self._queue_group_of(state)
         if not entries.is_in_step(state.key, queue_group, state.waiting_count):
             waiting = [pod for uid in self._waiting_uids(state) if (pod := known.get(uid))]
@@ -131,7 +131,7 @@ class PodGroupController:
 
     def changed_by(self, pods: Iterable[PodInfo]) -> None:
         """A decision of ours about these pods changed their groups."""
-        states = (self._engine.pod_groups.of(pod) for pod in pods)
+        states = (self._engine.cluster.pod_groups.of(pod) for pod in pods)
         self.changed({id(state): state for state in states if state is not None}.values())
 
     @staticmethod
@@ -143,7 +143,7 @@ class PodGroupController:
     ) -> None:
         """What an attempt at the group came to; ``condition_message``: as its condition says it,
         if that is something else; ``has_failed``: by an error."""
-        state = self._engine.pod_groups.get(key)
+        state = self._engine.cluster.pod_groups.get(key)
         if state is not None:
             state.message, state.has_failed = message, has_failed
             state.condition_message = condition_message or message
@@ -153,22 +153,23 @@ class PodGroupController:
 
     def run_timers(self) -> None:
         """Groups whose time is over are told so, once; they are tried on."""
-        for key in self._timeouts.deadlines.take_due():
-            state = self._engine.pod_groups.get(key)
+        now = self._engine.clock.now()
+        for key in self._timeouts.deadlines.take_due(now):
+            state = self._engine.cluster.pod_groups.get(key)
             if state is not None:
                 state.has_timed_out = True
                 self._changed[key] = state
                 self._tell_of_timeout(state)
-        for key in self._engine.reservations.deadlines.take_due():
+        for key in self._engine.reservations.deadlines.take_due(now):
             self._engine.queue.groups.wake(key)
 
     def _tell_of_timeout(self, state: GroupState) -> None:
         engine, group, waiting = self._engine, state.group, state.pending()
         message = timed_out_message(state)
-        engine.record_group(state, "timed out", message=message)
+        engine.telemetry.record_group(state, "timed out", message=message)
         if group is not None and waiting:
             profile = waiting[0].spec.scheduler_name or DEFAULT_SCHEDULER
-            engine.emit_about_group(profile, group, "Warning", SCHEDULE_TIMED_OUT, message)
+            engine.outbox.emit_about_group(profile, group, "Warning", SCHEDULE_TIMED_OUT, message)
 
     def next_deadline_seconds(self) -> float | None:
         own = self._timeouts.deadlines.next_seconds()
@@ -194,7 +195,7 @@ class PodGroupController:
         sentence = waiting_for(state)
         if sentence != state.message:
             state.message = sentence
-            self._engine.record_group(state, "short", message=sentence)
+            self._engine.telemetry.record_group(state, "short", message=sentence)
         if self._reports_assembling:
             self._tell(state, waiting)
 
@@ -203,7 +204,7 @@ class PodGroupController:
         count = state.here_count
         tells_all = count <= _ALWAYS_TOLD_COUNT or not count & (count - 1)
         for uid in waiting:
-            pod = self._engine.known.get(uid)
+            pod = self._engine.cluster.pods.get(uid)
             if pod is None or not (tells_all or uid not in self._told):
                 continue
             if self._is_placed_as_one(pod.scheduler_name):
@@ -217,9 +218,9 @@ class PodGroupController:
         self._told[pod.uid] = message
         condition = unschedulable_condition(engine, pod, "Unschedulable", message)
         if condition is not None:
-            engine.patch_status(pod, condition, None)
+            engine.outbox.patch_status(pod, condition, None)
             name = pod.scheduler_name
-            engine.emit(name, pod, "Warning", "FailedScheduling", "Scheduling", message)
+            engine.outbox.emit(name, pod, "Warning", "FailedScheduling", "Scheduling", message)
 
     def forget(self, uid: str) -> None:
         """The pod is gone, or on a node."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from bayplan.api.objects import Pod
-from bayplan.engine.engine_state import EngineState
+from bayplan.engine.core import EngineCore
 from bayplan.engine.podgroups.trial import PodGroupTrial, TrialContext
 from bayplan.framework.events import (
     ActionType,
@@ -52,7 +52,7 @@ class Domain:
 class Watch:
     """Counts and times domains as they are tried, one after another."""
 
-    def __init__(self, engine: EngineState, profile_name: str) -> None:
+    def __init__(self, engine: EngineCore, profile_name: str) -> None:
         self._metrics = engine.metrics
         self._now = engine.clock.now
         self._profile_name = profile_name
@@ -86,7 +86,7 @@ def best_pass(
     needed_count: int,
 ) -> PodGroupTrial:
     """The pass that is to be kept, or to be explained; its placements stand."""
-    snapshot, rejecting = context.engine.lent, set[str]()
+    snapshot, rejecting = context.engine.cluster.loan, set[str]()
     assert snapshot is not None
     narrow, wide = _choices(snapshot, state)
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import final
 
+from bayplan.engine.core import EngineCore
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.engine_state import EngineState
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler
 from bayplan.engine.placements import Placed, Placements
 from bayplan.engine.waiting import PodWaitingOnPermit
@@ -35,7 +35,7 @@ class GroupPlacements:
     """Groups on their way to nodes."""
 
     def __init__(
-        self, engine: EngineState, failures: FailureHandler, placements: Placements
+        self, engine: EngineCore, failures: FailureHandler, placements: Placements
     ) -> None:
         self._engine = engine
         self._failures = failures
@@ -65,10 +65,10 @@ class GroupPlacements:
         def ended(held: PodWaitingOnPermit, status: Status | None) -> None:
             engine.waiting.leave(pod.uid)
             engine.executor.run(pod.key, partial(self._end_wait, group, held, status))
-            engine.wake()
+            engine.outbox.wake()
 
-        known = engine.known.get(pod.uid, pod)
-        engine.patch_status(known, None, placed.node_name)
+        known = engine.cluster.pods.get(pod.uid, pod)
+        engine.outbox.patch_status(known, None, placed.node_name)
         now = engine.clock.now()
         engine.waiting.hold(PodWaitingOnPermit(pod, placed.node_name, now, dict(waits), ended))
 
@@ -119,12 +119,12 @@ class GroupPlacements:
         message = f"group {group.lead.key}: {pod.key}: {status.message}"
         failure = Failure(status, message, diagnosis, CLEAR_NOMINATION)
         if not is_rejected(status):
-            engine.plugin_failed(pod.key, status.plugin, status.message)
+            engine.telemetry.plugin_failed(pod.key, status.plugin, status.message)
         engine.group_controller.explain(group.lead.key, message)
-        state = engine.pod_groups.get(group.lead.key)
+        state = engine.cluster.pod_groups.get(group.lead.key)
         if state is not None:
             attempt = group.lead.attempts
-            engine.record_group(state, "given back", attempt=attempt, message=message)
+            engine.telemetry.record_group(state, "given back", attempt=attempt, message=message)
         members = [placed.queued for placed in group.members]
         started_seconds = group.members[0].started_seconds
         self._failures.handle_group(group.lead, members, started_seconds, failure)

@@ -13,8 +13,8 @@ from typing import final
 
 import numpy as np
 
-from bayplan.engine.engine_state import group_reference
 from bayplan.engine.failures import CLEAR_NOMINATION
+from bayplan.engine.outbox import group_reference
 from bayplan.engine.podgroups.controller import missing_resources
 from bayplan.engine.podgroups.domains import best_pass
 from bayplan.engine.podgroups.refusals import UPSTREAM_PREFIX, NoPreemption, PreemptionPlan, reason
@@ -67,7 +67,7 @@ class PodGroupPreemptor:
             if plugin.is_making_room(pods):
                 return NoPreemption(why_not, f"{UPSTREAM_PREFIX}{_ONGOING}", is_being_made=True)
             return NoPreemption(why_not, self._with_reasons(members, why_not))
-        snapshot = self._engine.lent
+        snapshot = self._engine.cluster.loan
         assert snapshot is not None
         group = _Group(members, state, needed_count)
         highest = self._highest_to_evict(snapshot, group)
@@ -97,16 +97,16 @@ class PodGroupPreemptor:
     def tell(self, room: PreemptionPlan) -> None:
         """The API learns where the members are nominated to."""
         for known, nomination in self._nominations(room):
-            self._engine.patch_status(known, None, nomination.node_name)
+            self._engine.outbox.patch_status(known, None, nomination.node_name)
 
     def give_up(self, members: Sequence[QueuedPodInfo], problem: str) -> str:
         """No room was made: nobody is nominated. What is said of it; upstream's words."""
         engine = self._engine
         for queued in members:
-            known = engine.known.get(queued.pod.uid)
+            known = engine.cluster.pods.get(queued.pod.uid)
             if known is not None and not known.node_name:
                 engine.nominator.add_nominated_pod(known, CLEAR_NOMINATION)
-                engine.patch_status(known, None, "")
+                engine.outbox.patch_status(known, None, "")
         plugins = engine.frameworks[members[0].pod.scheduler_name].plugins.post_filter
         names = (p.instance_name for p in plugins if isinstance(p, GroupPreemption))
         return f'error in "{next(names)}" PodGroupPostFilter plugins: {problem}'
@@ -114,7 +114,7 @@ class PodGroupPreemptor:
     def _nominations(self, room: PreemptionPlan) -> Iterable[tuple[PodInfo, Nomination]]:
         """Of those members that still wait for a node."""
         for pod, node_name in room.placements:
-            known = self._engine.known.get(pod.uid)
+            known = self._engine.cluster.pods.get(pod.uid)
             if known is not None and not known.node_name:
                 yield known, Nomination(NominatingMode.OVERRIDE, node_name)
 
@@ -130,7 +130,7 @@ class PodGroupPreemptor:
         return ", ".join([*filter(None, reasons), f"{UPSTREAM_PREFIX}{text}"])
 
     def _units(self, snapshot: Snapshot) -> Units:
-        return Units(self._engine.pod_groups, snapshot.nodes)
+        return Units(self._engine.cluster.pod_groups, snapshot.nodes)
 
     # ---- who has to be thought away ---------------------------------------------------------
 

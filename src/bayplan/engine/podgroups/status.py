@@ -20,8 +20,8 @@ from msgspec import to_builtins
 from bayplan.api.objects import Pod
 from bayplan.api.pod_groups import SCHEDULE_TIMED_OUT, GroupKey, PodGroup
 from bayplan.clock import Clock, epoch_of, rfc3339
+from bayplan.engine.core import EngineCore
 from bayplan.engine.deadlines import Deadlines
-from bayplan.engine.engine_state import EngineState
 from bayplan.engine.pending_patches import POD_SCHEDULED
 from bayplan.engine.reservations import Reservation
 from bayplan.ports import PatchPodGroupStatus
@@ -102,7 +102,7 @@ class GroupTimeouts:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.deadlines = Deadlines[GroupKey](clock)
+        self.deadlines = Deadlines[GroupKey]()
 
     def note(self, state: GroupState, *, is_waiting: bool) -> None:
         """How a group stands has changed. ``is_waiting``: members wait together."""
@@ -110,9 +110,9 @@ class GroupTimeouts:
             state.has_timed_out = False
         timeout_seconds = None if state.group is None else state.group.schedule_timeout_seconds
         if not is_waiting or state.has_timed_out or not timeout_seconds or timeout_seconds < 0:
-            self.deadlines.forget(state.key)
+            self.deadlines.pop(state.key, None)
         else:
-            self.deadlines.set(state.key, self._since_seconds(state) + timeout_seconds)
+            self.deadlines[state.key] = self._since_seconds(state) + timeout_seconds
 
     def _since_seconds(self, state: GroupState) -> float:
         """Since when members wait. What has no time stamp is there since the clock began."""
@@ -168,7 +168,7 @@ def scheduled_count(state: GroupState) -> int:
 class GroupStatusWriter:
     """Sends what differs from what the API said last, or was sent last."""
 
-    def __init__(self, engine: EngineState) -> None:
+    def __init__(self, engine: EngineCore) -> None:
         self._engine = engine
         #: (uid of the object, what it was told): one made anew under the name knows nothing.
         self._sent: dict[GroupKey, tuple[str, dict[str, Any]]] = {}
@@ -191,7 +191,7 @@ class GroupStatusWriter:
             return
         meta = group.metadata
         self._sent[state.key] = (meta.uid or "", {**sent, **wanted})
-        self._engine.effects.append(
+        self._engine.outbox.effects.append(
             PatchPodGroupStatus(group.kind, state.key.namespace, meta.name, meta.uid or "", changed)
         )
 

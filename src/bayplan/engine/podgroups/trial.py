@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from typing import Final, final
 
 from bayplan.engine.attempt_record import CycleEnd
+from bayplan.engine.core import EngineCore
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.engine_state import EngineState
 from bayplan.engine.extenders.results import Answered, Question
 from bayplan.engine.reservations import restrict_to_unreserved
 from bayplan.engine.schedule_one import CycleRunner
@@ -127,7 +127,7 @@ class UnplacedMember:
 class TrialContext:
     """What a pass needs of the engine."""
 
-    engine: EngineState
+    engine: EngineCore
     runner: CycleRunner
     end: CycleEnd
     questions: GroupExtenderCalls = field(default_factory=GroupExtenderCalls)
@@ -208,15 +208,15 @@ class PodGroupTrial:
 
     def _try(self, queued: QueuedPodInfo) -> None:
         engine = self._engine
-        assert engine.lent is not None
+        assert engine.cluster.loan is not None
         framework = engine.frameworks[queued.pod.scheduler_name]
-        cycle = Cycle(queued, framework, engine.lent, engine.clock.now())
+        cycle = Cycle(queued, framework, engine.cluster.loan, engine.clock.now())
         cycle.within = self._within
         restrict_to_unreserved(cycle, engine.reservations)
         question = self._runner.run(cycle)
         while question is not None:
             answered = self._questions.answered(cycle, question)
-            question = self._runner.resume(cycle, engine.lent, answered)
+            question = self._runner.resume(cycle, engine.cluster.loan, answered)
         if cycle.status is not None:
             self.unplaced.append(self._no_node(cycle, cycle.status))
         else:
@@ -260,7 +260,7 @@ class PodGroupTrial:
 
     def _unreserve(self, cycle: Cycle, pod: PodInfo) -> None:
         for failure in cycle.framework.run_unreserve(cycle.state, pod, pod.node_name):
-            self._engine.plugin_failed(pod.key, failure.plugin, failure.message)
+            self._engine.telemetry.plugin_failed(pod.key, failure.plugin, failure.message)
 
 
 def _score_of(cycle: Cycle) -> int:

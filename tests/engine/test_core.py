@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from bayplan.api.objects import PodCondition
 from bayplan.clock import ManualClock
-from bayplan.engine.engine_state import NOTE_BYTES_MAX, EngineState, SerialExecutor, cut
+from bayplan.engine.core import EngineCore, SerialExecutor
+from bayplan.engine.outbox import NOTE_BYTES_MAX, cut
 from bayplan.journal import Journal, MemorySink, NoteRecord
 from bayplan.ports import EmitEvent, ObjectReference, PatchPodStatus
 from bayplan.state.nodes import LoanEnded
@@ -21,9 +22,9 @@ from bayplan.testing import node, pod
 UNTRUE = PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message="no")
 
 
-def state(raise_bugs: bool = False) -> tuple[EngineState, MemorySink]:
+def state(raise_bugs: bool = False) -> tuple[EngineCore, MemorySink]:
     sink = MemorySink()
-    return EngineState(ManualClock(), 1, Journal([sink]), raise_bugs), sink
+    return EngineCore(ManualClock(), 1, Journal([sink]), raise_bugs=raise_bugs), sink
 
 
 # ---- the loan -------------------------------------------------------------------------------
@@ -31,12 +32,12 @@ def state(raise_bugs: bool = False) -> tuple[EngineState, MemorySink]:
 
 def test_the_cluster_is_lent_and_taken_back() -> None:
     engine, _ = state()
-    engine.cache.add_node(node("n1"))
-    snapshot = engine.lend()
-    assert engine.lent is snapshot
+    engine.cluster.cache.add_node(node("n1"))
+    snapshot = engine.cluster.lend()
+    assert engine.cluster.loan is snapshot
     for _ in range(2):
-        engine.take_back()
-        assert engine.lent is None
+        engine.cluster.take_back()
+        assert engine.cluster.loan is None
     with pytest.raises(LoanEnded):
         snapshot.node("n1")
 
@@ -46,7 +47,7 @@ def test_the_cluster_is_lent_and_taken_back() -> None:
 
 def test_a_bug_is_counted_and_its_story_kept() -> None:
     engine, sink = state()
-    engine.bug("default/p", AssertionError("it cannot be"))
+    engine.telemetry.bug("default/p", AssertionError("it cannot be"))
     assert engine.metrics.value("bayplan_bugs_total") == 1
     (record,) = sink.records
     assert isinstance(record, NoteRecord)
@@ -58,12 +59,12 @@ def test_a_bug_is_counted_and_its_story_kept() -> None:
 def test_where_bugs_end_the_run_they_do() -> None:
     engine, _ = state(raise_bugs=True)
     with pytest.raises(AssertionError, match="it cannot be"):
-        engine.bug("default/p", AssertionError("it cannot be"))
+        engine.telemetry.bug("default/p", AssertionError("it cannot be"))
 
 
 def test_a_journal_nobody_reads_gets_no_notes() -> None:
-    engine = EngineState(ManualClock(), 1, Journal())
-    engine.note("default/p", "something")
+    engine = EngineCore(ManualClock(), 1, Journal())
+    engine.telemetry.note("default/p", "something")
 
 
 # ---- events ---------------------------------------------------------------------------------
@@ -71,8 +72,8 @@ def test_a_journal_nobody_reads_gets_no_notes() -> None:
 
 def test_an_event_is_about_a_pod_and_by_a_profile() -> None:
     engine, _ = state()
-    engine.emit("bayplan", pod("p"), "Warning", "FailedScheduling", "Scheduling", "why")
-    assert list(engine.effects) == [
+    engine.outbox.emit("bayplan", pod("p"), "Warning", "FailedScheduling", "Scheduling", "why")
+    assert list(engine.outbox.effects) == [
         EmitEvent(
             ObjectReference("v1 Pod", "default", "p", "uid-default/p"),
             "Warning",
@@ -102,33 +103,33 @@ def test_a_cut_note_ends_as_upstreams() -> None:
 # ---- a pod's status -------------------------------------------------------------------------
 
 
-def patches(engine: EngineState) -> list[tuple[PodCondition | None, str | None]]:
-    found = [e for e in engine.effects if isinstance(e, PatchPodStatus)]
-    engine.effects.clear()
+def patches(engine: EngineCore) -> list[tuple[PodCondition | None, str | None]]:
+    found = [e for e in engine.outbox.effects if isinstance(e, PatchPodStatus)]
+    engine.outbox.effects.clear()
     return [(patch.condition, patch.nominated_node_name) for patch in found]
 
 
 def test_a_condition_or_a_nomination_is_written() -> None:
     engine, _ = state()
-    engine.patch_status(pod("p"), UNTRUE, None)
-    engine.patch_status(pod("q"), None, "n1")
+    engine.outbox.patch_status(pod("p"), UNTRUE, None)
+    engine.outbox.patch_status(pod("q"), None, "n1")
     assert patches(engine) == [(UNTRUE, None), (None, "n1")]
 
 
 def test_a_nomination_that_stands_already_is_not_written() -> None:
     engine, _ = state()
-    engine.patch_status(pod("p", nominated_node="n1"), None, "n1")
-    engine.patch_status(pod("p", nominated_node="n1"), UNTRUE, "n1")
-    engine.patch_status(pod("q"), None, "")
+    engine.outbox.patch_status(pod("p", nominated_node="n1"), None, "n1")
+    engine.outbox.patch_status(pod("p", nominated_node="n1"), UNTRUE, "n1")
+    engine.outbox.patch_status(pod("q"), None, "")
     assert patches(engine) == [(UNTRUE, None)]
 
 
 def test_what_was_announced_counts_before_the_api_tells_it_back() -> None:
     """Else a nomination that is given up at once would stay for ever."""
     engine, _ = state()
-    engine.patch_status(pod("p"), None, "n1")
-    engine.patch_status(pod("p"), None, "n1")
-    engine.patch_status(pod("p"), UNTRUE, "")
+    engine.outbox.patch_status(pod("p"), None, "n1")
+    engine.outbox.patch_status(pod("p"), None, "n1")
+    engine.outbox.patch_status(pod("p"), UNTRUE, "")
     assert patches(engine) == [(None, "n1"), (UNTRUE, "")]
 
 
@@ -139,7 +140,7 @@ def test_a_pod_the_api_does_not_know_cannot_be_nominated() -> None:
     engine, _ = state()
     engine.nominator.add_nominated_pod(pod("p", nominated_node="n1"))
     assert engine.nominator.nominated_nodes() == []
-    engine.known["uid-default/p"] = pod("p")
+    engine.cluster.pods["uid-default/p"] = pod("p")
     engine.nominator.add_nominated_pod(pod("p", nominated_node="n1"))
     assert engine.nominator.nominated_nodes() == ["n1"]
 

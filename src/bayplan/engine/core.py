@@ -1,0 +1,185 @@
+"""The parts of one scheduler, made once, and the executor that runs one piece of work at a time.
+
+`EngineCore` holds the parts together; it decides nothing. A module that needs one part only gets
+that part: the `ClusterView`, the `Outbox` of effects, or the `Telemetry`.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, final
+
+from bayplan.api.pod_groups import BUILT_IN_KINDS, GroupKey, PodGroupKinds
+from bayplan.clock import Clock
+from bayplan.config.feature_gates import FeatureGates, default_gates
+from bayplan.engine.deadlines import Activations
+from bayplan.engine.extenders.results import Extenders
+from bayplan.engine.outbox import Outbox
+from bayplan.engine.reservations import Reservations
+from bayplan.engine.reuse.cache import ResultCache
+from bayplan.engine.telemetry import Telemetry
+from bayplan.engine.waiting import WaitingPods
+from bayplan.framework.handle import PodInPreBind
+from bayplan.framework.plugin import Plugin
+from bayplan.framework.queued_group import QueueGroup
+from bayplan.framework.runtime import Framework
+from bayplan.journal import Journal
+from bayplan.plugins.registry import Registry
+from bayplan.ports import EmitEvent
+from bayplan.profile.handle import PluginHandle, Write
+from bayplan.profile.profiles import make_plugin
+from bayplan.queue.nominator import Nominator
+from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.state.cluster_view import ClusterView
+from bayplan.state.pod_groups import GroupState
+from bayplan.state.pods import PodInfo
+
+Work = Callable[[], None]
+
+
+@final
+class SerialExecutor:
+    """Runs work in the order in which it was submitted, never one piece inside another.
+
+    A plugin may act at any moment: a hint activates pods, a cycle rejects a waiting pod, Reserve
+    hands in an event. None of that may change what the present work looks at, so it waits for the
+    end of the present work. Before `start` all work waits.
+    """
+
+    def __init__(self, on_failure: Callable[[str, Exception], None]) -> None:
+        """``on_failure`` gets the subject of work that raised, and the exception. The executor
+        goes on with the next work unless ``on_failure`` raises."""
+        self._on_failure = on_failure
+        self._is_running = True
+        self._pending: deque[tuple[str, Work]] = deque()
+        self._observers: list[Work] = []
+
+    def observe(self, observer: Work) -> None:
+        """Call ``observer`` after each piece of work."""
+        self._observers.append(observer)
+
+    def start(self) -> None:
+        """Run the work submitted so far; from now on new work runs at once."""
+        self._is_running = False
+        self._run_pending()
+
+    def run(self, subject: str, work: Work) -> None:
+        """Run the work now, or after the present work."""
+        self._pending.append((subject, work))
+        if not self._is_running:
+            self._run_pending()
+
+    def _run_pending(self) -> None:
+        self._is_running = True
+        try:
+            while self._pending:
+                subject, work = self._pending.popleft()
+                try:
+                    work()
+                except Exception as problem:  # noqa: BLE001 - on_failure decides what it ends
+                    self._on_failure(subject, problem)
+                for observer in self._observers:
+                    observer()
+        finally:
+            self._is_running = False
+
+
+class GroupController(Protocol):
+    """Follows changes of pod groups; see engine.podgroups.controller."""
+
+    def queue_group(self, pod: PodInfo) -> QueueGroup | None: ...
+    def changed(self, states: Iterable[GroupState], *, wakes: bool = False) -> None: ...
+    def changed_by(self, pods: Iterable[PodInfo]) -> None: ...
+    def explain(
+        self, key: GroupKey, message: str, condition_message: str = "", *, has_failed: bool = False
+    ) -> None: ...
+    def forget(self, uid: str) -> None: ...
+    def flush(self) -> None: ...
+    def run_timers(self) -> None: ...
+    def next_deadline_seconds(self) -> float | None: ...
+
+
+@final
+class EngineCore:
+    """The parts of one scheduler. Implements profile.handle.HandleServices for the plugins."""
+
+    #: Made after the plugins have started.
+    queue: SchedulingQueue
+    group_controller: GroupController
+    reservations: Reservations
+
+    def __init__(
+        self,
+        clock: Clock,
+        seed: int,
+        journal: Journal,
+        *,
+        raise_bugs: bool = False,
+        gates: FeatureGates | None = None,
+        group_kinds: PodGroupKinds = BUILT_IN_KINDS,
+        registry: Registry | None = None,
+        extenders: Extenders | None = None,
+    ) -> None:
+        self.clock = clock
+        self.seed = seed
+        self.gates = default_gates() if gates is None else gates
+        self.group_kinds = group_kinds
+        self.extenders = Extenders() if extenders is None else extenders
+        #: By profile; filled when the plugins have started.
+        self.frameworks: dict[str, Framework] = {}
+        self.reuse: dict[str, ResultCache] = {}
+        self.telemetry = Telemetry(clock, journal, raise_bugs=raise_bugs)
+        self.metrics = self.telemetry.metrics
+        self.outbox = Outbox(self.telemetry)
+        self.cluster = ClusterView(
+            self.frameworks.__contains__,
+            group_kinds,
+            has_taint_rules=self.gates.enabled("DRADeviceTaintRules"),
+        )
+        self.nominator = Nominator(self.cluster.pods.get)
+        self.executor = SerialExecutor(self.telemetry.bug)
+        self.waiting = WaitingPods()
+        #: Pods whose PreBind plugins have something to do, until the binding ends; by uid.
+        self.pods_in_pre_bind: dict[str, PodInPreBind] = {}
+        self.activations = Activations(clock)
+        #: Kinds that plugins look up. Pods and nodes are in ``cluster.objects`` only if listed.
+        self.listed_kinds: frozenset[str] = frozenset()
+        #: Whether pods with a deferred resize are tried: see engine.resizes.
+        self.tries_resizes = self.gates.enabled("InPlacePodVerticalScalingSchedulerPreemption")
+        self._registry = registry
+
+    def forget_kind(self, kind: str) -> None:
+        """Drop the cached results that follow from objects of a kind, because one changed."""
+        for reuse in self.reuse.values():
+            reuse.forget_kind(kind)
+
+    def activate_due(self) -> None:
+        """Activate the pods that plugins want tried at this time, unless they are gone."""
+        pods = self.cluster.pods
+        self.queue.activate(pods[uid] for uid in self.activations.take_due() if uid in pods)
+
+    # ---- services for the handles of plugins ------------------------------------------------
+
+    def make_plugin(self, name: str, args: Any, handle: PluginHandle) -> Plugin:
+        """See `Handle.make`."""
+        assert self._registry is not None, "plugins are made by a scheduler with a registry"
+        path = f"{handle.instance_name}.make({name})"
+        return make_plugin(self._registry, name, args, handle, path)
+
+    def activate(self, pods: Iterable[PodInfo], at_seconds: float | None = None) -> None:
+        """Try pods now, or at a time on the scheduler's clock."""
+        selected = list(pods)
+        if at_seconds is not None:
+            self.activations.add(selected, at_seconds)
+        else:
+            self.executor.run("activate", lambda: self.queue.activate(selected))
+        self.outbox.wake()
+
+    def emit(self, pod: PodInfo, event: EmitEvent) -> None:
+        """Emit a plugin's event about a pod, and note it."""
+        self.outbox.emit_event(event)
+        self.telemetry.note(pod.key, f"event {event.reason}: {event.note}")
+        self.outbox.wake()
+
+    def perform(self, subject: str, write: Write, plugin: str) -> None:
+        """See `Outbox.perform`."""
+        self.outbox.perform(subject, write, plugin)
