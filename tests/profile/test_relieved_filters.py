@@ -33,7 +33,7 @@ def test_a_filter_that_asks_for_more_than_amounts_fails_the_question_alone() -> 
     view = without_victims(snapshot.nodes, VictimAmounts(ranked, nobody))
     error = filter_relieved(over.framework, (state, HIGH, view)).error
     assert error is not None and error.code is Code.ERROR
-    assert "not known of nodes that were relieved" in error.message
+    assert "NodeView.info does not answer for nodes without their victims" in error.message
 
 
 def test_pods_that_are_signed_alike_are_alike_and_others_are_not() -> None:

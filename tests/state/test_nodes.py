@@ -1,5 +1,8 @@
 """NodeView and NodeInfo. Rows F-038 to F-041 and F-043 of the checklist, as far as state goes."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -301,3 +304,10 @@ def test_a_rows_generation_moves_with_its_changes() -> None:
     snapshot = cache.lend()
     assert snapshot.node("a").generation > before[0]
     assert snapshot.node("b").generation == before[1]
+
+
+def test_the_reference_in_the_docs_lists_each_accessor_once() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
+    table = text.partition("### Accessors of `NodeView`")[2]
+    listed = re.findall(r"^\| `(\w+)", table, re.MULTILINE)
+    assert sorted(listed) == [name for name in dir(NodeView) if not name.startswith("_")]

@@ -33,11 +33,10 @@ class ${name}Args(PluginArgs, frozen=True):
 
 
 @final
-class $name(ScalarScorePlugin):
+class $name(ScalarScorePlugin[${name}Args]):
     """100 for an empty node, minus ``points_per_pod`` for each pod on the node."""
 
     name = "$name"
-    args_type = ${name}Args
 
     def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         return max(0, 100 - self.args.points_per_pod * len(node.pods))
@@ -53,9 +52,10 @@ from bayplan.testing import check_plugin, cluster, node, plugin, pod
 
 def scores(args: object = None) -> list[int]:
     """The scores of an empty node and of a node with two pods."""
-    found = cluster([node("empty"), node("busy")], [pod(f"p{i}").on_node("busy") for i in range(2)])
-    instance = plugin($name, args, cluster=found)
-    nodes = found.lend().nodes
+    busy = [pod(f"p{i}").on_node("busy") for i in range(2)]
+    nodes_and_pods = cluster([node("empty"), node("busy")], busy)
+    instance = plugin($name, args, cluster=nodes_and_pods)
+    nodes = nodes_and_pods.lend().nodes
     return [instance.score_node(CycleState(), pod(), info) for info in nodes.infos()]
 
 
