@@ -278,13 +278,13 @@ class ResultCache:
             )
 
     def validate(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> None:
-        """Recompute the pod's entry from scratch, and all rankings from the row caches. ``state``:
-        after PreFilter and PreScore without the cache. Raises AssertionError where they differ."""
-        for entry in self.entries():
-            entry.validate()
+        """Recompute the pod's entry from scratch: rankings from the row caches, and these from the
+        plugins. ``state``: after PreFilter and PreScore without the cache. Raises AssertionError
+        where they differ."""
         entry = self._entries.get(self.framework.sign_pod(pod))
         if entry is None:
             return
+        entry.validate()
         wrong = mismatches(entry, self.framework, state, pod, nodes)
         assert not wrong, f"cached results for {pod.key} differ: {wrong}"
         pre_state = entry.pre_state

@@ -403,7 +403,7 @@ class RankedNodes:
             )
         for cache in affected.caches:
             cache.forget_changed(self.generation, changes)
-        are_others_same = not bits & self._other_facets
+        is_only_placed = not bits & self._other_facets
         for row in rows:
             before, now = self.feasibility.of_row(row), NO_NODE
             if self._table.nodes[row] is not None:
@@ -411,7 +411,7 @@ class RankedNodes:
                 now = self._first_rejection(row, filters, evaluator)
             if not bits & ~_TAKEN and before == FEASIBLE != now:
                 self._equivalence.learn(row, now, 0)
-            self._set_number(row, before, now, are_others_same=are_others_same)
+            self._set_number(row, before, now, is_only_placed=is_only_placed)
 
     def _first_rejection(self, row: int, filters: _Filters, evaluator: SingleNodeEvaluator) -> int:
         """The number of the first rejection of a row by these filters, or FEASIBLE."""
@@ -426,9 +426,9 @@ class RankedNodes:
                 return self.feasibility.number(index, verdict_number)
         return FEASIBLE
 
-    def _set_number(self, row: int, before: int, now: int, *, are_others_same: bool) -> None:
-        """``are_others_same``: nothing changed but what a placed pod changes."""
-        if before == now == FEASIBLE and are_others_same:
+    def _set_number(self, row: int, before: int, now: int, *, is_only_placed: bool) -> None:
+        """``is_only_placed``: nothing changed but what a placed pod changes."""
+        if before == now == FEASIBLE and is_only_placed:
             self._move(row)
             return
         if before == FEASIBLE:
@@ -450,10 +450,10 @@ class RankedNodes:
         for score in self.with_extremes:
             score.check()
 
-    def _set_total(self, row: int, others: int, evaluator: SingleNodeEvaluator) -> None:
+    def _set_total(self, row: int, other_total: int, evaluator: SingleNodeEvaluator) -> None:
         placed = self._sum_of(row, self._placed_scores, evaluator)
         self._equivalence.learn(row, FEASIBLE, placed)
-        self._totals[row] = total = others + placed
+        self._totals[row] = total = other_total + placed
         if self._index is not None:
             self._index.add(self._places.item(row), total)
 
