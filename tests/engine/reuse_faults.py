@@ -12,7 +12,10 @@ import pytest
 
 from bayplan.engine.reuse.entry import ObjectGeneration
 from bayplan.engine.reuse.ranked_nodes import RankedNodes
+from bayplan.engine.reuse.row_cache import RowCache
+from bayplan.engine.reuse.score_index import ScoreIndex
 from bayplan.engine.reuse.weighted_score import WeightedScore
+from bayplan.engine.reuse_steps import ReuseSteps
 from bayplan.engine.schedule_one import CycleRunner
 from bayplan.engine.scheduler import Scheduler
 from bayplan.plugins.default_preemption.search_cache import CachedSearch
@@ -183,6 +186,40 @@ def unlike_nodes_are_taken_for_alike(patch: pytest.MonkeyPatch) -> Fault:
     return no_fault
 
 
+def an_entry_is_ahead_of_the_log(patch: pytest.MonkeyPatch) -> Fault:
+    """An entry says that a cycle used it at the next change. Decisions stay; validate() sees it."""
+    learn = ReuseSteps.learn
+
+    def ahead(steps: ReuseSteps, cycle: Any) -> None:
+        learn(steps, cycle)
+        if cycle.entry is not None and cycle.entry.generation >= 0:
+            cycle.entry.generation = table_of_cycle(cycle).log.generation + 1
+
+    patch.setattr(ReuseSteps, "learn", ahead)
+    return no_fault
+
+
+def table_of_cycle(cycle: Any) -> NodeTable:
+    return cycle.snapshot.nodes._open()
+
+
+def a_row_cache_misses_changes(patch: pytest.MonkeyPatch) -> Fault:
+    """Every third time that few rows changed, their cached results stay."""
+    forget_changed, numbers = RowCache.forget_changed, count(1)
+
+    def forgetful(cache: RowCache, since: int, changes: Any) -> None:
+        forget_changed(cache, since, () if next(numbers) % 3 == 0 else changes)
+
+    patch.setattr(RowCache, "forget_changed", forgetful)
+    return no_fault
+
+
+def a_node_does_not_move_in_the_index(patch: pytest.MonkeyPatch) -> Fault:
+    """A node that took a pod and is equivalent to another one stays where it was."""
+    patch.setattr(ScoreIndex, "move", lambda index, place, before, now: None)
+    return no_fault
+
+
 FAULTS: tuple[Plant, ...] = (
     an_entry_of_the_log_is_dropped,
     a_generation_is_not_advanced,
@@ -196,4 +233,7 @@ FAULTS: tuple[Plant, ...] = (
     whom_to_evict_is_not_searched_anew,
     what_was_prepared_outlives_what_it_follows_from,
     unlike_nodes_are_taken_for_alike,
+    an_entry_is_ahead_of_the_log,
+    a_row_cache_misses_changes,
+    a_node_does_not_move_in_the_index,
 )

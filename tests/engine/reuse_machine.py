@@ -13,6 +13,7 @@ import hypothesis.strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from bayplan.api.objects import SERVICE, Pod, decode
+from bayplan.api.pod_groups import COSCHEDULING_GROUP, COSCHEDULING_LABEL
 from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.ports import BindPod, EventType
 from bayplan.testing import NodeOptions, PodOptions, api_pod, node
@@ -21,18 +22,23 @@ from tests.engine.reuse_pair import FIRST, SECOND, Fault, Pair, no_fault
 from tests.engine.reuse_storage import DEVICES, STORAGE
 
 NODES_MAX = 18
+GROUP = f"{COSCHEDULING_GROUP}/v1alpha1 PodGroup"
 
 some = st.integers(0, 40)
 then = st.sampled_from((1, 0, 2, 4))
 
-#: (is_plain, has_keys, bytes_max): most profiles can rank, some can keep next to nothing.
-FLAVOURS = (
-    (False, False, 1 << 26),
-    (True, False, 1 << 26),
-    (False, False, 1 << 26),
-    (False, True, 1 << 26),
-    (False, False, 12_000),
-    (False, False, 12_000),
+_LARGE, _TINY = 1 << 26, 12_000
+#: Options of the pair: most profiles can rank, some can cache next to nothing, some sample nodes,
+#: and in some a plugin reads another's scores.
+FLAVOURS: Sequence[Mapping[str, Any]] = (
+    {"is_plain": False, "has_keys": False, "bytes_max": _LARGE},
+    {"is_plain": True, "has_keys": False, "bytes_max": _LARGE},
+    {"is_plain": False, "has_keys": False, "bytes_max": _LARGE},
+    {"is_plain": False, "has_keys": True, "bytes_max": _LARGE},
+    {"is_plain": False, "has_keys": False, "bytes_max": _TINY},
+    {"is_plain": False, "has_keys": False, "bytes_max": _TINY},
+    {"is_plain": False, "has_keys": False, "bytes_max": _LARGE, "has_graph": True},
+    {"is_plain": False, "has_keys": False, "bytes_max": _LARGE, "percentage": 40},
 )
 
 #: Tried before all others, the newest first, so that one comes right after another.
@@ -71,14 +77,10 @@ class ReuseMachine(RuleBasedStateMachine):
         kinds=st.lists(st.integers(0, 10_000), min_size=2, max_size=6),
         node_kinds=st.lists(some, min_size=3, max_size=8),
     )
-    def begin(
-        self, flavour: tuple[bool, bool, int], kinds: list[int], node_kinds: list[int]
-    ) -> None:
-        is_plain, has_keys, bytes_max = flavour
-        fault = type(self).fault
-        self.pair = Pair(
-            self.tally, fault, is_plain=is_plain, has_keys=has_keys, bytes_max=bytes_max
-        )
+    def begin(self, flavour: Mapping[str, Any], kinds: list[int], node_kinds: list[int]) -> None:
+        self.pair = Pair(self.tally, type(self).fault, **flavour)
+        self._did(f"a score graph: {flavour.get('has_graph', False)}")
+        self._did(f"nodes to score: {flavour.get('percentage', 100)}")
         pool = type(self).pool
         self.kinds = [pool[number % len(pool)] for number in kinds]
         for kind in node_kinds:
@@ -132,6 +134,26 @@ class ReuseMachine(RuleBasedStateMachine):
         kind = self.kinds[place % len(self.kinds)]
         self._new_pod({**KINDS[kind], "node": names[where % len(names)], "gates": ()})
         self._did("another's pod came")
+        self._after(attempts)
+
+    @rule(
+        kind=st.sampled_from(("small", "web", "apart", "all normalisers")),
+        count=st.sampled_from((2, 3)),
+        minimum=st.sampled_from((2, 3, 4)),
+        attempts=then,
+    )
+    def a_group_comes(self, kind: str, count: int, minimum: int, attempts: int) -> None:
+        """Its members are placed together, or not at all where there are too few."""
+        assert self.pair is not None
+        self._names += 1
+        name = f"g{self._names}"
+        metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
+        content = {"metadata": metadata, "spec": {"minMember": minimum}}
+        self.pair.tell(EventType.ADDED, GROUP, decode(GROUP, content))
+        labels = {**KINDS[kind].get("labels", {}), COSCHEDULING_LABEL: name}
+        for _ in range(count):
+            self._new_pod({**KINDS[kind], "labels": labels, "priority": _FIRST_OF_ALL})
+        self._did("a group came")
         self._after(attempts)
 
     @precondition(lambda self: self.pods)

@@ -49,15 +49,21 @@ def config_of(
     is_plain: bool,
     has_keys: bool,
     bytes_max: int,
+    has_graph: bool = False,
+    percentage: int = 0,
     args: Sequence[Mapping[str, Any]] = (),
 ) -> SchedulerConfig:
     """``is_plain``: the first profile is upstream's default one, without plugins of the tests.
-    ``args``: its pluginConfig."""
+    ``args``: its pluginConfig. ``has_graph``: a plugin reads another's scores. ``percentage``: of
+    nodes to score; 0: upstream's default."""
     enabled: list[dict[str, Any]] = []
     if not is_plain:
         enabled += [{"name": each.name} for each in FILTERING]
         enabled += [{"name": each.name, "weight": weight} for each, weight in SCORING]
     enabled += [{"name": "Refuses"}]
+    if has_graph:
+        enabled += [{"name": "Invert", "weight": 2}]
+        args = [*args, {"name": "Invert", "args": {"scoreFrom": "NodeResourcesFit"}}]
     keys = {"tieBreak": {"enabled": [{"name": each.name} for each in KEYS]}}
     first = {"multiPoint": {"enabled": enabled}, **(keys if has_keys else {})}
     names = ("PrioritySort", "NodeResourcesFit", "TaintToleration", "Most", "DefaultPreemption")
@@ -72,7 +78,12 @@ def config_of(
             "featureGates": {"OpportunisticBatching": is_on},
             "reuse": {"maxBytes": bytes_max},
             "profiles": [
-                {"schedulerName": FIRST, "plugins": first, "pluginConfig": list(args)},
+                {
+                    "schedulerName": FIRST,
+                    "plugins": first,
+                    "pluginConfig": list(args),
+                    **({"percentageOfNodesToScore": percentage} if percentage else {}),
+                },
                 {"schedulerName": SECOND, "plugins": second},
             ],
         }
@@ -138,7 +149,11 @@ class Side:
         self.attempts.append(seen(cycle))
 
     def validate(self) -> None:
-        """Everything cached for the pods that were tried is what the plugins say now."""
+        """Everything cached for the pods that were tried is what the plugins say now, and the
+        rankings of all other pods are what their row caches say."""
+        for profile in (FIRST, SECOND):
+            for entry in self.scheduler.reuse(profile).entries():
+                entry.validate()
         for cycle in self.tried.values():
             snapshot = self.scheduler.cache.lend()
             try:
@@ -150,8 +165,6 @@ class Side:
     def _validate(self, cycle: Cycle, nodes: NodeView) -> None:
         framework, pod, state = cycle.framework, cycle.pod, CycleState()
         cache = self.scheduler.reuse(framework.profile_name)
-        for entry in cache.entries():
-            entry.validate()
         if not len(nodes):
             return
         result, status, _ = framework.run_pre_filter(state, pod, nodes)

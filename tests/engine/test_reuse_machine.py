@@ -49,6 +49,7 @@ EVENTS = (
     "pods came",
     "a second profile's pod came",
     "another's pod came",
+    "a group came",
     "a pod went",
     "a pod was nominated",
     "a pod changed",
@@ -84,8 +85,9 @@ def blocks() -> list[list[int]]:
 
 @pytest.fixture(autouse=True)
 def _small_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that they grow."""
+    """So that they grow, and sampling leaves nodes out."""
     monkeypatch.setattr(Cache.__init__, "__defaults__", (INITIAL_CAPACITY,))
+    monkeypatch.setattr("bayplan.engine.selection.SAMPLED_NODES_MIN", 3)
 
 
 def play(
