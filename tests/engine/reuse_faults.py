@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from bayplan.engine.reuse.entry import ObjectGeneration
-from bayplan.engine.reuse.ranked_nodes import RankedNodes
+from bayplan.engine.reuse.ranked_nodes import FEASIBLE, NodeFeasibility, RankedNodes
 from bayplan.engine.reuse.row_cache import RowCache
-from bayplan.engine.reuse.score_index import ScoreIndex
 from bayplan.engine.reuse.weighted_score import WeightedScore
 from bayplan.engine.reuse_steps import ReuseSteps
 from bayplan.engine.schedule_one import CycleRunner
@@ -214,9 +213,15 @@ def a_row_cache_misses_changes(patch: pytest.MonkeyPatch) -> Fault:
     return no_fault
 
 
-def a_node_does_not_move_in_the_index(patch: pytest.MonkeyPatch) -> Fault:
-    """A node that took a pod and is equivalent to another one stays where it was."""
-    patch.setattr(ScoreIndex, "move", lambda index, place, before, now: None)
+def a_rejection_counts_twice(patch: pytest.MonkeyPatch) -> Fault:
+    """A node that is rejected now, and was not, counts as two nodes."""
+    set_number = NodeFeasibility.set
+
+    def doubled(feasibility: NodeFeasibility, row: int, number: int) -> None:
+        set_number(feasibility, row, number)
+        feasibility._counts[number] += number > FEASIBLE
+
+    patch.setattr(NodeFeasibility, "set", doubled)
     return no_fault
 
 
@@ -235,5 +240,5 @@ FAULTS: tuple[Plant, ...] = (
     unlike_nodes_are_taken_for_alike,
     an_entry_is_ahead_of_the_log,
     a_row_cache_misses_changes,
-    a_node_does_not_move_in_the_index,
+    a_rejection_counts_twice,
 )
