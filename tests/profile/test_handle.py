@@ -8,7 +8,7 @@ from bayplan.api.objects import NAMESPACE, NODE, POD
 from bayplan.config import ConfigError
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
-from bayplan.framework.filter_runner import FilterRunner
+from bayplan.framework.handle import FilterRunner
 from bayplan.framework.plugin import ReservePlugin
 from bayplan.framework.status import Code, code_of, unschedulable
 from bayplan.ports import EmitEvent

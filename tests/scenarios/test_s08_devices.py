@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bayplan.api.device_objects import RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, ResourceClaim
-from bayplan.framework.shared_devices import SharedDRAManager
+from bayplan.framework.handle import SharedDRAManager
 from bayplan.ports import ApiError, WatchEvent
 from tests.plugins.devices_kit import claim, class_of, exactly, slice_of
 from tests.scenarios.world import World, create, play

@@ -11,7 +11,7 @@ from typing import Protocol, final
 
 import numpy as np
 
-from bayplan.framework.shared_devices import SharedDRAManager
+from bayplan.framework.handle import SharedDRAManager
 from bayplan.state.device_table import CountsByRow
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.resources import Bundle, RowAmounts, Usage

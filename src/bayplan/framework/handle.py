@@ -3,20 +3,212 @@
 A plugin reads `self.handle`. Upstream: framework.Handle (k8s.io/kube-scheduler/framework, v1.37).
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from bayplan.api.device_objects import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
 from bayplan.config.feature_gates import FeatureGates
-from bayplan.framework.extender import Extender
-from bayplan.framework.filter_runner import FilterRunner
-from bayplan.framework.shared_devices import SharedDRAManager
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.status import Status
 from bayplan.framework.types import Nomination
 from bayplan.metrics import SchedulerMetrics
-from bayplan.ports import BindPort, ObjectReference
+from bayplan.ports import BindPort, ExtenderVerb, ObjectReference
+from bayplan.state.change_log import ALL_FACETS, Facet
+from bayplan.state.columns import NodeMask
+from bayplan.state.device_table import AllocatedDevices, CountsByRow
+from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
 from bayplan.state.volumes import Volumes
+
+# ---- filters ------------------------------------------------------------------------------------
+
+
+class Verdicts(Protocol):
+    """The result of the Filters for a view: a `framework.filtering.FilterOutcome`."""
+
+    nodes: NodeView
+    feasible: NodeMask
+    #: A status that ends the attempt.
+    error: Status | None
+
+    def reason_counts(self) -> Counter[str]: ...
+    def statuses(self) -> dict[str, Status]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FilterKey:
+    """A key for cached Filter results: pods with equal keys get equal results per row."""
+
+    key: Hashable
+    #: The facets of a row that the results depend on.
+    facets: Facet = field(compare=False)
+    #: The lists of objects that the results depend on, one per kind; a change makes a new list.
+    objects: Sequence[Sequence[Any]] = field(compare=False)
+
+
+class FilterRunner(Protocol):
+    """Runs Filters for plugins that try placements, such as preemption."""
+
+    def nominated_ahead(self, pod: PodInfo, node_name: str) -> list[PodInfo]:
+        """Pods nominated to a node whose room this pod must not take."""
+        ...
+
+    def only_amounts_matter(self, state: CycleState) -> bool:
+        """Whether pods on a node affect the Filters only through amounts of resources. If so,
+        `filter_relieved` can evaluate the node without some of its pods."""
+        ...
+
+    def filter_key(self, state: CycleState, pod: PodInfo) -> FilterKey | None:
+        """The pod's key; None if a Filter is not signed, or reuse is off."""
+        ...
+
+    def filter_relieved(
+        self, state: CycleState, pod: PodInfo, nodes: NodeView, reading: Facet = ALL_FACETS
+    ) -> Verdicts:
+        """Evaluate a `VictimOverlay` with those Filters that read any of these facets."""
+        ...
+
+    def filter_with_nominated(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> Status | None:
+        """Filter one node twice, with the pods nominated to it and without."""
+        ...
+
+    def add_pod(
+        self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo
+    ) -> Status | None: ...
+
+    def remove_pod(
+        self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo
+    ) -> Status | None: ...
+
+
+# ---- devices ------------------------------------------------------------------------------------
+
+
+class ResourceClaimTracker(Protocol):
+    """ResourceClaims of the API, and those that are being allocated."""
+
+    @property
+    def allocated(self) -> AllocatedDevices:
+        """Devices that are taken, including those of claims in flight; always current.
+
+        Upstream: ListAllAllocatedDevices, GatherAllocatedState.
+        """
+        ...
+
+    def get(self, namespace: str, name: str) -> ResourceClaim | None: ...
+
+    def list(self, namespace: str | None = None) -> Sequence[ResourceClaim]:
+        """All, or those of one namespace, in order of their keys."""
+        ...
+
+    def pending_allocation(self, uid: str) -> AllocationResult | None:
+        """The allocation of a claim in flight, by uid; None if it is not in flight. `get` does not
+        return this allocation."""
+        ...
+
+    def put_in_flight(self, claim: ResourceClaim, allocation: AllocationResult) -> None:
+        """Take these devices for a claim whose allocation is not written yet.
+
+        `remove_in_flight` gives them back, unless the API has reported the allocation.
+        Upstream: SignalClaimPendingAllocation.
+        """
+        ...
+
+    def remove_in_flight(self, uid: str, allocation: AllocationResult) -> bool:
+        """Undo `put_in_flight`. False if this allocation is not in flight."""
+        ...
+
+    def assume(self, claim: ResourceClaim) -> bool:
+        """Assume the result of a write: `get` and `list` return it until the watch has caught up.
+
+        False if the claim is another one or newer by now. Upstream: AssumeClaimAfterAPICall.
+        """
+        ...
+
+    def restore(self, namespace: str, name: str) -> None:
+        """Drop an assumed claim. Upstream: AssumedClaimRestore."""
+        ...
+
+
+class ResourceSliceLister(Protocol):
+    """The devices of the cluster."""
+
+    @property
+    def revision(self) -> int:
+        """Increases with every change of a slice or a taint rule."""
+        ...
+
+    def list_with_device_taint_rules(self) -> Sequence[ResourceSlice]:
+        """All slices by name, with the taints that DeviceTaintRules add."""
+        ...
+
+
+class DeviceClassLister(Protocol):
+    """Device classes."""
+
+    def get(self, name: str) -> DeviceClass | None: ...
+    def list(self) -> Sequence[DeviceClass]: ...
+
+    def behind(self, resource: str) -> DeviceClass | None:
+        """The class that stands for an extended resource. Upstream: GetDeviceClass."""
+        ...
+
+
+class SharedDRAManager(Protocol):
+    """Access to devices. All plugins see the same claims in flight. Upstream: SharedDRAManager."""
+
+    @property
+    def resource_claims(self) -> ResourceClaimTracker: ...
+    @property
+    def resource_slices(self) -> ResourceSliceLister: ...
+    @property
+    def device_classes(self) -> DeviceClassLister: ...
+
+    def counts(self, resource: str) -> CountsByRow | None:
+        """COUNTS [rows]: how many devices stand for a resource on each node, and how many are taken.
+
+        None if no class stands for the resource. Always current: a change is logged as a change of
+        what the node offers (`Facet.ALLOCATABLE`), or of its labels.
+        """
+        ...
+
+
+# ---- extenders ----------------------------------------------------------------------------------
+
+
+class Extender(Protocol):
+    """An extender as plugins and the engine see it. Upstream: fwk.Extender.
+
+    Calls to extenders are effects (ports.AskExtender), so the protocol has no method for them.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def verbs(self) -> frozenset[ExtenderVerb]:
+        """The supported verbs. Upstream: IsFilter, IsPrioritizer, IsBinder, SupportsPreemption."""
+        ...
+
+    @property
+    def weight(self) -> int:
+        """The weight of its scores."""
+        ...
+
+    @property
+    def ignorable(self) -> bool:
+        """Whether an attempt continues when the extender fails."""
+        ...
+
+    def is_interested(self, pod: PodInfo) -> bool: ...
+
+
+# ---- handle -------------------------------------------------------------------------------------
 
 
 class WaitingPod(Protocol):

@@ -13,8 +13,7 @@ from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.config.loading import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.framework.composition import with_parts
-from bayplan.framework.extender import Extender
-from bayplan.framework.handle import PodInPreBind, WaitingPod
+from bayplan.framework.handle import Extender, PodInPreBind, WaitingPod
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.runtime import Framework
 from bayplan.metrics import SchedulerMetrics

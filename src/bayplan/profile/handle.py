@@ -14,10 +14,15 @@ import numpy as np
 from bayplan.clock import Clock
 from bayplan.config.feature_gates import FeatureGates
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.extender import Extender
-from bayplan.framework.filter_runner import FilterKey, FilterRunner, Verdicts
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.handle import PodInPreBind, WaitingPod
+from bayplan.framework.handle import (
+    Extender,
+    FilterKey,
+    FilterRunner,
+    PodInPreBind,
+    Verdicts,
+    WaitingPod,
+)
 from bayplan.framework.plugin import FilterPlugin, Plugin
 from bayplan.framework.runtime import Framework
 from bayplan.framework.signing import facets_read, followed_kinds, follows_from_objects
@@ -61,7 +66,7 @@ def filter_key(
     pod: PodInfo,
     objects: Callable[[str], Sequence[Any]],
 ) -> FilterKey | None:
-    """See framework.filter_runner; ``objects``: all of a kind."""
+    """See framework.handle; ``objects``: all of a kind."""
     if not framework.plugins.reuse_bytes_max:
         return None
     signature, skipped = framework.sign_pod(pod), state.skip_filter_plugins
@@ -276,7 +281,7 @@ class PluginHandle:
 
 @final
 class _Runner:
-    """framework.filter_runner.FilterRunner over the profile's framework and the lent snapshot.
+    """framework.handle.FilterRunner over the profile's framework and the lent snapshot.
 
     Both are looked up when they are needed: a plugin may keep the runner from its start on.
     """

@@ -20,8 +20,7 @@ from bayplan.api.objects import (
 from bayplan.clock import ManualClock
 from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.engine.waiting import WaitingPods
-from bayplan.framework.extender import Extender
-from bayplan.framework.handle import PodInPreBind
+from bayplan.framework.handle import Extender, PodInPreBind
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.runtime import Framework
 from bayplan.metrics import SchedulerMetrics

@@ -11,8 +11,8 @@ from typing import final
 
 import numpy as np
 
-from bayplan.framework.extender import Extender
 from bayplan.framework.filtering import FilterOutcome
+from bayplan.framework.handle import Extender
 from bayplan.framework.score_table import ScoreTable
 from bayplan.framework.status import EXTENDER_NAME, Code, Status
 from bayplan.framework.types import MAX_NODE_SCORE

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.filter_runner import FilterRunner
+from bayplan.framework.handle import FilterRunner
 from bayplan.framework.preemption import Victims
 from bayplan.framework.status import Code, Status, unresolvable
 from bayplan.plugins.default_preemption.budgets import Budgets

@@ -13,7 +13,7 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from bayplan.framework.filter_runner import FilterKey
+from bayplan.framework.handle import FilterKey
 from bayplan.framework.preemption import Victims
 from bayplan.plugins.default_preemption.budgets import Budgets
 from bayplan.plugins.default_preemption.candidates import Batch, Costs

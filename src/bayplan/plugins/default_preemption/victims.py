@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.filter_runner import FilterRunner, Verdicts
+from bayplan.framework.handle import FilterRunner, Verdicts
 from bayplan.framework.preemption import Victims
 from bayplan.framework.status import Code, Status, is_success, unresolvable
 from bayplan.plugins.default_preemption.budgets import Budgets

@@ -19,7 +19,7 @@ from bayplan.api.device_objects import (
     ResourceSlice,
 )
 from bayplan.api.objects import Node
-from bayplan.framework.shared_devices import DeviceClassLister, ResourceSliceLister
+from bayplan.framework.handle import DeviceClassLister, ResourceSliceLister
 from bayplan.plugins.dynamic_resources.allocation import allocation
 from bayplan.plugins.dynamic_resources.allocation_state import Alternative, ClaimSearch
 from bayplan.plugins.dynamic_resources.capacity import consumed_by, fits

@@ -23,7 +23,7 @@ from bayplan.api.object_meta import ObjectMeta, OwnerReference
 from bayplan.api.objects import Container, ContainerExtendedResourceRequest
 from bayplan.api.pod_requests import all_containers, is_scalar, may_be_devices
 from bayplan.api.quantity import INT64_MAX, NANOS, nanos
-from bayplan.framework.shared_devices import DeviceClassLister
+from bayplan.framework.handle import DeviceClassLister
 from bayplan.framework.status import Status, unresolvable
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo, PodShape

@@ -17,7 +17,7 @@ from bayplan.api.device_objects import (
 )
 from bayplan.api.selectors import NodeTerm
 from bayplan.clock import epoch_of
-from bayplan.framework.shared_devices import DeviceClassLister, SharedDRAManager
+from bayplan.framework.handle import DeviceClassLister, SharedDRAManager
 from bayplan.framework.status import Code, Status, unresolvable
 from bayplan.plugins.dynamic_resources.allocator import Allocator, PoolsByNode
 from bayplan.plugins.dynamic_resources.attempt import Attempt

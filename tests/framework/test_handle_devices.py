@@ -1,6 +1,6 @@
 """What the handle shows of devices is what the engine keeps."""
 
-from bayplan.framework.shared_devices import (
+from bayplan.framework.handle import (
     DeviceClassLister,
     ResourceClaimTracker,
     ResourceSliceLister,

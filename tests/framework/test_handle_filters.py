@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bayplan.framework.filter_runner import FilterRunner
+from bayplan.framework.handle import FilterRunner
 from bayplan.state.change_log import Facet
 from bayplan.state.victim_overlay import VictimAmounts, without_victims
 from bayplan.testing import node, pod

@@ -1,7 +1,7 @@
 """Extenders as the Handle shows them."""
 
 from bayplan.engine.extenders.configured import ConfiguredExtender
-from bayplan.framework.extender import Extender
+from bayplan.framework.handle import Extender
 from bayplan.ports import ExtenderVerb
 from bayplan.testing import SampleCluster, handle, pod
 
