@@ -171,7 +171,7 @@ class SharedDRAManager(Protocol):
     def device_classes(self) -> DeviceClassLister: ...
 
     def counts(self, resource: str) -> CountsByRow | None:
-        """COUNTS [rows]: how many devices stand for a resource on each node, and how many are taken.
+        """COUNTS [rows]: how many devices stand for a resource on a node, and how many are taken.
 
         None if no class stands for the resource. Always current: a change is logged as a change of
         what the node offers (`Facet.ALLOCATABLE`), or of its labels.
