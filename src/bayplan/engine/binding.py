@@ -195,7 +195,7 @@ class BindingCycle:
             return None
 
         async def run(name: str, ask: Bind) -> Status | None:
-            status = await self._asked(name, ask, "PreBind", port)
+            status = await self._evaluated(name, ask, "PreBind", port)
             if status is None or is_success(status):
                 return None
             return _named(status, "PreBind", name)
@@ -214,7 +214,7 @@ class BindingCycle:
     async def _bind(self, port: BindPort) -> Status | None:
         """The answer of the first that does not hand the pod on."""
         for name, ask in self._calls().bind:
-            status = await self._asked(name, ask, "Bind", port)
+            status = await self._evaluated(name, ask, "Bind", port)
             if status is None or is_success(status):
                 return None
             if not is_skip(status):
@@ -234,7 +234,7 @@ class BindingCycle:
                 remarks.append(failure_of(name, "PostBind", problem))
         return tuple(remarks)
 
-    async def _asked(self, name: str, ask: Bind, point: str, port: BindPort) -> Status | None:
+    async def _evaluated(self, name: str, ask: Bind, point: str, port: BindPort) -> Status | None:
         try:
             return checked(await ask(self._state, self._pod, self._node_name, port))
         except GeneratorExit:

@@ -155,16 +155,16 @@ class Placements:
 
     # ---- Permit ---------------------------------------------------------------------------
 
-    def _wait_over(self, held: PodWaitingOnPermit, status: Status | None) -> None:
+    def _wait_over(self, waiting_pod: PodWaitingOnPermit, status: Status | None) -> None:
         """It waits no longer; what follows comes after what is being done now."""
         engine = self._engine
-        engine.waiting.leave(held.pod.uid)
-        engine.executor.run(held.pod.key, lambda: self._after_wait(held, status))
+        engine.waiting.leave(waiting_pod.pod.uid)
+        engine.executor.run(waiting_pod.pod.key, lambda: self._after_wait(waiting_pod, status))
         engine.outbox.wake()
 
-    def _after_wait(self, held: PodWaitingOnPermit, status: Status | None) -> None:
-        engine, placed = self._engine, self._placed[held.pod.uid]
-        waited = engine.clock.now() - held.since_seconds
+    def _after_wait(self, waiting_pod: PodWaitingOnPermit, status: Status | None) -> None:
+        engine, placed = self._engine, self._placed[waiting_pod.pod.uid]
+        waited = engine.clock.now() - waiting_pod.since_seconds
         engine.metrics.permit_wait_duration.observe(waited, code_of(status))
         if status is None:
             self.attempt(placed.queued, placed.started_seconds, lambda: self._bind(placed))
@@ -174,10 +174,10 @@ class Placements:
 
     def give_up(self, pod: PodInfo, why: str) -> bool:
         """A placed pod is being deleted, or bound by another. False: it is not at Permit."""
-        held = self._engine.waiting.get(pod.uid)
-        if held is not None:
-            held.reject("", why)
-        return held is not None
+        waiting_pod = self._engine.waiting.get(pod.uid)
+        if waiting_pod is not None:
+            waiting_pod.reject("", why)
+        return waiting_pod is not None
 
     # ---- the binding ended ----------------------------------------------------------------
 

@@ -71,9 +71,9 @@ class WaitingPods:
         #: No deadline is earlier. Those of a pod only get later: when an instance allows it.
         self._not_before_seconds = inf
 
-    def hold(self, held: PodWaitingOnPermit) -> None:
-        self._held[held.pod.uid] = held
-        self._not_before_seconds = min(self._not_before_seconds, held.deadline_seconds)
+    def hold(self, waiting_pod: PodWaitingOnPermit) -> None:
+        self._held[waiting_pod.pod.uid] = waiting_pod
+        self._not_before_seconds = min(self._not_before_seconds, waiting_pod.deadline_seconds)
 
     def leave(self, uid: str) -> None:
         self._held.pop(uid, None)
@@ -89,16 +89,22 @@ class WaitingPods:
         return len(self._held)
 
     def next_deadline_seconds(self) -> float | None:
-        return min((held.deadline_seconds for held in self._held.values()), default=None)
+        return min(
+            (waiting_pod.deadline_seconds for waiting_pod in self._held.values()), default=None
+        )
 
     def time_out_until(self, now_seconds: float) -> None:
         """Reject all whose first deadline has passed, the earliest first."""
         if now_seconds < self._not_before_seconds:
             return
-        due = [held for held in self._held.values() if held.deadline_seconds <= now_seconds]
-        for held in sorted(due, key=lambda h: (h.deadline_seconds, h.pod.uid)):
+        due = [
+            waiting_pod
+            for waiting_pod in self._held.values()
+            if waiting_pod.deadline_seconds <= now_seconds
+        ]
+        for waiting_pod in sorted(due, key=lambda h: (h.deadline_seconds, h.pod.uid)):
             # What the one before it set off may have allowed it.
-            if held.timeouts:
-                held.time_out()
+            if waiting_pod.timeouts:
+                waiting_pod.time_out()
         next_seconds = self.next_deadline_seconds()
         self._not_before_seconds = inf if next_seconds is None else next_seconds

@@ -27,9 +27,9 @@ class ConfiguredExtender:
         """Whether some container asks for a resource it manages. Upstream: IsInterested."""
         if not self.managed_resources:
             return True
-        return pod.shape.once((ConfiguredExtender, self.managed_resources), self._is_asked_for)
+        return pod.shape.once((ConfiguredExtender, self.managed_resources), self._is_requested)
 
-    def _is_asked_for(self, shape: PodShape) -> bool:
+    def _is_requested(self, shape: PodShape) -> bool:
         containers = (*(shape.spec.containers or ()), *(shape.spec.init_containers or ()))
         return any(not self.managed_resources.isdisjoint(_named(each)) for each in containers)
 

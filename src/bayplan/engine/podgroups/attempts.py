@@ -37,8 +37,8 @@ from bayplan.engine.podgroups.refusals import (
     of_upstream,
 )
 from bayplan.engine.podgroups.status import (
-    kept_for,
     no_domain,
+    reserved_for,
     short_of_resources,
     too_few_fit,
     waiting_for,
@@ -82,7 +82,7 @@ class _Refused:
     lead: QueuedPodGroupInfo
     members: Sequence[QueuedPodInfo]
     state: GroupState
-    found: PodGroupTrial
+    group_trial: PodGroupTrial
     started_seconds: float
 
 
@@ -211,16 +211,20 @@ class GroupAttempts:
         room: PreemptionPlan | NoPreemption | None = None
         uids = [queued.pod.uid for queued in members]
         with snapshot.trial() as trial, engine.nominator.without(uids):
-            found = best_pass(context, trial, members, state, needed_count)
-            short = missing_resources(state, snapshot, found) if found.error is None else []
-            nowhere = "" if found.placed else why_nowhere(snapshot, state)
-            fits = len(found.placed) >= needed_count and found.error is None and not short
+            group_trial = best_pass(context, trial, members, state, needed_count)
+            short = (
+                missing_resources(state, snapshot, group_trial) if group_trial.error is None else []
+            )
+            nowhere = "" if group_trial.placed else why_nowhere(snapshot, state)
+            fits = (
+                len(group_trial.placed) >= needed_count and group_trial.error is None and not short
+            )
             asks = _is_to_ask(questions, fits=fits)
             if fits and not asks:
                 trial.commit()
             else:
-                found.undo()
-                if not asks and found.error is None and not nowhere:
+                group_trial.undo()
+                if not asks and group_trial.error is None and not nowhere:
                     room = self._room.find(members, state, needed_count)
                     if not short and not isinstance(room, PreemptionPlan):
                         self._reserve(lead, members, state, trial)
@@ -228,19 +232,19 @@ class GroupAttempts:
         if asks:
             self._ask(lead, questions)
             return
-        self._write(found, fits=fits)
+        self._write(group_trial, fits=fits)
         engine.metrics.group_algorithm_duration.observe(engine.clock.now() - started_seconds)
         if fits:
-            self._record(lead, state, "placed", found)
-            self._place(lead, members, state, found)
+            self._record(lead, state, "placed", group_trial)
+            self._place(lead, members, state, group_trial)
             self._count(lead, "scheduled", started_seconds)
         else:
-            failure = _with_room(self._refusal(state, found, short, nowhere), room)
-            self._blame(members, found, is_short=bool(short))
+            failure = _with_room(self._refusal(state, group_trial, short, nowhere), room)
+            self._blame(members, group_trial, is_short=bool(short))
             refusal = Refusal(failure)
             if state.is_upstream and not nowhere:
-                refusal = of_upstream(failure, found, state, members, room)
-            refused = _Refused(lead, members, state, found, started_seconds)
+                refusal = of_upstream(failure, group_trial, state, members, room)
+            refused = _Refused(lead, members, state, group_trial, started_seconds)
             if isinstance(room, PreemptionPlan):
                 self._make_room(refused, refusal, room)
             else:
@@ -256,7 +260,7 @@ class GroupAttempts:
         lead: QueuedPodGroupInfo,
         state: GroupState,
         result: str,
-        found: PodGroupTrial,
+        group_trial: PodGroupTrial,
         refusal: Refusal | None = None,
     ) -> None:
         """What the attempt came to, for the journal and for whoever asks about the group."""
@@ -267,8 +271,8 @@ class GroupAttempts:
             result,
             attempt=lead.attempts,
             assigned=state.assigned_count,
-            fitting=len(found.placed),
-            domain=found.domain,
+            fitting=len(group_trial.placed),
+            domain=group_trial.domain,
             message=message,
         )
         self._engine.group_controller.explain(
@@ -282,12 +286,12 @@ class GroupAttempts:
         lead: QueuedPodGroupInfo,
         members: Sequence[QueuedPodInfo],
         state: GroupState,
-        found: PodGroupTrial,
+        group_trial: PodGroupTrial,
     ) -> None:
         try:
-            self._place_all(lead, members, state, found)
+            self._place_all(lead, members, state, group_trial)
         except Exception:
-            self._take_back(found)
+            self._take_back(group_trial)
             raise
 
     def _place_all(
@@ -295,28 +299,28 @@ class GroupAttempts:
         lead: QueuedPodGroupInfo,
         members: Sequence[QueuedPodInfo],
         state: GroupState,
-        found: PodGroupTrial,
+        group_trial: PodGroupTrial,
     ) -> None:
         engine = self._engine
         started_seconds = engine.clock.now()
-        for placed in found.placed:
+        for placed in group_trial.placed:
             engine.cluster.pod_groups.assume(placed.pod)
             engine.queue.done(placed.pod.uid)
-        tried = {one.queued.pod.uid: one for one in found.unplaced}
+        tried = {one.queued.pod.uid: one for one in group_trial.unplaced}
         for queued in members:
             unplaced = tried.get(queued.pod.uid)
             if unplaced is not None:
                 failure = Failure(unplaced.status, unplaced.message, unplaced.diagnosis)
                 self._failures.handle(queued, started_seconds, failure)
-        self._groups.place(lead, [(f.cycle, f.pod) for f in found.placed])
+        self._groups.place(lead, [(f.cycle, f.pod) for f in group_trial.placed])
         engine.group_controller.changed([state])
 
-    def _take_back(self, found: PodGroupTrial) -> None:
+    def _take_back(self, group_trial: PodGroupTrial) -> None:
         """A bug of ours stopped them halfway: whatever they hold is given back."""
-        for placed in reversed(found.placed):
+        for placed in reversed(group_trial.placed):
             self._placements.drop(placed.pod)
             if self._engine.cluster.cache.is_assumed(placed.pod.uid):
-                found.unreserve(placed)
+                group_trial.unreserve(placed)
                 self._engine.cluster.forget(placed.pod)
 
     def _reserve(
@@ -336,10 +340,10 @@ class GroupAttempts:
         unseen = TrialContext(engine, self._context.runner, CycleEnd(engine, None))
 
         def place() -> PodGroupTrial | None:
-            found = best_pass(unseen, trial, members, state, needed_count)
-            if found.error is None and len(found.placed) >= needed_count:
-                return found
-            found.undo()
+            group_trial = best_pass(unseen, trial, members, state, needed_count)
+            if group_trial.error is None and len(group_trial.placed) >= needed_count:
+                return group_trial
+            group_trial.undo()
             return None
 
         departures = DepartureOrder(trial, engine.cluster.cache.pods(), state.key, engine.clock)
@@ -347,7 +351,7 @@ class GroupAttempts:
         reservations.current = find_reservation(state.key, priority, place, departures)
         departures.depart(0)
         if reservations.current is not None:
-            told = kept_for(state, reservations.current, engine.clock.now())
+            told = reserved_for(state, reservations.current, engine.clock.now())
             engine.telemetry.record_group(state, "reserved", message=told)
 
     # ---- too few fit ----------------------------------------------------------------------
@@ -356,7 +360,7 @@ class GroupAttempts:
         """The group returns to the queue. ``counted``: as what, if not as its result."""
         lead, began_seconds = refused.lead, refused.started_seconds
         result = "unschedulable" if is_rejected(refusal.failure.status) else "error"
-        self._record(lead, refused.state, result, refused.found, refusal)
+        self._record(lead, refused.state, result, refused.group_trial, refusal)
         members, own = refused.members, refusal.members
         self._failures.handle_group(lead, members, began_seconds, refusal.failure, own)
         self._count(lead, counted or result, began_seconds)
@@ -392,42 +396,44 @@ class GroupAttempts:
         return by_error(failure, members) if state.is_upstream else Refusal(failure)
 
     def _refusal(
-        self, state: GroupState, found: PodGroupTrial, short: list[str], nowhere: str
+        self, state: GroupState, group_trial: PodGroupTrial, short: list[str], nowhere: str
     ) -> Failure:
         """One explanation for all members."""
         if nowhere:
             return Failure(unschedulable(), no_domain(state, nowhere), Diagnosis())
-        if found.error is not None:
-            return Failure(found.error.status, self._sentence(state, found, found.error))
+        if group_trial.error is not None:
+            return Failure(
+                group_trial.error.status, self._sentence(state, group_trial, group_trial.error)
+            )
         if short:
             return Failure(unschedulable(), short_of_resources(state, short), Diagnosis())
-        first = found.unplaced[0]
-        return Failure(unschedulable(), self._sentence(state, found, first), Diagnosis())
+        first = group_trial.unplaced[0]
+        return Failure(unschedulable(), self._sentence(state, group_trial, first), Diagnosis())
 
     @staticmethod
-    def _sentence(state: GroupState, found: PodGroupTrial, first: UnplacedMember) -> str:
+    def _sentence(state: GroupState, group_trial: PodGroupTrial, first: UnplacedMember) -> str:
         """How many fit before the first that does not, and why that one does not."""
         before = state.assigned_count
-        fit_count = before + len(found.placed)
+        fit_count = before + len(group_trial.placed)
         return too_few_fit(
             state, fit_count, before + first.nth, first.queued.pod.key, first.message
         )
 
     def _blame(
-        self, members: Sequence[QueuedPodInfo], found: PodGroupTrial, *, is_short: bool
+        self, members: Sequence[QueuedPodInfo], group_trial: PodGroupTrial, *, is_short: bool
     ) -> None:
         """Who turned a member away; what helps one of them may help the group."""
-        diagnoses = {one.queued.pod.uid: one.diagnosis for one in found.unplaced}
-        placed = {one.cycle.pod.uid for one in found.placed}
+        diagnoses = {one.queued.pod.uid: one.diagnosis for one in group_trial.unplaced}
+        placed = {one.cycle.pod.uid for one in group_trial.placed}
         for queued in members:
             diagnosis = diagnoses.get(queued.pod.uid)
             queued.unschedulable_plugins = queued.pending_plugins = shared_names()
             if diagnosis is not None:
                 queued.unschedulable_plugins = shared_names(diagnosis.unschedulable_plugins)
                 queued.pending_plugins = shared_names(diagnosis.pending_plugins)
-            elif queued.pod.uid in placed and found.error is None:
-                queued.unschedulable_plugins = shared_names(found.rejecting)
-            queued.unschedulable_plugins |= found.elsewhere
+            elif queued.pod.uid in placed and group_trial.error is None:
+                queued.unschedulable_plugins = shared_names(group_trial.rejecting)
+            queued.unschedulable_plugins |= group_trial.elsewhere
             if is_short:
                 framework = self._engine.frameworks[queued.pod.scheduler_name]
                 filters = framework.plugins.filter
@@ -435,14 +441,14 @@ class GroupAttempts:
 
     # ---- the journal ----------------------------------------------------------------------
 
-    def _write(self, found: PodGroupTrial, *, fits: bool) -> None:
+    def _write(self, group_trial: PodGroupTrial, *, fits: bool) -> None:
         """What was found of each member; of one that fits in a group that does not, just that."""
         journal = self._engine.telemetry.journal
-        for placed in found.placed:
+        for placed in group_trial.placed:
             if placed.record is not None:
                 result = "scheduled" if fits else "unschedulable"
                 journal.write(replace(placed.record, result=result))
-        for unplaced in found.unplaced:
+        for unplaced in group_trial.unplaced:
             if unplaced.record is not None:
                 journal.write(unplaced.record)
 

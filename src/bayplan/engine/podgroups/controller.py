@@ -43,7 +43,7 @@ from bayplan.state.snapshot import Snapshot
 
 
 #: Members of a group that grows are told how many they are; of a big one, at each doubling only.
-_ALWAYS_TOLD_COUNT = 32
+_ALWAYS_REPORTED_COUNT = 32
 
 
 @final
@@ -202,7 +202,7 @@ class PodGroupController:
     def _tell(self, state: GroupState, waiting: list[str]) -> None:
         """Each member whom nobody told yet; the others where their number is worth a word."""
         count = state.here_count
-        tells_all = count <= _ALWAYS_TOLD_COUNT or not count & (count - 1)
+        tells_all = count <= _ALWAYS_REPORTED_COUNT or not count & (count - 1)
         for uid in waiting:
             pod = self._engine.cluster.pods.get(uid)
             if pod is None or not (tells_all or uid not in self._told):
@@ -212,7 +212,7 @@ class PodGroupController:
                 self._tell_member(pod, framework, state.message)
 
     def _tell_member(self, pod: PodInfo, framework: Framework, sentence: str) -> None:
-        engine, message = self._engine, _held_back(framework, pod) or sentence
+        engine, message = self._engine, _gate_message(framework, pod) or sentence
         if self._told.get(pod.uid) == message:
             return
         self._told[pod.uid] = message
@@ -232,7 +232,7 @@ def _places_pod_by_pod(framework: Framework) -> bool:
     return any(isinstance(p, GroupPlacement) and p.places_pod_by_pod for p in instances)
 
 
-def _held_back(framework: Framework, pod: PodInfo) -> str:
+def _gate_message(framework: Framework, pod: PodInfo) -> str:
     """What a PreEnqueue plugin says of the pod, upstream's GangScheduling say."""
     for plugin in framework.plugins.pre_enqueue:
         status = plugin.pre_enqueue(pod)
@@ -244,7 +244,9 @@ def _held_back(framework: Framework, pod: PodInfo) -> str:
 # ---- min resources --------------------------------------------------------------------------
 
 
-def missing_resources(state: GroupState, snapshot: Snapshot, found: PodGroupTrial) -> list[str]:
+def missing_resources(
+    state: GroupState, snapshot: Snapshot, group_trial: PodGroupTrial
+) -> list[str]:
     """Resources of which there is too little, each with what is wanted and what there is."""
     wanted = state.group.min_resources if state.group is not None else None
     if not wanted:
@@ -255,7 +257,7 @@ def missing_resources(state: GroupState, snapshot: Snapshot, found: PodGroupTria
         return [f"spec.minResources: {problem}"]
     nodes = snapshot.nodes
     held = Counter[str]()
-    for pod in (*state.assigned(), *(one.pod for one in found.placed)):
+    for pod in (*state.assigned(), *(one.pod for one in group_trial.placed)):
         held.update(_requests(pod))
     problems: list[str] = []
     for name, amount in sorted(floor.items()):

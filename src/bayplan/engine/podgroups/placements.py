@@ -22,7 +22,7 @@ from bayplan.state.pods import PodInfo
 
 
 @dataclass(slots=True, eq=False)
-class _HeldGroup:
+class _WaitingGroup:
     lead: QueuedPodGroupInfo
     members: list[Placed]
     #: Uids of members that some plugin has not allowed yet.
@@ -43,7 +43,7 @@ class GroupPlacements:
 
     def place(self, lead: QueuedPodGroupInfo, members: Sequence[tuple[Cycle, PodInfo]]) -> None:
         """All members count on their nodes, and are reserved there."""
-        group = _HeldGroup(lead, [self._placements.adopt(*member) for member in members])
+        group = _WaitingGroup(lead, [self._placements.adopt(*member) for member in members])
         permits: list[tuple[Placed, dict[str, float]]] = []
         for placed in group.members:
             run = placed.framework.run_permit
@@ -59,12 +59,12 @@ class GroupPlacements:
         if not group.waiting:
             self._bind(group)
 
-    def _hold(self, group: _HeldGroup, placed: Placed, waits: dict[str, float]) -> None:
+    def _hold(self, group: _WaitingGroup, placed: Placed, waits: dict[str, float]) -> None:
         engine, pod = self._engine, placed.pod
 
-        def ended(held: PodWaitingOnPermit, status: Status | None) -> None:
+        def ended(waiting_pod: PodWaitingOnPermit, status: Status | None) -> None:
             engine.waiting.leave(pod.uid)
-            engine.executor.run(pod.key, partial(self._end_wait, group, held, status))
+            engine.executor.run(pod.key, partial(self._end_wait, group, waiting_pod, status))
             engine.outbox.wake()
 
         known = engine.cluster.pods.get(pod.uid, pod)
@@ -72,7 +72,9 @@ class GroupPlacements:
         now = engine.clock.now()
         engine.waiting.hold(PodWaitingOnPermit(pod, placed.node_name, now, dict(waits), ended))
 
-    def _end_wait(self, group: _HeldGroup, held: PodWaitingOnPermit, status: Status | None) -> None:
+    def _end_wait(
+        self, group: _WaitingGroup, waiting_pod: PodWaitingOnPermit, status: Status | None
+    ) -> None:
         members = [placed.queued for placed in group.members]
         started_seconds = group.members[0].started_seconds
 
@@ -81,30 +83,30 @@ class GroupPlacements:
             self._failures.handle_group(group.lead, members, started_seconds, failure)
             self._engine.group_controller.changed_by(queued.pod for queued in members)
 
-        step = partial(self._wait_over, group, held, status)
+        step = partial(self._wait_over, group, waiting_pod, status)
         self._placements.guard(f"group {group.lead.key}", members, step, fail)
 
     def _wait_over(
-        self, group: _HeldGroup, held: PodWaitingOnPermit, status: Status | None
+        self, group: _WaitingGroup, waiting_pod: PodWaitingOnPermit, status: Status | None
     ) -> None:
-        waited_seconds = self._engine.clock.now() - held.since_seconds
+        waited_seconds = self._engine.clock.now() - waiting_pod.since_seconds
         self._engine.metrics.permit_wait_duration.observe(waited_seconds, code_of(status))
         if group.is_over:
             return
-        group.waiting.discard(held.pod.uid)
+        group.waiting.discard(waiting_pod.pod.uid)
         if status is not None:
-            self._give_back(group, held.pod, status)
+            self._give_back(group, waiting_pod.pod, status)
         elif not group.waiting:
             self._bind(group)
 
-    def _bind(self, group: _HeldGroup) -> None:
+    def _bind(self, group: _WaitingGroup) -> None:
         """Each member goes on alone: what one of them fails by is not its siblings' failure."""
         group.is_over = True
         for placed in group.members:
             go_on = partial(self._placements.go_on, placed)
             self._placements.attempt(placed.queued, placed.started_seconds, go_on)
 
-    def _give_back(self, group: _HeldGroup, pod: PodInfo, status: Status) -> None:
+    def _give_back(self, group: _WaitingGroup, pod: PodInfo, status: Status) -> None:
         """``pod``: the member that may not go on; no other may then."""
         engine, group.is_over = self._engine, True
         for uid in group.waiting:

@@ -34,7 +34,7 @@ _TEENS = range(11, 14)
 _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 
 
-def not_found(state: GroupState) -> str:
+def missing_object(state: GroupState) -> str:
     """Pods name a group that has no object."""
     return (
         f"group {state.key}: PodGroup not found in {state.key.api_group} "
@@ -53,7 +53,7 @@ def short_of_members(state: GroupState) -> str:
 
 def waiting_for(state: GroupState) -> str:
     """Why a group is not tried."""
-    return not_found(state) if state.group is None else short_of_members(state)
+    return missing_object(state) if state.group is None else short_of_members(state)
 
 
 def too_few_fit(state: GroupState, fit_count: int, nth: int, pod: str, why: str) -> str:
@@ -78,13 +78,13 @@ def short_of_resources(state: GroupState, missing_resources: list[str]) -> str:
     return f"group {state.key}: {said}"
 
 
-def kept_for(state: GroupState, held: Reservation, now_seconds: float) -> str:
+def reserved_for(state: GroupState, reservation: Reservation, now_seconds: float) -> str:
     """Nodes are reserved."""
-    count = len(held.nodes)
+    count = len(reservation.nodes)
     nodes = f"{count} node{'s' * (count != 1)}"
     when = "once room is free"
-    if held.start_seconds != inf:
-        when = f"in {held.start_seconds - now_seconds:g} s"
+    if reservation.start_seconds != inf:
+        when = f"in {reservation.start_seconds - now_seconds:g} s"
     return f"group {state.key}: {nodes} kept for it, expected to start {when}"
 
 
@@ -173,7 +173,7 @@ class GroupStatusWriter:
         #: (uid of the object, what it was told): one made anew under the name knows nothing.
         self._sent: dict[GroupKey, tuple[str, dict[str, Any]]] = {}
 
-    def _told(self, state: GroupState) -> dict[str, Any]:
+    def _last_written(self, state: GroupState) -> dict[str, Any]:
         uid, sent = self._sent.get(state.key, ("", {}))
         return sent if state.group is not None and state.group.metadata.uid == uid else {}
 
@@ -184,8 +184,8 @@ class GroupStatusWriter:
             return
         counted = self._of_upstream if group.is_upstream else self._of_ours
         wanted = counted(state, group)
-        sent = self._told(state)
-        known = {**_known(group), **sent}
+        sent = self._last_written(state)
+        known = {**_reported(group), **sent}
         changed = {name: value for name, value in wanted.items() if known.get(name) != value}
         if not changed:
             return
@@ -207,7 +207,7 @@ class GroupStatusWriter:
             "failed": state.failed_count,
         }
         if status.schedule_start_time is None and count:
-            sent = self._told(state).get("scheduleStartTime")
+            sent = self._last_written(state).get("scheduleStartTime")
             now: str = rfc3339(self._engine.clock.epoch_seconds())
             wanted["scheduleStartTime"] = sent or _first_bound(state) or now
         owner = _owner(state)
@@ -273,13 +273,13 @@ class GroupStatusWriter:
 
     def _condition(self, name: str, state: GroupState, group: PodGroup) -> dict[str, Any]:
         """As it was written last, or found."""
-        sent: list[dict[str, Any]] = self._told(state).get("conditions", [])
+        sent: list[dict[str, Any]] = self._last_written(state).get("conditions", [])
         found = group.condition(name)
         known = [] if found is None else [to_builtins(found)]
         return next((each for each in (*sent, *known) if each["type"] == name), _NONE)
 
 
-def _known(group: PodGroup) -> dict[str, Any]:
+def _reported(group: PodGroup) -> dict[str, Any]:
     status = group.status
     return {
         "phase": status.phase,

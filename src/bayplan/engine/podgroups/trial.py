@@ -39,7 +39,7 @@ from bayplan.state.snapshot import Trial
 ROUNDS_MAX: Final = 20
 
 #: (pod, verb, extenders, nodes)
-_Asked = tuple[str, ExtenderVerb, tuple[str, ...], tuple[str, ...]]
+_QuestionKey = tuple[str, ExtenderVerb, tuple[str, ...], tuple[str, ...]]
 
 
 @final
@@ -47,12 +47,12 @@ class GroupExtenderCalls:
     """Questions of one attempt, with their answers."""
 
     def __init__(self) -> None:
-        self._answers: dict[_Asked, tuple[ExtenderAnswer, ...]] = {}
+        self._answers: dict[_QuestionKey, tuple[ExtenderAnswer, ...]] = {}
         #: (kind of pods, extender) → nodes that it left out.
         self._left_out: dict[tuple[int, str], set[str]] = defaultdict(set)
         self.round_count = 0
         #: Guessed in the present round, to be asked.
-        self.unanswered: dict[_Asked, tuple[Cycle, Question]] = {}
+        self.unanswered: dict[_QuestionKey, tuple[Cycle, Question]] = {}
         #: Whether a guess of the present round left a node out.
         self.has_doubts = False
 
@@ -91,7 +91,7 @@ class GroupExtenderCalls:
         return ExtenderAnswer(node_names=left)
 
 
-def _key(cycle: Cycle, question: Question) -> _Asked:
+def _key(cycle: Cycle, question: Question) -> _QuestionKey:
     names = tuple(extender.name for extender in question.extenders)
     return cycle.pod.uid, question.verb, names, question.node_names
 
