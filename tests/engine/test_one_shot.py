@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayplan.engine.one_shot import NOT_KNOWN_YET, EvaluationError
+from bayplan.engine.one_shot import UNKNOWN_NODE, EvaluationError
 from bayplan.framework.status import Code, Rejection, Status, unresolvable
 from bayplan.framework.types import PreFilterResult
 from bayplan.testing import api_pod, node, pod
@@ -46,7 +46,7 @@ def test_filters_say_who_can_take_it_in_the_askers_order() -> None:
 
 
 def test_a_node_that_is_not_known_will_be_asked_about_again() -> None:
-    unknown = (Code.UNSCHEDULABLE, NOT_KNOWN_YET)
+    unknown = (Code.UNSCHEDULABLE, UNKNOWN_NODE)
     assert filtered(advised(filter=no_n1), "n2", "n9") == (["n2"], {"n9": unknown})
     assert filtered(advised(filter=no_n1), "n9") == ([], {"n9": unknown})
 

@@ -22,7 +22,7 @@ from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
 
 #: A node that the asker knows already; it will ask again.
-NOT_KNOWN_YET = "node(s) not known to bayplan yet"
+UNKNOWN_NODE = "node(s) not known to bayplan yet"
 
 
 class EvaluationError(Exception):
@@ -73,7 +73,7 @@ class OneShotEvaluator:
         all_nodes, state = self._engine.cluster.lend().nodes, CycleState()
         nodes = all_nodes.take(all_nodes.positions(names))
         if not len(nodes):
-            return FilterResult(rejected=dict.fromkeys(names, unschedulable(NOT_KNOWN_YET)))
+            return FilterResult(rejected=dict.fromkeys(names, unschedulable(UNKNOWN_NODE)))
         result, status, narrowing = framework.run_pre_filter(state, pod, all_nodes)
         if is_rejected(status) and status is not None:
             return FilterResult(rejected=dict.fromkeys(names, status))
@@ -96,8 +96,11 @@ class OneShotEvaluator:
         _raise(status)
         if result.node_names is not None:
             names = [name for name in names if name in result.node_names]
-        asked = (framework, state, pod)
-        return {name for name in names if _fits_without(asked, snapshot, name, victims[name])}
+
+        def fits(name: str) -> bool:
+            return _fits_without(framework, state, pod, snapshot, name, victims[name])
+
+        return set(filter(fits, names))
 
     def _prioritize(
         self, framework: Framework, pod: PodInfo, names: Sequence[str], score_max: int
@@ -123,10 +126,14 @@ def _raise(status: Status | None) -> None:
 
 
 def _fits_without(
-    asked: tuple[Framework, CycleState, PodInfo], snapshot: Snapshot, name: str, uids: Sequence[str]
+    framework: Framework,
+    state: CycleState,
+    pod: PodInfo,
+    snapshot: Snapshot,
+    name: str,
+    uids: Sequence[str],
 ) -> bool:
     """Whether a node can take a pod without these pods, as far as they are still there."""
-    framework, state, pod = asked
     what_if, node = state.clone(), snapshot.node(name)
     with snapshot.trial() as trial:
         for victim in [placed for placed in node.pods if placed.uid in uids]:
@@ -145,7 +152,7 @@ def _advice(
     for name in names:
         position = outcome.nodes.position(name)
         if position is None:
-            status: Status | None = unschedulable(NOT_KNOWN_YET)
+            status: Status | None = unschedulable(UNKNOWN_NODE)
         elif result.node_names is not None and name not in result.node_names:
             status = elsewhere
         else:

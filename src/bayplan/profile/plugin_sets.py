@@ -54,9 +54,9 @@ _WHERE_PLUGINS_COME_FROM = (
 
 def set_problems(plugins: Plugins, registry: Registry, path: str) -> Iterator[Problem]:
     """Names without a plugin, plugins that do not do what they are enabled for, repetitions."""
-    for point, given in {"multiPoint": plugins.multi_point, **plugins.by_point()}.items():
-        yield from _enabled_problems(given, point, registry, f"{path}.{point}.enabled")
-        for index, entry in enumerate(given.disabled):
+    for point, plugin_set in {"multiPoint": plugins.multi_point, **plugins.by_point()}.items():
+        yield from _enabled_problems(plugin_set, point, registry, f"{path}.{point}.enabled")
+        for index, entry in enumerate(plugin_set.disabled):
             if not _may_be_disabled(entry.name, registry):
                 at = f"{path}.{point}.disabled[{index}].name"
                 yield Problem(at, *absence(entry.name, registry))
@@ -75,10 +75,10 @@ def _may_be_disabled(name: str, registry: Registry) -> bool:
 
 
 def _enabled_problems(
-    given: PluginSet, point: str, registry: Registry, path: str
+    plugin_set: PluginSet, point: str, registry: Registry, path: str
 ) -> Iterator[Problem]:
     first: dict[str, int] = {}
-    for index, entry in enumerate(given.enabled):
+    for index, entry in enumerate(plugin_set.enabled):
         at = f"{path}[{index}].name"
         plugin = registry.find(plugin_name(entry.name))
         if plugin is None:
@@ -117,10 +117,10 @@ def _points_of(name: str, registry: Registry) -> list[str]:
     return extension_points_of(plugin)
 
 
-def _merged(defaults: Iterable[PluginEntry], given: PluginSet) -> tuple[PluginEntry, ...]:
+def _merged(defaults: Iterable[PluginEntry], plugin_set: PluginSet) -> tuple[PluginEntry, ...]:
     """MultiPoint with the defaults: one that is named again changes in its place."""
-    disabled = {entry.name for entry in given.disabled}
-    named = {entry.name: entry for entry in given.enabled}
+    disabled = {entry.name for entry in plugin_set.disabled}
+    named = {entry.name: entry for entry in plugin_set.enabled}
     kept = [
         named.pop(entry.name, entry)
         for entry in defaults
