@@ -34,10 +34,51 @@ LARGE_CLASSES: dict[str, int] = {
 }
 # "path:Class.function": parameters without self
 MANY_PARAMETERS: dict[str, int] = {}
+# "path:Class.function": positional parameters without self. A partial of each stands in place of
+# a plugin's method, which is called with positional arguments.
+POSITIONAL_PARAMETERS: dict[str, int] = {
+    "framework/composition.py:_change_pod": 6,
+    "framework/composition.py:_pre_filter": 5,
+    "framework/single_node.py:filter_nodes": 5,
+    "framework/tie_break.py:_numbers": 5,
+    "framework/tie_break.py:_scores": 5,
+}
 # "path": where its tests are, if they neither mirror the module nor import it
 TESTED_ELSEWHERE: dict[str, str] = {
     "sim/world/claim_binding.py": "sim/test_volumes.py",
 }
+
+# At most this many modules, and of these with one importer and under SMALL_LINES lines.
+MODULES_MAX = 400
+SINGLE_IMPORTER_MAX = 50
+SMALL_LINES = 100
+
+# Words that name nothing: participles in place of nouns, pronouns in place of subjects.
+BANNED_WORDS = {
+    *(
+        "found",
+        "told",
+        "said",
+        "asked",
+        "known",
+        "kept",
+        "wanted",
+        "held",
+        "given",
+        "like",
+        "likes",
+    ),
+    *("alike", "whom", "others", "rest", "story", "stories", "hope", "hopes", "telling", "spared"),
+    *("picks", "standing"),
+}
+# Words of the field, and of protocols, in which such a word is a part.
+FIELD_WORDS = ("NotFound", "not_found", "NOT_FOUND", "well_known", "WELL_KNOWN", "WellKnown")
+
+# Longest run of equal lines, without imports, that may stand in two places.
+EQUAL_LINES_MAX = 10
+
+# Methods with five positional parameters that plugins call: Handle.emit and BindPort.patch.
+CONTRACT_CALLS = {"emit", "patch"}
 
 # Names that say nothing about what is inside.
 BANNED_NAMES = {"utils", "helpers", "common", "base", "misc", "manager"}
@@ -136,13 +177,7 @@ def class_methods(path: str, tree: ast.Module) -> dict[str, int]:
 
 
 def function_parameters(path: str, tree: ast.Module) -> dict[str, int]:
-    bound = {
-        method
-        for _, owner in definitions(tree)
-        if isinstance(owner, ast.ClassDef)
-        for method in methods(owner)
-        if "staticmethod" not in map(last_name, method.decorator_list)
-    }
+    bound = bound_to(tree)
     return {f"{path}:{name}": parameters(node) - (node in bound) for name, node in functions(tree)}
 
 
@@ -152,11 +187,33 @@ def parameters(node: Function) -> int:
     return named + (given.vararg is not None) + (given.kwarg is not None)
 
 
+def positional_parameters(path: str, tree: ast.Module) -> dict[str, int]:
+    """Without self and the parts of the plugin contract that plugins already call."""
+    return {
+        f"{path}:{name}": len(node.args.posonlyargs)
+        + len(node.args.args)
+        - (node in bound_to(tree))
+        for name, node in functions(tree)
+        if node.name not in CONTRACT_CALLS
+    }
+
+
+def bound_to(tree: ast.Module) -> set[Function]:
+    return {
+        method
+        for _, owner in definitions(tree)
+        if isinstance(owner, ast.ClassDef)
+        for method in methods(owner)
+        if "staticmethod" not in map(last_name, method.decorator_list)
+    }
+
+
 LIMITS: dict[str, tuple[Measure, int, dict[str, int]]] = {
     "lines in a file": (file_lines, 800, LONG_FILES),
     "lines in a function": (function_lines, 70, LONG_FUNCTIONS),
     "public methods in a class": (class_methods, 20, LARGE_CLASSES),
     "parameters": (function_parameters, 8, MANY_PARAMETERS),
+    "positional parameters": (positional_parameters, 4, POSITIONAL_PARAMETERS),
 }
 
 
@@ -216,6 +273,109 @@ def test_every_module_has_a_docstring() -> None:
 def test_no_module_has_a_name_that_says_nothing() -> None:
     parts = {path: Path(path).with_suffix("").parts for path in MODULES}
     assert not [p for p in MODULES if BANNED_NAMES & {part.strip("_") for part in parts[p]}]
+
+
+def words_of(name: str) -> set[str]:
+    for word in FIELD_WORDS:
+        name = name.replace(word, "")
+    return set(re.findall("[a-z]+", re.sub("([a-z0-9])([A-Z])", r"\1_\2", name).lower()))
+
+
+def stored_names(body: list[ast.stmt]) -> Iterator[str]:
+    """Names that the assignments of a module or class define."""
+    for statement in body:
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        if isinstance(statement, ast.AnnAssign):
+            targets = [statement.target]
+        yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+def public_and_private_names(path: str) -> Iterator[str]:
+    """Of the module, its classes, functions, parameters, fields and values."""
+    tree = parsed(path)
+    yield from Path(path).with_suffix("").parts
+    yield from stored_names(tree.body)
+    for _, node in definitions(tree):
+        yield node.name
+        if isinstance(node, ast.ClassDef):
+            yield from stored_names(node.body)
+        else:
+            yield from (argument.arg for argument in arguments(node))
+
+
+def arguments(node: Function) -> list[ast.arg]:
+    declared = node.args
+    variadic = [one for one in (declared.vararg, declared.kwarg) if one is not None]
+    return [*declared.posonlyargs, *declared.args, *declared.kwonlyargs, *variadic]
+
+
+def test_names_are_nouns_and_verbs_not_participles() -> None:
+    banned = {
+        f"{path}: {name}"
+        for path in MODULES
+        for name in public_and_private_names(path)
+        if BANNED_WORDS & words_of(name)
+    }
+    assert not sorted(banned)
+
+
+@pytest.mark.parametrize("name", ["found_nodes", "KnownPods", "ASKED_MAX", "is_kept"])
+def test_a_banned_word_is_recognized_inside_a_name(name: str) -> None:
+    assert BANNED_WORDS & words_of(name)
+
+
+@pytest.mark.parametrize("name", ["NotFoundError", "well_known_label", "restore", "likely"])
+def test_words_of_the_field_are_allowed(name: str) -> None:
+    assert not BANNED_WORDS & words_of(name)
+
+
+def test_there_are_few_modules() -> None:
+    assert len(MODULES) <= MODULES_MAX
+
+
+def test_few_small_modules_have_a_single_importer() -> None:
+    importers: dict[str, set[str]] = {path: set() for path in MODULES}
+    for path in MODULES:
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bayplan"):
+                for alias in node.names:
+                    for name in (f"{node.module}.{alias.name}", node.module or ""):
+                        imported = "/".join(name.split(".")[1:]) + ".py"
+                        if imported in importers:
+                            importers[imported].add(path)
+                            break
+    small = [
+        path
+        for path, readers in importers.items()
+        if len(readers) == 1 and file_lines(path, parsed(path))[path] < SMALL_LINES
+    ]
+    assert len(small) <= SINGLE_IMPORTER_MAX, small
+
+
+def code_lines(path: str) -> list[tuple[int, str]]:
+    """Lines with their numbers, without imports, comments and blank lines."""
+    imports = {
+        number
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for number in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+    text = (SOURCE / path).read_text(encoding="utf-8")
+    stripped = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
+    return [(n, s) for n, s in stripped if n not in imports and s and not s.startswith("#")]
+
+
+def test_no_long_run_of_lines_stands_twice() -> None:
+    places: dict[tuple[str, ...], str] = {}
+    twice: list[str] = []
+    for path in MODULES:
+        lines = code_lines(path)
+        for start in range(len(lines) - EQUAL_LINES_MAX):
+            run = tuple(text for _, text in lines[start : start + EQUAL_LINES_MAX + 1])
+            place = f"{path}:{lines[start][0]}"
+            if places.setdefault(run, place) != place:
+                twice.append(f"{place} ~ {places[run]}")
+    assert not twice
 
 
 def test_no_import_hides_inside_a_function() -> None:

@@ -164,7 +164,7 @@ class Reading(Collector):
     """A family whose samples are counted elsewhere, and read when somebody looks."""
 
     def __init__(
-        self, family: Family, name: str, text: str, labels: tuple[str, ...], read: Read
+        self, family: Family, name: str, text: str, labels: tuple[str, ...], *, read: Read
     ) -> None:
         self._family = family
         self._name = name
@@ -466,10 +466,10 @@ class SchedulerMetrics:
     # ---- what is counted elsewhere --------------------------------------------------------
 
     def show_counter(self, name: str, text: str, labels: tuple[str, ...], read: Read) -> None:
-        self.registry.register(Reading(CounterMetricFamily, name, text, labels, read))
+        self.registry.register(Reading(CounterMetricFamily, name, text, labels, read=read))
 
     def show_gauge(self, name: str, text: str, labels: tuple[str, ...], read: Read) -> None:
-        self.registry.register(Reading(GaugeMetricFamily, name, text, labels, read))
+        self.registry.register(Reading(GaugeMetricFamily, name, text, labels, read=read))
 
     # ---- what happens ---------------------------------------------------------------------
 

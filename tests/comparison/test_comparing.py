@@ -51,7 +51,7 @@ def test_where_all_runs_are_there_no_process_is_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planned = plan(spec(tmp_path, seeds="0..1"), "test")
-    performed(planned, tmp_path / "out", None, lambda _run, _was_there: None, 1)
+    performed(planned, tmp_path / "out", None, lambda _run, _was_there: None, processes=1)
     counts: list[int] = []
     here = comparing.executor_for(None, 1)
 
@@ -60,5 +60,5 @@ def test_where_all_runs_are_there_no_process_is_started(
         return here
 
     monkeypatch.setattr(comparing, "executor_for", counted)
-    performed(planned, tmp_path / "out", None, lambda _run, _was_there: None, 8)
+    performed(planned, tmp_path / "out", None, lambda _run, _was_there: None, processes=8)
     assert counts == [0]

@@ -87,7 +87,7 @@ def test_a_dask_cluster_finds_what_one_process_finds(tmp_path: Path, dask_addres
     found = []
     for where in (f"dask://{dask_address}", None):
         with executor_for(where, 1) as executor:
-            runs = run_matrix(jobs, executor, len(jobs), None, lambda _run, _there: None)
+            runs = run_matrix(jobs, executor, len(jobs), None, on_run=lambda _run, _there: None)
         found.append(results_csv(Comparison(runs, "packed")))
     assert found[0] == found[1]
 

@@ -36,7 +36,7 @@ class Told:
 
 def run(wanted: tuple[Job, ...], store: RunStore | None, told: Told) -> list[Run]:
     with executor_for(None, 1) as executor:
-        return run_matrix(wanted, executor, 1, store, told)
+        return run_matrix(wanted, executor, 1, store, on_run=told)
 
 
 def csv_of(runs: list[Run]) -> bytes:
@@ -72,7 +72,7 @@ def test_a_third_run_runs_nothing(tmp_path: Path) -> None:
 def test_processes_find_what_one_process_finds(tmp_path: Path) -> None:
     wanted = jobs(tmp_path, seeds="0..1")
     with executor_for(None, 2) as executor:
-        runs = run_matrix(wanted, executor, 3, None, Told())
+        runs = run_matrix(wanted, executor, 3, None, on_run=Told())
     assert csv_of(runs) == csv_of(run(wanted, None, Told()))
 
 
@@ -91,7 +91,7 @@ class Broken(Executor):
 def test_a_run_that_fails_is_named_and_the_finished_ones_stay(tmp_path: Path) -> None:
     wanted, store = jobs(tmp_path), RunStore(tmp_path / "out")
     with pytest.raises(RunFailed, match=r"^packed, seed 1: ValueError: a plugin's bug$"):
-        run_matrix(wanted, Broken(), 1, store, Told())
+        run_matrix(wanted, Broken(), 1, store, on_run=Told())
     assert store.find(wanted[0]) is not None
     assert store.find(wanted[1]) is None
 
@@ -107,6 +107,6 @@ class EndsAtOnce(Executor):
 
 def test_a_process_that_ends_names_the_guard_that_a_script_needs(tmp_path: Path) -> None:
     with pytest.raises(RunFailed) as raised:
-        run_matrix(jobs(tmp_path), EndsAtOnce(), 1, None, Told())
+        run_matrix(jobs(tmp_path), EndsAtOnce(), 1, None, on_run=Told())
     assert str(raised.value).startswith("packed, seed 0: its process ended before the run did. ")
     assert 'if __name__ == "__main__":' in str(raised.value)

@@ -118,7 +118,7 @@ class Attempts:
         table = self.cluster.cache.table
         ignore = (lambda seconds: None, lambda seconds: None)
         epoch = ObjectGeneration(table, ClusterObjects())
-        self.reuse = ResultCache(self.framework, table, epoch, self.warnings.append, ignore)
+        self.reuse = ResultCache(self.framework, table, epoch, self.warnings.append, observe=ignore)
         self._runner = CycleRunner(Nominator(), SEED, (), {profile.profile_name: self.reuse})
         self._fresh = CycleRunner(Nominator(), SEED, ())
         self.attempt_count = 0
@@ -198,7 +198,7 @@ class Attempts:
         state.cached_results = self.entry
         self.framework.run_pre_filter(state, asked, nodes)
         calls = self.framework.calls(state, asked)
-        return SingleNodeEvaluator(calls, state, asked, nodes, self.entry.counts)
+        return SingleNodeEvaluator(calls, state, asked, nodes, counts=self.entry.counts)
 
     def plugin(self, name: str) -> Any:
         instances = self.framework.plugins.instances()

@@ -31,7 +31,14 @@ def ended(
     *plugins: Any, port: RecordingPort | None = None, state: CycleState | None = None
 ) -> BindingOutcome:
     framework, state = framework_of(*plugins), state or CycleState()
-    cycle = BindingCycle(framework, state, pod("p", node="n1"), "n1", None, PodInPreBind())
+    cycle = BindingCycle(
+        framework,
+        state,
+        pod("p", node="n1"),
+        "n1",
+        extender_binding=None,
+        in_pre_bind=PodInPreBind(),
+    )
 
     async def main() -> BindingOutcome:
         return await cycle(port or RecordingPort(), start_task, ask_nobody)
@@ -149,7 +156,9 @@ def test_its_points_are_timed() -> None:
     )
     framework = framework_of(answering("A", pre_bind=None, bind=unschedulable("no")), watch=watch)
     placed = pod("p", node="n1")
-    cycle = BindingCycle(framework, CycleState(), placed, "n1", None, PodInPreBind())
+    cycle = BindingCycle(
+        framework, CycleState(), placed, "n1", extender_binding=None, in_pre_bind=PodInPreBind()
+    )
 
     async def main() -> None:
         await cycle(RecordingPort(), start_task, ask_nobody)
@@ -186,7 +195,9 @@ def through(error: str, *, ignorable: bool = False) -> tuple[BindingOutcome, Cal
     asked = pod("p", node="n1")
     framework = framework_of(answering("A", log, pre_bind=None, bind=None, post_bind=None))
     binding = extenders.binding(asked)
-    cycle = BindingCycle(framework, CycleState(), asked, "n1", binding, PodInPreBind())
+    cycle = BindingCycle(
+        framework, CycleState(), asked, "n1", extender_binding=binding, in_pre_bind=PodInPreBind()
+    )
 
     async def main() -> BindingOutcome:
         return await cycle(RecordingPort(), start_task, ask)
@@ -246,9 +257,9 @@ async def outcome_of(
 ) -> BindingOutcome:
     framework, state = framework_of(*plugins), state or CycleState()
     control = control or PodInPreBind()
-    return await BindingCycle(framework, state, PLACED, "n1", None, control)(
-        RecordingPort(), start_task, ask_nobody
-    )
+    return await BindingCycle(
+        framework, state, PLACED, "n1", extender_binding=None, in_pre_bind=control
+    )(RecordingPort(), start_task, ask_nobody)
 
 
 class SleepingPort(RecordingPort):

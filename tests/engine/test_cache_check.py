@@ -23,9 +23,9 @@ class Over:
         ]
         self.engine.add(*self.nodes, *self.pods)
         self.engine.run()
-        assert self.found() == []
+        assert self.differences() == []
 
-    def found(self) -> list[str]:
+    def differences(self) -> list[str]:
         return differences(self.engine.scheduler, self.nodes, self.pods)
 
     def placed(self) -> PodInfo:
@@ -41,7 +41,7 @@ class Over:
 def test_a_pod_that_the_queue_forgot_is_lost() -> None:
     over = Over()
     over.engine.scheduler.queue.delete(over.waiting())
-    assert over.found() == ["pod default/waits is pending and lost"]
+    assert over.differences() == ["pod default/waits is pending and lost"]
 
 
 def test_a_pod_that_the_queue_holds_for_ever_in_flight_is_lost() -> None:
@@ -49,13 +49,13 @@ def test_a_pod_that_the_queue_holds_for_ever_in_flight_is_lost() -> None:
     queue = over.engine.scheduler.queue
     queue.activate([over.waiting()])
     assert queue.pop() is not None
-    assert over.found() == ["pod default/waits is pending and lost"]
+    assert over.differences() == ["pod default/waits is pending and lost"]
 
 
 def test_a_pod_that_nobody_told_the_scheduler_of_is_lost() -> None:
     over = Over()
     over.pods.append(waiting_pod("untold"))
-    assert over.found() == ["pod default/untold is pending and lost"]
+    assert over.differences() == ["pod default/untold is pending and lost"]
 
 
 def test_a_pod_that_runs_belongs_in_the_queue_where_it_is_tried_for_a_resize() -> None:
@@ -79,31 +79,31 @@ def test_a_pod_that_runs_belongs_in_the_queue_where_it_is_tried_for_a_resize() -
 def test_a_pod_of_another_scheduler_is_not_missed() -> None:
     over = Over()
     over.pods.append(waiting_pod("theirs", scheduler_name="theirs"))
-    assert over.found() == []
+    assert over.differences() == []
 
 
 def test_a_pod_that_has_ended_counts_as_gone() -> None:
     over = Over()
     over.pods.append(api_pod("ended", node="n1", status={"phase": "Succeeded"}))
-    assert over.found() == []
+    assert over.differences() == []
 
 
 def test_a_pod_that_is_gone_and_still_queued_is_caught() -> None:
     over = Over()
     del over.pods[1]
-    assert over.found() == ["pod default/waits is queued and not pending"]
+    assert over.differences() == ["pod default/waits is queued and not pending"]
 
 
 def test_a_placed_pod_that_is_not_counted_is_caught() -> None:
     over = Over()
     over.engine.scheduler.cache.remove_pod(over.placed().uid)
-    assert over.found() == ["pod default/placed is on n1 and not counted"]
+    assert over.differences() == ["pod default/placed is on n1 and not counted"]
 
 
 def test_a_pod_that_is_gone_and_still_counted_is_caught() -> None:
     over = Over()
     del over.pods[0]
-    assert over.found() == ["pod default/placed is on no node and counted on n1"]
+    assert over.differences() == ["pod default/placed is on no node and counted on n1"]
 
 
 def test_a_pod_counted_on_another_node_is_caught() -> None:
@@ -113,7 +113,7 @@ def test_a_pod_counted_on_another_node_is_caught() -> None:
     cache, there = over.engine.scheduler.cache, over.placed()
     cache.remove_pod(there.uid)
     cache.assume(there.on_node("n2"))
-    assert over.found() == ["pod default/placed is on n1 and counted on n2"]
+    assert over.differences() == ["pod default/placed is on n1 and counted on n2"]
 
 
 def test_a_pod_counted_twice_is_caught() -> None:
@@ -121,7 +121,7 @@ def test_a_pod_counted_twice_is_caught() -> None:
     there = over.placed()
     again = PodInfo(replace(there.metadata, uid="another"), there.status, there.shape, "n1")
     over.engine.scheduler.cache.table.assign(again)
-    assert over.found() == [
+    assert over.differences() == [
         "node n1 counts 6000 cpu, its pods 3000",
         "node n1 counts 2 pods, its pods 1",
     ]
@@ -130,7 +130,7 @@ def test_a_pod_counted_twice_is_caught() -> None:
 def test_a_pod_assumed_for_ever_is_caught() -> None:
     over = Over()
     over.engine.scheduler.cache.assume(over.waiting().on_node("n1"))
-    assert "pod default/waits is on no node and counted on n1" in over.found()
+    assert "pod default/waits is on no node and counted on n1" in over.differences()
 
 
 def test_a_pod_whose_binding_is_under_way_is_no_difference() -> None:
@@ -140,16 +140,16 @@ def test_a_pod_whose_binding_is_under_way_is_no_difference() -> None:
     over.engine.add(small)
     over.engine.run()
     assert over.engine.placed_on("small") == "n1"
-    assert over.found() == []
+    assert over.differences() == []
 
 
 def test_a_node_that_nobody_told_the_scheduler_of_is_caught() -> None:
     over = Over()
     over.nodes.append(node("n2"))
-    assert over.found() == ["node n2 is there and not known"]
+    assert over.differences() == ["node n2 is there and not known"]
 
 
 def test_a_node_that_is_gone_and_still_known_is_caught() -> None:
     over = Over()
     over.nodes.clear()
-    assert over.found() == ["node n1 is known and not there"]
+    assert over.differences() == ["node n1 is known and not there"]

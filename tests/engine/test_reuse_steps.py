@@ -105,7 +105,7 @@ def filtered(known: Known, *plugins: Any) -> FilterOutcome:
     """One plugin that is kept stands before those that are asked, and one behind them."""
     run, state = framework(*plugins), CycleState()
     asked = [(1, name, ask) for name, ask in run.calls(state, POD).filter]
-    return filter_uncached(run, known, 2, asked, state, POD, three())
+    return filter_uncached(run, known, 2, asked, state=state, pod=POD, nodes=three())
 
 
 def test_the_rest_filters_what_others_left() -> None:
@@ -139,10 +139,10 @@ def test_the_rest_scores_in_columns_and_who_fails_is_named() -> None:
     asked = framework(answering("A", score_node=7), answering("B", score=raising))
     state, nodes = CycleState(), three()
     good, bad = asked.calls(state, POD).score
-    columns = score_uncached(asked, [good], state, POD, nodes)
+    columns = score_uncached(asked, [good], state, POD, nodes=nodes)
     assert isinstance(columns, list)
     assert [(each.name, each.weighted.tolist()) for each in columns] == [("A", [7, 7, 7])]
-    failed = score_uncached(asked, [good, bad], state, POD, nodes)
+    failed = score_uncached(asked, [good, bad], state, POD, nodes=nodes)
     assert isinstance(failed, Status)
     assert failed.plugin == "B"
 
@@ -166,7 +166,7 @@ def test_totals_are_of_both_parts_and_columns_in_the_order_of_the_profile() -> N
     totals.score(asking)
     nodes, state = known.cluster.lend().nodes, asking.state
     calls = [call for call in asking.calls.score if call.name == "Company"]
-    asked = score_uncached(known.framework, calls, state, known.pod, nodes)
+    asked = score_uncached(known.framework, calls, state, known.pod, nodes=nodes)
     assert isinstance(asked, list)
     table = merged_table(totals, asked, known.framework, nodes)
     assert [column.name for column in table.columns] == ["Company", "Rank"]

@@ -35,7 +35,7 @@ def rejected(answers: dict[str, Any], feasible: str = "abcd") -> list[Rejection]
     plugin = made(answering("A", filter_node=lambda state, asked, info: answers.get(info.name)))
     nodes = cluster_of(*map(node, NAMES)).lend().nodes
     mask = np.array([name in feasible for name in nodes.names()])
-    return list(filter_nodes(plugin, CycleState(), pod(), nodes, mask))
+    return list(filter_nodes(plugin, CycleState(), pod(), nodes, feasible=mask))
 
 
 def test_none_leaves_every_node_feasible() -> None:

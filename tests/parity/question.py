@@ -33,7 +33,9 @@ class ProfileUnderTest:
         self.runner = CycleRunner(nominator, seed=0, extenders=())
         self.framework = Framework(plugins, nominator)
         epoch = ObjectGeneration(table, cluster.store)
-        self.reuse = ResultCache(self.framework, table, epoch, _ignored, (_ignored, _ignored))
+        self.reuse = ResultCache(
+            self.framework, table, epoch, _ignored, observe=(_ignored, _ignored)
+        )
         #: Walks them with answers kept.
         self.keeping = CycleRunner(
             nominator, seed=0, extenders=(), reuse={plugins.profile_name: self.reuse}

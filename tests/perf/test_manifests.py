@@ -91,7 +91,7 @@ def test_pods_in_a_row_share_a_signature_label() -> None:
 def test_a_claim_and_its_volume_are_bound_to_each_other() -> None:
     volume = {"apiVersion": "v1", "kind": "PersistentVolume", "spec": {"csi": {"driver": "d"}}}
     claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": {"accessModes": []}}
-    claim, volume, pod = with_volume(BASE_POD, claim, volume, "ns", 3)
+    claim, volume, pod = with_volume(BASE_POD, claim, volume, "ns", index=3)
     assert claim["metadata"] == {"name": "pvc-3", "namespace": "ns"}
     assert claim["spec"]["volumeName"] == volume["metadata"]["name"] == "ns-vol-3"
     assert volume["spec"]["csi"] == {"driver": "d", "volumeHandle": "ns-vol-3"}
@@ -102,7 +102,7 @@ def test_a_claim_and_its_volume_are_bound_to_each_other() -> None:
 
 def test_a_volume_of_aws_gets_an_id_of_its_own() -> None:
     volume = {"kind": "PersistentVolume", "spec": {"awsElasticBlockStore": {"volumeID": "x"}}}
-    _, volume, _ = with_volume(BASE_POD, {}, volume, "ns", 3)
+    _, volume, _ = with_volume(BASE_POD, {}, volume, "ns", index=3)
     assert volume["spec"]["awsElasticBlockStore"] == {"volumeID": "vol-3"}
 
 

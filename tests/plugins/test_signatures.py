@@ -97,7 +97,7 @@ def changed_answers(
         one = draw_pod(draws)
         pair = pod("one", **one), pod("other", **draw_field(draws, path, one))
         nodes = asked.cluster.lend().nodes
-        told[path] += compare_pair(subject, asked.plugin, nodes, path, pair)
+        told[path] += compare_pair(subject, asked.plugin, nodes, path, pair=pair)
 
     (change if number is None else seed(number)(change))()
     return told

@@ -207,22 +207,22 @@ def handle(known: Registry = KNOWN) -> Any:
 
 def test_a_plugin_is_made_with_args_of_any_form() -> None:
     for args in ({"limit": 5}, GateArgs(limit=5)):
-        assert make_plugin(KNOWN, "Gate", args, handle(), "inner").args == GateArgs(limit=5)
-    assert make_plugin(KNOWN, "Gate", None, handle(), "inner").args == GateArgs()
+        assert make_plugin(KNOWN, "Gate", args, handle(), path="inner").args == GateArgs(limit=5)
+    assert make_plugin(KNOWN, "Gate", None, handle(), path="inner").args == GateArgs()
 
 
 def test_a_plugin_that_is_made_has_args_and_handle_of_its_own() -> None:
     given = handle()
-    made = make_plugin(KNOWN, "Gate/a", None, given, "inner")
+    made = make_plugin(KNOWN, "Gate/a", None, given, path="inner")
     assert made.instance_name == f"{given.instance_name}.Gate/a"
     assert made.handle.profile_name == given.profile_name
 
 
 def test_what_cannot_be_made_is_refused_with_the_given_path() -> None:
     with pytest.raises(ConfigError, match=r'^inner: no plugin "Gaet"; did you mean "Gate"'):
-        make_plugin(KNOWN, "Gaet", None, handle(), "inner")
+        make_plugin(KNOWN, "Gaet", None, handle(), path="inner")
     with pytest.raises(NestedArgsError, match=r"^inner\.limit: -1; wanted 0 or more"):
-        make_plugin(KNOWN, "Gate", {"limit": -1}, handle(), "inner")
+        make_plugin(KNOWN, "Gate", {"limit": -1}, handle(), path="inner")
 
 
 def test_args_within_args_are_checked_under_their_full_path() -> None:

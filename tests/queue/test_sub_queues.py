@@ -587,7 +587,9 @@ class Setting:
         settings = QueueSettings(by_priority, pop_from_backoff_q=windows)
         admission = PreEnqueueCheck(profiles, self.recorder, pop_from_backoff_q=windows)
         parked = UnschedulablePods(profiles, {}, settings, self.recorder)
-        self.places = SubQueues(settings, lambda: self.now, self.recorder, admission, parked)
+        self.places = SubQueues(
+            settings, lambda: self.now, self.recorder, admission, unschedulable=parked
+        )
 
     def put(
         self, name: str, state: State, *, priority: int = 0, at: float = 0.0, failures: int = 1

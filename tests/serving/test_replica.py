@@ -86,7 +86,7 @@ class OneReplica:
         if elects:
             port = FencedCluster(port, lambda: election.is_leader(world.clock.now()))
             chance = stream(1, f"election/{name}")
-            candidate = Candidate(election, self.lock, world.clock, chance, self.log)
+            candidate = Candidate(election, self.lock, world.clock, chance, log=self.log)
         self.runner = Runner(self.scheduler, port)
         self.replica = Replica(self.runner, candidate, delays_cache=delays)
         self.stop = asyncio.Event()

@@ -17,13 +17,13 @@ def names_and_labels(subject: Subject, index: int) -> list[str]:
 
 
 def test_a_scene_is_the_same_for_the_same_number() -> None:
-    subject = Subject(InterPodAffinity, None, (), None, 1)
+    subject = Subject(InterPodAffinity, None, (), None, seed=1)
     assert names_and_labels(subject, 3) == names_and_labels(subject, 3)
     assert names_and_labels(subject, 3) != names_and_labels(subject, 4)
 
 
 def test_given_pods_come_first() -> None:
-    subject = Subject(InterPodAffinity, None, [{"priority": 77}], None, 1)
+    subject = Subject(InterPodAffinity, None, [{"priority": 77}], None, seed=1)
     assert subject.scene(0).pods[0][1].priority == 77
 
 
@@ -41,7 +41,7 @@ class AsksForKeys(ScalarScorePlugin):
 
 
 def test_a_plugin_is_listened_to() -> None:
-    subject = Subject(AsksForKeys, None, (), None, 1)
+    subject = Subject(AsksForKeys, None, (), None, seed=1)
     subject.listen()
     vocabulary = subject.scene(0).draws.vocabulary
     assert "test.org/node" in vocabulary.node_labels
@@ -51,7 +51,7 @@ def test_a_plugin_is_listened_to() -> None:
 
 
 def test_a_rebuilt_cluster_is_like_the_one_that_has_changed() -> None:
-    subject = Subject(InterPodAffinity, None, (), None, 1)
+    subject = Subject(InterPodAffinity, None, (), None, seed=1)
     scene = subject.scene(0)
     scene.cluster.cache.update_node(node("node-0", cpu=77))
     fresh, instance = rebuilt(subject, scene)

@@ -29,7 +29,7 @@ from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.testing import CheckFailed, check_plugin
 from bayplan.testing.cases import Subject
-from bayplan.testing.equivalence_checks import prepared_once_for_all_alike
+from bayplan.testing.equivalence_checks import pre_state_serves_pods_of_one_template
 
 # ---- alike checks ---------------------------------------------------------------------------
 
@@ -101,7 +101,7 @@ def test_notes_that_follow_from_more_than_the_template_are_found(
 def ask_in_clusters(count: int) -> None:
     subject = Subject(Prepares, None, (), None, seed=1)
     for index in range(count):
-        prepared_once_for_all_alike(subject, subject.scene(index))
+        pre_state_serves_pods_of_one_template(subject, subject.scene(index))
 
 
 # ---- row checks -----------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import msgspec
 from bayplan.api.objects import HOSTNAME_LABEL, LabelSelector, NodeSelectorTerm
 from bayplan.api.selectors import label_selector, node_term
 from bayplan.rng import stream
-from bayplan.testing.generators import ASKED_VALUES, Draws, Vocabulary
+from bayplan.testing.generators import READ_KEY_VALUES, Draws, Vocabulary
 
 
 def draws(name: str = "x") -> Draws:
@@ -31,7 +31,7 @@ def test_several_are_at_least_one() -> None:
 
 def test_keys_that_are_asked_for_get_values_of_all_sorts() -> None:
     vocabulary = Vocabulary().with_keys(node_labels=frozenset({"price", "disktype"}))
-    assert vocabulary.node_labels["price"] == ASKED_VALUES
+    assert vocabulary.node_labels["price"] == READ_KEY_VALUES
     assert vocabulary.node_labels["disktype"] == ("ssd", "hdd")
 
 

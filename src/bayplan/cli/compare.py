@@ -217,7 +217,9 @@ def _performed(planned: Plan, options: _Options) -> Comparison:
                 there_count += was_there
                 show_run(run, was_there)
 
-            comparison = performed(planned, out, options.executor, on_run, options.processes)
+            comparison = performed(
+                planned, out, options.executor, on_run, processes=options.processes
+            )
         if there_count:
             remark(f"{there_count:,} of {len(planned.jobs):,} runs existed already")
         return comparison

@@ -56,7 +56,7 @@ def compare(
     )
     planned = plan(spec, "compare()")
     comparison = performed(
-        planned, None if out is None else Path(out), executor, _ignore_run, processes
+        planned, None if out is None else Path(out), executor, _ignore_run, processes=processes
     )
     if out is not None:
         write_outputs(comparison, Path(out), "Comparison")
@@ -64,7 +64,7 @@ def compare(
 
 
 def performed(
-    planned: Plan, out: Path | None, executor: str | None, on_run: OnRun, processes: int = 0
+    planned: Plan, out: Path | None, executor: str | None, on_run: OnRun, *, processes: int = 0
 ) -> Comparison:
     """Run what is missing. ``processes``: 0: one per processor."""
     store = None if out is None else RunStore(out)
@@ -73,7 +73,7 @@ def performed(
     with executor_for(executor, count) as where:
         # One job more per process, so that no process waits. A Dask cluster queues jobs itself.
         in_flight = len(planned.jobs) if executor is not None else count + (count > 1)
-        runs = run_matrix(planned.jobs, where, in_flight, store, on_run)
+        runs = run_matrix(planned.jobs, where, in_flight, store, on_run=on_run)
     return Comparison(runs, planned.baseline, planned.about)
 
 

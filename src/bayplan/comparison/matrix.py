@@ -24,7 +24,12 @@ class RunFailed(Exception):
 
 
 def run_matrix(
-    jobs: Sequence[Job], executor: Executor, in_flight: int, store: RunStore | None, on_run: OnRun
+    jobs: Sequence[Job],
+    executor: Executor,
+    in_flight: int,
+    store: RunStore | None,
+    *,
+    on_run: OnRun,
 ) -> list[Run]:
     """The runs of all jobs, in their order. Runs in the store are not run again.
 
@@ -34,7 +39,7 @@ def run_matrix(
     for index, run in _stored(jobs, store):
         done[index] = run
         on_run(run, True)
-    for index, run in _performed(jobs, set(done), executor, in_flight, store):
+    for index, run in _performed(jobs, set(done), executor, in_flight, store=store):
         done[index] = run
         on_run(run, False)
     return [done[index] for index in range(len(jobs))]
@@ -53,6 +58,7 @@ def _performed(
     stored: set[int],
     executor: Executor,
     in_flight: int,
+    *,
     store: RunStore | None,
 ) -> Iterator[tuple[int, Run]]:
     """Submits a few jobs at a time: jobs that have not begun can be cancelled, and take no

@@ -100,7 +100,7 @@ def plan(spec: ExperimentSpec, source: str, *, is_strict: bool = False) -> Plan:
     def read(one: InputSpec) -> Workload:
         return load_inputs(one.paths, time_mode=spec.time, is_strict=is_strict, read_kinds=kinds)
 
-    inputs = [(one, _workload(one, read, spec, source, errors)) for one in spec.inputs]
+    inputs = [(one, _workload(one, read, spec, source, errors=errors)) for one in spec.inputs]
     errors.raise_if_any()
     jobs = [
         Job(
@@ -206,6 +206,7 @@ def _workload(
     read: Callable[[InputSpec], Workload],
     spec: ExperimentSpec,
     source: str,
+    *,
     errors: InputErrors,
 ) -> bytes:
     try:

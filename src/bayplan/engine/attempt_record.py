@@ -35,12 +35,13 @@ class CycleEnd:
         result: str,
         status: Status | None = None,
         message: str = "",
+        *,
         nomination: Nomination | None = None,
     ) -> None:
         """``status``: the answer that the cycle ended with, where it is not success."""
         engine = self._engine
         if self._on_attempt is not None or engine.telemetry.journal.is_recording:
-            record = self.observe(cycle, result, status, message, nomination)
+            record = self.observe(cycle, result, status, message, nomination=nomination)
             if record is not None:
                 engine.telemetry.journal.write(record)
         engine.cluster.take_back()
@@ -51,6 +52,7 @@ class CycleEnd:
         result: str,
         status: Status | None = None,
         message: str = "",
+        *,
         nomination: Nomination | None = None,
     ) -> AttemptRecord | None:
         """What the journal is to keep, if anybody reads it; the cluster stays lent."""

@@ -53,7 +53,7 @@ class Attempts:
         self._parked = PendingExtenderCalls()
         self._evicting = SyncPreemptions(engine, self._failures, self._end, self._step)
         self._groups = GroupAttempts(
-            context, self._failures, self.placements, self._parked, self._evicting
+            context, self._failures, self.placements, self._parked, evicting=self._evicting
         )
 
     @property
@@ -156,7 +156,7 @@ class Attempts:
     def _end_failed(self, cycle: Cycle, failure: Failure) -> None:
         status = failure.status
         result = "unschedulable" if is_rejected(status) else "error"
-        self._end(cycle, result, status, failure.message, failure.nomination)
+        self._end(cycle, result, status, failure.message, nomination=failure.nomination)
         self._failures.handle(cycle.queued, cycle.started_seconds, failure)
 
     def _step(self, cycle: Cycle, step: Callable[[], None]) -> None:
@@ -200,7 +200,7 @@ class Attempts:
         """What extenders have to say of candidates; it is asked where one of them wants to be."""
         extenders, state, nodes = self._engine.extenders, cycle.state, cycle.snapshot.nodes
         review = ExtendersReview(
-            cycle.extender_round, extenders, cycle.pod, nodes, state.get(REVIEW)
+            cycle.extender_round, extenders, cycle.pod, nodes, before=state.get(REVIEW)
         )
         if extenders.interested(cycle.pod, ExtenderVerb.PREEMPT):
             state[REVIEW] = review

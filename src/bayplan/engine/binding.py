@@ -155,6 +155,7 @@ class BindingCycle:
         state: CycleState,
         pod: PodInfo,
         node_name: str,
+        *,
         extender_binding: ExtenderBinding | None = None,
         in_pre_bind: PodInPreBind | None = None,
     ) -> None:

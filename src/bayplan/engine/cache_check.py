@@ -17,7 +17,7 @@ from bayplan.engine.scheduler import Scheduler
 
 def differences(scheduler: Scheduler, nodes: Iterable[Node], pods: Iterable[Pod]) -> list[str]:
     """One sentence each; ``nodes`` and ``pods``: all that the API has."""
-    return _Comparison(scheduler, nodes, pods).found()
+    return _Comparison(scheduler, nodes, pods).differences()
 
 
 @final
@@ -29,7 +29,7 @@ class _Comparison:
         self._node_names = {node.metadata.name for node in nodes}
         self._pods = {_uid(pod): pod for pod in pods if not is_terminal(pod)}
 
-    def found(self) -> list[str]:
+    def differences(self) -> list[str]:
         return [
             *self._nodes_differ(),
             *self._placed_differ(),
@@ -96,13 +96,13 @@ class _Comparison:
 
 
 def _node_of(pods: Mapping[str, Pod], uid: str) -> str:
-    found = pods.get(uid)
-    return (found.spec.node_name or "") if found is not None else ""
+    pod = pods.get(uid)
+    return (pod.spec.node_name or "") if pod is not None else ""
 
 
 def _has_deferred_resize(pod: Pod) -> bool:
-    found = ((each.type, each.reason) for each in pod.status.conditions or ())
-    return ("PodResizePending", "Deferred") in found
+    conditions = ((each.type, each.reason) for each in pod.status.conditions or ())
+    return ("PodResizePending", "Deferred") in conditions
 
 
 def _key(pod: Pod) -> str:

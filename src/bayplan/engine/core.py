@@ -163,7 +163,7 @@ class EngineCore:
         """See `Handle.make`."""
         assert self._registry is not None, "plugins are made by a scheduler with a registry"
         path = f"{handle.instance_name}.make({name})"
-        return make_plugin(self._registry, name, args, handle, path)
+        return make_plugin(self._registry, name, args, handle, path=path)
 
     def activate(self, pods: Iterable[PodInfo], at_seconds: float | None = None) -> None:
         """Try pods now, or at a time on the scheduler's clock."""

@@ -68,6 +68,7 @@ class FailureHandler:
         members: Sequence[QueuedPodInfo],
         started_seconds: float,
         failure: Failure,
+        *,
         own: Mapping[str, Failure] | None = None,
     ) -> None:
         """All members come back, as one; each knows already whom to blame. ``own``: by uid, how

@@ -164,7 +164,11 @@ def reuse_of(engine: EngineCore, framework: Framework) -> ResultCache:
     took = duration.of("no_hint", name), duration.of("hint", name)
     epoch = ObjectGeneration(engine.cluster.cache.table, engine.cluster.objects)
     return ResultCache(
-        framework, engine.cluster.cache.table, epoch, partial(engine.telemetry.note, name), took
+        framework,
+        engine.cluster.cache.table,
+        epoch,
+        partial(engine.telemetry.note, name),
+        observe=took,
     )
 
 

@@ -98,7 +98,7 @@ class OneShotEvaluator:
             names = [name for name in names if name in result.node_names]
 
         def fits(name: str) -> bool:
-            return _fits_without(framework, state, pod, snapshot, name, victims[name])
+            return _fits_without(framework, state, pod, snapshot, name=name, uids=victims[name])
 
         return set(filter(fits, names))
 
@@ -130,6 +130,7 @@ def _fits_without(
     state: CycleState,
     pod: PodInfo,
     snapshot: Snapshot,
+    *,
     name: str,
     uids: Sequence[str],
 ) -> bool:

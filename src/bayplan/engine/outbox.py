@@ -63,7 +63,7 @@ class Outbox:
         self.emit_event(EmitEvent(pod_reference(pod), kind, reason, action, note, profile_name))
 
     def emit_about_group(
-        self, profile_name: str, group: PodGroup, kind: str, reason: str, note: str
+        self, profile_name: str, group: PodGroup, kind: str, reason: str, *, note: str
     ) -> None:
         """Emit an event about a group's object."""
         note = f"group {group.key}: {note}"

@@ -150,7 +150,14 @@ class Placements:
             in_pre_bind = PodInPreBind()
             self._engine.pods_in_pre_bind[pod.uid] = in_pre_bind
         placed.state.cached_results = None
-        run = BindingCycle(placed.framework, placed.state, pod, node_name, binding, in_pre_bind)
+        run = BindingCycle(
+            placed.framework,
+            placed.state,
+            pod,
+            node_name,
+            extender_binding=binding,
+            in_pre_bind=in_pre_bind,
+        )
         self._engine.outbox.effects.append(BindPod(pod, node_name, run))
 
     # ---- Permit ---------------------------------------------------------------------------

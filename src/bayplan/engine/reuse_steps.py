@@ -119,7 +119,9 @@ class ReuseSteps:
         call_of = framework.calls(state, pod).filter_of
         calls = [(end, name, call_of[name]) for end, name in ranking.plan.called_filters]
         count = len(ranking.plan.filters)
-        return filter_uncached(framework, ranking.feasibility, count, calls, state, pod, nodes)
+        return filter_uncached(
+            framework, ranking.feasibility, count, calls, state=state, pod=pod, nodes=nodes
+        )
 
     def score(self, cycle: Cycle, nodes: NodeView) -> ScoreTable | Status | None:
         """The same for the scores of the feasible nodes, at least two."""
@@ -132,7 +134,7 @@ class ReuseSteps:
         framework, state, pod = cycle.framework, cycle.state, cycle.pod
         names = ranking.plan.called_scores
         calls = [call for call in framework.calls(state, pod).score if call.name in names]
-        columns = score_uncached(framework, calls, state, pod, nodes)
+        columns = score_uncached(framework, calls, state, pod, nodes=nodes)
         if isinstance(columns, Status):
             return columns
         return merged_table(ranking, columns, framework, nodes)
@@ -249,7 +251,7 @@ class ReuseSteps:
         self, cycle: Cycle, ranking: RankedNodes, entry: SignatureEntry, object_generation: int
     ) -> None:
         state, pod = cycle.state, cycle.pod
-        if cycle.framework.calls(state, pod).prepares_alike:
+        if cycle.framework.calls(state, pod).pre_state_per_template:
             is_scored = ranking.feasible_count > 1
             entry.pre_state = CachedPreState(
                 pod, object_generation, ranking, state, is_scored=is_scored
@@ -259,7 +261,7 @@ class ReuseSteps:
 def _evaluator(cycle: Cycle) -> SingleNodeEvaluator:
     nodes, calls = cycle.candidates, cycle.framework.calls(cycle.state, cycle.pod)
     assert nodes is not None and cycle.entry is not None
-    return SingleNodeEvaluator(calls, cycle.state, cycle.pod, nodes, cycle.entry.counts)
+    return SingleNodeEvaluator(calls, cycle.state, cycle.pod, nodes, counts=cycle.entry.counts)
 
 
 # ---- a ranking and the plugins that it does not cover ----------------------------------------
@@ -277,6 +279,7 @@ def filter_uncached(
     cached: CachedRejections,
     cached_count: int,
     calls: Iterable[tuple[int, str, CallFilter]],
+    *,
     state: CycleState,
     pod: PodInfo,
     nodes: NodeView,
@@ -301,7 +304,12 @@ def filter_uncached(
 
 @timed_point("Score")
 def score_uncached(
-    watched: Watched, calls: Sequence[ScoreCall], state: CycleState, pod: PodInfo, nodes: NodeView
+    watched: Watched,
+    calls: Sequence[ScoreCall],
+    state: CycleState,
+    pod: PodInfo,
+    *,
+    nodes: NodeView,
 ) -> list[PluginScores] | Status:
     """The columns of these plugins alone."""
     columns: list[PluginScores] = []

@@ -219,12 +219,12 @@ class CycleRunner:
         self._next_start[profile] = (start + looked_at) % cycle.snapshot.node_count
 
 
-def _taken(cycle: Cycle, found: Question | Status | None) -> Question | None:
+def _taken(cycle: Cycle, question_or_status: Question | Status | None) -> Question | None:
     """A question to stop with; a status ends the cycle."""
-    if isinstance(found, Status):
-        cycle.status = found
+    if isinstance(question_or_status, Status):
+        cycle.status = question_or_status
         return None
-    return found
+    return question_or_status
 
 
 def _candidates(nodes: NodeView, names: frozenset[str] | None) -> NodeView:

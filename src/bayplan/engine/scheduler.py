@@ -239,7 +239,7 @@ class Scheduler:
             for built in self._profiles
         }
         engine.queue = SchedulingQueue(
-            profiles, settings, engine.clock.now, recorder, engine.nominator
+            profiles, settings, engine.clock.now, recorder, nominator=engine.nominator
         )
         return engine.queue
 

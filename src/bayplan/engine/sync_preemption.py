@@ -60,7 +60,7 @@ class SyncPreemptions:
         """``failure``: how it ends if all victims can be told to go."""
         engine, nomination = self._engine, failure.nomination
         said = failure.message
-        record = self._end.observe(cycle, "unschedulable", status, said, nomination)
+        record = self._end.observe(cycle, "unschedulable", status, said, nomination=nomination)
         engine.cluster.take_back()
         engine.nominator.add_nominated_pod(cycle.pod, nomination)
 

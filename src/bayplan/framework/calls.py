@@ -106,10 +106,10 @@ class Calls:
     post_bind: Sequence[tuple[str, PostBind]]
     tie_break: Sequence[TieBreakCall]
     #: Instances that are not asked to filter, for they have nothing to do with pods of a shape.
-    spared: frozenset[str] = frozenset()
+    unconcerned: frozenset[str] = frozenset()
     #: Whether one call of PreFilter and PreScore serves all pods of a template.
     #: See Caching.pre_state_per_template.
-    prepares_alike: bool = False
+    pre_state_per_template: bool = False
 
 
 @final
@@ -212,36 +212,38 @@ def calls_for(calls: Calls, plugins: ProfilePlugins, shape: PodShape) -> Calls:
             for name, failure in failures.items()
         ]
         return replace(calls, pre_filter=[*raising, *calls.pre_filter])
-    spared = ignoring | {p.instance_name for p in plugins.instances() if not p.concerns(shape)}
+    unconcerned = ignoring | {p.instance_name for p in plugins.instances() if not p.concerns(shape)}
     preparing = (
         plugin
         for plugin in with_parts(plugins.instances())
         if isinstance(plugin, PreFilterPlugin | PreScorePlugin) and plugin.concerns(shape)
     )
-    calls = replace(calls, prepares_alike=all(p.promises.pre_state_per_template for p in preparing))
-    if not spared:
+    calls = replace(
+        calls, pre_state_per_template=all(p.promises.pre_state_per_template for p in preparing)
+    )
+    if not unconcerned:
         return calls
     post_filter = [(name, call) for name, call in calls.post_filter if name not in ignoring]
     # Whether PreFilter came as far as a plugin is told by its PostFilter, so both are asked.
-    unasked = spared - {name for name, _ in post_filter}
+    not_called = unconcerned - {name for name, _ in post_filter}
 
-    def rest(named: Sequence[tuple[str, E]]) -> Sequence[tuple[str, E]]:
-        return [(name, call) for name, call in named if name not in spared]
+    def without_unconcerned(named: Sequence[tuple[str, E]]) -> Sequence[tuple[str, E]]:
+        return [(name, call) for name, call in named if name not in unconcerned]
 
     return replace(
         calls,
-        pre_filter=[(name, call) for name, call in calls.pre_filter if name not in unasked],
-        add_pod=rest(calls.add_pod),
-        remove_pod=rest(calls.remove_pod),
-        filter=rest(calls.filter),
+        pre_filter=[(name, call) for name, call in calls.pre_filter if name not in not_called],
+        add_pod=without_unconcerned(calls.add_pod),
+        remove_pod=without_unconcerned(calls.remove_pod),
+        filter=without_unconcerned(calls.filter),
         post_filter=post_filter,
-        reserve=rest(calls.reserve),
-        unreserve=rest(calls.unreserve),
-        permit=rest(calls.permit),
-        pre_bind_pre_flight=rest(calls.pre_bind_pre_flight),
-        pre_bind=rest(calls.pre_bind),
-        post_bind=rest(calls.post_bind),
-        spared=frozenset(name for name, _ in calls.filter if name in spared),
+        reserve=without_unconcerned(calls.reserve),
+        unreserve=without_unconcerned(calls.unreserve),
+        permit=without_unconcerned(calls.permit),
+        pre_bind_pre_flight=without_unconcerned(calls.pre_bind_pre_flight),
+        pre_bind=without_unconcerned(calls.pre_bind),
+        post_bind=without_unconcerned(calls.post_bind),
+        unconcerned=frozenset(name for name, _ in calls.filter if name in unconcerned),
     )
 
 
@@ -330,7 +332,7 @@ def _filter_of(
     ) -> Iterable[Rejection]:
         if state.cached_results is None:
             return call(state, pod, nodes, feasible)
-        return state.cached_results.filter(name, call, state, pod, nodes, feasible)
+        return state.cached_results.filter(name, call, state, pod, nodes=nodes, feasible=feasible)
 
     return filter_nodes
 
@@ -359,6 +361,6 @@ def _cached_score(name: str, call: CallScore) -> CallScore:
     def score_nodes(state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
         if state.cached_results is None:
             return call(state, pod, nodes)
-        return state.cached_results.score(name, call, state, pod, nodes)
+        return state.cached_results.score(name, call, state, pod, nodes=nodes)
 
     return score_nodes

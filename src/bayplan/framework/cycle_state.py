@@ -24,6 +24,7 @@ class CachedResults(Protocol):
         call: "CallFilter",
         state: "CycleState",
         pod: PodInfo,
+        *,
         nodes: NodeView,
         feasible: NodeMask,
     ) -> Iterable[Rejection]:
@@ -31,7 +32,7 @@ class CachedResults(Protocol):
         ...
 
     def score(
-        self, name: str, call: "CallScore", state: "CycleState", pod: PodInfo, nodes: NodeView
+        self, name: str, call: "CallScore", state: "CycleState", pod: PodInfo, *, nodes: NodeView
     ) -> NodeScores:
         """The raw scores that ``call``, the instance's Score, would answer."""
         ...

@@ -83,7 +83,7 @@ def goes_straight_to_bind(watched: Watched, calls: Calls) -> bool:
 
 @timed_point("Reserve")
 def reserve(
-    watched: Watched, calls: NamedCalls[OnNode], state: CycleState, pod: PodInfo, node_name: str
+    watched: Watched, calls: NamedCalls[OnNode], state: CycleState, pod: PodInfo, *, node_name: str
 ) -> Status | None:
     for name, ask in calls:
         try:
@@ -97,7 +97,7 @@ def reserve(
 
 @timed_point("Permit")
 def permit(
-    watched: Watched, calls: NamedCalls[Permit], state: CycleState, pod: PodInfo, node_name: str
+    watched: Watched, calls: NamedCalls[Permit], state: CycleState, pod: PodInfo, *, node_name: str
 ) -> tuple[Status | None, dict[str, float]]:
     waits: dict[str, float] = {}
     for name, ask in calls:
@@ -116,7 +116,7 @@ def permit(
 
 @timed_point("PreBindPreFlight")
 def pre_flights(
-    watched: Watched, calls: NamedCalls[OnNode], state: CycleState, pod: PodInfo, node_name: str
+    watched: Watched, calls: NamedCalls[OnNode], state: CycleState, pod: PodInfo, *, node_name: str
 ) -> Status | None:
     busy = False
     for name, ask in calls:
@@ -234,7 +234,7 @@ class Framework:
         narrowing: set[str] = set()
         remembered: Status | None = None
         calls = self.calls(state, pod)
-        state.skip_filter_plugins |= calls.spared
+        state.skip_filter_plugins |= calls.unconcerned
         for name, ask in calls.pre_filter:
             try:
                 answer = ask(state, pod, nodes)
@@ -330,7 +330,7 @@ class Framework:
         assert position is not None, f"no node {node_name}"
         added = self.nominated_ahead(pod, node_name)
         if added:
-            status = self._verdict_with(added, state, pod, snapshot, position)
+            status = self._verdict_with(added, state, pod, snapshot, position=position)
             if not is_success(status):
                 return status
         return self._verdict(state, pod, snapshot, position)
@@ -349,6 +349,7 @@ class Framework:
         state: CycleState,
         pod: PodInfo,
         snapshot: Snapshot,
+        *,
         position: int,
     ) -> Status | None:
         what_if, node = state.clone(), snapshot.nodes.info(position)
@@ -431,7 +432,7 @@ class Framework:
     def run_score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> ScoreTable | Status:
         """Raw, normalized and weighted scores of every instance that was not skipped."""
         if self.graph is not None:
-            return graph_scores(self.graph, self.calls(state, pod), state, pod, nodes)
+            return graph_scores(self.graph, self.calls(state, pod), state, pod, nodes=nodes)
         columns: list[PluginScores] = []
         skipped, calls = state.skip_score_plugins, self.calls(state, pod).score
         for call in calls:
@@ -453,7 +454,7 @@ class Framework:
         calls = self.calls(state, pod).reserve
         if not calls:
             return self.stopwatches["Reserve"].idle()
-        return reserve(self, calls, state, pod, node_name)
+        return reserve(self, calls, state, pod, node_name=node_name)
 
     @timed_point("Unreserve")
     def run_unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> list[Status]:
@@ -472,7 +473,7 @@ class Framework:
         """Returns (rejection, error or WAIT; instance → seconds to wait at most)."""
         calls = self.calls(state, pod).permit
         if calls:
-            return permit(self, calls, state, pod, node_name)
+            return permit(self, calls, state, pod, node_name=node_name)
         return self.stopwatches["Permit"].idle(), {}
 
     def run_pre_bind_pre_flights(
@@ -481,7 +482,7 @@ class Framework:
         """SKIP if no PreBind plugin has work. Plugins without work go into the CycleState."""
         calls = self.calls(state, pod).pre_bind_pre_flight
         if calls:
-            return pre_flights(self, calls, state, pod, node_name)
+            return pre_flights(self, calls, state, pod, node_name=node_name)
         self.stopwatches["PreBindPreFlight"].idle(Code.SKIP)
         return SKIP
 

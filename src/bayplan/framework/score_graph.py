@@ -113,7 +113,7 @@ def graph_of(plugins: ProfilePlugins) -> ScoreGraph | None:
 
 
 def graph_scores(
-    graph: ScoreGraph, calls: Calls, state: CycleState, pod: PodInfo, nodes: NodeView
+    graph: ScoreGraph, calls: Calls, state: CycleState, pod: PodInfo, *, nodes: NodeView
 ) -> ScoreTable | Status:
     """The scores of one cycle, or the Error of the plugin that failed."""
     run = ScoreRun(graph, calls, state, pod, nodes)

@@ -50,7 +50,7 @@ class _OfShape:
     #: By instance; of those that sign more than the shape, the first pod's.
     parts: Parts
     #: What those signed last, and what came of it.
-    others: tuple[Hashable | None, ...]
+    source_parts: tuple[Hashable | None, ...]
     signature: PodSignature
 
 
@@ -76,7 +76,7 @@ class Signer:
         #: Without doubles, in order.
         self._names = tuple({plugin.instance_name: None for plugin in answering})
         #: Those that are to be asked about each pod.
-        self._others = tuple(
+        self._source_names = tuple(
             name
             for name in self._names
             if name in self._signers and not self._signers[name].promises.signs_template
@@ -89,13 +89,13 @@ class Signer:
         """The joint signature. Instances that sign the shape are asked once for all its pods."""
         if pod.node_name:
             return self._joint({name: self.part(name, pod) for name in self._names})
-        kept = pod.shape.once(self._memo_key, lambda _: self._of_shape(pod))
-        if self._others:
-            others = tuple([self.part(name, pod) for name in self._others])
-            if others != kept.others:
-                kept.signature = self._joint({**kept.parts, **self._named(others)})
-                kept.others = others
-        return kept.signature
+        of_shape = pod.shape.once(self._memo_key, lambda _: self._of_shape(pod))
+        if self._source_names:
+            source_parts = tuple([self.part(name, pod) for name in self._source_names])
+            if source_parts != of_shape.source_parts:
+                of_shape.signature = self._joint({**of_shape.parts, **self._named(source_parts)})
+                of_shape.source_parts = source_parts
+        return of_shape.signature
 
     def part(self, instance_name: str, pod: PodInfo) -> Hashable | None:
         """One instance's part, also of one that neither filters nor scores; None: not signed."""
@@ -104,11 +104,11 @@ class Signer:
 
     def _of_shape(self, pod: PodInfo) -> _OfShape:
         parts = {name: self.part(name, pod) for name in self._names}
-        others = tuple(parts[name] for name in self._others)
-        return _OfShape(parts, others, self._joint(parts))
+        source_parts = tuple(parts[name] for name in self._source_names)
+        return _OfShape(parts, source_parts, self._joint(parts))
 
-    def _named(self, others: tuple[Hashable | None, ...]) -> Parts:
-        return dict(zip(self._others, others, strict=True))
+    def _named(self, source_parts: tuple[Hashable | None, ...]) -> Parts:
+        return dict(zip(self._source_names, source_parts, strict=True))
 
     def _joint(self, parts: Parts) -> PodSignature:
         key = _key(self._profile_name, parts)

@@ -149,7 +149,7 @@ def signed_pod(pod: Content, index: int, batch_size: int) -> Content:
 
 
 def with_volume(
-    pod: Content, claim: Content, volume: Content, namespace: str, index: int
+    pod: Content, claim: Content, volume: Content, namespace: str, *, index: int
 ) -> tuple[Content, Content, Content]:
     """A claim, its volume and a pod that uses it: bound to each other, as upstream makes them."""
     claim_name, volume_name = f"pvc-{index}", f"{namespace}-vol-{index}"

@@ -67,7 +67,7 @@ class ScenarioFiles:
             return [pod]
         claimed = self.file(claim, is_template=False).made({})
         provided = self.file(volume, is_template=False).made({})
-        return list(with_volume(pod, claimed, provided, namespace, index))
+        return list(with_volume(pod, claimed, provided, namespace, index=index))
 
     def examples(self, operation: Operation) -> Iterator[tuple[str, Content]]:
         """The first objects that an operation makes, with the file each is from."""

@@ -80,7 +80,7 @@ class _IdleScheduler:
         self.pods_in_pre_bind: Mapping[str, PodInPreBind] = {}
 
     def make_plugin(self, name: str, args: Any, handle: PluginHandle) -> Plugin:
-        return make_plugin(self._registry, name, args, handle, "args")
+        return make_plugin(self._registry, name, args, handle, path="args")
 
     def activate(self, pods: Iterable[PodInfo], at_seconds: float | None) -> None: ...
 

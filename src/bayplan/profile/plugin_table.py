@@ -113,7 +113,7 @@ def _events(plugin: type[Plugin], registry: Registry) -> tuple[tuple[str, ...], 
     if issubclass(plugin, EnqueueExtensions):
         handle = idle_handle(registry, "", plugin.name, plugin)
         try:
-            made = make_plugin(registry, plugin.name, None, handle, "args")
+            made = make_plugin(registry, plugin.name, None, handle, path="args")
             assert isinstance(made, EnqueueExtensions)
             events = made.events_to_register()
             made.close()

@@ -135,7 +135,7 @@ def event_kinds(profiles: Iterable[BuiltProfile], has_extenders: bool) -> frozen
 
 
 def make_plugin(
-    registry: Registry, name: str, args: Any, handle: PluginHandle, path: str
+    registry: Registry, name: str, args: Any, handle: PluginHandle, *, path: str
 ) -> Plugin:
     """A plugin for composition in another one: what `handle.make` does.
 

@@ -69,10 +69,10 @@ def checked_args(plugin: type[Plugin], value: Any) -> tuple[PluginArgs | None, l
     return args, problems
 
 
-def _type_problems(wanted: type[PluginArgs], value: PluginArgs) -> list[Problem]:
-    if isinstance(value, wanted):
+def _type_problems(args_type: type[PluginArgs], value: PluginArgs) -> list[Problem]:
+    if isinstance(value, args_type):
         return []
-    return [Problem("", type(value).__name__, f"wanted {wanted.__name__}")]
+    return [Problem("", type(value).__name__, f"wanted {args_type.__name__}")]
 
 
 def _kind_problems(name: str, args: PluginArgs) -> list[Problem]:
@@ -161,15 +161,15 @@ class _Resolver:
     def of(self, profile: Profile) -> ResolvedProfile | None:
         """None: there is a problem with the profile's plugin sets."""
         lists = self._lists(profile)
-        given = self._given(profile)
+        configured = self._configured_instances(profile)
         if lists is None:
             return None
         percentage = profile.percentage_of_nodes_to_score
         if percentage is None:
             percentage = self._config.spec.percentage_of_nodes_to_score
         names = dict.fromkeys(entry.name for entries in lists.values() for entry in entries)
-        instances = {name: given.get(name) or self._unconfigured(name) for name in names}
-        sources = self._sources(profile, lists, {**given, **instances})
+        instances = {name: configured.get(name) or self._unconfigured(name) for name in names}
+        sources = self._sources(profile, lists, {**configured, **instances})
         reuses = profile.reuse and self._config.gate("OpportunisticBatching")
         return ResolvedProfile(
             profile.scheduler_name or "",
@@ -182,20 +182,20 @@ class _Resolver:
         )
 
     def _sources(
-        self, profile: Profile, lists: PluginLists, known: Mapping[str, Instance]
+        self, profile: Profile, lists: PluginLists, configured: Mapping[str, Instance]
     ) -> Mapping[str, Instance]:
         """What the profile's score plugins read; tells of instances that nobody uses."""
-        finder = SourceFinder(self._registry, known, self._unconfigured)
+        finder = SourceFinder(self._registry, configured, self._unconfigured)
         sources = finder.sources_of(scoring(lists))
         enabled = {entry.name for entries in lists.values() for entry in entries}
-        unused = [name for name in known if name not in enabled and name not in sources]
+        unused = [name for name in configured if name not in enabled and name not in sources]
         finder.look_for_cycles(unused)
         self._problems += finder.problems
         # Whom a misspelled name meant, nobody knows: it would only seem unused.
         if not any(problem.path.startswith(f"{self._path}.") for problem in self._problems):
             wanted = "wanted it enabled, or named in another's scoreFrom"
             for index, config in enumerate(profile.plugin_config):
-                if config.name in unused and _must_be_used(known[config.name]):
+                if config.name in unused and _must_be_used(configured[config.name]):
                     at = f"{self._path}.pluginConfig[{index}].name"
                     found = f'"{config.name}" is neither enabled nor read'
                     self._problems.append(Problem(at, found, wanted))
@@ -216,7 +216,7 @@ class _Resolver:
         self._problems += wrong
         return None if wrong else lists
 
-    def _given(self, profile: Profile) -> dict[str, Instance]:
+    def _configured_instances(self, profile: Profile) -> dict[str, Instance]:
         """Instances with args of their own. Those of plugins that are not here yet may wait."""
         found: dict[str, Instance] = {}
         for index, config in enumerate(profile.plugin_config):
@@ -265,22 +265,22 @@ class SourceFinder:
 
     registry: Registry
     #: Enabled ones and those with args of their own, by name.
-    known: Mapping[str, Instance]
+    configured: Mapping[str, Instance]
     unconfigured: Unconfigured
     problems: list[Problem] = field(default_factory=list[Problem])
-    _found: dict[str, Instance] = field(default_factory=dict[str, Instance])
+    _sources_by_name: dict[str, Instance] = field(default_factory=dict[str, Instance])
     #: Of cycles that were told.
-    _told: set[frozenset[str]] = field(default_factory=set[frozenset[str]])
+    _reported_cycles: set[frozenset[str]] = field(default_factory=set[frozenset[str]])
 
     def sources_of(self, readers: Sequence[str]) -> dict[str, Instance]:
         """All that these instances read, directly or through others; sources come first."""
         for name in readers:
-            self._visit(self.known[name], (name,))
-        return self._found
+            self._visit(self.configured[name], (name,))
+        return self._sources_by_name
 
     def look_for_cycles(self, names: Sequence[str]) -> None:
         """Also among instances that are not enabled: each would pass for read by the others."""
-        apart = SourceFinder(self.registry, self.known, self.unconfigured, self.problems)
+        apart = SourceFinder(self.registry, self.configured, self.unconfigured, self.problems)
         apart.sources_of(names)
 
     def _visit(self, reader: Instance, path: tuple[str, ...]) -> None:
@@ -288,10 +288,10 @@ class SourceFinder:
             problem = self._problem(name, path)
             if problem is not None:
                 self.problems.append(problem.under(joined(reader.args_path, at)))
-            elif name not in path and name not in self._found:
-                source = self.known.get(name) or self.unconfigured(name)
+            elif name not in path and name not in self._sources_by_name:
+                source = self.configured.get(name) or self.unconfigured(name)
                 self._visit(source, (*path, name))
-                self._found[name] = source
+                self._sources_by_name[name] = source
 
     def _problem(self, name: str, path: tuple[str, ...]) -> Problem | None:
         if name in path:
@@ -302,17 +302,17 @@ class SourceFinder:
         if not issubclass(plugin, EXTENSION_POINTS["score"]):
             implemented = ", ".join(extension_points_of(plugin))
             return Problem("", f'"{name}" is not a score plugin', f"it has {implemented}")
-        if LABEL_SEPARATOR in name and name not in self.known:
-            labelled = [known for known in self.known if LABEL_SEPARATOR in known]
+        if LABEL_SEPARATOR in name and name not in self.configured:
+            labelled = [instance for instance in self.configured if LABEL_SEPARATOR in instance]
             meant = suggestion(name, labelled)
             return Problem("", f'no instance "{name}"', meant or "its args stand in pluginConfig")
         return None
 
     def _cycle(self, names: tuple[str, ...]) -> Problem | None:
         members = frozenset(names)
-        if members in self._told:
+        if members in self._reported_cycles:
             return None
-        self._told.add(members)
+        self._reported_cycles.add(members)
         if len(members) == 1:
             return Problem("", f"{names[0]} reads itself", "wanted another's name")
         return Problem("", f"a cycle of scores, {' → '.join(names)}", "wanted one that ends")

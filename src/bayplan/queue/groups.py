@@ -34,6 +34,7 @@ class GroupEntries:
         places: SubQueues,
         clock: Callable[[], float],
         sequence: "count[int]",
+        *,
         requeue: Callable[[Entry, Strategy, str], None],
     ) -> None:
         """``entries``: the queue's, by the uid of each of their pods."""

@@ -148,6 +148,7 @@ class SchedulingQueue:
         settings: QueueSettings,
         clock: Callable[[], float],
         recorder: QueueRecorder,
+        *,
         nominator: Nominator | None = None,
     ) -> None:
         """``profiles``: by scheduler name. ``clock``: seconds, never going back."""
@@ -161,7 +162,9 @@ class SchedulingQueue:
         admission = PreEnqueueCheck(
             profiles, recorder, pop_from_backoff_q=settings.pop_from_backoff_q, clock=clock
         )
-        self._sub_queues = SubQueues(settings, clock, recorder, admission, self._unschedulable)
+        self._sub_queues = SubQueues(
+            settings, clock, recorder, admission, unschedulable=self._unschedulable
+        )
         #: To be looked at: what waits where, and what is kept for pods in flight.
         self.sizes = self._sub_queues.sizes
         self.in_flight = InFlight()
@@ -171,7 +174,7 @@ class SchedulingQueue:
         self._queue_group = settings.queue_group
         #: Pods that wait together.
         self.groups = GroupEntries(
-            self._entries, self._sub_queues, clock, self._sequence, self._requeue
+            self._entries, self._sub_queues, clock, self._sequence, requeue=self._requeue
         )
 
     # ---- pods come, change and go ---------------------------------------------------------

@@ -361,7 +361,7 @@ class UnschedulablePods:
                     # A gate opens by events of the plugin that holds it, by no other's.
                     if gate and gate not in interested:
                         continue
-                    for entry, queued in _content(hints, plugin, members, change, subject):
+                    for entry, queued in _content(hints, plugin, members, change, subject=subject):
                         yield entry, queued, plugin
 
     # ---- the flush ------------------------------------------------------------------------
@@ -384,7 +384,7 @@ class UnschedulablePods:
 
 
 def _content(
-    hints: Hints, plugin: str, members: _Members, change: Change, subject: str
+    hints: Hints, plugin: str, members: _Members, change: Change, *, subject: str
 ) -> Iterator[tuple[Entry, QueuedPodInfo]]:
     """Members of one part whom the change helps, as the plugin sees it."""
     about_itself = members.get(subject)
@@ -420,6 +420,7 @@ class SubQueues:
         clock: Callable[[], float],
         recorder: QueueRecorder,
         admission: PreEnqueueCheck,
+        *,
         unschedulable: UnschedulablePods,
     ) -> None:
         self._sort_key = settings.sort_key

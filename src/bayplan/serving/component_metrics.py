@@ -39,7 +39,11 @@ def register_build_info(registry: CollectorRegistry) -> None:
     labels = (major, after_major.partition(".")[0], f"v{number}", "", "", "", "", compiler, where)
     text = "Always 1: the version of Bayplan and of the Python that runs it."
     build = Reading(
-        GaugeMetricFamily, "kubernetes_build_info", text, _BUILD_LABELS, lambda: [(labels, 1.0)]
+        GaugeMetricFamily,
+        "kubernetes_build_info",
+        text,
+        _BUILD_LABELS,
+        read=lambda: [(labels, 1.0)],
     )
     registry.register(build)
 
@@ -64,7 +68,7 @@ def register_cluster(registry: CollectorRegistry, cluster: LiveCluster) -> None:
             "bayplan_events_dropped",
             "Events about pods that were not written: too many waited, or the API server refused.",
             (),
-            dropped,
+            read=dropped,
         )
     )
     registry.register(
@@ -74,7 +78,7 @@ def register_cluster(registry: CollectorRegistry, cluster: LiveCluster) -> None:
             "What the API server does not answer at present, such as list v1 Node; 1 while it "
             "lasts.",
             ("request",),
-            problems,
+            read=problems,
         )
     )
     registry.register(
@@ -83,7 +87,7 @@ def register_cluster(registry: CollectorRegistry, cluster: LiveCluster) -> None:
             "bayplan_watch_stalls",
             "Watches that the API server accepted and did not answer, or that fell silent.",
             ("kind",),
-            stalls,
+            read=stalls,
         )
     )
     cluster.event_queue.register(registry)

@@ -219,7 +219,7 @@ class HttpServer:
                 "bayplan_endpoint_refusals",
                 "Connections closed and requests refused by a limit of the endpoints, by reason.",
                 ("reason",),
-                self._refusal_counts,
+                read=self._refusal_counts,
             )
         )
 

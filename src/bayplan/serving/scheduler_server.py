@@ -357,7 +357,7 @@ class _SchedulerServer:
         # Replicas must not try in step: each draws from a stream of its own.
         jitter = stream(stable_hash(election.identity), "election")
         log = _ElectionLog(f"{namespace}/{spec.resource_name}", election.identity)
-        return election, Candidate(election, lock, self._clock, jitter, log)
+        return election, Candidate(election, lock, self._clock, jitter, log=log)
 
     def _sources(
         self, scheduler: Scheduler, cluster: LiveCluster, runner: Runner, replica: Replica

@@ -366,6 +366,7 @@ class DomainTables:
         log: ChangeLog,
         pods: Column,
         labels: LabelColumn,
+        *,
         facets: int = PODS_BY_DOMAIN,
     ) -> Floats | None:
         """float64[values + 1], the caller's: pods by label id; None: no domain has any.

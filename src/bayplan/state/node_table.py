@@ -378,7 +378,7 @@ class NodeTable:
         labels = self.label_column(key)
         if pods is None:
             facets = NODES_BY_DOMAIN
-            return self.domain_tables.of((pods, key), self.log, self.alive, labels, facets)
+            return self.domain_tables.of((pods, key), self.log, self.alive, labels, facets=facets)
         if isinstance(pods, PlacedTerm):
             column = self.placed_terms.pods(pods)
         else:

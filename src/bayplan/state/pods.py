@@ -164,6 +164,7 @@ class PodInfo:
         status: PodStatus,
         shape: PodShape,
         node_name: str,
+        *,
         declared: Mapping[str, Any] = NOTHING_DECLARED,
     ) -> None:
         #: "namespace/name"
@@ -283,7 +284,7 @@ def pod_info(pod: Pod, group_kinds: PodGroupKinds = BUILT_IN_KINDS) -> PodInfo:
         declared = DeclaredFields("Pod", pod.metadata.name, pod.declared)
     is_deferred = bool(node_name) and _is_resize_deferred(pod.status)
     shape = _shape_of(pod, group_kinds, is_deferred=is_deferred)
-    return PodInfo(pod.metadata, pod.status, shape, node_name, declared)
+    return PodInfo(pod.metadata, pod.status, shape, node_name, declared=declared)
 
 
 def _read_only(spec: PodSpec) -> PodSpec:

@@ -43,8 +43,8 @@ def same_question_same_answer(subject: Subject, scene: Scene) -> None:
                 f"writes to a column of the nodes ({path.lstrip('.')}): columns are lent, "
                 f"make a copy first"
             )
-    for told, words in ((again, "asked again"), (anew, "asked by another instance")):
-        for one, two in zip(first, told, strict=True):
+    for answers, words in ((again, "asked again"), (anew, "asked by another instance")):
+        for one, two in zip(first, answers, strict=True):
             difference = one.difference(two)
             if difference:
                 raise subject.failed(
@@ -90,13 +90,13 @@ def same_through_any_selection(subject: Subject, scene: Scene) -> None:
 
 
 def _compare_selection(subject: Subject, whole: Answer, part: Answer, plugin: Plugin) -> None:
-    told = (whole, part)
+    answers = (whole, part)
     if plugin.scope == "cluster":
         # Filter is asked about single nodes, too; scores are asked for once, on all.
-        told = tuple(each.without_scores() for each in told)
-    elif any(each.pre_score == NO_NODE for each in told):
-        told = tuple(replace(each, pre_score="") for each in told)
-    difference = told[0].difference(told[1])
+        answers = tuple(each.without_scores() for each in answers)
+    elif any(each.pre_score == NO_NODE for each in answers):
+        answers = tuple(replace(each, pre_score="") for each in answers)
+    difference = answers[0].difference(answers[1])
     if difference:
         raise subject.failed(
             f"says something else through nodes.take(rows): {difference}; answer from what the "
@@ -113,15 +113,15 @@ def unchanged_but_for_declared_facets(subject: Subject, scene: Scene) -> None:
         for facet in FACET_DRAWS:
             name = scene.draws.one(sorted(scene.nodes))
             changed = merged(scene.nodes[name], FACET_DRAWS[facet](scene.draws))
-            _compare_change(subject, scene, name, facet, changed)
+            _compare_change(subject, scene, name, facet, changed=changed)
             scene.nodes[name] = changed
         name = scene.draws.one(sorted(scene.nodes))
-        _compare_change(subject, scene, name, Facet.PODS | Facet.REQUESTED, None)
+        _compare_change(subject, scene, name, Facet.PODS | Facet.REQUESTED, changed=None)
         _compare_with_fresh(subject, scene)
 
 
 def _compare_change(
-    subject: Subject, scene: Scene, name: str, facet: Facet, changed: NodeOptions | None
+    subject: Subject, scene: Scene, name: str, facet: Facet, *, changed: NodeOptions | None
 ) -> None:
     """``changed``: what the node becomes; None: a pod is placed on it."""
     cluster, plugin = scene.cluster, scene.plugin
@@ -142,20 +142,25 @@ def _compare_change(
         untouched = [n for n, row in rows if row not in touched]
         if plugin.scope == "row" or not touched:
             two = ask(plugin, each, nodes)
-            _compare_untouched(subject, (one, two), untouched, name, facet)
+            _compare_untouched(subject, (one, two), untouched, name, facet=facet)
 
 
 def _compare_untouched(
-    subject: Subject, told: tuple[Answer, Answer], names: list[str], changed: str, facet: Facet
+    subject: Subject,
+    answers: tuple[Answer, Answer],
+    names: list[str],
+    changed: str,
+    *,
+    facet: Facet,
 ) -> None:
     """``names``: nodes that did not change in any declared facet."""
     one, two = (
-        replace(answer.about(names), pre_filter="", pre_score="", keys={}) for answer in told
+        replace(answer.about(names), pre_filter="", pre_score="", keys={}) for answer in answers
     )
     scored = one.scores.keys() & two.scores.keys()
     one, two = (replace(a, scores={n: a.scores[n] for n in scored}) for a in (one, two))
     difference = one.difference(two)
-    if not difference or any(_is_rejection(answer.pre_filter) for answer in told):
+    if not difference or any(_is_rejection(answer.pre_filter) for answer in answers):
         return
     words = str(facet.name).replace("|", ", ")
     if f"of node {changed}:" in difference:
@@ -178,8 +183,8 @@ def _compare_with_fresh(subject: Subject, scene: Scene) -> None:
     """What is kept between cycles (`nodes.derived`, `shape.once`) must be as if computed anew."""
     fresh, instance = rebuilt(subject, scene)
     for _, each in scene.pods:
-        told = ask(scene.plugin, each, scene.cluster.lend().nodes)
-        difference = told.difference(ask(instance, _forgotten(each), fresh.lend().nodes))
+        answers = ask(scene.plugin, each, scene.cluster.lend().nodes)
+        difference = answers.difference(ask(instance, _forgotten(each), fresh.lend().nodes))
         if difference:
             raise subject.failed(
                 f"says something else in a cluster that has changed than in one that was like "

@@ -51,6 +51,7 @@ class Subject:
         args: Any,
         pods: Sequence[PodOptions],
         prepare: Prepare | None,
+        *,
         seed: int,
     ) -> None:
         self.plugin_class = plugin_class
@@ -75,72 +76,74 @@ class Subject:
         options = {f"node-{n}": draw_node(draws) for n in range(_NODE_COUNT)}
         nodes = [node(name, **each) for name, each in options.items()]
         seed = draws.chance.randrange(1 << 30)
-        found = cluster(nodes, _PLACED_COUNT, seed=seed, vocabulary=self._vocabulary)
+        sample = cluster(nodes, _PLACED_COUNT, seed=seed, vocabulary=self._vocabulary)
         if self._prepare is not None:
-            self._prepare(found)
+            self._prepare(sample)
         drawn = [*self._pods, *(draw_pod(draws) for _ in range(_POD_COUNT))]
         pods = [(each, pod(f"pod-{n}", **each)) for n, each in enumerate(drawn)]
-        instance = self.instance(found)
-        found.frameworks[PROFILE] = alone(instance)
-        return Scene(found, instance, draws, options, pods)
+        instance = self.instance(sample)
+        sample.frameworks[PROFILE] = alone(instance)
+        return Scene(sample, instance, draws, options, pods)
 
     # ---- what it asks for -----------------------------------------------------------------
 
     def listen(self) -> None:
         """Find out which labels and annotations the plugin asks for, to draw them from now on."""
-        asked: dict[str, set[str]] = {
+        read_keys: dict[str, set[str]] = {
             name: set()
             for name in ("node_labels", "node_annotations", "pod_labels", "pod_annotations")
         }
         for index in range(_LISTENING_COUNT):
-            self._listen_in(self.scene(index), asked)
+            self._listen_in(self.scene(index), read_keys)
         self._vocabulary = self._vocabulary.with_keys(
-            **{name: frozenset(keys) for name, keys in asked.items()}
+            **{name: frozenset(keys) for name, keys in read_keys.items()}
         )
 
-    def _listen_in(self, scene: Scene, asked: dict[str, set[str]]) -> None:
+    def _listen_in(self, scene: Scene, read_keys: dict[str, set[str]]) -> None:
         heard = SampleCluster()
         self._copy_objects(scene.cluster, heard)
         for info in list(scene.cluster.lend().nodes.infos()):
-            heard.add(_noted(info.node, asked["node_labels"], asked["node_annotations"]))
-        heard.add(*(_noted_pod(p, asked["pod_annotations"]) for p in scene.cluster.cache.pods()))
+            heard.add(_noted(info.node, read_keys["node_labels"], read_keys["node_annotations"]))
+        heard.add(
+            *(_noted_pod(p, read_keys["pod_annotations"]) for p in scene.cluster.cache.pods())
+        )
         instance = self.instance(heard)
         for _, each in scene.pods:
             reads = Reads()
             ask(instance, recorded_pod(each, reads), heard.lend().nodes)
-            asked["pod_labels"] |= reads.keys.get("metadata.labels", set())
-            asked["pod_annotations"] |= reads.keys.get("metadata.annotations", set())
+            read_keys["pod_labels"] |= reads.keys.get("metadata.labels", set())
+            read_keys["pod_annotations"] |= reads.keys.get("metadata.annotations", set())
 
     def _copy_objects(self, one: SampleCluster, other: SampleCluster) -> None:
         for kind in self.plugin_class.kinds:
-            for found in one.objects(kind).list():
-                other.objects(kind).put(found)
+            for each in one.objects(kind).list():
+                other.objects(kind).put(each)
 
 
 def rebuilt(subject: Subject, scene: Scene) -> tuple[SampleCluster, Plugin]:
     """The scene's cluster as it is now, made anew, with an instance that knows no other."""
     fresh = SampleCluster(seed=scene.cluster.seed)
     for kind in subject.plugin_class.kinds:
-        for found in scene.cluster.objects(kind).list():
-            fresh.objects(kind).put(found)
+        for each in scene.cluster.objects(kind).list():
+            fresh.objects(kind).put(each)
     nodes = [info.node for info in scene.cluster.lend().nodes.infos()]
     fresh.add(*nodes)
     fresh.add(*scene.cluster.cache.pods())
     return fresh, subject.instance(fresh)
 
 
-def _noted(found: Node, labels: set[str], annotations: set[str]) -> Node:
+def _noted(node: Node, labels: set[str], annotations: set[str]) -> Node:
     return msgspec.structs.replace(
-        found,
+        node,
         metadata=msgspec.structs.replace(
-            found.metadata,
-            labels=NotedKeys(found.metadata.labels or {}, labels),
-            annotations=NotedKeys(found.metadata.annotations or {}, annotations),
+            node.metadata,
+            labels=NotedKeys(node.metadata.labels or {}, labels),
+            annotations=NotedKeys(node.metadata.annotations or {}, annotations),
         ),
     )
 
 
-def _noted_pod(found: PodInfo, annotations: set[str]) -> PodInfo:
-    noted = NotedKeys(found.annotations, annotations)
-    metadata: ObjectMeta = msgspec.structs.replace(found.metadata, annotations=noted)
-    return PodInfo(metadata, found.status, found.shape, found.node_name)
+def _noted_pod(pod: PodInfo, annotations: set[str]) -> PodInfo:
+    noted = NotedKeys(pod.annotations, annotations)
+    metadata: ObjectMeta = msgspec.structs.replace(pod.metadata, annotations=noted)
+    return PodInfo(metadata, pod.status, pod.shape, pod.node_name)

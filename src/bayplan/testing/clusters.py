@@ -132,7 +132,7 @@ class SampleCluster:
 
     def make_plugin(self, name: str, args: Any, handle: PluginHandle) -> Plugin:
         path = f"{handle.instance_name}.make({name})"
-        return make_plugin(self._registry, name, args, handle, path)
+        return make_plugin(self._registry, name, args, handle, path=path)
 
     def emit(self, pod: PodInfo, event: EmitEvent) -> None:
         self.emitted.append(event)
@@ -151,28 +151,28 @@ def cluster(
     StatefulSet that select some of the pods. Drawn pods are placed, whether they fit or not.
     """
     draws = Draws(stream(seed, "cluster"), vocabulary or Vocabulary())
-    found = SampleCluster(seed=seed)
+    sample = SampleCluster(seed=seed)
     if isinstance(nodes, int) or isinstance(pods, int):
-        _put_owners(found)
+        _put_owners(sample)
     if isinstance(nodes, int):
         nodes = [node(f"node-{index}", **draw_node(draws)) for index in range(nodes)]
-    found.add(*nodes)
+    sample.add(*nodes)
     if isinstance(pods, int):
         names = [each.metadata.name for each in nodes]
         count = pods if names else 0
         drawn = [pod(f"placed-{index}", **draw_placed_pod(draws)) for index in range(count)]
         pods = [each.on_node(draws.one(names)) for each in drawn]
-    return found.add(*pods)
+    return sample.add(*pods)
 
 
-def _put_owners(found: SampleCluster) -> None:
+def _put_owners(sample: SampleCluster) -> None:
     for name, team in zip(NAMESPACES, "ab", strict=True):
-        found.put(NAMESPACE, {"metadata": {"name": name, "labels": {"team": team}}})
+        sample.put(NAMESPACE, {"metadata": {"name": name, "labels": {"team": team}}})
     metadata = {"name": "web", "namespace": NAMESPACES[0]}
-    found.put(SERVICE, {"metadata": metadata, "spec": {"selector": {"app": "web"}}})
+    sample.put(SERVICE, {"metadata": metadata, "spec": {"selector": {"app": "web"}}})
     for kind, app in ((REPLICA_SET, "db"), (STATEFUL_SET, "cache")):
         selector = {"matchLabels": {"app": app}}
-        found.put(kind, {"metadata": metadata, "spec": {"selector": selector}})
+        sample.put(kind, {"metadata": metadata, "spec": {"selector": selector}})
 
 
 def handle_for(cluster: SampleCluster, plugin: type[Plugin], name: str) -> PluginHandle:

@@ -19,16 +19,16 @@ from bayplan.testing.answer_checks import (
 )
 from bayplan.testing.cases import Prepare, Scene, Subject
 from bayplan.testing.equivalence_checks import (
-    alike_nodes_alike_answers,
-    prepared_once_for_all_alike,
+    equivalent_nodes_get_equal_results,
+    pre_state_serves_pods_of_one_template,
     same_row_by_row,
 )
 from bayplan.testing.evaluation import CheckFailed
 from bayplan.testing.factories import PodOptions
 from bayplan.testing.registration_checks import is_well_declared, registers_its_events
 from bayplan.testing.signature_checks import (
-    alike_whatever_else_differs,
     equal_signatures_equal_answers,
+    signature_covers_what_is_read,
     signs_all_it_reads,
     signs_its_shape,
     signs_only_what_pods_share,
@@ -64,11 +64,11 @@ _CHECKS: Final[Sequence[_Check]] = (
     signs_only_what_pods_share,
     signs_all_it_reads,
     equal_signatures_equal_answers,
-    alike_whatever_else_differs,
+    signature_covers_what_is_read,
     notes_follow_a_what_if,
     unchanged_but_for_declared_facets,
-    prepared_once_for_all_alike,
-    alike_nodes_alike_answers,
+    pre_state_serves_pods_of_one_template,
+    equivalent_nodes_get_equal_results,
     unreserve_undoes_reserve,
     permits_and_binds,
 )
@@ -96,7 +96,7 @@ def check_plugin(
     ``pods``: keyword arguments of `pod` for pods that the plugin is about, asked besides drawn
     ones. ``prepare``: adds to each drawn cluster what the plugin needs to find there.
     """
-    subject = Subject(plugin_class, args, pods, prepare, seed)
+    subject = Subject(plugin_class, args, pods, prepare, seed=seed)
     try:
         first = subject.scene(0)
     except ConfigError as problem:

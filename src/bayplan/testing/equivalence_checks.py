@@ -40,7 +40,7 @@ from bayplan.testing.pod_generator import draw_placed_pod
 _TWINS: Final = ("twin-a", "twin-b")
 
 
-def alike_nodes_alike_answers(subject: Subject, scene: Scene) -> None:
+def equivalent_nodes_get_equal_results(subject: Subject, scene: Scene) -> None:
     """Two nodes that offer the same, and hold the same pods, differ in all else."""
     plugin, draws = scene.plugin, scene.draws
     if not plugin.promises.amounts_only:
@@ -55,8 +55,8 @@ def alike_nodes_alike_answers(subject: Subject, scene: Scene) -> None:
         scene.nodes[name] = options
         scene.cluster.add(pod(f"on-{name}", **placed).on_node(name))
     for _, each in scene.pods:
-        told = ask(plugin, each, scene.cluster.lend().nodes)
-        one, other = ({"a node": told.about([name]).of(name)} for name in _TWINS)
+        answers = ask(plugin, each, scene.cluster.lend().nodes)
+        one, other = ({"a node": answers.about([name]).of(name)} for name in _TWINS)
         if one != other:
             raise subject.failed(
                 f"breaks the promise amounts_only of its caching: answers {one['a node']} for one "
@@ -65,7 +65,7 @@ def alike_nodes_alike_answers(subject: Subject, scene: Scene) -> None:
             )
 
 
-def prepared_once_for_all_alike(subject: Subject, scene: Scene) -> None:
+def pre_state_serves_pods_of_one_template(subject: Subject, scene: Scene) -> None:
     """What PreFilter and PreScore said about a pod is good for the next, although nodes changed and
     pods without affinity terms were placed meanwhile."""
     plugin = scene.plugin
@@ -121,13 +121,13 @@ def same_row_by_row(subject: Subject, scene: Scene) -> None:
         state = CycleState()
         _, status, _ = alone(scene.plugin).run_pre_filter(state, each, nodes)
         if is_success(status):
-            feasible = _compare_verdicts(subject, scene, state, each, nodes)
+            feasible = _compare_verdicts(subject, scene, state, each, nodes=nodes)
             if len(feasible):
-                _compare_scores(subject, scene, state, each, feasible)
+                _compare_scores(subject, scene, state, each, nodes=feasible)
 
 
 def _compare_verdicts(
-    subject: Subject, scene: Scene, state: CycleState, pod: PodInfo, nodes: NodeView
+    subject: Subject, scene: Scene, state: CycleState, pod: PodInfo, *, nodes: NodeView
 ) -> NodeView:
     """Returns the nodes that are feasible."""
     plugin = scene.plugin
@@ -136,9 +136,9 @@ def _compare_verdicts(
     outcome = FilterOutcome(nodes, np.ones(len(nodes), np.bool_))
     outcome.add(plugin.name, plugin.filter(state, pod, nodes, outcome.feasible.copy()))
     if isinstance(plugin, RowFilter) and outcome.error is None:
-        told = verdicts_of(outcome)
+        verdicts = verdicts_of(outcome)
         for position, info in enumerate(nodes.infos()):
-            whole, one = told.get(position, ()), plugin.filter_row(state, pod, info)
+            whole, one = verdicts.get(position, ()), plugin.filter_row(state, pod, info)
             if whole != one:
                 raise subject.failed(
                     f"filter_row says of node {info.name} what filter does not: {one!r} or "
@@ -148,7 +148,7 @@ def _compare_verdicts(
 
 
 def _compare_scores(
-    subject: Subject, scene: Scene, state: CycleState, pod: PodInfo, nodes: NodeView
+    subject: Subject, scene: Scene, state: CycleState, pod: PodInfo, *, nodes: NodeView
 ) -> None:
     plugin = scene.plugin
     if not isinstance(plugin, ScorePlugin) or not isinstance(plugin, RowScore):

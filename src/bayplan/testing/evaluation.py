@@ -72,11 +72,11 @@ class Answer:
     def difference(self, other: "Answer") -> str:
         """What the two say differently, first thing first; "" where they agree."""
         if self.pre_filter != other.pre_filter:
-            return f"pre_filter {_said(self.pre_filter)} or {_said(other.pre_filter)}"
+            return f"pre_filter {_skip_text(self.pre_filter)} or {_skip_text(other.pre_filter)}"
         if self.rejections != other.rejections:
             return f"rejections of {_first_difference(self.rejections, other.rejections)}"
         if self.pre_score != other.pre_score:
-            return f"pre_score {_said(self.pre_score)} or {_said(other.pre_score)}"
+            return f"pre_score {_skip_text(self.pre_score)} or {_skip_text(other.pre_score)}"
         if self.scores != other.scores:
             return f"scores of {_first_difference(self.scores, other.scores)}"
         if self.keys != other.keys:
@@ -84,7 +84,7 @@ class Answer:
         return ""
 
 
-def _said(text: str) -> str:
+def _skip_text(text: str) -> str:
     return repr(text or "Success")
 
 
@@ -113,15 +113,15 @@ def _sources_of(plugin: Plugin) -> list[ScorePlugin | ScalarScorePlugin]:
 
     A label in a name is only there to tell instances apart.
     """
-    found = _SOURCES.get(plugin)
-    if found is None:
-        found = _SOURCES[plugin] = []
+    sources = _SOURCES.get(plugin)
+    if sources is None:
+        sources = _SOURCES[plugin] = []
         for name in reads_of(plugin.args).names:
             source: Plugin = plugin.handle.make(name)
             assert isinstance(source, ScorePlugin | ScalarScorePlugin), f"{name} has no Score"
             source.instance_name = name
-            found += [*_sources_of(source), source]
-    return found
+            sources += [*_sources_of(source), source]
+    return sources
 
 
 _Sources = WeakKeyDictionary[Plugin, list[ScorePlugin | ScalarScorePlugin]]
@@ -144,11 +144,11 @@ def ask(
             _accept(plugin, status, lambda: _pre_filter(plugin, pod, nodes))
         return Answer(_text(status))
     names = result.node_names
-    told = _skip(state.skip_filter_plugins)
-    told = f"only {sorted(names)}" if names is not None else told
+    pre_filter = _skip(state.skip_filter_plugins)
+    pre_filter = f"only {sorted(names)}" if names is not None else pre_filter
     view = nodes if positions is None else nodes.take(list(positions))
-    rejections, feasible = _filtered(framework, plugin, state, pod, view)
-    answer = Answer(told, rejections, *_scored(framework, plugin, state, pod, feasible))
+    rejections, feasible = _filtered(framework, plugin, state, pod, nodes=view)
+    answer = Answer(pre_filter, rejections, *_scored(framework, plugin, state, pod, nodes=feasible))
     if isinstance(plugin, TieBreakPlugin) and len(feasible) > 1:
         return replace(answer, keys=_keys(plugin, state, pod, feasible))
     return answer
@@ -174,7 +174,7 @@ def prepared(plugin: Plugin, pod: PodInfo, nodes: NodeView) -> Prepared | None:
     result, status, _ = framework.run_pre_filter(state, pod, nodes)
     if not is_success(status) or result.node_names is not None:
         return None
-    _, feasible = _filtered(framework, plugin, state, pod, nodes)
+    _, feasible = _filtered(framework, plugin, state, pod, nodes=nodes)
     if not len(feasible) or not is_success(framework.run_pre_score(state, pod, feasible)):
         return None
     return Prepared(_skip(state.skip_filter_plugins), _skip(state.skip_score_plugins), state)
@@ -183,13 +183,13 @@ def prepared(plugin: Plugin, pod: PodInfo, nodes: NodeView) -> Prepared | None:
 def ask_prepared(plugin: Plugin, pod: PodInfo, nodes: NodeView, before: Prepared) -> Answer:
     """Filter and Score, with these notes. Raises CheckFailed."""
     framework, state = alone(plugin), before.state.clone()
-    rejections, feasible = _filtered(framework, plugin, state, pod, nodes)
+    rejections, feasible = _filtered(framework, plugin, state, pod, nodes=nodes)
     if not len(feasible):
         return Answer(before.pre_filter, rejections, NO_NODE)
     table = framework.run_score(state, pod, feasible)
     if not isinstance(table, ScoreTable):
         _refuse(plugin, table, lambda: _score(plugin, state, pod, feasible))
-    return Answer(before.pre_filter, rejections, *_told(table, before.pre_score, feasible))
+    return Answer(before.pre_filter, rejections, *_score_parts(table, before.pre_score, feasible))
 
 
 def _skip(skipped: Set[str]) -> str:
@@ -197,14 +197,16 @@ def _skip(skipped: Set[str]) -> str:
     return "Skip" if skipped else ""
 
 
-def _told(table: ScoreTable, pre_score: str, nodes: NodeView) -> tuple[str, Mapping[str, int]]:
+def _score_parts(
+    table: ScoreTable, pre_score: str, nodes: NodeView
+) -> tuple[str, Mapping[str, int]]:
     if not table.columns:
         return pre_score, {}
     return "", dict(zip(nodes.names(), table.columns[0].raw.tolist(), strict=True))
 
 
 def _filtered(
-    framework: Framework, plugin: Plugin, state: CycleState, pod: PodInfo, nodes: NodeView
+    framework: Framework, plugin: Plugin, state: CycleState, pod: PodInfo, *, nodes: NodeView
 ) -> tuple[Mapping[str, str], NodeView]:
     outcome = framework.run_filter(state, pod, nodes)
     if outcome.error is not None:
@@ -217,7 +219,7 @@ def _filtered(
 
 
 def _scored(
-    framework: Framework, plugin: Plugin, state: CycleState, pod: PodInfo, nodes: NodeView
+    framework: Framework, plugin: Plugin, state: CycleState, pod: PodInfo, *, nodes: NodeView
 ) -> tuple[str, Mapping[str, int]]:
     """(what PreScore says, the scores)."""
     if not len(nodes):
@@ -230,7 +232,7 @@ def _scored(
     table = framework.run_score(state, pod, nodes)
     if not isinstance(table, ScoreTable):
         _refuse(plugin, table, lambda: _score(plugin, state, pod, nodes))
-    return _told(table, _skip(state.skip_score_plugins), nodes)
+    return _score_parts(table, _skip(state.skip_score_plugins), nodes)
 
 
 def _keys(

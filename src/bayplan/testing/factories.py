@@ -67,7 +67,7 @@ def pod(name: str = "pod", **options: Unpack[PodOptions]) -> PodInfo:
 def api_pod(name: str = "pod", **options: Unpack[PodOptions]) -> Pod:
     """The same as the API has it. Raises DecodeError for what no API server would store."""
     namespace = options.get("namespace", DEFAULT_NAMESPACE)
-    metadata = _given(
+    metadata = _set_fields(
         name=name,
         namespace=namespace,
         uid=options.get("uid", f"uid-{namespace}/{name}"),
@@ -75,7 +75,9 @@ def api_pod(name: str = "pod", **options: Unpack[PodOptions]) -> Pod:
         annotations=options.get("annotations"),
         deletionTimestamp=_DELETED_AT if options.get("terminating") else None,
     )
-    status = _given(nominatedNodeName=options.get("nominated_node"), **options.get("status", {}))
+    status = _set_fields(
+        nominatedNodeName=options.get("nominated_node"), **options.get("status", {})
+    )
     content = {"metadata": metadata, "spec": _pod_spec(options), "status": status}
     return cast(Pod, decode(POD, msgspec.to_builtins(content)))
 
@@ -83,7 +85,7 @@ def api_pod(name: str = "pod", **options: Unpack[PodOptions]) -> Pod:
 def _pod_spec(options: PodOptions) -> dict[str, Manifest]:
     for name in _OF_THE_ONLY_CONTAINER if "containers" in options else ():
         assert name not in options, f"{name} belongs to the containers that are given"
-    return _given(
+    return _set_fields(
         nodeName=options.get("node"),
         schedulerName=options.get("scheduler_name"),
         containers=options.get("containers", (_container(options),)),
@@ -103,10 +105,10 @@ _OF_THE_ONLY_CONTAINER = ("cpu", "memory", "requests", "image", "host_ports")
 
 
 def _container(options: PodOptions) -> dict[str, Manifest]:
-    requests = _given(cpu=options.get("cpu"), memory=options.get("memory"))
+    requests = _set_fields(cpu=options.get("cpu"), memory=options.get("memory"))
     requests |= options.get("requests", {})
     ports = [_host_port(port) for port in options.get("host_ports", ())]
-    return _given(
+    return _set_fields(
         name="main",
         image=options.get("image"),
         resources={"requests": requests} if requests else None,
@@ -149,12 +151,12 @@ def node(name: str = "node", **options: Unpack[NodeOptions]) -> Node:
     labels = {HOSTNAME_LABEL: name, **options.get("labels", {})}
     if "zone" in options:
         labels[ZONE_LABEL] = options["zone"]
-    spec = _given(
+    spec = _set_fields(
         unschedulable=options.get("unschedulable"),
         taints=[_taint(taint) for taint in options.get("taints", ())] or None,
     )
-    metadata = _given(name=name, uid=f"uid-{name}", labels=labels)
-    metadata |= _given(annotations=options.get("annotations"))
+    metadata = _set_fields(name=name, uid=f"uid-{name}", labels=labels)
+    metadata |= _set_fields(annotations=options.get("annotations"))
     content = {"metadata": metadata, "spec": spec, "status": _node_status(options)}
     decoded = cast(Node, decode(NODE, msgspec.to_builtins(content)))
     return msgspec.structs.replace(decoded, declared=dict(options.get("declared", {})))
@@ -168,7 +170,7 @@ def _node_status(options: NodeOptions) -> dict[str, Manifest]:
         **options.get("allocatable", {}),
     }
     images = [{"names": [image], "sizeBytes": size} for image, size in _images(options)]
-    return _given(
+    return _set_fields(
         allocatable=allocatable,
         conditions=options.get("conditions", [{"type": "Ready", "status": "True"}]),
         images=images or None,
@@ -191,6 +193,6 @@ def _taint(taint: Manifest) -> Manifest:
     return Taint(key=key, value=value or None, effect=effect)
 
 
-def _given(**fields: Manifest) -> dict[str, Manifest]:
+def _set_fields(**fields: Manifest) -> dict[str, Manifest]:
     """Without what was left out; a field given twice is refused by Python itself."""
     return {name: value for name, value in fields.items() if value is not None}

@@ -22,11 +22,13 @@ def fingerprint(value: Any, leave_out: Iterable[str] = ()) -> str:
     """
     names, parts = set(leave_out), dict(_attributes(value))
     others = tuple(id(part) for name, part in parts.items() if name in names and part is not None)
-    told = ((name, _told(part, others)) for name, part in parts.items() if name not in names)
-    return repr(sorted(told))
+    canonical_parts = (
+        (name, _canonical(part, others)) for name, part in parts.items() if name not in names
+    )
+    return repr(sorted(canonical_parts))
 
 
-def _told(value: Any, above: tuple[int, ...]) -> Any:
+def _canonical(value: Any, above: tuple[int, ...]) -> Any:
     """Nested tuples of plain values, alike for equal content."""
     if isinstance(value, _PLAIN):
         return repr(value)
@@ -38,15 +40,15 @@ def _told(value: Any, above: tuple[int, ...]) -> Any:
         return str(array.dtype), array.shape, array.tobytes()
     if isinstance(value, Mapping):
         pairs = cast(Mapping[Any, Any], value).items()
-        return "map", sorted((repr(_told(k, inside)), _told(v, inside)) for k, v in pairs)
+        return "map", sorted((repr(_canonical(k, inside)), _canonical(v, inside)) for k, v in pairs)
     if isinstance(value, Set):
-        return "set", sorted(repr(_told(each, inside)) for each in cast(Set[Any], value))
+        return "set", sorted(repr(_canonical(each, inside)) for each in cast(Set[Any], value))
     if isinstance(value, Iterable) and not isinstance(value, Iterator):
         members = cast(Iterable[Any], value)
-        return type(members).__name__, [_told(each, inside) for each in members]
+        return type(members).__name__, [_canonical(each, inside) for each in members]
     if isinstance(value, Iterator) or callable(cast(object, value)):
         return "<code>"
-    parts = sorted((name, _told(part, inside)) for name, part in _attributes(value))
+    parts = sorted((name, _canonical(part, inside)) for name, part in _attributes(value))
     return type(value).__name__, parts
 
 
@@ -56,9 +58,9 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
     for owner in type(value).__mro__:
         slots = owner.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
-            found = getattr(value, name, _ABSENT)
-            if found is not _ABSENT and not name.startswith("__"):
-                yield name, found
+            attribute = getattr(value, name, _ABSENT)
+            if attribute is not _ABSENT and not name.startswith("__"):
+                yield name, attribute
 
 
 _ABSENT = object()

@@ -18,7 +18,7 @@ T = TypeVar("T")
 NAMESPACES = ("default", "other")
 
 #: Values of keys that somebody asks for: numbers within and beyond a score, words, nothing.
-ASKED_VALUES = ("0", "7", "40", "100", "2.5", "-3", "high", "")
+READ_KEY_VALUES = ("0", "7", "40", "100", "2.5", "-3", "high", "")
 
 
 def _node_labels() -> Mapping[str, Sequence[str]]:
@@ -48,15 +48,18 @@ class Vocabulary:
     resources: Sequence[str] = ("nvidia.com/gpu", "ephemeral-storage", "hugepages-2Mi")
     images: Sequence[str] = ("registry.test/web:1", "registry.test/db", "registry.test/tool:2")
 
-    def with_keys(self, **asked: frozenset[str]) -> "Vocabulary":
-        """``with_keys(node_labels={"price"})``: keys not known yet get `ASKED_VALUES`.
+    def with_keys(self, **keys_by_field: frozenset[str]) -> "Vocabulary":
+        """``with_keys(node_labels={"price"})``: keys not known yet get `READ_KEY_VALUES`.
 
         A node's hostname is always its name.
         """
         more: dict[str, Any] = {}
-        for name, keys in asked.items():
-            known: Mapping[str, Sequence[str]] = getattr(self, name)
-            more[name] = {**dict.fromkeys(sorted(keys - {HOSTNAME_LABEL}), ASKED_VALUES), **known}
+        for name, keys in keys_by_field.items():
+            values: Mapping[str, Sequence[str]] = getattr(self, name)
+            more[name] = {
+                **dict.fromkeys(sorted(keys - {HOSTNAME_LABEL}), READ_KEY_VALUES),
+                **values,
+            }
         return replace(self, **more)
 
 

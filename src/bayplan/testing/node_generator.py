@@ -5,7 +5,7 @@ from typing import Final, cast
 
 from bayplan.state.change_log import Facet
 from bayplan.testing.factories import NodeOptions
-from bayplan.testing.generators import ASKED_VALUES, Draws
+from bayplan.testing.generators import READ_KEY_VALUES, Draws
 
 _TAINTS: Final = (
     "dedicated=a:NoSchedule",
@@ -64,8 +64,8 @@ def _annotations(draws: Draws) -> NodeOptions:
 
 def _conditions(draws: Draws) -> NodeOptions:
     kinds = ("Ready", "MemoryPressure", "DiskPressure")
-    found = {kind: draws.one(("True", "False", "Unknown")) for kind in draws.some(kinds, 3)}
-    return {"conditions": [{"type": kind, "status": status} for kind, status in found.items()]}
+    conditions = {kind: draws.one(("True", "False", "Unknown")) for kind in draws.some(kinds, 3)}
+    return {"conditions": [{"type": kind, "status": status} for kind, status in conditions.items()]}
 
 
 def _declared(draws: Draws) -> NodeOptions:
@@ -73,7 +73,7 @@ def _declared(draws: Draws) -> NodeOptions:
     paths = [path for path in draws.vocabulary.node_fields if draws.happens(0.7)]
     return {
         "features": draws.some(features, 2),
-        "declared": {path: draws.one(ASKED_VALUES) for path in paths},
+        "declared": {path: draws.one(READ_KEY_VALUES) for path in paths},
     }
 
 

@@ -111,11 +111,11 @@ def _host_port(draws: Draws) -> Mapping[str, Any]:
 def _init_containers(draws: Draws, pod: PodOptions) -> Mapping[str, Any]:
     def container() -> dict[str, Any]:
         requests = {"cpu": draws.one(("200m", "3")), "memory": draws.one(("64Mi", "2Gi"))}
-        found: dict[str, Any] = {"name": "init", "resources": {"requests": requests}}
-        found["image"] = draws.one(draws.vocabulary.images)
+        fields: dict[str, Any] = {"name": "init", "resources": {"requests": requests}}
+        fields["image"] = draws.one(draws.vocabulary.images)
         if draws.happens(0.5):
-            found |= {"restartPolicy": "Always", "ports": [_host_port(draws)]}
-        return found
+            fields |= {"restartPolicy": "Always", "ports": [_host_port(draws)]}
+        return fields
 
     return {"init_containers": draws.several(container, 2)}
 
@@ -137,17 +137,17 @@ def _tolerations(draws: Draws, pod: PodOptions) -> Mapping[str, Any]:
 
 def _toleration(draws: Draws) -> Mapping[str, Any]:
     keys = ("dedicated", "spot", "old", "node.kubernetes.io/unschedulable")
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if draws.happens(0.9):
-        found["key"] = draws.one(keys)
-    found["operator"] = operator = (
-        "Exists" if "key" not in found else draws.one(("Exists", "Equal"))
+        fields["key"] = draws.one(keys)
+    fields["operator"] = operator = (
+        "Exists" if "key" not in fields else draws.one(("Exists", "Equal"))
     )
     if operator == "Equal":
-        found["value"] = draws.one(("a", "b", "x", ""))
+        fields["value"] = draws.one(("a", "b", "x", ""))
     if draws.happens(0.5):
-        found["effect"] = draws.one(("NoSchedule", "NoExecute", "PreferNoSchedule"))
-    return found
+        fields["effect"] = draws.one(("NoSchedule", "NoExecute", "PreferNoSchedule"))
+    return fields
 
 
 def _node_name(draws: Draws, pod: PodOptions) -> Mapping[str, Any]:
@@ -155,15 +155,15 @@ def _node_name(draws: Draws, pod: PodOptions) -> Mapping[str, Any]:
 
 
 def _node_affinity(draws: Draws, pod: PodOptions) -> Mapping[str, Any]:
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if draws.happens(0.6):
         terms = draws.several(draws.node_term, 2)
-        found["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": terms}
+        fields["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": terms}
     if draws.happens(0.6):
-        found["preferredDuringSchedulingIgnoredDuringExecution"] = draws.several(
+        fields["preferredDuringSchedulingIgnoredDuringExecution"] = draws.several(
             lambda: {"weight": draws.one((1, 30, 100)), "preference": draws.node_term()}, 2
         )
-    return _affinity(pod, nodeAffinity=found)
+    return _affinity(pod, nodeAffinity=fields)
 
 
 def _pod_affinity(draws: Draws, pod: PodOptions) -> Mapping[str, Any]:
@@ -180,32 +180,32 @@ def _affinity(pod: PodOptions, **part: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _pod_terms(draws: Draws) -> dict[str, Any]:
     def term() -> dict[str, Any]:
-        found = {"topologyKey": draws.one(_TOPOLOGY_KEYS), "labelSelector": draws.label_selector()}
+        fields = {"topologyKey": draws.one(_TOPOLOGY_KEYS), "labelSelector": draws.label_selector()}
         if draws.happens(0.3):
-            found["namespaceSelector"] = draws.one(({}, {"matchLabels": {"team": "a"}}))
-        return found
+            fields["namespaceSelector"] = draws.one(({}, {"matchLabels": {"team": "a"}}))
+        return fields
 
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if draws.happens(0.6):
-        found["requiredDuringSchedulingIgnoredDuringExecution"] = draws.several(term, 2)
+        fields["requiredDuringSchedulingIgnoredDuringExecution"] = draws.several(term, 2)
     if draws.happens(0.6):
-        found["preferredDuringSchedulingIgnoredDuringExecution"] = draws.several(
+        fields["preferredDuringSchedulingIgnoredDuringExecution"] = draws.several(
             lambda: {"weight": draws.one((1, 50)), "podAffinityTerm": term()}, 2
         )
-    return found
+    return fields
 
 
 def _spread(draws: Draws, pod: PodOptions) -> Mapping[str, Any]:
     def constraint() -> dict[str, Any]:
-        found: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "maxSkew": draws.one((1, 2)),
             "topologyKey": draws.one(_TOPOLOGY_KEYS),
             "whenUnsatisfiable": draws.one(("DoNotSchedule", "ScheduleAnyway")),
             "labelSelector": draws.label_selector(),
         }
         if draws.happens(0.3):
-            found["nodeTaintsPolicy"] = draws.one(("Honor", "Ignore"))
-        return found
+            fields["nodeTaintsPolicy"] = draws.one(("Honor", "Ignore"))
+        return fields
 
     return {"spread": draws.several(constraint, 2)}
 

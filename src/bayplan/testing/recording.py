@@ -48,20 +48,20 @@ _PATHS: Final[Mapping[str, str]] = {
 class NotedKeys(dict[str, str]):
     """A map of labels or annotations that notes which keys are asked for."""
 
-    def __init__(self, content: Mapping[str, str], asked: set[str]) -> None:
+    def __init__(self, content: Mapping[str, str], keys_read: set[str]) -> None:
         super().__init__(content)
-        self._asked = asked
+        self._keys_read = keys_read
 
     def __getitem__(self, key: str) -> str:
-        self._asked.add(key)
+        self._keys_read.add(key)
         return super().__getitem__(key)
 
     def __contains__(self, key: object) -> bool:
-        self._asked.add(str(key))
+        self._keys_read.add(str(key))
         return super().__contains__(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        self._asked.add(key)
+        self._keys_read.add(key)
         return super().get(key, default)
 
 
@@ -110,11 +110,11 @@ class _Recorded(ABC):
         self._reads = reads
 
     def __getattr__(self, name: str) -> Any:
-        found = _static(self._target.__class__, name)
-        if isinstance(found, property) and found.fget is not None:
-            return found.fget(self)
-        if isinstance(found, FunctionType):
-            return MethodType(found, self)
+        attribute = _static(self._target.__class__, name)
+        if isinstance(attribute, property) and attribute.fget is not None:
+            return attribute.fget(self)
+        if isinstance(attribute, FunctionType):
+            return MethodType(attribute, self)
         return self._field(name, getattr(self._target, name))
 
     @abstractmethod

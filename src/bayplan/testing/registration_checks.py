@@ -88,7 +88,7 @@ def _ask_about_a_node(
     new = node("changing", **merged(options, FACET_DRAWS[facet](scene.draws)))
     for before, after in ((None, new), (old, new), (old, None)):
         for event in node_events(before, after):
-            _ask_hints(subject, scene, registered, event, (before, after))
+            _ask_hints(subject, scene, registered, event, change=(before, after))
 
 
 def _ask_about_a_pod(
@@ -103,7 +103,7 @@ def _ask_about_a_pod(
     updated = pod(current.name, **draw_variant(scene.draws, waiting))
     for before, after in ((None, new), (old, new), (old, None), (current, updated)):
         for event in pod_events(before, after):
-            _ask_hints(subject, scene, registered, event, (before, after))
+            _ask_hints(subject, scene, registered, event, change=(before, after))
 
 
 def _ask_hints(
@@ -111,6 +111,7 @@ def _ask_hints(
     scene: Scene,
     registered: Sequence[ClusterEventWithHint],
     event: ClusterEvent,
+    *,
     change: tuple[Any, Any],
 ) -> None:
     for each in registered:
@@ -118,12 +119,12 @@ def _ask_hints(
             continue
         for _, waiting in scene.pods:
             try:
-                told: Any = each.hint(waiting, *change)
+                result: Any = each.hint(waiting, *change)
             except Exception as problem:
                 raise subject.failed(
                     f"its hint for {event.label} fails: {type(problem).__name__}: {problem}"
                 ) from problem
-            if not isinstance(told, QueueingHint):
+            if not isinstance(result, QueueingHint):
                 raise subject.failed(
-                    f"its hint for {event.label} returned {told!r}; wanted a QueueingHint"
+                    f"its hint for {event.label} returned {result!r}; wanted a QueueingHint"
                 )

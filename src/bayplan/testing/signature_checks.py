@@ -66,11 +66,11 @@ def equal_signatures_equal_answers(subject: Subject, scene: Scene) -> None:
         for path in (*read, *others):
             one = draw_field(scene.draws, path, options)
             pair = pod("one", **one), pod("other", **draw_field(scene.draws, path, one))
-            compare_pair(subject, plugin, nodes, path, pair)
+            compare_pair(subject, plugin, nodes, path, pair=pair)
 
 
 def compare_pair(
-    subject: Subject, plugin: Plugin, nodes: NodeView, path: str, pair: tuple[PodInfo, PodInfo]
+    subject: Subject, plugin: Plugin, nodes: NodeView, path: str, *, pair: tuple[PodInfo, PodInfo]
 ) -> bool:
     """Whether the answers differ; ``path``: where the two pods do. Raises CheckFailed."""
     signature, same = (_signature(subject, plugin, each) for each in pair)
@@ -83,7 +83,7 @@ def compare_pair(
     return bool(difference)
 
 
-def alike_whatever_else_differs(subject: Subject, scene: Scene) -> None:
+def signature_covers_what_is_read(subject: Subject, scene: Scene) -> None:
     """Two pods that sign alike get the same answers, though all that is not signed differs."""
     plugin = scene.plugin
     if not isinstance(plugin, SignPlugin):
@@ -94,7 +94,7 @@ def alike_whatever_else_differs(subject: Subject, scene: Scene) -> None:
             steps = _drift(subject, scene, options, each)
             if steps and ask(plugin, each, nodes).difference(ask(plugin, steps[-1][1], nodes)):
                 for path, other in steps:
-                    compare_pair(subject, plugin, nodes, path, (each, other))
+                    compare_pair(subject, plugin, nodes, path, pair=(each, other))
 
 
 def _drift(
@@ -150,12 +150,12 @@ def signs_only_what_pods_share(subject: Subject, scene: Scene) -> None:
         for path, changes in _UNSHARED.items():
             metadata = msgspec.structs.replace(content.metadata, **changes)
             other = PodInfo(metadata, content.status, each.shape, each.node_name)
-            _compare_unshared(subject, plugin, signature, other, path)
+            _compare_unshared(subject, plugin, signature, other, path=path)
         status = msgspec.structs.replace(
             content.status, phase="Pending", nominated_node_name="node-1"
         )
         other = PodInfo(each.metadata, status, each.shape, each.node_name)
-        _compare_unshared(subject, plugin, signature, other, "status")
+        _compare_unshared(subject, plugin, signature, other, path="status")
 
 
 _UNSHARED: Final = {
@@ -171,7 +171,7 @@ _UNSHARED: Final = {
 
 
 def _compare_unshared(
-    subject: Subject, plugin: Plugin, signature: Hashable, other: PodInfo, path: str
+    subject: Subject, plugin: Plugin, signature: Hashable, other: PodInfo, *, path: str
 ) -> None:
     if _signature(subject, plugin, other) != signature:
         raise subject.failed(

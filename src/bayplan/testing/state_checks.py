@@ -61,9 +61,9 @@ class SamplePort:
         return self._bound[(namespace, name)]
 
     async def read(self, kind: str, namespace: str, name: str) -> ApiObject:
-        found = self._objects.of(kind).get(name, namespace)
-        assert found is not None, f"there is no {kind} {namespace}/{name}"
-        return found
+        stored = self._objects.of(kind).get(name, namespace)
+        assert stored is not None, f"there is no {kind} {namespace}/{name}"
+        return stored
 
     async def patch(
         self, kind: str, namespace: str, name: str, patch: dict[str, Any], subresource: str = ""
@@ -85,9 +85,9 @@ class SamplePort:
         self.deleted.append(f"{namespace}/{name}")
 
     def _put(self, kind: str, content: dict[str, Any]) -> ApiObject:
-        found = decode(kind, content)
-        self._objects.of(kind).put(found)
-        return found
+        stored = decode(kind, content)
+        self._objects.of(kind).put(stored)
+        return stored
 
     async def sleep(self, seconds: float) -> None: ...
 
@@ -113,10 +113,10 @@ def answers_with_its_codes(subject: Subject, scene: Scene) -> None:
         if isinstance(plugin, PreEnqueuePlugin):
             _check_code(subject, "pre_enqueue", plugin.pre_enqueue(each), _REJECTIONS)
         if isinstance(plugin, PreFilterPlugin):
-            told = plugin.pre_filter(state, each, nodes)
-            if isinstance(told, Status):
-                _check_code(subject, "pre_filter", told, _REJECTIONS | {Code.SKIP})
-                if told.code is not Code.SUCCESS:
+            status = plugin.pre_filter(state, each, nodes)
+            if isinstance(status, Status):
+                _check_code(subject, "pre_filter", status, _REJECTIONS | {Code.SKIP})
+                if status.code is not Code.SUCCESS:
                     continue
         if isinstance(plugin, PreScorePlugin):
             _check_code(subject, "pre_score", plugin.pre_score(state, each, nodes), {Code.SKIP})
@@ -134,9 +134,9 @@ def post_filters_with_its_codes(subject: Subject, scene: Scene) -> None:
         state = CycleState()
         if not is_success(framework.run_pre_filter(state, each, nodes)[1]):
             continue
-        nomination, told = plugin.post_filter(state, each, NodeToStatus(rejected))
-        _check_code(subject, "post_filter", told, _REJECTIONS)
-        if code_of(told) is Code.SUCCESS and nomination is None:
+        nomination, status = plugin.post_filter(state, each, NodeToStatus(rejected))
+        _check_code(subject, "post_filter", status, _REJECTIONS)
+        if code_of(status) is Code.SUCCESS and nomination is None:
             raise subject.failed("post_filter succeeds without a nomination: it must say where")
 
 
@@ -195,8 +195,8 @@ def unreserve_undoes_reserve(subject: Subject, scene: Scene) -> None:
 def _reserve_and_undo(subject: Subject, plugin: ReservePlugin, pods: list[PodInfo]) -> None:
     for index, each in enumerate(pods):
         state, before = CycleState(), _own(plugin)
-        told = plugin.reserve(state, each, each.node_name)
-        _check_code(subject, "reserve", told, _REJECTIONS)
+        status = plugin.reserve(state, each, each.node_name)
+        _check_code(subject, "reserve", status, _REJECTIONS)
         plugin.unreserve(state, each, each.node_name)
         if _own(plugin) != before:
             raise subject.failed(
@@ -232,14 +232,14 @@ def permits_and_binds(subject: Subject, scene: Scene) -> None:
             if code_of(status) is Code.WAIT and timeout_seconds <= 0:
                 raise subject.failed(f"permit waits for {timeout_seconds} s: wanted more than 0")
         if isinstance(plugin, PreBindPlugin):
-            told = plugin.pre_bind_preflight(state, each, name)
-            _check_code(subject, "pre_bind_preflight", told, {Code.SKIP})
-            if not is_skip(told):
-                told = _result(plugin.pre_bind(state, each, name, port))
-                _check_code(subject, "pre_bind", told, _REJECTIONS)
+            status = plugin.pre_bind_preflight(state, each, name)
+            _check_code(subject, "pre_bind_preflight", status, {Code.SKIP})
+            if not is_skip(status):
+                status = _result(plugin.pre_bind(state, each, name, port))
+                _check_code(subject, "pre_bind", status, _REJECTIONS)
         if isinstance(plugin, BindPlugin):
-            told = _result(plugin.bind(state, each, name, port))
-            _check_code(subject, "bind", told, _REJECTIONS | {Code.SKIP})
+            status = _result(plugin.bind(state, each, name, port))
+            _check_code(subject, "bind", status, _REJECTIONS | {Code.SKIP})
         if isinstance(plugin, PostBindPlugin):
             _result(plugin.post_bind(state, each, name, port))
 
@@ -254,8 +254,8 @@ def _result(steps: Coroutine[Any, Any, Status | None]) -> Status | None:
     raise AssertionError("awaits something other than its port")
 
 
-def _check_code(subject: Subject, point: str, told: Status | None, allowed: set[Code]) -> None:
-    code = code_of(told)
+def _check_code(subject: Subject, point: str, status: Status | None, allowed: set[Code]) -> None:
+    code = code_of(status)
     if code not in allowed | _ENDINGS:
         listed = ", ".join(str(each) for each in sorted(allowed | _ENDINGS))
         raise subject.failed(f"{point} answered {code}, which it may not: wanted {listed}")

@@ -176,7 +176,7 @@ def test_whoever_else_reviews_candidates_does_so_before_extenders_are_asked() ->
             assert candidates == every
             return left
 
-        found = ExtendersReview(ExtenderRound(), REVIEWERS, pod("p"), nodes, before)
+        found = ExtendersReview(ExtenderRound(), REVIEWERS, pod("p"), nodes, before=before)
         return found(every), found.question
 
     _, question = left_by(candidates("c"))

@@ -58,7 +58,7 @@ def test_a_group_without_an_object_is_not_found() -> None:
 
 
 def test_the_first_that_does_not_fit_is_explained() -> None:
-    assert too_few_fit(STATE, 0, 1, "default/a", "no") == (
+    assert too_few_fit(STATE, 0, 1, "default/a", why="no") == (
         "group default/g: 0 of 1 members fit; the 1st, default/a: no"
     )
 

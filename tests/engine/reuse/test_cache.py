@@ -83,7 +83,7 @@ def found(attempts: Attempts) -> list[str]:
     state, nodes = CycleState(), attempts.cluster.lend().nodes
     attempts.framework.run_pre_filter(state, attempts.pod, nodes)
     attempts.framework.run_pre_score(state, attempts.pod, nodes)
-    return mismatches(attempts.entry, attempts.framework, state, attempts.pod, nodes)
+    return mismatches(attempts.entry, attempts.framework, state, attempts.pod, nodes=nodes)
 
 
 def after_an_attempt(*plugins: Any) -> Attempts:

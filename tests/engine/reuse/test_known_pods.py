@@ -60,13 +60,15 @@ class Question:
         nodes = self.nodes.take(self.nodes.positions(names)) if names else self.nodes
         feasible = np.array([name not in out for name in nodes.names()])
         outcome = FilterOutcome(nodes, feasible)
-        question = (CycleState(), self.attempts.pod, nodes, feasible)
-        outcome.add("Bad", self.known.filter("Bad", asked.filter, *question))
+        rejections = self.known.filter(
+            "Bad", asked.filter, CycleState(), self.attempts.pod, nodes=nodes, feasible=feasible
+        )
+        outcome.add("Bad", rejections)
         return outcome
 
     def scored(self, asked: Asked, *names: str) -> NodeScores:
         nodes = self.nodes.take(self.nodes.positions(names)) if names else self.nodes
-        return self.known.score("Rank", asked.score, CycleState(), self.attempts.pod, nodes)
+        return self.known.score("Rank", asked.score, CycleState(), self.attempts.pod, nodes=nodes)
 
     def counts(self, name: str) -> tuple[int, int]:
         found = self.attempts.reuse.row_counts()[name]

@@ -27,7 +27,7 @@ def on_node(over: Any, wanted: PodInfo, name: str = "n1") -> Any:
     budgets = Budgets(over.cluster.objects(POD_DISRUPTION_BUDGET).list())
     question = (over.plugin.handle.runner, state.clone(), wanted)
     units = Units(over.cluster.pod_groups, snapshot.nodes)
-    found = victims_on(snapshot.node(name), question, snapshot, budgets, units)
+    found = victims_on(snapshot.node(name), question, snapshot, budgets, units=units)
     if isinstance(found, Victims):
         return [each.name for each in found.pods], found.pdb_violation_count
     return str(found.code), found.message

@@ -100,7 +100,7 @@ def bind(
     port: FailingPort, seen: ResourceClaim | None = None, given: AllocationResult | None = GIVEN
 ) -> ResourceClaim:
     known = seen or now(port)
-    return done(port, lambda p: binding.bind_claim(p, known, PLACED, given, lambda: "stamp"))
+    return done(port, lambda p: binding.bind_claim(p, known, PLACED, given, stamp=lambda: "stamp"))
 
 
 def test_a_claim_gets_finalizer_allocation_and_user() -> None:

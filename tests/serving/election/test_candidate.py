@@ -24,7 +24,7 @@ class Replica:
         self.log = HeardElection()
         self.clock = clock
         self.candidate = Candidate(
-            self.election, self.lock, clock, stream(1, f"election/{name}"), self.log
+            self.election, self.lock, clock, stream(1, f"election/{name}"), log=self.log
         )
 
     @property

@@ -105,7 +105,7 @@ class EmbeddedCluster(ObjectPort):
         self._pod_gc = (
             None
             if pod_gc is None
-            else PodGcController(self._server, self._store, clock, _after, pod_gc)
+            else PodGcController(self._server, self._store, clock, _after, times=pod_gc)
         )
         self._event_count = 0
 

@@ -50,7 +50,13 @@ class PodGcController:
     """Follows the pods and nodes of one store."""
 
     def __init__(
-        self, server: ApiServer, store: ObjectStore, clock: Clock, later: Later, times: PodGcTimes
+        self,
+        server: ApiServer,
+        store: ObjectStore,
+        clock: Clock,
+        later: Later,
+        *,
+        times: PodGcTimes,
     ) -> None:
         self._server = server
         self._store = store

@@ -146,7 +146,7 @@ class RequestMetrics:
             ),
         ):
             read = partial(_sorted, counts, self._host)
-            registry.register(Reading(CounterMetricFamily, name, text, labels, read))
+            registry.register(Reading(CounterMetricFamily, name, text, labels, read=read))
 
     def waited(self, method: str, seconds: float) -> None:
         """For its turn, in its lane."""

@@ -87,7 +87,7 @@ class WorkQueueMetrics:
             ),
         ):
             samples = _Sample(self._name, read)
-            registry.register(Reading(family, f"workqueue_{name}", text, _LABELS, samples))
+            registry.register(Reading(family, f"workqueue_{name}", text, _LABELS, read=samples))
 
     def _unfinished_seconds(self) -> float:
         now = self._now()

@@ -230,6 +230,7 @@ class ExtendersReview:
         extenders: Extenders,
         pod: PodInfo,
         nodes: NodeView,
+        *,
         before: CandidateReview | None = None,
     ) -> None:
         """``before``: whoever has a say before extenders have."""

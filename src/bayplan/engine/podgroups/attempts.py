@@ -96,6 +96,7 @@ class GroupAttempts:
         failures: FailureHandler,
         placements: Placements,
         parked: PendingExtenderCalls,
+        *,
         evicting: SyncPreemptions,
     ) -> None:
         self._context = context
@@ -126,7 +127,7 @@ class GroupAttempts:
             return
         text = mismatch(state, members)
         if text:
-            self._mismatched(lead, members, state, started_seconds, text)
+            self._mismatched(lead, members, state, started_seconds, text=text)
             return
         attempt = partial(self._attempt, lead, members, state, questions or GroupExtenderCalls())
         self._guard(lead, members, started_seconds, attempt)
@@ -137,6 +138,7 @@ class GroupAttempts:
         members: Sequence[QueuedPodInfo],
         state: GroupState,
         started_seconds: float,
+        *,
         text: str,
     ) -> None:
         """Members differ in what they must share: no attempt is made."""
@@ -144,7 +146,7 @@ class GroupAttempts:
         self._engine.telemetry.record_group(state, "error", attempt=lead.attempts, message=text)
         self._engine.group_controller.explain(state.key, text, has_failed=True)
         self._failures.handle_group(
-            lead, members, started_seconds, refusal.failure, refusal.members
+            lead, members, started_seconds, refusal.failure, own=refusal.members
         )
         self._count(lead, "error", started_seconds)
 
@@ -211,7 +213,7 @@ class GroupAttempts:
         room: PreemptionPlan | NoPreemption | None = None
         uids = [queued.pod.uid for queued in members]
         with snapshot.trial() as trial, engine.nominator.without(uids):
-            group_trial = best_pass(context, trial, members, state, needed_count)
+            group_trial = best_pass(context, trial, members, state, needed_count=needed_count)
             short = (
                 missing_resources(state, snapshot, group_trial) if group_trial.error is None else []
             )
@@ -243,7 +245,7 @@ class GroupAttempts:
             self._blame(members, group_trial, is_short=bool(short))
             refusal = Refusal(failure)
             if state.is_upstream and not nowhere:
-                refusal = of_upstream(failure, group_trial, state, members, room)
+                refusal = of_upstream(failure, group_trial, state, members, room=room)
             refused = _Refused(lead, members, state, group_trial, started_seconds)
             if isinstance(room, PreemptionPlan):
                 self._make_room(refused, refusal, room)
@@ -261,6 +263,7 @@ class GroupAttempts:
         state: GroupState,
         result: str,
         group_trial: PodGroupTrial,
+        *,
         refusal: Refusal | None = None,
     ) -> None:
         """What the attempt came to, for the journal and for whoever asks about the group."""
@@ -340,7 +343,7 @@ class GroupAttempts:
         unseen = TrialContext(engine, self._context.runner, CycleEnd(engine, None))
 
         def place() -> PodGroupTrial | None:
-            group_trial = best_pass(unseen, trial, members, state, needed_count)
+            group_trial = best_pass(unseen, trial, members, state, needed_count=needed_count)
             if group_trial.error is None and len(group_trial.placed) >= needed_count:
                 return group_trial
             group_trial.undo()
@@ -360,9 +363,9 @@ class GroupAttempts:
         """The group returns to the queue. ``counted``: as what, if not as its result."""
         lead, began_seconds = refused.lead, refused.started_seconds
         result = "unschedulable" if is_rejected(refusal.failure.status) else "error"
-        self._record(lead, refused.state, result, refused.group_trial, refusal)
+        self._record(lead, refused.state, result, refused.group_trial, refusal=refusal)
         members, own = refused.members, refusal.members
-        self._failures.handle_group(lead, members, began_seconds, refusal.failure, own)
+        self._failures.handle_group(lead, members, began_seconds, refusal.failure, own=own)
         self._count(lead, counted or result, began_seconds)
 
     def _make_room(self, refused: _Refused, refusal: Refusal, room: PreemptionPlan) -> None:
@@ -416,7 +419,7 @@ class GroupAttempts:
         before = state.assigned_count
         fit_count = before + len(group_trial.placed)
         return too_few_fit(
-            state, fit_count, before + first.nth, first.queued.pod.key, first.message
+            state, fit_count, before + first.nth, first.queued.pod.key, why=first.message
         )
 
     def _blame(

@@ -169,7 +169,9 @@ class PodGroupController:
         engine.telemetry.record_group(state, "timed out", message=message)
         if group is not None and waiting:
             profile = waiting[0].spec.scheduler_name or DEFAULT_SCHEDULER
-            engine.outbox.emit_about_group(profile, group, "Warning", SCHEDULE_TIMED_OUT, message)
+            engine.outbox.emit_about_group(
+                profile, group, "Warning", SCHEDULE_TIMED_OUT, note=message
+            )
 
     def next_deadline_seconds(self) -> float | None:
         own = self._timeouts.deadlines.next_seconds()

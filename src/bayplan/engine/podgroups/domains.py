@@ -83,6 +83,7 @@ def best_pass(
     trial: Trial,
     members: Sequence[QueuedPodInfo],
     state: GroupState,
+    *,
     needed_count: int,
 ) -> PodGroupTrial:
     """The pass that is to be kept, or to be explained; its placements stand."""

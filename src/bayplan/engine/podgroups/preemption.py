@@ -170,7 +170,9 @@ class PodGroupPreemptor:
         self, trial: Trial, snapshot: Snapshot, group: _Group
     ) -> tuple[PodGroupTrial, bool]:
         """The members on their nodes, and whether enough fit; if not, nothing stands."""
-        pass_ = best_pass(self._context, trial, group.members, group.state, group.needed_count)
+        pass_ = best_pass(
+            self._context, trial, group.members, group.state, needed_count=group.needed_count
+        )
         is_enough = pass_.error is None and len(pass_.placed) >= group.needed_count
         if is_enough and not missing_resources(group.state, snapshot, pass_):
             return pass_, True

@@ -97,6 +97,7 @@ def of_upstream(
     pass_: PodGroupTrial,
     state: GroupState,
     members: Sequence[QueuedPodInfo],
+    *,
     room: PreemptionPlan | NoPreemption | None,
 ) -> Refusal:
     """Too few members of a scheduling.k8s.io group fit, or one failed by an error.

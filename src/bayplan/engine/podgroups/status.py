@@ -1,4 +1,5 @@
-"""What is said of groups: have, need, how many would fit, and why the next does not.
+"""Messages and conditions of groups: what they have, what they need, why the next does not fit.
+
 
 Groups that wait longer than their scheduleTimeoutSeconds: told once, and tried on.
 
@@ -56,7 +57,7 @@ def waiting_for(state: GroupState) -> str:
     return missing_object(state) if state.group is None else short_of_members(state)
 
 
-def too_few_fit(state: GroupState, fit_count: int, nth: int, pod: str, why: str) -> str:
+def too_few_fit(state: GroupState, fit_count: int, nth: int, pod: str, *, why: str) -> str:
     """``fit_count``: members that hold a node or could have; ``nth`` in order, counted likewise,
     is the first that could not."""
     return (
@@ -72,10 +73,10 @@ def no_domain(state: GroupState, why: str) -> str:
 
 def short_of_resources(state: GroupState, missing_resources: list[str]) -> str:
     """minResources is more than all nodes have free together, or makes no sense."""
-    said = ", ".join(missing_resources)
-    if not said.startswith("spec."):
-        said = f"minResources are not free in the cluster: {said}"
-    return f"group {state.key}: {said}"
+    missing = ", ".join(missing_resources)
+    if not missing.startswith("spec."):
+        missing = f"minResources are not free in the cluster: {missing}"
+    return f"group {state.key}: {missing}"
 
 
 def reserved_for(state: GroupState, reservation: Reservation, now_seconds: float) -> str:
@@ -240,23 +241,23 @@ class GroupStatusWriter:
         if not is_met and not state.condition_message:
             return {}
         reason = "SchedulerError" if state.has_failed else "Unschedulable"
-        said = (INITIALLY_SCHEDULED, _FALSE, reason, state.condition_message)
+        condition = (INITIALLY_SCHEDULED, _FALSE, reason, state.condition_message)
         if is_met:
-            said = (INITIALLY_SCHEDULED, _TRUE, "Scheduled", "")
-        return self._with_condition(state, group, said)
+            condition = (INITIALLY_SCHEDULED, _TRUE, "Scheduled", "")
+        return self._with_condition(state, group, condition)
 
     # ---- conditions -------------------------------------------------------------------------
 
     def _with_condition(
-        self, state: GroupState, group: PodGroup, said: tuple[str, str, str, str]
+        self, state: GroupState, group: PodGroup, condition: tuple[str, str, str, str]
     ) -> dict[str, Any]:
         """All conditions, with one as it is now: (type, status, reason, message)."""
-        name, status, reason, message = said
+        name, status, reason, message = condition
         old = self._condition(name, state, group)
         since: str = rfc3339(self._engine.clock.epoch_seconds())
         if old.get("status") == status:
             since = old.get("lastTransitionTime") or since
-        condition: dict[str, Any] = {
+        updated: dict[str, Any] = {
             "type": name,
             "status": status,
             "reason": reason,
@@ -264,8 +265,8 @@ class GroupStatusWriter:
             "lastTransitionTime": since,
             "observedGeneration": group.metadata.generation or 0,
         }
-        others = [to_builtins(c) for c in group.status.conditions or () if c.type != name]
-        return {"conditions": [condition, *others]}
+        unchanged = [to_builtins(c) for c in group.status.conditions or () if c.type != name]
+        return {"conditions": [updated, *unchanged]}
 
     def _stands(self, name: str, state: GroupState, group: PodGroup) -> bool:
         """Whether it is true, by what was written last, else by what was found."""

@@ -83,6 +83,7 @@ class ResultCache:
         table: NodeTable,
         object_generation: ObjectGeneration,
         warn: Callable[[str], None],
+        *,
         observe: tuple[Observe, Observe],
     ) -> None:
         """``observe``: take the seconds of a look-up that found no node, and of one that did.
@@ -269,7 +270,7 @@ class ResultCache:
         """After an attempt without the cache: drop and report results that differ."""
         for cache in entry.row_caches:
             cache.catch_up()
-        for name in mismatches(entry, self.framework, state, pod, nodes):
+        for name in mismatches(entry, self.framework, state, pod, nodes=nodes):
             self.mismatch_counts[name] += 1
             self._forget({name}, WRONG, lambda plugin, part: True)
             self._warn(
@@ -285,7 +286,7 @@ class ResultCache:
         if entry is None:
             return
         entry.validate()
-        wrong = mismatches(entry, self.framework, state, pod, nodes)
+        wrong = mismatches(entry, self.framework, state, pod, nodes=nodes)
         assert not wrong, f"cached results for {pod.key} differ: {wrong}"
         pre_state = entry.pre_state
         if pre_state is not None and pre_state.fits(pod, self.object_generation.now()):
@@ -364,7 +365,7 @@ class ResultCache:
 
 
 def mismatches(
-    entry: SignatureEntry, framework: Framework, state: CycleState, pod: PodInfo, nodes: NodeView
+    entry: SignatureEntry, framework: Framework, state: CycleState, pod: PodInfo, *, nodes: NodeView
 ) -> list[str]:
     """Instances whose cached results differ from what the plugins answer. ``state``: of a cycle
     that ran without the cache."""

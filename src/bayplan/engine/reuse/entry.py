@@ -204,6 +204,7 @@ class SignatureEntry:
         call: CallFilter,
         state: CycleState,
         pod: PodInfo,
+        *,
         nodes: NodeView,
         feasible: NodeMask,
     ) -> Iterable[Rejection]:
@@ -227,7 +228,7 @@ class SignatureEntry:
         return cache.rejections(nodes, feasible)
 
     def score(
-        self, name: str, call: CallScore, state: CycleState, pod: PodInfo, nodes: NodeView
+        self, name: str, call: CallScore, state: CycleState, pod: PodInfo, *, nodes: NodeView
     ) -> NodeScores:
         cache, counts = self.score_caches.get(name), self._counts[name]
         counts.needed += len(nodes)

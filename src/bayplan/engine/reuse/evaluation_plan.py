@@ -135,6 +135,7 @@ class SingleNodeEvaluator:
         state: CycleState,
         pod: PodInfo,
         nodes: NodeView,
+        *,
         counts: Mapping[str, RowCounts],
     ) -> None:
         """``counts``: by instance."""

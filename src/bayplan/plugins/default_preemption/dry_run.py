@@ -172,7 +172,7 @@ class DryRun:
     def _search_one(self, position: int, findings: Findings) -> Victims | None:
         node = self.nodes.info(position)
         question = (self.runner, self.state.clone(), self.pod)
-        answer = victims_on(node, question, self.snapshot, self.budgets, self.units)
+        answer = victims_on(node, question, self.snapshot, self.budgets, units=self.units)
         if isinstance(answer, Victims):
             return answer
         findings.fail(node.name, answer)

@@ -99,7 +99,9 @@ class CachedSearch:
         def victims(index: int) -> Victims:
             row, ranked = int(rows[index]), snapshot.ranked_pods(nodes)
             violating = self._violating[row] if len(self._budgets) else None
-            return victims_at(nodes, ranked, int(positions[index]), self._leaving[row], violating)
+            return victims_at(
+                nodes, ranked, int(positions[index]), self._leaving[row], violated=violating
+            )
 
         return Batch(positions, self._costs.take(rows), victims)
 

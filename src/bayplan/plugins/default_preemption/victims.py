@@ -90,6 +90,7 @@ def victims_on(
     question: tuple[FilterRunner, CycleState, PodInfo],
     snapshot: Snapshot,
     budgets: Budgets,
+    *,
     units: Units,
 ) -> Victims | Status:
     """Who has to leave a node for the pod, or why that is of no use. The state is the caller's own
@@ -218,7 +219,9 @@ def victims_on_all(
 
     def victims(index: int) -> Victims:
         violated = None if violating is None else violating[index]
-        return victims_at(fitting_nodes, ranked, int(needed[index]), leaving[index], violated)
+        return victims_at(
+            fitting_nodes, ranked, int(needed[index]), leaving[index], violated=violated
+        )
 
     return Side(Batch(everybody[needed], costs, victims), leaving, violating, needless, without_all)
 
@@ -281,7 +284,7 @@ def _costs(ranked: RankedView, leaving: Places, violating: Places | None) -> Cos
 
 
 def victims_at(
-    nodes: NodeView, ranked: RankedView, position: int, leaving: Mask, violated: Mask | None
+    nodes: NodeView, ranked: RankedView, position: int, leaving: Mask, *, violated: Mask | None
 ) -> Victims:
     """In their newest versions. Among equals those come first that a budget would rather keep:
     they were the first who could not come back."""

@@ -39,6 +39,7 @@ async def bind_claim(
     claim: ResourceClaim,
     pod: PodInfo,
     allocation: AllocationResult | None,
+    *,
     stamp: Callable[[], str] | None,
 ) -> ResourceClaim:
     """Store allocation (if it is new) and reservation; returns the claim as it is then.

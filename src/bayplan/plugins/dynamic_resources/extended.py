@@ -146,14 +146,18 @@ def _of_resource(pod: PodInfo, resource: str, class_name: str) -> _ContainerRequ
     lasting_mappings: list[ContainerExtendedResourceRequest] = []
     for index, container in enumerate(containers):
         if not _is_short_lived(container, index, init_count):
-            lasting[index], mapped = _of_container(index, container, resource, class_name, ())
+            lasting[index], mapped = _of_container(
+                index, container, resource, class_name, reusable=()
+            )
             lasting_mappings += mapped
     short: list[DeviceRequest] = []
     short_mappings: list[ContainerExtendedResourceRequest] = []
     for index, container in enumerate(containers[:init_count]):
         if _is_short_lived(container, index, init_count):
             reusable = [request for request in lasting[index:] if request is not None]
-            request_needed, mapped = _of_container(index, container, resource, class_name, reusable)
+            request_needed, mapped = _of_container(
+                index, container, resource, class_name, reusable=reusable
+            )
             short += [request_needed] if request_needed is not None else []
             short_mappings += mapped
     largest = max(short, key=_count, default=None)
@@ -172,6 +176,7 @@ def _of_container(
     container: Container,
     resource: str,
     class_name: str,
+    *,
     reusable: Sequence[DeviceRequest],
 ) -> tuple[DeviceRequest | None, list[ContainerExtendedResourceRequest]]:
     """The request that the container needs beside those it may reuse, and what it uses."""

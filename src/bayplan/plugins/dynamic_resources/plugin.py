@@ -334,7 +334,7 @@ class DynamicResources(
                     # What the attempt knows of the claim's users may be from before.
                     claim = attempt.claims[index] = await binding.refreshed(port, claim)
                 if not claim.is_reserved_for(pod.uid):
-                    await self._bind(attempt, index, pod, node_name, port)
+                    await self._bind(attempt, index, pod, node_name, port=port)
             if self._features.binding_conditions and any(
                 waits_for_conditions(claim) for claim in attempt.claims
             ):
@@ -358,7 +358,7 @@ class DynamicResources(
     # ---- binding --------------------------------------------------------------------------
 
     async def _bind(
-        self, attempt: Attempt, index: int, pod: PodInfo, node_name: str, port: BindPort
+        self, attempt: Attempt, index: int, pod: PodInfo, node_name: str, *, port: BindPort
     ) -> None:
         """One claim. Raises BindingError, ApiError, OutcomeUnknownError."""
         allocation = attempt.reserved.get(index)
@@ -370,7 +370,7 @@ class DynamicResources(
         # From here on there is something to take back, whatever comes of it.
         attempt.written.add(index)
         stamp = self._stamp if self._features.binding_conditions else None
-        bound = await binding.bind_claim(port, claim, pod, allocation, stamp)
+        bound = await binding.bind_claim(port, claim, pod, allocation, stamp=stamp)
         attempt.claims[index] = bound
         self.handle.devices.resource_claims.assume(bound)
         if attempt.is_special(index):

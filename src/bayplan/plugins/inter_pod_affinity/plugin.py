@@ -349,13 +349,13 @@ class InterPodAffinity(
     def add_pod(
         self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo
     ) -> Status | None:
-        _count(state[self._filter_key], pod, added, node, 1)
+        _count(state[self._filter_key], pod, added, node, step=1)
         return None
 
     def remove_pod(
         self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo
     ) -> Status | None:
-        _count(state[self._filter_key], pod, removed, node, -1)
+        _count(state[self._filter_key], pod, removed, node, step=-1)
         return None
 
     def filter(
@@ -461,7 +461,7 @@ def _belongs(pod: PodInfo, pods: PodSet) -> bool:
     return pods.matches(pod.namespace, pod.labels, pod.is_terminating)
 
 
-def _count(notes: _Notes, pod: PodInfo, other: PodInfo, node: NodeInfo, step: int) -> None:
+def _count(notes: _Notes, pod: PodInfo, other: PodInfo, node: NodeInfo, *, step: int) -> None:
     """Let the notes say that another pod came to a node, or left it."""
     if notes.attracting is not None and _belongs(other, notes.attracting):
         for key in notes.own.keys:

@@ -36,7 +36,7 @@ class Candidate:
     """One replica in one election. Use an object once."""
 
     def __init__(
-        self, election: Election, lock: LeaseLock, clock: Clock, jitter: Stream, log: ElectionLog
+        self, election: Election, lock: LeaseLock, clock: Clock, jitter: Stream, *, log: ElectionLog
     ) -> None:
         self._election = election
         self._lock = lock
