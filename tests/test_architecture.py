@@ -30,7 +30,7 @@ LONG_FILES: dict[str, int] = {}
 LONG_FUNCTIONS: dict[str, int] = {}
 # "path:Class": public methods
 LARGE_CLASSES: dict[str, int] = {
-    "state/nodes.py:NodeView": 43,  # an accessor for each column there is, and little else
+    "state/nodes.py:NodeView": 44,  # an accessor for each column there is, and little else
 }
 # "path:Class.function": parameters without self
 MANY_PARAMETERS: dict[str, int] = {}

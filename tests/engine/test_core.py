@@ -11,7 +11,7 @@ from bayplan.api.objects import PodCondition
 from bayplan.clock import ManualClock
 from bayplan.engine.core import EngineCore, SerialExecutor
 from bayplan.engine.outbox import NOTE_BYTES_MAX, cut
-from bayplan.journal import Journal, MemorySink, NoteRecord
+from bayplan.journal import Journal, MemorySink
 from bayplan.ports import EmitEvent, ObjectReference, PatchPodStatus
 from bayplan.state.nodes import LoanEnded
 from bayplan.testing import node, pod
@@ -40,31 +40,6 @@ def test_the_cluster_is_lent_and_taken_back() -> None:
         assert engine.cluster.loan is None
     with pytest.raises(LoanEnded):
         snapshot.node("n1")
-
-
-# ---- bugs -----------------------------------------------------------------------------------
-
-
-def test_a_bug_is_counted_and_its_story_kept() -> None:
-    engine, sink = state()
-    engine.telemetry.bug("default/p", AssertionError("it cannot be"))
-    assert engine.metrics.value("bayplan_bugs_total") == 1
-    (record,) = sink.records
-    assert isinstance(record, NoteRecord)
-    assert record.subject == "default/p"
-    assert record.text.startswith("bug in the scheduler: ")
-    assert "AssertionError: it cannot be" in record.text
-
-
-def test_where_bugs_end_the_run_they_do() -> None:
-    engine, _ = state(raise_bugs=True)
-    with pytest.raises(AssertionError, match="it cannot be"):
-        engine.telemetry.bug("default/p", AssertionError("it cannot be"))
-
-
-def test_a_journal_nobody_reads_gets_no_notes() -> None:
-    engine = EngineCore(ManualClock(), 1, Journal())
-    engine.telemetry.note("default/p", "something")
 
 
 # ---- events ---------------------------------------------------------------------------------

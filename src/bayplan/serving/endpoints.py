@@ -62,10 +62,7 @@ class Endpoints:
         *,
         is_port_shared: bool = False,
     ) -> int:
-        """Serve; returns the port, which the system chooses for 0. Raises OSError.
-
-        ``is_port_shared``: other processes may serve the same address and port (SO_REUSEPORT).
-        """
+        """As `HttpServer.start`."""
         return await self._server.start(host, port, tls, is_port_shared=is_port_shared)
 
     async def stop(self) -> None:
