@@ -78,11 +78,11 @@ class _Once:
         self._call = call
         self._has_raised = False
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **named: Any) -> Any:
         if not self._has_raised:
             self._has_raised = True
             raise RuntimeError("unthought of")
-        return self._call(*args)
+        return self._call(*args, **named)
 
 
 @pytest.mark.parametrize("name", ["code_of", "Diagnosis"])
