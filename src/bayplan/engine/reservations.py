@@ -26,7 +26,7 @@ from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithH
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
 
-# ---- run times ------------------------------------------------------------------------------
+# ---- durations of pods ----------------------------------------------------------------------
 
 
 #: As scenarios write it: 90, 30s, 1m30s.
@@ -146,7 +146,7 @@ def is_daemon(pod: PodInfo) -> bool:
     return any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references or ())
 
 
-# ---- kept off -------------------------------------------------------------------------------
+# ---- what a reservation takes from a cycle --------------------------------------------------
 
 
 def restrict_to_unreserved(cycle: Cycle, reservations: Reservations) -> None:

@@ -120,7 +120,7 @@ def queue_profile(built: BuiltProfile, has_extenders: bool) -> QueueProfile:
     return QueueProfile(built.plugins.pre_enqueue, events, built.signer.part)
 
 
-# ---- scheduler ------------------------------------------------------------------------------
+# ---- the scheduler --------------------------------------------------------------------------
 
 
 class SchedulerOptions(TypedDict, total=False):

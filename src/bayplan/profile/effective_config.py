@@ -249,7 +249,7 @@ def _unasked_events(profile: ResolvedProfile, path: str) -> Iterator[str]:
             yield f"{path}: {name} is not asked for its events: it cannot reject a pod"
 
 
-# ---- foreign --------------------------------------------------------------------------------
+# ---- what kube-scheduler does not know ------------------------------------------------------
 
 
 #: Fields that are ours → what kube-scheduler has in their place.

@@ -41,7 +41,7 @@ from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
 from bayplan.state.volumes import STORAGE_KINDS, Volumes
 
-# ---- relieved filters -----------------------------------------------------------------------
+# ---- filters without victims ----------------------------------------------------------------
 
 
 #: What of a row follows from the pods on it, besides amounts.
@@ -106,7 +106,7 @@ def filter_relieved(
     return outcome
 
 
-# ---- handle ---------------------------------------------------------------------------------
+# ---- the handle of an instance --------------------------------------------------------------
 
 
 #: Writes something through the port; see Handle.perform.

@@ -51,7 +51,7 @@ from bayplan.queue.transitions import (
 )
 from bayplan.state.pods import PodInfo
 
-# ---- ordered --------------------------------------------------------------------------------
+# ---- ordered entries ------------------------------------------------------------------------
 
 
 #: (key, number of the push, entry): the number keeps entries from being compared.
@@ -239,7 +239,7 @@ class Sizes:
         return found
 
 
-# ---- parked ---------------------------------------------------------------------------------
+# ---- unschedulable pods ---------------------------------------------------------------------
 
 
 #: Whether an event may concern a pod at all, before any plugin is asked.
@@ -401,7 +401,7 @@ def _by_sequence(woken: tuple[Entry, Strategy]) -> int:
     return woken[0].sequence
 
 
-# ---- places ---------------------------------------------------------------------------------
+# ---- the sub-queues -------------------------------------------------------------------------
 
 
 class _Place(Protocol):

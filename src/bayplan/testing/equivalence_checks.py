@@ -34,7 +34,7 @@ from bayplan.testing.factories import node, pod
 from bayplan.testing.node_generator import FACET_DRAWS, merged
 from bayplan.testing.pod_generator import draw_placed_pod
 
-# ---- alike checks ---------------------------------------------------------------------------
+# ---- equivalent nodes and pods --------------------------------------------------------------
 
 
 _TWINS: Final = ("twin-a", "twin-b")
@@ -109,7 +109,7 @@ def _change_something(scene: Scene) -> None:
     cluster.add(pod(f"meanwhile-{number}", **options).on_node(draws.one(sorted(scene.nodes))))
 
 
-# ---- row checks -----------------------------------------------------------------------------
+# ---- single rows ----------------------------------------------------------------------------
 
 
 def same_row_by_row(subject: Subject, scene: Scene) -> None:

@@ -251,7 +251,7 @@ def _text(status: Status) -> str:
     return f"{status.code}: {status.message}"
 
 
-# ---- what went wrong, once more ------------------------------------------------------------
+# ---- repeating a failed evaluation ----------------------------------------------------------
 
 
 def _accept(plugin: Plugin, error: Status, again: Callable[[], Any]) -> None:

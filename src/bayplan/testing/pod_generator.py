@@ -210,7 +210,7 @@ def _spread(draws: Draws, pod: PodOptions) -> Mapping[str, Any]:
     return {"spread": draws.several(constraint, 2)}
 
 
-# ---- the rest ------------------------------------------------------------------------------
+# ---- the remaining fields -------------------------------------------------------------------
 
 
 def _priority(draws: Draws, pod: PodOptions) -> Mapping[str, Any]:

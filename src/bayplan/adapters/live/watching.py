@@ -30,7 +30,7 @@ from bayplan.api.objects import POD, ApiObject, DecodeError, decode
 from bayplan.ports import EventType, GoneError, Listing, WatchEvent
 from bayplan.rng import Stream
 
-# ---- originals ------------------------------------------------------------------------------
+# ---- whole objects --------------------------------------------------------------------------
 
 
 _Key = tuple[str, str]
@@ -99,7 +99,7 @@ def _key(item: ApiObject) -> _Key:
     return item.metadata.namespace or "", item.metadata.name
 
 
-# ---- watching -------------------------------------------------------------------------------
+# ---- one watch ------------------------------------------------------------------------------
 
 
 PAGE_LENGTH = 500

@@ -36,7 +36,7 @@ from bayplan.state.columns import is_any
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
 
-# ---- candidate review -----------------------------------------------------------------------
+# ---- candidates of a preemption -------------------------------------------------------------
 
 
 @final
@@ -112,7 +112,7 @@ def _pods(
     return found
 
 
-# ---- exchange -------------------------------------------------------------------------------
+# ---- one round ------------------------------------------------------------------------------
 
 
 #: So often candidates may have changed while they were asked about, all of them.

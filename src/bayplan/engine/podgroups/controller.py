@@ -39,7 +39,7 @@ from bayplan.state.pod_groups import GroupState, MemberStatus
 from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo, pod_info
 from bayplan.state.snapshot import Snapshot
 
-# ---- gangs ----------------------------------------------------------------------------------
+# ---- membership -----------------------------------------------------------------------------
 
 
 #: Members of a group that grows are told how many they are; of a big one, at each doubling only.
@@ -243,7 +243,7 @@ def _gate_message(framework: Framework, pod: PodInfo) -> str:
     return ""
 
 
-# ---- min resources --------------------------------------------------------------------------
+# ---- minResources ---------------------------------------------------------------------------
 
 
 def missing_resources(

@@ -28,7 +28,7 @@ from bayplan.engine.reservations import Reservation
 from bayplan.ports import PatchPodGroupStatus
 from bayplan.state.pod_groups import GroupState
 
-# ---- group sentences ------------------------------------------------------------------------
+# ---- messages -------------------------------------------------------------------------------
 
 
 _TEENS = range(11, 14)
@@ -94,7 +94,7 @@ def ordinal(count: int) -> str:
     return f"{count}{ending}"
 
 
-# ---- group timeouts -------------------------------------------------------------------------
+# ---- timeouts -------------------------------------------------------------------------------
 
 
 @final
@@ -131,7 +131,7 @@ def timed_out_message(state: GroupState) -> str:
     return f"not placed within {seconds} s (scheduleTimeoutSeconds){why}"
 
 
-# ---- group status ---------------------------------------------------------------------------
+# ---- conditions -----------------------------------------------------------------------------
 
 
 PENDING: Final = "Pending"

@@ -32,7 +32,7 @@ from bayplan.ports import ExtenderAnswer, ExtenderVerb
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Trial
 
-# ---- group questions ------------------------------------------------------------------------
+# ---- calls of extenders ---------------------------------------------------------------------
 
 
 #: Answers may bring up new questions; not for ever.
@@ -96,7 +96,7 @@ def _key(cycle: Cycle, question: Question) -> _QuestionKey:
     return cycle.pod.uid, question.verb, names, question.node_names
 
 
-# ---- group cycle ----------------------------------------------------------------------------
+# ---- the trial ------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)

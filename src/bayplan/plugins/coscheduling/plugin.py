@@ -114,7 +114,7 @@ def _after_group(api_group: str, pod: PodInfo, old: Any, new: Any) -> QueueingHi
     return _QUEUE if pod.group_key == key else _SKIP
 
 
-# ---- recent ---------------------------------------------------------------------------------
+# ---- recently denied groups -----------------------------------------------------------------
 
 
 @final
@@ -155,7 +155,7 @@ class Recent:
             del self._until_seconds[group]
 
 
-# ---- shortage -------------------------------------------------------------------------------
+# ---- minResources ---------------------------------------------------------------------------
 
 
 def missing(group: PodGroup, members: Sequence[Pod | PodInfo], nodes: NodeView) -> dict[str, int]:
@@ -198,7 +198,7 @@ def _free(resource: str, used: Sequence[tuple[int, Mapping[str, int]]], nodes: N
     return int(np.maximum(free, 0).sum())
 
 
-# ---- plugin ---------------------------------------------------------------------------------
+# ---- the plugin -----------------------------------------------------------------------------
 
 
 DENIED: Final = "pod with pgName: {} last failed in {}, deny."

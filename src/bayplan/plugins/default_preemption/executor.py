@@ -38,7 +38,7 @@ from bayplan.ports import (
 )
 from bayplan.state.pods import PodInfo
 
-# ---- telling --------------------------------------------------------------------------------
+# ---- what the API and the log are sent ------------------------------------------------------
 
 
 DISRUPTION_TARGET = "DisruptionTarget"
@@ -167,7 +167,7 @@ def is_preempted(pod: PodInfo) -> bool:
     return False
 
 
-# ---- awaited --------------------------------------------------------------------------------
+# ---- eviction that an attempt waits for -----------------------------------------------------
 
 
 @final

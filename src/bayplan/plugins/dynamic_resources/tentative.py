@@ -92,7 +92,7 @@ def _nanos(amount: str | int | float) -> int:
         raise AllocationError(str(problem)) from None
 
 
-# ---- takings --------------------------------------------------------------------------------
+# ---- tentative allocations ------------------------------------------------------------------
 
 
 class Taking(Enum):

@@ -28,7 +28,7 @@ from bayplan.sim.input.controller_kinds import CONTROLLERS, controller_problems
 from bayplan.sim.input.errors import LINES_MAX, InputErrors
 from bayplan.sim.input.workload import DURATION_ANNOTATION, WHEN_DONE, WHEN_DONE_ANNOTATION
 
-# ---- not understood -------------------------------------------------------------------------
+# ---- kinds and fields that nothing reads ----------------------------------------------------
 
 
 #: The kinds that a simulation reads with any plugins.

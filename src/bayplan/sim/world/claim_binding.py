@@ -95,7 +95,7 @@ def _place(info: VolumeInfo) -> _Place:
     return len(info.volume.spec.access_modes or ()), info.size_nanos, info.name
 
 
-# ---- made volumes ---------------------------------------------------------------------------
+# ---- the provisioner ------------------------------------------------------------------------
 
 
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
