@@ -1,14 +1,12 @@
-"""PreBind of one pod: its plugins in groups, and a binding that can be cancelled until they end.
+"""A pod's binding cycle: PreBind, Bind, PostBind, as one coroutine that the shell runs.
 
-Neighbours that allow it (`PreBindPlugin.allows_parallel_pre_bind`) form a group and run side by
-side. The first that fails cancels the rest of its group. A preemption may cancel them all: then the
-binding fails, the pod goes back to the queue, and nothing is deleted. Upstream:
+The engine puts the coroutine into a BindPod effect, and its outcome comes back as an event. The
+coroutine changes nothing of the engine.
+
+Consecutive PreBind plugins that allow it (`PreBindPlugin.allows_parallel_pre_bind`) run side by
+side as a group. The first failure cancels the rest of its group. A preemption may cancel the
+binding until PreBind ends: then the pod returns to the queue, and nothing is deleted. Upstream:
 runtime/framework.go, RunPreBindPlugins; runtime/pods_in_prebind_map.go.
-
-A pod's binding cycle: PreBind, Bind, PostBind, as one coroutine the shell runs.
-
-The engine hands it out inside a BindPod effect and takes back how it ended. It touches nothing of
-the engine: whatever follows from its outcome is decided when the outcome comes back as an event.
 """
 
 from collections.abc import Awaitable, Callable, Iterable

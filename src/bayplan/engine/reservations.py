@@ -1,17 +1,13 @@
-"""How long pods run, where they say so: what may be known of when room becomes free.
+"""Reservations: nodes kept for a group that has waited long, so that it does not starve.
 
-The annotation is a promise of whoever made the pod, not a limit that anybody enforces. A simulation
-keeps it, so that what follows from it can be tried there.
+One group at a time has a reservation: the first that failed after its wait. It gets the nodes on
+which it would fit if pods left in the order of their expected ends (`podgroups/backfill.py`). From
+then on these nodes take only pods that end before the group is expected to start, pods of a higher
+priority, and pods of DaemonSets. This is EASY backfilling (Lifka, The ANL/IBM SP scheduling system,
+1995) with nodes in place of processors.
 
-Room that is kept for a group that has waited long: a big one need not starve behind small pods.
-
-One group at a time, the first that failed after its wait, gets the nodes on which it would fit if
-pods left in the order in which they are known to end (`group_reserving`). From then on only pods
-go there that will have ended by the time the group is expected to start, by their known durations;
-pods of a higher priority; and those of a DaemonSet. All others are placed around it. This is EASY
-backfilling (Lifka, The ANL/IBM SP scheduling system, 1995) with nodes in place of processors.
-
-Cycles of pods that may not go to nodes kept for a group.
+The duration of a pod comes from an annotation. The annotation is a promise of the pod's author;
+nothing enforces it. A simulation ends the pod accordingly.
 """
 
 from dataclasses import dataclass

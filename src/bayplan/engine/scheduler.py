@@ -1,10 +1,4 @@
-"""What the queue is told of a configuration's plugins, kept safe from what they do wrong.
-
-There is one queue for all pods, so a key that fails for one of them must not stop it: such a pod
-comes after all others. A key that cannot be compared with the others' would fail later, in the
-middle of the queue, so all keys must be of one kind.
-
-Scheduler: events in, effects out. Owns cache, queue and profiles; waits for nothing.
+"""Scheduler: events in, effects out. Owns cache, queue and profiles; waits for nothing.
 
     scheduler.handle(event)              something changed in the cluster
     scheduler.schedule_one()             one attempt at the first entry of activeQ
@@ -12,8 +6,12 @@ Scheduler: events in, effects out. Owns cache, queue and profiles; waits for not
     scheduler.binding_finished(outcome)  results come back like events
     scheduler.run_timers()               what is due by the clock
 
-It reads no clock but the one it was given, draws from no generator but its seed's, and does no I/O:
-a run is a function of configuration, seed and events.
+The scheduler reads only the clock that it is given, draws numbers only from its seed, and does no
+I/O: a run is a function of configuration, seed and events.
+
+`QueueOrder` protects the one queue from a faulty QueueSort plugin. A pod whose key fails comes
+after all others. All keys must be of one type, because keys that cannot be compared would fail
+later.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

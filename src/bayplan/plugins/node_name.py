@@ -1,10 +1,8 @@
-"""NodeName: a pod that names its node in spec.nodeName gets that one or none.
+"""NodeName: a pod that names its node in spec.nodeName fits no other node.
 
-Such a pod is not scheduled as a rule: whoever named the node has bound it. Upstream:
-plugins/nodename.
+Such a pod is usually bound already by its author. Upstream: plugins/nodename.
 
-NodeNameOrder: among equal nodes the one with the smallest name. Ours; a tie-break key.
-
+NodeNameOrder is a tie-break key of Bayplan: among equal nodes, the one with the smallest name.
 Names are compared letter by letter, as kubectl sorts them: node-10 comes before node-9.
 """
 

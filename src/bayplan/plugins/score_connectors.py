@@ -1,23 +1,13 @@
-"""Invert: the opposite of another plugin's scores. Ours.
+"""Connectors: score plugins that change or combine the scores of other plugins. Bayplan's own.
 
-Normalize: another plugin's scores, stretched over 0 to 100. Ours.
-
-Most scorers do so by themselves; this is for those that do not, and for raw scores.
-
-Scale: another plugin's scores times a factor, cut off at 100. Ours.
-
-A weight multiplies too, but after the cut: a factor of 2 makes no difference between 50 and 90.
-
-Steps: another plugin's scores along a line through given points. Ours.
-
-Between two points the score follows the straight line, in whole numbers towards zero as in the
-shapes of kube-scheduler's RequestedToCapacityRatio; before the first and after the last point it
-stays what it is there. Two points one apart make a step.
-
-Combine: several plugins' scores made into one. Ours.
-
-The profile's own sum adds scores that each have their weight; this is for what a sum cannot say:
-the worst of several views of a node, or one that counts only as far as another does.
+Invert      100 minus the score.
+Normalize   scores stretched over 0 to 100; for raw scores, and for scorers that do not normalize.
+Scale       the score times a factor, at most 100. A weight multiplies after that limit, so it makes
+            no difference between 50 and 90 that a factor of 2 removes.
+Steps       the score along a line through given points. Between two points it is interpolated in
+            whole numbers towards zero, as in RequestedToCapacityRatio; outside it is constant.
+Combine     several scores become one, where a sum is not enough: the smallest of several views of a
+            node, or one score that limits another.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,10 +1,8 @@
-"""The effective configuration: what holds after all defaults, and what of it means nothing here.
+"""The effective configuration: what holds after all defaults, and what Bayplan ignores of it.
 
-It is itself a configuration: read again, it comes to the same lists and arguments.
-
-What of a configuration an unmodified kube-scheduler would not understand.
-
-It knows neither our fields nor our plugins, and has one instance of each of its own.
+The result is itself a configuration with the same lists and arguments. The portability check lists
+what an unmodified kube-scheduler would not understand: fields and plugins of Bayplan, and more than
+one instance of a plugin.
 """
 
 import json

@@ -1,9 +1,8 @@
-"""Filters asked about nodes as they would be without some of their pods.
+"""The handle of a plugin instance: small, and the same in every world.
 
-See state.victim_overlay: the overlay knows amounts of resources only, so it will do where nothing
-else that Filters read of a node follows from its pods.
-
-The Handle each plugin instance gets: small, and the same in every world.
+`filter_relieved` runs Filters for nodes as they would be without some pods. The overlay has amounts
+of resources only (state/victim_overlay.py), so it serves only where no Filter reads anything else
+that follows from pods.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence

@@ -1,9 +1,7 @@
-"""What there is to know about each plugin, as rows of a table.
+"""The table of all plugins, and the score graph of a profile, for `bayplan plugins`.
 
-Only an instance can tell its events, so one of each class is made with its default args, for a
-scheduler that stands still; where that fails, the row says why.
-
-A profile's score graph as somebody looks at it: who scores, who reads whom, who breaks ties.
+Only an instance can name its events. So one of each class is made with default args, for a
+scheduler that does not run; if that fails, the row says why.
 """
 
 from collections.abc import Iterator

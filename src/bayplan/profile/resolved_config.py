@@ -1,14 +1,10 @@
-"""One plugin instance of a profile: its class, and its args, decoded and checked.
+"""The configuration with the registry applied: every plugin looked up, all args checked.
 
-A configuration and the plugins there are, put together: every name found, all args checked.
+`resolve` reports all errors at once. Its result needs no further checks.
 
-`resolve` says everything that is wrong, at once; what it returns needs no further checks.
-
-Which instances a profile's plugins read, found by name and checked before anything starts.
-
-A source must be a score plugin, and nobody may read himself, not even through others. One that
-carries a label must be configured or enabled somewhere: a slip in a label would otherwise make an
-instance with default args that nobody meant.
+A score source must be a score plugin, and no plugin may read itself, also not through others. A
+name with a label must be configured or enabled somewhere: a typing error in a label would otherwise
+make an instance with default args.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,21 +1,18 @@
-"""What happens while pods are being tried: kept, and looked at when they come back rejected.
-
-Changes stand in one list in the order they came; a pod in flight remembers how long the list was
-when it was popped, so what came later concerns it. Changes before the earliest such mark concern
-nobody and are dropped. Upstream: inFlightPods and inFlightEvents of active_queue.go.
-
-The scheduling queue: what is tried next, and when what failed is tried again.
+"""The scheduling queue: which pod is tried next, and when a failed pod is tried again.
 
     add → activeQ → pop → in flight → done
                       ↑        ↓ add_unschedulable
-                   backoffQ  parked until an event may help
+                   backoffQ  unschedulable until an event may help
 
-An entry is in exactly one state, and moves as the table in `transitions` says. A pod that failed is
-parked under the plugins that rejected it; a change wakes it if one of them registered for the event
-and its hint agrees, and its delay decides whether it goes to activeQ or backoffQ. Changes that come
-while a pod is being tried are kept and looked at when it comes back. A pod that PreEnqueue holds
-back is gated. Time is the clock's that was handed in; among equals the first come is the first
-served. Upstream: backend/queue/scheduling_queue.go, v1.37.
+An entry is in exactly one state and moves as the table in `transitions` says. A failed pod waits
+under the plugins that rejected it. An event wakes the pod if one of these plugins registered for
+the event and its hint agrees; the backoff decides between activeQ and backoffQ. A pod that
+PreEnqueue rejects is gated. Among equals the first that came is tried first. The clock is the one
+that the queue was given. Upstream: backend/queue/scheduling_queue.go (v1.37).
+
+`InFlight` keeps the events that arrive while pods are tried, in one list. A pod remembers the
+length of the list at its pop, so later events concern it. Events before the earliest such mark are
+dropped. Upstream: inFlightPods and inFlightEvents of active_queue.go.
 """
 
 from collections import Counter

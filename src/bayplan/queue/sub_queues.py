@@ -1,30 +1,21 @@
-"""Entries in order: those that came in it stand in a row, the others in a heap; removals are lazy.
+"""activeQ, the two backoffQs and the unschedulable pods, and every move between them.
 
-Pods mostly become ready in the order in which they are tried, so that the first is at hand. An
-entry that leaves stays where it is as a dead item until it comes to the front, or until dead items
-are the majority and are cleared away: O(log n) for everything, amortised.
+A move looks up the table of transitions, runs PreEnqueue on the way to activeQ, removes the entry
+from one sub-queue and adds it to the next. Nothing else moves an entry. `Sizes` counts entries,
+pods and groups as they move.
 
-How long an entry waits after a failed attempt, and when that is looked at.
+`OrderedEntries`: pods mostly become ready in the order in which they are tried, so entries that
+come in order stand in a row, and the others in a heap. An entry that leaves stays as a dead item
+until it comes to the front, or until most items are dead: O(log n) amortised for each operation.
 
-The delay doubles with every failure in a row up to a maximum, which grows with the square root of
-the entry's size. Ends of delays are acted upon at whole seconds. With SchedulerPopFromBackoffQ
-they are also cut to whole seconds: entries of one second form a window, in which activeQ's order
-holds, and one whose window is the present one still waits (KEP-5142).
-Upstream: backend/queue/backoff_queue.go.
+`Backoff`: the delay doubles with every failure in a row, up to a maximum that grows with the square
+root of the entry's size. The ends of delays are processed at whole seconds. With
+SchedulerPopFromBackoffQ the entries of one second form a window, in which activeQ's order holds; an
+entry of the present window still waits (KEP-5142). Upstream: backend/queue/backoff_queue.go.
 
-How much waits in which queue, counted as entries move: pods, groups, pods without one.
-
-Parked entries: the unschedulable and the gated, found by what may help them.
-
-Walking all of them for every event is what makes a large queue slow. Here they are indexed by
-plugin that rejected them and by the part of the pod which that plugin signs: pods of one part get
-one answer of its hints, so a hint is asked once per part. A pod that is not signed is a part of its
-own, and so is the pod that an event is about. The outcome is that of asking each pod by itself.
-
-Where entries are: activeQ, the two backoffQs, the parked ones, and every move between them.
-
-A move looks up the table of transitions, asks PreEnqueue on the way to activeQ, takes the entry out
-of one place and puts it into the next. Nothing else puts an entry anywhere.
+`UnschedulablePods`: an event would have to be compared with every pod. So pods are indexed by the
+plugin that rejected them and by the part of the pod that the plugin signs. A hint runs once per
+part. A pod without a signature is a part of its own, and so is the pod that the event is about.
 """
 
 import math

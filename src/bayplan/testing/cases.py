@@ -1,4 +1,4 @@
-"""Drawn clusters with an instance of the plugin that is checked, and pods to ask it about."""
+"""Generated clusters with an instance of the plugin under check, and the pods for it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

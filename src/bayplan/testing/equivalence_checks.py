@@ -1,12 +1,9 @@
-"""Checks of what a plugin says holds for all that is alike: nodes, and pods.
+"""Checks of promises about equivalent nodes, equivalent pods, and single rows.
 
-A plugin that promises it (`Caching.amounts_only`, `Caching.pre_state_per_template`) is not called
-again. If the promise did not hold, the node of a pod would depend on what was placed before it.
-
-Checks of one-row forms: `filter_row` and `score_row` say what `filter` and `score` say.
-
-Where single rows changed since answers were kept, the one-row form is asked in place of the other:
-a difference would make a pod's node depend on what was placed before it.
+A plugin that promises `Caching.amounts_only` or `Caching.pre_state_per_template` is not called
+again for equivalent nodes or pods. `filter_row` and `score_row` replace `filter` and `score` where
+single rows changed. If a promise does not hold, the node of a pod depends on what was placed before
+it.
 """
 
 from typing import Final

@@ -1,7 +1,7 @@
-"""Putting one question to one plugin: what does it say about a pod on these nodes?
+"""Evaluation of one plugin: its results for a pod on some nodes.
 
-The plugin runs alone in the real framework, so that whatever the framework refuses (a wrong code, a
-wrong shape, a score out of range) is refused here, and answers come by the nodes' names.
+The plugin runs alone in the real framework. So the framework refuses here what it refuses anywhere
+(a wrong code, a wrong shape, a score out of range). Results are keyed by the names of the nodes.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set

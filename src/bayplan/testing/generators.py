@@ -1,8 +1,7 @@
-"""Drawing clusters and pods: few distinct values, so that what is drawn meets and conflicts.
+"""Generators of clusters and pods. Few distinct values, so that drawn objects match and conflict.
 
-Everything comes from one generator, so a seed says it all. What a draw knows by name is its
-`Vocabulary`; keys that a plugin asks for are added to it (`Vocabulary.with_keys`), so that a label
-nobody else has heard of is drawn, too.
+All draws come from one generator, so a seed determines everything. `Vocabulary` holds the names;
+`Vocabulary.with_keys` adds the keys that a plugin reads, so that labels of its own are drawn, too.
 """
 
 from collections.abc import Callable, Mapping, Sequence

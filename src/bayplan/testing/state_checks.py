@@ -1,6 +1,6 @@
-"""The outside of a sample cluster: what PreBind and Bind write to in tests.
+"""Checks of what runs once per pod: gates, order, PostFilter, Reserve, Permit and the binding.
 
-Checks of what is asked once per pod: gates, order, PostFilter, Reserve, Permit, the binding.
+`SamplePort` is the API that PreBind and Bind write to in these checks.
 """
 
 from collections.abc import Coroutine

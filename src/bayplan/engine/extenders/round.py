@@ -1,15 +1,12 @@
-"""What extenders leave of a preemption's candidates.
+"""The round of extender calls of one cycle: questions, answers, and what follows from them.
 
-They are asked one after another, each about what the one before left. They may take nodes away,
-change who has to leave a node, and name nodes of their own. A candidate that changed while an
-extender thought is none any more: the answer is about other pods than would have to leave now.
-Upstream: extender.go, ProcessPreemption; framework/preemption/preemption.go, callExtenders.
+A cycle starts again when an answer comes. Each step takes the answers that exist, in the order of
+the questions. Upstream: schedule_one.go, findNodesThatPassExtenders, prioritizeNodes.
 
-One cycle's exchange with extenders: what was asked, what was answered, what follows from it.
-
-A cycle is walked anew when an answer has come, and each step that asked takes the answers that are
-there already, in the order of the questions. Upstream: schedule_one.go, findNodesThatPassExtenders,
-prioritizeNodes; preemption.go, callExtenders.
+A preemption's candidates go through the extenders one after another; each sees what the one before
+left. An extender may remove nodes, change the victims of a node, and name nodes of its own. If a
+candidate changed during the call, it is dropped, because the answer is about other pods. Upstream:
+extender.go, ProcessPreemption; framework/preemption/preemption.go, callExtenders.
 """
 
 from collections.abc import Sequence

@@ -1,14 +1,12 @@
-"""Gangs: what changes in a group of pods becomes known to the queue, the members and the API.
+"""The pod group controller: changes of a group reach the queue, the members and the API.
 
-A group's members wait together while they are needed to reach its minimum, and alone from then on;
-those of scheduling.k8s.io groups always wait together, as upstream's do.
-Whatever changes a group (a member, its object, a decision of ours) ends in `changed`; what follows
-for statuses is done once for all changes of a moment, in `flush`.
+Members wait together while the group needs them to reach its quorum, and alone from then on.
+Members of scheduling.k8s.io groups always wait together, as upstream's do. Every change of a group
+(a member, its object, a decision) ends in `changed`; `flush` writes the statuses once for all
+changes of an instant.
 
-minResources of a group: a floor for what all nodes together have free, or its members hold.
-
-Checked when the members have found their nodes, and never in place of that: resources may be free
-in sum and fit nobody.
+minResources is a lower bound for the free amounts of all nodes together, plus what members hold. It
+is checked after the members have found their nodes: amounts may be free in sum and fit no member.
 """
 
 from collections import Counter

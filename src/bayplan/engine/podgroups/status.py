@@ -1,16 +1,12 @@
-"""Messages and conditions of groups: what they have, what they need, why the next does not fit.
+"""Messages and conditions of groups: what they have, what they need, why the next fits nowhere.
 
+The status is computed from the group's pods each time. Kinds of the Coscheduling family have a
+phase, counts and the condition ScheduleTimedOut; Kubernetes' own kind has conditions only.
 
-Groups that wait longer than their scheduleTimeoutSeconds: told once, and tried on.
-
-The time runs from the creation of the oldest member that waits, or the group's own if that came
-later; both are the API's, so it runs on when this scheduler is started anew. Members that are
-placed one by one (Coscheduling with ``placement: pod``) have time-outs of their own, at Permit.
-
-How a group stands, written into its status: counted from its pods, never added up.
-
-Kinds of the Coscheduling family have a phase and counts, and the condition ScheduleTimedOut;
-Kubernetes' own has conditions only.
+A group that waits longer than its scheduleTimeoutSeconds is reported once and tried further. The
+time runs from the creation of the oldest waiting member, or of the group if that is later. Both
+come from the API, so a restart of the scheduler changes nothing. Members that are placed one by one
+(Coscheduling with ``placement: pod``) have timeouts of their own, at Permit.
 """
 
 from math import inf

@@ -1,17 +1,14 @@
-"""What extenders are asked about the members of a group, over all passes of one attempt.
+"""One pass over a group: members are tried one after another in a trial of the snapshot.
 
-A pass cannot stop for an answer: it is a trial, and nothing may be held meanwhile. So each question
-that is not answered yet gets a guess (nodes are left in unless the extender left them out for a
-member alike), and the pass goes on. If the group then seems to fit, all that was guessed is asked
-at once, everything is put back, and the pass is made anew with the answers. Answers are for exactly
-one question, so a pass without a guess is what asking member by member would have come to.
+A member that finds a node is assumed and reserved in the trial, so later members see it. The pass
+ends early when too few members are left for the quorum. `PodGroupTrial` says how many members fit
+and why the first other member does not. The caller commits the trial or undoes it. Upstream:
+algorithm_podgroup.go (v1.37).
 
-One pass over a group: its members are tried one after another, each seeing those before.
-
-Everything happens in a trial of the snapshot: a member that finds a node is assumed and reserved
-there. The pass ends early when too few members are left to reach the minimum. Nothing is decided
-here: a `PodGroupTrial` says how many members fit and why the first of the others does not; the
-caller commits the trial, or has everything put back. Upstream: algorithm_podgroup.go (v1.37).
+A pass cannot wait for an extender, because the trial holds the snapshot. So an unanswered question
+gets a guess: all nodes stay in, except those that the extender excluded for an equal member. If the
+group seems to fit, the trial is undone, all guessed questions are asked at once, and the pass runs
+again with the answers. A pass without a guess equals one that asks for each member.
 """
 
 from collections import defaultdict

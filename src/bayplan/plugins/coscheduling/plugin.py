@@ -1,16 +1,12 @@
-"""What makes a member that was rejected worth another attempt.
+"""Coscheduling: members of a group wait at Permit until enough of them have a node.
 
-A sibling that comes, or gets a node, may complete the group; a change of the group's object may
-ask for less; room that is freed may let one more member wait. A place that a member of some group
-gives back, unbound, is no such room: two groups that both fall short would hand it to and fro.
+The plugin of kubernetes-sigs/scheduler-plugins, with its extension points in the order in which
+they run. `Recent` remembers groups that were changed a moment ago. minResources is a lower bound:
+the cluster's free amounts in sum, which say nothing about a single node.
 
-Recent: groups that something happened to a moment ago.
-
-What a group asks for in sum, held against what all nodes have free together.
-
-A floor, no more: enough in sum says nothing of a single member's fitting anywhere.
-
-The extension points of Coscheduling, in the order they run.
+Hints: a new or placed sibling may complete the group, a change of the group may lower its demand,
+and freed amounts may let one more member wait. A place that a member gives back without a binding
+does not count: two groups that are both too small would pass that place to each other for ever.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence

@@ -1,22 +1,13 @@
-"""Telling victims to go, and those that expected room that there is none: one pod at a time.
+"""Eviction of victims, beside the attempt or within it (KEP-4832).
 
-A victim that waits at Permit or is in PreBind goes back to the queue, and nothing of it is deleted.
-Upstream: framework/preemption/executor.go, PreemptPod and clearNominatedNodeName.
+With the gate SchedulerAsyncPreemption the scheduler goes on: pods that are nominated to the node
+and have a lower priority lose their nomination; then all victims but the last are deleted side by
+side; then the last one. Until then the preemptor stays out of the queue, because an earlier attempt
+would search for victims again. Without the gate the attempt ends only when all victims are deleted.
+If one deletion fails, the attempt has failed, and no pod loses its nomination.
 
-Evicting victims before the attempt that decided on it ends: gate SchedulerAsyncPreemption off.
-
-All victims are told to go, side by side; then the pods that were nominated to the node with less
-right to it lose their nomination. Where a victim could not be told, the attempt has failed to make
-room and nobody loses a nomination. Upstream: framework/preemption/executor.go (v1.37),
-prepareCandidate.
-
-Evicting victims, while the scheduler goes on: KEP-4832.
-
-Nothing of it is done in the cycle that decided on it. The pods that were nominated to the node with
-less right to it lose their nomination; then all victims but the last are told to go, side by side;
-then the last one. Until that is done the pod that preempts is kept out of the queue: an earlier
-attempt would look for victims once more. Upstream: framework/preemption/executor.go (v1.37),
-prepareCandidateAsync.
+A victim that waits at Permit or is in PreBind returns to the queue and is not deleted. Upstream:
+framework/preemption/executor.go (v1.37), prepareCandidate, prepareCandidateAsync, PreemptPod.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,15 +1,12 @@
-"""Victims on one node, found by trying: the plugins are asked about the node as it would be.
+"""The search for victims, on one node and on many nodes at once.
 
-All pods that may be evicted leave the node at once; if the pod fits then, they come back one by
-one, the most important first and those before all others that a disruption budget would rather
-keep. A group that leaves as one is one of them, with its members on other nodes. Whoever does not
-fit any more beside the pod is a victim. Upstream: default_preemption.go, SelectVictimsOnNode
-(v1.37).
+On one node: all pods that may be evicted leave the node. If the preemptor fits then, they come back
+one by one (reprieve): pods that a disruption budget protects first, then by falling priority. A pod
+that no longer fits beside the preemptor is a victim. A group that is evicted as a whole counts as
+one, with its members on other nodes. Upstream: default_preemption.go, SelectVictimsOnNode (v1.37).
 
-Victims on many nodes at once, where nothing but amounts of resources decides.
-
-The same search as on one node, node by node side by side: a matrix says which pods of each node are
-away, and the Filters that read amounts are asked once per step about all nodes as they would be.
+On many nodes: the same search for all nodes side by side, where only amounts of resources decide. A
+matrix says which pods of each node are away, and the Filters that read amounts run once per step.
 """
 
 from collections.abc import Sequence

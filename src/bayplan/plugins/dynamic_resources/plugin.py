@@ -1,17 +1,13 @@
-"""Which changes make a pod that was rejected for its claims worth another attempt.
+"""DynamicResources: devices for the claims of a pod (KEP-4381 and its successors).
 
-Pods that are being taken off the users of a claim after their binding failed.
+A pod may name claims, and a claim requests devices. An allocated claim binds its pods to the nodes
+that can use its devices. For other claims Filter looks for free devices on every node, Reserve
+takes those of the chosen node, and PreBind writes the allocation. Upstream:
+plugins/dynamicresources.
 
-The next attempt at such a pod may come before the write ends, or before the API tells of it. The
-claim still names the pod as a user then, and the reservation would be gone once the pod is bound.
-So PreBind waits for the write and reads the claim anew.
-
-DynamicResources: devices for a pod's claims (KEP-4381 and those that follow it).
-
-A pod may name claims; a claim asks for devices. A claim that is allocated binds its pods to the
-nodes where its devices are. One that is not is given devices of the node that the pod will go to:
-Filter finds some for every node, Reserve takes those of the chosen one, PreBind writes them down.
-Upstream: plugins/dynamicresources.
+`Releases` lists pods that are being removed from the users of a claim after a failed binding. The
+next attempt may begin before that write ends: the claim still names the pod, and its reservation
+would be lost after the binding. So PreBind waits for the write and reads the claim again.
 """
 
 from collections.abc import Hashable, Iterable, Sequence

@@ -1,11 +1,11 @@
-"""What ends an allocation, other than that there are not enough devices.
+"""Pools of devices that a node can use, assembled from slices.
 
-Pools of devices that a node can use, put together from slices.
+A driver publishes a pool as several slices of one generation. While the driver replaces slices the
+pool is incomplete, and no device of it is used. A pool that contradicts itself is invalid. Devices
+are tried in the order of pools, slices, and the list in a slice; so a driver orders its devices by
+their names. Upstream: structured/internal/incubating/pools_incubating.go.
 
-A driver publishes a pool as several slices of one generation; while it replaces them a pool is
-incomplete, and nothing is taken from it. A pool that contradicts itself is invalid. Devices are
-tried in the order of pools, slices and the list in a slice, so that who names them ranks them.
-Upstream: structured/internal/incubating/pools_incubating.go.
+`AllocationError` ends an allocation for another reason than missing devices.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,9 +1,7 @@
-"""Devices that must be made ready before a pod is bound: conditions their driver reports.
+"""PreFilter: whether the pod's claims exist, and what has to be allocated.
 
-An allocated device may name conditions that must be true first, and others that mean it failed.
-Upstream: isClaimReadyForBinding, isClaimTimeout.
-
-PreFilter: are the pod's claims there, and what has to be allocated?
+An allocated device may name conditions that must be true before the pod is bound, and conditions
+that mean a failure. Upstream: isClaimReadyForBinding, isClaimTimeout.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,8 @@
-"""Counters that the devices of a pool share: partitions of one chip draw on the same memory.
+"""Tentative allocations of a search: one device at a time, undone in reverse order.
 
-A device consumes counters once, however many share it. Upstream: checkAvailableCounters.
-
-What a search is about to give away, beside what is taken already: one device at a time, undone
-in reverse order. Upstream: allocateDevice and rollbackDevice.
+Partitions of one chip use counters that they share, such as its memory. A device consumes its
+counters once, even if several claims share the device. Upstream: allocateDevice, rollbackDevice,
+checkAvailableCounters.
 """
 
 from collections import Counter

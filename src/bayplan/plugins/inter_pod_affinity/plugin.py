@@ -1,17 +1,12 @@
-"""Which changes make a pod that InterPodAffinity rejected worth another attempt.
+"""The extension points and hints of InterPodAffinity. The package's docstring has the theory.
 
-As upstream's queueing hints have it, with one exception. Upstream asks a term's namespace selector
-about a namespace without labels, whatever labels it has, and so misses pods that do matter. Here a
-change counts when it counts either way: never more rarely than upstream, nor when it really helps.
-Upstream: isSchedulableAfterAssignedPodChange and isSchedulableAfterNodeChange.
+Pods are counted by topology domain. A domain is the value of a label: a table by label id, which
+the cluster keeps current, gives the count for each node. The last element of a table is for nodes
+without the label, whose id is -1; it stays 0.
 
-Pods counted by topology domain: for some label keys, an amount for each value of the key.
-
-A domain is a label's value: pods by domain are a table by label id, which the cluster keeps
-current, and the answer for each node is one look-up by its id. The last place of a table is for
-nodes without the label, whose id is -1: it stays 0.
-
-When InterPodAffinity is asked what. The idea is told by the package.
+Hints are those of upstream (isSchedulableAfterAssignedPodChange, isSchedulableAfterNodeChange),
+with one exception: upstream evaluates a term's namespace selector without the namespace's labels
+and misses pods that match. Here a change also counts if it matches with the labels.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence

@@ -1,11 +1,9 @@
-"""PodTopologySpreadArgs: constraints for pods that have none of their own.
+"""The spreading constraints of a pod: its own, or the configured defaults, compiled.
 
-What a pod is held to: its own constraints, or the configured defaults, compiled.
-
-Own constraints follow from the pod's shape and are compiled once for it. Defaults apply to a pod
-without own ones if Services select it or a controller owns it: their selectors, put together, say
-which pods count. That may change with every Service, so it is remembered per shape together with
-what it was deduced from. Upstream: podtopologyspread/common.go, helper.DefaultSelector.
+Own constraints follow from the pod's shape and are compiled once for it. The defaults apply to a
+pod without own constraints that Services select or a controller owns. Their selectors together say
+which pods count. A change of a Service may change that, so the result is cached per shape together
+with the objects that it came from. Upstream: podtopologyspread/common.go, helper.DefaultSelector.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,11 +1,9 @@
-"""What makes a pod that PodTopologySpread rejected worth another attempt.
+"""The extension points and hints of PodTopologySpread.
 
-A pod whose labels begin or end to match a hard constraint, a node that joins, leaves or moves to
-another domain, a taint that may have kept a domain from counting. Upstream:
-podtopologyspread/plugin.go; a constraint that does not parse is an error there, which counts as
-Queue.
-
-The plugin itself: when PodTopologySpread counts, rejects and scores.
+A rejected pod is tried again when a pod begins or ceases to match one of its hard constraints, when
+a node joins, leaves or moves to another domain, and when a taint changes that may exclude a domain.
+Upstream: podtopologyspread/plugin.go. A constraint that cannot be parsed is an error upstream,
+which counts as Queue.
 """
 
 from collections.abc import Hashable, Iterable, Sequence

@@ -1,14 +1,11 @@
-"""What becomes of a pod's claims on the node it goes to: assumed, written, waited for.
+"""The decision about a pod's claims on its node: assumed, written, awaited.
 
-Volumes that are there are reserved for their claims, claims without get the node's name, which
-tells the volume controller where to make one. Both are assumed at once, so that no other pod takes
-the same volume, then written, each only if nobody wrote it meanwhile. Upstream: binder.go
-(AssumePodVolumes, BindPodVolumes).
-
-Whether the volume controller has carried a decision out, and when to give up.
-
-The API's own versions are looked at, not what we assume: they are what the controller sees.
-Upstream: binder.go (checkBindings).
+An existing volume is reserved for its claim. A claim without a volume gets the name of the node, so
+that the volume controller provisions a volume there. Both are assumed at once, so that no other pod
+takes the same volume. Then each object is written, unless it changed since. The binding ends when
+the volume controller has bound all claims, or by a timeout; it reads the API's versions, which the
+controller sees, and not the assumed ones. Upstream: binder.go (AssumePodVolumes, BindPodVolumes,
+checkBindings).
 """
 
 from dataclasses import dataclass

@@ -1,12 +1,10 @@
-"""A pod's claims: those that are bound to a volume, and those that get one with the pod.
+"""A pod's claims, and the volumes that each node could give them, for all nodes at once.
 
-Which volumes a pod would get on each node: for all nodes at once.
-
-Bound claims hold the pod to the nodes that reach their volumes. For each claim that waits, from the
-smallest to the largest, every node takes the smallest volume that will do and that it has not taken
-for another claim; where there is none, one is to be made. A volume is looked at once for all nodes,
-not once per node. Upstream: volumebinding/binder.go (FindPodVolumes), component-helpers
-storage/volume (FindMatchingVolume).
+A bound claim restricts the pod to the nodes that reach its volume. For each unbound claim, from the
+smallest to the largest, each node takes the smallest volume that matches and that no other claim of
+the pod has taken. Where no volume matches, one is provisioned. A volume is evaluated once for all
+nodes. Upstream: volumebinding/binder.go (FindPodVolumes), component-helpers storage/volume
+(FindMatchingVolume).
 """
 
 from collections.abc import Iterable, Iterator, Sequence

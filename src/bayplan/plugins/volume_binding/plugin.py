@@ -1,12 +1,8 @@
-"""Which changes of storage may help a pod that VolumeBinding rejected.
+"""VolumeBinding: its extension points, hints and score. Upstream: plugins/volumebinding.
 
-How much of the storage that a node offers a pod's claims would use, as a score.
-
-Of volumes that are there, asked for against their size; of volumes to be made, asked for against
-the room there is; per storage class, and the mean over the classes. Upstream:
-volumebinding/scorer.go, and Score of the plugin (gate StorageCapacityScoring).
-
-VolumeBinding, the plugin: from claims to bound volumes. Upstream: plugins/volumebinding.
+The score (gate StorageCapacityScoring) is the share of a node's storage that the claims would use:
+the request against the size of an existing volume, or against the free capacity for a new one. It
+is computed per storage class and averaged over the classes. Upstream: volumebinding/scorer.go.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
