@@ -1,8 +1,8 @@
-"""How an attempt at a group failed: in our words for all members, or in upstream's for each.
+"""Refusals: how an attempt at a group failed, for the group and for each member.
 
-An `Explanation` is one sentence about the whole group. It stands in the journal and answers `why`,
-and members of the Coscheduling family's groups carry it in their conditions. Groups of
-scheduling.k8s.io get what kube-scheduler writes: a sentence about minCount for the group and the
+The message of a `Refusal` is one sentence about the whole group. The journal and `why` show it, and
+the conditions of members of the Coscheduling family have it. Groups of scheduling.k8s.io get what
+kube-scheduler writes: a sentence about minCount for the group and the
 members that fit, and for a member that does not fit its own reason. Upstream:
 schedule_one_podgroup.go, submitPodGroupAlgorithmResult, and gangscheduling, PlacementFeasible.
 """
