@@ -21,7 +21,7 @@ from bayplan.engine.pending_extender_calls import PendingExtenderCalls
 from bayplan.engine.placements import Placements
 from bayplan.engine.podgroups.attempts import GroupAttempts
 from bayplan.engine.podgroups.domains import domain_of_members
-from bayplan.engine.podgroups.trial import TrialContext
+from bayplan.engine.podgroups.trial import TrialSetup
 from bayplan.engine.reservations import restrict_to_unreserved
 from bayplan.engine.resizes import needs_scheduling, waiting_for_kubelet
 from bayplan.engine.schedule_one import CycleRunner
@@ -49,11 +49,11 @@ class Attempts:
         self._failures = FailureHandler(engine)
         self._end = CycleEnd(engine, on_attempt)
         self.placements = Placements(engine, self._failures, self._end)
-        context = TrialContext(engine, self._runner, self._end)
+        setup = TrialSetup(engine, self._runner, self._end)
         self._parked = PendingExtenderCalls()
         self._evicting = SyncPreemptions(engine, self._failures, self._end, self._step)
         self._groups = GroupAttempts(
-            context, self._failures, self.placements, self._parked, evicting=self._evicting
+            setup, self._failures, self.placements, self._parked, evicting=self._evicting
         )
 
     @property

@@ -47,7 +47,7 @@ from bayplan.engine.podgroups.trial import (
     ROUNDS_MAX,
     GroupExtenderCalls,
     PodGroupTrial,
-    TrialContext,
+    TrialSetup,
     UnplacedMember,
 )
 from bayplan.engine.sync_preemption import SyncPreemptions
@@ -92,22 +92,22 @@ class GroupAttempts:
 
     def __init__(
         self,
-        context: TrialContext,
+        setup: TrialSetup,
         failures: FailureHandler,
         placements: Placements,
         parked: PendingExtenderCalls,
         *,
         evicting: SyncPreemptions,
     ) -> None:
-        self._context = context
+        self._setup = setup
         self._parked = parked
         self._evicting = evicting
         #: Groups that wait for answers, by their members' cycles that brought up the questions.
         self._asking: dict[Cycle, _Asking] = {}
-        self._engine: EngineCore = context.engine
+        self._engine: EngineCore = setup.engine
         self._failures = failures
         self._placements = placements
-        self._room = PodGroupPreemptor(context)
+        self._room = PodGroupPreemptor(setup)
         self._groups = GroupPlacements(self._engine, failures, placements)
 
     def start(self, lead: QueuedPodGroupInfo, questions: GroupExtenderCalls | None = None) -> None:
@@ -206,14 +206,14 @@ class GroupAttempts:
         questions: GroupExtenderCalls,
     ) -> None:
         questions.begin_round()
-        context = replace_field(self._context, questions=questions)
+        setup = replace_field(self._setup, questions=questions)
         engine, started_seconds = self._engine, self._engine.clock.now()
         needed_count = max(1, state.min_member - state.assigned_count)
         snapshot = engine.cluster.lend()
         room: PreemptionPlan | NoPreemption | None = None
         uids = [queued.pod.uid for queued in members]
         with snapshot.trial() as trial, engine.nominator.without(uids):
-            group_trial = best_pass(context, trial, members, state, needed_count=needed_count)
+            group_trial = best_pass(setup, trial, members, state, needed_count=needed_count)
             short = (
                 missing_resources(state, snapshot, group_trial) if group_trial.error is None else []
             )
@@ -340,7 +340,7 @@ class GroupAttempts:
         if not reservations.may_reserve(state.key, first_seconds, engine.cluster.loan):
             return
         needed_count = max(1, state.min_member - state.assigned_count)
-        unseen = TrialContext(engine, self._context.runner, CycleEnd(engine, None))
+        unseen = TrialSetup(engine, self._setup.runner, CycleEnd(engine, None))
 
         def place() -> PodGroupTrial | None:
             group_trial = best_pass(unseen, trial, members, state, needed_count=needed_count)

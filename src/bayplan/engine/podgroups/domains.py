@@ -14,7 +14,7 @@ from typing import Final, final
 
 from bayplan.api.objects import Pod
 from bayplan.engine.core import EngineCore
-from bayplan.engine.podgroups.trial import PodGroupTrial, TrialContext
+from bayplan.engine.podgroups.trial import PodGroupTrial, TrialSetup
 from bayplan.framework.events import (
     ActionType,
     ClusterEvent,
@@ -79,7 +79,7 @@ _Run = Callable[[Domain], PodGroupTrial]
 
 
 def best_pass(
-    context: TrialContext,
+    setup: TrialSetup,
     trial: Trial,
     members: Sequence[QueuedPodInfo],
     state: GroupState,
@@ -87,23 +87,23 @@ def best_pass(
     needed_count: int,
 ) -> PodGroupTrial:
     """The pass that is to be kept, or to be explained; its placements stand."""
-    snapshot, rejecting = context.engine.cluster.loan, set[str]()
+    snapshot, rejecting = setup.engine.cluster.loan, set[str]()
     assert snapshot is not None
     narrow, wide = _choices(snapshot, state)
 
     def run(domain: Domain) -> PodGroupTrial:
-        found = PodGroupTrial(context, trial, domain.nodes).run(members, needed_count)
+        found = PodGroupTrial(setup, trial, domain.nodes).run(members, needed_count)
         found.domain = domain.name
         rejecting.update(found.blamed())
         return found
 
-    watch = Watch(context.engine, members[0].pod.scheduler_name)
+    watch = Watch(setup.engine, members[0].pod.scheduler_name)
     found = _best(run, narrow, needed_count, watch)
     if found is None and len(wide) > 1:
         found = _best(run, wide, needed_count, watch)
     if found is None:
         found = run(wide[0])
-        if context.engine.gates.enabled("TopologyAwareWorkloadScheduling"):
+        if setup.engine.gates.enabled("TopologyAwareWorkloadScheduling"):
             found.placement_count = len(wide)
         if narrow or wide != [EVERYWHERE]:
             # What helps in another domain helps the group.

@@ -18,7 +18,7 @@ from bayplan.engine.outbox import group_reference
 from bayplan.engine.podgroups.controller import missing_resources
 from bayplan.engine.podgroups.domains import best_pass
 from bayplan.engine.podgroups.refusals import UPSTREAM_PREFIX, NoPreemption, PreemptionPlan, reason
-from bayplan.engine.podgroups.trial import PlacedMember, PodGroupTrial, TrialContext
+from bayplan.engine.podgroups.trial import PlacedMember, PodGroupTrial, TrialSetup
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.preemption import Evicting, GroupPreemption
 from bayplan.framework.status import is_success
@@ -50,9 +50,9 @@ class _Group:
 class PodGroupPreemptor:
     """Asks the profile's plugin who may be evicted; has it do so."""
 
-    def __init__(self, context: TrialContext) -> None:
-        self._context = context
-        self._engine = context.engine
+    def __init__(self, setup: TrialSetup) -> None:
+        self._setup = setup
+        self._engine = setup.engine
 
     def find(
         self, members: Sequence[QueuedPodInfo], state: GroupState, needed_count: int
@@ -171,7 +171,7 @@ class PodGroupPreemptor:
     ) -> tuple[PodGroupTrial, bool]:
         """The members on their nodes, and whether enough fit; if not, nothing stands."""
         pass_ = best_pass(
-            self._context, trial, group.members, group.state, needed_count=group.needed_count
+            self._setup, trial, group.members, group.state, needed_count=group.needed_count
         )
         is_enough = pass_.error is None and len(pass_.placed) >= group.needed_count
         if is_enough and not missing_resources(group.state, snapshot, pass_):

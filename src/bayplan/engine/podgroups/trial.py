@@ -121,7 +121,7 @@ class UnplacedMember:
 
 
 @dataclass(frozen=True, slots=True)
-class TrialContext:
+class TrialSetup:
     """What a pass needs of the engine."""
 
     engine: EngineCore
@@ -135,13 +135,13 @@ class PodGroupTrial:
     """What becomes of the members, in one trial."""
 
     def __init__(
-        self, context: TrialContext, trial: Trial, within: frozenset[str] | None = None
+        self, setup: TrialSetup, trial: Trial, within: frozenset[str] | None = None
     ) -> None:
         """``within``: names of the only nodes that are asked about."""
-        self._engine = context.engine
-        self._runner = context.runner
-        self._end = context.end
-        self._questions = context.questions
+        self._engine = setup.engine
+        self._runner = setup.runner
+        self._end = setup.end
+        self._questions = setup.questions
         self._trial = trial
         self._within = within
         self._shapes: set[int] = set()
