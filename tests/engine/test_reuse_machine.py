@@ -17,7 +17,13 @@ from bayplan.engine.reuse.weighted_score import (
     TOO_MUCH_CHANGED,
 )
 from bayplan.state.cache import Cache
-from tests.engine.reuse_faults import FAULTS, Plant, a_domain_count_is_stale
+from tests.engine.reuse_faults import (
+    FAULTS,
+    Plant,
+    a_domain_count_is_stale,
+    a_total_stays_as_it_was,
+    an_extreme_does_not_move,
+)
 from tests.engine.reuse_kinds import CHANGES, KINDS
 from tests.engine.reuse_machine import ReuseMachine
 from tests.engine.reuse_pair import INITIAL_CAPACITY, Fault, no_fault
@@ -41,7 +47,9 @@ PLAY = Play(ReuseMachine, sequences=95, steps_per_sequence=50)
 
 #: Faults that only some kinds of pods can meet.
 POOLS: Mapping[Plant, Sequence[str]] = {
-    a_domain_count_is_stale: ("web", "apart", "together", "likes company", "spread hard")
+    a_domain_count_is_stale: ("web", "apart", "together", "likes company", "spread hard"),
+    a_total_stays_as_it_was: ("looks", "across", "unsigned", "web", "spread soft", "prefers"),
+    an_extreme_does_not_move: ("all normalisers", "most", "fewest", "between", "prefers rank"),
 }
 
 #: Each of them at least COUNT_MIN times.
