@@ -47,8 +47,8 @@ def test_equal_answers_make_one_rejection() -> None:
     one, other = rejected(
         {"a": unschedulable("x"), "b": unschedulable("x", "y"), "c": unschedulable("x")}
     )
-    assert (one.rows.tolist(), one.code, one.reasons) == ([0, 2], Code.UNSCHEDULABLE, ("x",))
-    assert (other.rows.tolist(), other.reasons) == ([1], ("x", "y"))
+    assert (one.positions.tolist(), one.code, one.reasons) == ([0, 2], Code.UNSCHEDULABLE, ("x",))
+    assert (other.positions.tolist(), other.reasons) == ([1], ("x", "y"))
 
 
 def test_codes_are_distinguished() -> None:

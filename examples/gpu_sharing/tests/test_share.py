@@ -30,7 +30,9 @@ def rejected(instance: Any, asking: Any, over: Any) -> dict[str, set[str]]:
     nodes = over.lend().nodes
     mask = nodes.mask_of_rows(nodes.rows)
     return {
-        one.reasons[0]: {n for n, is_out in zip(nodes.names(), one.positions, strict=True) if is_out}
+        one.reasons[0]: {
+            name for name, is_out in zip(nodes.names(), one.positions, strict=True) if is_out
+        }
         for one in instance.filter(CycleState(), asking, nodes, mask)
     }
 
