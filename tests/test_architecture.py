@@ -54,8 +54,8 @@ SINGLE_IMPORTER_MAX = 50
 SMALL_LINES = 100
 
 # Words that name nothing: participles in place of nouns, pronouns in place of subjects.
-BANNED_WORDS = {
-    *(
+BANNED_WORDS = frozenset(
+    [
         "found",
         "told",
         "said",
@@ -67,10 +67,20 @@ BANNED_WORDS = {
         "given",
         "like",
         "likes",
-    ),
-    *("alike", "whom", "others", "rest", "story", "stories", "hope", "hopes", "telling", "spared"),
-    *("picks", "standing"),
-}
+        "alike",
+        "whom",
+        "others",
+        "rest",
+        "story",
+        "stories",
+        "hope",
+        "hopes",
+        "telling",
+        "spared",
+        "picks",
+        "standing",
+    ]
+)
 # Words of the field, and of protocols, in which such a word is a part.
 FIELD_WORDS = ("NotFound", "not_found", "NOT_FOUND", "well_known", "WELL_KNOWN", "WellKnown")
 
@@ -178,21 +188,22 @@ def class_methods(path: str, tree: ast.Module) -> dict[str, int]:
 
 def function_parameters(path: str, tree: ast.Module) -> dict[str, int]:
     bound = bound_to(tree)
-    return {f"{path}:{name}": parameters(node) - (node in bound) for name, node in functions(tree)}
+    return {
+        f"{path}:{name}": len(arguments(node)) - (node in bound) for name, node in functions(tree)
+    }
 
 
-def parameters(node: Function) -> int:
-    given = node.args
-    named = len(given.posonlyargs) + len(given.args) + len(given.kwonlyargs)
-    return named + (given.vararg is not None) + (given.kwarg is not None)
+def arguments(node: Function) -> list[ast.arg]:
+    declared = node.args
+    variadic = [one for one in (declared.vararg, declared.kwarg) if one is not None]
+    return [*declared.posonlyargs, *declared.args, *declared.kwonlyargs, *variadic]
 
 
 def positional_parameters(path: str, tree: ast.Module) -> dict[str, int]:
     """Without self and the parts of the plugin contract that plugins already call."""
+    bound = bound_to(tree)
     return {
-        f"{path}:{name}": len(node.args.posonlyargs)
-        + len(node.args.args)
-        - (node in bound_to(tree))
+        f"{path}:{name}": len(node.args.posonlyargs) + len(node.args.args) - (node in bound)
         for name, node in functions(tree)
         if node.name not in CONTRACT_CALLS
     }
@@ -290,7 +301,7 @@ def stored_names(body: list[ast.stmt]) -> Iterator[str]:
         yield from (target.id for target in targets if isinstance(target, ast.Name))
 
 
-def public_and_private_names(path: str) -> Iterator[str]:
+def defined_names(path: str) -> Iterator[str]:
     """Of the module, its classes, functions, parameters, fields and values."""
     tree = parsed(path)
     yield from Path(path).with_suffix("").parts
@@ -303,17 +314,11 @@ def public_and_private_names(path: str) -> Iterator[str]:
             yield from (argument.arg for argument in arguments(node))
 
 
-def arguments(node: Function) -> list[ast.arg]:
-    declared = node.args
-    variadic = [one for one in (declared.vararg, declared.kwarg) if one is not None]
-    return [*declared.posonlyargs, *declared.args, *declared.kwonlyargs, *variadic]
-
-
 def test_names_are_nouns_and_verbs_not_participles() -> None:
     banned = {
         f"{path}: {name}"
         for path in MODULES
-        for name in public_and_private_names(path)
+        for name in defined_names(path)
         if BANNED_WORDS & words_of(name)
     }
     assert not sorted(banned)

@@ -8,11 +8,16 @@ component-helpers nodeaffinity, api/core/v1 Toleration.ToleratesTaint.
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import final
 
 from bayplan.api.objects import (
+    NO_EXECUTE,
+    NO_SCHEDULE,
     LabelSelector,
     LabelSelectorRequirement,
+    Node,
     NodeSelectorTerm,
+    PodSpec,
     PreferredSchedulingTerm,
     Taint,
     Toleration,
@@ -280,3 +285,33 @@ def first_untolerated(
         if counts(taint) and not any(tolerates(t, taint) for t in accepted):
             return taint
     return None
+
+
+@final
+class NodeRequirements:
+    """What a pod demands of its node, compiled: node selector, required node affinity, tolerations.
+
+    Cordoned nodes are not refused here: DaemonSets use them.
+    """
+
+    def __init__(self, spec: PodSpec, tolerations: Iterable[Toleration]) -> None:
+        """``tolerations``: all of the pod's. Raises SelectorError."""
+        affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+        required = affinity.required if affinity is not None else None
+        self._selector = map_selector(spec.node_selector or {})
+        self._terms: list[NodeTerm] | None = None
+        if required is not None:
+            self._terms = [node_term(term) for term in required.node_selector_terms or ()]
+        self._tolerations = tuple(tolerations)
+
+    def admits(self, node: Node) -> bool:
+        labels, name = node.metadata.labels or {}, node.metadata.name
+        if not self._selector.matches(labels):
+            return False
+        if self._terms is not None and not any(t.matches(labels, name) for t in self._terms):
+            return False
+        return first_untolerated(node.spec.taints or (), self._tolerations, _keeps_away) is None
+
+
+def _keeps_away(taint: Taint) -> bool:
+    return taint.effect in (NO_SCHEDULE, NO_EXECUTE)

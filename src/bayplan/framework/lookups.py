@@ -35,6 +35,8 @@ def _methods(plugin: type[Plugin]) -> Iterator[FunctionType]:
 
 def _looked_up(method: FunctionType) -> Iterator[str]:
     for code in _with_inner(method.__code__):
+        if _METHOD not in code.co_names:
+            continue
         previous: dis.Instruction | None = None
         for instruction in dis.get_instructions(code):
             if previous is not None and _loads_method(previous):

@@ -38,13 +38,10 @@ from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
+from bayplan.state.victim_overlay import OCCUPIED
 from bayplan.state.volumes import STORAGE_KINDS, Volumes
 
 # ---- filters without victims ----------------------------------------------------------------
-
-
-#: What of a row follows from the pods on it, besides amounts.
-_OCCUPIED = Facet.PODS | Facet.PORTS | Facet.VOLUMES | Facet.STORAGE
 
 
 def only_amounts_matter(framework: Framework, state: CycleState) -> bool:
@@ -53,7 +50,7 @@ def only_amounts_matter(framework: Framework, state: CycleState) -> bool:
     return all(
         isinstance(plugin, FilterPlugin)
         and plugin.scope == "row"
-        and not plugin.promises.facets & _OCCUPIED
+        and not plugin.promises.facets & OCCUPIED
         for plugin in framework.plugins.filter
         if plugin.instance_name not in state.skip_filter_plugins
     )

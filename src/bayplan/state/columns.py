@@ -4,7 +4,7 @@ Axes are named in the aliases: [nodes] is one value per row of the table or per 
 view. Readers get the read-only twin of a column; writing to the twin raises.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from math import prod
 from typing import Any, Generic, TypeVar
 
@@ -44,6 +44,14 @@ def all_true(count: int) -> Mask:
 def places_of(mask: npt.NDArray[Any]) -> Rows:
     """Where a mask is true, ascending; np.flatnonzero takes twice as long to call."""
     return mask.nonzero()[0]
+
+
+def as_positions(chosen: Rows | Mask | Sequence[int]) -> Rows:
+    """Positions as intp[chosen nodes]: as they are, or where a mask is true."""
+    positions = np.asarray(chosen)
+    if positions.dtype == np.bool_:
+        positions = np.flatnonzero(positions)
+    return positions.astype(np.intp, copy=False)  # an empty list arrives as floats
 
 
 def starts_of_runs(ordered: npt.NDArray[Any]) -> Rows:

@@ -20,7 +20,7 @@ from bayplan.api.pod_requests import CPU, MEMORY
 from bayplan.api.read_only import EMPTY, ReadOnlyDict
 from bayplan.api.selectors import NodeTerm, Requirement
 from bayplan.state.change_log import Facet
-from bayplan.state.columns import Column, Floats, Int32s, Int64s, Mask, Rows
+from bayplan.state.columns import Column, Floats, Int32s, Int64s, Mask, Rows, as_positions
 from bayplan.state.domain_counts import PodSet
 from bayplan.state.host_ports import HostPort
 from bayplan.state.images import ImageState
@@ -66,10 +66,7 @@ class NodeView:
 
     def take(self, positions: Rows | Mask | Sequence[int]) -> "NodeView":
         """The nodes at these positions of this view (or where a mask of it is true)."""
-        chosen = np.asarray(positions)
-        if chosen.dtype == np.bool_:
-            chosen = np.flatnonzero(chosen)
-        chosen = chosen.astype(np.intp, copy=False)  # an empty list arrives as floats
+        chosen = as_positions(positions)
         rows = chosen if self._rows is None else self._rows.take(chosen)
         return NodeView(self._open(), self._loan, rows)
 

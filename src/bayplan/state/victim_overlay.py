@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from bayplan.api.pod_requests import PODS
 from bayplan.state.change_log import Facet
-from bayplan.state.columns import Int64s, Mask, Rows, is_any
+from bayplan.state.columns import Int64s, Mask, Rows, as_positions, is_any
 from bayplan.state.nodes import NodeView
 from bayplan.state.ranked_pods import RankedView
 
@@ -50,8 +50,8 @@ _UNCHANGED: Final = frozenset(
         "unschedulable",
     }
 )
-#: What pods change of a node.
-_CHANGED_BY_PODS: Final = Facet.REQUESTED | Facet.PODS | Facet.PORTS | Facet.VOLUMES | Facet.STORAGE
+#: What pods change of a node besides amounts. The overlay has none of it.
+OCCUPIED: Final = Facet.PODS | Facet.PORTS | Facet.VOLUMES | Facet.STORAGE
 
 
 class NotInOverlay(RuntimeError):
@@ -115,10 +115,7 @@ class VictimOverlay:
         raise AttributeError(name)
 
     def take(self, positions: Rows | Mask | Sequence[int]) -> NodeView:
-        chosen = np.asarray(positions)
-        if chosen.dtype == np.bool_:
-            chosen = np.flatnonzero(chosen)
-        chosen = chosen.astype(np.intp, copy=False)
+        chosen = as_positions(positions)
         inner = chosen if self._positions is None else self._positions[chosen]
         return VictimOverlay(self._nodes.take(chosen), self._victims, inner).as_view()
 
@@ -140,7 +137,7 @@ class VictimOverlay:
         dtype: npt.DTypeLike,
         compute: Callable[[NodeView], npt.NDArray[Any]],
     ) -> npt.NDArray[Any]:
-        if facets & _CHANGED_BY_PODS:
+        if facets & (OCCUPIED | Facet.REQUESTED):
             raise NotInOverlay("derived")
         return self._nodes.derived(key, facets, dtype, compute)
 

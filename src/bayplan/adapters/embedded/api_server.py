@@ -231,7 +231,7 @@ class ApiServer:
         made_count = self._made.get(key, 0)
         meta = {
             "uid": stable_uid(key, made_count),
-            "creationTimestamp": rfc3339(self._clock.epoch_seconds()),
+            "creationTimestamp": self._stamp(),
             **content["metadata"],
             "generation": 1,
         }
@@ -266,14 +266,16 @@ class ApiServer:
             raise ForbiddenError(key, str(problem)) from None
         return self._placed(pod) if pod["spec"].get("nodeName") else pod
 
+    def _stamp(self) -> str:
+        return rfc3339(self._clock.epoch_seconds())
+
     def _placed(self, pod: Content) -> Content:
         """A pod on a node has the labels of the zone of the node, and runs unless it has ended."""
         node = self._store.get(ObjectKey(NODE, "", pod["spec"]["nodeName"]))
         pod = with_topology_labels(pod, None if node is None else node.content)
         status = pod["status"]
         if status["phase"] == "Running" and not status.get("startTime"):
-            stamp = rfc3339(self._clock.epoch_seconds())
-            pod = {**pod, "status": {**status, "startTime": stamp}}
+            pod = {**pod, "status": {**status, "startTime": self._stamp()}}
         return pod
 
     # ---- update -----------------------------------------------------------------------------
@@ -320,14 +322,14 @@ class ApiServer:
         why_not = why_not_bindable(old.content)
         if why_not is not None:
             raise not_bindable(key, why_not)
-        stamp = rfc3339(self._clock.epoch_seconds())
+        stamp = self._stamp()
         return self._store.put(key, self._placed(bound(old.content, node_name, stamp)))
 
     def patch_pod_status(self, patch: PatchPodStatus) -> Stored:
         """Set a condition and the nomination of a pod. A patch without effect is no change."""
         old = self.get(object_key(POD, patch.namespace, patch.name))
         _expect_uid(old, patch.uid)
-        stamp = rfc3339(self._clock.epoch_seconds())
+        stamp = self._stamp()
         status = patched(old.content["status"], patch, stamp)
         if status == old.content["status"]:
             return old

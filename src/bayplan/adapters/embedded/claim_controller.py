@@ -20,7 +20,7 @@ from bayplan.api.device_objects import (
     RESOURCE_CLAIM_TEMPLATE,
     ResourceClaim,
 )
-from bayplan.api.objects import POD, TERMINAL_PHASES, Pod, PodResourceClaim
+from bayplan.api.objects import POD, Pod, PodResourceClaim, is_terminal
 from bayplan.ports import ApiError
 
 #: The longest prefix of a generated name.
@@ -201,7 +201,7 @@ def _lacks_claims(stored: Stored) -> bool:
 def _is_done(pod: Pod) -> bool:
     """Whether the pod has ended, or was deleted before it was placed."""
     is_deleted = pod.metadata.deletion_timestamp is not None
-    return pod.status.phase in TERMINAL_PHASES or (is_deleted and not pod.spec.node_name)
+    return is_terminal(pod) or (is_deleted and not pod.spec.node_name)
 
 
 def _prefix(pod_name: str, claim_name: str) -> str:

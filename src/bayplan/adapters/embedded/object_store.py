@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol, cast, final
 import msgspec
 
 from bayplan.adapters.embedded.object_names import Content, ObjectKey, object_key
-from bayplan.api.objects import TERMINAL_PHASES, ApiObject, Pod, decode
+from bayplan.api.objects import ApiObject, Pod, decode, is_terminal
 from bayplan.ports import EventType, GoneError, Listing, WatchEvent
 
 # ---- object store ---------------------------------------------------------------------------
@@ -44,7 +44,7 @@ class Stored:
 
     def __post_init__(self) -> None:
         pod = self.object if isinstance(self.object, Pod) else None
-        has_ended = pod is not None and pod.status.phase in TERMINAL_PHASES
+        has_ended = pod is not None and is_terminal(pod)
         is_placed = pod is not None and bool(pod.spec.node_name) and not has_ended
         object.__setattr__(self, "is_visible", not has_ended)
         object.__setattr__(self, "placed_pod", pod if is_placed else None)

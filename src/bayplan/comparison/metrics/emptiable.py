@@ -20,16 +20,9 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from bayplan.api.objects import NO_EXECUTE, NO_SCHEDULE, Node, Taint
+from bayplan.api.objects import Node
 from bayplan.api.pod_requests import PODS, amounts
-from bayplan.api.selectors import (
-    NodeTerm,
-    Selector,
-    SelectorError,
-    first_untolerated,
-    map_selector,
-    node_term,
-)
+from bayplan.api.selectors import NodeRequirements, SelectorError
 from bayplan.comparison.metrics.run_metric import RunMetric
 from bayplan.comparison.metrics.utilization import is_workload
 from bayplan.sim.output.result import SimulationResult
@@ -127,41 +120,22 @@ class _Rooms:
 
     def _target(self, requests: npt.NDArray[np.int64], pod: PodInfo) -> int | None:
         fits = ((self._free >= requests) | (requests == 0)).all(axis=1) & self._takes_in
-        wants = pod.shape.once(_Wants, _Wants)
-        rows = (int(row) for row in np.flatnonzero(fits))
-        return next((row for row in rows if wants.admits(self._nodes[row])), None)
+        required = pod.shape.once(_requirements, _requirements)
+        if required is None:
+            return None
+        for row in np.flatnonzero(fits).tolist():
+            node = self._nodes[row]
+            if not node.spec.unschedulable and required.admits(node):
+                return row
+        return None
 
 
-@final
-class _Wants:
-    """The conditions of a pod on nodes."""
-
-    def __init__(self, shape: PodShape) -> None:
-        spec = shape.spec
-        affinity = spec.affinity.node_affinity if spec.affinity is not None else None
-        required = affinity.required if affinity is not None else None
-        self._tolerations = shape.tolerations
-        self._is_valid = True
-        self._selector: Selector = map_selector({})
-        self._terms: list[NodeTerm] | None = None
-        try:
-            self._selector = map_selector(spec.node_selector or {})
-            if required is not None:
-                self._terms = [node_term(term) for term in required.node_selector_terms or ()]
-        except SelectorError:
-            self._is_valid = False
-
-    def admits(self, node: Node) -> bool:
-        labels, name = node.metadata.labels or {}, node.metadata.name
-        if not self._is_valid or node.spec.unschedulable or not self._selector.matches(labels):
-            return False
-        if self._terms is not None and not any(t.matches(labels, name) for t in self._terms):
-            return False
-        return first_untolerated(node.spec.taints or (), self._tolerations, _keeps_away) is None
-
-
-def _keeps_away(taint: Taint) -> bool:
-    return taint.effect in (NO_SCHEDULE, NO_EXECUTE)
+def _requirements(shape: PodShape) -> NodeRequirements | None:
+    """None: the pod has a selector that does not parse, so no node is sure to take it."""
+    try:
+        return NodeRequirements(shape.spec, shape.tolerations)
+    except SelectorError:
+        return None
 
 
 def _asks(pod: PodInfo) -> Mapping[str, int]:

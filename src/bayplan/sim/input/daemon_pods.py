@@ -16,11 +16,10 @@ from bayplan.api.objects import (
     POD,
     Node,
     Pod,
-    Taint,
     Toleration,
     decode,
 )
-from bayplan.api.selectors import NODE_NAME_FIELD, first_untolerated, map_selector, node_term
+from bayplan.api.selectors import NODE_NAME_FIELD, NodeRequirements
 from bayplan.sim.input.workload import Content
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -36,33 +35,17 @@ class DaemonTemplate:
         template = decode(POD, {"spec": controller["spec"]["template"]["spec"]})
         assert isinstance(template, Pod)
         spec = template.spec
-        affinity = spec.affinity.node_affinity if spec.affinity is not None else None
-        required = affinity.required if affinity is not None else None
-        self._node_name = spec.node_name
-        self._selector = map_selector(spec.node_selector or {})
-        self._terms = (
-            [node_term(term) for term in required.node_selector_terms or ()]
-            if required is not None
-            else None
-        )
         own = spec.tolerations or ()
-        self._tolerations = (*own, *map(_toleration, _tolerations(bool(spec.host_network))))
+        added = map(_toleration, _tolerations(bool(spec.host_network)))
+        self._node_name = spec.node_name
+        self._requirements = NodeRequirements(spec, (*own, *added))
 
     def is_meant_for(self, content: Content) -> bool:
         node = decode(NODE, content)
         assert isinstance(node, Node)
-        name, labels = node.metadata.name, node.metadata.labels or {}
-        if self._node_name and self._node_name != name:
+        if self._node_name and self._node_name != node.metadata.name:
             return False
-        if not self._selector.matches(labels):
-            return False
-        if self._terms is not None and not any(t.matches(labels, name) for t in self._terms):
-            return False
-        return first_untolerated(node.spec.taints or (), self._tolerations, _keeps_away) is None
-
-
-def _keeps_away(taint: Taint) -> bool:
-    return taint.effect in (NO_SCHEDULE, NO_EXECUTE)
+        return self._requirements.admits(node)
 
 
 def daemon_pod(pod: Content, node_name: str) -> Content:
