@@ -37,9 +37,9 @@ MANY_PARAMETERS: dict[str, int] = {}
 # "path:Class.function": positional parameters without self. A partial of each stands in place of
 # a plugin's method, which is called with positional arguments.
 POSITIONAL_PARAMETERS: dict[str, int] = {
-    "framework/composition.py:_change_pod": 6,
-    "framework/composition.py:_pre_filter": 5,
-    "framework/single_node.py:filter_nodes": 5,
+    "framework/calls.py:_change_pod": 6,
+    "framework/calls.py:_pre_filter": 5,
+    "framework/filtering.py:filter_nodes": 5,
     "framework/tie_break.py:_numbers": 5,
     "framework/tie_break.py:_scores": 5,
 }

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.adapters.embedded.object_names import object_key
+from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.comparison.renumbering import name_users, renumbered
 from bayplan.sim.input.workload import Step, Verb, Workload, create_step
 from tests.comparison.kit import node_with_cpu, pod_with_cpu

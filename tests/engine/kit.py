@@ -29,7 +29,7 @@ from bayplan.ports import (
     PatchPodStatus,
     WatchEvent,
 )
-from bayplan.queue.transitions import State
+from bayplan.queue.entry import State
 from bayplan.state.pods import PodInfo
 from bayplan.testing import api_pod
 from tests.kit.ports import UnusedPort

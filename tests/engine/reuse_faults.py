@@ -18,10 +18,10 @@ from bayplan.engine.reuse_steps import ReuseSteps
 from bayplan.engine.schedule_one import CycleRunner
 from bayplan.engine.scheduler import Scheduler
 from bayplan.plugins.default_preemption.search_cache import CachedSearch
+from bayplan.state.cache import Snapshot
 from bayplan.state.change_log import Facet
 from bayplan.state.node_table import NodeTable
 from bayplan.state.resources import RowEquivalence
-from bayplan.state.snapshot import Snapshot
 from tests.engine.reuse_pair import Fault, no_fault
 from tests.engine.reuse_plugins import Most
 

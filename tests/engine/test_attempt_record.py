@@ -10,7 +10,7 @@ from bayplan.config import SchedulerConfig
 from bayplan.engine.attempt_record import BEST_NODES_MAX, best_scores, node_score
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.scheduler import Scheduler
-from bayplan.framework.score_table import PluginScores, ScoreTable
+from bayplan.framework.scoring import PluginScores, ScoreTable
 from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.framework.types import NominatingMode, Nomination
 from bayplan.journal import PluginScore, RejectionCount

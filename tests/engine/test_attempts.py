@@ -16,7 +16,7 @@ from bayplan.ports import (
     ExtenderVerb,
     NamedVictims,
 )
-from bayplan.queue.transitions import State
+from bayplan.queue.entry import State
 from bayplan.state.pods import pod_info
 from bayplan.testing import api_pod, node
 from tests.engine.kit import FAR, Engine, Far, performed, uid, waiting_pod

@@ -16,7 +16,7 @@ from bayplan.framework.events import (
 )
 from bayplan.framework.status import unschedulable
 from bayplan.ports import EventType, WatchEvent
-from bayplan.queue.transitions import State
+from bayplan.queue.entry import State
 from bayplan.state.pods import PodInfo
 from bayplan.testing import api_pod, node
 from tests.engine.kit import Engine, uid, waiting_pod

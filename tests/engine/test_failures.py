@@ -11,7 +11,7 @@ from bayplan.framework.events import default_events
 from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.framework.types import NominatingMode, Nomination
 from bayplan.ports import EmitEvent, ObjectReference, PatchPodStatus
-from bayplan.queue.transitions import State
+from bayplan.queue.entry import State
 from bayplan.testing import node
 from tests.engine.kit import Engine, uid, waiting_pod
 from tests.framework.answering import answering

@@ -5,7 +5,7 @@ from typing import Any
 from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
 from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.ports import BindPod, EmitEvent
-from bayplan.queue.transitions import State
+from bayplan.queue.entry import State
 from bayplan.testing import node, pod
 from tests.engine.kit import Engine, uid, waiting_pod
 from tests.framework.answering import answering

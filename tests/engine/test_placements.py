@@ -9,7 +9,7 @@ from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithH
 from bayplan.framework.status import SKIP, Code, Status, unschedulable
 from bayplan.journal import BindingRecord
 from bayplan.ports import BindPod, EmitEvent, ObjectReference, PatchPodStatus
-from bayplan.queue.transitions import State
+from bayplan.queue.entry import State
 from bayplan.testing import node
 from tests.engine.kit import Engine, performed, uid, waiting_pod
 from tests.framework.answering import Calls, answering

@@ -8,7 +8,7 @@ import pytest
 
 from bayplan.api.objects import NODE, Node, Pod, decode
 from bayplan.ports import AskExtender, EmitEvent, ExtenderAnswer, PatchPodStatus, Perform
-from bayplan.queue.transitions import State
+from bayplan.queue.entry import State
 from bayplan.testing import api_pod, node
 from tests.engine.kit import FAR, Engine, Far, uid, waiting_pod
 from tests.plugins.preemption_kit import EvictionPort

@@ -24,7 +24,7 @@ from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import AttemptRecord, DigestSink, Journal
 from bayplan.plugins.registry import Registry
 from bayplan.ports import BindPod, EventType, ExtenderVerb, WatchEvent
-from bayplan.queue.transitions import State
+from bayplan.queue.entry import State
 from bayplan.testing import node, pod
 from tests.engine.kit import Engine, waiting_pod
 from tests.framework.answering import answering, made, scores

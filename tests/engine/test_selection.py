@@ -15,7 +15,7 @@ from bayplan.engine.selection import (
     sampled,
 )
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.score_table import ScoreTable
+from bayplan.framework.scoring import ScoreTable
 from bayplan.rng import stable_hash, tie_index
 from bayplan.state.nodes import NodeView
 from bayplan.testing import SampleCluster, node

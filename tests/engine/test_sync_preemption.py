@@ -12,7 +12,7 @@ from bayplan.ports import (
     NamedVictims,
     Perform,
 )
-from bayplan.queue.transitions import State
+from bayplan.queue.entry import State
 from bayplan.testing import api_pod, node
 from tests.engine.kit import FAR, Engine, Far, uid, waiting_pod
 from tests.plugins.preemption_kit import EvictionPort

@@ -9,7 +9,7 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import PluginArgs
 from bayplan.framework.runtime import Framework
 from bayplan.framework.score_sources import Over, Source, Stage
-from bayplan.framework.score_table import ScoreTable
+from bayplan.framework.scoring import ScoreTable
 from bayplan.framework.status import Status
 from bayplan.queue.nominator import Nominator
 from bayplan.state.columns import NodeScores

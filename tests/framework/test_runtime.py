@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.score_table import ScoreTable
+from bayplan.framework.scoring import ScoreTable
 from bayplan.framework.status import (
     SKIP,
     Code,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.score_graph import ScoreGraph, graph_of
-from bayplan.framework.score_table import ScoreTable
+from bayplan.framework.scoring import ScoreTable
 from bayplan.framework.status import SKIP, Code, Status
 from bayplan.framework.tie_break import break_ties
 from bayplan.framework.types import Normalizer

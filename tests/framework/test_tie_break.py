@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.score_table import ScoreTable, TieStep
+from bayplan.framework.scoring import ScoreTable, TieStep
 from bayplan.framework.status import SKIP, Status
 from bayplan.framework.tie_break import break_ties
 from bayplan.framework.types import Normalizer

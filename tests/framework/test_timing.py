@@ -1,16 +1,23 @@
-"""How long plugins and extension points take."""
+"""How long plugins and extension points take.
+
+Evaluations of plugins are counted as upstream counts them: by pod, and by node.
+"""
 
 import asyncio
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bayplan.clock import ManualClock
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.status import SKIP, Code, Rejection, unschedulable
-from bayplan.framework.timing import POINTS, Bare, PluginTimer, Stopwatch, Watch
+from bayplan.framework.timing import POINTS, Bare, Evaluations, PluginTimer, Stopwatch, Watch
 from bayplan.testing import node, pod
 from tests.framework.answering import answering, cluster_of, framework_of, scores
+
+# ---- timing ---------------------------------------------------------------------------------
+
 
 Told = list[tuple[Any, ...]]
 
@@ -158,3 +165,43 @@ def test_observers_are_looked_up_once() -> None:
 
 def test_every_point_has_its_stopwatch() -> None:
     assert set(framework_of().stopwatches) == set(POINTS)
+
+
+# ---- evaluations ----------------------------------------------------------------------------
+
+
+NOTHING: Any = object()
+
+
+def test_a_pod_counts_once_and_nodes_count_each() -> None:
+    counts = Evaluations()
+    pre_filter = counts.of_pod("A", "PreFilter", lambda state, pod, nodes: "answer")
+    ask_filter = counts.of_filter("A", lambda state, pod, nodes, feasible: ())
+    filter_row = counts.of_node("A", "Filter", lambda state, pod, node: ())
+    score = counts.of_score("A", lambda state, pod, nodes: np.zeros(len(nodes), np.int64))
+    nodes: Any = range(4)
+    assert pre_filter(NOTHING, NOTHING, nodes) == "answer"
+    ask_filter(NOTHING, NOTHING, nodes, np.array([True, False, True, True]))
+    filter_row(NOTHING, NOTHING, NOTHING)
+    assert len(score(NOTHING, NOTHING, nodes)) == 4
+    assert dict(counts.counts()) == {("A", "PreFilter"): 1, ("A", "Filter"): 4, ("A", "Score"): 4}
+
+
+def test_a_plugin_that_was_never_evaluated_is_there_with_zero() -> None:
+    counts = Evaluations()
+    counts.of_score("B", lambda state, pod, nodes: np.zeros(0, np.int64))
+    assert dict(counts.counts()) == {("B", "Score"): 0}
+
+
+def test_an_evaluation_that_fails_counts() -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError
+
+    counts = Evaluations()
+    ask = counts.of_pod("C", "PreScore", fail)
+    for _ in range(2):
+        try:
+            ask(NOTHING, NOTHING, NOTHING)
+        except RuntimeError:
+            continue
+    assert dict(counts.counts()) == {("C", "PreScore"): 2}

@@ -19,12 +19,12 @@ from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import Journal
 from bayplan.ports import EventType, WatchEvent
 from bayplan.profile.profiles import BuiltProfile
+from bayplan.queue.entry import State
 from bayplan.queue.hints import Change, Hints
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.queue.sub_queues import PreCheck
-from bayplan.queue.transitions import State
-from bayplan.state.cluster_view import ClusterView
+from bayplan.state.cache import ClusterView
 from bayplan.state.pods import PodInfo
 from tests.parity.world import Remarks, World
 

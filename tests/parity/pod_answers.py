@@ -11,7 +11,7 @@ from typing import Any
 
 from bayplan.engine.cycle import Cycle
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.score_table import ScoreTable
+from bayplan.framework.scoring import ScoreTable
 from bayplan.framework.status import Status, is_rejected, is_success
 from bayplan.plugins.volume_binding.plugin import Notes
 from bayplan.state.pods import PodInfo

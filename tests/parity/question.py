@@ -14,8 +14,8 @@ from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import is_rejected
 from bayplan.framework.types import QueuedPodInfo
+from bayplan.state.cache import Snapshot
 from bayplan.state.pods import PodInfo
-from bayplan.state.snapshot import Snapshot
 from bayplan.testing import SampleCluster
 from tests.parity.missing import Missing
 from tests.parity.tally import Sheet

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.score_table import ScoreTable
+from bayplan.framework.scoring import ScoreTable
 from bayplan.framework.status import Status, is_success
 from bayplan.state.nodes import NodeView
 from tests.parity.question import PodQuestion

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.adapters.embedded.object_names import ObjectKey, object_key
+from bayplan.adapters.embedded.field_validation import ObjectKey, object_key
 from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
 from bayplan.api.objects import NODE, POD, ApiObject, decode
 from bayplan.clock import ManualClock

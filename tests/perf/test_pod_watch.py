@@ -3,7 +3,7 @@
 from typing import Any
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.object_names import ObjectKey, object_key
+from bayplan.adapters.embedded.field_validation import ObjectKey, object_key
 from bayplan.api.objects import POD, Pod, PodCondition, PodStatus
 from bayplan.clock import ManualClock
 from bayplan.perf.pod_watch import ATTEMPTED, SCHEDULED, BindingLog, NewlyBound, PodWatch, Wait

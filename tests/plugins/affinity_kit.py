@@ -17,10 +17,9 @@ from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.handle import Handle
 from bayplan.framework.status import Code, Status
 from bayplan.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityArgs
-from bayplan.state.cache import Cache
+from bayplan.state.cache import Cache, Snapshot
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
-from bayplan.state.snapshot import Snapshot
 from tests.kit.objects import node, pod
 from tests.state.affinity_terms import PREFERRED, REQUIRED, weighted
 

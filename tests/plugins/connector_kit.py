@@ -10,7 +10,7 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.runtime import Framework
-from bayplan.framework.score_table import ScoreTable
+from bayplan.framework.scoring import ScoreTable
 from bayplan.framework.status import Status
 from bayplan.plugins.priority_sort import PrioritySort
 from bayplan.queue.nominator import Nominator

@@ -28,10 +28,9 @@ from bayplan.plugins.pod_topology_spread.constraints import (
     Constraint,
     SpreadRules,
 )
-from bayplan.state.cache import Cache
+from bayplan.state.cache import Cache, Snapshot
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo, pod_info
-from bayplan.state.snapshot import Snapshot
 
 RACK = "rack"
 NO_DEFAULTS = PodTopologySpreadArgs(defaulting_type="List")

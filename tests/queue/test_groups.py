@@ -2,9 +2,9 @@
 
 from bayplan.api.pod_groups import GroupKey
 from bayplan.framework.queued_group import QueuedPodGroupInfo, QueueGroup
+from bayplan.queue.entry import State
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.queue.settings import QueueProfile, QueueSettings
-from bayplan.queue.transitions import State
 from bayplan.state.pods import PodInfo
 from bayplan.testing import pod
 from tests.queue.factories import Recorder, by_priority

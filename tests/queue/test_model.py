@@ -23,7 +23,7 @@ from bayplan.framework.events import (
     QueueingHint,
 )
 from bayplan.framework.types import QueuedPodInfo
-from bayplan.queue.transitions import counted_as
+from bayplan.queue.entry import counted_as
 from bayplan.state.pods import PodInfo
 from tests.queue.factories import (
     NODE_ADD,

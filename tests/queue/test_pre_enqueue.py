@@ -7,10 +7,9 @@ import pytest
 from bayplan.framework.plugin import PreEnqueuePlugin
 from bayplan.framework.status import Code, Status
 from bayplan.framework.types import QueuedPodInfo
-from bayplan.queue.entry import Entry
-from bayplan.queue.pre_enqueue import PreEnqueueCheck
+from bayplan.queue.entry import Entry, State
 from bayplan.queue.settings import QueueProfile
-from bayplan.queue.transitions import State
+from bayplan.queue.sub_queues import PreEnqueueCheck
 from bayplan.state.pods import PodInfo
 from tests.queue.factories import PROFILE, Recorder, by_shape, gate, queued
 

@@ -26,9 +26,8 @@ from bayplan.framework.events import (
     QueueingHint,
 )
 from bayplan.framework.queued_group import QueuedPodGroupInfo
-from bayplan.queue.entry import Entry
+from bayplan.queue.entry import Cause, Entry, State
 from bayplan.queue.hints import Change, Hints, Strategy
-from bayplan.queue.pre_enqueue import PreEnqueueCheck
 from bayplan.queue.settings import QueueProfile, QueueSettings
 from bayplan.queue.sub_queues import (
     GROUP_ENTITY,
@@ -37,13 +36,13 @@ from bayplan.queue.sub_queues import (
     Backoff,
     OrderedEntries,
     PreCheck,
+    PreEnqueueCheck,
     Sizes,
     SubQueues,
     UnschedulablePods,
     entity_of,
     looked_at_seconds,
 )
-from bayplan.queue.transitions import Cause, State
 from bayplan.state.pods import PodInfo
 from tests.queue.factories import (
     NODE_ADD,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from bayplan.adapters.embedded.object_names import object_key
+from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.api.pod_groups import COSCHEDULING_LABEL, MING_LABEL
 from bayplan.journal import GroupRecord
 from tests.scenarios.world import PROFILE, World

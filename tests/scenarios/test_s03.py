@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from bayplan.adapters.embedded.object_names import Content
+from bayplan.adapters.embedded.field_validation import Content
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
 from bayplan.framework.plugin import (

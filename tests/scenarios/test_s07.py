@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.adapters.embedded.object_names import object_key
+from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.api.objects import NODE
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.framework.cycle_state import CycleState

@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from bayplan.adapters.embedded.object_names import object_key
+from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.api.device_objects import RESOURCE_CLAIM, ResourceClaim
 from bayplan.api.objects import HOSTNAME_LABEL, ApiObject
 from bayplan.ports import Cluster

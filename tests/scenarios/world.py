@@ -21,7 +21,7 @@ from typing import Any, Unpack
 import msgspec
 
 from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
-from bayplan.adapters.embedded.object_names import Content, object_key
+from bayplan.adapters.embedded.field_validation import Content, object_key
 from bayplan.adapters.embedded.object_store import Stored
 from bayplan.api.objects import NODE, POD, Pod, PodCondition
 from bayplan.clock import ManualClock

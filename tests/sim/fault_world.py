@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast, final
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.object_names import object_key
+from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.adapters.embedded.object_store import Stored
 from bayplan.adapters.embedded.pod_gc_controller import (
     UPSTREAM_PERIOD_SECONDS,

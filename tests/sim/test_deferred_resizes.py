@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bayplan.adapters.embedded.object_names import object_key
+from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.api.objects import POD
 from bayplan.config import SchedulerConfig, config_from
 from bayplan.journal import AttemptRecord, MemorySink

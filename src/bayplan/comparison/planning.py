@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
-from bayplan.adapters.embedded.object_names import key_of as object_key_of
+from bayplan.adapters.embedded.field_validation import key_of as object_key_of
 from bayplan.api.objects import POD, Pod, decode
 from bayplan.comparison.about import About, ComparedConfiguration
 from bayplan.comparison.experiment import ConfigurationSpec, ExperimentSpec, InputSpec

@@ -9,7 +9,7 @@ import numpy as np
 from bayplan.engine.core import EngineCore
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.selection import in_draw_order
-from bayplan.framework.score_table import PluginScores, ScoreTable
+from bayplan.framework.scoring import PluginScores, ScoreTable
 from bayplan.framework.status import Status
 from bayplan.framework.types import Nomination
 from bayplan.journal import AttemptRecord, NodeScore, PluginScore, RejectionCount, TieBreakStep

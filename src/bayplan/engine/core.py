@@ -11,13 +11,12 @@ from typing import Any, Protocol, final
 from bayplan.api.pod_groups import BUILT_IN_KINDS, GroupKey, PodGroupKinds
 from bayplan.clock import Clock
 from bayplan.config.feature_gates import FeatureGates, default_gates
-from bayplan.engine.deadlines import Activations
 from bayplan.engine.extenders.results import Extenders
 from bayplan.engine.outbox import Outbox
 from bayplan.engine.reservations import Reservations
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.telemetry import Telemetry
-from bayplan.engine.waiting import WaitingPods
+from bayplan.engine.waiting import Activations, WaitingPods
 from bayplan.framework.handle import PodInPreBind
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.queued_group import QueueGroup
@@ -29,7 +28,7 @@ from bayplan.profile.handle import PluginHandle, Write
 from bayplan.profile.profiles import make_plugin
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.state.cluster_view import ClusterView
+from bayplan.state.cache import ClusterView
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import PodInfo
 

@@ -18,7 +18,7 @@ from bayplan.engine.selection import Choice
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome, RejectedNodes
 from bayplan.framework.runtime import Framework
-from bayplan.framework.score_table import ScoreTable
+from bayplan.framework.scoring import ScoreTable
 from bayplan.framework.status import (
     EXTENDER_NAME,
     Code,
@@ -29,8 +29,8 @@ from bayplan.framework.status import (
     unresolvable,
 )
 from bayplan.framework.types import QueuedPodInfo
+from bayplan.state.cache import Snapshot
 from bayplan.state.nodes import LateNodeView, NodeView
-from bayplan.state.snapshot import Snapshot
 
 #: A group that is to stay together is tried in one domain at a time.
 OUTSIDE_DOMAIN = "node(s) outside of the domain that the group was tried in"

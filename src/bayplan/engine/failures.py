@@ -15,7 +15,7 @@ from typing import Final, final
 from bayplan.api.objects import PodCondition
 from bayplan.clock import rfc3339
 from bayplan.engine.core import EngineCore
-from bayplan.engine.pending_patches import POD_SCHEDULED
+from bayplan.engine.outbox import POD_SCHEDULED
 from bayplan.engine.resizes import needs_scheduling
 from bayplan.framework.queued_group import QueuedPodGroupInfo
 from bayplan.framework.status import Code, Diagnosis, Status, is_rejected, shared_names

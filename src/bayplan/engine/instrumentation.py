@@ -13,9 +13,9 @@ from bayplan.framework.status import Code, Status, is_rejected
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.framework.validation import failure_of
 from bayplan.journal import GateRecord
+from bayplan.queue.entry import PENDING_QUEUES
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.queue.sub_queues import GROUP_ENTITY
-from bayplan.queue.transitions import PENDING_QUEUES
 from bayplan.state.pods import PodInfo
 
 #: Labels of scheduler_pending_pods for members of groups that are in none of the queues: their

@@ -13,13 +13,13 @@ from bayplan.engine.core import EngineCore
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.runtime import Framework
-from bayplan.framework.score_table import ScoreTable
+from bayplan.framework.scoring import ScoreTable
 from bayplan.framework.status import Status, is_rejected, is_success, unresolvable, unschedulable
 from bayplan.framework.types import MAX_NODE_SCORE, PreFilterResult
+from bayplan.state.cache import Snapshot
 from bayplan.state.columns import is_any
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
-from bayplan.state.snapshot import Snapshot
 
 #: A node that the asker knows already; it will ask again.
 UNKNOWN_NODE = "node(s) not known to bayplan yet"

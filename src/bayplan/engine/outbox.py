@@ -1,13 +1,20 @@
-"""The outbox: effects that the engine decided on, until the shell takes them."""
+"""The outbox: effects that the engine decided on, until the shell takes them.
+
+`PendingPatches` lists the status patches that the API has not confirmed yet. The update event that
+a patch of our own causes is no news: if the queue took it for news, a rejected pod would be tried
+again as fast as the API answers. Such an update is recognized by its content, not by its time,
+because a foreign change may arrive in between.
+"""
 
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import final
 
-from bayplan.api.objects import PodCondition
+from msgspec import structs
+
+from bayplan.api.objects import PodCondition, PodStatus
 from bayplan.api.pod_groups import PodGroup
-from bayplan.engine.pending_patches import PendingPatches
 from bayplan.engine.telemetry import Telemetry
 from bayplan.framework.validation import failure_of
 from bayplan.ports import (
@@ -22,6 +29,9 @@ from bayplan.ports import (
     pod_reference,
 )
 from bayplan.state.pods import PodInfo
+
+# ---- outbox ---------------------------------------------------------------------------------
+
 
 #: The API refuses longer notes of events; in bytes. Upstream cuts at the same length.
 NOTE_BYTES_MAX = 1024
@@ -113,3 +123,85 @@ def cut(text: str, bytes_max: int) -> str:
     if len(text) * 4 <= bytes_max or len(encoded := text.encode()) <= bytes_max:
         return text
     return encoded[: bytes_max - len(_CUT)].decode(errors="ignore") + _CUT
+
+
+# ---- pending patches ------------------------------------------------------------------------
+
+
+POD_SCHEDULED = "PodScheduled"
+
+
+@final
+class PendingPatches:
+    """Patches on their way, by the pod's uid, oldest first."""
+
+    def __init__(self) -> None:
+        self._patches: dict[str, list[PatchPodStatus]] = {}
+
+    def note(self, patch: PatchPodStatus) -> None:
+        """It is being written."""
+        self._patches.setdefault(patch.uid, []).append(patch)
+
+    def forget(self, uid: str) -> None:
+        """The pod is gone, or on a node: what was written of it does not matter any more."""
+        self._patches.pop(uid, None)
+
+    def nominated_node(self, pod: PodInfo) -> str:
+        """Where the pod's status says it is nominated, or will say."""
+        for patch in reversed(self._patches.get(pod.uid, ())):
+            if patch.nominated_node_name is not None:
+                return patch.nominated_node_name
+        return pod.nominated_node_name
+
+    def is_echo(self, old: PodInfo, new: PodInfo) -> bool:
+        """Whether an update brings what we wrote, and nothing else. It is told back then.
+
+        Patches may have been merged on their way: one update can bring several.
+        """
+        patches = self._patches.get(new.uid)
+        if not patches or not _differ_in_status_only(old, new):
+            return False
+        so_far = patches[0]
+        for count, patch in enumerate(patches, 1):
+            so_far = patch if count == 1 else so_far.merged_with(patch)
+            if _applied(so_far, old.status) == _essence(new.status):
+                del patches[:count]
+                return True
+        return False
+
+
+#: What of a status a scheduler may write: (nomination, condition PodScheduled); and all the rest.
+_Essence = tuple[str, PodCondition | None, PodStatus]
+
+
+def _applied(patch: PatchPodStatus, status: PodStatus) -> _Essence:
+    """What a status is after a patch."""
+    nominated, condition, rest = _essence(status)
+    if patch.nominated_node_name is not None:
+        nominated = patch.nominated_node_name
+    if patch.condition is not None:
+        condition = _untimed(patch.condition)
+    return nominated, condition, rest
+
+
+def _essence(status: PodStatus) -> _Essence:
+    conditions = status.conditions or ()
+    own = next((_untimed(c) for c in conditions if c.type == POD_SCHEDULED), None)
+    others = tuple(c for c in conditions if c.type != POD_SCHEDULED)
+    rest = structs.replace(status, conditions=others, nominated_node_name=None)
+    return status.nominated_node_name or "", own, rest
+
+
+def _untimed(condition: PodCondition) -> PodCondition:
+    """When a condition began is for the API server to say."""
+    return structs.replace(condition, last_transition_time=None, observed_generation=None)
+
+
+def _differ_in_status_only(old: PodInfo, new: PodInfo) -> bool:
+    before, after = old.metadata, new.metadata
+    return (
+        old.shape is new.shape
+        and old.declared == new.declared
+        and structs.replace(before, resource_version=None)
+        == structs.replace(after, resource_version=None)
+    )

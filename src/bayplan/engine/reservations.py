@@ -17,10 +17,10 @@ from bayplan.api.pod_groups import GroupKey
 from bayplan.clock import Clock, epoch_of
 from bayplan.durations import DurationError, parse_duration
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.deadlines import Deadlines
+from bayplan.engine.waiting import Deadlines
 from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithHint
+from bayplan.state.cache import Snapshot
 from bayplan.state.pods import PodInfo
-from bayplan.state.snapshot import Snapshot
 
 # ---- durations of pods ----------------------------------------------------------------------
 

@@ -23,8 +23,7 @@ from bayplan.framework.cycle_state import CallFilter, CycleState
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.handle import PodNominator
 from bayplan.framework.runtime import Framework
-from bayplan.framework.score_table import PluginScores, ScoreTable, total_scores
-from bayplan.framework.scoring import ScoreCall
+from bayplan.framework.scoring import PluginScores, ScoreCall, ScoreTable, total_scores
 from bayplan.framework.status import Status, is_rejected, is_success, unschedulable
 from bayplan.framework.timing import Watched, timed_point
 from bayplan.framework.validation import failure_of

@@ -24,9 +24,9 @@ from bayplan.framework.handle import PodNominator
 from bayplan.framework.status import NO_NODES_AVAILABLE, Code, Status, is_success
 from bayplan.framework.tie_break import break_ties
 from bayplan.framework.types import PreFilterResult
+from bayplan.state.cache import Snapshot
 from bayplan.state.columns import NodeMask, all_true
 from bayplan.state.nodes import NodeView
-from bayplan.state.snapshot import Snapshot
 
 
 class CycleRunner:

@@ -43,7 +43,7 @@ from bayplan.engine.podgroups.domains import TOPOLOGY_EVENTS, TOPOLOGY_NAME
 from bayplan.engine.reservations import RESERVATION_EVENTS, RESERVATION_NAME, Reservations
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.waiting import PodWaitingOnPermit
-from bayplan.framework.composition import with_parts
+from bayplan.framework.calls import with_parts
 from bayplan.framework.events import default_events
 from bayplan.framework.plugin import Plugin, QueueSortPlugin
 from bayplan.framework.runtime import Framework

@@ -11,7 +11,7 @@ import numpy as np
 
 from bayplan import rng
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.score_table import ScoreTable
+from bayplan.framework.scoring import ScoreTable
 from bayplan.state.columns import Mask, Rows
 from bayplan.state.nodes import NodeView
 

@@ -1,24 +1,25 @@
 """What is called at each extension point: bound methods with their instances' names, in order.
 
-Bound once at start, so that a cycle neither looks for methods nor asks what kind a plugin is: one
-that is written node by node stands here as if it were vectorised.
+The methods are bound once at start. A cycle neither looks up methods nor asks for the kind of a
+plugin: a plugin that is written node by node is stored here with the interface of a vectorised one.
+
+A plugin may delegate to parts that it made with `handle.make`. The parts' state is computed at
+their own extension points. Where the plugin does not implement PreFilter, PreScore or
+PreFilterExtensions, the parts' methods run in its place and under its name: PreScore if the plugin
+scores, PreFilter if it filters or scores, the extensions if it filters. The plugin is skipped if
+every part returns Skip. If the plugin only scores, a part's PreFilter runs for its state, and its
+verdict about the pod is ignored.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
-from typing import NoReturn, ParamSpec, Protocol, TypeVar, final
+from typing import Any, NoReturn, ParamSpec, Protocol, TypeVar, final
 
-from bayplan.framework import single_node as scalar
-from bayplan.framework.composition import (
-    forwarded_changes,
-    forwarded_pre_filters,
-    forwarded_pre_scores,
-    with_parts,
-)
+from bayplan.framework import filtering as scalar
 from bayplan.framework.cycle_state import CallFilter, CallScore, CycleState
-from bayplan.framework.evaluations import Evaluations
+from bayplan.framework.filtering import AskRowFilter, AskRowScore, row_filter_of, row_score_of
 from bayplan.framework.plugin import (
     FilterPlugin,
     Plugin,
@@ -33,14 +34,136 @@ from bayplan.framework.plugin import (
 )
 from bayplan.framework.profile import ProfilePlugins, TieBreaker
 from bayplan.framework.scoring import ScoreCall, normalize_of, score_of
-from bayplan.framework.single_node import AskRowFilter, AskRowScore, row_filter_of, row_score_of
-from bayplan.framework.status import NodeToStatus, Rejection, Status
+from bayplan.framework.status import SKIP, NodeToStatus, Rejection, Status, is_skip, is_success
 from bayplan.framework.tie_break import TieBreakCall, TieBreakPlugin, by_number, by_score
+from bayplan.framework.timing import Evaluations
 from bayplan.framework.types import Nomination, PreFilterResult
+from bayplan.framework.validation import checked
 from bayplan.ports import BindPort, raise_interruption
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo, PodShape
+
+# ---- composition ----------------------------------------------------------------------------
+
+
+_FILTERING = (FilterPlugin, ScalarFilterPlugin)
+_SCORING = (ScorePlugin, ScalarScorePlugin)
+
+
+def parts_of(plugin: Plugin) -> Sequence[Plugin]:
+    """What it made, in order."""
+    handle: Any = plugin.handle
+    return tuple(getattr(handle, "made", ()))
+
+
+def with_parts(plugins: Iterable[Plugin]) -> Iterator[Plugin]:
+    """These, and all that is inside of them."""
+    for plugin in plugins:
+        yield plugin
+        yield from with_parts(parts_of(plugin))
+
+
+def _inside(plugin: Plugin, base: type[Any]) -> Iterator[Any]:
+    """Its parts with an extension point, or, of those without it, their parts."""
+    for part in parts_of(plugin):
+        if isinstance(part, base):
+            yield part
+        else:
+            yield from _inside(part, base)
+
+
+# ---- whose points are forwarded ------------------------------------------------------------
+
+
+def forwarded_pre_filters(plugins: Iterable[Plugin]) -> Iterator[tuple[str, Any]]:
+    """(instance, PreFilter) of those that leave it to their parts."""
+    for plugin in plugins:
+        if isinstance(plugin, PreFilterPlugin) or not isinstance(plugin, _FILTERING + _SCORING):
+            continue
+        parts: list[PreFilterPlugin] = list(_inside(plugin, PreFilterPlugin))
+        if parts:
+            is_heard = isinstance(plugin, _FILTERING)
+            yield plugin.instance_name, partial(_pre_filter, parts, is_heard)
+
+
+def forwarded_pre_scores(plugins: Iterable[Plugin]) -> Iterator[tuple[str, Any]]:
+    """(instance, PreScore) of those that leave it to their parts."""
+    for plugin in plugins:
+        if isinstance(plugin, _SCORING) and not isinstance(plugin, PreScorePlugin):
+            parts: list[PreScorePlugin] = list(_inside(plugin, PreScorePlugin))
+            if parts:
+                yield plugin.instance_name, partial(_pre_score, parts)
+
+
+def forwarded_changes(plugins: Iterable[Plugin], method: str) -> Iterator[tuple[str, Any]]:
+    """(instance, add_pod or remove_pod) of those that leave PreFilter to their parts."""
+    for plugin in plugins:
+        if isinstance(plugin, _FILTERING) and not isinstance(plugin, PreFilterPlugin):
+            parts: list[Plugin] = list(_inside(plugin, PreFilterExtensions))
+            if parts:
+                yield plugin.instance_name, partial(_change_pod, parts, method)
+
+
+# ---- what they do --------------------------------------------------------------------------
+
+
+def _pre_filter(
+    parts: Sequence[PreFilterPlugin],
+    is_heard: bool,
+    state: CycleState,
+    pod: PodInfo,
+    nodes: NodeView,
+) -> PreFilterResult | Status | None:
+    result, skipped = PreFilterResult(), 0
+    for part in parts:
+        answer = part.pre_filter(state, pod, nodes)
+        if isinstance(answer, PreFilterResult):
+            result = result.merge(answer)
+            continue
+        status = checked(answer)
+        if is_skip(status):
+            state.skip_filter_plugins.add(part.instance_name)
+            skipped += 1
+        elif not is_success(status) and is_heard:
+            return status
+    if not is_heard:
+        return None
+    return SKIP if skipped == len(parts) else result
+
+
+def _pre_score(
+    parts: Sequence[PreScorePlugin], state: CycleState, pod: PodInfo, nodes: NodeView
+) -> Status | None:
+    skipped = 0
+    for part in parts:
+        status = checked(part.pre_score(state, pod, nodes))
+        if is_skip(status):
+            state.skip_score_plugins.add(part.instance_name)
+            skipped += 1
+        elif not is_success(status):
+            return status
+    return SKIP if skipped == len(parts) else None
+
+
+def _change_pod(
+    parts: Sequence[Any],
+    method: str,
+    state: CycleState,
+    pod: PodInfo,
+    changed: PodInfo,
+    node: NodeInfo,
+) -> Status | None:
+    for part in parts:
+        if part.instance_name not in state.skip_filter_plugins:
+            status = checked(getattr(part, method)(state, pod, changed, node))
+            if not is_success(status):
+                return status
+    return None
+
+
+# ---- calls ----------------------------------------------------------------------------------
+
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -15,13 +15,13 @@ from bayplan.framework.status import Status
 from bayplan.framework.types import Nomination
 from bayplan.metrics import SchedulerMetrics
 from bayplan.ports import BindPort, ExtenderVerb, ObjectReference
+from bayplan.state.cache import Snapshot
 from bayplan.state.change_log import ALL_FACETS, Facet
 from bayplan.state.columns import NodeMask
 from bayplan.state.device_table import AllocatedDevices, CountsByRow
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
-from bayplan.state.snapshot import Snapshot
 from bayplan.state.volumes import Volumes
 
 # ---- filters ------------------------------------------------------------------------------------

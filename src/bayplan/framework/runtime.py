@@ -12,12 +12,11 @@ import numpy as np
 
 from bayplan.framework.calls import Calls, CallsByShape, ChangePod, NamedCalls, OnNode, Permit
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.evaluations import Evaluations
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.handle import PodNominator
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.score_graph import graph_of, graph_scores
-from bayplan.framework.score_table import PluginScores, ScoreTable, total_scores
+from bayplan.framework.scoring import PluginScores, ScoreTable, total_scores
 from bayplan.framework.signing import PodSignature, Signer
 from bayplan.framework.status import (
     SKIP,
@@ -34,6 +33,7 @@ from bayplan.framework.status import (
 from bayplan.framework.timing import (
     UNWATCHED,
     Bare,
+    Evaluations,
     PluginTimer,
     Watch,
     Watched,
@@ -53,10 +53,10 @@ from bayplan.framework.validation import (
     failure_of,
     rejection_or_error,
 )
+from bayplan.state.cache import Snapshot
 from bayplan.state.columns import NodeMask, Rows, all_true
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
-from bayplan.state.snapshot import Snapshot
 
 # ---- chosen node ----------------------------------------------------------------------------
 

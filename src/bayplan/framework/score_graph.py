@@ -30,8 +30,7 @@ from bayplan.framework.score_sources import (
     read_only,
     reads_of,
 )
-from bayplan.framework.score_table import PluginScores, ScoreTable, total_scores
-from bayplan.framework.scoring import ScorerFailed
+from bayplan.framework.scoring import PluginScores, ScorerFailed, ScoreTable, total_scores
 from bayplan.framework.status import Status, is_skip, is_success
 from bayplan.framework.validation import as_error, checked, failure_of
 from bayplan.state.columns import NodeScores

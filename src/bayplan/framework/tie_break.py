@@ -16,8 +16,7 @@ import numpy as np
 from bayplan.framework.arithmetic import highest
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import Plugin
-from bayplan.framework.score_table import ScoreTable, TieStep
-from bayplan.framework.scoring import ScorerFailed, check_form
+from bayplan.framework.scoring import ScorerFailed, ScoreTable, TieStep, check_form
 from bayplan.framework.status import Status
 from bayplan.framework.validation import failure_of
 from bayplan.state.columns import NodeScores, Rows

@@ -1,21 +1,114 @@
-"""Durations of plugins and extension points, by the clock of the scheduler.
+"""Counts and durations of plugins and extension points.
 
-Every run of an extension point is recorded. The duration of a single plugin is recorded only in
-sampled attempts (`CycleState.record_plugin_metrics`): each plugin has a bare and a timed call, both
-made at start, so other attempts pay nothing. Upstream: metrics.FrameworkExtensionPointDuration and
+`scheduler_plugin_evaluation_total` counts PreFilter and PreScore once for each pod, and Filter and
+Score once for each node that the plugin is called for. A cached result is no evaluation. Upstream:
+instrumented_plugins.go.
+
+Every run of an extension point is recorded with its duration, by the clock of the scheduler. The
+duration of a single plugin is recorded only in sampled attempts
+(`CycleState.record_plugin_metrics`). Each plugin has a bare and a timed call, both made at start:
+other attempts pay nothing. Upstream: metrics.FrameworkExtensionPointDuration and
 PluginExecutionDuration.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Concatenate, Final, ParamSpec, Protocol, TypeVar, final
 
-from bayplan.framework.status import Code
+import numpy as np
+
+from bayplan.framework.cycle_state import CallFilter, CallScore, CycleState
+from bayplan.framework.status import Code, Rejection
 from bayplan.framework.validation import code_in
+from bayplan.state.columns import NodeMask, NodeScores
+from bayplan.state.nodes import NodeInfo, NodeView
+from bayplan.state.pods import PodInfo
+
+# ---- evaluations ----------------------------------------------------------------------------
+
+
+R = TypeVar("R")
+
+
+@final
+class _Count:
+    """One plugin's evaluations at one extension point."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+@final
+class Evaluations:
+    """Wraps calls of one profile's plugins so that they are counted."""
+
+    def __init__(self) -> None:
+        #: By instance and extension point.
+        self._counts: dict[tuple[str, str], _Count] = {}
+
+    def counts(self) -> Iterator[tuple[tuple[str, str], int]]:
+        """((instance, extension point), evaluations)"""
+        for labels, count in list(self._counts.items()):
+            yield labels, count.count
+
+    def of_pod(
+        self, name: str, point: str, call: Callable[[CycleState, PodInfo, NodeView], R]
+    ) -> Callable[[CycleState, PodInfo, NodeView], R]:
+        """A call that is about the pod as a whole."""
+        count = self._count(name, point)
+
+        def counted(state: CycleState, pod: PodInfo, nodes: NodeView) -> R:
+            count.count += 1
+            return call(state, pod, nodes)
+
+        return counted
+
+    def of_node(
+        self, name: str, point: str, call: Callable[[CycleState, PodInfo, NodeInfo], R]
+    ) -> Callable[[CycleState, PodInfo, NodeInfo], R]:
+        """A call that is about one node."""
+        count = self._count(name, point)
+
+        def counted(state: CycleState, pod: PodInfo, node: NodeInfo) -> R:
+            count.count += 1
+            return call(state, pod, node)
+
+        return counted
+
+    def of_filter(self, name: str, call: CallFilter) -> CallFilter:
+        """A call that is about the feasible nodes of a view."""
+        count = self._count(name, "Filter")
+
+        def counted(
+            state: CycleState, pod: PodInfo, nodes: NodeView, feasible: NodeMask
+        ) -> Iterable[Rejection]:
+            count.count += int(np.count_nonzero(feasible))
+            return call(state, pod, nodes, feasible)
+
+        return counted
+
+    def of_score(self, name: str, call: CallScore) -> CallScore:
+        """A call that is about all nodes of a view."""
+        count = self._count(name, "Score")
+
+        def counted(state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
+            count.count += len(nodes)
+            return call(state, pod, nodes)
+
+        return counted
+
+    def _count(self, name: str, point: str) -> _Count:
+        """The same one for all calls of a plugin at a point."""
+        return self._counts.setdefault((name, point), _Count())
+
+
+# ---- timing ---------------------------------------------------------------------------------
+
 
 P = ParamSpec("P")
-R = TypeVar("R")
 T = TypeVar("T")
 
 #: Takes a duration in seconds.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, final
 
 from bayplan.adapters.embedded.api_validation import identity_problems
-from bayplan.adapters.embedded.object_names import (
+from bayplan.adapters.embedded.field_validation import (
     Content,
     is_namespaced,
     key_of,

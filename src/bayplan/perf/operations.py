@@ -28,7 +28,7 @@ from typing import Any, TypeVar, cast, final
 
 import msgspec
 
-from bayplan.adapters.embedded.object_names import Content, ObjectKey, key_of, kind_of
+from bayplan.adapters.embedded.field_validation import Content, ObjectKey, key_of, kind_of
 from bayplan.api.device_objects import RESOURCE_CLAIM, AllocationResult, ResourceClaim
 from bayplan.api.objects import NODE, POD, ApiObject, Node
 from bayplan.clock import Clock

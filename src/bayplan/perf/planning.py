@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import final
 
 from bayplan.adapters.embedded.api_validation import problems
-from bayplan.adapters.embedded.object_names import Content, kind_of
+from bayplan.adapters.embedded.field_validation import Content, kind_of
 from bayplan.api.objects import NODE, POD
 from bayplan.config import ConfigError, SchedulerConfig, config_from, load_config
 from bayplan.config.feature_gates import FeatureGates

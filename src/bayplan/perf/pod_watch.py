@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Protocol, final
 
-from bayplan.adapters.embedded.object_names import ObjectKey
+from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.adapters.embedded.object_store import Stored
 from bayplan.api.objects import Pod
 from bayplan.clock import Clock

@@ -10,7 +10,7 @@ from typing import Any, final
 
 from bayplan.adapters.embedded.api_errors import AlreadyExistsError
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.object_names import Content, ObjectKey, object_key
+from bayplan.adapters.embedded.field_validation import Content, ObjectKey, object_key
 from bayplan.adapters.embedded.object_store import Stored
 from bayplan.api.objects import NAMESPACE, POD, Pod
 from bayplan.clock import Clock

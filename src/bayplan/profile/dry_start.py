@@ -12,7 +12,7 @@ from bayplan.clock import ManualClock
 from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.config.loading import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
-from bayplan.framework.composition import with_parts
+from bayplan.framework.calls import with_parts
 from bayplan.framework.handle import Extender, PodInPreBind, WaitingPod
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.runtime import Framework
@@ -22,7 +22,7 @@ from bayplan.ports import EmitEvent
 from bayplan.profile.handle import PluginHandle, Write
 from bayplan.profile.profiles import build_profiles, event_kinds, make_plugin
 from bayplan.queue.nominator import Nominator
-from bayplan.state.cluster_view import ClusterView
+from bayplan.state.cache import ClusterView
 from bayplan.state.pods import PodInfo
 
 

@@ -30,14 +30,13 @@ from bayplan.framework.validation import failure_of
 from bayplan.metrics import SchedulerMetrics
 from bayplan.ports import BindPort, EmitEvent, ObjectReference, pod_reference
 from bayplan.queue.nominator import Nominator
+from bayplan.state.cache import ClusterView, Snapshot
 from bayplan.state.change_log import ALL_FACETS, Facet
 from bayplan.state.cluster_objects import KindObjects, UndeclaredKind
-from bayplan.state.cluster_view import ClusterView
 from bayplan.state.device_table import Devices
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
-from bayplan.state.snapshot import Snapshot
 from bayplan.state.victim_overlay import OCCUPIED
 from bayplan.state.volumes import STORAGE_KINDS, Volumes
 

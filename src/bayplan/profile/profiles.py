@@ -14,7 +14,7 @@ from bayplan.config.decoding import path_within
 from bayplan.config.loading import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.config.problems import ConfigError
-from bayplan.framework.composition import with_parts
+from bayplan.framework.calls import with_parts
 from bayplan.framework.events import (
     KIND_OF_RESOURCE,
     ClusterEventWithHint,

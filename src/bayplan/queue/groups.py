@@ -14,10 +14,9 @@ from bayplan.api.pod_groups import GroupKey
 from bayplan.framework.events import EVENT_UNSCHEDULED_POD_ADD
 from bayplan.framework.queued_group import QueuedPodGroupInfo, QueueGroup
 from bayplan.framework.types import QueuedPodInfo
-from bayplan.queue.entry import Entry
+from bayplan.queue.entry import Cause, Entry, State, is_waiting
 from bayplan.queue.hints import Strategy
 from bayplan.queue.sub_queues import SubQueues
-from bayplan.queue.transitions import Cause, State, is_waiting
 from bayplan.state.pods import PodInfo
 
 _POD_ADDED = EVENT_UNSCHEDULED_POD_ADD.label

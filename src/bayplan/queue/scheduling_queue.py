@@ -30,22 +30,22 @@ from bayplan.framework.events import (
 )
 from bayplan.framework.queued_group import QueuedPodGroupInfo
 from bayplan.framework.types import QueuedPodInfo
-from bayplan.queue.entry import Entry, rejectors
-from bayplan.queue.groups import GroupEntries
-from bayplan.queue.hints import Change, Hints, Strategy, strategy_of
-from bayplan.queue.nominator import Nominator
-from bayplan.queue.pre_enqueue import PreEnqueueCheck
-from bayplan.queue.settings import QueueProfile, QueueRecorder, QueueSettings
-from bayplan.queue.sub_queues import PreCheck, SubQueues, UnschedulablePods
-from bayplan.queue.transitions import (
+from bayplan.queue.entry import (
     PENDING_QUEUES,
     Cause,
+    Entry,
     State,
     counted_as,
     is_possible,
     is_waiting,
     next_state,
+    rejectors,
 )
+from bayplan.queue.groups import GroupEntries
+from bayplan.queue.hints import Change, Hints, Strategy, strategy_of
+from bayplan.queue.nominator import Nominator
+from bayplan.queue.settings import QueueProfile, QueueRecorder, QueueSettings
+from bayplan.queue.sub_queues import PreCheck, PreEnqueueCheck, SubQueues, UnschedulablePods
 from bayplan.state.pods import PodInfo
 
 # ---- in flight ------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from bayplan.adapters.embedded.object_names import is_namespaced
+from bayplan.adapters.embedded.field_validation import is_namespaced
 from bayplan.adapters.live.access import WRITING, Right, group_statuses, rights_to_follow
 from bayplan.adapters.live.discovery import Resource
 from bayplan.api.object_meta import resource_of

@@ -18,7 +18,7 @@ from typing import Any, Final, final
 
 import msgspec
 
-from bayplan.adapters.embedded.object_names import kind_of
+from bayplan.adapters.embedded.field_validation import kind_of
 from bayplan.api import (
     device_objects,
     disruption_objects,

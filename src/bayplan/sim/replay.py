@@ -16,7 +16,7 @@ from bayplan.config import SchedulerConfig, config_from, load_config
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.engine.attempt_record import node_score
 from bayplan.engine.cycle import Cycle
-from bayplan.framework.score_table import ScoreTable
+from bayplan.framework.scoring import ScoreTable
 from bayplan.framework.status import Status
 from bayplan.journal import AttemptRecord, NodeScore, Record
 from bayplan.plugins.registry import default_registry

@@ -12,7 +12,7 @@ from typing import Any, Protocol, final
 from msgspec.structs import replace
 
 from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
-from bayplan.adapters.embedded.object_names import key_of
+from bayplan.adapters.embedded.field_validation import key_of
 from bayplan.adapters.embedded.object_store import Stored
 from bayplan.api.objects import NODE, POD, Pod
 from bayplan.clock import ManualClock, wall_seconds

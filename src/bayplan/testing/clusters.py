@@ -30,10 +30,9 @@ from bayplan.profile.handle import PluginHandle, Write
 from bayplan.profile.profiles import make_plugin
 from bayplan.queue.nominator import Nominator
 from bayplan.rng import stream
+from bayplan.state.cache import ClusterView, Snapshot
 from bayplan.state.cluster_objects import KindObjects
-from bayplan.state.cluster_view import ClusterView
 from bayplan.state.pods import PodInfo
-from bayplan.state.snapshot import Snapshot
 from bayplan.testing.factories import node, pod
 from bayplan.testing.generators import NAMESPACES, Draws, Vocabulary
 from bayplan.testing.node_generator import draw_node

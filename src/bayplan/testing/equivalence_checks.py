@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.filtering import FilterOutcome
+from bayplan.framework.filtering import FilterOutcome, verdicts_of
 from bayplan.framework.plugin import (
     FilterPlugin,
     PreFilterPlugin,
@@ -20,7 +20,6 @@ from bayplan.framework.plugin import (
     RowScore,
     ScorePlugin,
 )
-from bayplan.framework.single_node import verdicts_of
 from bayplan.framework.status import is_success
 from bayplan.state.change_log import Facet
 from bayplan.state.nodes import NodeView

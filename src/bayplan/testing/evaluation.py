@@ -24,7 +24,7 @@ from bayplan.framework.plugin import (
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.runtime import Framework
 from bayplan.framework.score_sources import reads_of
-from bayplan.framework.score_table import ScoreTable
+from bayplan.framework.scoring import ScoreTable
 from bayplan.framework.status import Status, is_rejected, is_success
 from bayplan.framework.tie_break import TieBreakPlugin, break_ties, by_number
 from bayplan.plugins.priority_sort import PrioritySort

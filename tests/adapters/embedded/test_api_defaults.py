@@ -15,7 +15,7 @@ from bayplan.adapters.embedded.api_defaults import (
     with_topology_labels,
 )
 from bayplan.adapters.embedded.api_defaults import template_with_defaults as template
-from bayplan.adapters.embedded.object_names import kind_of
+from bayplan.adapters.embedded.field_validation import kind_of
 from tests.adapters.manifests import Content, container, node, pod
 
 # ---- api defaults ---------------------------------------------------------------------------

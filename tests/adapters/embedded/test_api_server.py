@@ -18,7 +18,7 @@ from bayplan.adapters.embedded.api_server import (
     why_not_bindable,
     with_priority,
 )
-from bayplan.adapters.embedded.object_names import ObjectKey, key_of, object_key
+from bayplan.adapters.embedded.field_validation import ObjectKey, key_of, object_key
 from bayplan.adapters.embedded.object_store import ObjectStore
 from bayplan.api.objects import ObjectMeta, Pod, PodCondition, PriorityClass
 from bayplan.clock import ManualClock

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.object_names import object_key
+from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET
 from bayplan.api.objects import POD
 from bayplan.clock import ManualClock

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.adapters.embedded.object_names import key_of
+from bayplan.adapters.embedded.field_validation import key_of
 from bayplan.adapters.embedded.object_store import ObjectStore, Stored, Watch, trimmed
 from bayplan.api.objects import DecodeError, Pod
 from bayplan.clock import ManualClock

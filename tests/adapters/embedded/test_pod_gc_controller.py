@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.object_names import object_key
+from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.adapters.embedded.pod_gc_controller import (
     OUT_OF_SERVICE_TAINT,
     UPSTREAM_PERIOD_SECONDS,

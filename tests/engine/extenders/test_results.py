@@ -9,7 +9,7 @@ import pytest
 
 from bayplan.engine.extenders.results import Answered, Extenders, Question, add_scores, applied
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.score_table import ScoreTable
+from bayplan.framework.scoring import ScoreTable
 from bayplan.framework.status import EXTENDER_NAME, Code, Status
 from bayplan.ports import AskExtender, ExtenderAnswer, ExtenderVerb
 from bayplan.state.pods import PodInfo

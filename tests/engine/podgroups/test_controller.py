@@ -7,9 +7,9 @@ from itertools import count
 
 import pytest
 
-from bayplan.adapters.embedded.object_names import object_key
+from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.clock import ManualClock
-from bayplan.queue.transitions import State
+from bayplan.queue.entry import State
 from bayplan.testing import node
 from tests.engine.kit import Engine, waiting_pod
 from tests.scenarios.gangs import (

@@ -6,7 +6,7 @@ from typing import Any
 from bayplan.api.objects import decode
 from bayplan.journal import GroupRecord
 from bayplan.ports import ApiError, EventType, PatchPodStatus, Perform, WatchEvent
-from bayplan.queue.transitions import State
+from bayplan.queue.entry import State
 from bayplan.testing import api_pod, node
 from tests.engine.kit import Engine, waiting_pod
 from tests.plugins.preemption_kit import EvictionPort

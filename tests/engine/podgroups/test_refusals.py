@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bayplan.adapters.embedded.cluster import EVENT
-from bayplan.adapters.embedded.object_names import object_key
+from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.framework.status import Code, Status
 from tests.framework.answering import answering
 from tests.scenarios.gangs import (

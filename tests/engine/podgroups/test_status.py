@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bayplan.adapters.embedded.object_names import object_key
+from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.api.objects import ObjectMeta, Pod, decode
 from bayplan.api.pod_groups import KINDS, GroupKey, key_of
 from bayplan.clock import ManualClock, rfc3339

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.engine.reuse.score_index import ScoreIndex
+from bayplan.engine.reuse.ranked_nodes import ScoreIndex
 
 TOTALS = st.integers(-3, 3)
 

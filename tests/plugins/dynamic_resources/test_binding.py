@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.object_names import object_key
+from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.api.device_objects import (
     CLAIM_FINALIZER,
     RESOURCE_CLAIM,

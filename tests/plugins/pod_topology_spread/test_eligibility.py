@@ -6,8 +6,8 @@ from hypothesis import given
 from bayplan.api.objects import HOSTNAME_LABEL, ZONE_LABEL
 from bayplan.plugins.pod_topology_spread.constraints import HARD
 from bayplan.plugins.pod_topology_spread.eligibility import Topology, counts_node
+from bayplan.state.cache import Snapshot
 from bayplan.state.pods import PodInfo
-from bayplan.state.snapshot import Snapshot
 from tests.plugins.spread_kit import (
     RACK,
     REQUIRED,

@@ -18,9 +18,9 @@ from bayplan.plugins.pod_topology_spread.filtering import (
     HardSpread,
     hard_spread,
 )
+from bayplan.state.cache import Snapshot
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
-from bayplan.state.snapshot import Snapshot
 from tests.plugins.spread_kit import (
     RACK,
     app_pod,

@@ -11,8 +11,8 @@ from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.status import SKIP, Code, Status
 from bayplan.plugins.pod_topology_spread import PodTopologySpread, PodTopologySpreadArgs
 from bayplan.plugins.pod_topology_spread.constraints import HARD, SOFT, DefaultConstraint
+from bayplan.state.cache import Snapshot
 from bayplan.state.pods import PodInfo
-from bayplan.state.snapshot import Snapshot
 from tests.plugins.spread_kit import (
     NO_DEFAULTS,
     SpreadCluster,

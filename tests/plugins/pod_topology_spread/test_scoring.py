@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from bayplan.api.objects import HOSTNAME_LABEL, SERVICE, ZONE_LABEL
 from bayplan.plugins.pod_topology_spread.constraints import SOFT, Constraint, PodTopologySpreadArgs
 from bayplan.plugins.pod_topology_spread.scoring import SoftSpread, go_log, soft_spread
+from bayplan.state.cache import Snapshot
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
-from bayplan.state.snapshot import Snapshot
 from tests.plugins.spread_kit import (
     RACK,
     SpreadCluster,

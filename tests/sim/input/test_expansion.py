@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bayplan.adapters.embedded.api_validation import problems
-from bayplan.adapters.embedded.object_names import key_of
+from bayplan.adapters.embedded.field_validation import key_of
 from bayplan.sim.input.expansion import (
     INDEX_ANNOTATION,
     daemon_pods_for,
@@ -23,7 +23,7 @@ from bayplan.sim.input.expansion import (
     template_hash,
     with_uid,
 )
-from bayplan.sim.input.object_index import ObjectIndex
+from bayplan.sim.input.object_checks import ObjectIndex
 from tests.adapters.manifests import Content, node, pod
 from tests.sim.manifests import controller, owned, template
 

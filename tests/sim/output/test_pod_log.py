@@ -3,7 +3,7 @@
 import asyncio
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.object_names import ObjectKey, object_key
+from bayplan.adapters.embedded.field_validation import ObjectKey, object_key
 from bayplan.api.objects import POD, Pod, PodCondition
 from bayplan.clock import ManualClock
 from bayplan.ports import PatchPodStatus

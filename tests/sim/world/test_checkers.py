@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.object_names import object_key
+from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.api.objects import NODE, POD, Pod
 from bayplan.clock import ManualClock
 from bayplan.engine.binding import BindingCycle

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.object_names import object_key
+from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.api.objects import Pod, is_terminal
 from bayplan.clock import ManualClock
 from bayplan.sim.input.workload import (

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.object_names import object_key
+from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
 from bayplan.api.objects import NODE, POD
 from bayplan.framework.status import unschedulable

@@ -20,7 +20,7 @@ plugin/pkg/admission/{defaulttolerationseconds,podtopologylabels}.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from bayplan.adapters.embedded.object_names import Content
+from bayplan.adapters.embedded.field_validation import Content
 from bayplan.api.device_objects import EXACT_COUNT, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 from bayplan.api.objects import NAMESPACE, NODE, POD, STORAGE_CLASS, Pod, decode
 from bayplan.api.pod_requests import CPU, is_pod_level, requested

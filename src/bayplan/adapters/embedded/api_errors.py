@@ -1,6 +1,6 @@
 """The refusals of the API server, with its codes and messages."""
 
-from bayplan.adapters.embedded.object_names import ObjectKey
+from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.api.object_meta import resource_of
 from bayplan.ports import ApiError, ConflictError, NotFoundError
 

@@ -37,8 +37,7 @@ from bayplan.adapters.embedded.api_validation import (
     problems_of_kind,
     update_problems,
 )
-from bayplan.adapters.embedded.json_merge import merge_patch
-from bayplan.adapters.embedded.object_names import (
+from bayplan.adapters.embedded.field_validation import (
     Content,
     ObjectKey,
     key_of,
@@ -46,6 +45,7 @@ from bayplan.adapters.embedded.object_names import (
     stable_suffix,
     stable_uid,
 )
+from bayplan.adapters.embedded.json_merge import merge_patch
 from bayplan.adapters.embedded.object_store import ObjectStore, Stored
 from bayplan.api.objects import (
     NODE,

@@ -9,19 +9,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast, final
 
 from bayplan.adapters.embedded import device_validation as devices
-from bayplan.adapters.embedded import selector_validation as selectors
+from bayplan.adapters.embedded import field_validation as selectors
 from bayplan.adapters.embedded import storage_validation as storage
 from bayplan.adapters.embedded.decoding_problems import of_decoding
-from bayplan.adapters.embedded.object_names import Content, is_namespaced, kind_of
-from bayplan.adapters.embedded.pod_validation import choice, effect, pod_spec, quantities
-from bayplan.adapters.embedded.selector_validation import (
+from bayplan.adapters.embedded.field_validation import (
     DNS_LABEL,
     DNS_SUBDOMAIN,
     LABEL_KEY,
     LABEL_VALUE,
+    Content,
     is_dns_label,
     is_dns_subdomain,
+    is_namespaced,
+    kind_of,
 )
+from bayplan.adapters.embedded.pod_validation import choice, effect, pod_spec, quantities
 from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 from bayplan.api.objects import (
     NAMESPACE,

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import cast, final
 
 from bayplan.adapters.embedded.api_server import ApiServer
-from bayplan.adapters.embedded.object_names import Content, ObjectKey
+from bayplan.adapters.embedded.field_validation import Content, ObjectKey
 from bayplan.adapters.embedded.object_store import ObjectStore, Stored
 from bayplan.api.disruption_objects import (
     POD_DISRUPTION_BUDGET,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, cast, final
 
 from bayplan.adapters.embedded.api_server import ApiServer
-from bayplan.adapters.embedded.object_names import Content, ObjectKey, object_key
+from bayplan.adapters.embedded.field_validation import Content, ObjectKey, object_key
 from bayplan.adapters.embedded.object_store import ObjectStore, Stored
 from bayplan.api.device_objects import (
     CLAIM_FINALIZER,

@@ -16,7 +16,7 @@ from typing import Any, cast, final
 from bayplan.adapters.embedded.api_server import ApiServer
 from bayplan.adapters.embedded.budget_controller import BudgetController
 from bayplan.adapters.embedded.claim_controller import ClaimController
-from bayplan.adapters.embedded.object_names import Content, ObjectKey, object_key, stable_suffix
+from bayplan.adapters.embedded.field_validation import Content, ObjectKey, object_key, stable_suffix
 from bayplan.adapters.embedded.object_store import (
     HISTORY_LENGTH,
     ObjectStore,

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator
 from typing import cast
 
 from bayplan.adapters.embedded.decoding_problems import of_decoding
-from bayplan.adapters.embedded.object_names import Content
-from bayplan.adapters.embedded.pod_validation import choice, quantities
-from bayplan.adapters.embedded.selector_validation import (
+from bayplan.adapters.embedded.field_validation import (
     DNS_LABEL,
     DNS_SUBDOMAIN,
+    Content,
     is_dns_label,
     is_dns_subdomain,
 )
+from bayplan.adapters.embedded.pod_validation import choice, quantities
 from bayplan.api.device_objects import (
     RESOURCE_CLAIM,
     DeviceClaim,

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol, cast, final
 
 import msgspec
 
-from bayplan.adapters.embedded.object_names import Content, ObjectKey, object_key
+from bayplan.adapters.embedded.field_validation import Content, ObjectKey, object_key
 from bayplan.api.objects import ApiObject, Pod, decode, is_terminal
 from bayplan.ports import EventType, GoneError, Listing, WatchEvent
 

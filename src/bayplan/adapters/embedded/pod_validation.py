@@ -13,8 +13,8 @@ from fractions import Fraction
 
 import msgspec
 
-from bayplan.adapters.embedded import selector_validation as selectors
-from bayplan.adapters.embedded.selector_validation import (
+from bayplan.adapters.embedded import field_validation as selectors
+from bayplan.adapters.embedded.field_validation import (
     DNS_SUBDOMAIN,
     LABEL_KEY,
     LABEL_VALUE,

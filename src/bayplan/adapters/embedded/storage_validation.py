@@ -6,14 +6,14 @@ scenarios contain only the fields that matter there.
 
 from collections.abc import Iterator
 
-from bayplan.adapters.embedded import selector_validation as selectors
-from bayplan.adapters.embedded.pod_validation import choice, quantities
-from bayplan.adapters.embedded.selector_validation import (
+from bayplan.adapters.embedded import field_validation as selectors
+from bayplan.adapters.embedded.field_validation import (
     DNS_SUBDOMAIN,
     is_dns_label,
     is_dns_subdomain,
     one_of,
 )
+from bayplan.adapters.embedded.pod_validation import choice, quantities
 from bayplan.api.storage_objects import (
     FILESYSTEM,
     READ_WRITE_ONCE_POD,

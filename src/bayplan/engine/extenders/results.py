@@ -13,7 +13,7 @@ import numpy as np
 
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.handle import Extender
-from bayplan.framework.score_table import ScoreTable
+from bayplan.framework.scoring import ScoreTable
 from bayplan.framework.status import EXTENDER_NAME, Code, Status
 from bayplan.framework.types import MAX_NODE_SCORE
 from bayplan.ports import (

@@ -26,7 +26,7 @@ from bayplan.engine.extenders.results import (
 )
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.preemption import CandidateReview, Candidates, Victims
-from bayplan.framework.score_table import ScoreTable
+from bayplan.framework.scoring import ScoreTable
 from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.ports import ExtenderAnswer, ExtenderVerb
 from bayplan.state.columns import is_any

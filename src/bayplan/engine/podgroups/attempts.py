@@ -62,8 +62,8 @@ from bayplan.framework.status import (
 )
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.ports import ExtenderVerb
+from bayplan.state.cache import Trial
 from bayplan.state.pod_groups import GroupState
-from bayplan.state.snapshot import Trial
 
 
 @dataclass(slots=True, eq=False)

@@ -13,8 +13,8 @@ from bayplan.api.pod_groups import GroupKey
 from bayplan.clock import Clock
 from bayplan.engine.podgroups.trial import PodGroupTrial
 from bayplan.engine.reservations import Reservation, end_seconds, is_daemon
+from bayplan.state.cache import Trial
 from bayplan.state.pods import PodInfo
-from bayplan.state.snapshot import Trial
 
 #: Tries the group as things stand; None: it does not fit, and nothing is left of the try.
 Place = Callable[[], PodGroupTrial | None]

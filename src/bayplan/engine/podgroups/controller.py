@@ -33,9 +33,9 @@ from bayplan.framework.plugin import GroupPlacement
 from bayplan.framework.queued_group import QueueGroup
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import is_success
+from bayplan.state.cache import Snapshot
 from bayplan.state.pod_groups import GroupState, MemberStatus
 from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo, pod_info
-from bayplan.state.snapshot import Snapshot
 
 # ---- membership -----------------------------------------------------------------------------
 

@@ -22,9 +22,9 @@ from bayplan.framework.events import (
     EventResource,
 )
 from bayplan.framework.types import QueuedPodInfo
+from bayplan.state.cache import Snapshot, Trial
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import PodInfo
-from bayplan.state.snapshot import Snapshot, Trial
 
 #: Blamed for groups that found no domain; what may help those is a node, or a label.
 TOPOLOGY_NAME: Final = "PodGroupTopology"

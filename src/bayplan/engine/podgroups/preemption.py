@@ -23,10 +23,10 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.preemption import Evicting, GroupPreemption
 from bayplan.framework.status import is_success
 from bayplan.framework.types import NominatingMode, Nomination, QueuedPodInfo
+from bayplan.state.cache import Snapshot, Trial
 from bayplan.state.disruption_units import Unit, Units
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import PodInfo
-from bayplan.state.snapshot import Snapshot, Trial
 
 PREFIX = " pod group preemption: "
 NOT_HELPFUL = "preemption is not helpful for scheduling the group"

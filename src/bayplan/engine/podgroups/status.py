@@ -18,9 +18,9 @@ from bayplan.api.objects import Pod
 from bayplan.api.pod_groups import SCHEDULE_TIMED_OUT, GroupKey, PodGroup
 from bayplan.clock import Clock, epoch_of, rfc3339
 from bayplan.engine.core import EngineCore
-from bayplan.engine.deadlines import Deadlines
-from bayplan.engine.pending_patches import POD_SCHEDULED
+from bayplan.engine.outbox import POD_SCHEDULED
 from bayplan.engine.reservations import Reservation
+from bayplan.engine.waiting import Deadlines
 from bayplan.ports import PatchPodGroupStatus
 from bayplan.state.pod_groups import GroupState
 

@@ -26,8 +26,8 @@ from bayplan.framework.status import Diagnosis, Status, is_rejected, is_success
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import AttemptRecord
 from bayplan.ports import ExtenderAnswer, ExtenderVerb
+from bayplan.state.cache import Trial
 from bayplan.state.pods import PodInfo
-from bayplan.state.snapshot import Trial
 
 # ---- calls of extenders ---------------------------------------------------------------------
 

@@ -24,17 +24,16 @@ from bayplan.engine.reuse.row_cache import PASSES, CachedFilterResults, CachedSc
 from bayplan.engine.reuse.weighted_score import OTHER_PLUGINS, RankingInvalid
 from bayplan.framework.calls import is_concerned
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.filtering import FilterOutcome
+from bayplan.framework.filtering import FilterOutcome, verdicts_of
 from bayplan.framework.plugin import Plugin, ScalarFilterPlugin, ScalarScorePlugin, ScorePlugin
 from bayplan.framework.runtime import Framework
-from bayplan.framework.score_table import ScoreTable
+from bayplan.framework.scoring import ScoreTable
 from bayplan.framework.signing import (
     PodSignature,
     facets_read,
     followed_kinds,
     follows_from_objects,
 )
-from bayplan.framework.single_node import verdicts_of
 from bayplan.framework.timing import Observe
 from bayplan.state.columns import Rows, places_of
 from bayplan.state.node_table import NodeTable

@@ -11,7 +11,7 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.plugin import NormalizeScorePlugin
 from bayplan.framework.profile import ProfilePlugins
-from bayplan.framework.score_table import PluginScores, ScoreTable
+from bayplan.framework.scoring import PluginScores, ScoreTable
 from bayplan.framework.types import Normalizer, Verdict
 from bayplan.ports import raise_interruption
 from bayplan.state.columns import Rows, all_true

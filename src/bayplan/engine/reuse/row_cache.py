@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayplan.framework.arithmetic import uniform, uniform_score
-from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.single_node import verdicts_of
+from bayplan.framework.filtering import FilterOutcome, verdicts_of
 from bayplan.framework.status import Rejection
 from bayplan.framework.types import Verdict
 from bayplan.state.columns import Mask, NodeMask, NodeScores, Rows

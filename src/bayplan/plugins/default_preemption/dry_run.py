@@ -28,11 +28,11 @@ from bayplan.plugins.default_preemption.victims import (
     victims_on,
     victims_on_all,
 )
+from bayplan.state.cache import Snapshot
 from bayplan.state.columns import Rows, is_any
 from bayplan.state.disruption_units import Units
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
-from bayplan.state.snapshot import Snapshot
 
 _NO_VICTIMS = unresolvable(NO_VICTIMS)
 

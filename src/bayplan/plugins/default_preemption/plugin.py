@@ -63,13 +63,13 @@ from bayplan.plugins.default_preemption.executor import (
 from bayplan.plugins.default_preemption.search_cache import SearchCache
 from bayplan.plugins.default_preemption.victims import violations
 from bayplan.ports import ObjectReference
+from bayplan.state.cache import Snapshot
 from bayplan.state.columns import Rows
 from bayplan.state.disruption_units import Unit, Units
 from bayplan.state.nodes import NodeView
 from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo, PodShape
 from bayplan.state.ranked_pods import importance
-from bayplan.state.snapshot import Snapshot
 
 # Upstream's words, letter for letter.
 NEVER = "not eligible due to preemptionPolicy=Never."

@@ -18,8 +18,8 @@ from bayplan.framework.preemption import Victims
 from bayplan.plugins.default_preemption.budgets import Budgets
 from bayplan.plugins.default_preemption.candidates import Batch, Costs
 from bayplan.plugins.default_preemption.victims import SIDE_BY_SIDE_MIN, Places, Side, victims_at
+from bayplan.state.cache import Snapshot
 from bayplan.state.columns import Rows
-from bayplan.state.snapshot import Snapshot
 
 #: Likenesses that something is kept of.
 ENTRIES_MAX = 8

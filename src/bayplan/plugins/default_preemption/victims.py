@@ -22,13 +22,13 @@ from bayplan.framework.preemption import Victims
 from bayplan.framework.status import Code, Status, is_success, unresolvable
 from bayplan.plugins.default_preemption.budgets import Budgets
 from bayplan.plugins.default_preemption.candidates import PRIORITY_OFFSET, Batch, Costs
+from bayplan.state.cache import Snapshot, Trial
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Mask, Rows
 from bayplan.state.disruption_units import Unit, Units
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
 from bayplan.state.ranked_pods import RankedView, importance
-from bayplan.state.snapshot import Snapshot, Trial
 from bayplan.state.victim_overlay import VictimAmounts, without_victims
 
 # ---- on one node ----------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from bayplan.adapters.embedded.object_names import (
+from bayplan.adapters.embedded.field_validation import (
     ObjectKey,
     key_of,
     kind_of,
@@ -33,7 +33,7 @@ from bayplan.sim.input.controller_kinds import (
     STATEFUL_SET,
 )
 from bayplan.sim.input.daemon_pods import DaemonTemplate, daemon_pod, target_node
-from bayplan.sim.input.object_index import ObjectIndex
+from bayplan.sim.input.object_checks import ObjectIndex
 from bayplan.sim.input.workload import Content, has_ended
 
 # ---- pod templates --------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, final
 
-from bayplan.adapters.embedded.object_names import key_of
+from bayplan.adapters.embedded.field_validation import key_of
 from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
 from bayplan.api.objects import NAMESPACE
 from bayplan.clock import ManualClock, rfc3339

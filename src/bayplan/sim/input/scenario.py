@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from bayplan import durations
+from bayplan.adapters.embedded.field_validation import one_of
 from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
-from bayplan.adapters.embedded.selector_validation import one_of
 from bayplan.durations import DurationError, parse_duration
 from bayplan.problems import Problem, joined, wrong
 from bayplan.sim.input.errors import InputErrors

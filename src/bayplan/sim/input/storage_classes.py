@@ -9,7 +9,7 @@ node of their pod. A class that is only a label shared by claims and volumes nee
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from bayplan.adapters.embedded.object_names import Content, kind_of
+from bayplan.adapters.embedded.field_validation import Content, kind_of
 from bayplan.api.objects import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS
 from bayplan.api.storage_objects import BETA_STORAGE_CLASS, WAIT_FOR_FIRST_CONSUMER
 from bayplan.sim.input.workload import claim_templates, is_pod

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, cast, final
 
 from bayplan.adapters.embedded.api_validation import update_problems
-from bayplan.adapters.embedded.json_merge import merge_patch, without_nulls
-from bayplan.adapters.embedded.object_names import (
+from bayplan.adapters.embedded.field_validation import (
     DEFAULT_NAMESPACE,
     Content,
     ObjectKey,
@@ -19,13 +18,13 @@ from bayplan.adapters.embedded.object_names import (
     kind_of,
     object_key,
 )
+from bayplan.adapters.embedded.json_merge import merge_patch, without_nulls
 from bayplan.api.objects import NODE
 from bayplan.problems import Problem, nearest, wrong
 from bayplan.sim.input.controller_kinds import CONTROLLERS, is_controller
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.expansion import daemon_pods_for, daemon_pods_on, expand, with_uid
-from bayplan.sim.input.object_checks import ObjectChecks
-from bayplan.sim.input.object_index import ObjectIndex
+from bayplan.sim.input.object_checks import ObjectChecks, ObjectIndex
 from bayplan.sim.input.scenario import Action
 from bayplan.sim.input.workload import Step, Verb, create_step, is_pod
 

@@ -11,7 +11,7 @@ from typing import Any, final
 import msgspec
 from msgspec import Struct
 
-from bayplan.adapters.embedded.object_names import ObjectKey, key_of
+from bayplan.adapters.embedded.field_validation import ObjectKey, key_of
 from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
 from bayplan.api.objects import POD
 

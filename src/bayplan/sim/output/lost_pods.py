@@ -17,7 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection
 from typing import Any, NamedTuple, final
 
-from bayplan.adapters.embedded.object_names import ObjectKey, kind_of, object_key
+from bayplan.adapters.embedded.field_validation import ObjectKey, kind_of, object_key
 from bayplan.adapters.embedded.object_store import Stored
 from bayplan.api.objects import NODE, ObjectMeta, Pod, Workload, is_terminal
 from bayplan.clock import ManualClock

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, final
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
+from bayplan.adapters.embedded.field_validation import Content, ObjectKey, key_of, object_key
 from bayplan.adapters.embedded.json_merge import merge_patch
-from bayplan.adapters.embedded.object_names import Content, ObjectKey, key_of, object_key
 from bayplan.adapters.embedded.object_store import Stored
 from bayplan.api.csi_migration import BY_NAME
 from bayplan.api.objects import (

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from typing import cast, final
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.object_names import ObjectKey, object_key
+from bayplan.adapters.embedded.field_validation import ObjectKey, object_key
 from bayplan.adapters.embedded.object_store import Stored
 from bayplan.api.objects import NODE, POD, Pod
 from bayplan.clock import Clock

@@ -16,7 +16,7 @@ from math import inf
 from typing import final
 
 from bayplan.adapters.embedded.cluster import EVENT
-from bayplan.adapters.embedded.object_names import Content
+from bayplan.adapters.embedded.field_validation import Content
 from bayplan.adapters.embedded.object_store import Stored
 from bayplan.api.objects import NODE, Pod
 from bayplan.clock import ManualClock

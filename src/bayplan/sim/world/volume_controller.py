@@ -18,8 +18,8 @@ from collections.abc import Callable
 from typing import Any, final
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
+from bayplan.adapters.embedded.field_validation import ObjectKey, key_of, object_key
 from bayplan.adapters.embedded.json_merge import merge_patch
-from bayplan.adapters.embedded.object_names import ObjectKey, key_of, object_key
 from bayplan.adapters.embedded.object_store import Stored
 from bayplan.api.objects import (
     PERSISTENT_VOLUME,

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from bayplan.api.objects import PodCondition
-from bayplan.engine.pending_patches import PendingPatches
+from bayplan.engine.outbox import PendingPatches
 from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.ports import PatchPodStatus
-from bayplan.queue.transitions import State
+from bayplan.queue.entry import State
 from bayplan.state.pods import PodInfo
 from bayplan.testing import node, pod
 from tests.engine.kit import Engine, waiting_pod
