@@ -60,7 +60,7 @@ def test_every_extension_point_is_called_under_the_instances_name() -> None:
         if each.name == "scoring":
             assert found == {"All": calls.score[0]}
             continue
-        if each.name in ("unconcerned", "pre_state_per_template", "own_rows"):
+        if each.name in ("unconcerned", "filters_left_out", "pre_state_per_template", "own_rows"):
             assert not found
             continue
         assert len(found) == 1, each.name
@@ -126,9 +126,10 @@ def test_a_plugin_that_a_pod_does_not_concern_is_called_to_score_only() -> None:
         "bind",
         "pre_bind_groups",
         "unconcerned",
+        "filters_left_out",
         "pre_state_per_template",
     }
-    assert left.unconcerned == {"All"}
+    assert left.unconcerned == left.filters_left_out == {"All"}
 
 
 def test_what_ignores_resizes_is_not_asked_where_a_pod_that_runs_is_to_be_resized() -> None:
@@ -145,7 +146,7 @@ def test_what_ignores_resizes_is_not_asked_where_a_pod_that_runs_is_to_be_resize
     left = calls_for(calls, plugins, shape)
     for named in (left.pre_filter, left.filter, left.post_filter):
         assert [name for name, _ in named] == ["Other"]
-    assert left.unconcerned == {"Ignoring"}
+    assert left.filters_left_out == {"Ignoring"}
 
 
 def test_a_plugin_written_node_by_node_is_called_for_many() -> None:

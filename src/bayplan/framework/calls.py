@@ -228,8 +228,10 @@ class Calls:
     bind: Sequence[tuple[str, Bind]]
     post_bind: Sequence[tuple[str, PostBind]]
     tie_break: Sequence[TieBreakCall]
-    #: Instances that are not asked to filter, for they have nothing to do with pods of a shape.
+    #: Instances that have nothing to do with pods of a shape; and Filter plugins that are left out
+    #: for this reason, or because they ignore the resize of such a pod.
     unconcerned: frozenset[str] = frozenset()
+    filters_left_out: frozenset[str] = frozenset()
     #: Whether one call of PreFilter and PreScore serves all pods of a template.
     #: See Caching.pre_state_per_template.
     pre_state_per_template: bool = False
@@ -327,70 +329,71 @@ def calls_for(calls: Calls, plugins: ProfilePlugins, shape: PodShape) -> Calls:
 
     A plugin whose `concerns` raises fails the attempts at such pods, at PreFilter.
     """
-    ignoring = plugins.ignoring(shape)
-    failures = {name: e for name, e in _failures_to_concern(plugins, shape) if name not in ignoring}
-    if failures:
-        raising = [
-            (name, partial(_raise, failure, failure.__traceback__))
-            for name, failure in failures.items()
-        ]
-        return replace(calls, pre_filter=[*raising, *calls.pre_filter])
-    unconcerned = ignoring | {p.instance_name for p in plugins.instances() if not p.concerns(shape)}
-    preparing = (
-        plugin
-        for plugin in with_parts(plugins.instances())
-        if isinstance(plugin, PreFilterPlugin | PreScorePlugin) and plugin.concerns(shape)
-    )
+    ignoring, instances = plugins.ignoring(shape), plugins.instances()
+    every = list(with_parts(instances))
+    without_part, failures = _unconcerned(every, shape)
     calls = replace(
-        calls, pre_state_per_template=all(p.promises.pre_state_per_template for p in preparing)
+        calls,
+        unconcerned=frozenset(p.instance_name for p in instances if p in without_part),
+        pre_state_per_template=all(
+            plugin.promises.pre_state_per_template
+            for plugin in every
+            if isinstance(plugin, PreFilterPlugin | PreScorePlugin) and plugin not in without_part
+        ),
     )
-    if not unconcerned:
+    raising = [
+        (name, partial(_raise, failure, failure.__traceback__))
+        for name, failure in failures.items()
+        if name not in ignoring
+    ]
+    if raising:
+        return replace(
+            calls, pre_filter=[*raising, *calls.pre_filter], pre_state_per_template=False
+        )
+    left_out = ignoring | calls.unconcerned
+    if not left_out:
         return calls
     post_filter = [(name, call) for name, call in calls.post_filter if name not in ignoring]
-    # Whether PreFilter came as far as a plugin is told by its PostFilter, so both are asked.
-    not_called = unconcerned - {name for name, _ in post_filter}
+    # PostFilter of a plugin may read what its PreFilter noted: both are called.
+    not_called = left_out - {name for name, _ in post_filter}
 
-    def without_unconcerned(named: Sequence[tuple[str, E]]) -> Sequence[tuple[str, E]]:
-        return [(name, call) for name, call in named if name not in unconcerned]
+    def called(named: Sequence[tuple[str, E]]) -> Sequence[tuple[str, E]]:
+        return [(name, call) for name, call in named if name not in left_out]
 
     return replace(
         calls,
         pre_filter=[(name, call) for name, call in calls.pre_filter if name not in not_called],
-        add_pod=without_unconcerned(calls.add_pod),
-        remove_pod=without_unconcerned(calls.remove_pod),
-        filter=without_unconcerned(calls.filter),
+        add_pod=called(calls.add_pod),
+        remove_pod=called(calls.remove_pod),
+        filter=called(calls.filter),
         post_filter=post_filter,
-        reserve=without_unconcerned(calls.reserve),
-        unreserve=without_unconcerned(calls.unreserve),
-        permit=without_unconcerned(calls.permit),
-        pre_bind_pre_flight=without_unconcerned(calls.pre_bind_pre_flight),
-        pre_bind=without_unconcerned(calls.pre_bind),
-        post_bind=without_unconcerned(calls.post_bind),
-        unconcerned=frozenset(name for name, _ in calls.filter if name in unconcerned),
+        reserve=called(calls.reserve),
+        unreserve=called(calls.unreserve),
+        permit=called(calls.permit),
+        pre_bind_pre_flight=called(calls.pre_bind_pre_flight),
+        pre_bind=called(calls.pre_bind),
+        post_bind=called(calls.post_bind),
+        filters_left_out=frozenset(name for name, _ in calls.filter if name in left_out),
     )
 
 
-def is_concerned(plugin: Plugin, shape: PodShape) -> bool:
-    """Whether a plugin has anything to do with pods of this shape; yes where it fails to say."""
-    return _failure_to_concern(plugin, shape) is not None or plugin.concerns(shape)
-
-
-def _failures_to_concern(
-    plugins: ProfilePlugins, shape: PodShape
-) -> Iterator[tuple[str, BaseException]]:
-    for plugin in with_parts(plugins.instances()):
-        failure = _failure_to_concern(plugin, shape)
-        if failure is not None:
-            yield plugin.instance_name, failure
-
-
-def _failure_to_concern(plugin: Plugin, shape: PodShape) -> BaseException | None:
-    try:
-        plugin.concerns(shape)
-    except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
-        raise_interruption(problem)
-        return problem
-    return None
+def _unconcerned(
+    plugins: Iterable[Plugin], shape: PodShape
+) -> tuple[list[Plugin], dict[str, BaseException]]:
+    """Plugins that have nothing to do with pods of this shape; and by instance the failures of
+    those that raise."""
+    unconcerned: list[Plugin] = []
+    failures: dict[str, BaseException] = {}
+    for plugin in plugins:
+        if type(plugin).concerns is Plugin.concerns:
+            continue
+        try:
+            if not plugin.concerns(shape):
+                unconcerned.append(plugin)
+        except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
+            raise_interruption(problem)
+            failures[plugin.instance_name] = problem
+    return unconcerned, failures
 
 
 def _raise(problem: BaseException, place: TracebackType | None, *_: object) -> NoReturn:

@@ -218,6 +218,19 @@ class ClusterEventWithHint:
     hint: QueueingHintFn | None = None
 
 
+def matching(
+    registered: Mapping[str, Sequence[ClusterEventWithHint]], incoming: ClusterEvent
+) -> Mapping[str, Sequence[QueueingHintFn | None]]:
+    """Plugin instance → its hints for an incoming event, None where it registered without one.
+    Instances that did not register for such events are left out."""
+    hints_of: dict[str, Sequence[QueueingHintFn | None]] = {}
+    for instance, events in registered.items():
+        hints = [each.hint for each in events if each.event.match(incoming)]
+        if hints:
+            hints_of[instance] = hints
+    return hints_of
+
+
 def default_events(kinds: Iterable[str] = ()) -> Sequence[ClusterEventWithHint]:
     """The events of a plugin that registers none: every change of every built-in resource and of
     the kinds that the plugin declares."""

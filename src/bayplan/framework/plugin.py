@@ -72,6 +72,8 @@ class Plugin(ABC, Generic[ArgsT]):
     #: What the scheduler may rely on when it caches results; None: it caches none. A plugin with
     #: `sign_pod` that does not set it has `Caching()`.
     caching: Caching | None = None
+    #: `caching`, or the value of a plugin that promises nothing. Set by this class.
+    promises: Caching = NO_PROMISES
     #: The kinds that the plugin reads through `handle.objects`, e.g. ("v1 Service",).
     kinds: ClassVar[tuple[str, ...]] = ()
     #: Those of `kinds` that the plugin can do without where the API server does not offer them.
@@ -101,6 +103,7 @@ class Plugin(ABC, Generic[ArgsT]):
             "caching" in vars(each) for each in cls.__mro__ if each is not Plugin
         ):
             cls.caching = NO_PROMISES
+        cls.promises = cls.caching or NO_PROMISES
 
     def __init__(self, args: Any, handle: Handle, instance_name: str | None = None) -> None:
         self.args: ArgsT = args
@@ -110,6 +113,7 @@ class Plugin(ABC, Generic[ArgsT]):
         old = {name: vars(self).pop(name) for name in REPLACED if name in vars(self)}
         if old:
             self.caching = with_replaced(self.name, self.caching, old, stacklevel=2)
+        self.promises = self.caching or NO_PROMISES
 
     def setup(self) -> None:
         """Called once, when args and handle are set: prepare what depends on the args."""
@@ -125,11 +129,6 @@ class Plugin(ABC, Generic[ArgsT]):
         give all nodes the same score. A plugin with PostFilter is called there and in PreFilter.
         """
         return True
-
-    @property
-    def promises(self) -> Caching:
-        """`caching`, or the value of a plugin that promises nothing."""
-        return self.caching or NO_PROMISES
 
 
 def _is_plugin(each: type) -> bool:

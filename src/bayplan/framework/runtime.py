@@ -210,6 +210,10 @@ class Framework:
         """The calls of this attempt at each extension point."""
         return (self._timed_calls if state.record_plugin_metrics else self._calls).of(pod.shape)
 
+    def unconcerned(self, pod: PodInfo) -> frozenset[str]:
+        """Instances that have nothing to do with pods of this shape."""
+        return self._calls.of(pod.shape).unconcerned
+
     def sign_pod(self, pod: PodInfo) -> PodSignature:
         """The pod's signature in this profile. Upstream: SignPod."""
         watch = self.stopwatches["Sign"]
@@ -234,7 +238,7 @@ class Framework:
         narrowing: set[str] = set()
         remembered: Status | None = None
         calls = self.calls(state, pod)
-        state.skip_filter_plugins |= calls.unconcerned
+        state.skip_filter_plugins |= calls.filters_left_out
         for name, ask in calls.pre_filter:
             try:
                 answer = ask(state, pod, nodes)

@@ -15,6 +15,7 @@ from bayplan.framework.events import (
     ClusterEventWithHint,
     QueueingHint,
     QueueingHintFn,
+    matching,
 )
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.queue.settings import QueueRecorder
@@ -72,14 +73,10 @@ class Hints:
 
     def interested(self, event: ClusterEvent) -> Interested:
         """The plugins that registered for an event, with their hints."""
-        found = self._interested.get(event)
-        if found is None:
-            found = self._interested[event] = {
-                plugin: hints
-                for plugin, registered in self._events.items()
-                if (hints := [each.hint for each in registered if each.event.match(event)])
-            }
-        return found
+        interested = self._interested.get(event)
+        if interested is None:
+            interested = self._interested[event] = matching(self._events, event)
+        return interested
 
     def helps(self, plugin: str, change: Change, pod: PodInfo) -> bool:
         """Whether some hint of the plugin says Queue."""

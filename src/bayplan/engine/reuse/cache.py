@@ -22,7 +22,6 @@ from bayplan.engine.reuse.evaluation_plan import Planner, SingleNodeEvaluator
 from bayplan.engine.reuse.ranked_nodes import CHANGES_MAX, RankedNodes
 from bayplan.engine.reuse.row_cache import PASSES, CachedFilterResults, CachedScores, RowCounts
 from bayplan.engine.reuse.weighted_score import OTHER_PLUGINS, RankingInvalid
-from bayplan.framework.calls import is_concerned
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome, verdicts_of
 from bayplan.framework.plugin import Plugin, ScalarFilterPlugin, ScalarScorePlugin, ScorePlugin
@@ -188,21 +187,24 @@ class ResultCache:
                     self._score_caches[(name, part)] = scores
                 score_caches[name] = scores
         entry = SignatureEntry(self._table.log, filter_caches, score_caches, pod.key)
-        entry.uncached = tuple(self._uncached(signature, pod))
+        unconcerned = self.framework.unconcerned(pod)
+        entry.uncached = tuple(self._uncached(signature, unconcerned))
         # A plugin that does not sign is called for all nodes in any case.
         entry.is_vectorized = not any(
             plugin.instance_name in filter_caches or plugin.instance_name in score_caches
             for plugin in self._scalar
-            if is_concerned(plugin, pod.shape)
+            if plugin.instance_name not in unconcerned
         )
         for cache in entry.row_caches:
             cache.entry_count += 1
         return entry
 
-    def _uncached(self, signature: PodSignature, pod: PodInfo) -> Iterator[tuple[str, str]]:
+    def _uncached(
+        self, signature: PodSignature, unconcerned: Set[str]
+    ) -> Iterator[tuple[str, str]]:
         """(instance, reason) of those that are evaluated on all nodes for such pods."""
         for name, plugin in {**self._filters, **self._scorers}.items():
-            if not is_concerned(plugin, pod.shape):
+            if name in unconcerned:
                 continue
             if plugin.scope != "row":
                 yield name, ACROSS_NODES
