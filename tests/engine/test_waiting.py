@@ -42,7 +42,7 @@ def test_the_first_deadline_rejects_in_the_words_of_upstream():
     ends: Ends = []
     pods = WaitingPods()
     pods.hold(held(ends, A=5.0, B=8.0))
-    assert pods.next_deadline_seconds() == 15.0
+    assert [waiting_pod.deadline_seconds for waiting_pod in pods.all()] == [15.0]
     pods.time_out_until(14.999)
     assert ends == []
     pods.time_out_until(15.0)

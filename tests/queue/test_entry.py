@@ -6,13 +6,13 @@ The table of a pod's life.
 import pytest
 
 from bayplan.queue.entry import (
+    ENTERED_QUEUES,
     PENDING_QUEUES,
     TRANSITIONS,
     Cause,
     Entry,
     State,
     counted_as,
-    entered_as,
     is_possible,
     is_waiting,
     next_state,
@@ -169,7 +169,7 @@ def test_a_way_that_is_not_in_the_table_is_a_bug() -> None:
 def test_states_are_counted_under_upstreams_labels(
     state: State, pending: str, entered: str
 ) -> None:
-    assert (counted_as(state), entered_as(state)) == (pending, entered)
+    assert (counted_as(state), ENTERED_QUEUES[state]) == (pending, entered)
 
 
 def test_the_labels_of_pending_pods_are_upstreams() -> None:

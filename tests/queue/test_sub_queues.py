@@ -40,7 +40,6 @@ from bayplan.queue.sub_queues import (
     Sizes,
     SubQueues,
     UnschedulablePods,
-    entity_of,
     looked_at_seconds,
 )
 from bayplan.state.pods import PodInfo
@@ -300,11 +299,6 @@ def test_members_that_come_are_more_pods_and_no_more_entities() -> None:
 def test_every_queue_is_reported_even_if_it_is_empty() -> None:
     queues = ("active", "backoff", "unschedulable", "gated")
     assert Sizes().entities() == {(q, e): 0 for q in queues for e in (POD_ENTITY, GROUP_ENTITY)}
-
-
-def test_the_kind_of_an_entry_follows_from_whether_it_is_a_group() -> None:
-    assert entity_of(lone("x", State.ACTIVE)) == "pod"
-    assert entity_of(group_of("a", state=State.ACTIVE)) == "podgroup"
 
 
 # ---- parked ---------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ that part: the `ClusterView`, the `Outbox` of effects, or the `Telemetry`.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, final
 
 from bayplan.api.pod_groups import BUILT_IN_KINDS, GroupKey, PodGroupKinds
@@ -16,7 +16,7 @@ from bayplan.engine.outbox import Outbox
 from bayplan.engine.reservations import Reservations
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.telemetry import Telemetry
-from bayplan.engine.waiting import Activations, WaitingPods
+from bayplan.engine.waiting import Activations, Deadlines, WaitingPods
 from bayplan.framework.handle import PodInPreBind
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.queued_group import QueueGroup
@@ -59,19 +59,19 @@ class SerialExecutor:
     def start(self) -> None:
         """Run the work submitted so far; from now on new work runs at once."""
         self._is_running = False
-        self._run_pending()
+        if self._pending:
+            self.run("start", _nothing)
 
     def run(self, subject: str, work: Work) -> None:
         """Run the work now, or after the present work."""
-        self._pending.append((subject, work))
-        if not self._is_running:
-            self._run_pending()
-
-    def _run_pending(self) -> None:
+        pending = self._pending
+        pending.append((subject, work))
+        if self._is_running:
+            return
         self._is_running = True
         try:
-            while self._pending:
-                subject, work = self._pending.popleft()
+            while pending:
+                subject, work = pending.popleft()
                 try:
                     work()
                 except Exception as problem:  # noqa: BLE001 - on_failure decides what it ends
@@ -80,6 +80,9 @@ class SerialExecutor:
                     observer()
         finally:
             self._is_running = False
+
+
+def _nothing() -> None: ...
 
 
 class GroupController(Protocol):
@@ -94,7 +97,8 @@ class GroupController(Protocol):
     def forget(self, uid: str) -> None: ...
     def flush(self) -> None: ...
     def run_timers(self) -> None: ...
-    def next_deadline_seconds(self) -> float | None: ...
+    @property
+    def deadlines(self) -> Sequence[Deadlines[GroupKey]]: ...
 
 
 @final
@@ -153,6 +157,8 @@ class EngineCore:
 
     def activate_due(self) -> None:
         """Activate the pods that plugins want tried at this time, unless they are gone."""
+        if not self.activations.deadlines:
+            return
         pods = self.cluster.pods
         self.queue.activate(pods[uid] for uid in self.activations.take_due() if uid in pods)
 

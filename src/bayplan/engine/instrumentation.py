@@ -34,15 +34,20 @@ class QueueJournal:
 
     def __init__(self, engine: EngineCore) -> None:
         self._engine = engine
+        #: By profile: observes how long PreEnqueue took.
+        self._pre_enqueue_seconds: dict[str, Callable[[float], None]] = {}
 
     def incoming(self, queue: str, event: str, pod_count: int, kind: str) -> None:
         self._engine.metrics.incoming(queue, event, pod_count, kind)
 
     def pre_enqueue_took(self, profile: str, seconds: float) -> None:
-        # As upstream, whose code is Success whatever the plugins say.
-        self._engine.metrics.extension_point_duration.observe(
-            seconds, _PRE_ENQUEUE, Code.SUCCESS, profile
-        )
+        observe = self._pre_enqueue_seconds.get(profile)
+        if observe is None:
+            # As upstream, whose code is Success whatever the plugins say.
+            durations = self._engine.metrics.extension_point_duration
+            observe = durations.of(_PRE_ENQUEUE, Code.SUCCESS, profile)
+            self._pre_enqueue_seconds[profile] = observe
+        observe(seconds)
 
     def pre_enqueue_plugin_took(self, plugin: str, code: Code, seconds: float) -> None:
         self._engine.metrics.plugin_execution_duration.observe(seconds, plugin, _PRE_ENQUEUE, code)

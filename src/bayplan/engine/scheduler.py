@@ -14,8 +14,9 @@ after all others. All keys must be of one type, because keys that cannot be comp
 later.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from math import inf
 from typing import Any, TypedDict, Unpack, cast, final
 
 from bayplan.api.objects import NODE, POD
@@ -76,13 +77,20 @@ class QueueOrder:
         self._key = plugin.key
         self._failed = failed
         self._kind: object = None
+        #: Types of the members of keys that are tuples of this kind.
+        self._member_types: set[tuple[type, ...]] = set()
 
     def __call__(self, queued: QueuedPodInfo) -> tuple[int, Any]:
         try:
-            key = self._key(queued)
+            key: Any = self._key(queued)
+            types = tuple(map(type, key)) if key.__class__ is tuple else ()
+            if types in self._member_types:
+                return 0, key
             kind = _kind(key)
             if kind != self._kind:
                 self._take_kind(key, kind)
+            if types and _PLAIN_TYPES.issuperset(types):
+                self._member_types.add(types)
             return 0, key
         except BaseException as problem:  # noqa: BLE001 - a plugin's failure does not stop the queue
             self._failed(queued, self._name, problem)
@@ -94,6 +102,10 @@ class QueueOrder:
             raise WrongAnswer(repr(key), "a key of the same kind as of other pods")
         _ = cast("Any", key) < key
         self._kind = kind
+
+
+#: Types of which all members of a key can be compared with another key's.
+_PLAIN_TYPES = frozenset((int, float, str))
 
 
 def _kind(key: object) -> object:
@@ -191,6 +203,10 @@ class Scheduler:
         self.one_shot = OneShotEvaluator(engine)
         #: Whom the shell connects.
         self.extenders = engine.extenders
+        self._deadlines: tuple[Mapping[Any, float], ...] = (
+            engine.activations.deadlines,
+            *engine.group_controller.deadlines,
+        )
         self._attempts = Attempts(engine, options.get("on_attempt"))
         self._events = EventHandlers(engine, self._attempts.placements)
         show_sizes(engine)
@@ -270,7 +286,9 @@ class Scheduler:
 
     def run_timers(self) -> None:
         """Do what is due by the clock: backoff, flushes, time-outs at Permit."""
-        engine = self._engine
+        engine, due = self._engine, self.next_deadline_seconds()
+        if due is None or due > engine.clock.now():
+            return
         engine.executor.run("timers", engine.queue.run_timers)
         engine.executor.run("timers", engine.group_controller.run_timers)
         engine.executor.run("timers", engine.activate_due)
@@ -282,19 +300,23 @@ class Scheduler:
     def take_effects(self) -> list[Effect]:
         """What is to be performed, in order; each is handed out once."""
         self._engine.group_controller.flush()
-        effects = list(self._engine.outbox.effects)
-        self._engine.outbox.effects.clear()
+        pending = self._engine.outbox.effects
+        if not pending:
+            return []
+        effects = list(pending)
+        pending.clear()
         return effects
 
     def next_deadline_seconds(self) -> float | None:
         """When `run_timers` has something to do next."""
-        deadlines = (
-            self._engine.queue.next_deadline_seconds(),
-            self._engine.waiting.next_deadline_seconds(),
-            self._engine.group_controller.next_deadline_seconds(),
-            self._engine.activations.deadlines.next_seconds(),
-        )
-        return min((d for d in deadlines if d is not None), default=None)
+        due, waiting = self._engine.queue.next_deadline_seconds(), self._engine.waiting
+        earliest = inf if due is None else due
+        for waiting_pod in waiting.by_uid.values():
+            earliest = min(earliest, waiting_pod.deadline_seconds)
+        for deadlines in self._deadlines:
+            if deadlines:
+                earliest = min(earliest, *deadlines.values())
+        return None if earliest == inf else earliest
 
     def on_wake(self, wake: Callable[[], None]) -> None:
         """Have ``wake`` called when there is something to do that no call from outside brought:

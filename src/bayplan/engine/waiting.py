@@ -122,31 +122,26 @@ class WaitingPods:
     """All pods at Permit, by uid."""
 
     def __init__(self) -> None:
-        self._held: dict[str, PodWaitingOnPermit] = {}
+        self.by_uid: dict[str, PodWaitingOnPermit] = {}
         #: No deadline is earlier. Those of a pod only get later: when an instance allows it.
         self._not_before_seconds = inf
 
     def hold(self, waiting_pod: PodWaitingOnPermit) -> None:
-        self._held[waiting_pod.pod.uid] = waiting_pod
+        self.by_uid[waiting_pod.pod.uid] = waiting_pod
         self._not_before_seconds = min(self._not_before_seconds, waiting_pod.deadline_seconds)
 
     def leave(self, uid: str) -> None:
-        self._held.pop(uid, None)
+        self.by_uid.pop(uid, None)
 
     def get(self, uid: str) -> PodWaitingOnPermit | None:
-        return self._held.get(uid)
+        return self.by_uid.get(uid)
 
     def all(self) -> list[PodWaitingOnPermit]:
         """In order of their uids."""
-        return [self._held[uid] for uid in sorted(self._held)]
+        return [self.by_uid[uid] for uid in sorted(self.by_uid)]
 
     def __len__(self) -> int:
-        return len(self._held)
-
-    def next_deadline_seconds(self) -> float | None:
-        return min(
-            (waiting_pod.deadline_seconds for waiting_pod in self._held.values()), default=None
-        )
+        return len(self.by_uid)
 
     def time_out_until(self, now_seconds: float) -> None:
         """Reject all whose first deadline has passed, the earliest first."""
@@ -154,12 +149,12 @@ class WaitingPods:
             return
         due = [
             waiting_pod
-            for waiting_pod in self._held.values()
+            for waiting_pod in self.by_uid.values()
             if waiting_pod.deadline_seconds <= now_seconds
         ]
         for waiting_pod in sorted(due, key=lambda h: (h.deadline_seconds, h.pod.uid)):
             # What the one before it set off may have allowed it.
             if waiting_pod.timeouts:
                 waiting_pod.time_out()
-        next_seconds = self.next_deadline_seconds()
-        self._not_before_seconds = inf if next_seconds is None else next_seconds
+        remaining = (waiting_pod.deadline_seconds for waiting_pod in self.by_uid.values())
+        self._not_before_seconds = min(remaining, default=inf)

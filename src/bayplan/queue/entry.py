@@ -230,22 +230,24 @@ _COUNTED_AS: Final = {
 PENDING_QUEUES: Final = tuple(dict.fromkeys(_COUNTED_AS.values()))
 
 
-_QUEUES: Final = [_COUNTED_AS.get(state, "") for state in State]
+#: By the number of a state: the queue in which an entry is pending; "" for no queue.
+QUEUES: Final = [_COUNTED_AS.get(state, "") for state in State]
+
+#: The same for the queue that an entry enters: gated pods are among the unschedulable pods.
+ENTERED_QUEUES: Final = [
+    "unschedulable" if state is State.GATED else queue
+    for state, queue in zip(State, QUEUES, strict=True)
+]
 
 
 def counted_as(state: State) -> str:
-    """The queue an entry is pending in; "" for one that is in none."""
-    return _QUEUES[state]
-
-
-def entered_as(state: State) -> str:
-    """The queue an entry enters: gated pods are among the unschedulable ones."""
-    return "unschedulable" if state is State.GATED else counted_as(state)
+    """The queue in which an entry is pending; "" for no queue."""
+    return QUEUES[state]
 
 
 def is_waiting(state: State) -> bool:
-    """Whether an entry in this state stands in some queue."""
-    return _QUEUES[state] != ""
+    """Whether an entry in this state is in a queue."""
+    return QUEUES[state] != ""
 
 
 #: The same, by number: hashing a member of an enumeration costs more than all the rest.

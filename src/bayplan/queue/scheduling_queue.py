@@ -167,6 +167,8 @@ class SchedulingQueue:
         self.in_flight = InFlight()
         #: All that wait or are in flight, by uid.
         self._entries: dict[str, Entry] = {}
+        #: When `run_timers` has something to do next, on the clock's scale; None: never.
+        self.next_deadline_seconds = self._sub_queues.next_deadline_seconds
         self._sequence = count(1)
         self._queue_group = settings.queue_group
         #: Pods that wait together.
@@ -359,7 +361,9 @@ class SchedulingQueue:
 
     def run_timers(self) -> None:
         """Do what is due by the clock: delays that ended, stays among the parked that do."""
-        now = self._clock()
+        now, due = self._clock(), self.next_deadline_seconds()
+        if due is None or due > now:
+            return
         while (entry := self._sub_queues.first_backoff_over(now)) is not None:
             self._sub_queues.move(entry, Cause.BACKOFF_OVER, BACKOFF_COMPLETE)
         if self._unschedulable.first_overdue(now) is None:
@@ -370,10 +374,6 @@ class SchedulingQueue:
             entry.queued.flushed_at_seconds = now
             self._requeue(entry, Strategy.AFTER_BACKOFF, _TIMEOUT.event.label, anew=True)
         self.in_flight.record(_TIMEOUT)
-
-    def next_deadline_seconds(self) -> float | None:
-        """When `run_timers` has something to do next, on the clock's scale; None: never."""
-        return self._sub_queues.next_deadline_seconds()
 
     # ---- looking in -----------------------------------------------------------------------
 

@@ -31,12 +31,13 @@ from bayplan.framework.status import Code, Status, is_success, shared_names
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.framework.validation import checked, failure_of
 from bayplan.queue.entry import (
+    ENTERED_QUEUES,
     PENDING_QUEUES,
+    QUEUES,
     Cause,
     Entry,
     State,
     counted_as,
-    entered_as,
     is_waiting,
     next_state,
     rejectors,
@@ -51,14 +52,12 @@ from bayplan.state.pods import PodInfo
 #: The durations of single plugins are observed for one pod in so many, as upstream's 10 %.
 _SAMPLE_PERIOD = 10
 
-_Ask = Callable[[PreEnqueuePlugin, PodInfo], Status | None]
-
 _BACKING_OFF = (State.BACKOFF, State.ERROR_BACKOFF)
 
 
 @final
 class PreEnqueueCheck:
-    """Asks the PreEnqueue plugins of a pod's profile."""
+    """Evaluates the PreEnqueue plugins of a pod's profile."""
 
     def __init__(
         self,
@@ -72,59 +71,51 @@ class PreEnqueueCheck:
         self._plugins = {name: profile.pre_enqueue for name, profile in profiles.items()}
         self._recorder = recorder
         self._clock = clock
-        self._asked_count = 0
-        # What may be popped from backoffQ is asked on the way in there, and then not again.
-        self._is_asked = _WITH_BACKOFF if pop_from_backoff_q else _BEFORE_ACTIVE
+        self._evaluated_count = 0
+        # Pods that may be popped from backoffQ are checked on the way in there, and then not again.
+        self._is_checked = _WITH_BACKOFF if pop_from_backoff_q else _BEFORE_ACTIVE
 
     def admits(self, entry: Entry, target: State) -> bool:
-        """Whether the entry may move to ``target``; if not, who holds it back is noted in it."""
-        if entry.is_short and target in _TO_BE_TRIED:
+        """Whether the entry may move to ``target``; if not, the entry names the plugin that holds
+        it back."""
+        if entry.group is not None and target in _TO_BE_TRIED and entry.is_short:
             # Not even to wait out a delay: what completes it brings it there.
             return False
-        if (entry.state, target) not in self._is_asked:
+        if not self._is_checked[entry.state][target]:
             return True
-        # Each pod has its own gate and its own count, so all of them are asked.
-        held_back = [queued for queued in entry.pods if not self._admits(queued)]
-        return not held_back
-
-    def _admits(self, queued: QueuedPodInfo) -> bool:
-        start = self._clock()
-        self._asked_count += 1
-        is_sampled = self._asked_count % _SAMPLE_PERIOD == 0
-        admits = self._is_admitted(queued, self._timed if is_sampled else self._ask)
-        self._recorder.pre_enqueue_took(queued.pod.scheduler_name, self._clock() - start)
+        # Each pod has its own gate and its own count, so all pods are checked.
+        admits = True
+        for queued in entry.pods:
+            admits = self._admits(queued) and admits
         return admits
 
-    def _is_admitted(self, queued: QueuedPodInfo, ask: _Ask) -> bool:
-        for plugin in self._in_order(queued):
-            status = ask(plugin, queued.pod)
-            if not is_success(status):
-                assert status is not None
-                self._hold_back(queued, plugin.instance_name, status)
-                return False
-        queued.gating_plugin = queued.gating_message = ""
-        return True
+    def _admits(self, queued: QueuedPodInfo) -> bool:
+        start, profile = self._clock(), queued.pod.scheduler_name
+        self._evaluated_count += 1
+        is_sampled = self._evaluated_count % _SAMPLE_PERIOD == 0
+        rejection = None
+        for plugin in self._in_order(queued) if queued.gating_plugin else self._plugins[profile]:
+            rejection = self._timed(plugin, queued.pod) if is_sampled else _ask(plugin, queued.pod)
+            if rejection is not None:
+                self._hold_back(queued, plugin.instance_name, rejection)
+                break
+        else:
+            queued.gating_plugin = queued.gating_message = ""
+        self._recorder.pre_enqueue_took(profile, self._clock() - start)
+        return rejection is None
 
     def _in_order(self, queued: QueuedPodInfo) -> Sequence[PreEnqueuePlugin]:
-        """As configured, but the one that holds the pod back goes first: it is likely to again."""
-        plugins = self._plugins[queued.pod.scheduler_name]
-        gate = queued.gating_plugin
-        if not gate:
-            return plugins
+        """As configured, but the plugin that holds the pod back goes first: it probably holds the
+        pod back again."""
+        plugins, gate = self._plugins[queued.pod.scheduler_name], queued.gating_plugin
         return sorted(plugins, key=lambda plugin: plugin.instance_name != gate)
-
-    def _ask(self, plugin: PreEnqueuePlugin, pod: PodInfo) -> Status | None:
-        try:
-            return checked(plugin.pre_enqueue(pod))
-        except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
-            return failure_of(plugin, "PreEnqueue", problem)
 
     def _timed(self, plugin: PreEnqueuePlugin, pod: PodInfo) -> Status | None:
         start = self._clock()
-        status = self._ask(plugin, pod)
-        code = Code.SUCCESS if status is None else status.code
+        rejection = _ask(plugin, pod)
+        code = Code.SUCCESS if rejection is None else rejection.code
         self._recorder.pre_enqueue_plugin_took(plugin.instance_name, code, self._clock() - start)
-        return status
+        return rejection
 
     def _hold_back(self, queued: QueuedPodInfo, plugin: str, status: Status) -> None:
         pod = queued.pod
@@ -137,15 +128,21 @@ class PreEnqueueCheck:
         queued.gating_message = status.message
 
 
+def _ask(plugin: PreEnqueuePlugin, pod: PodInfo) -> Status | None:
+    """The plugin's rejection, or its failure; None: it lets the pod pass."""
+    try:
+        status = plugin.pre_enqueue(pod)
+        return None if status is None or is_success(checked(status)) else status
+    except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
+        return failure_of(plugin, "PreEnqueue", problem)
+
+
 _TO_BE_TRIED = (State.ACTIVE, *_BACKING_OFF)
-#: (from, to) moves on which PreEnqueue is asked.
-_BEFORE_ACTIVE = frozenset((source, State.ACTIVE) for source in State)
-_WITH_BACKOFF = frozenset(
-    (source, target)
-    for source in State
-    for target in (State.ACTIVE, *_BACKING_OFF)
-    if source not in _BACKING_OFF
-)
+#: By the numbers of two states: whether PreEnqueue is checked on the move from one to the other.
+_BEFORE_ACTIVE = [[target is State.ACTIVE for target in State] for _ in State]
+_WITH_BACKOFF = [
+    [target in _TO_BE_TRIED and source not in _BACKING_OFF for target in State] for source in State
+]
 
 
 # ---- ordered entries ------------------------------------------------------------------------
@@ -168,21 +165,22 @@ class OrderedEntries:
         #: Ascending.
         self._row: deque[_Item] = deque()
         self._heap: list[_Item] = []
-        self._items: dict[str, _Item] = {}
+        #: By the key of the entry, in the order in which they entered.
+        self.items: dict[str, _Item] = {}
         self._pushes = count()
 
     def __len__(self) -> int:
-        return len(self._items)
+        return len(self.items)
 
     def __iter__(self) -> Iterator[Entry]:
         """In the order they entered."""
-        return (item[2] for item in self._items.values())
+        return (item[2] for item in self.items.values())
 
     def enter(self, entry: Entry) -> None:
         """Add the entry, or put one that is here where its key now belongs."""
         item = (self._by(entry), next(self._pushes), entry)
-        is_here = entry.key in self._items
-        self._items[entry.key] = item
+        is_here = entry.key in self.items
+        self.items[entry.key] = item
         if not self._row or self._row[-1] < item:
             self._row.append(item)
         else:
@@ -191,41 +189,42 @@ class OrderedEntries:
             self._bury()
 
     def leave(self, entry: Entry) -> None:
-        del self._items[entry.key]
+        del self.items[entry.key]
         self._bury()
 
     def first(self) -> tuple[Any, Entry] | None:
         """(key, entry) of the first, which stays."""
+        if not self.items:
+            return None
         item = self._first()
-        return None if item is None else (item[0], item[2])
+        return item[0], item[2]
 
     def pop(self) -> Entry | None:
         """The first entry, taken out."""
-        item = self._first()
-        if item is None:
+        if not self.items:
             return None
+        item = self._first()
         if self._row and item is self._row[0]:
             self._row.popleft()
         else:
             heappop(self._heap)
-        del self._items[item[2].key]
+        del self.items[item[2].key]
         return item[2]
 
-    def _first(self) -> _Item | None:
-        row, heap = self._row, self._heap
-        while row and not self._is_alive(row[0]):
+    def _first(self) -> _Item:
+        """The first item. There must be one."""
+        row, heap, items = self._row, self._heap, self.items
+        while row and items.get(row[0][2].key) is not row[0]:
             row.popleft()
-        while heap and not self._is_alive(heap[0]):
+        while heap and items.get(heap[0][2].key) is not heap[0]:
             heappop(heap)
-        if row and not (heap and heap[0] < row[0]):
-            return row[0]
-        return heap[0] if heap else None
+        return row[0] if row and not (heap and heap[0] < row[0]) else heap[0]
 
     def _is_alive(self, item: _Item) -> bool:
-        return self._items.get(item[2].key) is item
+        return self.items.get(item[2].key) is item
 
     def _bury(self) -> None:
-        if len(self._row) + len(self._heap) > 2 * len(self._items) + _DEAD_ALLOWED:
+        if len(self._row) + len(self._heap) > 2 * len(self.items) + _DEAD_ALLOWED:
             self._row = deque(filter(self._is_alive, self._row))
             self._heap = list(filter(self._is_alive, self._heap))
             heapify(self._heap)
@@ -289,10 +288,6 @@ POD_ENTITY: Final = "pod"
 GROUP_ENTITY: Final = "podgroup"
 
 
-def entity_of(entry: Entry) -> str:
-    return POD_ENTITY if entry.group is None else GROUP_ENTITY
-
-
 @final
 class Sizes:
     """By the values of the label ``queue`` of scheduler_pending_pods."""
@@ -312,7 +307,7 @@ class Sizes:
         self._change(entry, -1)
 
     def _change(self, entry: Entry, sign: int) -> None:
-        queue, count = counted_as(entry.state), sign * len(entry.pods)
+        queue, count = QUEUES[entry.state], sign * len(entry.pods)
         self._pods[queue] += count
         if entry.group is not None:
             self._groups[queue] += sign
@@ -373,11 +368,11 @@ class UnschedulablePods:
         self._index: dict[_Rejector, dict[_Part, _Members]] = {}
         #: entry → where its pods stand in the index
         self._sub_queues: dict[str, list[tuple[_Rejector, _Part, str]]] = {}
-        self._by_flush = OrderedEntries(self._flush_order)
+        self.by_flush = OrderedEntries(self._flush_order)
 
     def __iter__(self) -> Iterator[Entry]:
         """In the order they were parked."""
-        return iter(self._by_flush)
+        return iter(self.by_flush)
 
     # ---- in and out -----------------------------------------------------------------------
 
@@ -389,11 +384,11 @@ class UnschedulablePods:
         for rejector, part, uid in places:
             members = self._index.setdefault(rejector, {}).setdefault(part, {})
             members[uid] = (entry, pods[uid])
-        self._by_flush.enter(entry)
+        self.by_flush.enter(entry)
 
     def leave(self, entry: Entry) -> None:
         self._remove_from_index(entry)
-        self._by_flush.leave(entry)
+        self.by_flush.leave(entry)
 
     def _remove_from_index(self, entry: Entry) -> None:
         for rejector, part, uid in self._sub_queues.pop(entry.key, ()):
@@ -438,7 +433,7 @@ class UnschedulablePods:
     def woken_by_wildcard(self, change: Change, pre_check: PreCheck | None = None) -> Woken:
         """The same for a wildcard, which asks no plugin and opens every gate."""
         woken: Woken = []
-        for entry in self._by_flush:
+        for entry in self.by_flush:
             if pre_check is not None and not any(pre_check(q.pod) for q in entry.pods):
                 continue
             hints = self._hints[entry.queued.pod.scheduler_name]
@@ -465,12 +460,12 @@ class UnschedulablePods:
 
     def next_flush_seconds(self) -> float | None:
         """When an entry will have waited too long; None: nobody waits."""
-        first = self._by_flush.first()
+        first = self.by_flush.first()
         return None if first is None else first[0][0]
 
     def first_overdue(self, now_seconds: float) -> Entry | None:
         """The entry that has waited too long for the longest. It stays."""
-        first = self._by_flush.first()
+        first = self.by_flush.first()
         return first[1] if first is not None and first[0][0] <= now_seconds else None
 
     def _flush_order(self, entry: Entry) -> tuple[float, int]:
@@ -532,13 +527,12 @@ class SubQueues:
         self._erred = OrderedEntries(self._by_expiry)
         #: Where an entry to be tried is looked for, in this order.
         self._ready = (self._active, self._backing_off) if windows else (self._active,)
-        self._of_state: Mapping[State, _Place] = {
-            State.ACTIVE: self._active,
-            State.BACKOFF: self._backing_off,
-            State.ERROR_BACKOFF: self._erred,
-            State.UNSCHEDULABLE: unschedulable,
-            State.GATED: unschedulable,
-        }
+        #: By the number of the state; None: an entry in this state waits nowhere.
+        self._of_state: list[_Place | None] = [None] * len(State)
+        self._of_state[State.ACTIVE] = self._active
+        self._of_state[State.BACKOFF] = self._backing_off
+        self._of_state[State.ERROR_BACKOFF] = self._erred
+        self._of_state[State.UNSCHEDULABLE] = self._of_state[State.GATED] = unschedulable
         self.sizes = Sizes()
 
     # ---- moves ----------------------------------------------------------------------------
@@ -552,9 +546,12 @@ class SubQueues:
         target = next_state(source, cause)
         if not self._admission.admits(entry, target):
             target = next_state(source, Cause.REFUSED)
-        self._take_out(entry)
+        old_place = self._of_state[source]
+        if old_place is not None:
+            old_place.leave(entry)
+            self.sizes.went(entry)
         entry.state = target
-        place = self._of_state.get(target)
+        place = self._of_state[target]
         if place is None:
             return
         if target is State.ACTIVE and entry.queued.initial_attempt_seconds is None:
@@ -563,8 +560,8 @@ class SubQueues:
             entry.queued.was_flushed = False
         place.enter(entry)
         self.sizes.came(entry)
-        if anew or entered_as(target) != entered_as(source):
-            self._count_incoming(entry, entered_as(target), event)
+        if anew or ENTERED_QUEUES[target] != ENTERED_QUEUES[source]:
+            self._count_incoming(entry, ENTERED_QUEUES[target], event)
 
     def resize(self, entry: Entry, delta: int) -> None:
         """So many members of a waiting group's came (its last), or went."""
@@ -575,15 +572,17 @@ class SubQueues:
 
     def refresh(self, entry: Entry) -> None:
         """A pod of a waiting entry changed: put the entry where it now belongs in its place."""
-        self._of_state[entry.state].enter(entry)
+        place = self._of_state[entry.state]
+        assert place is not None, f"{entry!r} waits nowhere"
+        place.enter(entry)
 
     def pop(self) -> Entry | None:
         """The entry to be tried next, taken out."""
         for place in self._ready:
-            entry = place.pop()
+            entry = place.pop() if place.items else None
             if entry is not None:
                 if place is self._backing_off:
-                    self._count_incoming(entry, entered_as(State.ACTIVE), POP_FROM_BACKOFF_Q)
+                    self._count_incoming(entry, ENTERED_QUEUES[State.ACTIVE], POP_FROM_BACKOFF_Q)
                 self.sizes.went(entry)
                 entry.state = next_state(entry.state, Cause.POPPED)
                 if entry.group is not None:
@@ -591,14 +590,9 @@ class SubQueues:
                 return entry
         return None
 
-    def _take_out(self, entry: Entry) -> None:
-        place = self._of_state.get(entry.state)
-        if place is not None:
-            place.leave(entry)
-            self.sizes.went(entry)
-
     def _count_incoming(self, entry: Entry, queue: str, event: str) -> None:
-        self._recorder.incoming(queue, event, len(entry.pods), entity_of(entry))
+        kind = POD_ENTITY if entry.group is None else GROUP_ENTITY
+        self._recorder.incoming(queue, event, len(entry.pods), kind)
 
     # ---- time -----------------------------------------------------------------------------
 
@@ -611,7 +605,9 @@ class SubQueues:
         return None
 
     def next_deadline_seconds(self) -> float | None:
-        """When a delay or a stay among the parked ends next; None: nobody waits."""
+        """When a delay, or a stay among the unschedulable pods, ends next; None: no entry waits."""
+        if not (self._backing_off.items or self._erred.items or self.unschedulable.by_flush.items):
+            return None
         heads = (self._backing_off.first(), self._erred.first())
         deadlines = [_due(head[0]) for head in heads if head is not None]
         flush = self.unschedulable.next_flush_seconds()
@@ -630,13 +626,14 @@ class SubQueues:
         return len(self._backing_off) > 0
 
     def __iter__(self) -> Iterator[Entry]:
-        for place in dict.fromkeys(self._of_state.values()):
+        for place in (self._active, self._backing_off, self._erred, self.unschedulable):
             yield from place
 
     # ---- orders ---------------------------------------------------------------------------
 
     def _by_priority(self, entry: Entry) -> Any:
-        return self._sort_key(entry.queued), entry.name, entry.sequence
+        name = "" if entry.group is None else entry.name
+        return self._sort_key(entry.queued), name, entry.sequence
 
     def _by_expiry(self, entry: Entry) -> Any:
         return self.backoff.expires_at_seconds(entry), entry.sequence

@@ -20,7 +20,7 @@ import sys
 from asyncio import Handle, Task, TimerHandle
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
-from contextvars import Context
+from contextvars import Context, copy_context
 from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar, final
@@ -68,45 +68,69 @@ def running_loop() -> "VirtualLoop":
 
 
 @final
+class _Callback(Handle):
+    """asyncio's handle of a callback, without what debugging needs."""
+
+    __slots__ = ()
+
+    _callback: Callable[..., object]
+    _context: Context
+
+    def __init__(
+        self,
+        callback: Callable[..., object],
+        args: tuple[Any, ...],
+        loop: "VirtualLoop",
+        context: Context | None,
+    ) -> None:
+        self._callback = callback
+        self._args = args
+        self._loop = loop
+        self._context = copy_context() if context is None else context
+        self._cancelled = False
+        self._repr = self._source_traceback = None
+
+
+@final
 class _Timers:
     """Timers by moment and, within one moment, by the order in which they were set."""
 
     def __init__(self) -> None:
         #: A heap of (when, number, timer).
-        self._heap: list[tuple[float, int, TimerHandle]] = []
+        self.heap: list[tuple[float, int, TimerHandle]] = []
         self._number = 0
         self._cancelled_count = 0
 
     def add(self, timer: TimerHandle) -> None:
         self._number += 1
-        heapq.heappush(self._heap, (timer.when(), self._number, timer))
+        heapq.heappush(self.heap, (timer.when(), self._number, timer))
 
     def one_was_cancelled(self) -> None:
         """A cancelled timer stays until it would be due, or until many timers are cancelled."""
         self._cancelled_count += 1
-        if self._cancelled_count > _SWEEP_FROM and 2 * self._cancelled_count > len(self._heap):
-            self._heap = [entry for entry in self._heap if not entry[2].cancelled()]
-            heapq.heapify(self._heap)
+        if self._cancelled_count > _SWEEP_FROM and 2 * self._cancelled_count > len(self.heap):
+            self.heap = [entry for entry in self.heap if not entry[2].cancelled()]
+            heapq.heapify(self.heap)
             self._cancelled_count = 0
 
     def next_seconds(self) -> float | None:
         """The time of the next timer."""
-        while self._heap and self._heap[0][2].cancelled():
-            heapq.heappop(self._heap)
+        while self.heap and self.heap[0][2].cancelled():
+            heapq.heappop(self.heap)
             self._cancelled_count -= 1
-        return self._heap[0][0] if self._heap else None
+        return self.heap[0][0] if self.heap else None
 
-    def take_due(self, now_seconds: float, ready: deque[Handle]) -> None:
+    def take_due(self, now_seconds: float, ready: "deque[_Callback | TimerHandle]") -> None:
         """Make the timers of this moment ready."""
-        while self._heap and self._heap[0][0] <= now_seconds:
-            timer = heapq.heappop(self._heap)[2]
+        while self.heap and self.heap[0][0] <= now_seconds:
+            timer = heapq.heappop(self.heap)[2]
             if timer.cancelled():
                 self._cancelled_count -= 1
             else:
                 ready.append(timer)
 
     def __len__(self) -> int:
-        return len(self._heap)
+        return len(self.heap)
 
 
 @final
@@ -206,7 +230,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
-        self._ready: deque[Handle] = deque()
+        self._ready: deque[_Callback | TimerHandle] = deque()
         self._timers = _Timers()
         self._idle: deque[asyncio.Future[None]] = deque()
         #: Calls to the real world.
@@ -226,13 +250,13 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def is_closed(self) -> bool:
         return False
 
-    def get_debug(self) -> bool:
-        return False
+    #: asyncio calls this for each future and each task; `bool()` is False without a Python call.
+    get_debug = bool  # pyright: ignore[reportAssignmentType, reportIncompatibleMethodOverride]
 
     def call_soon(
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> Handle:
-        handle = Handle(callback, args, self, context)
+        handle = _Callback(callback, args, self, context)
         self._ready.append(handle)
         return handle
 
@@ -317,7 +341,8 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     def _run_until(self, main: Task[Any]) -> None:
         while not main.done():
-            self._timers.take_due(self._clock.now_seconds, self._ready)
+            if self._timers.heap:
+                self._timers.take_due(self._clock.now_seconds, self._ready)
             if self._ready and self._broken is None:
                 self._run_ready()
                 continue
@@ -337,8 +362,17 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         """Run what is ready now. Callbacks that become ready meanwhile run in the next round."""
         for _ in range(len(self._ready)):
             handle = self._ready.popleft()
-            if not handle.cancelled():
+            if handle._cancelled:
+                continue
+            if type(handle) is not _Callback:
                 handle._run()
+                continue
+            try:
+                handle._context.run(handle._callback, *handle._args)
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as problem:  # noqa: BLE001 - it ends the run
+                self.call_exception_handler({"exception": problem})
 
     def _raise_lost_failure(self, main: Task[Any]) -> None:
         failure = self._broken or self._tasks.lost_failure(main)

@@ -58,6 +58,8 @@ class PodGroupController:
         self._epoch_at_zero = engine.clock.epoch_seconds() - engine.clock.now()
         #: By profile: whether its members are placed one by one.
         self._by_pod: dict[str, bool] = {}
+        #: When `run_timers` has something to do.
+        self.deadlines = (self._timeouts.deadlines, engine.reservations.deadlines)
         self._changed: dict[GroupKey, GroupState] = {}
         #: Pods by uid: what they were last told they wait for.
         self._told: dict[str, str] = {}
@@ -171,16 +173,13 @@ class PodGroupController:
                 profile, group, "Warning", SCHEDULE_TIMED_OUT, note=message
             )
 
-    def next_deadline_seconds(self) -> float | None:
-        own = self._timeouts.deadlines.next_seconds()
-        others = self._engine.reservations.deadlines.next_seconds()
-        return min((one for one in (own, others) if one is not None), default=None)
-
     # ---- telling --------------------------------------------------------------------------
 
     def flush(self) -> None:
         """Tell what has changed: the API how the group stands, and members what they wait for,
         where that is wanted: an autoscaler would take their conditions for pods that lack nodes."""
+        if not self._changed:
+            return
         changed, self._changed = self._changed, {}
         for state in changed.values():
             waiting = list(self._waiting_uids(state))
