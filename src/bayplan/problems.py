@@ -22,6 +22,10 @@ _SHORT_SIMILARITY_MIN = 0.6
 _SHORT_LENGTH_MAX = 5
 
 
+class BadInputError(Exception):
+    """An input that its author must correct. The message has one line per problem."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """``path``: for example profiles[0].plugins.score.enabled[2].name."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from rich.text import Text
 
-from bayplan.cli import console
+from bayplan.cli import console, streams
 from bayplan.sim.output.report import new_table as table
 from tests.adapters.manifests import node, pod
 from tests.cli.command_line import process, write_objects
@@ -29,7 +29,7 @@ def standard_output(monkeypatch: pytest.MonkeyPatch, encoding: str = "utf-8") ->
     """What is printed from now on, by a stream of that encoding."""
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding))
-    console.prepare_streams()
+    streams.prepare_streams()
     return raw
 
 
@@ -91,7 +91,7 @@ def test_tables_have_other_lines_where_there_are_none(monkeypatch: pytest.Monkey
 
 def test_bytes_go_out_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = standard_output(monkeypatch, "ascii")
-    console.put("é\n".encode())
+    streams.put("é\n".encode())
     assert raw.getvalue() == "é\n".encode()
 
 

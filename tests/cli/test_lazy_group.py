@@ -7,6 +7,7 @@ import click
 import pytest
 
 from bayplan.cli.entry import cli
+from bayplan.cli.lazy_group import LazyGroup
 from tests.cli.command_line import bayplan, process
 
 
@@ -16,6 +17,25 @@ def test_every_command_is_where_the_table_says() -> None:
         command = cli.get_command(context, name)
         assert command is not None
         assert command.name == name
+
+
+@pytest.mark.parametrize("names", [(), ("config",), ("plugins",)])
+def test_the_list_of_a_group_has_the_first_sentence_of_each_command(names: tuple[str, ...]) -> None:
+    group = COMMANDS[names]
+    assert isinstance(group, LazyGroup)
+    assert group.entries
+    for name, entry in group.entries.items():
+        assert entry.summary == COMMANDS[*names, name].get_short_help_str(limit=1000)
+
+
+def test_the_shell_completes_commands_and_their_options() -> None:
+    def completed(words: str) -> list[str]:
+        env = {"_BAYPLAN_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": "1"}
+        ended = process(env=env)
+        return [line.partition(",")[2] for line in ended.stdout.decode().splitlines()]
+
+    assert completed("bayplan s") == ["serve-extender", "simulate"]
+    assert completed("bayplan --v") == ["--version"]
 
 
 def test_all_are_listed_with_what_they_do() -> None:

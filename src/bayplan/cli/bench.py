@@ -11,7 +11,7 @@ from typing import Any, final
 import click
 import msgspec
 
-from bayplan.cli.console import put, show, sign_of_life
+from bayplan.cli.console import show, sign_of_life
 from bayplan.cli.options import (
     config_option,
     examples,
@@ -20,15 +20,9 @@ from bayplan.cli.options import (
     seed_option,
 )
 from bayplan.cli.pflag import feature_gates_option
-from bayplan.cli.problems import (
-    EXIT_BAD_INPUT,
-    EXIT_FAILED,
-    fail,
-    read_config,
-    read_plugins,
-    refusals,
-    remark,
-)
+from bayplan.cli.problems import read_config, read_plugins, refusals
+from bayplan.cli.remarks import EXIT_BAD_INPUT, EXIT_FAILED, fail, remark
+from bayplan.cli.streams import put
 from bayplan.clock import RealClock
 from bayplan.config import SchedulerConfig
 from bayplan.config.upstream import default_plugins

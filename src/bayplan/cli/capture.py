@@ -10,11 +10,13 @@ import yaml
 
 from bayplan.adapters.live.client import ClientOptions, open_client
 from bayplan.adapters.live.credentials import CredentialsError
-from bayplan.cli.console import put, sign_of_life
+from bayplan.cli.console import sign_of_life
 from bayplan.cli.event_loop import run_event_loop
 from bayplan.cli.options import KUBECONFIG_HELP, config_option, examples, plugin_option
 from bayplan.cli.pflag import feature_gates_option
-from bayplan.cli.problems import fail, read_config, read_plugins, refusals, remark
+from bayplan.cli.problems import read_config, read_plugins, refusals
+from bayplan.cli.remarks import fail, remark
+from bayplan.cli.streams import put
 from bayplan.ports import ApiError
 from bayplan.serving.capture import Capture, capture
 from bayplan.serving.discovery import kinds_in_use

@@ -15,10 +15,12 @@ from msgspec.structs import asdict
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bayplan.cli.console import ProgressLines, put, show, sign_of_life
+from bayplan.cli.console import ProgressLines, show, sign_of_life
 from bayplan.cli.options import examples, format_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option
-from bayplan.cli.problems import EXIT_FAILED, fail, refusals, remark
+from bayplan.cli.problems import refusals
+from bayplan.cli.remarks import EXIT_FAILED, fail, remark
+from bayplan.cli.streams import put
 from bayplan.comparison.comparing import performed
 from bayplan.comparison.decisions import Decisions, decisions_in, differences
 from bayplan.comparison.executors import ExecutorError

@@ -6,22 +6,35 @@ import sys
 import click
 import yaml
 
-from bayplan.cli.console import put
 from bayplan.cli.graph_drawing import as_dot, as_svg, as_text
-from bayplan.cli.lazy_group import LazyGroup
+from bayplan.cli.lazy_group import CommandEntry, LazyGroup
 from bayplan.cli.options import format_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option
-from bayplan.cli.problems import read_config, read_plugins, refusals, remark
+from bayplan.cli.problems import read_config, read_plugins, refusals
+from bayplan.cli.remarks import remark
+from bayplan.cli.streams import put
 from bayplan.profile.config_schema import json_schema
 from bayplan.profile.effective_config import effective, foreign, remarks
 from bayplan.profile.plugin_table import profile_graphs
 
 #: `rbac` is in another file, because it imports the live adapter.
-_PLACES = {
-    "check": ("bayplan.cli.config", "check_command"),
-    "graph": ("bayplan.cli.config", "graph_command"),
-    "rbac": ("bayplan.cli.rbac", "rbac_command"),
-    "schema": ("bayplan.cli.config", "schema_command"),
+_COMMANDS = {
+    "check": CommandEntry(
+        "bayplan.cli.config:check_command",
+        "Print the configuration with all defaults, or every error with its path.",
+    ),
+    "graph": CommandEntry(
+        "bayplan.cli.config:graph_command",
+        "Draw which score plugins read which others, and which ones add to the total.",
+    ),
+    "rbac": CommandEntry(
+        "bayplan.cli.rbac:rbac_command",
+        "Print the ClusterRole and Role that a scheduler with this configuration needs.",
+    ),
+    "schema": CommandEntry(
+        "bayplan.cli.config:schema_command",
+        "Print a JSON schema of the configuration, for editors.",
+    ),
 }
 
 _DRAWINGS = {"text": as_text, "dot": as_dot, "svg": as_svg}
@@ -30,7 +43,7 @@ _DRAWINGS = {"text": as_text, "dot": as_dot, "svg": as_svg}
 EXIT_FOREIGN = 1
 
 
-@click.group("config", cls=LazyGroup, places=_PLACES)
+@click.group("config", cls=LazyGroup, entries=_COMMANDS)
 def config_group() -> None:
     """Check a configuration, draw its score graph, print its roles and its schema."""
 

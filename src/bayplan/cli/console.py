@@ -1,18 +1,18 @@
-"""The output of a command, to a terminal, a pipe or a closed stream."""
+"""The output of a command for a reader: texts and tables, a spinner, lines of progress."""
 
-import codecs
 import io
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
-from typing import NoReturn, final
+from contextlib import contextmanager
+from typing import final
 
 import click
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
+from bayplan.cli.streams import put
 from bayplan.clock import wall_seconds
 from bayplan.printable import printable
 
@@ -20,28 +20,6 @@ from bayplan.printable import printable
 PIPED_WIDTH = 160
 #: Without a terminal, progress is reported this often.
 PROGRESS_SECONDS = 10.0
-
-#: Replacements of the same width for characters that the terminal does not have.
-_LOOKALIKES = str.maketrans({"→": ">", "…": ".", "–": "-"})
-_UNKNOWN = "?"
-_ERRORS = "bayplan-lookalikes"
-
-
-def prepare_streams() -> None:
-    """Make standard streams that are closed, or cannot write a character, harmless."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
-    codecs.register_error(_ERRORS, _lookalikes)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors=_ERRORS)
-
-
-def _lookalikes(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeEncodeError)
-    text = error.object[error.start : error.end].translate(_LOOKALIKES)
-    return "".join(c if c.isascii() else _UNKNOWN for c in text), error.end
 
 
 @final
@@ -112,24 +90,3 @@ class ProgressLines:
         if now >= self._next_seconds:
             self._next_seconds = now + PROGRESS_SECONDS
             click.echo(f"bayplan: {done:,} of {total:,} {self._noun}", err=True)
-
-
-def put(content: bytes) -> None:
-    """Write to standard output; ends the command if that fails."""
-    try:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        # The reader closed the pipe: `bayplan … | head`.
-        _leave_output(0)
-    except OSError as problem:
-        click.echo(f"bayplan: standard output: cannot be written: {problem.strerror}", err=True)
-        _leave_output(1)
-
-
-def _leave_output(exit_code: int) -> NoReturn:
-    """End the process so that Python does not try to write the rest again."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(exit_code)

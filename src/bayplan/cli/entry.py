@@ -4,28 +4,55 @@ import sys
 
 import click
 
-from bayplan.cli.console import prepare_streams
-from bayplan.cli.lazy_group import LazyGroup
+from bayplan import __version__
+from bayplan.cli.lazy_group import CommandEntry, LazyGroup
 from bayplan.cli.options import examples
-from bayplan.cli.problems import EXIT_FAILED, EXIT_INTERRUPTED, remark
-from bayplan.sim.world.checkers import InvariantBroken
+from bayplan.cli.remarks import EXIT_INTERRUPTED, remark
+from bayplan.cli.streams import prepare_streams
 
-_PLACES = {
-    "run": ("bayplan.cli.run", "run_command"),
-    "serve-extender": ("bayplan.cli.serve_extender", "serve_extender_command"),
-    "simulate": ("bayplan.cli.simulate", "simulate_command"),
-    "compare": ("bayplan.cli.compare", "compare_command"),
-    "why": ("bayplan.cli.why", "why_command"),
-    "capture": ("bayplan.cli.capture", "capture_command"),
-    "bench": ("bayplan.cli.bench", "bench_command"),
-    "config": ("bayplan.cli.config", "config_group"),
-    "plugins": ("bayplan.cli.plugins", "plugins_command"),
+_COMMANDS = {
+    "run": CommandEntry(
+        "bayplan.cli.run:run_command",
+        "Schedule the pods of a real cluster.",
+    ),
+    "serve-extender": CommandEntry(
+        "bayplan.cli.serve_extender:serve_extender_command",
+        "Serve a profile's plugins to an unmodified kube-scheduler, as a scheduler extender.",
+    ),
+    "simulate": CommandEntry(
+        "bayplan.cli.simulate:simulate_command",
+        "Place pods on nodes under virtual time and report the result for each pod.",
+    ),
+    "compare": CommandEntry(
+        "bayplan.cli.compare:compare_command",
+        "Run several configurations over the same pods and seeds, and report what differs.",
+    ),
+    "why": CommandEntry(
+        "bayplan.cli.why:why_command",
+        "Explain where a pod, the pods of a workload, or a pod group were placed, and why.",
+    ),
+    "capture": CommandEntry(
+        "bayplan.cli.capture:capture_command",
+        "Write the objects that a scheduler reads to a file for `bayplan simulate`.",
+    ),
+    "bench": CommandEntry(
+        "bayplan.cli.bench:bench_command",
+        "Measure how fast pods are bound, with workloads of kube-scheduler's scheduler_perf.",
+    ),
+    "config": CommandEntry(
+        "bayplan.cli.config:config_group",
+        "Check a configuration, draw its score graph, print its roles and its schema.",
+    ),
+    "plugins": CommandEntry(
+        "bayplan.cli.plugins:plugins_command",
+        "List all plugins with their extension points, arguments and events; `new` writes one.",
+    ),
 }
 
 
 @click.group(
     cls=LazyGroup,
-    places=_PLACES,
+    entries=_COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=examples(
         "bayplan capture -o cluster.yaml                       # your cluster as a file",
@@ -35,7 +62,7 @@ _PLACES = {
         'eval "$(_BAYPLAN_COMPLETE=bash_source bayplan)"       # completion (zsh: zsh_source)',
     ),
 )
-@click.version_option(package_name="bayplan")
+@click.version_option(__version__)
 def cli() -> None:
     """Bayplan is a Kubernetes scheduler in Python.
 
@@ -57,7 +84,4 @@ def main() -> None:
     except click.ClickException as problem:
         problem.show()
         code = problem.exit_code
-    except InvariantBroken as problem:
-        remark(f"a broken invariant ended the run: {problem}")
-        code = EXIT_FAILED
     sys.exit(code)

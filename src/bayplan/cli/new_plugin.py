@@ -11,8 +11,9 @@ from string import Template
 
 import click
 
-from bayplan.cli.console import put
-from bayplan.cli.problems import fail, refusals
+from bayplan.cli.problems import refusals
+from bayplan.cli.remarks import fail
+from bayplan.cli.streams import put
 from bayplan.plugins.registry import default_registry
 from bayplan.problems import wrong
 

@@ -10,16 +10,23 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from bayplan.cli.console import put, show
-from bayplan.cli.lazy_group import CommandGroup
-from bayplan.cli.new_plugin import new_command
+from bayplan.cli.console import show
+from bayplan.cli.lazy_group import CommandEntry, LazyGroup
 from bayplan.cli.options import config_option, format_option, plugin_option
 from bayplan.cli.problems import read_config, read_plugins, refusals
+from bayplan.cli.streams import put
 from bayplan.plugins.registry import IN_TREE
 from bayplan.profile.plugin_table import NOT_HERE_YET, PluginRow, plugin_table
 
+_COMMANDS = {
+    "new": CommandEntry(
+        "bayplan.cli.new_plugin:new_command",
+        "Write a package with a working, tested plugin called NAME, as a starting point.",
+    ),
+}
 
-@click.group("plugins", cls=CommandGroup, invoke_without_command=True)
+
+@click.group("plugins", cls=LazyGroup, entries=_COMMANDS, invoke_without_command=True)
 @plugin_option()
 @config_option("Configuration whose plugin instances to list")
 @format_option()
@@ -38,9 +45,6 @@ def plugins_command(
         put(msgspec.json.format(msgspec.json.encode(rows), indent=2) + b"\n")
     else:
         show(_listed(rows))
-
-
-plugins_command.add_command(new_command)
 
 
 def _listed(rows: list[PluginRow]) -> Iterator[RenderableType]:

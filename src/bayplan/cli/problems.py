@@ -1,26 +1,19 @@
-"""How a command ends when its input is bad: lines on standard error, exit code 2."""
+"""What a command reads before it starts, and how it ends when its input is bad: exit code 2."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any
 
-import click
-
+from bayplan.cli.remarks import EXIT_FAILED, fail, remark
 from bayplan.config import ConfigError, Problem, SchedulerConfig, config_from, load_config
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.plugins.registry import Registry, default_registry
-from bayplan.printable import printable
-from bayplan.sim.input.inputs import InputError
-from bayplan.sim.output.run_folder import RunFolderError
+from bayplan.ports import RunAborted
+from bayplan.problems import BadInputError
 
-#: The run ended and an attempt failed with an error, or the compared runs differ.
-EXIT_FAILED = 1
-EXIT_BAD_INPUT = 2
-#: The exit code that a shell gives a program ended by SIGINT.
-EXIT_INTERRUPTED = 130
 STANDARD_INPUT = "-"
 
 
@@ -28,25 +21,17 @@ STANDARD_INPUT = "-"
 def refusals() -> Iterator[None]:
     """Turn errors in the input into lines on standard error and the exit code 2.
 
-    Output of plugins goes to standard error: standard output is for the answer.
+    A broken invariant ends the command with a line, too, and the exit code 1. Output of plugins
+    goes to standard error: standard output is for the answer.
     """
     try:
         with redirect_stdout(sys.stderr):
             yield
-    except (ConfigError, InputError, RunFolderError) as problem:
+    except BadInputError as problem:
         fail(str(problem))
-
-
-def fail(text: str) -> NoReturn:
-    """Print an error and end the process."""
-    remark(text)
-    sys.exit(EXIT_BAD_INPUT)
-
-
-def remark(text: str) -> None:
-    """Print a line on standard error."""
-    for line in text.split("\n"):
-        click.echo(f"bayplan: {printable(line)}", err=True)
+    except RunAborted as problem:
+        remark(f"a broken invariant ended the run: {problem}")
+        sys.exit(EXIT_FAILED)
 
 
 def read_config(

@@ -2,18 +2,19 @@
 
 import sys
 from dataclasses import replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import click
 import yaml
 
+from bayplan import __version__
 from bayplan.adapters.live.credentials import CredentialsError
 from bayplan.cli.event_loop import run_event_loop
 from bayplan.cli.options import KUBECONFIG_HELP, config_option, plugin_option, seed_option
 from bayplan.cli.pflag import GoBool, GoDuration, PflagCommand, feature_gates_option
-from bayplan.cli.problems import fail, read_config, read_plugins, refusals, remark
+from bayplan.cli.problems import read_config, read_plugins, refusals
+from bayplan.cli.remarks import fail, remark
 from bayplan.cli.scheduler_flags import (
     endpoint_options,
     field_options,
@@ -46,7 +47,7 @@ class _Verbosity(click.IntRange):
 
 def _print_version(ctx: click.Context, param: click.Parameter, is_set: bool | None) -> None:
     if is_set:
-        click.echo(f"Bayplan {version('bayplan')}")
+        click.echo(f"Bayplan {__version__}")
         ctx.exit()
 
 

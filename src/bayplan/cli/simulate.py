@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from bayplan import durations
-from bayplan.cli.console import ProgressLines, put, show, sign_of_life
+from bayplan.cli.console import ProgressLines, show, sign_of_life
 from bayplan.cli.options import (
     config_option,
     examples,
@@ -24,15 +24,9 @@ from bayplan.cli.options import (
     seed_option,
 )
 from bayplan.cli.pflag import feature_gates_option
-from bayplan.cli.problems import (
-    EXIT_FAILED,
-    STANDARD_INPUT,
-    fail,
-    read_config,
-    read_plugins,
-    refusals,
-    remark,
-)
+from bayplan.cli.problems import STANDARD_INPUT, read_config, read_plugins, refusals
+from bayplan.cli.remarks import EXIT_FAILED, fail, remark
+from bayplan.cli.streams import put
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.durations import DurationError, parse_duration

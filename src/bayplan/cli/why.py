@@ -20,7 +20,8 @@ from rich.text import Text
 from bayplan.cli.console import show, sign_of_life
 from bayplan.cli.event_loop import run_event_loop
 from bayplan.cli.options import examples
-from bayplan.cli.problems import fail, read_text, refusals
+from bayplan.cli.problems import read_text, refusals
+from bayplan.cli.remarks import fail
 from bayplan.journal import AttemptRecord, Record, group_subject, is_group, subject_of
 from bayplan.problems import suggestion
 from bayplan.serving.decision_history import PATH, DecisionHistory, decode

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from importlib.metadata import entry_points, version
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import final
@@ -22,6 +22,7 @@ from typing import final
 import msgspec
 from msgspec import Struct
 
+from bayplan import __version__
 from bayplan.adapters.embedded.object_store import Stored
 from bayplan.api.objects import Node, Pod
 from bayplan.comparison.decisions import DecisionSink, to_csv
@@ -58,7 +59,7 @@ def digest(content: bytes) -> str:
 @cache
 def code_digest() -> str:
     """A hash over all code that influences decisions."""
-    code_hash = hashlib.sha256(version("bayplan").encode())
+    code_hash = hashlib.sha256(__version__.encode())
     for package in sorted({"bayplan", *_installed()}):
         for path in _sources(package):
             code_hash.update(path.name.encode())

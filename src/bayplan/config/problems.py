@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from bayplan.problems import Problem
+from bayplan.problems import BadInputError, Problem
 
 
-class ConfigError(Exception):
+class ConfigError(BadInputError):
     """Its message has one line per problem."""
 
     def __init__(self, problems: Iterable[Problem], source: str = "") -> None:

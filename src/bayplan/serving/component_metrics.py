@@ -5,11 +5,11 @@ Upstream: component-base/metrics/version.go. The versions are Bayplan's own.
 
 import platform
 from collections.abc import Iterable
-from importlib.metadata import version
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
+from bayplan import __version__
 from bayplan.adapters.live.cluster import LiveCluster
 from bayplan.metrics import Reading
 
@@ -31,7 +31,7 @@ _Samples = Iterable[tuple[tuple[str, ...], float]]
 
 def register_build_info(registry: CollectorRegistry) -> None:
     """kubernetes_build_info: always 1, the labels matter. There is no Go and no git here."""
-    number = version("bayplan")
+    number = __version__
     major, _, after_major = number.partition(".")
     architecture = _ARCHITECTURES.get(platform.machine(), platform.machine())
     compiler = f"{platform.python_implementation()} {platform.python_version()}"

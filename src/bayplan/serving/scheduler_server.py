@@ -14,11 +14,11 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib.metadata import version
 from typing import final
 
 from prometheus_client import ProcessCollector
 
+from bayplan import __version__
 from bayplan.adapters.extenders.client import open_extenders, sender_makers
 from bayplan.adapters.live.access import denial, missing_rights, rights_to_follow
 from bayplan.adapters.live.client import ApiClient, ClientOptions, open_client
@@ -195,7 +195,7 @@ async def serve(options: ServerOptions) -> None:
     ):
         _log.info(
             "Starting Bayplan",
-            version=version("bayplan"),
+            version=__version__,
             python=platform.python_version(),
             server=client.server,
         )

@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from typing import final
 
 from bayplan.printable import printable
-from bayplan.problems import Problem
+from bayplan.problems import BadInputError, Problem
 
 #: The most lines in a message; further lines are counted.
 LINES_MAX = 20
 
 
-class InputError(ValueError):
+class InputError(BadInputError, ValueError):
     """An input that cannot be simulated; one line per problem, each with file and place."""
 
     def __init__(self, lines: Iterable[str]) -> None:

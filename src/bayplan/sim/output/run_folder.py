@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from bayplan.journal import FileSink, JournalError, Record, Sink, read
+from bayplan.problems import BadInputError
 from bayplan.sim.input.sources import INPUTS, JOURNAL, MANIFEST, PLACEMENTS, RUN_FILES, SUMMARY
 from bayplan.sim.input.workload import Workload
 from bayplan.sim.output.result import SimulationResult
@@ -29,7 +30,7 @@ T = TypeVar("T")
 _WORKLOAD = f"{INPUTS}/workload.json"
 
 
-class RunFolderError(Exception):
+class RunFolderError(BadInputError):
     """A folder cannot be written, or contains no run; the message names the folder and the
     reason."""
 
