@@ -208,9 +208,9 @@ UPSTREAM: dict[str, tuple[str, tuple[float, float, int] | None]] = {
 
 def parts_of(metrics: SchedulerMetrics, name: str) -> tuple[Any, list[str], list[float]]:
     """One metric with its label names and its buckets."""
-    [found] = [m for m in vars(metrics).values() if getattr(m, "_name", "") == name]
-    labels = getattr(found, "_labels", None) or getattr(found, "_labelnames", ())
-    return found, list(labels), getattr(found, "_bounds", [])
+    assert metrics.registry  # makes every metric
+    [metric] = [m for m in vars(metrics).values() if getattr(m, "_name", "") == name]
+    return metric, list(metric._labels), getattr(metric, "_bounds", [])
 
 
 @pytest.mark.parametrize("name", UPSTREAM)

@@ -1,24 +1,30 @@
 """The scheduler's metrics, under upstream's names, labels and buckets.
 
-Each scheduler has its own registry, so several schedulers can run in one process. Values that
-change at every attempt are plain numbers; they become metric families when a scrape reads them.
+Each scheduler has its own metrics, so several schedulers can run in one process. Values are plain
+numbers; they become metric families when a scrape reads them. Only then prometheus_client is
+imported: with the web server inside, it takes as long to import as numpy.
 """
 
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Hashable, Iterable
 from contextlib import contextmanager
+from functools import cached_property, partial
 from itertools import accumulate
-from typing import Generic, TypeVar, final
+from typing import TYPE_CHECKING, Generic, TypeVar, final
 
-from prometheus_client import CollectorRegistry, Gauge
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
-from prometheus_client.registry import Collector
-from prometheus_client.utils import floatToGoString
+from bayplan.lazy_loader import load
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+    from prometheus_client.core import HistogramMetricFamily, Metric
+    from prometheus_client.registry import Collector
+else:
+    # A registry takes any object with the method `collect`.
+    Collector = object
+
+#: The families of a counter and of a gauge, as places of the lazy loader.
+COUNTER = "prometheus_client.core:CounterMetricFamily"
+GAUGE = "prometheus_client.core:GaugeMetricFamily"
 
 #: Upstream's metrics that are not ALPHA. Upstream: metrics.go and component-base/metrics, v1.37.
 _STABLE = frozenset(
@@ -47,7 +53,6 @@ _ATTEMPTS_LABEL_MAX = 15
 
 
 C = TypeVar("C", bound=Collector)
-Family = type[CounterMetricFamily] | type[GaugeMetricFamily]
 
 
 def described(name: str, text: str) -> str:
@@ -115,9 +120,11 @@ class Histogram(Collector):
     def observe(self, amount: float, *labels: Hashable) -> None:
         self.of(*labels)(amount)
 
-    def collect(self) -> Iterable[HistogramMetricFamily]:
-        family = HistogramMetricFamily(self._name, self._text, labels=self._labels)
-        bounds = [*map(floatToGoString, self._bounds), "+Inf"]
+    def collect(self) -> "Iterable[HistogramMetricFamily]":
+        make_family = load("prometheus_client.core:HistogramMetricFamily")
+        family = make_family(self._name, self._text, labels=self._labels)
+        as_text = load("prometheus_client.utils:floatToGoString")
+        bounds = [*map(as_text, self._bounds), "+Inf"]
         for labels, found in list(self._children.items()):
             buckets = list(zip(bounds, accumulate(found.counts), strict=True))
             family.add_metric([*map(str, labels)], buckets, found.total)
@@ -126,9 +133,12 @@ class Histogram(Collector):
 
 @final
 class Tally(Collector):
-    """A counter that is cheap to increase. Labels are any values, exposed as their text."""
+    """A counter that is cheap to increase. Labels are any values, exposed as their text.
 
-    def __init__(self, family: Family, name: str, text: str, labels: tuple[str, ...]) -> None:
+    ``family``: COUNTER or GAUGE.
+    """
+
+    def __init__(self, family: str, name: str, text: str, labels: tuple[str, ...]) -> None:
         self._family = family
         self._name = name
         self._text = described(name, text)
@@ -148,8 +158,8 @@ class Tally(Collector):
         """Labels → count, of all labels that were counted."""
         return dict(self._counts)
 
-    def collect(self) -> Iterable[Metric]:
-        family = self._family(self._name, self._text, labels=self._labels)
+    def collect(self) -> "Iterable[Metric]":
+        family = load(self._family)(self._name, self._text, labels=self._labels)
         for labels, count in list(self._counts.items()):
             family.add_metric([*map(str, labels)], count)
         yield family
@@ -161,10 +171,13 @@ Read = Callable[[], Iterable[tuple[tuple[str, ...], float]]]
 
 @final
 class Reading(Collector):
-    """A family whose samples are counted elsewhere, and read when somebody looks."""
+    """A family whose samples are counted elsewhere, and read when somebody looks.
+
+    ``family``: COUNTER or GAUGE.
+    """
 
     def __init__(
-        self, family: Family, name: str, text: str, labels: tuple[str, ...], *, read: Read
+        self, family: str, name: str, text: str, labels: tuple[str, ...], *, read: Read
     ) -> None:
         self._family = family
         self._name = name
@@ -172,10 +185,38 @@ class Reading(Collector):
         self._labels = labels
         self._read = read
 
-    def collect(self) -> Iterable[Metric]:
-        family = self._family(self._name, self._text, labels=self._labels)
+    def collect(self) -> "Iterable[Metric]":
+        family = load(self._family)(self._name, self._text, labels=self._labels)
         for labels, value in self._read():
             family.add_metric(labels, value)
+        yield family
+
+
+@final
+class Gauge(Collector):
+    """A gauge with one label. A value is read when somebody looks, or counted here."""
+
+    def __init__(self, name: str, text: str, label: str) -> None:
+        self._name = name
+        self._text = described(name, text)
+        self._labels = (label,)
+        self._reads: dict[str, Callable[[], float]] = {}
+        self._counts: dict[str, int] = {}
+
+    def show(self, value: str, read: Callable[[], float]) -> None:
+        """Show what ``read`` returns at this value of the label."""
+        self._reads[value] = read
+
+    def add(self, value: str, count: int) -> None:
+        """Count at this value of the label, from 0."""
+        self._counts[value] = self._counts.get(value, 0) + count
+        if value not in self._reads:
+            self._reads[value] = partial(self._counts.__getitem__, value)
+
+    def collect(self) -> "Iterable[Metric]":
+        family = load(GAUGE)(self._name, self._text, labels=self._labels)
+        for value, read in list(self._reads.items()):
+            family.add_metric((value,), read())
         yield family
 
 
@@ -196,21 +237,20 @@ class Declared(Generic[C]):
     def __get__(self, metrics: "SchedulerMetrics", owner: type) -> C:
         """Called once for each: from then on the metric is an attribute like any other."""
         made = metrics.__dict__[self._name] = self._make()
-        metrics.registry.register(made)
         return made
 
 
 def _counter(name: str, labels: str, text: str) -> Declared[Tally]:
-    return Declared(lambda: Tally(CounterMetricFamily, name, text, tuple(labels.split())))
+    return Declared(lambda: Tally(COUNTER, name, text, tuple(labels.split())))
 
 
 def _level(name: str, labels: str, text: str) -> Declared[Tally]:
     """A gauge that increases and decreases."""
-    return Declared(lambda: Tally(GaugeMetricFamily, name, text, tuple(labels.split())))
+    return Declared(lambda: Tally(GAUGE, name, text, tuple(labels.split())))
 
 
-def _gauge(name: str, labels: str, text: str) -> Declared[Gauge]:
-    return Declared(lambda: Gauge(name, described(name, text), labels.split(), registry=None))
+def _gauge(name: str, label: str, text: str) -> Declared[Gauge]:
+    return Declared(lambda: Gauge(name, text, label))
 
 
 def _histogram(
@@ -231,14 +271,22 @@ _10_US_TO_22_MS = (0.00001, 1.5, 20)
 class SchedulerMetrics:
     """What kube-scheduler counts, as far as these parts exist here, and some of our own.
 
-    Each line: name without a counter's ``_total``, labels, buckets, text.
+    A metric is made when it is first used. Each line: name without a counter's ``_total``, labels,
+    buckets, text.
     """
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        for name, declared in vars(SchedulerMetrics).items():
-            if isinstance(declared, Declared):
-                getattr(self, name)
+        self._readings: list[Reading] = []
+
+    @cached_property
+    def registry(self) -> "CollectorRegistry":
+        """All metrics, for a scrape."""
+        registry = load("prometheus_client:CollectorRegistry")()
+        declared = vars(SchedulerMetrics).items()
+        names = [name for name, each in declared if isinstance(each, Declared)]
+        for each in (*(getattr(self, name) for name in names), *self._readings):
+            registry.register(each)
+        return registry
 
     # ---- attempts -------------------------------------------------------------------------
 
@@ -466,10 +514,15 @@ class SchedulerMetrics:
     # ---- what is counted elsewhere --------------------------------------------------------
 
     def show_counter(self, name: str, text: str, labels: tuple[str, ...], read: Read) -> None:
-        self.registry.register(Reading(CounterMetricFamily, name, text, labels, read=read))
+        self._show(Reading(COUNTER, name, text, labels, read=read))
 
     def show_gauge(self, name: str, text: str, labels: tuple[str, ...], read: Read) -> None:
-        self.registry.register(Reading(GaugeMetricFamily, name, text, labels, read=read))
+        self._show(Reading(GAUGE, name, text, labels, read=read))
+
+    def _show(self, reading: Reading) -> None:
+        self._readings.append(reading)
+        if "registry" in self.__dict__:
+            self.registry.register(reading)
 
     # ---- what happens ---------------------------------------------------------------------
 
@@ -500,8 +553,11 @@ class SchedulerMetrics:
         if operation is None:
             yield
             return
-        with self.goroutines.labels(operation).track_inprogress():
+        self.goroutines.add(operation, 1)
+        try:
             yield
+        finally:
+            self.goroutines.add(operation, -1)
 
     def value(self, name: str, **labels: str) -> float:
         """The current value of a sample, 0 where it does not exist; for reports and tests."""

@@ -85,9 +85,9 @@ class Runner:
         self._performing: set[asyncio.Task[None]] = set()
         self._binding_count = 0
         work = scheduler.metrics.goroutines
-        work.labels("binding").set_function(lambda: self._binding_count)
+        work.show("binding", lambda: self._binding_count)
         if extenders:
-            work.labels(_OPERATIONS[ExtenderVerb.PRIORITIZE])
+            work.add(_OPERATIONS[ExtenderVerb.PRIORITIZE], 0)
         self._is_paused = False
         #: Kinds that were passed to `follow`.
         self._late_kinds: list[str] = []

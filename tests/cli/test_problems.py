@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from bayplan.cli.problems import read_config, read_plugins, refusals
+from bayplan.cli.remarks import remark
 from bayplan.config import ConfigError, Problem
+from bayplan.ports import RunAborted
 from bayplan.sim.input.inputs import InputError
 from bayplan.sim.output.run_folder import RunFolderError
 from tests.cli.command_line import write_objects
@@ -83,3 +85,16 @@ def test_plugins_of_files_stand_beside_the_others(tmp_path: Path) -> None:
     assert registry.find("Mine") is not None
     assert registry.find("NodeName") is not None
     assert registry.origin("Mine") == str(file)
+
+
+def test_each_line_of_a_remark_names_the_program(capsys: pytest.CaptureFixture[str]) -> None:
+    remark("one\ntwo\x1b[1m")
+    assert capsys.readouterr().err == "bayplan: one\nbayplan: two\\x1b[1m\n"
+
+
+def test_a_broken_invariant_is_a_line_and_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end, refusals():
+        raise RunAborted("two pods on one port")
+    assert end.value.code == 1
+    line = "bayplan: a broken invariant ended the run: two pods on one port\n"
+    assert capsys.readouterr().err == line

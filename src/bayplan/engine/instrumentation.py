@@ -95,10 +95,10 @@ def show_sizes(engine: EngineCore) -> None:
     events = partial(_in_flight, engine.queue)
     metrics.show_gauge("scheduler_inflight_events", in_flight, ("event",), events)
     for queue in (*PENDING_QUEUES, INCOMPLETE, PENDING):
-        metrics.pending_pods.labels(queue).set_function(partial(_pending, engine.queue, queue))
-    metrics.cache_size.labels("nodes").set_function(lambda: cache.table.node_count)
-    metrics.cache_size.labels("pods").set_function(lambda: len(cache.pods()))
-    metrics.cache_size.labels("assumed_pods").set_function(lambda: cache.assumed_count)
+        metrics.pending_pods.show(queue, partial(_pending, engine.queue, queue))
+    metrics.cache_size.show("nodes", lambda: cache.table.node_count)
+    metrics.cache_size.show("pods", lambda: len(cache.pods()))
+    metrics.cache_size.show("assumed_pods", lambda: cache.assumed_count)
 
 
 def _pending(queue: SchedulingQueue, name: str) -> int:

@@ -7,11 +7,10 @@ import platform
 from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from bayplan import __version__
 from bayplan.adapters.live.cluster import LiveCluster
-from bayplan.metrics import Reading
+from bayplan.metrics import COUNTER, GAUGE, Reading
 
 _BUILD_LABELS = (
     "major",
@@ -39,7 +38,7 @@ def register_build_info(registry: CollectorRegistry) -> None:
     labels = (major, after_major.partition(".")[0], f"v{number}", "", "", "", "", compiler, where)
     text = "Always 1: the version of Bayplan and of the Python that runs it."
     build = Reading(
-        GaugeMetricFamily,
+        GAUGE,
         "kubernetes_build_info",
         text,
         _BUILD_LABELS,
@@ -64,7 +63,7 @@ def register_cluster(registry: CollectorRegistry, cluster: LiveCluster) -> None:
 
     registry.register(
         Reading(
-            CounterMetricFamily,
+            COUNTER,
             "bayplan_events_dropped",
             "Events about pods that were not written: too many waited, or the API server refused.",
             (),
@@ -73,7 +72,7 @@ def register_cluster(registry: CollectorRegistry, cluster: LiveCluster) -> None:
     )
     registry.register(
         Reading(
-            GaugeMetricFamily,
+            GAUGE,
             "bayplan_cluster_problem",
             "What the API server does not answer at present, such as list v1 Node; 1 while it "
             "lasts.",
@@ -83,7 +82,7 @@ def register_cluster(registry: CollectorRegistry, cluster: LiveCluster) -> None:
     )
     registry.register(
         Reading(
-            CounterMetricFamily,
+            COUNTER,
             "bayplan_watch_stalls",
             "Watches that the API server accepted and did not answer, or that fell silent.",
             ("kind",),

@@ -29,11 +29,10 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily
 
 from bayplan.adapters.live.rate_limit import TokenBucket
 from bayplan.clock import Clock, RealClock
-from bayplan.metrics import Reading
+from bayplan.metrics import COUNTER, Reading
 from bayplan.serving.log_lines import Log
 
 # ---- peer rates -----------------------------------------------------------------------------
@@ -215,7 +214,7 @@ class HttpServer:
         """Show what was refused as a metric."""
         registry.register(
             Reading(
-                CounterMetricFamily,
+                COUNTER,
                 "bayplan_endpoint_refusals",
                 "Connections closed and requests refused by a limit of the endpoints, by reason.",
                 ("reason",),

@@ -19,10 +19,9 @@ from typing import final
 from urllib.parse import urlsplit
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily
 
 from bayplan.clock import Clock
-from bayplan.metrics import Histogram, Reading
+from bayplan.metrics import COUNTER, Histogram, Reading
 
 # ---- rate limit -----------------------------------------------------------------------------
 
@@ -146,7 +145,7 @@ class RequestMetrics:
             ),
         ):
             read = partial(_sorted, counts, self._host)
-            registry.register(Reading(CounterMetricFamily, name, text, labels, read=read))
+            registry.register(Reading(COUNTER, name, text, labels, read=read))
 
     def waited(self, method: str, seconds: float) -> None:
         """For its turn, in its lane."""

@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from typing import final
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from bayplan.metrics import Histogram, Reading
+from bayplan.metrics import COUNTER, GAUGE, Histogram, Reading
 
 _BOUNDS_SECONDS = [10.0**power for power in range(-8, 2)]
 _LABELS = ("name",)
@@ -70,17 +69,17 @@ class WorkQueueMetrics:
         registry.register(self._waits)
         registry.register(self._works)
         for family, name, text, read in (
-            (GaugeMetricFamily, "depth", "Items that wait in a queue of work.", self._depth),
-            (CounterMetricFamily, "adds", "Items that came.", lambda: self._added_count),
-            (CounterMetricFamily, "retries", "Items tried again.", lambda: self._retried_count),
+            (GAUGE, "depth", "Items that wait in a queue of work.", self._depth),
+            (COUNTER, "adds", "Items that came.", lambda: self._added_count),
+            (COUNTER, "retries", "Items tried again.", lambda: self._retried_count),
             (
-                GaugeMetricFamily,
+                GAUGE,
                 "unfinished_work_seconds",
                 "How long all items in work have been in work, together.",
                 self._unfinished_seconds,
             ),
             (
-                GaugeMetricFamily,
+                GAUGE,
                 "longest_running_processor_seconds",
                 "How long the oldest item in work has been in work.",
                 self._longest_seconds,
