@@ -9,7 +9,6 @@ of the nodes, groups, members and pods that end. Exit status 1: something was pl
 not have been, or the other way round.
 """
 
-import gc
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -29,7 +28,7 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.plugins.registry import default_registry
 from bayplan.ports import BindPod, EventType, WatchEvent
 from benchmarks import shapes
-from benchmarks.engine_run import added
+from benchmarks.engine_run import added, discarded_log, production_journal, settled_memory
 
 GROUP_KIND = f"{COSCHEDULING_GROUP}/v1alpha1 PodGroup"
 IN_ONE_PASS, ONE_BY_ONE = "in one pass", "one by one"
@@ -158,7 +157,14 @@ class Bench:
     def of(cls, load: Load, mode: str) -> "Bench":
         """With the nodes, and what fills them."""
         clock = ManualClock()
-        bench = cls(Scheduler(config_of(mode), default_registry(), clock, raise_bugs=True), clock)
+        scheduler = Scheduler(
+            config_of(mode),
+            default_registry(),
+            clock,
+            journal=production_journal(),
+            raise_bugs=True,
+        )
+        bench = cls(scheduler, clock)
         for namespace in ("sched-0", "sched-1"):
             bench.scheduler.handle(added(NAMESPACE, {"metadata": {"name": namespace}}))
         for index in range(load.nodes):
@@ -225,13 +231,9 @@ def churn(bench: Bench, load: Load) -> None:
 
 def run(load: Load, mode: str) -> Outcome:
     bench = Bench.of(load, mode)
-    gc.collect()
-    gc.freeze()
-    try:
+    with discarded_log(), settled_memory():
         (churn if load.endings else place)(bench, load)
-    finally:
-        gc.unfreeze()
-        bench.scheduler.close()
+    bench.scheduler.close()
     return Outcome(
         load,
         mode,

@@ -28,13 +28,13 @@ from bayplan.api.objects import NODE, POD, Pod, decode
 from bayplan.clock import ManualClock
 from bayplan.engine.binding import BindingOutcome
 from bayplan.engine.scheduler import Scheduler
-from bayplan.journal import DigestSink, Journal, Sink
+from bayplan.journal import DigestSink, Journal
 from bayplan.plugins.registry import default_registry
 from bayplan.ports import BindPod, EventType, WatchEvent
 from bayplan.sim.input.openb import TracePod, read_table
 from bayplan.sim.input.workload import DURATION_ANNOTATION
 from benchmarks import shapes
-from benchmarks.engine_run import config_of
+from benchmarks.engine_run import config_of, discarded_log, production_journal
 from benchmarks.machine import machine, markdown_table, put_between, today
 from benchmarks.ranges import ranges
 from benchmarks.shapes import SHAPES, Object, Shape
@@ -47,14 +47,14 @@ NODES_FILE, PODS_FILE = "openb_node_list_gpu_node.csv", "openb_pod_list_default.
 class Stage:
     """A scheduler, and a cluster that does at once what it says."""
 
-    def __init__(self, *, reuse: bool, no_spread: bool, sinks: Sequence[Sink]) -> None:
+    def __init__(self, *, reuse: bool, no_spread: bool, journal: Journal) -> None:
         shape = Shape("", 0, "", 0, no_spread=no_spread)
         self.clock = ManualClock()
         self.scheduler = Scheduler(
             config_of(shape, reuse=reuse),
             default_registry(),
             self.clock,
-            journal=Journal(sinks),
+            journal=journal,
             raise_bugs=True,
         )
         #: By uid: what a pod was made of, and its node.
@@ -250,9 +250,12 @@ class Measured:
         return found
 
 
-def played(load: Load, pods: int, *, reuse: bool, sinks: Sequence[Sink] = ()) -> Stage:
-    stage = Stage(reuse=reuse, no_spread=load.no_spread, sinks=sinks)
-    load.play(stage, pods)
+def played(load: Load, pods: int, *, reuse: bool, journal: Journal | None = None) -> Stage:
+    """``journal``: None: that of `bayplan run`."""
+    journal = production_journal() if journal is None else journal
+    stage = Stage(reuse=reuse, no_spread=load.no_spread, journal=journal)
+    with discarded_log():
+        load.play(stage, pods)
     stage.scheduler.close()
     return stage
 
@@ -266,8 +269,8 @@ def measure(load: Load, pods: int, repeat: int) -> Measured:
             assert stage.attempt_count, f"{load.name}: nothing was scheduled"
             rates[reuse] = max(rates[reuse], stage.attempt_count / max(stage.cpu_seconds, 1e-9))
     digests = DigestSink(), DigestSink()
-    stage = played(load, pods, reuse=True, sinks=[digests[0]])
-    played(load, pods, reuse=False, sinks=[digests[1]])
+    stage = played(load, pods, reuse=True, journal=Journal(digests[:1]))
+    played(load, pods, reuse=False, journal=Journal(digests[1:]))
     reuse_of = stage.scheduler.reuse(PROFILE)
     counts = list(reuse_of.row_counts().values())
     kept = sum(each.cached for each in counts)

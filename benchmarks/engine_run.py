@@ -1,11 +1,17 @@
 """One measured run of the engine: from the queue's pop to the bind effect, nothing behind it.
 
+The engine has what `bayplan run` has: metrics, and the sinks of the journal with log lines at the
+default verbosity.
+
 Where pods preempt, each is tried, its victims are told to go and are gone, and it is tried again:
 all of that is its time.
 """
 
 import gc
-from collections.abc import Sequence
+import logging
+import os
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, cast
@@ -18,8 +24,11 @@ from bayplan.clock import ManualClock
 from bayplan.config import SchedulerConfig, config_from
 from bayplan.config.schema import API_VERSION, KIND
 from bayplan.engine.scheduler import Scheduler
+from bayplan.journal import Journal, MemorySink
 from bayplan.plugins.registry import default_registry
 from bayplan.ports import BindPod, BindPort, EventType, PatchPodStatus, Perform, WatchEvent
+from bayplan.serving.decision_history import RECORDS_MAX
+from bayplan.serving.log_lines import OUTCOME, TEXT, OutcomeLog, write_log
 from bayplan.serving.process import settle_memory
 from benchmarks import shapes
 from benchmarks.shapes import Shape
@@ -99,10 +108,49 @@ def added(kind: str, content: dict[str, Any]) -> WatchEvent:
     return WatchEvent(EventType.ADDED, kind, decode(kind, content))
 
 
-def with_cluster(shape: Shape, *, reuse: bool = True) -> Scheduler:
-    """A scheduler that knows the shape's cluster."""
-    config = config_of(shape, reuse=reuse)
-    scheduler = Scheduler(config, default_registry(), ManualClock(), raise_bugs=True)
+def production_journal() -> Journal:
+    """With the sinks that it has in `bayplan run`."""
+    return Journal([MemorySink(RECORDS_MAX), OutcomeLog()])
+
+
+@contextmanager
+def discarded_log() -> Generator[None]:
+    """Log lines at the default verbosity of `bayplan run` are made, and written to nowhere."""
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+    root.handlers.clear()
+    try:
+        with open(os.devnull, "w", encoding="utf-8") as nowhere:
+            write_log(OUTCOME, TEXT, nowhere)
+            yield
+    finally:
+        root.handlers[:] = before[0]
+        root.setLevel(before[1])
+        logging.getLogger("bayplan").setLevel(logging.NOTSET)
+        logging.captureWarnings(False)
+
+
+@contextmanager
+def settled_memory() -> Generator[None]:
+    """As `bayplan run` does once its caches are full."""
+    before = gc.get_threshold()
+    settle_memory()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)
+
+
+def with_cluster(shape: Shape, *, reuse: bool = True, journal: Journal | None = None) -> Scheduler:
+    """A scheduler that knows the shape's cluster. ``journal``: None: `production_journal`."""
+    scheduler = Scheduler(
+        config_of(shape, reuse=reuse),
+        default_registry(),
+        ManualClock(),
+        journal=production_journal() if journal is None else journal,
+        raise_bugs=True,
+    )
     for namespace in ("sched-0", "sched-1"):
         scheduler.handle(added(NAMESPACE, {"metadata": {"name": namespace}}))
     for found in shapes.nodes(shape):
@@ -112,28 +160,22 @@ def with_cluster(shape: Shape, *, reuse: bool = True) -> Scheduler:
     return scheduler
 
 
-def loaded(shape: Shape, *, reuse: bool = True) -> Scheduler:
+def loaded(shape: Shape, *, reuse: bool = True, journal: Journal | None = None) -> Scheduler:
     """The same with the shape's pods queued."""
-    scheduler = with_cluster(shape, reuse=reuse)
+    scheduler = with_cluster(shape, reuse=reuse, journal=journal)
     for found in shapes.pods(shape):
         scheduler.handle(added(POD, found))
     return scheduler
 
 
 def run(shape: Shape, limit_seconds: float, *, reuse: bool = True) -> Run:
-    """Schedule until the pods or the time are used up, with memory settled as `bayplan run` does
-    once its caches are full."""
+    """Schedule until the pods or the time are used up."""
     scheduler = with_cluster(shape, reuse=reuse)
     events = [added(POD, found) for found in shapes.pods(shape)]
-    before = gc.get_threshold()
-    settle_memory()
-    try:
+    with discarded_log(), settled_memory():
         if shape.preempts:
             return _preempting(shape, scheduler, events, limit_seconds)
         return _measured(shape, scheduler, events, limit_seconds)
-    finally:
-        gc.unfreeze()
-        gc.set_threshold(*before)
 
 
 def _measured(

@@ -17,6 +17,8 @@ class Ranges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cycle_at_most: dict[str, float]
     #: Rate with reuse over that without: at least, by load of bench_reuse.
     reuse_at_least: dict[str, float]
+    #: Time per attempt with the sinks of `bayplan run` over that without, at any size: at most.
+    journal_at_most: float
 
 
 def ranges() -> Ranges:

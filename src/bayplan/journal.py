@@ -3,12 +3,13 @@
 A record of an attempt holds which plugins rejected how many nodes and why, the scores of the best
 nodes plugin by plugin, and what broke the tie. All other details can be computed again: replay the
 recorded inputs up to that attempt. Records carry virtual or monotonic time only, so the digest of a
-run is a function of its inputs.
+run is a function of its inputs. Records are immutable and share what is equal; the garbage
+collector does not track them, because they cannot be part of a cycle.
 """
 
 import hashlib
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import BinaryIO, Final, Protocol, final
 
 import msgspec
@@ -20,7 +21,7 @@ BUG_PREFIX: Final = "bug in the scheduler"
 BUG_NOTE: Final = "bug"
 
 
-class RejectionCount(Struct, frozen=True):
+class RejectionCount(Struct, frozen=True, gc=False):
     """How many nodes one plugin rejected with one code for one reason."""
 
     plugin: str
@@ -29,14 +30,14 @@ class RejectionCount(Struct, frozen=True):
     nodes: int
 
 
-class PluginScore(Struct, frozen=True):
+class PluginScore(Struct, frozen=True, gc=False):
     plugin: str
     raw: int
     normalized: int
     weighted: int
 
 
-class NodeScore(Struct, frozen=True, omit_defaults=True):
+class NodeScore(Struct, frozen=True, gc=False, omit_defaults=True):
     """One node's row of the score table."""
 
     node: str
@@ -46,7 +47,7 @@ class NodeScore(Struct, frozen=True, omit_defaults=True):
     read: tuple[PluginScore, ...] = ()
 
 
-class TieBreakStep(Struct, frozen=True):
+class TieBreakStep(Struct, frozen=True, gc=False):
     """One tie-break key that was compared: how many nodes tied before and after it."""
 
     key: str
@@ -54,7 +55,7 @@ class TieBreakStep(Struct, frozen=True):
     left_count: int
 
 
-class AttemptRecord(Struct, frozen=True, tag="attempt", omit_defaults=True, kw_only=True):
+class AttemptRecord(Struct, frozen=True, gc=False, tag="attempt", omit_defaults=True, kw_only=True):
     """One attempt at one pod, from PreFilter to Permit."""
 
     at_seconds: float
@@ -83,7 +84,7 @@ class AttemptRecord(Struct, frozen=True, tag="attempt", omit_defaults=True, kw_o
     plugin: str = ""
 
 
-class BindingRecord(Struct, frozen=True, tag="binding", omit_defaults=True, kw_only=True):
+class BindingRecord(Struct, frozen=True, gc=False, tag="binding", omit_defaults=True, kw_only=True):
     """The result of a pod's binding: bound or failed."""
 
     at_seconds: float
@@ -99,7 +100,7 @@ class BindingRecord(Struct, frozen=True, tag="binding", omit_defaults=True, kw_o
     is_rejected: bool = False
 
 
-class GateRecord(Struct, frozen=True, tag="gate", omit_defaults=True, kw_only=True):
+class GateRecord(Struct, frozen=True, gc=False, tag="gate", omit_defaults=True, kw_only=True):
     """A PreEnqueue plugin keeps a pod out of activeQ."""
 
     at_seconds: float
@@ -111,7 +112,7 @@ class GateRecord(Struct, frozen=True, tag="gate", omit_defaults=True, kw_only=Tr
     code: str = ""
 
 
-class NoteRecord(Struct, frozen=True, tag="note", omit_defaults=True, kw_only=True):
+class NoteRecord(Struct, frozen=True, gc=False, tag="note", omit_defaults=True, kw_only=True):
     """Other remarks: a plugin's event, a hint that raised, a bug that ended an attempt."""
 
     at_seconds: float
@@ -123,7 +124,7 @@ class NoteRecord(Struct, frozen=True, tag="note", omit_defaults=True, kw_only=Tr
     kind: str = ""
 
 
-class GroupRecord(Struct, frozen=True, tag="group", omit_defaults=True, kw_only=True):
+class GroupRecord(Struct, frozen=True, gc=False, tag="group", omit_defaults=True, kw_only=True):
     """One attempt at a pod group, or another change of the whole group."""
 
     at_seconds: float
@@ -186,15 +187,13 @@ class Journal:
 
     def __init__(self, sinks: Iterable[Sink] = ()) -> None:
         self._sinks = list(sinks)
+        #: Whether there is a sink. Without one, callers need not make records.
+        self.is_recording = bool(self._sinks)
 
     def add(self, sink: Sink) -> None:
         """Hand the records from now on to a further sink."""
         self._sinks.append(sink)
-
-    @property
-    def is_recording(self) -> bool:
-        """Whether there is a sink. Without one, callers need not make records."""
-        return bool(self._sinks)
+        self.is_recording = True
 
     def write(self, record: Record) -> None:
         for sink in self._sinks:
@@ -218,9 +217,8 @@ class MemorySink:
 
     def __init__(self, length_max: int | None = None) -> None:
         self.records: deque[Record] = deque(maxlen=length_max)
-
-    def write(self, record: Record) -> None:
-        self.records.append(record)
+        #: See `Sink.write`. Called at every attempt, so it is no function of Python.
+        self.write: Callable[[Record], None] = self.records.append
 
     def records_of(self, uid: str) -> list[Record]:
         """All records about one pod, oldest first."""

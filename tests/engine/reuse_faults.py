@@ -17,6 +17,7 @@ from bayplan.engine.reuse.weighted_score import WeightedScore
 from bayplan.engine.reuse_steps import ReuseSteps
 from bayplan.engine.schedule_one import CycleRunner
 from bayplan.engine.scheduler import Scheduler
+from bayplan.journal import NodeScore
 from bayplan.plugins.default_preemption.search_cache import CachedSearch
 from bayplan.state.cache import Snapshot
 from bayplan.state.change_log import Facet
@@ -225,6 +226,24 @@ def a_rejection_counts_twice(patch: pytest.MonkeyPatch) -> Fault:
     return no_fault
 
 
+def a_line_outlives_its_total(patch: pytest.MonkeyPatch) -> Fault:
+    """The journal's line of a node stays as it is when the node gets another total."""
+
+    class Lasting(dict[int, NodeScore]):
+        def pop(self, key: int, default: Any = None) -> Any:
+            return default
+
+    best_scores = RankedNodes.best_scores
+
+    def stale(ranking: RankedNodes, count_max: int) -> tuple[NodeScore, ...]:
+        if not isinstance(ranking._lines, Lasting):
+            ranking._lines = Lasting(ranking._lines)
+        return best_scores(ranking, count_max)
+
+    patch.setattr(RankedNodes, "best_scores", stale)
+    return no_fault
+
+
 FAULTS: tuple[Plant, ...] = (
     an_entry_of_the_log_is_dropped,
     a_generation_is_not_advanced,
@@ -241,4 +260,5 @@ FAULTS: tuple[Plant, ...] = (
     an_entry_is_ahead_of_the_log,
     a_row_cache_misses_changes,
     a_rejection_counts_twice,
+    a_line_outlives_its_total,
 )

@@ -39,12 +39,10 @@ class CycleEnd:
         nomination: Nomination | None = None,
     ) -> None:
         """``status``: the answer that the cycle ended with, where it is not success."""
-        engine = self._engine
-        if self._on_attempt is not None or engine.telemetry.journal.is_recording:
-            record = self.observe(cycle, result, status, message, nomination=nomination)
-            if record is not None:
-                engine.telemetry.journal.write(record)
-        engine.cluster.take_back()
+        record = self.observe(cycle, result, status, message, nomination=nomination)
+        if record is not None:
+            self._engine.telemetry.journal.write(record)
+        self._engine.cluster.take_back()
 
     def observe(
         self,
@@ -55,65 +53,58 @@ class CycleEnd:
         *,
         nomination: Nomination | None = None,
     ) -> AttemptRecord | None:
-        """What the journal is to keep, if anybody reads it; the cluster stays lent."""
+        """The record of the cycle; None: nobody reads the journal. The cluster stays lent."""
         if self._on_attempt is not None:
             self._on_attempt(cycle)
         engine = self._engine
         if not engine.telemetry.journal.is_recording:
             return None
-        return attempt_record(
-            cycle,
-            engine.clock.now(),
-            result,
+        pod, choice, ranking = cycle.pod, cycle.choice, cycle.ranking
+        table: ScoreTable | None = None
+        if choice is None or ranking is None:
+            feasible_count = cycle.feasible_count
+            rejections, scores = _rejections(cycle), tuple[NodeScore, ...]()
+            table = cycle.table
+            if table is not None:
+                scores = best_scores(table)
+        else:
+            feasible_count = ranking.feasibility.feasible_count
+            rejections = ranking.feasibility.rejection_counts()
+            scores = ranking.best_scores(BEST_NODES_MAX) if feasible_count > 1 else ()
+        return AttemptRecord(
+            at_seconds=engine.clock.now(),
+            pod=pod.key,
+            uid=pod.uid,
+            profile=cycle.framework.profile_name,
+            attempt=cycle.queued.attempts,
+            result=result,
+            node=choice.node_name if choice is not None else "",
             message=message,
-            plugin="" if status is None else status.plugin,
+            node_count=cycle.snapshot.node_count,
+            feasible_count=feasible_count,
+            rejections=rejections,
+            scores=scores,
+            score_notes=() if table is None else tuple(table.notes),
+            tie_break=() if table is None else _tie_break(table),
+            tied_count=choice.tied_count if choice is not None else 0,
+            tied_index=choice.tied_index if choice is not None else 0,
             nominated_node="" if nomination is None else nomination.node_name,
+            plugin="" if status is None else status.plugin,
         )
 
 
-def attempt_record(
-    cycle: Cycle,
-    at_seconds: float,
-    result: str,
-    *,
-    message: str = "",
-    plugin: str = "",
-    nominated_node: str = "",
-) -> AttemptRecord:
-    """Taken while the cycle's snapshot is still lent."""
-    choice = cycle.choice
-    return AttemptRecord(
-        at_seconds=at_seconds,
-        pod=cycle.pod.key,
-        uid=cycle.pod.uid,
-        profile=cycle.framework.profile_name,
-        attempt=cycle.queued.attempts,
-        result=result,
-        node=choice.node_name if choice is not None else "",
-        message=message,
-        node_count=cycle.snapshot.node_count,
-        feasible_count=cycle.feasible_count,
-        rejections=_rejections(cycle),
-        scores=best_scores(cycle.table) if cycle.table is not None else (),
-        score_notes=tuple(cycle.table.notes) if cycle.table is not None else (),
-        tie_break=_tie_break(cycle.table),
-        tied_count=choice.tied_count if choice is not None else 0,
-        tied_index=choice.tied_index if choice is not None else 0,
-        nominated_node=nominated_node,
-        plugin=plugin,
-    )
-
-
 def _rejections(cycle: Cycle) -> tuple[RejectionCount, ...]:
-    """Who rejected how many nodes: Filter plugins, extenders, and PreFilters that narrowed them."""
+    """How many nodes each Filter plugin, extender and PreFilter plugin rejected."""
     rejected = cycle.rejected
     if rejected is None:
         return ()
+    statuses, absent_count = cycle.extender_round.statuses, cycle.absent_count
+    if not statuses and (cycle.node_names is None or not absent_count):
+        return rejected.rejection_counts()
     counts = Counter(rejected.reason_counts_by_plugin())
-    for status in cycle.extender_round.statuses.values():
+    for status in statuses.values():
         for reason in status.reasons or ("",):
             counts[(status.plugin, str(status.code), reason)] += 1
-    absent_count = cycle.absent_count
     if cycle.node_names is not None and absent_count:
         absent, names = cycle.absent_status, ", ".join(sorted(cycle.narrowing))
         for reason in absent.reasons:
@@ -121,9 +112,8 @@ def _rejections(cycle: Cycle) -> tuple[RejectionCount, ...]:
     return tuple(RejectionCount(*key, nodes=count) for key, count in sorted(counts.items()))
 
 
-def _tie_break(table: ScoreTable | None) -> tuple[TieBreakStep, ...]:
-    steps = table.tie_steps if table is not None else ()
-    return tuple(TieBreakStep(s.key, s.equal_count, s.left_count) for s in steps)
+def _tie_break(table: ScoreTable) -> tuple[TieBreakStep, ...]:
+    return tuple(TieBreakStep(s.key, s.equal_count, s.left_count) for s in table.tie_steps)
 
 
 def best_scores(table: ScoreTable, count_max: int = BEST_NODES_MAX) -> tuple[NodeScore, ...]:

@@ -45,6 +45,7 @@ from bayplan.framework.validation import (
     checked,
     failure_of,
 )
+from bayplan.journal import RejectionCount
 from bayplan.state.columns import NodeMask, NodeScores, Rows, all_true, distinct, places_of
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
@@ -109,6 +110,11 @@ class RejectedNodes(ABC):
             for reason in entry.reasons:
                 counts[(entry.plugin, str(entry.code), reason)] += entry.node_count
         return dict(sorted(counts.items()))
+
+    def rejection_counts(self) -> tuple[RejectionCount, ...]:
+        """The same as lines of the journal."""
+        counts = self.reason_counts_by_plugin().items()
+        return tuple(RejectionCount(*key, nodes=count) for key, count in counts)
 
 
 # ---- filtering ------------------------------------------------------------------------------

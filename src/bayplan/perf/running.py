@@ -14,6 +14,7 @@ from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.api.objects import NODE, POD
 from bayplan.clock import Clock
 from bayplan.engine.scheduler import Scheduler
+from bayplan.journal import Journal, MemorySink
 from bayplan.metrics import SchedulerMetrics
 from bayplan.perf.data_items import Measurement
 from bayplan.perf.operations import Operations
@@ -26,6 +27,8 @@ TIMEOUT_SECONDS = 600.0
 #: Changes that the embedded API server keeps for its watches: more than the largest workload makes
 #: before the scheduler has its turn, so that nobody has to list anew.
 _HISTORY_LENGTH = 500_000
+#: Records in memory, as in `bayplan run`: recording is a part of what is measured.
+_RECORDS_MAX = 4000
 
 
 @final
@@ -65,7 +68,14 @@ class WorkloadRun:
     ) -> None:
         """Starts the plugins. Raises ConfigError."""
         self._plan = plan
-        self._scheduler = Scheduler(plan.config, registry, clock, seed=seed, raise_bugs=True)
+        self._scheduler = Scheduler(
+            plan.config,
+            registry,
+            clock,
+            seed=seed,
+            journal=Journal([MemorySink(_RECORDS_MAX)]),
+            raise_bugs=True,
+        )
         declared = self._scheduler.declared_fields
         self._cluster = EmbeddedCluster(clock, declared, _HISTORY_LENGTH)
         self._world = World(self._scheduler, self._cluster, clock, timeout_seconds)

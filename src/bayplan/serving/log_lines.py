@@ -52,6 +52,8 @@ class Log:
 
     def __init__(self, part: str) -> None:
         self._logger = logging.getLogger(f"{_ROOT}.{part}")
+        #: Whether lines of a level of `logging` are written.
+        self.is_enabled_for = self._logger.isEnabledFor
 
     def info(self, text: str, *, v: int = 0, **keys: Any) -> None:
         """``v``: the verbosity from which it is of interest."""
@@ -153,10 +155,12 @@ class OutcomeLog:
         self._log = Log("scheduler")
 
     def write(self, record: Record) -> None:
-        if isinstance(record, BindingRecord):
+        if isinstance(record, AttemptRecord):
+            # The usual outcome; its line is rarely written.
+            if record.result != "scheduled" or self._log.is_enabled_for(logging.INFO - _DETAIL):
+                self._attempt(record)
+        elif isinstance(record, BindingRecord):
             self._binding(record)
-        elif isinstance(record, AttemptRecord):
-            self._attempt(record)
         elif isinstance(record, GateRecord):
             self._gate(record)
         elif isinstance(record, GroupRecord):

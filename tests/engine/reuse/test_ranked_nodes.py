@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 import pytest
 
+from bayplan.engine.attempt_record import best_scores
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.reuse.ranked_nodes import (
     CHANGES_MAX,
@@ -335,6 +336,19 @@ def test_where_nobody_need_be_asked_it_is_ranked() -> None:
     known = settled(Bad, Rank)
     ranking = last_ranking(known.entry)
     assert ranking is not None and ranking.plan.is_complete
+
+
+def test_the_best_nodes_have_the_same_lines_as_in_the_table() -> None:
+    ranks = {f"n{number}": {"rank": str(number % 4)} for number in range(9)}
+    attempts = Attempts(Bad, Rank, MaxRank, nodes=ranks)
+    for _ in range(3):
+        attempts.attempt()
+    for name, labels in (("n3", {"rank": "1"}), ("n6", {"bad": "broken"}), ("n4", {"rank": "3"})):
+        ranking, table = attempts.attempt().ranking, attempts.fresh().table
+        assert ranking is not None and table is not None
+        assert ranking.best_scores(5) == best_scores(table)
+        ranking.validate()
+        attempts.label(name, **labels)
 
 
 def test_a_plugin_that_fails_ends_the_attempt_in_its_name() -> None:

@@ -52,5 +52,13 @@ def test_rows_come_and_go_where_sorting_would_put_them(
         assert told(ranking, totals) == sorted_out(totals)
 
 
+@given(st.dictionaries(st.integers(0, 30), TOTALS, min_size=1, max_size=20), st.integers(1, 8))
+def test_the_first_places_are_those_of_the_best_rows(totals: dict[int, int], count: int) -> None:
+    index = of(totals)
+    expected = sorted(totals, key=lambda place: (-totals[place], place))
+    assert index.first(count).tolist() == expected[:count]
+    index.validate(totals)
+
+
 def test_a_place_takes_four_bytes() -> None:
     assert of({1: 5, 2: 5, 3: 7}).bytes_used == 12

@@ -41,6 +41,7 @@ from bayplan.framework.arithmetic import normalized
 from bayplan.framework.filtering import Entry, FilterOutcome, Rejected, RejectedNodes
 from bayplan.framework.scoring import PluginScores, ScoreTable, total_scores
 from bayplan.framework.status import Code, Codes, Status
+from bayplan.journal import NodeScore, RejectionCount
 from bayplan.rng import tie_index
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Int64s, Rows, distinct, places_of, starts_of_runs
@@ -99,6 +100,15 @@ class ScoreIndex:
         """Places of the rows with the highest total, ascending; there is at least one row."""
         return self._of_score[self._scores[-1]]
 
+    def first(self, count_max: int) -> "array[int]":
+        """Places of the best rows, best first, at most so many."""
+        places = self._of_score[self._scores[-1]][:count_max]
+        at = len(self._scores) - 1
+        while len(places) < count_max and at:
+            at -= 1
+            places += self._of_score[self._scores[at]][: count_max - len(places)]
+        return places
+
     def validate(self, totals: Mapping[int, int]) -> None:
         """``totals``: by place. Raises AssertionError where the index holds anything else."""
         assert self._scores == sorted(self._of_score), "the scores are not those of the rows"
@@ -129,6 +139,9 @@ _TAKEN = _PLACED | int(Facet.PORTS)
 #: arrays and ranking all nodes again is faster: measured with 5,000 and with 30,000 nodes.
 CHANGES_MAX = 16
 
+#: Journal lines are remembered for at most so many rows.
+_LINES_MAX = 64
+
 #: (place among the filters, instance, its cache)
 _Filters = Sequence[tuple[int, str, CachedFilterResults]]
 
@@ -152,6 +165,9 @@ class NodeFeasibility(RejectedNodes):
         self._counts = [0] * (FEASIBLE + 1)
         #: By row, with the code of rows that are not rejected; until a row changes.
         self._codes: tuple[Code, Codes] | None = None
+        #: See `rejected` and `rejection_counts`; until a row changes.
+        self._rejected: Sequence[Rejected] | None = None
+        self._rejection_counts: tuple[RejectionCount, ...] | None = None
 
     def read(self, rows: Rows, evaluator: SingleNodeEvaluator) -> None:
         """Take the cached results of all nodes; results that are missing are evaluated as arrays.
@@ -193,7 +209,7 @@ class NodeFeasibility(RejectedNodes):
         return self._numbers[row]
 
     def set(self, row: int, number: int) -> None:
-        self._codes = None
+        self._codes = self._rejected = self._rejection_counts = None
         self._counts[self._numbers[row]] -= 1
         self._counts[number] += 1
         self._numbers[row] = number
@@ -205,7 +221,17 @@ class NodeFeasibility(RejectedNodes):
     def feasible_rows(self) -> Rows:
         return np.flatnonzero(self._as_array() == FEASIBLE)
 
-    def rejected(self) -> Iterator[Rejected]:
+    def rejected(self) -> Sequence[Rejected]:
+        if self._rejected is None:
+            self._rejected = list(self._rejections())
+        return self._rejected
+
+    def rejection_counts(self) -> tuple[RejectionCount, ...]:
+        if self._rejection_counts is None:
+            self._rejection_counts = super().rejection_counts()
+        return self._rejection_counts
+
+    def _rejections(self) -> Iterator[Rejected]:
         for (index, verdict_number), number in sorted(self._numbers_by_origin.items()):
             if self._counts[number]:
                 name, cache = self._filters[index]
@@ -353,6 +379,8 @@ class RankedNodes:
         self._unscored: set[int] = set()
         self._moved: set[int] = set()
         self._totals = array("q", bytes(8 * table.capacity))
+        #: By place, the journal's lines of the best nodes, until the row gets another total.
+        self._lines: dict[int, NodeScore] = {}
         #: A placed pod changes some scores. The others hardly ever change: their sum is kept.
         self._placed_scores = [s for s in plan.scores if s.cache.facets & _PLACED]
         self._other_scores = [s for s in plan.scores if not s.cache.facets & _PLACED]
@@ -429,7 +457,9 @@ class RankedNodes:
         if now == FEASIBLE:
             total = self._other_totals[row] + placed
             if self._index is not None:
-                self._index.move(self._places.item(row), self._totals[row], total)
+                place = self._places.item(row)
+                self._index.move(place, self._totals[row], total)
+                self._lines.pop(place, None)
             self._totals[row] = total
         else:
             self._drop(row)
@@ -549,7 +579,9 @@ class RankedNodes:
             return
         self._moved.add(row)
         if self._index is not None:
-            self._index.remove(self._places.item(row), self._totals[row])
+            place = self._places.item(row)
+            self._index.remove(place, self._totals[row])
+            self._lines.pop(place, None)
         for score in self._placed_scores:
             score.remove_row(row)
 
@@ -594,6 +626,24 @@ class RankedNodes:
     def _best_places(self) -> "array[int]":
         assert self._index is not None, "the ranking is only a part of the answer"
         return self._index.best()
+
+    def best_scores(self, count_max: int) -> tuple[NodeScore, ...]:
+        """The scores of the best nodes, best first; equals in draw order. All rows have totals."""
+        assert self._index is not None, "the ranking is only a part of the answer"
+        lines, places = self._lines, self._index.first(count_max)
+        try:
+            return tuple(map(lines.__getitem__, places))
+        except KeyError:
+            if len(lines) >= _LINES_MAX:
+                lines.clear()
+            for place in places:
+                if place not in lines:
+                    lines[place] = self._line(self._order.item(place))
+        return tuple(map(lines.__getitem__, places))
+
+    def _line(self, row: int) -> NodeScore:
+        plugins = tuple([score.line(row) for score in self.plan.scores])
+        return NodeScore(self._table.names[row], self._totals[row], plugins)
 
     def totals(self, nodes: NodeView) -> Int64s:
         """int64[nodes], not to be written: the sums of the cached scores of these feasible
@@ -649,6 +699,10 @@ class RankedNodes:
         if self._index is not None:
             totals: Int64s = as_array(self._totals)
             self._index.validate({self._places.item(row): totals.item(row) for row in scored})
+        for place, line in self._lines.items():
+            row = self._order.item(place)
+            if row in unchanged:
+                assert line == self._line(row), f"row {row}: line {line}"
 
     def _validate_total(self, row: int) -> None:
         others = sum(score.expected(row) for score in self._other_scores)

@@ -13,6 +13,7 @@ import numpy as np
 from bayplan.engine.reuse.row_cache import CachedScores
 from bayplan.framework.arithmetic import normalized
 from bayplan.framework.types import MAX_NODE_SCORE, Normalizer
+from bayplan.journal import PluginScore
 from bayplan.state.columns import Rows
 from bayplan.state.nodes import NodeView
 
@@ -22,6 +23,9 @@ TOO_MUCH_CHANGED = "expired"
 OTHER_PLUGINS = "pod_incompatible"
 EXTREME_MOVED = "normalize_error"
 PLUGIN_FAILED = "rescore_error"
+
+#: Journal lines are remembered for at most so many raw scores.
+_LINES_MAX = 1024
 
 
 class RankingInvalid(Exception):
@@ -39,6 +43,7 @@ class WeightedScore:
     __slots__ = (
         "_counts",
         "_high",
+        "_lines",
         "_low",
         "_raw",
         "_same",
@@ -61,6 +66,8 @@ class WeightedScore:
         self._low = self._high = 0
         #: How many rows have the lowest and the highest raw score.
         self._counts = [0, 0]
+        #: By raw score; valid as long as the extremes.
+        self._lines: dict[int, PluginScore] = {}
 
     def start(self, nodes: NodeView) -> None:
         """Take the extremes of the feasible nodes, at least one."""
@@ -127,8 +134,23 @@ class WeightedScore:
         score = self.cache.of_row(row)
         if self.normalizer is Normalizer.NONE:
             return score * self.weight
+        return self._normal(score) * self.weight
+
+    def line(self, row: int) -> PluginScore:
+        """The cached score of a row with a total, for the journal."""
+        raw = self.cache.of_row(row)
+        line = self._lines.get(raw)
+        if line is None:
+            normal = raw if self.normalizer is Normalizer.NONE else self._normal(raw)
+            if len(self._lines) >= _LINES_MAX:
+                self._lines.clear()
+            line = PluginScore(self.name, raw, normal, normal * self.weight)
+            self._lines[raw] = line
+        return line
+
+    def _normal(self, score: int) -> int:
         bounds = (score, score) if self._raw is None else (self._low, self._high)
-        return _normalized_one(self.normalizer, score, *bounds) * self.weight
+        return _normalized_one(self.normalizer, score, *bounds)
 
     @property
     def needs_no_extremes(self) -> bool:
