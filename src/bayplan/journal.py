@@ -174,7 +174,7 @@ _decoder = msgspec.json.Decoder(Record)
 class Sink(Protocol):
     """Where records go."""
 
-    def write(self, record: Record) -> None: ...
+    def write(self, record: Record, /) -> None: ...
 
 
 class JournalError(ValueError):
