@@ -9,7 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, final
 
 from bayplan.api.objects import ApiObject, Pod, PodCondition
 from bayplan.state.pods import PodInfo
@@ -25,6 +25,7 @@ class EventType(StrEnum):
     BOOKMARK = "BOOKMARK"
 
 
+@final
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
     """One change of one object. ``object`` is its newest state, also for a deletion."""
@@ -178,6 +179,29 @@ class Cluster(BindPort, Protocol):
     async def create_event(self, event: "EmitEvent") -> None:
         """Raises ApiError, OutcomeUnknownError."""
         ...
+
+
+class ImmediateCluster:
+    """A cluster in memory: a write ends during its call, so nothing needs to wait for it."""
+
+    def bind_now(self, pod: PodInfo, node_name: str) -> None:
+        """Write the binding. Raises ApiError."""
+        raise NotImplementedError
+
+    def create_event_now(self, event: "EmitEvent") -> None:
+        """Raises ApiError."""
+        raise NotImplementedError
+
+
+class PushingWatch:
+    """A watch that hands over the changes of one moment together, in place of being iterated."""
+
+    async def push(self, deliver: Callable[[WatchEvent], None]) -> None:
+        """Call ``deliver`` with each change until the watch ends.
+
+        Raises GoneError, and what ``deliver`` raises.
+        """
+        raise NotImplementedError
 
 
 class Work(Protocol):

@@ -9,12 +9,13 @@ result of a task returns through the inbox. Only this loop calls the engine.
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast, final
 
 from bayplan.api.objects import NODE, POD, ApiObject, Node, ObjectMeta, Pod, Unstructured
-from bayplan.engine.binding import BindingOutcome
+from bayplan.engine.binding import BindingCycle, BindingOutcome
 from bayplan.engine.cache_check import differences
 from bayplan.engine.extenders.results import not_connected, raised
 from bayplan.engine.scheduler import Scheduler
@@ -26,17 +27,18 @@ from bayplan.ports import (
     BindPod,
     Cluster,
     ConflictError,
-    Effect,
     EmitEvent,
     EventType,
     ExtenderAnswer,
     ExtenderVerb,
     GoneError,
+    ImmediateCluster,
     NotFoundError,
     OutcomeUnknownError,
     PatchPodGroupStatus,
     PatchPodStatus,
     Perform,
+    PushingWatch,
     WatchDroppedError,
     WatchEvent,
 )
@@ -55,6 +57,21 @@ _OPERATIONS = {ExtenderVerb.PRIORITIZE: "prioritizing_extender"}
 
 
 def _nothing() -> None: ...
+
+
+def _end(waiter: "asyncio.Future[None]") -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+class _NextRound:
+    """What `asyncio.sleep(0)` does: everything else that is ready runs first."""
+
+    def __await__(self) -> Generator[None]:
+        return iter((None,))  # pyright: ignore[reportReturnType] - asyncio only iterates
+
+
+_NEXT_ROUND = _NextRound()
 
 
 @final
@@ -78,11 +95,25 @@ class Runner:
         self._on_synced = on_synced
         self._patches = PodPatches(cluster)
         self._group_patches = GroupPatches(cluster)
-        self._inbox: deque[_Item] = deque()
-        self._wake = asyncio.Event()
+        self._inbox: deque[WatchEvent | _Item] = deque()
+        self._is_woken = False
+        #: What `run` waits for while nothing is to be done.
+        self._waiter: asyncio.Future[None] | None = None
+        self._immediate = cluster if isinstance(cluster, ImmediateCluster) else None
+        self._performers: Mapping[type, Callable[[Any], None]] = {
+            BindPod: self._perform_binding,
+            PatchPodStatus: self._patch_status,
+            PatchPodGroupStatus: self._patch_group_status,
+            EmitEvent: self._perform_event,
+            Perform: self._perform,
+            AskExtender: self._perform_question,
+        }
         self._tasks: set[asyncio.Task[None]] = set()
         #: The tasks that perform an effect.
         self._performing: set[asyncio.Task[None]] = set()
+        #: Writes to an immediate cluster that the event loop is about to make.
+        self._immediate_count = 0
+        self._is_stopped = False
         self._binding_count = 0
         work = scheduler.metrics.goroutines
         work.show("binding", lambda: self._binding_count)
@@ -97,7 +128,7 @@ class Runner:
 
     async def run(self) -> None:
         """Run until cancelled. A cancellation also cancels every task of the runner."""
-        self._scheduler.on_wake(self._wake.set)
+        self._scheduler.on_wake(self._wake)
         try:
             # Pods come last, so that the first cycle sees all nodes, groups and other objects.
             for kind in (NODE, *self._scheduler.kinds, *self._scheduler.group_kinds, POD):
@@ -106,7 +137,20 @@ class Runner:
             for kind in self._late_kinds:
                 self._begin_to_follow(kind)
             self._on_synced()
-            await self._loop()
+            while True:
+                if self._turn():
+                    await _NEXT_ROUND
+                elif not self._is_woken:
+                    # Not a coroutine of its own: each one on the way costs a call per wake.
+                    waiter, timer = self._set_waiter()
+                    try:
+                        await waiter
+                    finally:
+                        self._waiter = None
+                        if timer is not None:
+                            timer.cancel()
+                if self._failure is not None:
+                    raise self._failure
         finally:
             await self._stop()
 
@@ -123,11 +167,11 @@ class Runner:
     def resume(self) -> None:
         """Start attempts again."""
         self._is_paused = False
-        self._wake.set()
+        self._wake()
 
     async def drained(self) -> None:
         """Wait until all work in progress has ended. Call `pause` first."""
-        while self._performing or self._inbox:
+        while self._performing or self._inbox or self._immediate_count:
             if self._performing:
                 await asyncio.wait(self._performing)
             else:
@@ -144,49 +188,56 @@ class Runner:
         while not reflector.is_synced:
             await self._next_item()
 
-    async def _loop(self) -> None:
-        while True:
-            self._wake.clear()
-            while self._inbox:
-                self._inbox.popleft()()
-            self._scheduler.run_timers()
-            busy = not self._is_paused and self._scheduler.schedule_one()
-            self._perform(self._scheduler.take_effects())
-            if busy or self._inbox:
-                await asyncio.sleep(0)
+    def _turn(self) -> bool:
+        """One turn of the main loop. Returns whether the next turn need not wait."""
+        self._is_woken = False
+        inbox, scheduler = self._inbox, self._scheduler
+        while inbox:
+            item = inbox.popleft()
+            if isinstance(item, WatchEvent):
+                scheduler.handle(item)
             else:
-                await self._wait()
+                item()
+        scheduler.run_timers()
+        is_busy = not self._is_paused and scheduler.schedule_one()
+        for effect in scheduler.take_effects():
+            self._performers[type(effect)](effect)
+        return is_busy or bool(inbox)
 
-    async def _wait(self) -> None:
-        """Wait for the next item or the scheduler's next deadline."""
+    def _set_waiter(self) -> "tuple[asyncio.Future[None], asyncio.TimerHandle | None]":
+        """Make a waiter for the next item or the scheduler's next deadline, and its timer."""
+        loop = asyncio.get_running_loop()
+        waiter = self._waiter = loop.create_future()
         deadline = self._scheduler.next_deadline_seconds()
         if deadline is None:
-            await self._next_item()
-            return
+            return waiter, None
         # Timers that were due have just run. A timer that is still due must not cause a busy loop.
         delay = max(deadline - self._scheduler.now_seconds(), WAIT_SECONDS_MIN)
-        # Not wait_for: in Python 3.11 it loses a cancellation that arrives together with an item.
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(delay):
-                await self._next_item()
+        return waiter, loop.call_later(delay, _end, waiter)
 
     async def _next_item(self) -> None:
         """Wait for the next item. Raises the exception of a task of the runner that failed."""
-        await self._wake.wait()
-        self._wake.clear()
+        if not self._is_woken:
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        self._is_woken = False
         if self._failure is not None:
             raise self._failure
 
     # ---- inbox ----------------------------------------------------------------------------
 
     def _deliver(self, events: Iterable[WatchEvent]) -> None:
-        for event in events:
-            self._inbox.append(lambda event=event: self._scheduler.handle(event))
-        self._wake.set()
+        self._inbox.extend(events)
+        self._wake()
 
     def _put(self, item: _Item) -> None:
         self._inbox.append(item)
-        self._wake.set()
+        self._wake()
+
+    def _wake(self) -> None:
+        self._is_woken = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     # ---- tasks ----------------------------------------------------------------------------
 
@@ -220,9 +271,10 @@ class Runner:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
             self._failure = task.exception()
-            self._wake.set()
+            self._wake()
 
     async def _stop(self) -> None:
+        self._is_stopped = True
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -230,21 +282,49 @@ class Runner:
 
     # ---- effects --------------------------------------------------------------------------
 
-    def _perform(self, effects: list[Effect]) -> None:
-        for effect in effects:
-            if isinstance(effect, BindPod):
-                self._spawn(self._bind(effect), performs=True)
-            elif isinstance(effect, PatchPodStatus):
-                self._patch_status(effect)
-            elif isinstance(effect, PatchPodGroupStatus):
-                if self._group_patches.add(effect):
-                    self._spawn(self._group_patches.write(effect), performs=True)
-            elif isinstance(effect, EmitEvent):
-                self._spawn(self._emit(effect), performs=True)
-            elif isinstance(effect, Perform):
-                self._spawn(effect.run(self._cluster), performs=True)
-            else:
-                self._spawn(self._ask(effect), performs=True)
+    def _perform(self, effect: Perform) -> None:
+        self._spawn(effect.run(self._cluster), performs=True)
+
+    def _perform_question(self, effect: AskExtender) -> None:
+        self._spawn(self._ask(effect), performs=True)
+
+    def _perform_event(self, effect: EmitEvent) -> None:
+        if self._immediate is None:
+            self._spawn(self._emit(effect), performs=True)
+        else:
+            self._immediate_count += 1
+            asyncio.get_running_loop().call_soon(self._emit_now, self._immediate, effect)
+
+    def _perform_binding(self, effect: BindPod) -> None:
+        run = effect.run
+        if (
+            self._immediate is not None
+            and isinstance(run, BindingCycle)
+            and run.is_one_request
+            and not self._patches.is_pending(effect.pod.uid)
+        ):
+            self._immediate_count += 1
+            loop = asyncio.get_running_loop()
+            loop.call_soon(self._bind_now, self._immediate, effect, run)
+        else:
+            self._spawn(self._bind(effect), performs=True)
+
+    def _bind_now(self, cluster: ImmediateCluster, effect: BindPod, run: BindingCycle) -> None:
+        self._immediate_count -= 1
+        if self._is_stopped:
+            return
+        outcome = run.run_now(cluster)
+        if outcome is None:
+            self._spawn(self._bind(effect), performs=True)
+        else:
+            self._put(partial(self._scheduler.binding_finished, outcome))
+
+    def _emit_now(self, cluster: ImmediateCluster, effect: EmitEvent) -> None:
+        self._immediate_count -= 1
+        if self._is_stopped:
+            return
+        with contextlib.suppress(ApiError):
+            cluster.create_event_now(effect)
 
     async def _bind(self, effect: BindPod) -> None:
         uid = effect.pod.uid
@@ -262,6 +342,10 @@ class Runner:
     def _patch_status(self, effect: PatchPodStatus) -> None:
         if self._patches.add(effect):
             self._spawn(self._patches.write(effect.uid), performs=True)
+
+    def _patch_group_status(self, effect: PatchPodGroupStatus) -> None:
+        if self._group_patches.add(effect):
+            self._spawn(self._group_patches.write(effect), performs=True)
 
     async def _emit(self, effect: EmitEvent) -> None:
         """Events are best effort: an event that cannot be written is dropped."""
@@ -370,6 +454,10 @@ class PodPatches:
                     delay *= 2
         finally:
             del self._requests[uid]
+
+    def is_pending(self, uid: str) -> bool:
+        """Whether a patch of the pod is unsent or being sent."""
+        return uid in self._unsent or uid in self._requests
 
     async def settle(self, uid: str) -> None:
         """Call before the pod is bound: drops the condition of an earlier failed attempt."""
@@ -500,11 +588,18 @@ class Reflector:
 
     async def _watch(self) -> None:
         """Follow changes until the watch ends."""
-        async for event in self._cluster.watch(self._kind, self._version):
-            if event.type is not EventType.BOOKMARK:
-                self._deliver(self._changes_of(event))
-            self._version = event.resource_version
-            self._delay = RETRY_SECONDS_MIN
+        watch = self._cluster.watch(self._kind, self._version)
+        if isinstance(watch, PushingWatch):
+            await watch.push(self._take)
+            return
+        async for event in watch:
+            self._take(event)
+
+    def _take(self, event: WatchEvent) -> None:
+        if event.type is not EventType.BOOKMARK:
+            self._deliver(self._changes_of(event))
+        self._version = event.resource_version
+        self._delay = RETRY_SECONDS_MIN
 
     def _changes_of(self, event: WatchEvent) -> list[WatchEvent]:
         """The events to deliver for one watch event."""
@@ -528,8 +623,9 @@ class Reflector:
 
     def _appeared(self, item: ApiObject, kind: EventType) -> list[WatchEvent]:
         meta = item.metadata
-        before = self._delivered.get(_key(meta))
-        self._delivered[_key(meta)] = meta
+        key = _key(meta)
+        before = self._delivered.get(key)
+        self._delivered[key] = meta
         event = WatchEvent(kind, self._kind, item, meta.resource_version or "")
         if before is None or before.uid == meta.uid:
             return [event]

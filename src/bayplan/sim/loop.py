@@ -52,12 +52,12 @@ def run(coroutine: Coroutine[Any, Any, T], clock: ManualClock) -> T:
     return VirtualLoop(clock).run(coroutine)
 
 
-async def settled() -> None:
-    """Wait until nothing else can run at this moment: only a timer can bring more work.
+def settled() -> "asyncio.Future[None]":
+    """What to await until nothing else can run at this moment: only a timer can bring more work.
 
     If several tasks wait for this, they continue one after the other.
     """
-    await running_loop().wait_until_idle()
+    return running_loop().until_idle()
 
 
 def running_loop() -> "VirtualLoop":
@@ -140,7 +140,8 @@ class _Tasks:
     def __init__(self) -> None:
         #: Unfinished tasks in the order of their creation.
         self.unfinished: dict[Task[Any], None] = {}
-        self._failed: list[Task[Any]] = []
+        #: Tasks that failed and that `lost_failure` has not looked at.
+        self.failed: list[Task[Any]] = []
 
     def begin(self, task: Task[Any]) -> None:
         self.unfinished[task] = None
@@ -149,11 +150,11 @@ class _Tasks:
     def _ended(self, task: Task[Any]) -> None:
         del self.unfinished[task]
         if not task.cancelled() and task._exception is not None:
-            self._failed.append(task)
+            self.failed.append(task)
 
     def lost_failure(self, main: Task[Any]) -> BaseException | None:
         """The first failure that no task has seen; ``main``'s failure is the run's own."""
-        failed, self._failed = self._failed, []
+        failed, self.failed = self.failed, []
         for task in failed:
             # asyncio's own mark: a task that awaits this task removes the mark.
             if task is not main and task._log_traceback:
@@ -194,21 +195,17 @@ class _RealTimeCalls:
     """Calls to the real world, the oldest first."""
 
     def __init__(self) -> None:
-        self._calls: deque[tuple[concurrent.futures.Future[Any], asyncio.Future[Any]]] = deque()
-
-    @property
-    def has_calls(self) -> bool:
-        return bool(self._calls)
+        self.calls: deque[tuple[concurrent.futures.Future[Any], asyncio.Future[Any]]] = deque()
 
     async def answer(self, begun: "concurrent.futures.Future[T]") -> T:
         """The result of a call to the real world; no virtual time passes until then."""
         waiter: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._calls.append((begun, waiter))
+        self.calls.append((begun, waiter))
         return await waiter
 
     def take_answer(self) -> None:
         """Wait, in real time, for the oldest call."""
-        begun, waiter = self._calls.popleft()
+        begun, waiter = self.calls.popleft()
         if waiter.done():
             begun.cancel()
             return
@@ -220,7 +217,7 @@ class _RealTimeCalls:
 
     def give_up(self) -> None:
         """Cancel all calls."""
-        for begun, _ in self._calls:
+        for begun, _ in self.calls:
             begun.cancel()
 
 
@@ -329,11 +326,11 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             sys.set_asyncgen_hooks(*hooks)
             asyncio._set_running_loop(None)
 
-    async def wait_until_idle(self) -> None:
+    def until_idle(self) -> "asyncio.Future[None]":
         """See `settled`."""
-        waiter = self.create_future()
+        waiter: asyncio.Future[None] = asyncio.Future(loop=self)
         self._idle.append(waiter)
-        await waiter
+        return waiter
 
     def next_timer_seconds(self) -> float | None:
         """The time of the next timer: the next event once everything has settled."""
@@ -346,8 +343,9 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             if self._ready and self._broken is None:
                 self._run_ready()
                 continue
-            self._raise_lost_failure(main)
-            if self.real_time.has_calls:
+            if self._broken is not None or self._tasks.failed:
+                self._raise_lost_failure(main)
+            if self.real_time.calls:
                 self.real_time.take_answer()
             elif self._idle:
                 waiter = self._idle.popleft()

@@ -27,7 +27,13 @@ from bayplan.adapters.embedded.object_store import (
 from bayplan.adapters.embedded.pod_gc_controller import PodGcController, PodGcTimes
 from bayplan.api.objects import POD, ApiObject, Pod
 from bayplan.clock import Clock, rfc3339
-from bayplan.ports import EmitEvent, Listing, PatchPodGroupStatus, PatchPodStatus
+from bayplan.ports import (
+    EmitEvent,
+    ImmediateCluster,
+    Listing,
+    PatchPodGroupStatus,
+    PatchPodStatus,
+)
 from bayplan.state.pods import PodInfo
 
 # ---- object port ----------------------------------------------------------------------------
@@ -85,7 +91,7 @@ EVENTS_MAX = 20_000
 
 
 @final
-class EmbeddedCluster(ObjectPort):
+class EmbeddedCluster(ObjectPort, ImmediateCluster):
     """ports.Cluster in memory."""
 
     def __init__(
@@ -122,6 +128,9 @@ class EmbeddedCluster(ObjectPort):
         return cast(Pod, self._server.get(object_key(POD, namespace, name)).object)
 
     async def bind(self, pod: PodInfo, node_name: str) -> None:
+        self.bind_now(pod, node_name)
+
+    def bind_now(self, pod: PodInfo, node_name: str) -> None:
         self._server.bind(ObjectKey(POD, pod.namespace, pod.name), pod.uid, node_name)
 
     async def patch_pod_status(self, patch: PatchPodStatus) -> None:
@@ -136,6 +145,9 @@ class EmbeddedCluster(ObjectPort):
         self._server.delete(object_key(POD, namespace, name), uid)
 
     async def create_event(self, event: EmitEvent) -> None:
+        self.create_event_now(event)
+
+    def create_event_now(self, event: EmitEvent) -> None:
         self._event_count += 1
         stamp = rfc3339(self._clock.epoch_seconds())
         self._server.create(_event_object(event, self._event_count, stamp))

@@ -20,7 +20,7 @@ import msgspec
 
 from bayplan.adapters.embedded.field_validation import Content, ObjectKey, object_key
 from bayplan.api.objects import ApiObject, Pod, decode, is_terminal
-from bayplan.ports import EventType, GoneError, Listing, WatchEvent
+from bayplan.ports import EventType, GoneError, Listing, PushingWatch, WatchEvent
 
 # ---- object store ---------------------------------------------------------------------------
 
@@ -187,15 +187,22 @@ class _Log:
         #: Changes up to this version are no longer here.
         self._dropped_version = 0
         self._waiters: list[asyncio.Future[None]] = []
+        #: Called, each once, soon after the next change.
+        self._callbacks: list[tuple[asyncio.AbstractEventLoop, Callable[[], None]]] = []
 
     def append(self, version: int, event: WatchEvent) -> None:
         self._events.append((version, event))
         if len(self._events) > 2 * self._length:
             self._drop(len(self._events) - self._length)
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+        if self._callbacks:
+            callbacks, self._callbacks = self._callbacks, []
+            for loop, callback in callbacks:
+                loop.call_soon(callback)
+        if self._waiters:
+            waiters, self._waiters = self._waiters, []
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
 
     def forget(self, version: int) -> None:
         self._drop(len(self._events))
@@ -226,9 +233,15 @@ class _Log:
         self._waiters.append(waiter)
         await waiter
 
+    def call_when_grown(
+        self, loop: asyncio.AbstractEventLoop, callback: Callable[[], None]
+    ) -> None:
+        """Call ``callback`` once, soon after the next change."""
+        self._callbacks.append((loop, callback))
+
 
 @final
-class Watch(AsyncIterator[WatchEvent]):
+class Watch(AsyncIterator[WatchEvent], PushingWatch):
     """The changes of one kind, one after the other, without an end. Raises GoneError."""
 
     def __init__(self, log: _Log, version: int) -> None:
@@ -245,6 +258,25 @@ class Watch(AsyncIterator[WatchEvent]):
             if event is not None:
                 return event
             await self._log.grown()
+
+    async def push(self, deliver: Callable[[WatchEvent], None]) -> None:
+        """See ports.PushingWatch. The changes of one round of the event loop come together."""
+        loop = asyncio.get_running_loop()
+        ended: asyncio.Future[None] = loop.create_future()
+
+        def hand_over() -> None:
+            if ended.done():
+                return
+            try:
+                while (event := self.take()) is not None:
+                    deliver(event)
+            except Exception as problem:  # noqa: BLE001 - it ends the watch
+                ended.set_exception(problem)
+            else:
+                self._log.call_when_grown(loop, hand_over)
+
+        hand_over()
+        await ended
 
     def take(self) -> WatchEvent | None:
         """The next change, if there is one. Raises GoneError."""
