@@ -93,7 +93,14 @@ class Told:
 
 def listen(world: World, requests: list[tuple[str, Any]]) -> None:
     """Note every request that the scheduler makes of the API."""
-    for verb in ("list", "get_pod", "bind", "patch", "patch_pod_status", "delete_pod"):
+    bind = world.cluster.bind_now
+
+    def noted_bind(pod: PodInfo, node_name: str) -> None:
+        requests.append(("bind", (_told(pod), node_name)))
+        bind(pod, node_name)
+
+    world.cluster.bind_now = noted_bind
+    for verb in ("list", "get_pod", "patch", "patch_pod_status", "delete_pod"):
         call = getattr(world.cluster, verb)
 
         async def noted(*args: Any, _verb: str = verb, _call: Any = call) -> Any:
