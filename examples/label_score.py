@@ -40,10 +40,10 @@ class LabelScore(ScorePlugin[LabelScoreArgs], SignPlugin):
     caching = Caching(facets=Facet.LABELS)
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
-        values = nodes.label_values(self.args.label)
+        values = nodes.labels.values(self.args.label)
         # Nodes without the label have the id -1, which finds the last entry.
         table = np.array([*map(_score_of, values), 0], np.int64)
-        return table[nodes.label_ids(self.args.label)]
+        return table[nodes.labels.ids(self.args.label)]
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
         """All pods alike: nothing of the pod is looked at."""

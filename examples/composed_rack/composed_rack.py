@@ -49,8 +49,8 @@ class ComposedRack(ScorePlugin[ComposedRackArgs], NormalizeScorePlugin):
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
         """int64[nodes]: the sum of the node's rack; -1 without a rack."""
         scores = self._inner.score(state, pod, nodes)
-        racks = nodes.label_ids(self.args.topology_key)
-        sums = np.zeros(len(nodes.label_values(self.args.topology_key)) + 1, np.int64)
+        racks = nodes.labels.ids(self.args.topology_key)
+        sums = np.zeros(len(nodes.labels.values(self.args.topology_key)) + 1, np.int64)
         np.add.at(sums, racks, scores)
         sums[-1] = -1  # where nodes without the label find themselves
         return sums[racks]

@@ -264,7 +264,7 @@ class Company(ScorePlugin):
     scope = "cluster"
 
     def score(self, state: Any, pod: PodInfo, nodes: NodeView) -> NodeScores:
-        ids = nodes.label_ids("color")
+        ids = nodes.labels.ids("color")
         return np.array([int((ids == each).sum()) for each in ids], np.int64)
 
 

@@ -95,7 +95,7 @@ def a_nomination_stays_in_a_mask(patch: pytest.MonkeyPatch) -> Fault:
             return
         for entry in cycle.outcome.entries:
             kept = cycle.entry.filter_caches.get(entry.plugin)
-            for row in cycle.outcome.nodes.rows[entry.positions].tolist() if kept else ():
+            for row in cycle.outcome.nodes.table.rows[entry.positions].tolist() if kept else ():
                 kept.learn_one(row, ((entry.code, entry.reasons),))
 
     patch.setattr(CycleRunner, "_filter", keeping)

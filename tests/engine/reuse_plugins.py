@@ -55,8 +55,8 @@ def rank(node: NodeInfo) -> int:
 
 
 def ranks(nodes: NodeView) -> NodeScores:
-    numbers = [int(value) for value in nodes.label_values(RANK)]
-    return np.array([*numbers, 0], np.int64)[nodes.label_ids(RANK)]
+    numbers = [int(value) for value in nodes.labels.values(RANK)]
+    return np.array([*numbers, 0], np.int64)[nodes.labels.ids(RANK)]
 
 
 # ---- filters, row by row -------------------------------------------------------------------
@@ -72,10 +72,10 @@ class ShunColor(FilterPlugin, RowFilter, SignPlugin):
     def filter(
         self, state: Any, pod: PodInfo, nodes: NodeView, feasible: NodeMask
     ) -> Iterable[Rejection]:
-        values = nodes.label_values(COLOR)
+        values = nodes.labels.values(COLOR)
         shunned = pod.labels.get("shun", "")
         if shunned in values:
-            mask = nodes.label_ids(COLOR) == list(values).index(shunned)
+            mask = nodes.labels.ids(COLOR) == list(values).index(shunned)
             yield Rejection(mask, Code.UNSCHEDULABLE, (f"is {shunned}",))
 
     def filter_row(self, state: Any, pod: PodInfo, node: NodeInfo) -> Verdict:
@@ -197,13 +197,13 @@ class Balanced(PreFilterPlugin, FilterPlugin):
     def pre_filter(self, state: Any, pod: PodInfo, nodes: NodeView) -> Status | None:
         if not tries(pod, "across"):
             return SKIP
-        state["Balanced"] = int(nodes.pod_counts().sum()) // len(nodes)
+        state["Balanced"] = int(nodes.pods.counts().sum()) // len(nodes)
         return None
 
     def filter(
         self, state: Any, pod: PodInfo, nodes: NodeView, feasible: NodeMask
     ) -> Iterable[Rejection]:
-        over = nodes.pod_counts() > state["Balanced"]
+        over = nodes.pods.counts() > state["Balanced"]
         yield Rejection(over, Code.UNSCHEDULABLE, ("above average",))
 
 
@@ -279,7 +279,7 @@ class Between(ScorePlugin, PreScorePlugin, SignPlugin):
         return None if tries(pod, "between") else SKIP
 
     def score(self, state: Any, pod: PodInfo, nodes: NodeView) -> NodeScores:
-        return ranks(nodes) * 100 - nodes.pod_counts() * 90 - 150
+        return ranks(nodes) * 100 - nodes.pods.counts() * 90 - 150
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
         return 0
@@ -296,7 +296,7 @@ class OwnNormal(ScorePlugin, PreScorePlugin, NormalizeScorePlugin, SignPlugin):
         return None if tries(pod, "own") else SKIP
 
     def score(self, state: Any, pod: PodInfo, nodes: NodeView) -> NodeScores:
-        return ranks(nodes) - nodes.pod_counts()
+        return ranks(nodes) - nodes.pods.counts()
 
     def normalize(self, state: Any, pod: PodInfo, scores: NodeScores) -> NodeScores:
         return np.searchsorted(np.unique(scores), scores).astype(np.int64)
@@ -317,7 +317,7 @@ class Emptiest(ScorePlugin, PreScorePlugin):
         return None if tries(pod, "across") else SKIP
 
     def score(self, state: Any, pod: PodInfo, nodes: NodeView) -> NodeScores:
-        counts = nodes.pod_counts().astype(np.int64)
+        counts = nodes.pods.counts().astype(np.int64)
         return np.minimum(counts.max() - counts, 100)
 
 

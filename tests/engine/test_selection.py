@@ -142,7 +142,7 @@ def test_those_kept_are_the_first_feasible_ones_from_the_start(
     feasible: set[int], start: int
 ) -> None:
     found = outcome(300, feasible=sorted(feasible))
-    order = np.roll(found.nodes.draw_order(), -(start % 300)).tolist()
+    order = np.roll(found.nodes.table.draw_order(), -(start % 300)).tolist()
     first = [position for position in order if position in feasible][:150]
     kept, _ = sampled(found, 50, start)
     assert np.flatnonzero(kept).tolist() == sorted(first)

@@ -87,7 +87,7 @@ def test_one_node_can_be_had_as_an_array() -> None:
     found = cluster()
     counts = counted(found.devices, (GPU,))
     view = NodeWithDevices(found.lend().nodes.info(0), counts).view
-    usage = view.usage(Bundle((GPU,), (1,)), scored=False)
+    usage = view.resources.usage(Bundle((GPU,), (1,)), scored=False)
     assert len(view) == 1
     assert (usage.used.item(), usage.allocatable.item()) == (2, 3)
 

@@ -62,16 +62,16 @@ def said(nodes: NodeView) -> dict[str, Said]:
     """Node name → column → value."""
     columns: dict[str, Any] = {f"allocatable {r}": nodes.allocatable(r) for r in RESOURCES}
     columns |= {f"requested {r}": nodes.requested(r) for r in RESOURCES}
-    columns["non-zero cpu"] = nodes.non_zero_milli_cpu()
-    columns["non-zero memory"] = nodes.non_zero_memory_bytes()
-    columns["pods"] = nodes.pod_counts()
-    columns["unschedulable"] = nodes.unschedulable()
-    columns["with affinity"] = nodes.pods_with_affinity()
-    columns["with anti-affinity"] = nodes.pods_with_required_anti_affinity()
+    columns["non-zero cpu"] = nodes.resources.non_zero_requested("cpu")
+    columns["non-zero memory"] = nodes.resources.non_zero_requested("memory")
+    columns["pods"] = nodes.pods.counts()
+    columns["unschedulable"] = nodes.taints.unschedulable()
+    columns["with affinity"] = nodes.pods.with_affinity()
+    columns["with anti-affinity"] = nodes.pods.with_required_anti_affinity()
     columns |= {f"label {key}": _values(nodes, key) for key in LABEL_KEYS}
-    columns["taints"] = [nodes.taint_sets()[i] for i in nodes.taint_set_ids()]
-    columns |= {f"matching {i}": nodes.matching_pods(s) for i, s in enumerate(POD_SETS)}
-    columns |= {f"port {port}": nodes.conflicting_ports([port]) for port in PORTS}
+    columns["taints"] = [nodes.taints.sets()[i] for i in nodes.taints.set_ids()]
+    columns |= {f"matching {i}": nodes.pods.matching(s) for i, s in enumerate(POD_SETS)}
+    columns |= {f"port {port}": nodes.pods.conflicting_ports([port]) for port in PORTS}
     columns |= {f"image {name}": _holders(nodes, name) for name in IMAGES}
     columns["free cpu"] = nodes.derived(
         "free cpu", Facet.REQUESTED | Facet.ALLOCATABLE, np.int64, _free_cpu
@@ -86,13 +86,13 @@ def said(nodes: NodeView) -> dict[str, Said]:
 
 
 def _values(nodes: NodeView, key: str) -> list[str | None]:
-    values = nodes.label_values(key)
-    return [values[int(i)] if i >= 0 else None for i in nodes.label_ids(key)]
+    values = nodes.labels.values(key)
+    return [values[int(i)] if i >= 0 else None for i in nodes.labels.ids(key)]
 
 
 def _holders(nodes: NodeView, name: str) -> Any:
     image = nodes.image(name)
-    return nodes.mask_of_rows(image.rows_array() if image is not None else [])
+    return nodes.table.mask(image.rows_array() if image is not None else [])
 
 
 def _free_cpu(nodes: NodeView) -> Any:
@@ -103,8 +103,8 @@ def _terms(nodes: NodeView) -> list[Counter[Any]]:
     """Per node: (kind, term, weight) → pods that hold it."""
     found: list[Counter[Any]] = [Counter() for _ in range(len(nodes))]
     for kind in TermKind:
-        for placed in nodes.placed_terms(kind):
-            for counter, row in zip(found, nodes.rows.tolist(), strict=True):
+        for placed in nodes.pods.affinity_terms(kind):
+            for counter, row in zip(found, nodes.table.rows.tolist(), strict=True):
                 counter[kind, placed.term, placed.weight] += placed.rows.get(row, 0)
     return [+counter for counter in found]
 

@@ -320,7 +320,7 @@ class CacheMachine(RuleBasedStateMachine):
         nodes = snapshot.nodes
         told = said(nodes)
         assert told == expected(self.model)
-        assert [nodes.name(i) for i in nodes.draw_order()] == expected_draw_order(self.model)
+        assert [nodes.name(i) for i in nodes.table.draw_order()] == expected_draw_order(self.model)
         order = np.arange(len(nodes))[::-2]
         assert said(nodes.take(order)) == {nodes.name(i): told[nodes.name(i)] for i in order}
         snapshot.end()

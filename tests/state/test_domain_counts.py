@@ -61,8 +61,8 @@ class CountedCluster:
                 expected[zone] += len(self.uids[name])
         snapshot = self.cache.lend()
         nodes = snapshot.nodes
-        found = nodes.pods_by_domain(ALL, "zone")
-        values = nodes.label_values("zone")
+        found = nodes.pods.by_domain(ALL, "zone")
+        values = nodes.labels.values("zone")
         snapshot.end()
         told = {} if found is None else dict(zip(values, found.tolist(), strict=False))
         assert +Counter(told) == +expected
@@ -95,10 +95,10 @@ def test_a_returned_array_may_be_written() -> None:
     world.step("node", "n1", "z1")
     world.step("pod", "n1", None)
     nodes = world.cache.lend().nodes
-    found = nodes.pods_by_domain(ALL, "zone")
+    found = nodes.pods.by_domain(ALL, "zone")
     assert found is not None
     found += 7
-    again = nodes.pods_by_domain(ALL, "zone")
+    again = nodes.pods.by_domain(ALL, "zone")
     assert again is not None
     assert again.tolist() == [1, 0]
 

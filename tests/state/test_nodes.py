@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +15,11 @@ from bayplan.state.cache import Cache
 from bayplan.state.change_log import Facet
 from bayplan.state.domain_counts import PodSet
 from bayplan.state.host_ports import HostPort
-from bayplan.state.nodes import LoanEnded, NodeView
+from bayplan.state.node_accessors import LoanEnded
+from bayplan.state.nodes import REPLACED, NodeView
 from bayplan.state.placed_terms import TermKind
 from bayplan.state.pods import PodInfo
+from tests.kit.accessors import accessors
 from tests.kit.objects import node, pod
 from tests.state.affinity_terms import PREFERRED, REQUIRED, term, weighted
 
@@ -93,29 +96,31 @@ def test_a_name_that_only_pods_hold_is_no_node() -> None:
     view = view_of("a", pods=(pod("p", "ghost"),))
     assert view.names() == ["a"]
     assert (view.position("ghost"), view.positions(["ghost", "a"]).tolist()) == (None, [0])
-    assert view.matching_pods(ALL_PODS).tolist() == [0]
+    assert view.pods.matching(ALL_PODS).tolist() == [0]
 
 
 def test_rows_mark_positions() -> None:
     view = holed_view("a", "b", "c", hole=1)
-    rows = view.rows
-    assert view.mask_of_rows([int(rows[1]), int(rows[2])]).tolist() == [False, True, True]
-    assert view.take([2]).mask_of_rows(rows).tolist() == [True]
-    assert view.mask_of_rows([]).tolist() == [False] * 3
+    rows = view.table.rows
+    assert view.table.mask([int(rows[1]), int(rows[2])]).tolist() == [False, True, True]
+    assert view.take([2]).table.mask(rows).tolist() == [True]
+    assert view.table.mask([]).tolist() == [False] * 3
 
 
 def test_the_order_of_draws_is_the_same_through_holes_and_selections() -> None:
     names = ["a", "b", "c", "d", "e"]
     full, holed = view_of(*names), holed_view(*names, hole=3)
-    order = [full.name(position) for position in full.draw_order()]
-    assert [holed.name(position) for position in holed.draw_order()] == order
+    order = [full.name(position) for position in full.table.draw_order()]
+    assert [holed.name(position) for position in holed.table.draw_order()] == order
     some = holed.take([4, 0, 2])
-    drawn = [some.name(position) for position in some.draw_order()]
+    drawn = [some.name(position) for position in some.table.draw_order()]
     assert drawn == [name for name in order if name in ("e", "a", "c")]
     every = np.ones(3, np.bool_)
-    assert [some.name_drawn(every, 3, index) for index in range(3)] == drawn
+    assert [some.table.name_drawn(every, 3, index) for index in range(3)] == drawn
     tied = np.array([True, False, True])
-    assert [some.name_drawn(tied, 2, index) for index in range(2)] == [n for n in drawn if n != "a"]
+    assert [some.table.name_drawn(tied, 2, index) for index in range(2)] == [
+        n for n in drawn if n != "a"
+    ]
 
 
 # ---- columns are read-only and on loan ---------------------------------------------------------
@@ -125,11 +130,11 @@ def test_the_order_of_draws_is_the_same_through_holes_and_selections() -> None:
 def test_no_column_can_be_written(view: NodeView) -> None:
     columns = (
         view.allocatable("cpu"),
-        view.label_ids(ZONE_LABEL),
-        view.taint_set_ids(),
-        view.matching_pods(ALL_PODS),
-        view.rows,
-        view.take([1, 0]).rows,
+        view.labels.ids(ZONE_LABEL),
+        view.taints.set_ids(),
+        view.pods.matching(ALL_PODS),
+        view.table.rows,
+        view.take([1, 0]).table.rows,
         view.derived("k", Facet.REQUESTED, np.int64, lambda nodes: nodes.requested("cpu")),
     )
     for column in columns:
@@ -145,9 +150,9 @@ def test_a_view_outlives_its_loan_in_vain() -> None:
         lambda: view.allocatable("cpu"),
         lambda: view.take([0]),
         view.names,
-        lambda: view.rows,
-        lambda: view.matching_pods(ALL_PODS),
-        lambda: view.cluster_node_count,
+        lambda: view.table.rows,
+        lambda: view.pods.matching(ALL_PODS),
+        lambda: view.table.node_count,
         lambda: info.name,
         lambda: info.pods,
     )
@@ -163,9 +168,9 @@ def test_label_ids_lead_to_values_and_are_negative_where_absent() -> None:
     cache = cache_of("a", "b")
     cache.add_node(node("c", labels={"rack": "r1"}))
     view = cache.lend().nodes
-    ids = view.label_ids("rack").tolist()
+    ids = view.labels.ids("rack").tolist()
     assert ids[:2] == [-1, -1]
-    assert view.label_values("rack")[ids[2]] == "r1"
+    assert view.labels.values("rack")[ids[2]] == "r1"
     assert [info.label_id("rack") for info in view.infos()] == ids
 
 
@@ -173,10 +178,10 @@ def test_a_term_is_matched_by_labels_and_by_name() -> None:
     view = view_of("a", "b", "c")
     labels = (Requirement(ZONE_LABEL, "In", ("zone-a", "zone-b")),)
     names = (Requirement("metadata.name", "NotIn", ("a",)),)
-    assert view.matching_term(NodeTerm(labels, names)).tolist() == [False, True, False]
-    assert view.matching_term(NodeTerm((), names)).tolist() == [False, True, True]
-    assert not view.matching_term(node_term(NodeSelectorTerm())).any()
-    assert not view.matching_term(NodeTerm(error="bad")).any()
+    assert view.labels.matching_term(NodeTerm(labels, names)).tolist() == [False, True, False]
+    assert view.labels.matching_term(NodeTerm((), names)).tolist() == [False, True, True]
+    assert not view.labels.matching_term(node_term(NodeSelectorTerm())).any()
+    assert not view.labels.matching_term(NodeTerm(error="bad")).any()
 
 
 # ---- pods --------------------------------------------------------------------------------------
@@ -186,21 +191,25 @@ def test_pods_of_a_set_are_counted_per_node() -> None:
     pods = (pod("p", "a", labels=WEB), pod("q", "b", labels=WEB), pod("r", "b"))
     view = view_of("a", "b", pods=pods)
     web = PodSet(frozenset(("default",)), map_selector(WEB))
-    assert view.matching_pods(web).tolist() == [1, 1]
-    assert view.take([1]).matching_pods(ALL_PODS).tolist() == [2]
+    assert view.pods.matching(web).tolist() == [1, 1]
+    assert view.take([1]).pods.matching(ALL_PODS).tolist() == [2]
 
 
 def test_terms_of_placed_pods_are_counted_per_node() -> None:
     affinity = {"podAffinity": {PREFERRED: [weighted(5, term(WEB))]}}
     pods = (pod("p", "a", affinity=affinity), pod("q", "a", affinity=affinity), pod("r", "b"))
     view = holed_view("a", "b", hole=1, pods=pods)
-    (placed,) = view.placed_terms(TermKind.PREFERRED_AFFINITY)
-    assert placed.rows == {view.rows[0]: 2}
-    assert view.pods_with_affinity().tolist() == [2, 0]
-    assert view.pods_with_required_anti_affinity().tolist() == [0, 0]
-    (about,) = view.terms_about(TermKind.PREFERRED_AFFINITY, pod(labels=WEB).shape).certain
+    (placed,) = view.pods.affinity_terms(TermKind.PREFERRED_AFFINITY)
+    assert placed.rows == {view.table.rows[0]: 2}
+    assert view.pods.with_affinity().tolist() == [2, 0]
+    assert view.pods.with_required_anti_affinity().tolist() == [0, 0]
+    (about,) = view.pods.affinity_terms_selecting(
+        TermKind.PREFERRED_AFFINITY, pod(labels=WEB).shape
+    ).certain
     assert about is placed
-    assert view.terms_about(TermKind.PREFERRED_AFFINITY, pod().shape).certain == ()
+    assert (
+        view.pods.affinity_terms_selecting(TermKind.PREFERRED_AFFINITY, pod().shape).certain == ()
+    )
 
 
 @given(
@@ -220,8 +229,8 @@ def test_a_host_port_conflicts_with_equal_and_with_all_addresses(
     taken = any(
         not udp and (ip == asked or ip in everywhere or asked in everywhere) for ip, udp in held
     )
-    assert view.conflicting_ports([HostPort(asked, "TCP", 80)]).tolist() == [taken, False]
-    assert not view.conflicting_ports([HostPort(asked, "TCP", 81)]).any()
+    assert view.pods.conflicting_ports([HostPort(asked, "TCP", 80)]).tolist() == [taken, False]
+    assert not view.pods.conflicting_ports([HostPort(asked, "TCP", 81)]).any()
 
 
 # ---- images ------------------------------------------------------------------------------------
@@ -237,7 +246,7 @@ def test_an_image_knows_how_many_nodes_hold_it() -> None:
     image = snapshot.nodes.image("i")
     assert image is not None
     assert (image.size_bytes, image.node_count) == (600, 2)
-    assert snapshot.nodes.mask_of_rows(image.rows_array()).tolist() == [True, True]
+    assert snapshot.nodes.table.mask(image.rows_array()).tolist() == [True, True]
     snapshot.end()
     cache.remove_node("a")
     cache.remove_node("b")
@@ -306,8 +315,51 @@ def test_a_rows_generation_moves_with_its_changes() -> None:
     assert snapshot.node("b").generation == before[1]
 
 
+# ---- old names and the reference ---------------------------------------------------------------
+
+
+#: How old accessors that take arguments are called; the others take none.
+ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    "conflicting_ports": ([HostPort("0.0.0.0", "TCP", 80)],),
+    "holds_terms": ([TermKind.PREFERRED_AFFINITY],),
+    "label_ids": (ZONE_LABEL,),
+    "label_values": (ZONE_LABEL,),
+    "lacks_label": (ZONE_LABEL,),
+    "mask_of_rows": ([0],),
+    "matching_pods": (ALL_PODS,),
+    "matching_term": (NodeTerm(error="bad"),),
+    "name_drawn": (np.ones(2, np.bool_), 2, 0),
+    "node": (0,),
+    "placed_terms": (TermKind.PREFERRED_AFFINITY,),
+    "pods_by_domain": (None, ZONE_LABEL),
+    "satisfying": (Requirement(ZONE_LABEL, "Exists"),),
+    "short": ("cpu", 5000),
+    "terms_about": (TermKind.PREFERRED_AFFINITY, pod(labels=WEB).shape),
+}
+PROPERTIES = {"any_unschedulable", "cluster_node_count", "rows", "selection"}
+
+
+@pytest.mark.parametrize("name", REPLACED)
+def test_an_old_accessor_answers_with_a_warning_that_says_what_to_write(name: str) -> None:
+    nodes = view_of("a", "b", pods=(pod("p", "a", requests={"cpu": 1}),))
+    with pytest.warns(DeprecationWarning, match="; write nodes") as warned:
+        value = getattr(nodes, name)
+    (warning,) = warned
+    assert f"NodeView.{name} " in str(warning.message) and warning.filename == __file__
+    written = str(warning.message).partition("; write ")[2]
+    if name == "usage":
+        return  # a bundle is no short example; the same function, with the same name
+    arguments = ARGUMENTS.get(name, ())
+    replaced = eval(written, {"nodes": nodes, "position": 0})
+    if name not in PROPERTIES:
+        value = value(*arguments)
+    if name not in PROPERTIES | {"node"} and not written.endswith(")"):
+        replaced = replaced(*arguments)
+    assert repr(value) == repr(replaced)
+
+
 def test_the_reference_in_the_docs_lists_each_accessor_once() -> None:
     text = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
     table = text.partition("### Accessors of `NodeView`")[2]
-    listed = re.findall(r"^\| `(\w+)", table, re.MULTILINE)
-    assert sorted(listed) == [name for name in dir(NodeView) if not name.startswith("_")]
+    listed = re.findall(r"^\| `([\w.]+)", table, re.MULTILINE)
+    assert sorted(listed) == accessors()

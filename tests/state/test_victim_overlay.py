@@ -11,12 +11,13 @@ from bayplan.state.cache import Cache
 from bayplan.state.change_log import Facet
 from bayplan.state.domain_counts import PodSet
 from bayplan.state.host_ports import HostPort
-from bayplan.state.nodes import NodeView
+from bayplan.state.nodes import GROUPS, NodeView
 from bayplan.state.placed_terms import TermKind
 from bayplan.state.pods import PodInfo
 from bayplan.state.resources import Bundle
 from bayplan.state.victim_overlay import NotInOverlay, VictimAmounts, without_victims
 from bayplan.testing import node, pod
+from tests.kit.accessors import accessors
 
 
 def overlay() -> NodeView:
@@ -36,16 +37,16 @@ def overlay() -> NodeView:
 def test_amounts_are_those_without_the_pods_that_leave() -> None:
     nodes = overlay()
     assert nodes.requested("cpu").tolist() == [0, 2000, 1000]
-    assert nodes.pod_counts().tolist() == [0, 2, 1]
+    assert nodes.pods.counts().tolist() == [0, 2, 1]
     assert nodes.allocatable("cpu").tolist() == [4000, 4000, 4000]
 
 
-def test_short_is_who_has_too_little_left_then() -> None:
+def test_insufficient_counts_the_amounts_that_the_victims_free() -> None:
     nodes = overlay()
-    short = nodes.short("cpu", 3000)
-    assert short is not None and short.tolist() == [False, True, False]
-    assert nodes.short("cpu", 2000) is None
-    few = nodes.short("pods", 2)
+    insufficient = nodes.resources.insufficient("cpu", 3000)
+    assert insufficient is not None and insufficient.tolist() == [False, True, False]
+    assert nodes.resources.insufficient("cpu", 2000) is None
+    few = nodes.resources.insufficient("pods", 2)
     assert few is not None and few.tolist() == [False, True, False]
 
 
@@ -67,57 +68,64 @@ def _zeros(view: NodeView) -> Any:
     return np.zeros(len(view), np.int64)
 
 
-#: How each public name of NodeView is called here; a new accessor needs an entry.
+#: How each accessor is called here; a new accessor needs an entry.
 CALLS: dict[str, Callable[[NodeView], Any]] = {
     "all": lambda nodes: nodes.all().requested("cpu"),
     "allocatable": lambda nodes: nodes.allocatable("cpu"),
-    "any_unschedulable": lambda nodes: nodes.any_unschedulable,
-    "cluster_node_count": lambda nodes: nodes.cluster_node_count,
-    "conflicting_ports": lambda nodes: nodes.conflicting_ports([HostPort("0.0.0.0", "TCP", 80)]),
+    "taints.any_unschedulable": lambda nodes: nodes.taints.any_unschedulable(),
+    "table.node_count": lambda nodes: nodes.table.node_count,
+    "pods.conflicting_ports": lambda nodes: nodes.pods.conflicting_ports(
+        [HostPort("0.0.0.0", "TCP", 80)]
+    ),
     "derived": lambda nodes: nodes.derived("k", Facet.LABELS, np.int64, _zeros),
-    "draw_order": lambda nodes: nodes.draw_order(),
-    "holds_terms": lambda nodes: nodes.holds_terms([TermKind.REQUIRED_ANTI_AFFINITY]),
+    "table.draw_order": lambda nodes: nodes.table.draw_order(),
+    "pods.any_affinity_terms": lambda nodes: nodes.pods.any_affinity_terms(
+        [TermKind.REQUIRED_ANTI_AFFINITY]
+    ),
     "image": lambda nodes: getattr(nodes.image("app:1"), "size_bytes", None),
     "info": lambda nodes: nodes.info(0).requested,
     "info_of_row": lambda nodes: nodes.info_of_row(0).requested,
     "infos": lambda nodes: [info.requested for info in nodes.infos()],
-    "label_ids": lambda nodes: nodes.label_ids("zone"),
-    "label_values": lambda nodes: list(nodes.label_values("zone")),
-    "lacks_label": lambda nodes: nodes.lacks_label("zone"),
-    "mask_of_rows": lambda nodes: nodes.mask_of_rows([1]),
-    "matching_pods": lambda nodes: nodes.matching_pods(_PODS),
-    "matching_term": lambda nodes: nodes.matching_term(NodeTerm((_ZONE,), (), None)),
+    "labels.ids": lambda nodes: nodes.labels.ids("zone"),
+    "labels.values": lambda nodes: list(nodes.labels.values("zone")),
+    "labels.any_missing": lambda nodes: nodes.labels.any_missing("zone"),
+    "table.mask": lambda nodes: nodes.table.mask([1]),
+    "pods.matching": lambda nodes: nodes.pods.matching(_PODS),
+    "labels.matching_term": lambda nodes: nodes.labels.matching_term(NodeTerm((_ZONE,), (), None)),
     "name": lambda nodes: nodes.name(0),
-    "name_drawn": lambda nodes: nodes.name_drawn(np.ones(3, np.bool_), 3, 1),
+    "table.name_drawn": lambda nodes: nodes.table.name_drawn(np.ones(3, np.bool_), 3, 1),
     "names": lambda nodes: nodes.names(),
-    "node": lambda nodes: nodes.node(0).metadata.name,
-    "non_zero_memory_bytes": lambda nodes: nodes.non_zero_memory_bytes(),
-    "non_zero_milli_cpu": lambda nodes: nodes.non_zero_milli_cpu(),
-    "placed_terms": lambda nodes: len(nodes.placed_terms(TermKind.REQUIRED_ANTI_AFFINITY)),
-    "pod_counts": lambda nodes: nodes.pod_counts(),
-    "pods_by_domain": lambda nodes: nodes.pods_by_domain(None, "zone"),
-    "pods_with_affinity": lambda nodes: nodes.pods_with_affinity(),
-    "pods_with_required_anti_affinity": lambda nodes: nodes.pods_with_required_anti_affinity(),
+    "resources.non_zero_requested": lambda nodes: nodes.resources.non_zero_requested("memory"),
+    "pods.affinity_terms": lambda nodes: len(
+        nodes.pods.affinity_terms(TermKind.REQUIRED_ANTI_AFFINITY)
+    ),
+    "pods.counts": lambda nodes: nodes.pods.counts(),
+    "pods.by_domain": lambda nodes: nodes.pods.by_domain(None, "zone"),
+    "pods.with_affinity": lambda nodes: nodes.pods.with_affinity(),
+    "pods.with_required_anti_affinity": lambda nodes: nodes.pods.with_required_anti_affinity(),
+    "take_rows": lambda nodes: nodes.take_rows(lambda: np.array([0])).requested("cpu"),
     "position": lambda nodes: nodes.position("n2"),
     "positions": lambda nodes: nodes.positions(["n2"]),
     "reject": lambda nodes: nodes.reject(np.array([1]), "no").positions,
     "requested": lambda nodes: nodes.requested("cpu"),
-    "resource_names": lambda nodes: nodes.resource_names(),
-    "rows": lambda nodes: nodes.rows,
-    "satisfying": lambda nodes: nodes.satisfying(_ZONE),
-    "selection": lambda nodes: np.arange(3)[nodes.selection],
-    "short": lambda nodes: nodes.short("cpu", 3000),
-    "taint_set_ids": lambda nodes: nodes.taint_set_ids(),
-    "taint_sets": lambda nodes: list(nodes.taint_sets()),
+    "resources.names": lambda nodes: nodes.resources.names(),
+    "table.rows": lambda nodes: nodes.table.rows,
+    "labels.matching": lambda nodes: nodes.labels.matching(_ZONE),
+    "table.index": lambda nodes: np.arange(3)[nodes.table.index],
+    "resources.insufficient": lambda nodes: nodes.resources.insufficient("cpu", 3000),
+    "taints.set_ids": lambda nodes: nodes.taints.set_ids(),
+    "taints.sets": lambda nodes: list(nodes.taints.sets()),
     "take": lambda nodes: nodes.take([0]).requested("cpu"),
-    "terms_about": lambda nodes: nodes.terms_about(TermKind.REQUIRED_ANTI_AFFINITY, _WEB.shape),
-    "unschedulable": lambda nodes: nodes.unschedulable(),
-    "usage": lambda nodes: nodes.usage(Bundle(("cpu",), (1,)), scored=True),
+    "pods.affinity_terms_selecting": lambda nodes: nodes.pods.affinity_terms_selecting(
+        TermKind.REQUIRED_ANTI_AFFINITY, _WEB.shape
+    ),
+    "taints.unschedulable": lambda nodes: nodes.taints.unschedulable(),
+    "resources.usage": lambda nodes: nodes.resources.usage(Bundle(("cpu",), (1,)), scored=True),
 }
 
 
-def test_every_accessor_is_tried() -> None:
-    assert set(CALLS) == {name for name in dir(NodeView) if not name.startswith("_")}
+def test_every_accessor_of_the_view_and_its_groups_is_tried() -> None:
+    assert set(CALLS) == set(accessors())
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -137,28 +145,45 @@ def test_an_accessor_answers_as_if_the_victims_were_gone_or_refuses(name: str) -
 
 
 REFUSED = {
+    "take_rows",
     "all",
-    "conflicting_ports",
-    "holds_terms",
+    "pods.conflicting_ports",
+    "pods.any_affinity_terms",
     "info",
     "info_of_row",
     "infos",
-    "matching_pods",
-    "non_zero_memory_bytes",
-    "non_zero_milli_cpu",
-    "placed_terms",
-    "pods_by_domain",
-    "pods_with_affinity",
-    "pods_with_required_anti_affinity",
-    "terms_about",
-    "usage",
+    "pods.matching",
+    "resources.non_zero_requested",
+    "pods.affinity_terms",
+    "pods.by_domain",
+    "pods.with_affinity",
+    "pods.with_required_anti_affinity",
+    "pods.affinity_terms_selecting",
+    "resources.usage",
 }
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
 def test_what_depends_on_pods_otherwise_is_refused(name: str) -> None:
-    with pytest.raises(NotInOverlay, match=f"NodeView.{name} "):
+    with pytest.raises(NotInOverlay, match=rf"NodeView\.{name} "):
         CALLS[name](overlay())
+
+
+def test_an_old_name_of_an_accessor_is_passed_on_or_refused_like_the_new_one() -> None:
+    with pytest.warns(DeprecationWarning, match=r"nodes\.labels\.ids"):
+        assert getattr(overlay(), "label_ids")("zone").tolist() == [-1] * 3  # noqa: B009
+    refused = pytest.raises(NotInOverlay, match=r"NodeView\.pods\.matching ")
+    with pytest.warns(DeprecationWarning, match=r"nodes\.pods\.matching"), refused:
+        getattr(overlay(), "matching_pods")  # noqa: B009
+
+
+@pytest.mark.parametrize("group", sorted(GROUPS))
+def test_an_accessor_that_a_group_gains_is_refused(
+    group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(GROUPS[group], "new_accessor", lambda group: 1, raising=False)
+    with pytest.raises(NotInOverlay, match=f"{group}.new_accessor"):
+        getattr(getattr(overlay(), group), "new_accessor")  # noqa: B009
 
 
 def test_derived_values_that_depend_on_pods_are_refused() -> None:

@@ -49,7 +49,7 @@ class BreaksTheSeal(ScorePlugin):
     name = "BreaksTheSeal"
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
-        counts = nodes.pod_counts()
+        counts = nodes.pods.counts()
         if counts.base is not None:
             counts.flags.writeable = True
             counts += 1
@@ -70,7 +70,7 @@ class KeepsTheMask(FilterPlugin):
     def filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView, feasible: NodeMask
     ) -> Iterable[Rejection]:
-        feasible &= nodes.pod_counts() < 2
+        feasible &= nodes.pods.counts() < 2
         yield Rejection(~feasible, Code.UNSCHEDULABLE, ("two are enough",))
 
 
@@ -99,7 +99,7 @@ class FloatScores(ScorePlugin):
     name = "FloatScores"
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
-        return nodes.pod_counts() / 2  # pyright: ignore[reportReturnType]
+        return nodes.pods.counts() / 2  # pyright: ignore[reportReturnType]
 
 
 def test_scores_of_another_type_are_caught() -> None:
@@ -225,7 +225,7 @@ class KeepsForAnother(ScorePlugin):
     name = "KeepsForAnother"
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
-        count = len(set(nodes.all().taint_set_ids().tolist()))
+        count = len(set(nodes.all().taints.set_ids().tolist()))
         kept = pod.shape.once("KeepsForAnother", lambda shape: count)
         return np.full(len(nodes), kept, np.int64)
 

@@ -62,7 +62,7 @@ class Prepares(PreFilterPlugin, PreScorePlugin, ScalarFilterPlugin, ScalarScoreP
     def pre_filter(self, state: Any, pod: Any, nodes: Any) -> Any:
         state["seen"] = {
             "pod": sum(map(ord, pod.name)) % 7,
-            "nodes": int(nodes.pod_counts().sum()) % 2,
+            "nodes": int(nodes.pods.counts().sum()) % 2,
             "": 0,
         }[self.reads]
         return None
@@ -116,13 +116,13 @@ class Fair(FilterPlugin, RowFilter, ScorePlugin, RowScore):
     name = "Fair"
 
     def filter(self, state: Any, pod: Any, nodes: NodeView, feasible: NodeMask) -> Any:
-        yield Rejection(nodes.pod_counts() > 2, Code.UNSCHEDULABLE, (REASON,))
+        yield Rejection(nodes.pods.counts() > 2, Code.UNSCHEDULABLE, (REASON,))
 
     def filter_row(self, state: Any, pod: Any, node: NodeInfo) -> Verdict:
         return ((Code.UNSCHEDULABLE, (REASON,)),) if len(node.pods) > 2 else ()
 
     def score(self, state: Any, pod: Any, nodes: NodeView) -> NodeScores:
-        return np.minimum(nodes.pod_counts(), 100).astype(np.int64)
+        return np.minimum(nodes.pods.counts(), 100).astype(np.int64)
 
     def score_row(self, state: Any, pod: Any, node: NodeInfo) -> int:
         return min(len(node.pods), 100)
@@ -140,7 +140,7 @@ def planted(
         name = "Planted"
 
         def filter(self, state: Any, pod: Any, nodes: NodeView, feasible: NodeMask) -> Any:
-            yield Rejection(nodes.pod_counts() > 2, Code.UNSCHEDULABLE, (REASON,))
+            yield Rejection(nodes.pods.counts() > 2, Code.UNSCHEDULABLE, (REASON,))
 
         def filter_row(self, state: Any, pod: Any, node: NodeInfo) -> Verdict:
             return ((code, reasons),) if len(node.pods) > limit else ()

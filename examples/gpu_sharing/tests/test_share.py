@@ -28,7 +28,7 @@ def share(over: Any, **args: Any) -> Any:
 def rejected(instance: Any, asking: Any, over: Any) -> dict[str, set[str]]:
     """Reason → nodes."""
     nodes = over.lend().nodes
-    mask = nodes.mask_of_rows(nodes.rows)
+    mask = nodes.table.mask(nodes.table.rows)
     return {
         one.reasons[0]: {
             name for name, is_out in zip(nodes.names(), one.positions, strict=True) if is_out

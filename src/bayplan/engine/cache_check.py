@@ -67,8 +67,8 @@ class _Comparison:
         snapshot = self._scheduler.cache.lend()
         nodes = snapshot.nodes
         names = nodes.names()
-        for resource in nodes.resource_names():
-            column = nodes.pod_counts() if resource == PODS else nodes.requested(resource)
+        for resource in nodes.resources.names():
+            column = nodes.pods.counts() if resource == PODS else nodes.requested(resource)
             for name, count in zip(names, column.tolist(), strict=True):
                 if count != taken[name][resource]:
                     told = taken[name][resource]

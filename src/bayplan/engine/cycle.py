@@ -30,7 +30,7 @@ from bayplan.framework.status import (
 )
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.state.cache import Snapshot
-from bayplan.state.nodes import LateNodeView, NodeView
+from bayplan.state.nodes import NodeView
 
 #: A group that is to stay together is tried in one domain at a time.
 OUTSIDE_DOMAIN = "node(s) outside of the domain that the group was tried in"
@@ -135,7 +135,7 @@ class Cycle:
 
     def feasible_nodes(self, ranking: RankedNodes) -> NodeView:
         nodes = self.snapshot.nodes if self.candidates is None else self.candidates
-        return LateNodeView(nodes, ranking.feasible_rows)
+        return nodes.take_rows(ranking.feasible_rows)
 
     @property
     def is_done(self) -> bool:

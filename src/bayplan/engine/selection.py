@@ -37,12 +37,12 @@ def choose(table: ScoreTable, seed: int, pod_uid: str, attempt: int) -> Choice:
     if count == 1:
         return Choice(table.nodes.name(int(tied.argmax())))
     index = rng.tie_index(seed, pod_uid, attempt, count)
-    return Choice(table.nodes.name_drawn(tied, count, index), count, index)
+    return Choice(table.nodes.table.name_drawn(tied, count, index), count, index)
 
 
 def in_draw_order(nodes: NodeView, positions: Rows) -> Rows:
     """Positions of a view sorted as ties are drawn."""
-    order = nodes.draw_order()
+    order = nodes.table.draw_order()
     if len(positions) == len(order):
         return order
     marked = np.zeros(len(nodes), np.bool_)
@@ -60,7 +60,7 @@ def sampled(outcome: FilterOutcome, percentage: int, start: int) -> tuple[Mask, 
     wanted = max(SAMPLED_NODES_MIN, count * percentage // 100)
     if wanted >= count:
         return outcome.feasible, count
-    order = np.roll(outcome.nodes.draw_order(), -(start % count))
+    order = np.roll(outcome.nodes.table.draw_order(), -(start % count))
     found = np.cumsum(outcome.feasible[order])
     if found[-1] <= wanted:
         return outcome.feasible, count

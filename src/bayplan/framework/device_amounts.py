@@ -20,13 +20,18 @@ from bayplan.state.resources import Bundle, RowAmounts, Usage
 Counts = Mapping[str, CountsByRow]
 
 
+class UsageOfNodes(Protocol):
+    """The part of `NodeResources` that a scoring strategy reads."""
+
+    def usage(self, bundle: Bundle, *, scored: bool) -> Usage: ...
+
+
 class AmountsOfNodes(Protocol):
-    """The amounts of many nodes, as a scoring strategy reads them."""
+    """The amounts of many nodes, as a scoring strategy reads them: a NodeView, for example."""
 
     def __len__(self) -> int: ...
-    def usage(self, bundle: Bundle, *, scored: bool) -> Usage:
-        """See NodeView."""
-        ...
+    @property
+    def resources(self) -> UsageOfNodes: ...
 
 
 class AmountsOfNode(Protocol):
@@ -56,15 +61,19 @@ class NodesWithDevices:
     def __len__(self) -> int:
         return len(self._nodes)
 
+    @property
+    def resources(self) -> "NodesWithDevices":
+        return self
+
     def usage(self, bundle: Bundle, *, scored: bool) -> Usage:
-        own = self._nodes.usage(bundle, scored=scored)
+        own = self._nodes.resources.usage(bundle, scored=scored)
         if own.offered is None:
             return own  # every node offers all the resources itself
         used, allocatable, offered = own.used, own.allocatable.copy(), own.offered.copy()
         for place, resource in enumerate(bundle.resources):
             if resource not in self._counts:
                 continue
-            counts = self._counts[resource][self._nodes.selection]
+            counts = self._counts[resource][self._nodes.table.index]
             backed = np.flatnonzero(~offered[place] & (counts["devices"] > 0))
             taken = counts["taken"][backed]
             used[..., place, backed] = taken + bundle.as_ints[..., place, :]
@@ -89,7 +98,7 @@ class NodeWithDevices:
         has = self._node.amounts(resource)
         if has.allocatable or resource not in self._counts:
             return has
-        devices, taken = self._counts[resource][self._node.view.selection].item()
+        devices, taken = self._counts[resource][self._node.view.table.index].item()
         if not devices:
             return has
         return RowAmounts(allocatable=devices, requested=taken, scored=taken, free=devices - taken)

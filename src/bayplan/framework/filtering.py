@@ -224,9 +224,9 @@ class FilterOutcome(RejectedNodes):
             codes = np.uint8(entry.code) if entry.codes is None else entry.codes
             own[entry.positions] = np.maximum(own[entry.positions], codes)
         own[own == Code.SUCCESS] = absent
-        rows = nodes.rows
+        rows = nodes.table.rows
         by_row = np.full(int(rows.max(initial=-1)) + 1, absent, np.uint8)
-        by_row[self.nodes.rows] = own
+        by_row[self.nodes.table.rows] = own
         return by_row[rows]
 
     def statuses_among(self, nodes: NodeView) -> dict[str, Status]:

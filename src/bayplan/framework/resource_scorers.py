@@ -116,7 +116,7 @@ def requested_to_capacity_ratio(points: Sequence[tuple[int, int]]) -> Scorer:
     def score(demanded: Demands, nodes: AmountsOfNodes) -> NodeScores:
         if not demanded.each:
             return np.zeros(len(nodes), np.int64)
-        usage = nodes.usage(demanded.bundle, scored=True)
+        usage = nodes.resources.usage(demanded.bundle, scored=True)
         percents = _used_percent(usage.used, usage.allocatable)
         scores = by_utilization.take(percents.astype(np.int64), mode="clip")
         if usage.offered is not None:
@@ -165,7 +165,7 @@ def _mean(
     """int64[nodes]: the weighted mean over the resources that a node offers; 0 without any."""
     if not demanded.each:
         return np.zeros(len(nodes), np.int64)
-    usage = nodes.usage(demanded.bundle, scored=True)
+    usage = nodes.resources.usage(demanded.bundle, scored=True)
     scores = score(usage.used, usage.allocatable)
     if usage.offered is not None:
         weights = usage.offered * (1 if demanded.weights is None else demanded.weights)

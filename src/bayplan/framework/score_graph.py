@@ -253,7 +253,7 @@ class _WholeCluster:
     def __init__(self, run: ScoreRun) -> None:
         self._run = run
         self.nodes = run.nodes.all()
-        rows, feasible_rows = self.nodes.rows, run.nodes.rows
+        rows, feasible_rows = self.nodes.table.rows, run.nodes.table.rows
         #: Whether every node is feasible. Then no plugin is evaluated twice.
         self.is_feasible = np.array_equal(rows, feasible_rows)
         self._positions = np.searchsorted(rows, feasible_rows)

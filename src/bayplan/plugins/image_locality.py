@@ -46,9 +46,9 @@ class ImageLocality(ScorePlugin, SignPlugin):
             image = nodes.image(name)
             if image is None:
                 continue
-            spread = image.node_count / nodes.cluster_node_count
+            spread = image.node_count / nodes.table.node_count
             size_bytes = times * int(image.size_bytes * spread)
-            image_bytes = nodes.mask_of_rows(image.rows_array()) * np.int64(size_bytes)
+            image_bytes = nodes.table.mask(image.rows_array()) * np.int64(size_bytes)
             present_bytes = image_bytes if present_bytes is None else present_bytes + image_bytes
         if present_bytes is None:
             return uniform(0, len(nodes))

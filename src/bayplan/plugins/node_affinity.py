@@ -194,7 +194,7 @@ class NodeAffinity(
         own = preferences.terms if preferences is not None else ()
         scores = np.zeros(len(nodes), np.int64)
         for preferred in (*self._added_preferred, *own):
-            scores += nodes.matching_term(preferred.term) * np.int64(preferred.weight)
+            scores += nodes.labels.matching_term(preferred.term) * np.int64(preferred.weight)
         return scores
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
@@ -242,7 +242,7 @@ class _Demands:
 
     def matching(self, nodes: NodeView) -> Mask | None:
         """bool[nodes]; None: nothing is demanded."""
-        selected = None if self.selector is None else nodes.matching_term(self.selector)
+        selected = None if self.selector is None else nodes.labels.matching_term(self.selector)
         if self.terms is None:
             return selected
         matching = _any_of(self.terms, nodes)
@@ -319,9 +319,9 @@ def _any_of(terms: Sequence[NodeTerm], nodes: NodeView) -> Mask:
     """bool[nodes]: whom one of the terms matches."""
     if not terms:
         return np.zeros(len(nodes), np.bool_)
-    matching = nodes.matching_term(terms[0])
+    matching = nodes.labels.matching_term(terms[0])
     for term in terms[1:]:
-        matching = matching | nodes.matching_term(term)
+        matching = matching | nodes.labels.matching_term(term)
     return matching
 
 

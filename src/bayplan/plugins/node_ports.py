@@ -58,7 +58,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin, RowFilter, EnqueueExtensions, Sig
     def filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView, feasible: NodeMask
     ) -> Iterable[Rejection]:
-        taken = nodes.conflicting_ports(pod.shape.host_ports)
+        taken = nodes.pods.conflicting_ports(pod.shape.host_ports)
         if np.count_nonzero(taken):
             yield Rejection(taken, Code.UNSCHEDULABLE, (PORT_TAKEN,))
 

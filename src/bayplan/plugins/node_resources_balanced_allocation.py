@@ -180,7 +180,7 @@ def _balance_without_pod(nodes: NodeView, nothing: Bundle) -> Matrix:
 def _balance(nodes: AmountsOfNodes, bundle: Bundle) -> Matrix:
     """float64[nodes], or [alternatives, nodes]: whole numbers in 50..100, with the bundle on top
     of what is requested. Good until the next is asked for."""
-    used, allocatable, offered, is_within = nodes.usage(bundle, scored=False)
+    used, allocatable, offered, is_within = nodes.resources.usage(bundle, scored=False)
     # By upstream's formulas in upstream's order, so that they round alike.
     fractions = np.divide(used, allocatable, out=used if used.dtype == np.float64 else None)
     if not is_within:

@@ -203,11 +203,11 @@ class NodeResourcesFit(
         self, state: CycleState, pod: PodInfo, nodes: NodeView, feasible: NodeMask
     ) -> Iterable[Rejection]:
         """All that is short is told. Evicting pods does not help where the whole node is."""
-        full = nodes.short(PODS, 1)
+        full = nodes.resources.insufficient(PODS, 1)
         if full is not None:
             yield Rejection(full, Code.UNSCHEDULABLE, (TOO_MANY_PODS,))
         for need in self._wants(pod).needs:
-            short = nodes.short(need.resource, need.more)
+            short = nodes.resources.insufficient(need.resource, need.more)
             if short is None:
                 continue
             allocatable = nodes.allocatable(need.resource)

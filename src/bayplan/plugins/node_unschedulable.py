@@ -54,8 +54,8 @@ class NodeUnschedulable(PreFilterPlugin, FilterPlugin, RowFilter, EnqueueExtensi
     def filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView, feasible: NodeMask
     ) -> Iterable[Rejection]:
-        if nodes.any_unschedulable and not _tolerated(pod):
-            rows = nodes.unschedulable()
+        if nodes.taints.any_unschedulable() and not _tolerated(pod):
+            rows = nodes.taints.unschedulable()
             yield Rejection(rows, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (UNSCHEDULABLE,))
 
     def filter_row(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Verdict:

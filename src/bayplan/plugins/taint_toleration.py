@@ -79,7 +79,7 @@ class TaintToleration(
     ) -> Iterable[Rejection]:
         verdicts = _verdicts(pod, nodes)
         if verdicts.any_rejected:
-            rows = verdicts.rejected.take(nodes.taint_set_ids())
+            rows = verdicts.rejected.take(nodes.taints.set_ids())
             yield Rejection(rows, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (UNTOLERATED,))
 
     def filter_row(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Verdict:
@@ -96,7 +96,7 @@ class TaintToleration(
         verdicts = _verdicts(pod, nodes)
         if not verdicts.any_disliked:
             return uniform(0, len(nodes))
-        return verdicts.disliked_counts.take(nodes.taint_set_ids())
+        return verdicts.disliked_counts.take(nodes.taints.set_ids())
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         node_changed = ActionType.ADD | ActionType.UPDATE_NODE_TAINT
@@ -184,7 +184,7 @@ class _Verdicts:
 
 def _verdicts(pod: PodInfo, nodes: NodeView) -> _Verdicts:
     verdicts = pod.shape.once("TaintToleration.verdicts", _no_verdicts)
-    verdicts.follow(nodes.taint_sets())
+    verdicts.follow(nodes.taints.sets())
     return verdicts
 
 

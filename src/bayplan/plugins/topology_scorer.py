@@ -50,11 +50,11 @@ class TopologyScorer(ScorePlugin[TopologyScorerArgs]):
         """int64[nodes]; 0 where the label is absent, and such nodes are part of no domain."""
         args: TopologyScorerArgs = self.args
         counted = nodes.all() if args.over == "all" else nodes
-        ids = counted.label_ids(args.topology_key)
+        ids = counted.labels.ids(args.topology_key)
         scores = state.scores(args.score_from, args.stage)
         worths = _domain_scores(ids[ids >= 0], scores[ids >= 0], args.aggregate)
         # Nodes without the label have the id -1, which finds the last entry.
-        return np.append(worths, 0)[nodes.label_ids(args.topology_key)]
+        return np.append(worths, 0)[nodes.labels.ids(args.topology_key)]
 
 
 def _domain_scores(ids: Int32s, scores: NodeScores, aggregate: str) -> Int64s:

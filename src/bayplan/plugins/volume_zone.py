@@ -125,7 +125,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
             matching &= _within(topology, nodes)
         labelled = np.zeros(len(nodes), np.bool_)
         for key in _LABELS:
-            labelled |= nodes.satisfying(Requirement(key, EXISTS))
+            labelled |= nodes.labels.matching(Requirement(key, EXISTS))
         yield Rejection(labelled & ~matching, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (NO_ZONE,))
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
@@ -163,12 +163,12 @@ def _topologies(volume: PersistentVolume) -> list[_Topology]:
 
 def _within(topology: _Topology, nodes: NodeView) -> Mask:
     """bool[nodes]: whose label, or the newer one in its place, has one of the values."""
-    satisfying = nodes.satisfying(Requirement(topology.key, IN, topology.values))
+    satisfying = nodes.labels.matching(Requirement(topology.key, IN, topology.values))
     newer = _NEWER.get(topology.key)
     if newer is None:
         return satisfying
-    older = nodes.satisfying(Requirement(topology.key, EXISTS))
-    return satisfying | (~older & nodes.satisfying(Requirement(newer, IN, topology.values)))
+    older = nodes.labels.matching(Requirement(topology.key, EXISTS))
+    return satisfying | (~older & nodes.labels.matching(Requirement(newer, IN, topology.values)))
 
 
 # ---- hints ---------------------------------------------------------------------------------

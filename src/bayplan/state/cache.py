@@ -68,12 +68,12 @@ class Snapshot:
     @property
     def rows_with_affinity(self) -> Rows:
         nodes = self.nodes
-        return nodes.rows[nodes.pods_with_affinity() > 0]
+        return nodes.table.rows[nodes.pods.with_affinity() > 0]
 
     @property
     def rows_with_required_anti_affinity(self) -> Rows:
         nodes = self.nodes
-        return nodes.rows[nodes.pods_with_required_anti_affinity() > 0]
+        return nodes.table.rows[nodes.pods.with_required_anti_affinity() > 0]
 
     def rows_since(self, generation: int, facets: int) -> Rows:
         """Rows that changed after ``generation`` in one of ``facets``, or a superset."""
@@ -83,7 +83,7 @@ class Snapshot:
         """The pods of these nodes, the most important first."""
         table = self._open()
         table.ranked_pods.catch_up(table.log)
-        return RankedView(table.ranked_pods, nodes.rows)
+        return RankedView(table.ranked_pods, nodes.table.rows)
 
     def is_pvc_used(self, key: str) -> bool:
         """Whether a placed pod names a claim ("namespace/name"). Upstream: StorageInfos."""

@@ -86,21 +86,22 @@ class LabelColumns:
     """Label key → its column, made at first use from the nodes' labels."""
 
     def __init__(self) -> None:
-        self._columns: dict[str, LabelColumn] = {}
+        #: The columns made so far.
+        self.columns: dict[str, LabelColumn] = {}
 
     def of(self, key: str, labels: Sequence[dict[str, str] | None], capacity: int) -> LabelColumn:
-        column = self._columns.get(key)
+        column = self.columns.get(key)
         if column is None:
-            column = self._columns[key] = LabelColumn(capacity)
+            column = self.columns[key] = LabelColumn(capacity)
             for row, node_labels in enumerate(labels):
                 if node_labels is not None and key in node_labels:
                     column.set(row, node_labels[key])
         return column
 
     def set_row(self, row: int, labels: dict[str, str] | None) -> None:
-        for key, column in self._columns.items():
+        for key, column in self.columns.items():
             column.set(row, labels.get(key) if labels else None)
 
     def grow(self, capacity: int) -> None:
-        for column in self._columns.values():
+        for column in self.columns.values():
             column.ids.grow(capacity)

@@ -371,7 +371,8 @@ class NodeTable:
         return self._draw_order.nth(marked, count, index)
 
     def label_column(self, key: str) -> LabelColumn:
-        return self.label_columns.of(key, self.labels, self.capacity)
+        columns = self.label_columns
+        return columns.columns.get(key) or columns.of(key, self.labels, self.capacity)
 
     def pods_by_domain(self, pods: PodSet | PlacedTerm | None, key: str) -> Floats | None:
         """Pods of all nodes by the value of a label; None: the nodes. See DomainTables."""

@@ -1,15 +1,21 @@
 """NodeView and NodeInfo: what plugins see of the nodes.
 
-A `NodeView` is a selection of rows with read-only columns, lent for one cycle; every accessor
-answers [nodes]: one value per node of the view. `view.take(positions)` is again a view, and a
-row-wise plugin gives the same answer through either. A `NodeInfo` is a read-only façade over one
-row, with the names of upstream's NodeInfo, for plugins written node by node.
+A `NodeView` is a selection of nodes with read-only columns, lent for one cycle. Every accessor
+answers [nodes]: one value per node of the view. What most plugins read stands on the view itself;
+the other accessors are grouped (`nodes.labels.ids(key)`). `nodes.take(positions)` is again a view,
+and a row-wise plugin gives the same answer through either. A `NodeInfo` is a read-only facade over
+one row, with the names of upstream's NodeInfo, for plugins written node by node.
+
+Old names of accessors are accepted for one release, with a DeprecationWarning.
 """
 
+import warnings
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from functools import partial
+from operator import attrgetter, call
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,97 +24,77 @@ from bayplan.api.declared_fields import DeclaredFields
 from bayplan.api.objects import Node, Taint
 from bayplan.api.pod_requests import CPU, MEMORY
 from bayplan.api.read_only import EMPTY, ReadOnlyDict
-from bayplan.api.selectors import NodeTerm, Requirement
 from bayplan.state.change_log import Facet
-from bayplan.state.columns import Column, Floats, Int32s, Int64s, Mask, Rows, as_positions
-from bayplan.state.domain_counts import PodSet
+from bayplan.state.columns import Int64s, Mask, Rows, as_positions
 from bayplan.state.host_ports import HostPort
 from bayplan.state.images import ImageState
+from bayplan.state.node_accessors import (
+    Loan,
+    LoanEnded,
+    NodeLabels,
+    NodePods,
+    NodeResources,
+    NodeTaints,
+    RowSelection,
+    TableRows,
+    selected_late,
+)
 from bayplan.state.node_table import NodeTable, named_claims
-from bayplan.state.placed_terms import PlacedTerm, TermKind, TermsAbout
-from bayplan.state.pods import PodInfo, PodShape
+from bayplan.state.pods import PodInfo
 from bayplan.state.rejections import Code, Rejection
-from bayplan.state.resources import Bundle, RowAmounts, Usage
+from bayplan.state.resources import RowAmounts
 
 
-class LoanEnded(RuntimeError):
-    """A view was used after the cycle it was lent for."""
-
-
-class Loan:
-    """Says whether what was lent may still be read."""
-
-    __slots__ = ("ended", "number")
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.ended = False
-
-
+@final
 class NodeView:
     """Some nodes of the cluster, as arrays."""
 
-    __slots__ = ("_loan", "_rows", "_selected", "_size", "_table")
+    #: What is left of resources, and how much would be used.
+    resources: NodeResources
+    #: Labels as ids of their values, and node selectors.
+    labels: NodeLabels
+    #: Taints, and spec.unschedulable.
+    taints: NodeTaints
+    #: Counts of placed pods, their affinity terms and host ports.
+    pods: NodePods
+    #: The rows of the node table, for code that stores values by row.
+    table: TableRows
 
-    def __init__(self, table: NodeTable, loan: Loan, rows: Rows | None) -> None:
-        self._table = table
-        self._loan = loan
-        #: None: all rows of the table, which are then all alive; columns are lent uncopied.
-        self._rows = rows
-        self._size = table.row_count if rows is None else len(rows)
-        #: What the rows are of columns.
-        self._selected = slice(self._size) if rows is None else rows
+    _selection: RowSelection
+
+    def __init__(
+        self,
+        table: NodeTable,
+        loan: Loan,
+        rows: Rows | None,
+        late: Callable[[], RowSelection] | None = None,
+    ) -> None:
+        """``rows``: of the table; None: all rows of the table, and each row holds a node.
+        ``late``: makes the selection on first use; ``rows`` is ignored."""
+        if late is not None:
+            self._late = late
+        elif rows is None:
+            size = table.row_count
+            self._selection = RowSelection(table, loan, None, size, slice(size))
+        else:
+            self._selection = RowSelection(table, loan, rows, len(rows), rows)
 
     def __len__(self) -> int:
-        return self._size
+        return self._selection.size
 
-    # ---- selecting ------------------------------------------------------------------------
+    # ---- amounts --------------------------------------------------------------------------
 
-    def take(self, positions: Rows | Mask | Sequence[int]) -> "NodeView":
-        """The nodes at these positions of this view (or where a mask of it is true)."""
-        chosen = as_positions(positions)
-        rows = chosen if self._rows is None else self._rows.take(chosen)
-        return NodeView(self._open(), self._loan, rows)
+    def allocatable(self, resource: str) -> Int64s:
+        """int64[nodes]: CPU in millicores, everything else in whole units; 0 where unknown."""
+        selection = self._selection
+        return selection.lend(selection.table.resources.allocatable(resource))
 
-    def all(self) -> "NodeView":
-        """All nodes of the cluster, whatever this view selects."""
-        table = self._open()
-        return NodeView(table, self._loan, table.alive_rows())
+    def requested(self, resource: str) -> Int64s:
+        """int64[nodes]: what placed pods request, overhead and pod-level requests included."""
+        selection = self._selection
+        return selection.lend(selection.table.resources.requested(resource))
 
-    @property
-    def rows(self) -> Rows:
-        """intp[nodes]: the row of each node; stable from a node's add to its delete."""
-        self._open()
-        rows = np.arange(self._size) if self._rows is None else self._rows.view()
-        rows.flags.writeable = False
-        return rows
-
-    @property
-    def selection(self) -> "Rows | slice":
-        """What to index an array by row with, to have its values at these nodes."""
-        self._open()
-        return self._selected
-
-    def position(self, name: str) -> int | None:
-        """Where in this view a node stands."""
-        row = self._open().row_of.get(name)
-        if row is None or self._table.nodes[row] is None:
-            return None
-        if self._rows is None:
-            return row
-        found = np.flatnonzero(self._rows == row)
-        return int(found[0]) if len(found) else None
-
-    def positions(self, names: Sequence[str]) -> Rows:
-        """Where these nodes stand in this view, ascending; names it does not hold are left out."""
-        table = self._open()
-        rows = {table.row_of[n] for n in names if n in table.row_of}
-        if self._rows is None:
-            return np.array(sorted(r for r in rows if table.nodes[r] is not None), np.intp)
-        if len(self._rows) <= _FEW_NODES:
-            found = [place for place, row in enumerate(self._rows.tolist()) if row in rows]
-            return np.array(found, np.intp)
-        return np.flatnonzero(np.isin(self._rows, list(rows)))
+    # ---- answering ------------------------------------------------------------------------
 
     def reject(
         self, nodes: Mask | Rows, *reasons: str, code: Code = Code.UNSCHEDULABLE
@@ -119,209 +105,66 @@ class NodeView:
         """
         return Rejection(nodes, code, reasons)
 
-    def mask_of_rows(self, rows: Sequence[int] | Rows) -> Mask:
-        """bool[nodes]: true for nodes on these rows of the table."""
-        marked = np.zeros(self._open().row_count, np.bool_)
-        marked[rows] = True
-        return marked if self._rows is None else marked[self._rows]
+    # ---- selecting ------------------------------------------------------------------------
 
-    def draw_order(self) -> Rows:
-        """The positions of this view in the order in which ties are drawn."""
-        order = self._open().draw_order()
-        if self._rows is None:
-            return order
-        place = np.full(self._table.row_count, -1, np.intp)
-        place[self._rows] = np.arange(self._size)
-        ordered = place[order]
-        return ordered[ordered >= 0]
+    def take(self, positions: Rows | Mask | Sequence[int]) -> "NodeView":
+        """The nodes at these positions of this view, or where bool[nodes] is true."""
+        chosen, selection = as_positions(positions), self._selection
+        rows = chosen if selection.rows is None else selection.rows.take(chosen)
+        return NodeView(selection.open(), selection.loan, rows)
 
-    def name_drawn(self, tied: Mask, count: int, index: int) -> str:
-        """The index-th of ``count`` tied nodes, in that order; ``tied``: bool[nodes]."""
-        table, marked = self._open(), tied
-        if self._rows is not None:
-            marked = np.zeros(table.row_count, np.bool_)
-            marked[self._rows[tied]] = True
-        return table.names[table.nth_drawn(marked, count, index)]
+    def take_rows(self, rows: Callable[[], Rows | None]) -> "NodeView":
+        """The nodes on rows of the table, whatever this view selects; None: on all rows.
 
-    # ---- names and objects ----------------------------------------------------------------
+        ``rows`` is called on first use of the view, because many such views are never read.
+        """
+        table, loan = self._selection.table, self._selection.loan
+        return NodeView(table, loan, None, partial(selected_late, table, loan, rows))
+
+    def all(self) -> "NodeView":
+        """All nodes of the cluster, whatever this view selects."""
+        table = self._selection.open()
+        return NodeView(table, self._selection.loan, table.alive_rows())
+
+    def position(self, name: str) -> int | None:
+        """The position of a node in this view; None if the view lacks the node."""
+        return self._selection.position(name)
+
+    def positions(self, names: Sequence[str]) -> Rows:
+        """The positions of these nodes, ascending; names that the view lacks are ignored."""
+        return self._selection.positions(names)
+
+    # ---- names and single nodes -----------------------------------------------------------
 
     def name(self, position: int) -> str:
-        return self._open().names[self._row(position)]
+        return self._selection.open().names[self._row(position)]
 
     def names(self) -> list[str]:
-        names = self._open().names
-        return list(names) if self._rows is None else [names[r] for r in self._rows.tolist()]
+        names, rows = self._selection.open().names, self._selection.rows
+        return list(names) if rows is None else [names[row] for row in rows.tolist()]
 
     def info(self, position: int) -> "NodeInfo":
-        return NodeInfo(self._open(), self._loan, self._row(position))
+        return NodeInfo(self._selection.open(), self._selection.loan, self._row(position))
 
     def infos(self) -> Iterator["NodeInfo"]:
-        table, loan = self._open(), self._loan
-        rows = range(self._size) if self._rows is None else self._rows.tolist()
+        selection = self._selection
+        table, loan = selection.open(), selection.loan
+        rows = range(selection.size) if selection.rows is None else selection.rows.tolist()
         for row in rows:
             yield NodeInfo(table, loan, row)
 
     def info_of_row(self, row: int) -> "NodeInfo":
         """The node on a row of the table, whatever this view selects."""
-        return NodeInfo(self._open(), self._loan, row)
+        return NodeInfo(self._selection.open(), self._selection.loan, row)
 
-    def node(self, position: int) -> Node:
-        node = self._open().nodes[self._row(position)]
-        assert node is not None
-        return node
-
-    # ---- resources ------------------------------------------------------------------------
-
-    def allocatable(self, resource: str) -> Int64s:
-        """int64[nodes]: cpu in millicores, everything else in whole units; 0 where unknown."""
-        return self._lend(self._open().resources.allocatable(resource))
-
-    def requested(self, resource: str) -> Int64s:
-        """int64[nodes]: what placed pods ask for, overhead and pod-level requests included."""
-        return self._lend(self._open().resources.requested(resource))
-
-    def short(self, resource: str, amount: int) -> Mask | None:
-        """bool[nodes]: who has less left than this amount; None: nobody has.
-
-        Left is allocatable less requested; of pods: less those placed.
-        """
-        table = self._open()
-        are_all = self._rows is None or self._rows is table.alive_rows()
-        return table.resources.short(resource, amount, self._selected, are_all=are_all)
-
-    def usage(self, bundle: Bundle, *, scored: bool) -> Usage:
-        """What would be used of a bundle's resources if its amounts came on top.
-
-        ``scored``: pods that ask for no cpu count as 100m, for no memory as 200Mi.
-        """
-        table = self._open()
-        return table.resources.usage(bundle, self._selected, table.node_count, scored=scored)
-
-    def non_zero_milli_cpu(self) -> Int64s:
-        """int64[nodes]: requested cpu where pods that ask for none count as 100m."""
-        return self._lend(self._open().resources.scored(CPU))
-
-    def non_zero_memory_bytes(self) -> Int64s:
-        """int64[nodes]: requested memory where pods that ask for none count as 200Mi."""
-        return self._lend(self._open().resources.scored(MEMORY))
-
-    def pod_counts(self) -> Int64s:
-        """int64[nodes]: how many pods are placed."""
-        return self._lend(self._open().resources.pod_counts)
-
-    def resource_names(self) -> list[str]:
-        """Every resource that some node offers."""
-        return self._open().resources.offered_names()
-
-    # ---- labels, taints -------------------------------------------------------------------
-
-    def label_ids(self, key: str) -> Int32s:
-        """int32[nodes]: an id per value of this label, -1 where absent; see `label_values`."""
-        return self._lend(self._open().label_column(key).ids)
-
-    def label_values(self, key: str) -> Sequence[str]:
-        """Id → value for `label_ids`; may hold values that no node has any more."""
-        return self._open().label_column(key).values.values
-
-    def lacks_label(self, key: str) -> bool:
-        """Whether some node of the cluster has no such label: spares asking."""
-        table = self._open()
-        return table.label_column(key).holder_count < table.node_count
-
-    def satisfying(self, requirement: Requirement) -> Mask:
-        """bool[nodes]: whose labels satisfy one requirement."""
-        column = self._open().label_column(requirement.key)
-        return column.matching(self._lend(column.ids), requirement)
-
-    def matching_term(self, term: NodeTerm) -> Mask:
-        """bool[nodes]: whom one node selector term matches; an empty or broken one: nobody."""
-        if term.error is not None or term.is_empty:
-            return np.zeros(self._size, np.bool_)
-        matching: Mask | None = None
-        for requirement in term.labels:
-            found = self.satisfying(requirement)
-            matching = found if matching is None else matching & found
-        for requirement in term.fields:
-            found = self._named(requirement)
-            matching = found if matching is None else matching & found
-        assert matching is not None
-        return matching
-
-    def _named(self, requirement: Requirement) -> Mask:
-        """Conditions on fields are In or NotIn of one name."""
-        mask = np.zeros(self._size, np.bool_)
-        mask[self.positions(requirement.values)] = True
-        return mask if requirement.operator == "In" else ~mask
-
-    def taint_set_ids(self) -> Int32s:
-        """int32[nodes]: an id per distinct list of taints; see `taint_sets`. Id 0 is no taint."""
-        return self._lend(self._open().taint_set_ids)
-
-    def taint_sets(self) -> Sequence[tuple[Taint, ...]]:
-        """Id → taints for `taint_set_ids`."""
-        return self._open().taint_sets.values
-
-    def unschedulable(self) -> Mask:
-        """bool[nodes]: spec.unschedulable."""
-        return self._lend(self._open().unschedulable)
-
-    @property
-    def any_unschedulable(self) -> bool:
-        """Whether any node of the cluster is unschedulable: spares asking."""
-        return self._open().unschedulable_count > 0
-
-    # ---- pods -----------------------------------------------------------------------------
-
-    def matching_pods(self, pods: PodSet) -> Int32s:
-        """int32[nodes]: how many placed pods belong to the set."""
-        return self._lend(self._open().selector_counts.counter(pods).column)
-
-    def placed_terms(self, kind: TermKind) -> list[PlacedTerm]:
-        """Distinct affinity terms of placed pods; see `pods_by_domain`."""
-        return self._open().placed_terms.of(kind)
-
-    def terms_about(self, kind: TermKind, shape: PodShape) -> TermsAbout:
-        """Those of them that mean pods of this shape: found through an index, and remembered."""
-        return self._open().placed_terms.about(kind, shape)
-
-    def holds_terms(self, kinds: Iterable[TermKind]) -> bool:
-        """Whether any placed pod has a term of one of these kinds: spares asking."""
-        return self._open().placed_terms.holds(kinds)
-
-    def pods_by_domain(self, pods: PodSet | PlacedTerm | None, key: str) -> Floats | None:
-        """float64[values + 1]: pods of the set, or with the term, by the value of a label; None:
-        the nodes themselves.
-
-        By label id, over all nodes of the cluster whatever this view selects, to be written; the
-        last place is for nodes without the label, and 0. None: no domain has any.
-        """
-        return self._open().pods_by_domain(pods, key)
-
-    def pods_with_affinity(self) -> Int32s:
-        """int32[nodes]: pods with any (anti-)affinity term."""
-        return self._lend(self._open().placed_terms.with_affinity)
-
-    def pods_with_required_anti_affinity(self) -> Int32s:
-        """int32[nodes]: pods with a required anti-affinity term."""
-        return self._lend(self._open().placed_terms.with_required_anti_affinity)
-
-    # ---- ports, images --------------------------------------------------------------------
-
-    def conflicting_ports(self, ports: Sequence[HostPort]) -> Mask:
-        """bool[nodes]: where one of these host ports is taken."""
-        index = self._open().ports
-        return self.mask_of_rows([row for p in ports for row in index.conflicting_rows(p)])
+    # ---- images, derived values -----------------------------------------------------------
 
     def image(self, name: str) -> ImageState | None:
-        """An image some node holds: its size and its rows (not positions; see mask_of_rows)."""
-        return self._open().images.find(name)
+        """The size of an image and the rows (not positions) of its nodes; see `TableRows.mask`.
 
-    @property
-    def cluster_node_count(self) -> int:
-        """Nodes of the whole cluster, whatever this view selects."""
-        return self._open().node_count
-
-    # ---- derived --------------------------------------------------------------------------
+        None: no node has the image.
+        """
+        return self._selection.open().images.find(name)
 
     def derived(
         self,
@@ -330,56 +173,139 @@ class NodeView:
         dtype: npt.DTypeLike,
         compute: Callable[["NodeView"], npt.NDArray[Any]],
     ) -> npt.NDArray[Any]:
-        """A value per node that follows from these facets of its row alone, kept current.
+        """dtype[nodes]: values that follow from these facets of each row alone, kept up to date.
 
-        ``compute`` is asked about a view of the rows that changed since the last time, and must
-        answer [nodes of that view]. ``key`` names the column together with its parameters.
+        ``compute`` is called with a view of the rows that changed since the last call, and returns
+        [nodes of that view]. ``key`` names the column together with its parameters.
         """
-        table, loan = self._open(), self._loan
-        return self._lend(
+        table, loan = self._selection.open(), self._selection.loan
+        return self._selection.lend(
             table.derived(key, facets, dtype, lambda rows: compute(NodeView(table, loan, rows)))
         )
 
     # ---- inside ---------------------------------------------------------------------------
 
-    def _open(self) -> NodeTable:
-        if self._loan.ended:
-            raise LoanEnded("a view of the nodes is valid only within the cycle it was lent for")
-        return self._table
-
     def _row(self, position: int) -> int:
-        return position if self._rows is None else int(self._rows[position])
-
-    def _lend(self, column: Column) -> npt.NDArray[Any]:
-        if self._rows is None:
-            return column.lent[: self._size]
-        found = column.values.take(self._rows)
-        found.flags.writeable = False
-        return found
+        rows = self._selection.rows
+        return position if rows is None else int(rows[position])
 
 
-class LateNodeView(NodeView):
-    """A view whose rows are found when somebody looks: most who are handed one do not."""
-
-    __slots__ = ("_find",)
-
-    def __init__(self, nodes: NodeView, find: Callable[[], "Rows | None"]) -> None:
-        """``find``: the rows of the table; None: those of ``nodes``, which are all."""
-        self._find = find
-        self._table = nodes._table
-        self._loan = nodes._loan
-
-    def __getattr__(self, name: str) -> Any:
-        """Called for what is not there yet, and only for that."""
-        if name not in ("_rows", "_selected", "_size"):
-            raise AttributeError(name)
-        rows = self._find()
-        NodeView.__init__(self, self._table, self._loan, rows)
-        return object.__getattribute__(self, name)
+# ---- parts of a view ----------------------------------------------------------------------------
 
 
-#: In a view of so many nodes they are found one by one.
-_FEW_NODES = 16
+@final
+class _MadeOnce:
+    """A part of a view: made of another attribute on first access, and stored in the view.
+
+    This is no data descriptor: reading a part that the view has costs no call.
+    """
+
+    def __init__(self, name: str, source: str, make: Callable[[Any], object]) -> None:
+        self._name = name
+        self._source = attrgetter(source)
+        self._make = make
+
+    def __get__(self, view: NodeView | None, owner: type[NodeView]) -> object:
+        if view is None:
+            return self
+        part = self._make(self._source(view))
+        setattr(view, self._name, part)
+        return part
+
+
+_SELECTION: Final = "_selection"
+#: The groups by name.
+GROUPS: Final[Mapping[str, type]] = {
+    "resources": NodeResources,
+    "labels": NodeLabels,
+    "taints": NodeTaints,
+    "pods": NodePods,
+    "table": TableRows,
+}
+
+# ---- old names ----------------------------------------------------------------------------------
+
+#: Old name of an accessor → what to write. Accepted for one release.
+REPLACED: Final[Mapping[str, str]] = {
+    "any_unschedulable": "taints.any_unschedulable()",
+    "cluster_node_count": "table.node_count",
+    "conflicting_ports": "pods.conflicting_ports",
+    "draw_order": "table.draw_order",
+    "holds_terms": "pods.any_affinity_terms",
+    "label_ids": "labels.ids",
+    "label_values": "labels.values",
+    "lacks_label": "labels.any_missing",
+    "mask_of_rows": "table.mask",
+    "matching_pods": "pods.matching",
+    "matching_term": "labels.matching_term",
+    "name_drawn": "table.name_drawn",
+    "node": "info(position).node",
+    "non_zero_memory_bytes": 'resources.non_zero_requested("memory")',
+    "non_zero_milli_cpu": 'resources.non_zero_requested("cpu")',
+    "placed_terms": "pods.affinity_terms",
+    "pod_counts": "pods.counts",
+    "pods_by_domain": "pods.by_domain",
+    "pods_with_affinity": "pods.with_affinity",
+    "pods_with_required_anti_affinity": "pods.with_required_anti_affinity",
+    "resource_names": "resources.names",
+    "rows": "table.rows",
+    "satisfying": "labels.matching",
+    "selection": "table.index",
+    "short": "resources.insufficient",
+    "taint_set_ids": "taints.set_ids",
+    "taint_sets": "taints.sets",
+    "terms_about": "pods.affinity_terms_selecting",
+    "unschedulable": "taints.unschedulable",
+    "usage": "resources.usage",
+}
+
+
+def _node(view: NodeView, position: int) -> Node:
+    return view.info(position).node
+
+
+#: Old accessors whose replacement is called otherwise.
+_ADAPTED: Final[Mapping[str, Callable[[NodeView], Any]]] = {
+    "any_unschedulable": lambda view: view.taints.any_unschedulable(),
+    "node": lambda view: partial(_node, view),
+    "non_zero_memory_bytes": lambda view: partial(view.resources.non_zero_requested, MEMORY),
+    "non_zero_milli_cpu": lambda view: partial(view.resources.non_zero_requested, CPU),
+}
+
+
+def read_replaced(view: NodeView, name: str) -> Any:
+    """The value of an old accessor of a view, with a DeprecationWarning for the caller's caller."""
+    warnings.warn(
+        f"NodeView.{name} will not be there in the next release; write nodes.{REPLACED[name]}",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+    read: Callable[[NodeView], Any] = _ADAPTED.get(name) or attrgetter(REPLACED[name])
+    return read(view)
+
+
+@final
+class _Replaced:
+    """An old accessor."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, view: NodeView | None, owner: type[NodeView]) -> object:
+        return self if view is None else read_replaced(view, self._name)
+
+
+def _add_parts() -> None:
+    setattr(NodeView, _SELECTION, _MadeOnce(_SELECTION, "_late", call))
+    for name, group in GROUPS.items():
+        setattr(NodeView, name, _MadeOnce(name, _SELECTION, group))
+    for name in REPLACED:
+        setattr(NodeView, name, _Replaced(name))
+
+
+_add_parts()
+
+# ---- single nodes -------------------------------------------------------------------------------
 
 _NO_AMOUNTS: dict[str, RowAmounts] = {}
 
@@ -418,7 +344,7 @@ class NodeInfo:
         return MappingProxyType(labels) if labels else EMPTY
 
     def label_id(self, key: str) -> int:
-        """The id of this label's value, -1 where absent; see NodeView.label_ids."""
+        """The id of this label's value, -1 where absent; see `NodeLabels.ids`."""
         return int(self._open().label_column(key).ids.values[self._row])
 
     @property

@@ -1,15 +1,16 @@
 """The overlay of preemption's dry run: nodes as they would be without some of their pods.
 
 A `VictimOverlay` answers for many nodes at once, each without pods of its own, and leaves the table
-as it is. It wraps a `NodeView` and answers in three ways:
+as it is. It holds a `NodeView` and its groups, and answers in three ways:
 
 - Amounts of resources are those without the victims.
 - What no pod changes (names, labels, taints, allocatable amounts, …) is passed on to the view.
-- Everything else raises `NotInOverlay`. An accessor that `NodeView` gains later raises, too: it
-  cannot answer with the victims still there. The caller then tries the nodes one by one in a trial.
+- Everything else raises `NotInOverlay`. An accessor that `NodeView` or a group gains later raises,
+  too: it cannot answer with the victims still there. The caller then tries the nodes one by one in
+  a trial.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Final, cast, final
 
 import numpy as np
@@ -18,38 +19,21 @@ import numpy.typing as npt
 from bayplan.api.pod_requests import PODS
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Int64s, Mask, Rows, as_positions, is_any
-from bayplan.state.nodes import NodeView
+from bayplan.state.nodes import GROUPS, REPLACED, NodeView, read_replaced
 from bayplan.state.ranked_pods import RankedView
 
 #: What no pod on a node changes: `NodeView` answers.
 _UNCHANGED: Final = frozenset(
-    {
-        "allocatable",
-        "any_unschedulable",
-        "cluster_node_count",
-        "draw_order",
-        "image",
-        "label_ids",
-        "label_values",
-        "lacks_label",
-        "mask_of_rows",
-        "matching_term",
-        "name",
-        "name_drawn",
-        "names",
-        "node",
-        "position",
-        "positions",
-        "reject",
-        "resource_names",
-        "rows",
-        "satisfying",
-        "selection",
-        "taint_set_ids",
-        "taint_sets",
-        "unschedulable",
-    }
+    {"allocatable", "image", "name", "names", "position", "positions", "reject"}
 )
+#: The same by group: the group of the view answers.
+_UNCHANGED_IN_GROUPS: Final[Mapping[str, frozenset[str]]] = {
+    "resources": frozenset({"names"}),
+    "labels": frozenset({"any_missing", "ids", "matching", "matching_term", "values"}),
+    "taints": frozenset({"any_unschedulable", "set_ids", "sets", "unschedulable"}),
+    "pods": frozenset(),
+    "table": frozenset({"draw_order", "index", "mask", "name_drawn", "node_count", "rows"}),
+}
 #: What pods change of a node besides amounts. The overlay has none of it.
 OCCUPIED: Final = Facet.PODS | Facet.PORTS | Facet.VOLUMES | Facet.STORAGE
 
@@ -85,50 +69,100 @@ class VictimAmounts:
 
 def without_victims(nodes: NodeView, victims: VictimAmounts) -> NodeView:
     """The overlay of a view. ``victims``: of the nodes of the view, in their order."""
-    return VictimOverlay(nodes, victims, None).as_view()
+    return VictimOverlay(_Amounts(nodes, victims, None)).as_view()
+
+
+@final
+class _Amounts:
+    """The amounts of the nodes of an overlay; its parts share them."""
+
+    __slots__ = ("_positions", "_victims", "nodes")
+
+    def __init__(self, nodes: NodeView, victims: VictimAmounts, positions: Rows | None) -> None:
+        self.nodes = nodes
+        self._victims = victims
+        self._positions = positions
+
+    def requested(self, resource: str) -> Int64s:
+        return self.nodes.requested(resource) - self._freed(resource)
+
+    def pod_counts(self) -> Int64s:
+        return self.nodes.pods.counts() - self._freed(PODS)
+
+    def take(self, positions: Rows) -> "_Amounts":
+        inner = positions if self._positions is None else self._positions[positions]
+        return _Amounts(self.nodes.take(positions), self._victims, inner)
+
+    def _freed(self, resource: str) -> Int64s:
+        amounts = self._victims.of(resource)
+        return amounts if self._positions is None else amounts[self._positions]
+
+
+class _GroupOverlay:
+    """A group of accessors of an overlay: passes on what no pod changes, and refuses the rest."""
+
+    def __init__(self, amounts: _Amounts, name: str) -> None:
+        self._amounts = amounts
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        """Called for every name that this class does not have."""
+        if name in _UNCHANGED_IN_GROUPS[self._name]:
+            return getattr(getattr(self._amounts.nodes, self._name), name)
+        if hasattr(GROUPS[self._name], name):
+            raise NotInOverlay(f"{self._name}.{name}")
+        raise AttributeError(name)
+
+
+@final
+class _ResourcesOverlay(_GroupOverlay):
+    def insufficient(self, resource: str, amount: int) -> Mask | None:
+        amounts = self._amounts
+        used = amounts.pod_counts() if resource == PODS else amounts.requested(resource)
+        insufficient = amounts.nodes.allocatable(resource) - used < amount
+        return insufficient if is_any(insufficient) else None
+
+
+@final
+class _PodsOverlay(_GroupOverlay):
+    def counts(self) -> Int64s:
+        return self._amounts.pod_counts()
 
 
 @final
 class VictimOverlay:
     """A view without some pods of each node. Plugins use it as a `NodeView`."""
 
-    __slots__ = ("_nodes", "_positions", "_victims")
-
-    def __init__(self, nodes: NodeView, victims: VictimAmounts, positions: Rows | None) -> None:
-        """``positions``: where the nodes are in ``victims``; None: one each, in order."""
-        self._nodes = nodes
-        self._victims = victims
-        self._positions = positions
+    def __init__(self, amounts: _Amounts) -> None:
+        self._amounts = amounts
+        self.resources = _ResourcesOverlay(amounts, "resources")
+        self.pods = _PodsOverlay(amounts, "pods")
 
     def as_view(self) -> NodeView:
         return cast("NodeView", self)
 
     def __len__(self) -> int:
-        return len(self._nodes)
+        return len(self._amounts.nodes)
 
     def __getattr__(self, name: str) -> Any:
         """Called for every name that this class does not have."""
         if name in _UNCHANGED:
-            return getattr(self._nodes, name)
+            return getattr(self._amounts.nodes, name)
+        if name in GROUPS:
+            group = _GroupOverlay(self._amounts, name)
+            setattr(self, name, group)
+            return group
+        if name in REPLACED:
+            return read_replaced(self.as_view(), name)
         if hasattr(NodeView, name):
             raise NotInOverlay(name)
         raise AttributeError(name)
 
     def take(self, positions: Rows | Mask | Sequence[int]) -> NodeView:
-        chosen = as_positions(positions)
-        inner = chosen if self._positions is None else self._positions[chosen]
-        return VictimOverlay(self._nodes.take(chosen), self._victims, inner).as_view()
+        return VictimOverlay(self._amounts.take(as_positions(positions))).as_view()
 
     def requested(self, resource: str) -> Int64s:
-        return self._nodes.requested(resource) - self._freed(resource)
-
-    def pod_counts(self) -> Int64s:
-        return self._nodes.pod_counts() - self._freed(PODS)
-
-    def short(self, resource: str, amount: int) -> Mask | None:
-        used = self.pod_counts() if resource == PODS else self.requested(resource)
-        short = self._nodes.allocatable(resource) - used < amount
-        return short if is_any(short) else None
+        return self._amounts.requested(resource)
 
     def derived(
         self,
@@ -139,8 +173,4 @@ class VictimOverlay:
     ) -> npt.NDArray[Any]:
         if facets & (OCCUPIED | Facet.REQUESTED):
             raise NotInOverlay("derived")
-        return self._nodes.derived(key, facets, dtype, compute)
-
-    def _freed(self, resource: str) -> Int64s:
-        amounts = self._victims.of(resource)
-        return amounts if self._positions is None else amounts[self._positions]
+        return self._amounts.nodes.derived(key, facets, dtype, compute)

@@ -138,7 +138,7 @@ def _compare_change(
     for each, one in zip(pods, before, strict=True):
         part = plugin.sign_pod(each) if isinstance(plugin, SignPlugin) else None
         touched = set(log.rows_since(generation, int(facets_read(plugin, part))).tolist())
-        rows = zip(nodes.names(), nodes.rows.tolist(), strict=True)
+        rows = zip(nodes.names(), nodes.table.rows.tolist(), strict=True)
         untouched = [n for n, row in rows if row not in touched]
         if plugin.scope == "row" or not touched:
             two = ask(plugin, each, nodes)

@@ -285,7 +285,7 @@ def _pre_filter(plugin: Plugin, pod: PodInfo, nodes: NodeView) -> None:
 
 def _filter(plugin: Plugin, state: CycleState, pod: PodInfo, nodes: NodeView) -> None:
     if isinstance(plugin, FilterPlugin):
-        list(plugin.filter(state, pod, nodes, nodes.mask_of_rows(nodes.rows)))
+        list(plugin.filter(state, pod, nodes, nodes.table.mask(nodes.table.rows)))
     elif isinstance(plugin, ScalarFilterPlugin):
         for node in nodes.infos():
             plugin.filter_node(state, pod, node)

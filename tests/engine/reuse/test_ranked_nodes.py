@@ -71,7 +71,7 @@ class Stood:
                 reasons = said.get(name, {}).get(row)
                 kept.learn_one(row, ((Code.UNSCHEDULABLE, reasons),) if reasons else ())
         self.feasibility = NodeFeasibility(list(self.kept.items()), table.capacity)
-        self.feasibility.read(self.nodes.rows, NOT_NEEDED)
+        self.feasibility.read(self.nodes.table.rows, NOT_NEEDED)
 
     def told(self) -> dict[str, tuple[str, tuple[str, ...]]]:
         """Node → (plugin, reasons)."""

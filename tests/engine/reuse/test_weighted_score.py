@@ -72,7 +72,7 @@ class Shared:
         table = self.cluster.cache.table
         self.cache = CachedScores(table, Facet.LABELS)
         nodes = self.cluster.lend().nodes
-        self.cache.learn(nodes.rows, np.array(raw, np.int64))
+        self.cache.learn(nodes.table.rows, np.array(raw, np.int64))
         self.share = WeightedScore("Any", WEIGHT, normalizer, self.cache)
         self.share.start(nodes)
 

@@ -290,7 +290,7 @@ def test_a_domain_that_appears_after_the_count_is_empty() -> None:
     later = lent([labelled_node(f"in-{zone}", zone=zone) for zone in "abcd"])
     nodes = later.nodes
     assert verdicts(spread, waiting, nodes) == {"in-a": SKEWED, "in-b": SKEWED}
-    assert nodes.label_values(ZONE_LABEL) == ["a", "b", "c", "d"]
+    assert nodes.labels.values(ZONE_LABEL) == ["a", "b", "c", "d"]
     spread.change(waiting, app_pod("x", "in-d"), later.node("in-d"), 1)
     assert verdicts(spread, waiting, nodes) == {}, "nobody was told of c"
 

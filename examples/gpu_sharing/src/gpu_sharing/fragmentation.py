@@ -107,9 +107,9 @@ def _in_order(free: npt.NDArray[np.int16], ask: GpuAsk) -> tuple[int, ...]:
 
 def _allowed(nodes: NodeView, typical: TypicalPods) -> npt.NDArray[np.bool_]:
     allowed = np.ones((len(nodes), len(typical.models)), np.bool_)
-    models = nodes.label_values(MODEL_LABEL)
+    models = nodes.labels.values(MODEL_LABEL)
     for place, wanted in enumerate(typical.models):
         if wanted:
             ids = [index for index, model in enumerate(models) if model in wanted]
-            allowed[:, place] = np.isin(nodes.label_ids(MODEL_LABEL), ids)
+            allowed[:, place] = np.isin(nodes.labels.ids(MODEL_LABEL), ids)
     return allowed

@@ -89,9 +89,9 @@ class GpuShare(
     ) -> Iterable[Rejection]:
         ask = ask_of(pod)
         if ask.models:
-            models = nodes.label_values(MODEL_LABEL)
+            models = nodes.labels.values(MODEL_LABEL)
             ids = [index for index, model in enumerate(models) if model in ask.models]
-            other = ~np.isin(nodes.label_ids(MODEL_LABEL), ids)
+            other = ~np.isin(nodes.labels.ids(MODEL_LABEL), ids)
             yield Rejection(other, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (WRONG_MODEL,))
         fit_counts = (self._devices.free(nodes) >= ask.milli).sum(axis=1)
         yield Rejection(fit_counts < ask.count, Code.UNSCHEDULABLE, (TOO_LITTLE,))

@@ -125,7 +125,7 @@ def why_nowhere(snapshot: Snapshot, state: GroupState) -> str:
     key = "" if state.group is None else state.group.required_topology
     if not key or _domains(snapshot, key, state):
         return ""
-    if any(value_id >= 0 for value_id in snapshot.nodes.label_ids(key).tolist()):
+    if any(value_id >= 0 for value_id in snapshot.nodes.labels.ids(key).tolist()):
         return f"its members hold nodes that share no value of the label {key}"
     return f"no node has the label {key}"
 
@@ -166,7 +166,7 @@ def _domains(snapshot: Snapshot, key: str, state: GroupState) -> list[Domain]:
     """Nodes by their value of the label, in order of the values; where members hold nodes already,
     only the domain of all of these."""
     nodes = snapshot.nodes
-    ids, values, names = nodes.label_ids(key).tolist(), nodes.label_values(key), nodes.names()
+    ids, values, names = nodes.labels.ids(key).tolist(), nodes.labels.values(key), nodes.names()
     found: dict[str, list[str]] = defaultdict(list)
     for name, value_id in zip(names, ids, strict=True):
         if value_id >= 0:

@@ -371,7 +371,7 @@ def mismatches(
     """Instances whose cached results differ from what the plugins answer. ``state``: of a cycle
     that ran without the cache."""
     wrong: set[str] = set()
-    rows = nodes.rows
+    rows = nodes.table.rows
     for name, outcome in framework.filter_answers(state, pod, nodes):
         results = entry.filter_caches.get(name)
         if results is not None and outcome.error is None:

@@ -236,7 +236,7 @@ class SignatureEntry:
             counts.evaluated += len(nodes)
             return call(state, pod, nodes)
         cache.catch_up()
-        is_cached = cache.cached[nodes.selection]
+        is_cached = cache.cached[nodes.table.index]
         if not is_cached.all():
             unknown = places_of(~is_cached)
             some = nodes if len(unknown) == len(nodes) else nodes.take(unknown)
@@ -262,7 +262,7 @@ class SignatureEntry:
 
 def _unknown(cache: CachedFilterResults, nodes: NodeView, feasible: NodeMask) -> Rows | None:
     """Positions of feasible nodes without a cached result; None: there are none."""
-    unknown = cache.ids[nodes.selection] == UNKNOWN
+    unknown = cache.ids[nodes.table.index] == UNKNOWN
     if not is_any(unknown):
         return None
     unknown &= feasible
@@ -274,5 +274,5 @@ def _is_column(raw: Any, count: int) -> bool:
 
 
 def _rows_at(nodes: NodeView, positions: Rows) -> Rows:
-    rows = nodes.selection
+    rows = nodes.table.index
     return positions if isinstance(rows, slice) else rows.take(positions)

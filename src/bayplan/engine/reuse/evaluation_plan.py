@@ -15,7 +15,7 @@ from bayplan.framework.scoring import PluginScores, ScoreTable
 from bayplan.framework.types import Normalizer, Verdict
 from bayplan.ports import raise_interruption
 from bayplan.state.columns import Rows, all_true
-from bayplan.state.nodes import LateNodeView, NodeInfo, NodeView
+from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
 
 
@@ -178,7 +178,7 @@ class SingleNodeEvaluator:
     def filter_rows(self, name: str, rows: Rows) -> None:
         """Cache an instance's results for many rows. Raises RankingInvalid where it fails."""
         assert self.state.cached_results is not None, "results are not cached"
-        outcome = FilterOutcome(LateNodeView(self._nodes, lambda: rows), all_true(len(rows)))
+        outcome = FilterOutcome(self._nodes.take_rows(lambda: rows), all_true(len(rows)))
         outcome.ask(name, self.calls.filter_of[name], self.state, self.pod)
         if outcome.error is not None:
             raise RankingInvalid(PLUGIN_FAILED)
@@ -186,7 +186,7 @@ class SingleNodeEvaluator:
     def score_rows(self, name: str, rows: Rows) -> PluginScores:
         """An instance's scores of many rows, through its row cache. Raises RankingInvalid where it
         fails."""
-        nodes = LateNodeView(self._nodes, lambda: rows)
+        nodes = self._nodes.take_rows(lambda: rows)
         try:
             return self.calls.scoring[name].column(self.state, self.pod, nodes)
         except BaseException as problem:

@@ -246,14 +246,14 @@ class NodeFeasibility(RejectedNodes):
                 by_number[number] = max(code for code, _ in verdict)
             by_number[by_number == Code.SUCCESS] = absent
             self._codes = absent, by_number[self._as_array()]
-        return self._codes[1][nodes.selection]
+        return self._codes[1][nodes.table.index]
 
     def statuses_among(self, nodes: NodeView) -> dict[str, Status]:
         return self.outcome(nodes).statuses()
 
     def outcome(self, nodes: NodeView) -> FilterOutcome:
         """The same as arrays, over all nodes."""
-        outcome = FilterOutcome(nodes, self._as_array()[nodes.selection] != NO_NODE)
+        outcome = FilterOutcome(nodes, self._as_array()[nodes.table.index] != NO_NODE)
         self.reject(outcome, 0, len(self._filters))
         return outcome
 
@@ -262,7 +262,7 @@ class NodeFeasibility(RejectedNodes):
         nodes, of the nodes that are still feasible there."""
         if not self._numbers_by_origin or start == end:
             return
-        numbers = self._as_array()[outcome.nodes.selection]
+        numbers = self._as_array()[outcome.nodes.table.index]
         for (index, verdict_number), number in sorted(self._numbers_by_origin.items()):
             if start <= index < end and self._counts[number]:
                 name, cache = self._filters[index]
@@ -411,7 +411,7 @@ class RankedNodes:
             return
         for score in self.plan.scores:
             score.start(scored.nodes)
-        rows, by_name = scored.nodes.rows, {column.name: column for column in scored.columns}
+        rows, by_name = scored.nodes.table.rows, {column.name: column for column in scored.columns}
         self._set_totals(rows, by_name)
         if len(rows) < len(feasible):
             # Another plugin, whose results are not cached, rejected these.
@@ -430,7 +430,7 @@ class RankedNodes:
     def _indexed(self, scored: ScoreTable | None) -> ScoreIndex:
         if scored is None:
             return ScoreIndex(np.zeros(0, np.int64), np.zeros(0, np.intp))
-        by_place = self._order[np.isin(self._order, scored.nodes.rows, assume_unique=True)]
+        by_place = self._order[np.isin(self._order, scored.nodes.table.rows, assume_unique=True)]
         totals: Int64s = as_array(self._totals)[by_place]
         return ScoreIndex(totals, self._places[by_place])
 
@@ -649,7 +649,7 @@ class RankedNodes:
         """int64[nodes], not to be written: the sums of the cached scores of these feasible
         nodes."""
         self._scored_count += self.feasible_count
-        return as_array(self._totals)[nodes.selection]
+        return as_array(self._totals)[nodes.table.index]
 
     def columns(self, nodes: NodeView) -> list[PluginScores]:
         """The cached scores of some nodes, plugin by plugin."""

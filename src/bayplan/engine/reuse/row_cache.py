@@ -229,7 +229,7 @@ class CachedFilterResults(RowCache):
         """What the plugin would answer for nodes whose results are cached."""
         if not self.may_reject:
             return ()
-        ids = self.ids[nodes.selection]
+        ids = self.ids[nodes.table.index]
         counts = np.bincount(ids[feasible], minlength=len(self.verdicts))
         return [
             Rejection(ids == number, code, reasons)
@@ -318,7 +318,7 @@ class CachedScores(RowCache):
         """int64[nodes]: the raw scores of nodes whose scores are cached."""
         if self.scores is None:
             return uniform(self._same, len(nodes))
-        return self.scores[nodes.selection].astype(np.int64)
+        return self.scores[nodes.table.index].astype(np.int64)
 
     def _is_all(self, score: int | None) -> bool:
         """Whether this is the one score of all cached rows, or can be."""

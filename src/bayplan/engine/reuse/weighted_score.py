@@ -81,7 +81,7 @@ class WeightedScore:
             self._low, self._high = int(raw.min()), int(raw.max())
             self._counts = [int((raw == bound).sum()) for bound in (self._low, self._high)]
             by_row = np.zeros(len(self.cache.cached), np.int64)
-            by_row[nodes.rows] = raw
+            by_row[nodes.table.rows] = raw
             self._raw = array("q", by_row.tobytes())
 
     def add_row(self, row: int) -> int:

@@ -187,7 +187,7 @@ def _used_by(
 
 def _free(resource: str, used: Sequence[tuple[int, Mapping[str, int]]], nodes: NodeView) -> int:
     """A node that is overcommitted has nothing, and takes nothing from the others."""
-    taken = nodes.pod_counts() if resource == PODS else nodes.requested(resource)
+    taken = nodes.pods.counts() if resource == PODS else nodes.requested(resource)
     free: Int64s = nodes.allocatable(resource) - taken
     for at, requests in used:
         free[at] += requests.get(resource, 0)

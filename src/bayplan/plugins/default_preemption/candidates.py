@@ -115,5 +115,5 @@ def chosen(batch: Batch, nodes: NodeView, seed: int, pod_uid: str) -> int:
         return int(best.argmax())
     tied = np.zeros(len(nodes), np.bool_)
     tied[batch.positions[best]] = True
-    drawn = nodes.name_drawn(tied, count, rng.tie_index(seed, pod_uid, 0, count))
+    drawn = nodes.table.name_drawn(tied, count, rng.tie_index(seed, pod_uid, 0, count))
     return int(np.flatnonzero(batch.positions == nodes.position(drawn))[0])

@@ -308,7 +308,7 @@ def _disrupted_count(groups: PodGroups, victims: Sequence[PodInfo]) -> int:
 
 def _potential(nodes: NodeView, codes: Codes) -> Rows:
     """Positions of the nodes that evicting pods may help with, as ties are drawn."""
-    order = nodes.draw_order()
+    order = nodes.table.draw_order()
     return order[codes[order] == Code.UNSCHEDULABLE]
 
 

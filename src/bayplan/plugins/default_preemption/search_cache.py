@@ -56,11 +56,11 @@ class CachedSearch:
         """Forget rows that changed."""
         nodes = snapshot.nodes
         ranked = snapshot.ranked_pods(nodes)
-        self._grow(int(nodes.rows.max(initial=-1)) + 1)
+        self._grow(int(nodes.table.rows.max(initial=-1)) + 1)
         changed = snapshot.rows_since(self._generation, self._facets)
         self._kinds[changed[changed < len(self._kinds)]] = _UNKNOWN
         if ranked.turn != self._turn:
-            self._kinds[nodes.rows[ranked.changed_since(self._turn)]] = _UNKNOWN
+            self._kinds[nodes.table.rows[ranked.changed_since(self._turn)]] = _UNKNOWN
         self._generation, self._turn = snapshot.generation, ranked.turn
 
     def search(
@@ -69,7 +69,7 @@ class CachedSearch:
         """The first candidates among these positions, as many as are wanted, one of them without
         violating a budget. None: amounts were not enough to know."""
         nodes = snapshot.nodes
-        rows = nodes.rows[positions]
+        rows = nodes.table.rows[positions]
         while True:
             end = self._end(rows, candidate_count)
             unknown = np.flatnonzero(self._kinds[rows] == _UNKNOWN)
@@ -80,7 +80,7 @@ class CachedSearch:
             result = side(chunk)
             if result is None:
                 return None
-            self._put(nodes.rows[chunk], nodes.rows[result.batch.positions], result)
+            self._put(nodes.table.rows[chunk], nodes.table.rows[result.batch.positions], result)
         is_candidate = self._kinds[rows[:end]] == _CANDIDATE
         return self._batch(snapshot, positions[:end][is_candidate])
 
@@ -94,7 +94,7 @@ class CachedSearch:
 
     def _batch(self, snapshot: Snapshot, positions: Rows) -> Batch:
         nodes = snapshot.nodes
-        rows = nodes.rows[positions]
+        rows = nodes.table.rows[positions]
 
         def victims(index: int) -> Victims:
             row, ranked = int(rows[index]), snapshot.ranked_pods(nodes)

@@ -153,7 +153,7 @@ class DomainCounts:
 
     def count(self, nodes: NodeView, key: str, pods: PodSet | PlacedTerm, weight: int = 1) -> None:
         """Add ``weight`` for each of these pods in the domains of all nodes."""
-        table = nodes.pods_by_domain(pods, key)
+        table = nodes.pods.by_domain(pods, key)
         if table is None:
             return
         if weight != 1:
@@ -181,15 +181,15 @@ class DomainCounts:
 
     def of(self, nodes: NodeView, key: str) -> Floats:
         """float64[nodes]: what each node's domain counts, 0 where it is in none."""
-        return self._table(nodes, key).take(nodes.label_ids(key))
+        return self._table(nodes, key).take(nodes.labels.ids(key))
 
     def present(self, nodes: NodeView, key: str) -> Mask:
         """bool[nodes]: whose domain counts more than nothing."""
-        return (self._table(nodes, key) > 0).take(nodes.label_ids(key))
+        return (self._table(nodes, key) > 0).take(nodes.labels.ids(key))
 
     def _table(self, nodes: NodeView, key: str) -> Floats:
         """A table with a place for every value the label has by now."""
-        length = len(nodes.label_values(key)) + 1
+        length = len(nodes.labels.values(key)) + 1
         table = self._tables.get(key, _NOTHING)
         return table if len(table) == length else _resized(table, length)
 
@@ -256,7 +256,7 @@ class _Notes(Cloneable):
         lacking: Mask | None = None
         is_first = self.wants_itself and bool(self.own.keys) and self.near.is_empty
         for key in self.own.keys:
-            without_key = nodes.label_ids(key) < 0 if is_first else ~self.near.present(nodes, key)
+            without_key = nodes.labels.ids(key) < 0 if is_first else ~self.near.present(nodes, key)
             lacking = without_key if lacking is None else lacking | without_key
         return lacking
 
@@ -308,7 +308,7 @@ class InterPodAffinity(
         if own.error:
             return unresolvable(f"parsing pod: {own.error}")
         has_own = bool(own.together or own.apart)
-        if not has_own and not nodes.holds_terms(_REFUSING):
+        if not has_own and not nodes.pods.any_affinity_terms(_REFUSING):
             return SKIP
         refusing = DomainCounts()
         for placed in self._terms_about(pod, TermKind.REQUIRED_ANTI_AFFINITY, nodes):
@@ -381,7 +381,7 @@ class InterPodAffinity(
             return Status(Code.ERROR, (f"failed to parse pod: {own.error}",))
         if self._ignores_preferred and not own.preferred:
             return SKIP
-        if not own.preferred and not nodes.holds_terms(self._kinds_that_score):
+        if not own.preferred and not nodes.pods.any_affinity_terms(self._kinds_that_score):
             return SKIP
         worth = DomainCounts()
         for kind, factor in self._scoring_kinds:
@@ -439,7 +439,7 @@ class InterPodAffinity(
 
     def _terms_about(self, pod: PodInfo, kind: TermKind, nodes: NodeView) -> Sequence[PlacedTerm]:
         """Distinct terms of placed pods that mean this pod."""
-        about = nodes.terms_about(kind, pod.shape)
+        about = nodes.pods.affinity_terms_selecting(kind, pod.shape)
         if not about.conditional:
             return about.certain
         labels = self._labels_of(pod.namespace)

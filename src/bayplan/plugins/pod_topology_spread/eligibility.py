@@ -43,29 +43,29 @@ class Topology:
         slots = self._slots.get(key)
         if slots is None:
             # Widened here once: bincount and take would each do it again.
-            slots = np.add(self.nodes.label_ids(key), 1, dtype=np.intp)
+            slots = np.add(self.nodes.labels.ids(key), 1, dtype=np.intp)
             self._slots[key] = slots
         return slots
 
     def slot_count(self, key: str) -> int:
-        return len(self.nodes.label_values(key)) + 1
+        return len(self.nodes.labels.values(key)) + 1
 
     @property
     def are_all(self) -> bool:
         """Whether these are all nodes of the cluster, whose domains the table keeps counted."""
-        return len(self.nodes) == self.nodes.cluster_node_count
+        return len(self.nodes) == self.nodes.table.node_count
 
     def node_counts(self, key: str) -> Floats:
         """float64[slots]: all nodes of the cluster by slot."""
         counts = self._node_counts.get(key)
         if counts is None:
             counts = self._node_counts[key] = self.pod_counts(key, None)
-            counts[ABSENT_SLOT] = self.nodes.cluster_node_count - counts.sum()
+            counts[ABSENT_SLOT] = self.nodes.table.node_count - counts.sum()
         return counts
 
     def has_absent(self, key: str) -> bool:
         """Whether some node has no such label."""
-        if self.nodes.lacks_label(key):
+        if self.nodes.labels.any_missing(key):
             return self.are_all or not self.slots(key).all()
         return False
 
@@ -73,7 +73,7 @@ class Topology:
         """float64[slots]: pods of the set (None: nodes) of all the cluster; of those without the
         label 0."""
         counts = np.zeros(self.slot_count(key))
-        by_value = self.nodes.pods_by_domain(pods, key)
+        by_value = self.nodes.pods.by_domain(pods, key)
         if by_value is not None:
             counts[1:] = by_value[:-1]
         return counts
@@ -99,9 +99,9 @@ class Topology:
 
     def _by_taints(self) -> Mask | None:
         if False not in self._masks:
-            tolerated = _tolerated(self._shape).table(self.nodes.taint_sets())
+            tolerated = _tolerated(self._shape).table(self.nodes.taints.sets())
             everywhere = bool(tolerated.all())
-            self._masks[False] = None if everywhere else tolerated.take(self.nodes.taint_set_ids())
+            self._masks[False] = None if everywhere else tolerated.take(self.nodes.taints.set_ids())
         return self._masks[False]
 
 
@@ -141,12 +141,12 @@ class _Demands:
 
     def matching(self, nodes: NodeView) -> Mask | None:
         """bool[nodes]; None: nothing is demanded."""
-        selected = None if self.selector is None else nodes.matching_term(self.selector)
+        selected = None if self.selector is None else nodes.labels.matching_term(self.selector)
         if self.terms is None:
             return selected
         matching = np.zeros(len(nodes), np.bool_)
         for term in self.terms:
-            matching |= nodes.matching_term(term)
+            matching |= nodes.labels.matching_term(term)
         return both(selected, matching)
 
     def matches(self, node: NodeInfo) -> bool:

@@ -151,7 +151,7 @@ def _counted(topology: Topology, constraint: Constraint, complete: Mask | None) 
     present[ABSENT_SLOT] = False
     if constraint.pods is None:
         return _Domains(None, np.zeros(slot_count), present)
-    counts = summed(slots, topology.nodes.matching_pods(constraint.pods), slot_count)
+    counts = summed(slots, topology.nodes.pods.matching(constraint.pods), slot_count)
     return _Domains(None, counts, present)
 
 

@@ -202,7 +202,7 @@ class PodTopologySpread(
         soft = self._rules.soft(pod)
         if soft.error is not None:
             return Status(Code.ERROR, (f"calculating preScoreState: {soft.error}",))
-        if not soft.constraints or not nodes.cluster_node_count:
+        if not soft.constraints or not nodes.table.node_count:
             return SKIP
         require_all = self._rules.requires_all_topologies(pod)
         state[self._soft_key] = soft_spread(soft.constraints, require_all, pod, nodes)

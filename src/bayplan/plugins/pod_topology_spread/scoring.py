@@ -93,7 +93,7 @@ def soft_spread(
 ) -> SoftSpread:
     """Count the matching pods, on all nodes, of the domains that ``feasible`` nodes are in."""
     near = everywhere = Topology(pod, feasible)
-    if len(feasible) < feasible.cluster_node_count:
+    if len(feasible) < feasible.table.node_count:
         everywhere = Topology(pod, feasible.all())
     complete = near.complete(constraints) if require_all else None
     counted = complete
@@ -108,7 +108,7 @@ def soft_spread(
         tracked = _tracked(near, constraint, complete)
         counts = _counts(everywhere, constraint, counted)
         if not require_all:
-            _merge_empty(tracked, counts, feasible.label_values(constraint.topology_key))
+            _merge_empty(tracked, counts, feasible.labels.values(constraint.topology_key))
         weight = _weight(int(np.count_nonzero(tracked)))
         by_slot = _scored(counts, constraint, weight)
         by_slot[ABSENT_SLOT] = 0
@@ -125,7 +125,7 @@ def _added(part: _Part, topology: Topology) -> Floats:
     if constraint.pods is None:
         counts: Floats = np.zeros(len(slots))
     else:
-        counts = topology.nodes.matching_pods(constraint.pods).astype(np.float64)
+        counts = topology.nodes.pods.matching(constraint.pods).astype(np.float64)
     scored = _scored(counts, constraint, part.weight)
     return scored if slots.all() else scored * (slots != ABSENT_SLOT)
 
@@ -153,7 +153,7 @@ def _counts(topology: Topology, constraint: Constraint, complete: Mask | None) -
     eligible = both(complete, topology.included(constraint))
     if eligible is None and not topology.has_absent(constraint.topology_key):
         return topology.pod_counts(constraint.topology_key, constraint.pods)
-    pods = topology.nodes.matching_pods(constraint.pods)
+    pods = topology.nodes.pods.matching(constraint.pods)
     if eligible is not None:
         pods = pods * eligible
     return summed(topology.slots(constraint.topology_key), pods, slot_count)

@@ -378,7 +378,7 @@ def matching(terms: NodeTerms, nodes: NodeView) -> Mask:
 def _satisfying(requirements: Iterable[Requirement], nodes: NodeView) -> Mask:
     mask = np.ones(len(nodes), np.bool_)
     for requirement in requirements:
-        mask &= nodes.satisfying(requirement)
+        mask &= nodes.labels.matching(requirement)
     return mask
 
 
