@@ -16,7 +16,7 @@ import pytest
 
 from bayplan.framework.plugin import SignPlugin
 from bayplan.framework.profile import extension_points_of
-from bayplan.plugins.registry import IN_TREE_PLUGINS
+from bayplan.plugins.registry import in_tree_plugins
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "bayplan"
@@ -441,7 +441,7 @@ def test_every_plugin_that_filters_or_scores_signs_pods() -> None:
     """Or it would be asked about every node in every cycle (KEP-5598)."""
     answering = {
         plugin
-        for plugin in IN_TREE_PLUGINS
+        for plugin in in_tree_plugins()
         if {"filter", "score"} & set(extension_points_of(plugin))
     }
     # What reads other plugins' scores follows from more than a pod and a row.

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from bayplan.plugins.registry import IN_TREE_PLUGINS
+from bayplan.plugins.registry import in_tree_plugins
 from tests.cli.command_line import answer, profile, refusal, write_objects
 
 MINE = """
@@ -29,7 +29,7 @@ def paragraph(text: str, name: str) -> list[str]:
 
 def test_every_plugin_has_its_paragraph_and_the_missing_ones_a_line() -> None:
     text = answer("plugins")
-    for plugin in IN_TREE_PLUGINS:
+    for plugin in in_tree_plugins():
         assert paragraph(text, plugin.name)
     assert text.splitlines()[-1].startswith("not here yet: ")
 

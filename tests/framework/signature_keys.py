@@ -7,7 +7,7 @@ from bayplan.framework.caching import Caching
 from bayplan.framework.plugin import ScalarScorePlugin, SignPlugin
 from bayplan.framework.signing import Signer
 from bayplan.framework.types import Normalizer
-from bayplan.plugins.registry import IN_TREE_PLUGINS
+from bayplan.plugins.registry import in_tree_plugins
 from bayplan.state.pods import PodInfo
 from bayplan.testing.factories import pod
 from tests.framework.answering import plugins_of
@@ -32,7 +32,7 @@ def signer_of(*plugins: Any) -> Signer:
 
 def keys_of_many() -> list[str]:
     """Keys of pods with many labels under all in-tree plugins and one that signs sets, sorted."""
-    in_tree = [p for p in IN_TREE_PLUGINS if issubclass(p, SignPlugin)]
+    in_tree = [p for p in in_tree_plugins() if issubclass(p, SignPlugin)]
     signer = signer_of(*in_tree, SetOfLabels)
     pods = [
         pod(

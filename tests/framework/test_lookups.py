@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from bayplan.framework.lookups import undeclared_kinds
+from bayplan.framework.lookups import looked_up_kinds, undeclared_kinds
 from bayplan.framework.plugin import PreEnqueuePlugin
+from bayplan.plugins.registry import in_tree_plugins
 
 QUOTA = "example.com/v1 Quota"
 
@@ -67,3 +68,13 @@ def test_all_functions_of_a_class_are_read() -> None:
 
 def test_what_is_not_known_before_the_call_is_left_to_the_call() -> None:
     assert undeclared_kinds(Computes) == []
+
+
+def test_the_plugins_of_the_tree_declare_what_they_look_up() -> None:
+    """Their classes are not searched when a scheduler starts."""
+    looked_up = {
+        plugin.name: {kind for owner in plugin.__mro__ for kind in looked_up_kinds(owner)}
+        for plugin in in_tree_plugins()
+    }
+    assert any(looked_up.values())
+    assert all(looked_up[plugin.name] <= {*plugin.kinds} for plugin in in_tree_plugins())

@@ -16,7 +16,7 @@ from bayplan.framework.plugin import (
     SignPlugin,
 )
 from bayplan.framework.signing import Signer
-from bayplan.plugins.registry import IN_TREE_PLUGINS
+from bayplan.plugins.registry import in_tree_plugins
 from bayplan.state.pods import PodInfo
 from bayplan.testing import pod
 from tests.framework.answering import framework_of, made, plugins_of
@@ -228,7 +228,7 @@ def test_a_plugin_that_reads_beyond_the_shape_signs_each_pod() -> None:
 
 
 def test_the_node_that_a_pod_names_is_signed_beside_its_shape() -> None:
-    signer = signer_of(*(p for p in IN_TREE_PLUGINS if p.name == "NodeName"))
+    signer = signer_of(*(p for p in in_tree_plugins() if p.name == "NodeName"))
     unset, one, other = pod(), pod(node="n1"), pod(node="n2")
     assert unset.shape is one.shape
     assert len({signer.sign(each) for each in (unset, one, other)}) == 3

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.plugins.registry import IN_TREE_PLUGINS, Registry
+from bayplan.plugins.registry import Registry, in_tree_plugins
 from tests.parity import world
 from tests.parity.runner import compare_file_line, found_files
 from tests.parity.tally import Tally
@@ -43,5 +43,5 @@ def answer(found: Json, pod: str) -> Json:
 
 def without(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     """As if these plugins did not exist here."""
-    kept = [plugin for plugin in IN_TREE_PLUGINS if plugin.name not in names]
+    kept = [plugin for plugin in in_tree_plugins() if plugin.name not in names]
     monkeypatch.setattr(world, "REGISTRY", Registry(kept))

@@ -25,7 +25,7 @@ from bayplan.perf.planning import (
     missing_for,
     plan_all,
 )
-from bayplan.plugins.registry import IN_TREE_PLUGINS, Registry
+from bayplan.plugins.registry import Registry, in_tree_plugins
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
 from tests.perf.kit import (
@@ -91,7 +91,7 @@ def test_what_cannot_be_run_says_why(
 def test_a_workload_is_refused_for_a_plugin_that_is_not_here(tmp_path: Path) -> None:
     claiming = SMALL_POD.replace("containers:", "resourceClaims: [{name: a}], containers:")
     path = write_cases(tmp_path, case(op("createPods", podTemplatePath="x.yaml")), x=claiming)
-    others = Registry(each for each in IN_TREE_PLUGINS if each.name != "DynamicResources")
+    others = Registry(each for each in in_tree_plugins() if each.name != "DynamicResources")
     (found,) = plan_all(read(path), Selection(), Setting(others))
     assert isinstance(found, Refused)
     said = "pods with resource claims need DynamicResources, which is not here yet"

@@ -1,5 +1,6 @@
 """Where plugins come from, and what may be one."""
 
+import subprocess
 import sys
 from importlib import import_module
 from importlib.metadata import EntryPoint, EntryPoints
@@ -26,9 +27,9 @@ from bayplan.plugins import registry as registry_module
 from bayplan.plugins.registry import (
     ENTRY_POINT_GROUP,
     IN_TREE,
-    IN_TREE_PLUGINS,
     Registry,
     default_registry,
+    in_tree_plugins,
 )
 
 PLUGIN = """
@@ -71,10 +72,38 @@ def written(folder: Path, text: str, name: str = "my_policy.py") -> Path:
 
 def test_the_plugins_of_the_tree_are_known_by_their_names() -> None:
     registry = Registry()
-    assert registry.names == [plugin.name for plugin in IN_TREE_PLUGINS]
-    assert registry.find("NodeName") in IN_TREE_PLUGINS
+    assert registry.names == [plugin.name for plugin in in_tree_plugins()]
+    assert registry.find("NodeName") in in_tree_plugins()
     assert registry.origin("NodeName") == IN_TREE
     assert registry.find("Nothing") is None
+
+
+def test_a_plugin_of_the_tree_is_imported_when_it_is_first_needed() -> None:
+    script = (
+        "import sys; from bayplan.plugins.registry import Registry; registry = Registry()\n"
+        "def loaded(): return sorted(m for m in sys.modules if m.startswith('bayplan.plugins.'))\n"
+        "assert registry.names and registry.kinds and registry.origin('NodeName')\n"
+        "print(*loaded()); registry.find('NodeName'); print(*loaded())"
+    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=100)
+    before, after = done.stdout.splitlines()
+    assert before == "bayplan.plugins.registry"
+    assert after == "bayplan.plugins.node_name bayplan.plugins.registry"
+
+
+def test_the_kinds_are_those_of_all_plugins_whether_they_are_imported_or_not() -> None:
+    registry = Registry()
+    kinds = frozenset(kind for plugin in in_tree_plugins() for kind in plugin.kinds)
+    assert registry.kinds == kinds
+    assert registry.find("NodeName") is not None
+    assert registry.kinds == kinds
+    assert all(registry.find(name) for name in registry.names)
+    assert registry.kinds == kinds
+
+
+def test_no_plugin_of_the_tree_is_refused() -> None:
+    assert Registry(in_tree_plugins()).names == Registry().names
 
 
 def test_the_table_has_every_plugin_of_the_tree() -> None:
@@ -86,7 +115,7 @@ def test_the_table_has_every_plugin_of_the_tree() -> None:
         for value in vars(module).values()
         if isinstance(value, type) and issubclass(value, Plugin) and hasattr(value, "name")
     }
-    assert found == set(IN_TREE_PLUGINS)
+    assert found == set(in_tree_plugins())
 
 
 def test_the_table_follows_upstreams_order() -> None:
@@ -96,7 +125,7 @@ def test_the_table_follows_upstreams_order() -> None:
 
 def test_those_have_no_say_about_resizes_that_have_none_upstream() -> None:
     """Upstream: schedule_one_test.go, TestScheduler_DeferredResizePluginSkipping."""
-    ignoring = {plugin.name for plugin in IN_TREE_PLUGINS if plugin.ignores_resizes}
+    ignoring = {plugin.name for plugin in in_tree_plugins() if plugin.ignores_resizes}
     assert ignoring & set(UPSTREAM_PLUGINS) == {
         "DynamicResources",
         "InterPodAffinity",
@@ -115,7 +144,7 @@ def test_those_have_no_say_about_resizes_that_have_none_upstream() -> None:
 
 
 def test_every_plugin_of_the_tree_does_something() -> None:
-    assert all(extension_points_of(plugin) for plugin in IN_TREE_PLUGINS)
+    assert all(extension_points_of(plugin) for plugin in in_tree_plugins())
 
 
 # ---- one class -----------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from bayplan.api.object_meta import OwnerReference
 from bayplan.framework.plugin import Plugin, SignPlugin
 from bayplan.framework.profile import extension_points_of
 from bayplan.framework.signing import Signer
-from bayplan.plugins.registry import IN_TREE_PLUGINS
+from bayplan.plugins.registry import in_tree_plugins
 from bayplan.rng import Stream
 from bayplan.state.pods import PodInfo
 from bayplan.testing import CheckFailed, api_pod, ask, pod
@@ -173,7 +173,7 @@ def relatives(options: PodOptions) -> list[PodInfo]:
     ]
 
 
-SIGNER = Signer(plugins_of(*(p for p in IN_TREE_PLUGINS if issubclass(p, SignPlugin))))
+SIGNER = Signer(plugins_of(*(p for p in in_tree_plugins() if issubclass(p, SignPlugin))))
 
 
 def test_no_plugin_reads_what_is_said_to_be_unread() -> None:

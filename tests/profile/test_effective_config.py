@@ -14,7 +14,7 @@ import bayplan
 from bayplan.config import ConfigError, SchedulerConfig, load_config
 from bayplan.config.feature_gates import GATES
 from bayplan.framework.profile import EXTENSION_POINTS
-from bayplan.plugins.registry import IN_TREE_PLUGINS, Registry
+from bayplan.plugins.registry import Registry, in_tree_plugins
 from bayplan.profile.effective_config import READ_GATES, effective, foreign, plain_args, remarks
 from tests.engine.plugin_kit import (
     HEAD,
@@ -187,7 +187,7 @@ def test_read_gates_are_those_that_are_asked_for() -> None:
     sources = Path(bayplan.__file__).parent.rglob("*.py")
     text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
     asked_for = set(re.findall(r'\.(?:gate|enabled)\(\s*"(\w+)"', text))
-    assert asked_for == READ_GATES.union(*(plugin.gates for plugin in IN_TREE_PLUGINS))
+    assert asked_for == READ_GATES.union(*(plugin.gates for plugin in in_tree_plugins()))
 
 
 def test_that_zero_percent_means_all_nodes_is_told_to_those_who_wrote_it() -> None:

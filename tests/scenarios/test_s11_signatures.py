@@ -12,7 +12,7 @@ import pytest
 from bayplan.config import config_from
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.signing import Signer
-from bayplan.plugins.registry import IN_TREE_PLUGINS, Registry
+from bayplan.plugins.registry import Registry, in_tree_plugins
 from bayplan.profile.dry_start import idle_handle
 from bayplan.profile.profiles import build_profiles
 from bayplan.testing import CheckFailed, PodOptions, check_plugin, pod
@@ -23,7 +23,7 @@ from tests.testing.variants import VARIANTS
 
 
 def test_every_plugin_of_the_tree_is_checked() -> None:
-    assert {each.values[0] for each in VARIANTS} == set(IN_TREE_PLUGINS)
+    assert {each.values[0] for each in VARIANTS} == set(in_tree_plugins())
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.plugins.registry import IN_TREE_PLUGINS
+from bayplan.plugins.registry import in_tree_plugins
 
 ARGS: dict[str, list[Any]] = {
     "NodeResourcesFit": [
@@ -55,6 +55,6 @@ REQUIRED: dict[str, Any] = {
 #: (class, args)
 VARIANTS = [
     pytest.param(plugin, args, id=f"{plugin.name}-{number}")
-    for plugin in IN_TREE_PLUGINS
+    for plugin in in_tree_plugins()
     for number, args in enumerate([REQUIRED.get(plugin.name), *ARGS.get(plugin.name, [])])
 ]

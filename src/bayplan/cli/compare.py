@@ -12,13 +12,12 @@ import click
 import msgspec
 from msgspec import structs
 from msgspec.structs import asdict
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from bayplan.cli.console import ProgressLines, show, sign_of_life
 from bayplan.cli.options import examples, format_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
+from bayplan.cli.progress_bar import progress_bar
 from bayplan.cli.remarks import EXIT_FAILED, fail, remark
 from bayplan.cli.streams import put
 from bayplan.comparison.comparing import performed
@@ -239,19 +238,13 @@ def _performed(planned: Plan, options: _Options) -> Comparison:
 @contextmanager
 def _bar(count: int) -> Iterator[OnRun]:
     """The progress of the runs: a bar on a terminal, otherwise a line from time to time."""
+    done = itertools.count(1)
     if not sys.stderr.isatty():
-        lines, done = ProgressLines("runs"), itertools.count(1)
+        lines = ProgressLines("runs")
         yield lambda _run, _was_there: lines.update(next(done), count)
         return
-    columns = (TextColumn("runs"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    rate = TextColumn("{task.description}")
-    with Progress(*columns, rate, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=count)
-
-        def on_run(run: Run, _was_there: bool) -> None:
-            progress.update(task, advance=1, description=f"{run.configuration}, seed {run.seed}")
-
-        yield on_run
+    with progress_bar("runs", count) as update:
+        yield lambda run, _: update(next(done), f"{run.configuration}, seed {run.seed}")
 
 
 def _print(comparison: Comparison, options: _Options, title: str) -> None:

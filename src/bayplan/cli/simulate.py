@@ -10,8 +10,6 @@ from typing import Any, final
 
 import click
 import msgspec
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from bayplan import durations
@@ -30,6 +28,7 @@ from bayplan.cli.streams import put
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.durations import DurationError, parse_duration
+from bayplan.lazy_loader import load
 from bayplan.plugins.registry import Registry
 from bayplan.problems import wrong
 from bayplan.profile.effective_config import remarks
@@ -194,10 +193,9 @@ def _played_to_its_end(simulation: Simulation, pod_count: int) -> SimulationResu
     if not sys.stderr.isatty() or not pod_count:
         simulation.on_progress(ProgressLines("pods").update)
         return simulation.run()
-    columns = (TextColumn("pods"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("pods", total=pod_count)
-        simulation.on_progress(lambda seen, _all: progress.update(task, completed=seen))
+    progress_bar = load("bayplan.cli.progress_bar:progress_bar")
+    with progress_bar("pods", pod_count) as update:
+        simulation.on_progress(lambda done, _total: update(done, ""))
         return simulation.run()
 
 

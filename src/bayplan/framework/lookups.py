@@ -17,20 +17,28 @@ from bayplan.framework.plugin import Plugin
 #: "example.com/v1 Quota", "v1 Service".
 _KIND = re.compile(r"(?:[a-z0-9.-]+/)?v[0-9][a-z0-9]* [A-Z]\w*")
 _METHOD = "objects"
+_OWN_MODULES = ("bayplan.framework.", "bayplan.plugins.")
 
 
 def undeclared_kinds(plugin: type[Plugin]) -> list[str]:
-    """Kinds that a method looks up and `kinds` does not list, sorted."""
-    kinds = {kind for method in _methods(plugin) for kind in _looked_up(method)}
-    return sorted(kinds.difference(plugin.kinds))
+    """Kinds that a method looks up and `kinds` does not list, sorted.
+
+    Classes of Bayplan itself are not searched at each start: a test searches them.
+    """
+    owners = [owner for owner in plugin.__mro__ if not owner.__module__.startswith(_OWN_MODULES)]
+    return sorted({kind for owner in owners for kind in looked_up_kinds(owner)} - {*plugin.kinds})
 
 
-def _methods(plugin: type[Plugin]) -> Iterator[FunctionType]:
-    for owner in plugin.__mro__:
-        for member in vars(owner).values():
-            function: Any = getattr(member, "fget", None) or getattr(member, "__func__", member)
-            if isinstance(function, FunctionType):
-                yield function
+def looked_up_kinds(owner: type[Any]) -> set[str]:
+    """Kinds that the methods look up that this class itself defines."""
+    return {kind for method in _methods(owner) for kind in _looked_up(method)}
+
+
+def _methods(owner: type[Any]) -> Iterator[FunctionType]:
+    for member in vars(owner).values():
+        function: Any = getattr(member, "fget", None) or getattr(member, "__func__", member)
+        if isinstance(function, FunctionType):
+            yield function
 
 
 def _looked_up(method: FunctionType) -> Iterator[str]:

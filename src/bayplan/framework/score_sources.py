@@ -12,6 +12,7 @@ in the args, evaluates these sources first, and gives their scores to the reader
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any, Final, Literal, cast, final
 
 from msgspec import Meta, inspect, structs
@@ -53,9 +54,15 @@ def reads_of(args: Any) -> Reads:
     """The sources that the fields of a struct name, also those of structs inside."""
     if args is None:
         return NOTHING
-    marked = list(_marked(args, inspect.type_info(type(args)), ""))
+    marked = list(_marked(args, _description(cast("type[Any]", type(args))), ""))
     named = tuple((path, value) for mark, path, value in marked if mark == _SOURCE)
     return Reads(named, any(mark == _OVER and value == "all" for mark, _, value in marked))
+
+
+@lru_cache(maxsize=256)
+def _description(kind: type[Any]) -> inspect.Type:
+    """msgspec's description of a type of args, which takes longer than to start most plugins."""
+    return inspect.type_info(kind)
 
 
 def _marked(value: Any, kind: inspect.Type, path: str) -> Iterator[tuple[str, str, str]]:

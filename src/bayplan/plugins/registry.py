@@ -1,9 +1,9 @@
 """Which plugins there are: name → class.
 
-Those in the tree stand in a table; installed packages bring theirs by the entry point group
-`bayplan.plugins`; a policy of one's own is a file. A class that cannot serve as a plugin is refused
-where it comes in, so that all others may rely on it: concrete, named, with an extension point, and
-nobody's subclass.
+Those in the tree stand in a table, and each is imported when its class is first needed; installed
+packages bring theirs by the entry point group `bayplan.plugins`; a policy of one's own is a file.
+A class that cannot serve as a plugin is refused where it comes in, so that all others may rely on
+it: concrete, named, with an extension point, and nobody's subclass.
 """
 
 import importlib.util
@@ -21,31 +21,7 @@ from bayplan.config.problems import ConfigError
 from bayplan.framework.in_process_extender import InProcessExtender
 from bayplan.framework.plugin import Plugin, PluginArgs
 from bayplan.framework.profile import EXTENSION_POINTS, extension_points_of
-from bayplan.plugins.coscheduling import Coscheduling
-from bayplan.plugins.default_binder import DefaultBinder
-from bayplan.plugins.default_preemption import DefaultPreemption
-from bayplan.plugins.deferred_pod_scheduling import DeferredPodScheduling
-from bayplan.plugins.dynamic_resources import DynamicResources
-from bayplan.plugins.gang_scheduling import GangScheduling
-from bayplan.plugins.image_locality import ImageLocality
-from bayplan.plugins.inter_pod_affinity import InterPodAffinity
-from bayplan.plugins.node_affinity import NodeAffinity
-from bayplan.plugins.node_declared_features import NodeDeclaredFeatures
-from bayplan.plugins.node_name import NodeName, NodeNameOrder
-from bayplan.plugins.node_ports import NodePorts
-from bayplan.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
-from bayplan.plugins.node_resources_fit import NodeResourcesFit
-from bayplan.plugins.node_unschedulable import NodeUnschedulable
-from bayplan.plugins.node_volume_limits import NodeVolumeLimits
-from bayplan.plugins.pod_topology_spread import PodTopologySpread
-from bayplan.plugins.priority_sort import PrioritySort
-from bayplan.plugins.scheduling_gates import SchedulingGates
-from bayplan.plugins.score_connectors import Combine, Invert, Normalize, Scale, Steps
-from bayplan.plugins.taint_toleration import TaintToleration
-from bayplan.plugins.topology_scorer import TopologyScorer
-from bayplan.plugins.volume_binding import VolumeBinding
-from bayplan.plugins.volume_restrictions import VolumeRestrictions
-from bayplan.plugins.volume_zone import VolumeZone
+from bayplan.lazy_loader import load
 from bayplan.ports import ExtenderVerb, raise_interruption
 from bayplan.problems import Problem, listed
 from bayplan.rng import stable_hash
@@ -55,40 +31,72 @@ ENTRY_POINT_GROUP = "bayplan.plugins"
 IN_TREE = "in tree"
 _EXAMPLE_FIELD = "Node.status.nodeInfo.osImage"
 
-IN_TREE_PLUGINS: tuple[type[Plugin], ...] = (
-    SchedulingGates,
-    PrioritySort,
-    NodeName,
-    NodeUnschedulable,
-    TaintToleration,
-    NodeAffinity,
-    NodePorts,
-    DeferredPodScheduling,
-    NodeResourcesFit,
-    VolumeRestrictions,
-    NodeVolumeLimits,
-    VolumeBinding,
-    VolumeZone,
-    PodTopologySpread,
-    InterPodAffinity,
-    DynamicResources,
-    DefaultPreemption,
-    NodeResourcesBalancedAllocation,
-    ImageLocality,
-    DefaultBinder,
-    NodeDeclaredFeatures,
-    GangScheduling,
+#: The plugins in the tree: name of the plugin and of its class → module in `bayplan.plugins`.
+_IN_TREE = {
+    "SchedulingGates": "scheduling_gates",
+    "PrioritySort": "priority_sort",
+    "NodeName": "node_name",
+    "NodeUnschedulable": "node_unschedulable",
+    "TaintToleration": "taint_toleration",
+    "NodeAffinity": "node_affinity",
+    "NodePorts": "node_ports",
+    "DeferredPodScheduling": "deferred_pod_scheduling",
+    "NodeResourcesFit": "node_resources_fit",
+    "VolumeRestrictions": "volume_restrictions",
+    "NodeVolumeLimits": "node_volume_limits",
+    "VolumeBinding": "volume_binding",
+    "VolumeZone": "volume_zone",
+    "PodTopologySpread": "pod_topology_spread",
+    "InterPodAffinity": "inter_pod_affinity",
+    "DynamicResources": "dynamic_resources",
+    "DefaultPreemption": "default_preemption",
+    "NodeResourcesBalancedAllocation": "node_resources_balanced_allocation",
+    "ImageLocality": "image_locality",
+    "DefaultBinder": "default_binder",
+    "NodeDeclaredFeatures": "node_declared_features",
+    "GangScheduling": "gang_scheduling",
     # Not kube-scheduler's, but of its siblings: scheduler-plugins.
-    Coscheduling,
+    "Coscheduling": "coscheduling",
     # Not kube-scheduler's: what scores are composed with.
-    TopologyScorer,
-    Invert,
-    Normalize,
-    Scale,
-    Steps,
-    Combine,
-    NodeNameOrder,
+    "TopologyScorer": "topology_scorer",
+    "Invert": "score_connectors",
+    "Normalize": "score_connectors",
+    "Scale": "score_connectors",
+    "Steps": "score_connectors",
+    "Combine": "score_connectors",
+    "NodeNameOrder": "node_name",
+}
+#: The kinds that they read.
+_KINDS_IN_TREE = frozenset(
+    (
+        "apps/v1 ReplicaSet",
+        "apps/v1 StatefulSet",
+        "policy/v1 PodDisruptionBudget",
+        "resource.k8s.io/v1 DeviceClass",
+        "resource.k8s.io/v1 DeviceTaintRule",
+        "resource.k8s.io/v1 ResourceClaim",
+        "resource.k8s.io/v1 ResourceSlice",
+        "storage.k8s.io/v1 CSIDriver",
+        "storage.k8s.io/v1 CSINode",
+        "storage.k8s.io/v1 CSIStorageCapacity",
+        "storage.k8s.io/v1 StorageClass",
+        "storage.k8s.io/v1 VolumeAttachment",
+        "v1 Namespace",
+        "v1 PersistentVolume",
+        "v1 PersistentVolumeClaim",
+        "v1 ReplicationController",
+        "v1 Service",
+    )
 )
+
+
+def in_tree_plugins() -> tuple[type[Plugin], ...]:
+    """The classes of all plugins in the tree."""
+    return tuple(map(_in_tree_plugin, _IN_TREE))
+
+
+def _in_tree_plugin(name: str) -> type[Plugin]:
+    return load(f"bayplan.plugins.{_IN_TREE[name]}:{name}")
 
 
 C = TypeVar("C")
@@ -96,13 +104,20 @@ C = TypeVar("C")
 
 @final
 class Registry:
-    """Plugin classes by name, each with the place it came from."""
+    """Plugin classes by name, each with the place it came from.
 
-    def __init__(self, plugins: Iterable[type[Plugin]] = IN_TREE_PLUGINS) -> None:
-        self._plugins: dict[str, type[Plugin]] = {}
+    ``plugins``: classes in place of the plugins in the tree.
+    """
+
+    def __init__(self, plugins: Iterable[type[Plugin]] | None = None) -> None:
+        #: None: a plugin in the tree whose class is not loaded yet.
+        self._plugins: dict[str, type[Plugin] | None] = {}
         self._origins: dict[str, str] = {}
         self._extenders: dict[str, type[InProcessExtender]] = {}
-        for plugin in plugins:
+        if plugins is None:
+            self._plugins.update(dict.fromkeys(_IN_TREE))
+            self._origins.update(dict.fromkeys(_IN_TREE, IN_TREE))
+        for plugin in plugins or ():
             self.add(plugin, IN_TREE)
 
     @property
@@ -113,10 +128,16 @@ class Registry:
     @property
     def kinds(self) -> frozenset[str]:
         """The kinds of objects that plugins read, whether a profile has them or not."""
-        return frozenset(kind for plugin in self._plugins.values() for kind in plugin.kinds)
+        loaded = [plugin for plugin in self._plugins.values() if plugin is not None]
+        kinds = frozenset(kind for plugin in loaded for kind in plugin.kinds)
+        return kinds if len(loaded) == len(self._plugins) else kinds | _KINDS_IN_TREE
 
     def find(self, name: str) -> type[Plugin] | None:
-        return self._plugins.get(name)
+        """The class of a plugin; None if there is no such plugin."""
+        plugin = self._plugins.get(name)
+        if plugin is None and name in self._plugins:
+            plugin = self._plugins[name] = _in_tree_plugin(name)
+        return plugin
 
     def origin(self, name: str) -> str:
         """Where a plugin came from: IN_TREE, a package's entry point, a file. Raises KeyError."""

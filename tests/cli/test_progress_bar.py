@@ -1,0 +1,18 @@
+"""The bar on a terminal."""
+
+import pytest
+
+from bayplan.cli.progress_bar import progress_bar
+
+
+def test_a_bar_tells_how_many_are_done_and_disappears(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "90")
+    with progress_bar("runs", 8) as update:
+        update(3, "fifo, seed 1")
+    written = capsys.readouterr().err
+    assert "3/8" in written
+    assert "fifo, seed 1" in written
+    assert written.endswith("\x1b[2K")
