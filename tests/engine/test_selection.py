@@ -11,7 +11,6 @@ from bayplan.engine.selection import (
     SAMPLED_NODES_MIN,
     Choice,
     choose,
-    in_draw_order,
     sampled,
 )
 from bayplan.framework.filtering import FilterOutcome
@@ -82,14 +81,17 @@ def test_without_scores_every_node_is_taken_equally_often() -> None:
     assert all(70 < count < 130 for count in taken.values())
 
 
-def test_positions_are_sorted_as_ties_are_drawn() -> None:
-    names = [f"n{number}" for number in range(30)]
-    nodes = nodes_called(*names)
-    some = np.arange(0, 30, 3)
-    found = [nodes.name(int(position)) for position in in_draw_order(nodes, some)]
-    assert found == drawn([names[position] for position in some])
-    everything = in_draw_order(nodes, np.arange(30))
-    assert [nodes.name(int(position)) for position in everything] == drawn(names)
+@pytest.mark.parametrize("step", [1, 3, 40], ids=["all", "many", "few"])
+@pytest.mark.parametrize("order", [1, -1], ids=["ascending", "descending"])
+def test_the_first_marked_nodes_are_those_that_ties_draw_first(step: int, order: int) -> None:
+    names = [f"n{number}" for number in range(300)]
+    nodes = nodes_called(*names).take(np.arange(20, 300)[::order])
+    marked = np.zeros(len(nodes), np.bool_)
+    marked[::step] = True
+    expected = drawn([nodes.name(position) for position in np.flatnonzero(marked).tolist()])
+    for count in (1, 5, 400):
+        first = nodes.table.first_drawn(marked, count)
+        assert [nodes.name(position) for position in first.tolist()] == expected[:count]
 
 
 # ---- sampling -------------------------------------------------------------------------------

@@ -93,6 +93,7 @@ CALLS: dict[str, Callable[[NodeView], Any]] = {
     "pods.matching": lambda nodes: nodes.pods.matching(_PODS),
     "labels.matching_term": lambda nodes: nodes.labels.matching_term(NodeTerm((_ZONE,), (), None)),
     "name": lambda nodes: nodes.name(0),
+    "table.first_drawn": lambda nodes: nodes.table.first_drawn(np.ones(3, np.bool_), 2),
     "table.name_drawn": lambda nodes: nodes.table.name_drawn(np.ones(3, np.bool_), 3, 1),
     "names": lambda nodes: nodes.names(),
     "resources.non_zero_requested": lambda nodes: nodes.resources.non_zero_requested("memory"),

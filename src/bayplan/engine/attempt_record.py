@@ -1,18 +1,18 @@
 """What the journal keeps of a scheduling cycle: counts, the best nodes' scores, the tie."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import final
 
 import numpy as np
 
 from bayplan.engine.core import EngineCore
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.selection import in_draw_order
+from bayplan.engine.reuse_steps import MergedColumns
 from bayplan.framework.scoring import PluginScores, ScoreTable
 from bayplan.framework.status import Status
 from bayplan.framework.types import Nomination
-from bayplan.journal import AttemptRecord, NodeScore, PluginScore, RejectionCount, TieBreakStep
+from bayplan.journal import AttemptRecord, NodeScore, RejectionCount, TieBreakStep
 from bayplan.state.columns import Rows
 
 BEST_NODES_MAX = 5
@@ -119,21 +119,24 @@ def _tie_break(table: ScoreTable) -> tuple[TieBreakStep, ...]:
 def best_scores(table: ScoreTable, count_max: int = BEST_NODES_MAX) -> tuple[NodeScore, ...]:
     """The best nodes, best first: equals in the order of the draw, those that tie-break keys left
     before all others."""
+    if table.tied is None:
+        return _lines(table, _best_positions(table, count_max))
+    left = table.nodes.table.first_drawn(table.tied, count_max)
     positions = _best_positions(table, count_max)
-    if table.tied is not None:
-        left = in_draw_order(table.nodes, np.flatnonzero(table.tied))
-        positions = np.concatenate((left, positions[~table.tied[positions]]))[:count_max]
-    return _lines(table, positions)
+    others = positions[~table.tied[positions]]
+    return _lines(table, np.concatenate((left, others))[:count_max])
 
 
 def _best_positions(table: ScoreTable, count_max: int) -> Rows:
-    totals = table.totals
+    totals, nodes = table.totals, table.nodes
     count = min(count_max, len(totals))
+    best = nodes.table.first_drawn(table.best(), count)
+    if len(best) == count:
+        return best
     limit = np.partition(totals, len(totals) - count)[len(totals) - count]
-    above = in_draw_order(table.nodes, np.flatnonzero(totals > limit))
+    above = nodes.table.first_drawn(totals > limit, count)
     above = above[np.argsort(-totals[above], kind="stable")]
-    level = in_draw_order(table.nodes, np.flatnonzero(totals == limit))
-    return np.concatenate((above, level))[:count]
+    return np.concatenate((above, nodes.table.first_drawn(totals == limit, count - len(above))))
 
 
 def node_score(table: ScoreTable, position: int) -> NodeScore:
@@ -143,31 +146,21 @@ def node_score(table: ScoreTable, position: int) -> NodeScore:
 
 
 def _lines(table: ScoreTable, positions: Rows) -> tuple[NodeScore, ...]:
-    """Column by column: at every attempt, numbers taken one by one would cost more than all."""
-    names = [table.nodes.name(position) for position in positions.tolist()]
-    totals = table.totals[positions].tolist()
-    others = [
-        PluginScores(name, 1, scores, scores) for name, scores in table.extender_scores.items()
-    ]
-    plugins = _by_node([*table.columns, *others], positions)
-    read = _by_node(table.read, positions)
+    columns = table.columns
+    if isinstance(columns, MergedColumns):
+        lines = columns.lines(positions)
+    else:
+        lines = [column.lines(positions) for column in columns]
+    for name, scores in table.extender_scores.items():
+        lines.append(PluginScores(name, 1, scores, scores).lines(positions))
+    read = [column.lines(positions) for column in table.read]
+    none = [()] * len(positions)
     return tuple(
-        NodeScore(name, totals[index], plugins[index], read[index])
-        for index, name in enumerate(names)
+        map(
+            NodeScore,
+            table.nodes.take(positions).names(),
+            table.totals[positions].tolist(),
+            zip(*lines, strict=True) if lines else none,
+            zip(*read, strict=True) if read else none,
+        )
     )
-
-
-def _by_node(columns: Sequence[PluginScores], positions: Rows) -> Sequence[tuple[PluginScore, ...]]:
-    """For each of the positions, what every plugin scored."""
-    if not columns:
-        return [()] * len(positions)
-    found = [
-        [
-            PluginScore(column.name, raw, normalized, normalized * column.weight)
-            for raw, normalized in zip(
-                column.raw[positions].tolist(), column.normalized[positions].tolist(), strict=True
-            )
-        ]
-        for column in columns
-    ]
-    return list(zip(*found, strict=True))

@@ -27,8 +27,9 @@ from bayplan.framework.scoring import PluginScores, ScoreCall, ScoreTable, total
 from bayplan.framework.status import Status, is_rejected, is_success, unschedulable
 from bayplan.framework.timing import Watched, timed_point
 from bayplan.framework.validation import failure_of
+from bayplan.journal import PluginScore
 from bayplan.ports import ExtenderVerb
-from bayplan.state.columns import all_true
+from bayplan.state.columns import Rows, all_true
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
 
@@ -326,11 +327,11 @@ def merged_table(
     """``nodes``: the feasible ones; ``columns``: of the plugins that the ranking does not cover."""
     totals = ranking.totals(nodes) + total_scores(columns, len(nodes))
     order = [plugin.instance_name for plugin, _ in framework.plugins.score]
-    return ScoreTable(nodes, _MergedColumns(ranking, columns, order, nodes), totals)
+    return ScoreTable(nodes, MergedColumns(ranking, columns, order, nodes), totals)
 
 
 @final
-class _MergedColumns(Sequence[PluginScores]):
+class MergedColumns(Sequence[PluginScores]):
     """All columns, in the order of the profile. The ranking's columns are computed when read."""
 
     def __init__(
@@ -344,6 +345,18 @@ class _MergedColumns(Sequence[PluginScores]):
         self._columns = columns
         self._order = order
         self._nodes = nodes
+
+    def lines(self, positions: Rows) -> list[list[PluginScore]]:
+        """By column, the scores of some nodes, for the journal. No column is computed."""
+        cached = {score.name: score for score in self._ranking.plan.scores}
+        called = {column.name: column for column in self._columns}
+        rows, lines = self._nodes.take(positions).table.rows, list[list[PluginScore]]()
+        for name in self._order:
+            if name in cached:
+                lines.append(cached[name].lines(rows))
+            elif name in called:
+                lines.append(called[name].lines(positions))
+        return lines
 
     def __len__(self) -> int:
         return len(self._columns) + len(self._ranking.plan.scores)

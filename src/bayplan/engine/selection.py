@@ -12,8 +12,7 @@ import numpy as np
 from bayplan import rng
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.scoring import ScoreTable
-from bayplan.state.columns import Mask, Rows
-from bayplan.state.nodes import NodeView
+from bayplan.state.columns import Mask
 
 #: With sampling at least this many feasible nodes are collected (upstream:
 #: minFeasibleNodesToFind).
@@ -38,16 +37,6 @@ def choose(table: ScoreTable, seed: int, pod_uid: str, attempt: int) -> Choice:
         return Choice(table.nodes.name(int(tied.argmax())))
     index = rng.tie_index(seed, pod_uid, attempt, count)
     return Choice(table.nodes.table.name_drawn(tied, count, index), count, index)
-
-
-def in_draw_order(nodes: NodeView, positions: Rows) -> Rows:
-    """Positions of a view sorted as ties are drawn."""
-    order = nodes.table.draw_order()
-    if len(positions) == len(order):
-        return order
-    marked = np.zeros(len(nodes), np.bool_)
-    marked[positions] = True
-    return order[marked[order]]
 
 
 def sampled(outcome: FilterOutcome, percentage: int, start: int) -> tuple[Mask, int]:

@@ -18,6 +18,7 @@ from bayplan.framework.plugin import NormalizeScorePlugin, ScalarScorePlugin, Sc
 from bayplan.framework.status import Status
 from bayplan.framework.types import MAX_NODE_SCORE, MIN_NODE_SCORE, Normalizer
 from bayplan.framework.validation import RefusedAnswer, WrongAnswer
+from bayplan.journal import PluginScore
 from bayplan.state.columns import Int64s, Mask, NodeScores, Rows, places_of
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
@@ -33,6 +34,12 @@ class PluginScores:
     weight: int
     raw: NodeScores
     normalized: NodeScores
+
+    def lines(self, positions: Rows) -> list[PluginScore]:
+        """The scores of some nodes, for the journal."""
+        pairs = zip(self.raw[positions].tolist(), self.normalized[positions].tolist(), strict=True)
+        name, weight = self.name, self.weight
+        return [PluginScore(name, raw, final, final * weight) for raw, final in pairs]
 
     @property
     def weighted(self) -> NodeScores:

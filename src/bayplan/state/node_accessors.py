@@ -320,3 +320,19 @@ class TableRows(_Group):
             marked = np.zeros(table.row_count, np.bool_)
             marked[selection.rows[tied]] = True
         return table.names[table.nth_drawn(marked, count, index)]
+
+    def first_drawn(self, marked: Mask, count_max: int) -> Rows:
+        """Positions of the first marked nodes in the draw order, at most so many; ``marked``:
+        bool[nodes]."""
+        selection = self._selection
+        table, selected = selection.open(), selection.rows
+        if selected is None:
+            return np.array(table.first_drawn(marked, count_max), np.intp)
+        by_row = np.zeros(table.row_count, np.bool_)
+        by_row[selected[marked]] = True
+        rows = table.first_drawn(by_row, count_max)
+        positions = selected.searchsorted(rows)
+        if (selected.take(positions, mode="clip") != rows).any():
+            # The rows of this view are not ascending.
+            return np.array([np.flatnonzero(selected == row)[0] for row in rows], np.intp)
+        return positions

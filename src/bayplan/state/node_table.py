@@ -101,6 +101,20 @@ class DrawOrder:
         places.sort()
         return order.item(places.item(index))
 
+    def first(self, marked: Mask, count_max: int) -> list[int]:
+        """The first marked rows, at most so many; ``marked``: bool[all rows]."""
+        order, rows = self.rows(), list[int]()
+        if int(np.count_nonzero(marked)) * _SPARSE < len(order):
+            places = self.places().take(places_of(marked))
+            places.sort()
+            return order.take(places[:count_max]).tolist()
+        for start in range(0, len(order), _BLOCK):
+            block = order[start : start + _BLOCK]
+            rows += block[marked.take(block)][: count_max - len(rows)].tolist()
+            if len(rows) == count_max:
+                break
+        return rows
+
     @staticmethod
     def _nth_of_many(order: Rows, marked: Mask, index: int) -> int:
         """Scans the order up to the row, on average half of it."""
@@ -369,6 +383,10 @@ class NodeTable:
     def nth_drawn(self, marked: Mask, count: int, index: int) -> int:
         """The index-th row in that order of ``count`` marked ones; ``marked``: bool[all rows]."""
         return self._draw_order.nth(marked, count, index)
+
+    def first_drawn(self, marked: Mask, count_max: int) -> list[int]:
+        """The first marked rows in that order, at most so many; ``marked``: bool[all rows]."""
+        return self._draw_order.first(marked, count_max)
 
     def label_column(self, key: str) -> LabelColumn:
         columns = self.label_columns

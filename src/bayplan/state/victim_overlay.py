@@ -32,7 +32,9 @@ _UNCHANGED_IN_GROUPS: Final[Mapping[str, frozenset[str]]] = {
     "labels": frozenset({"any_missing", "ids", "matching", "matching_term", "values"}),
     "taints": frozenset({"any_unschedulable", "set_ids", "sets", "unschedulable"}),
     "pods": frozenset(),
-    "table": frozenset({"draw_order", "index", "mask", "name_drawn", "node_count", "rows"}),
+    "table": frozenset(
+        {"draw_order", "first_drawn", "index", "mask", "name_drawn", "node_count", "rows"}
+    ),
 }
 #: What pods change of a node besides amounts. The overlay has none of it.
 OCCUPIED: Final = Facet.PODS | Facet.PORTS | Facet.VOLUMES | Facet.STORAGE

@@ -139,13 +139,23 @@ class WeightedScore:
     def line(self, row: int) -> PluginScore:
         """The cached score of a row with a total, for the journal."""
         raw = self.cache.of_row(row)
-        line = self._lines.get(raw)
-        if line is None:
-            normal = raw if self.normalizer is Normalizer.NONE else self._normal(raw)
-            if len(self._lines) >= _LINES_MAX:
-                self._lines.clear()
-            line = PluginScore(self.name, raw, normal, normal * self.weight)
-            self._lines[raw] = line
+        return self._lines.get(raw) or self._line_of(raw)
+
+    def lines(self, rows: Rows) -> list[PluginScore]:
+        """The same for some rows."""
+        if self.cache.same is not None:
+            return [self.line(0)] * len(rows)
+        lines, raws = self._lines, self.cache.of_rows(rows)
+        if not lines.keys() >= set(raws):
+            return [lines.get(raw) or self._line_of(raw) for raw in raws]
+        return list(map(lines.__getitem__, raws))
+
+    def _line_of(self, raw: int) -> PluginScore:
+        normal = raw if self.normalizer is Normalizer.NONE else self._normal(raw)
+        if len(self._lines) >= _LINES_MAX:
+            self._lines.clear()
+        line = PluginScore(self.name, raw, normal, normal * self.weight)
+        self._lines[raw] = line
         return line
 
     def _normal(self, score: int) -> int:
