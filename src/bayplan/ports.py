@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, final
 
+from msgspec import Struct
+
 from bayplan.api.objects import ApiObject, Pod, PodCondition
 from bayplan.state.pods import PodInfo
 
@@ -26,8 +28,7 @@ class EventType(StrEnum):
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class WatchEvent:
+class WatchEvent(Struct, frozen=True):
     """One change of one object. ``object`` is its newest state, also for a deletion."""
 
     type: EventType
@@ -263,8 +264,7 @@ class PatchPodGroupStatus:
     status: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectReference:
+class ObjectReference(Struct, frozen=True):
     """One version of one object. Upstream: client-go/tools/reference, GetReference."""
 
     #: apiVersion and kind, as in "v1 Pod".
@@ -294,8 +294,7 @@ def pod_reference(pod: PodInfo) -> ObjectReference:
     return ObjectReference("v1 Pod", pod.namespace, pod.name, pod.uid, version)
 
 
-@dataclass(frozen=True, slots=True)
-class EmitEvent:
+class EmitEvent(Struct, frozen=True):
     """An event of events.k8s.io/v1 about one version of an object."""
 
     regarding: ObjectReference

@@ -30,6 +30,13 @@ def stable_hash(text: str) -> int:
     return int.from_bytes(digest, "big")
 
 
+def stable_digits(text: str) -> str:
+    """32 hexadecimal digits that follow from a text: two `stable_hash`es."""
+    first = hashlib.blake2b(text.encode(), digest_size=_HASH_BYTES)
+    second = hashlib.blake2b(b"uid/" + text.encode(), digest_size=_HASH_BYTES)
+    return first.hexdigest() + second.hexdigest()
+
+
 def tie_index(seed: int, pod_uid: str, attempt: int, tied_count: int) -> int:
     """Which of ``tied_count`` equal nodes, in the order of (hash of name, name), a pod takes."""
     assert tied_count > 0

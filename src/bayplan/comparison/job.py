@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from bayplan import __version__
 from bayplan.adapters.embedded.object_store import Stored
-from bayplan.api.objects import Node, Pod
+from bayplan.api.objects import NODE, POD, Node, Pod
 from bayplan.comparison.decisions import DecisionSink, to_csv
 from bayplan.comparison.extensions import METRICS_GROUP, PREPARATIONS_GROUP, installed_metrics
 from bayplan.comparison.metrics.catalogue import BUILT_IN, Domains
@@ -183,7 +183,7 @@ def perform(job: Job) -> JobResult:
         )
         watch = _Watch(made_metrics(job.watched))
         decided = DecisionSink()
-        simulation.cluster.observe(watch.observe)
+        simulation.cluster.observe(watch.observe, (NODE, POD))
         simulation.keep_journal(watch)
         simulation.keep_journal(decided)
         simulated = simulation.run()

@@ -11,6 +11,7 @@ from bayplan.api.device_objects import DEVICE_TAINT_RULE
 from bayplan.api.objects import (
     NODE,
     POD,
+    TERMINAL_PHASES,
     DecodeError,
     Node,
     Pod,
@@ -65,6 +66,8 @@ _KUBELET_SHORTAGE = "OutOf"
 _NODE_ADD = ClusterEvent(EventResource.NODE, ActionType.ADD)
 _SLICE_UPDATE = ClusterEvent(EventResource.RESOURCE_SLICE, UPDATE)
 _NODE_DELETE = ClusterEvent(EventResource.NODE, ActionType.DELETE)
+
+_DELETED = EventType.DELETED
 
 #: What a watch event was to the scheduler: labels of scheduler_event_handling_duration_seconds.
 Labels = Iterable[str]
@@ -149,31 +152,44 @@ class EventHandlers:
     def _pod(self, kind: EventType, pod: Pod) -> Labels:
         engine, uid = self._engine, pod.metadata.uid or ""
         old = engine.cluster.pods.get(uid)
-        groups = _groups_of(engine.cluster.pod_groups, kind, pod)
-        handled = self._pod_itself(kind, pod, old)
+        if kind is _DELETED or pod.status.phase in TERMINAL_PHASES:
+            groups = _groups_of(engine.cluster.pod_groups, kind, pod)
+            handled = self._ended(kind, pod, old)
+            engine.group_controller.changed(groups)
+            return handled
+        new = self._compiled(pod)
+        if new is not None and new.shape.group_key is None and engine.cluster.pod_groups.is_empty:
+            return self._appeared(old, new)
+        groups = engine.cluster.pod_groups.put_pod(pod)
+        handled = () if new is None else self._appeared(old, new)
         engine.group_controller.changed(groups)
         return handled
 
-    def _pod_itself(self, kind: EventType, pod: Pod, old: PodInfo | None) -> Labels:
+    def _ended(self, kind: EventType, pod: Pod, old: PodInfo | None) -> Labels:
+        """A pod is gone or has ended."""
         engine, uid = self._engine, pod.metadata.uid or ""
-        if kind is EventType.DELETED or is_terminal(pod):
-            if old is None:
-                return ()
-            if kind is not EventType.DELETED:
-                self._count_rejection(pod)
-            del engine.cluster.pods[uid]
-            self._list(POD, old, None)
-            handled = self._removed(old)
-            engine.outbox.pending_patches.forget(uid)
-            return handled
-        new = self._compiled(pod)
-        if new is None:
+        if old is None:
             return ()
-        engine.cluster.pods[uid] = new
-        self._list(POD, old, new)
+        if kind is not _DELETED:
+            self._count_rejection(pod)
+        del engine.cluster.pods[uid]
+        self._list(POD, old, None)
+        handled = self._removed(old)
+        engine.outbox.pending_patches.forget(uid)
+        return handled
+
+    def _appeared(self, old: PodInfo | None, new: PodInfo) -> Labels:
+        """A pod is new or has changed."""
+        engine = self._engine
+        engine.cluster.pods[new.uid] = new
+        if POD in engine.listed_kinds:
+            self._list(POD, old, new)
         if old is None:
             return self._added(new)
-        return self._updated(old, new) if _is_newer(old, new) else ()
+        # Not the same version once more. Objects without a version are always news.
+        version = new.metadata.resource_version
+        is_news = version is None or version != old.metadata.resource_version
+        return self._updated(old, new) if is_news else ()
 
     def _count_rejection(self, pod: Pod) -> None:
         """A pod of ours failed on its node: whether we sent it where it could not stay."""
@@ -217,7 +233,7 @@ class EventHandlers:
             handled = self._assigned(pod)
             follow(self._engine, None, pod)
             return handled
-        if not self._is_ours(pod):
+        if pod.scheduler_name not in self._engine.frameworks:
             return ()
         self._engine.queue.add(pod)
         if self._tells_of_pending_pods:
@@ -245,7 +261,7 @@ class EventHandlers:
                 engine.queue.move_all(event, old, new)
             return dict.fromkeys((*_ASSIGNED_UPDATED, *(event.label for event in events)))
         if new.node_name:
-            if self._is_ours(old):
+            if old.scheduler_name in engine.frameworks:
                 engine.queue.delete(old)
             handled = self._assigned(new)
             self._placements.give_up(new, "the pod was bound by another")
@@ -372,12 +388,6 @@ class EventHandlers:
             if old is not new and old.spec.devices != new.spec.devices:
                 self._engine.queue.move_all(_SLICE_UPDATE, old, new)
         return _SLICE_UPDATED
-
-
-def _is_newer(old: PodInfo, new: PodInfo) -> bool:
-    """Not the same version once more. Objects without a version are always news."""
-    version = new.metadata.resource_version
-    return version is None or version != old.metadata.resource_version
 
 
 def _groups_of(

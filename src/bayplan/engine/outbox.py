@@ -8,7 +8,6 @@ because a foreign change may arrive in between.
 
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import final
 
 from msgspec import structs
@@ -82,7 +81,9 @@ class Outbox:
 
     def emit_event(self, event: EmitEvent) -> None:
         """Emit an event. Its note is cut where the API would refuse it."""
-        self.effects.append(replace(event, note=cut(event.note, NOTE_BYTES_MAX)))
+        if len(event.note) * 4 > NOTE_BYTES_MAX:
+            event = structs.replace(event, note=cut(event.note, NOTE_BYTES_MAX))
+        self.effects.append(event)
 
     def perform(
         self, subject: str, write: Callable[[BindPort], Awaitable[None]], plugin: str

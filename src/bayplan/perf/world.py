@@ -43,7 +43,7 @@ class World:
         self.cluster = cluster
         self.clock = clock
         self.watch = PodWatch()
-        cluster.observe(self.watch.observe)
+        cluster.observe(self.watch.observe, (POD,))
         #: Pods that a later barrier waits for, by their namespaces; all namespaces are here.
         self.awaited: dict[str, list[ObjectKey]] = {}
         self._timeout_seconds = timeout_seconds

@@ -31,7 +31,8 @@ class Nominator:
 
     def add_nominated_pod(self, pod: PodInfo, nomination: Nomination | None = None) -> None:
         """Replace the pod's nomination. NOOP or None: by its status; OVERRIDE "": by none."""
-        self.delete_nominated_pod_if_exists(pod)
+        if pod.uid in self._node_of:
+            self.delete_nominated_pod_if_exists(pod)
         node_name = pod.nominated_node_name
         if nomination is not None and nomination.mode is NominatingMode.OVERRIDE:
             node_name = nomination.node_name

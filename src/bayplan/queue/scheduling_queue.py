@@ -65,16 +65,16 @@ class InFlight:
     def __init__(self) -> None:
         #: uid → number of changes, counted from the beginning, when it was popped. Pods are in the
         #: order they were popped, so the first mark is the lowest.
-        self._marks: dict[str, int] = {}
+        self.marks: dict[str, int] = {}
         #: (uid of the only pod concerned, "" for all; change)
         self._changes: list[tuple[str, Change]] = []
         self._dropped_count = 0
 
     def __len__(self) -> int:
-        return len(self._marks)
+        return len(self.marks)
 
     def __contains__(self, uid: str) -> bool:
-        return uid in self._marks
+        return uid in self.marks
 
     @property
     def change_count(self) -> int:
@@ -84,16 +84,16 @@ class InFlight:
     def counts(self) -> dict[str, int]:
         """How many pods are in flight, and how many changes of which event are kept."""
         found = Counter(change.event.label for _, change in self._changes)
-        found[POD_POPPED] = len(self._marks)
+        found[POD_POPPED] = len(self.marks)
         return dict(found)
 
     def start(self, uid: str) -> None:
-        assert uid not in self._marks, f"the pod with uid {uid} is being tried twice at once"
-        self._marks[uid] = self._dropped_count + len(self._changes)
+        assert uid not in self.marks, f"the pod with uid {uid} is being tried twice at once"
+        self.marks[uid] = self._dropped_count + len(self._changes)
 
     def finish(self, uid: str) -> None:
         """The attempt is over; a pod that is not in flight is ignored."""
-        if self._marks.pop(uid, None) is not None:
+        if self.marks.pop(uid, None) is not None:
             self._drop()
 
     def finish_all(self, uids: Iterable[str]) -> None:
@@ -102,26 +102,26 @@ class InFlight:
 
     def record(self, change: Change) -> None:
         """Something happened that may concern whoever is in flight."""
-        if self._marks:
+        if self.marks:
             self._changes.append(("", change))
 
     def record_for(self, uid: str, change: Change) -> None:
         """Something happened to, or for, one pod in flight."""
-        assert uid in self._marks, f"no pod with uid {uid} is being tried"
+        assert uid in self.marks, f"no pod with uid {uid} is being tried"
         self._changes.append((uid, change))
 
     def changes_since(self, uid: str) -> Iterable[Change]:
         """What came since the pod was popped, in order."""
-        start = self._marks[uid] - self._dropped_count
+        start = self.marks[uid] - self._dropped_count
         return [change for only, change in self._changes[start:] if only in ("", uid)]
 
     def _drop(self) -> None:
-        if not self._marks:
+        if not self.marks:
             self._changes.clear()
             return
         if len(self._changes) <= _DROPPABLE_ALLOWED:
             return
-        droppable = next(iter(self._marks.values())) - self._dropped_count
+        droppable = next(iter(self.marks.values())) - self._dropped_count
         if droppable > _DROPPABLE_ALLOWED and 2 * droppable > len(self._changes):
             del self._changes[:droppable]
             self._dropped_count += droppable
@@ -335,6 +335,8 @@ class SchedulingQueue:
 
         ``pre_check`` says which parked pods are looked at; pods in flight are told all the same.
         """
+        if not (self._unschedulable.by_flush.items or self.in_flight.marks):
+            return
         change = Change(event, old, new)
         if event.is_wildcard:
             woken = self._unschedulable.woken_by_wildcard(change, pre_check)

@@ -168,7 +168,7 @@ class PodInfo:
         declared: Mapping[str, Any] = NOTHING_DECLARED,
     ) -> None:
         #: "namespace/name"
-        self.key = namespaced_name(shape.namespace, metadata.name)
+        self.key = f"{shape.namespace}/{metadata.name}"
         assert metadata.uid, f"pod {self.key} has no uid"
         self.uid: str = metadata.uid
         self.metadata = metadata
@@ -282,7 +282,7 @@ def pod_info(pod: Pod, group_kinds: PodGroupKinds = BUILT_IN_KINDS) -> PodInfo:
     declared = NOTHING_DECLARED
     if pod.declared:
         declared = DeclaredFields("Pod", pod.metadata.name, pod.declared)
-    is_deferred = bool(node_name) and _is_resize_deferred(pod.status)
+    is_deferred = bool(node_name and pod.status.conditions) and _is_resize_deferred(pod.status)
     shape = _shape_of(pod, group_kinds, is_deferred=is_deferred)
     return PodInfo(pod.metadata, pod.status, shape, node_name, declared=declared)
 
@@ -317,6 +317,13 @@ def _shape_of(pod: Pod, group_kinds: PodGroupKinds, *, is_deferred: bool) -> Pod
 
 def _status_part(status: PodStatus) -> object:
     """The kubelet's report on resources, on which requests depend under in-place resize."""
+    if not (
+        status.container_statuses
+        or status.init_container_statuses
+        or status.resources
+        or status.allocated_resources is not None
+    ):
+        return None
     statuses = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
     of_pod = (status.resources, status.allocated_resources)
     if of_pod == (None, None) and all(

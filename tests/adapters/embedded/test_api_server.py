@@ -10,17 +10,18 @@ from typing import Any
 
 import pytest
 
+from bayplan.adapters.embedded.api_errors import AlreadyExistsError, InvalidError
 from bayplan.adapters.embedded.api_server import (
     ApiServer,
     NoPriorityClass,
-    bound,
+    bound_status,
     patched,
     why_not_bindable,
     with_priority,
 )
 from bayplan.adapters.embedded.field_validation import ObjectKey, key_of, object_key
 from bayplan.adapters.embedded.object_store import ObjectStore
-from bayplan.api.objects import ObjectMeta, Pod, PodCondition, PriorityClass
+from bayplan.api.objects import PRIORITY_CLASS, ObjectMeta, Pod, PodCondition, PriorityClass, decode
 from bayplan.clock import ManualClock
 from bayplan.ports import ApiError, ConflictError, EventType, NotFoundError, PatchPodStatus
 from tests.adapters.manifests import Content, container, node, pod, pod_group, priority_class
@@ -76,6 +77,70 @@ def test_a_new_object_gets_uid_time_version_and_generation() -> None:
     assert meta["creationTimestamp"] == "2026-01-01T00:01:30Z"
     assert (meta["resourceVersion"], meta["generation"]) == ("1", 1)
     assert len(meta["uid"]) == 36
+
+
+def _decoded(world: TimedServer, name: str) -> bool:
+    """Whether a pod's object is what its content says."""
+    stored = world.server.get(object_key(POD, "default", name))
+    return stored.object == decode(POD, stored.content)
+
+
+def _like(name: str, **meta: Any) -> Content:
+    """One of the pods of a template."""
+    resources = {"requests": {"cpu": "100m"}, "limits": {"memory": "1Gi"}}
+    content = pod(containers=[{"name": "c", "resources": resources}])
+    labels = {"app": "web"}
+    return {**content, "metadata": {"name": name, "namespace": "default", "labels": labels, **meta}}
+
+
+def test_each_pod_of_a_template_is_what_it_would_be_as_the_first() -> None:
+    world, names = TimedServer(), ("a", "b", "c")
+    for name in names:
+        world.clock.advance_to(world.clock.now() + 10)
+        alone = TimedServer()
+        alone.clock.advance_to(world.clock.now())
+        shared = world.server.create(_like(name)).content
+        metadata = {**shared["metadata"], "resourceVersion": "1"}
+        assert {**shared, "metadata": metadata} == alone.server.create(_like(name)).content
+    assert all(_decoded(world, name) for name in names)
+    stored = [world.server.get(object_key(POD, "default", name)) for name in names]
+    assert len({id(one.content["spec"]) for one in stored}) == 1
+    for one in stored[1:]:
+        world.server.bind(one.key, one.content["metadata"]["uid"], "n1")
+        assert _decoded(world, one.key.name)
+    assert world.content(stored[0].key)["status"]["phase"] == "Pending"
+
+
+def test_a_pod_of_a_template_keeps_its_own_identity() -> None:
+    world = TimedServer()
+    own = {"uid": "u-1", "creationTimestamp": NOW, "resourceVersion": "77"}
+    for name, meta in (("a", {}), ("b", own)):
+        world.server.create(_like(name, **meta))
+    metadata = world.content(object_key(POD, "default", "b"))["metadata"]
+    assert (metadata["uid"], metadata["creationTimestamp"]) == ("u-1", NOW)
+    assert metadata["resourceVersion"] == "2"
+
+
+def test_a_pod_of_a_template_is_refused_for_its_own_name_only() -> None:
+    world = TimedServer()
+    world.server.create(_like("a"))
+    with pytest.raises(AlreadyExistsError):
+        world.server.create(_like("a"))
+    with pytest.raises(InvalidError, match=r"metadata\.name"):
+        world.server.create(_like("A"))
+    with pytest.raises(InvalidError, match=r"metadata\.labels"):
+        world.server.create(_like("b", labels={"app": "-"}))
+
+
+def test_a_new_priority_class_counts_for_the_next_pod_of_a_template() -> None:
+    world = TimedServer()
+    world.server.create(_like("a"))
+    default = {"metadata": {"name": "high"}, "value": 7, "globalDefault": True}
+    api_version, kind = PRIORITY_CLASS.split()
+    world.server.create({"apiVersion": api_version, "kind": kind, **default})
+    world.server.create(_like("b"))
+    keys = [object_key(POD, "default", name) for name in "ab"]
+    assert [world.content(key)["spec"]["priority"] for key in keys] == [0, 7]
 
 
 def test_a_pod_made_anew_is_another_one() -> None:
@@ -501,11 +566,10 @@ SCHEDULED = {"type": "PodScheduled", "status": "True", "lastTransitionTime": NOW
 
 
 def test_a_bound_pod_runs_and_is_nominated_no_longer() -> None:
-    before = pod(status={"phase": "Pending", "nominatedNodeName": "n2", "conditions": []})
-    after = bound(before, "n1", NOW)
-    assert after["spec"]["nodeName"] == "n1"
-    assert after["status"] == {"phase": "Running", "conditions": [SCHEDULED]}
-    assert before["status"]["phase"] == "Pending"
+    before = {"phase": "Pending", "nominatedNodeName": "n2", "conditions": []}
+    after = bound_status(before, NOW)
+    assert after == {"phase": "Running", "conditions": [SCHEDULED], "startTime": NOW}
+    assert before["phase"] == "Pending"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.api.objects import NODE, POD, Pod
 from bayplan.clock import ManualClock
-from bayplan.engine.binding import BindingCycle
 from bayplan.engine.placements import Placements
 from bayplan.engine.podgroups.placements import GroupPlacements
 from bayplan.framework.status import Code, Status
@@ -169,10 +168,7 @@ def test_a_run_that_loses_a_pod_ends_with_its_name(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_run_that_never_binds_ends_with_the_pods_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def succeed(self: BindingCycle, port: Any) -> None:
-        return None
-
-    monkeypatch.setattr(BindingCycle, "_bind", succeed)
+    monkeypatch.setattr(EmbeddedCluster, "bind_now", lambda *_: None)
     with pytest.raises(AssertionError, match="pod default/a is on no node and counted on n1"):
         two_pods().run()
 

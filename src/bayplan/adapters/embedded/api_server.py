@@ -14,7 +14,11 @@ gave it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, cast, final
+from functools import partial
+from math import nan
+from typing import Any, NamedTuple, cast, final
+
+from msgspec import structs
 
 from bayplan.adapters.embedded.api_defaults import (
     created,
@@ -47,13 +51,16 @@ from bayplan.adapters.embedded.field_validation import (
 )
 from bayplan.adapters.embedded.json_merge import merge_patch
 from bayplan.adapters.embedded.object_store import ObjectStore, Stored
+from bayplan.adapters.embedded.pod_templates import PodTemplate, PodTemplates
 from bayplan.api.objects import (
     NODE,
     POD,
     PRIORITY_CLASS,
     Pod,
     PodCondition,
+    PodStatus,
     PriorityClass,
+    decode,
     is_terminal,
 )
 from bayplan.clock import Clock, rfc3339
@@ -78,13 +85,24 @@ def why_not_bindable(pod: Content) -> str | None:
     return None
 
 
-def bound(pod: Content, node_name: str, stamp: str) -> Content:
-    """The pod on its node. The pod runs at once, for there is no kubelet."""
-    status = {**pod["status"], "phase": "Running"}
+def bound_status(status: Content, stamp: str) -> Content:
+    """The status of a pod that was bound to its node and runs since then."""
+    status = {**status, "phase": "Running"}
     status.pop("nominatedNodeName", None)
     scheduled = {"type": POD_SCHEDULED, "status": "True"}
     status["conditions"] = _with_condition(status, scheduled, stamp)
-    return {**pod, "spec": {**pod["spec"], "nodeName": node_name}, "status": status}
+    if not status.get("startTime"):
+        status["startTime"] = stamp
+    return status
+
+
+class _BoundStatus(NamedTuple):
+    """What a binding at one time makes of a status, as plain values and decoded."""
+
+    before: Content
+    stamp: str
+    content: Content
+    decoded: PodStatus
 
 
 def failed(status: Content, condition: Content | None, stamp: str) -> Content:
@@ -208,8 +226,13 @@ class ApiServer:
         self._later = later
         #: The number of objects that have had a name; each of them gets a uid of its own.
         self._made: dict[ObjectKey, int] = {}
+        self._last_bound: _BoundStatus | None = None
+        self._templates = PodTemplates()
+        store.observe(self._templates.forget, (PRIORITY_CLASS,))
         #: Pods whose grace has not passed yet, by uid.
         self.terminating: dict[str, ObjectKey] = {}
+        #: The last time stamp, and the time of the clock that it is for.
+        self._stamp, self._stamp_seconds = "", nan
 
     # ---- create -----------------------------------------------------------------------------
 
@@ -219,6 +242,31 @@ class ApiServer:
         A uid, a creationTimestamp and a deletionTimestamp in the content stay: an object that was
         read from a cluster keeps its identity, and may be terminating.
         """
+        template = self._templates.find(content)
+        if template is not None:
+            return self._create_from(template, content)
+        stored = self._create(content)
+        self._templates.learn(stored)
+        return stored
+
+    def _create_from(self, template: PodTemplate, content: Content) -> Stored:
+        """Create another pod of a template. Its content has been found valid."""
+        own = content["metadata"]
+        key = ObjectKey(POD, template.namespace, own["name"])
+        if self._store.get(key) is not None:
+            raise AlreadyExistsError(key)
+        made_count = self._made.get(key, 0)
+        self._made[key] = made_count + 1
+        uid = own.get("uid") or stable_uid(key, made_count)
+        created_at = own.get("creationTimestamp") or self.stamp()
+        names = {"name": key.name, "uid": uid, "creationTimestamp": created_at}
+        content = {**template.content, "metadata": {**template.content["metadata"], **names}}
+        meta = structs.replace(
+            template.pod.metadata, name=key.name, uid=uid, creation_timestamp=created_at
+        )
+        return self._store.put(key, content, structs.replace(template.pod, metadata=meta))
+
+    def _create(self, content: Content) -> Stored:
         content = in_stored_version(content)
         nameless = identity_problems(content)
         if nameless:
@@ -231,7 +279,7 @@ class ApiServer:
         made_count = self._made.get(key, 0)
         meta = {
             "uid": stable_uid(key, made_count),
-            "creationTimestamp": self._stamp(),
+            "creationTimestamp": self.stamp(),
             **content["metadata"],
             "generation": 1,
         }
@@ -243,6 +291,24 @@ class ApiServer:
         if content["metadata"].get("deletionTimestamp"):
             self._end_gracefully(stored)
         return stored
+
+    def create_unread(self, kind: str, content_at: Callable[[str], Content]) -> bool:
+        """Create an object that is made when somebody reads its kind.
+
+        ``content_at(stamp)`` gives a valid object with a name that no object ever had. False: the
+        kind is read, so `create` is to be called.
+        """
+        return self._store.put_unread(kind, partial(self._read_at_last, content_at, self.stamp()))
+
+    def _read_at_last(
+        self, content_at: Callable[[str], Content], stamp: str
+    ) -> tuple[ObjectKey, Content]:
+        content = content_at(stamp)
+        key = key_of(content)
+        self._made[key] = 1
+        identity = {"uid": stable_uid(key, 0), "creationTimestamp": stamp}
+        meta = {**identity, **content["metadata"], "generation": 1}
+        return key, {**content, "metadata": meta}
 
     def _named(self, content: Content) -> tuple[ObjectKey, Content]:
         """The object with its namespace and with its name, which may follow from generateName."""
@@ -266,8 +332,13 @@ class ApiServer:
             raise ForbiddenError(key, str(problem)) from None
         return self._placed(pod) if pod["spec"].get("nodeName") else pod
 
-    def _stamp(self) -> str:
-        return rfc3339(self._clock.epoch_seconds())
+    def stamp(self) -> str:
+        """The present time as a time stamp."""
+        now = self._clock.now()
+        if now != self._stamp_seconds:
+            self._stamp_seconds = now
+            self._stamp = rfc3339(self._clock.epoch_seconds())
+        return self._stamp
 
     def _placed(self, pod: Content) -> Content:
         """A pod on a node has the labels of the zone of the node, and runs unless it has ended."""
@@ -275,7 +346,7 @@ class ApiServer:
         pod = with_topology_labels(pod, None if node is None else node.content)
         status = pod["status"]
         if status["phase"] == "Running" and not status.get("startTime"):
-            pod = {**pod, "status": {**status, "startTime": self._stamp()}}
+            pod = {**pod, "status": {**status, "startTime": self.stamp()}}
         return pod
 
     # ---- update -----------------------------------------------------------------------------
@@ -322,14 +393,37 @@ class ApiServer:
         why_not = why_not_bindable(old.content)
         if why_not is not None:
             raise not_bindable(key, why_not)
-        stamp = self._stamp()
-        return self._store.put(key, self._placed(bound(old.content, node_name, stamp)))
+        pod, content, status = old.object, old.content, self._bound_status(old.content["status"])
+        assert isinstance(pod, Pod)
+        pod = structs.replace(
+            pod, spec=structs.replace(pod.spec, node_name=node_name), status=status.decoded
+        )
+        node = self._store.get(ObjectKey(NODE, "", node_name))
+        content = with_topology_labels(content, None if node is None else node.content)
+        if content is not old.content:
+            labels = content["metadata"]["labels"]
+            pod = structs.replace(pod, metadata=structs.replace(pod.metadata, labels=labels))
+        spec = {**content["spec"], "nodeName": node_name}
+        return self._store.put(key, {**content, "spec": spec, "status": status.content}, pod)
+
+    def _bound_status(self, before: Content) -> "_BoundStatus":
+        """The status of a pod on its node. The pod runs at once, for there is no kubelet.
+
+        Pods of one template share it if they are bound at one time.
+        """
+        stamp, last = self.stamp(), self._last_bound
+        if last is None or last.before is not before or last.stamp != stamp:
+            after = bound_status(before, stamp)
+            decoded = decode(POD, {"status": after})
+            assert isinstance(decoded, Pod)
+            last = self._last_bound = _BoundStatus(before, stamp, after, decoded.status)
+        return last
 
     def patch_pod_status(self, patch: PatchPodStatus) -> Stored:
         """Set a condition and the nomination of a pod. A patch without effect is no change."""
         old = self.get(object_key(POD, patch.namespace, patch.name))
         _expect_uid(old, patch.uid)
-        stamp = self._stamp()
+        stamp = self.stamp()
         status = patched(old.content["status"], patch, stamp)
         if status == old.content["status"]:
             return old
@@ -362,6 +456,8 @@ class ApiServer:
 
     def forget_oldest(self, kind: str) -> None:
         """Remove the oldest object of a kind whose names are never used again."""
+        if self._store.remove_oldest_unread(kind):
+            return
         oldest = self._store.oldest(kind)
         self._store.remove(oldest.key)
         del self._made[oldest.key]

@@ -47,6 +47,13 @@ class ClaimController:
         assert changed is not None
         kind, keys = changed.key.kind, list[ObjectKey]()
         if kind == POD:
+            pod = changed.object
+            assert isinstance(pod, Pod)
+            is_alive = (
+                after is not None and after.is_visible and not pod.metadata.deletion_timestamp
+            )
+            if is_alive and not pod.spec.resource_claims and not self._waiting:
+                return
             keys = self._after_pod(before, after)
         elif kind == RESOURCE_CLAIM and after is not None:
             keys = [changed.key]

@@ -11,6 +11,7 @@ controllers and kubelets.
 import asyncio
 import contextlib
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, cast, final
 
 from bayplan.adapters.embedded.api_server import ApiServer
@@ -26,7 +27,7 @@ from bayplan.adapters.embedded.object_store import (
 )
 from bayplan.adapters.embedded.pod_gc_controller import PodGcController, PodGcTimes
 from bayplan.api.objects import POD, ApiObject, Pod
-from bayplan.clock import Clock, rfc3339
+from bayplan.clock import Clock
 from bayplan.ports import (
     EmitEvent,
     ImmediateCluster,
@@ -149,8 +150,9 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
 
     def create_event_now(self, event: EmitEvent) -> None:
         self._event_count += 1
-        stamp = rfc3339(self._clock.epoch_seconds())
-        self._server.create(_event_object(event, self._event_count, stamp))
+        content_at = partial(_event_object, event, self._event_count)
+        if not self._server.create_unread(EVENT, content_at):
+            self._server.create(content_at(self._server.stamp()))
         if self._store.count(EVENT) > EVENTS_MAX:
             self._server.forget_oldest(EVENT)
 

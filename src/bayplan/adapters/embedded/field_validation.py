@@ -28,7 +28,7 @@ from bayplan.api.selectors import (
     is_label_value,
 )
 from bayplan.problems import Problem, joined, wrong
-from bayplan.rng import stable_hash
+from bayplan.rng import stable_digits, stable_hash
 
 # ---- object names ---------------------------------------------------------------------------
 
@@ -96,13 +96,12 @@ def kind_of(content: Mapping[str, Any]) -> str:
 
 def key_of(content: Mapping[str, Any]) -> ObjectKey:
     """The key of an object. The namespace defaults to "default" for namespaced kinds."""
-    kind = kind_of(content)
     meta = content.get("metadata") or {}
-    return object_key(kind, meta.get("namespace") or "", meta.get("name") or "")
+    return object_key(kind_of(content), meta.get("namespace") or "", meta.get("name") or "")
 
 
 def object_key(kind: str, namespace: str, name: str) -> ObjectKey:
-    if not is_namespaced(kind):
+    if kind.rpartition(" ")[2] in CLUSTER_SCOPED:
         return ObjectKey(kind, "", name)
     return ObjectKey(kind, namespace or DEFAULT_NAMESPACE, name)
 
@@ -113,9 +112,8 @@ def is_namespaced(kind: str) -> bool:
 
 def stable_uid(key: ObjectKey, ordinal: int) -> str:
     """The uid of the ``ordinal``-th object that has had this key; looks like a UUID."""
-    text = "/".join((*key, str(ordinal)))
-    digits = f"{stable_hash(text):016x}{stable_hash('uid/' + text):016x}"
-    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+    digits = stable_digits(f"{key[0]}/{key[1]}/{key[2]}/{ordinal}")
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def stable_suffix(text: str, length: int = SUFFIX_LENGTH) -> str:

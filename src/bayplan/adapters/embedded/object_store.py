@@ -11,15 +11,16 @@ pods that have not ended. So a pod that ends is a deletion for them.
 
 import asyncio
 from bisect import bisect_right
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol, cast, final
 
 import msgspec
+from msgspec import structs
 
 from bayplan.adapters.embedded.field_validation import Content, ObjectKey, object_key
-from bayplan.api.objects import ApiObject, Pod, decode, is_terminal
+from bayplan.api.objects import TERMINAL_PHASES, ApiObject, Pod, decode
 from bayplan.ports import EventType, GoneError, Listing, PushingWatch, WatchEvent
 
 # ---- object store ---------------------------------------------------------------------------
@@ -29,8 +30,7 @@ from bayplan.ports import EventType, GoneError, Listing, PushingWatch, WatchEven
 HISTORY_LENGTH = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(msgspec.Struct, frozen=True):
     """One version of one object: its plain content, and the decoded object."""
 
     key: ObjectKey
@@ -38,18 +38,13 @@ class Stored:
     object: ApiObject
     version: int
     #: Whether a scheduler's informer sees the object: it does not see pods that have ended.
-    is_visible: bool = field(init=False, compare=False)
+    is_visible: bool
     #: The object, if it is a pod that is on a node and has not ended.
-    placed_pod: Pod | None = field(init=False, compare=False)
-
-    def __post_init__(self) -> None:
-        pod = self.object if isinstance(self.object, Pod) else None
-        has_ended = pod is not None and is_terminal(pod)
-        is_placed = pod is not None and bool(pod.spec.node_name) and not has_ended
-        object.__setattr__(self, "is_visible", not has_ended)
-        object.__setattr__(self, "placed_pod", pod if is_placed else None)
+    placed_pod: Pod | None
 
 
+#: Makes an object when somebody reads its kind.
+MakeObject = Callable[[], tuple[ObjectKey, Content]]
 #: Called with the object before and after a change; None: the object does not exist.
 Observer = Callable[[Stored | None, Stored | None], None]
 
@@ -82,35 +77,91 @@ class ObjectStore:
         self._observations: list[_Observation] = []
         #: The observers of each kind that has changed so far.
         self._observers: dict[str, list[Observer]] = {}
+        #: By kind: objects that nobody has read, each with its version and a way to make it.
+        self._unread: dict[str, deque[tuple[int, MakeObject]]] = {}
         self.version = 0
 
     def get(self, key: ObjectKey) -> Stored | None:
-        return self._objects.get(key.kind, {}).get(key)
+        if key.kind in self._unread:
+            self._make_unread(key.kind)
+        objects = self._objects.get(key.kind)
+        return None if objects is None else objects.get(key)
 
     def all(self, kind: str) -> list[Stored]:
         """All objects of a kind, in the order of creation."""
+        if kind in self._unread:
+            self._make_unread(kind)
         return list(self._objects.get(kind, {}).values())
 
     def count(self, kind: str) -> int:
-        return len(self._objects.get(kind, {}))
+        return len(self._objects.get(kind, ())) + len(self._unread.get(kind, ()))
 
     def oldest(self, kind: str) -> Stored:
         """The oldest object of a kind; there must be one."""
+        if not self._objects.get(kind):
+            self._make_unread(kind)
         return next(iter(self._objects[kind].values()))
 
-    def put(self, key: ObjectKey, content: Content) -> Stored:
-        """Create or replace an object. Raises DecodeError; then nothing has changed."""
-        content = _versioned(content, self.version + 1)
-        decoded = self._decoded(key, content)
-        self.version += 1
-        old = self.get(key)
-        new = Stored(key, content, decoded, self.version)
-        self._objects.setdefault(key.kind, {})[key] = new
+    def put(self, key: ObjectKey, content: Content, pod: Pod | None = None) -> Stored:
+        """Create or replace an object. Raises DecodeError; then nothing has changed.
+
+        ``pod``: what the content is when decoded, but for the version.
+        """
+        kind, version = key.kind, self.version + 1
+        if kind in self._unread:
+            self._make_unread(kind)
+        text = str(version)
+        content = {**content, "metadata": {**content["metadata"], "resourceVersion": text}}
+        if pod is None or kind in self._declared:
+            decoded = self._decoded(key, content)
+        else:
+            meta = structs.replace(pod.metadata, resource_version=text)
+            decoded = structs.replace(pod, metadata=meta)
+        new = _stored(key, content, decoded, version)
+        self.version = version
+        objects = self._objects.get(kind)
+        if objects is None:
+            objects = self._objects[kind] = {}
+        old = objects.get(key)
+        objects[key] = new
         self._notify(key, old, new, decoded)
         return new
 
+    # ---- objects that nobody reads ----------------------------------------------------------
+
+    def put_unread(self, kind: str, make: "MakeObject") -> bool:
+        """Create an object that is made when somebody reads its kind.
+
+        False: its kind has an observer or a watch, so the object is to be created with `put`.
+        """
+        if kind in self._logs or any(one.covers(kind) for one in self._observations):
+            return False
+        self.version += 1
+        unread = self._unread.get(kind)
+        if unread is None:
+            unread = self._unread[kind] = deque()
+        unread.append((self.version, make))
+        return True
+
+    def remove_oldest_unread(self, kind: str) -> bool:
+        """Remove the oldest object of a kind, if nobody has read it."""
+        if self._objects.get(kind) or not self._unread.get(kind):
+            return False
+        self._unread[kind].popleft()
+        self.version += 1
+        return True
+
+    def _make_unread(self, kind: str) -> None:
+        for version, make in self._unread.pop(kind, ()):
+            key, content = make()
+            content = _versioned(content, version)
+            stored = _stored(key, content, self._decoded(key, content), version)
+            self._objects.setdefault(kind, {})[key] = stored
+
     def remove(self, key: ObjectKey) -> None:
         """Remove an object, which must exist. Watches get its last content and the new version."""
+        if key.kind in self._unread:
+            self._make_unread(key.kind)
         old = self._objects[key.kind].pop(key)
         self.version += 1
         self._notify(key, old, None, self._decoded(key, _versioned(old.content, self.version)))
@@ -139,11 +190,13 @@ class ObjectStore:
 
     def list(self, kind: str) -> Listing:
         """The objects that an informer of this kind sees now, in the order of creation."""
-        objects = [one.object for one in self._objects.get(kind, {}).values() if one.is_visible]
+        objects = [one.object for one in self.all(kind) if one.is_visible]
         return Listing(objects, str(self.version))
 
     def watch(self, kind: str, resource_version: str) -> "Watch":
         """Changes after a version; GoneError comes from the first step of the watch."""
+        if kind in self._unread:
+            self._make_unread(kind)
         return Watch(self._log(kind), _number(resource_version))
 
     def forget_history(self) -> None:
@@ -164,10 +217,10 @@ class ObjectStore:
         was_seen = old is not None and old.is_visible
         is_seen = new is not None and new.is_visible
         if was_seen or is_seen:
-            appears = EventType.MODIFIED if was_seen else EventType.ADDED
-            change = appears if is_seen else EventType.DELETED
-            event = WatchEvent(change, key.kind, last, str(self.version))
-            self._log(key.kind).append(self.version, event)
+            appears = _MODIFIED if was_seen else _ADDED
+            event = WatchEvent(appears if is_seen else _DELETED, key.kind, last, str(self.version))
+            log = self._logs.get(key.kind) or self._log(key.kind)
+            log.append(self.version, event)
         observers = self._observers.get(key.kind)
         if observers is None:
             observers = [one.observer for one in self._observations if one.covers(key.kind)]
@@ -286,6 +339,18 @@ class Watch(AsyncIterator[WatchEvent], PushingWatch):
         if event is not None:
             self._position += 1
         return event
+
+
+#: Access to a member of an enumeration costs more than a name of the module.
+_ADDED, _MODIFIED, _DELETED = EventType.ADDED, EventType.MODIFIED, EventType.DELETED
+
+
+def _stored(key: ObjectKey, content: Content, decoded: ApiObject, version: int) -> Stored:
+    if not isinstance(decoded, Pod):
+        return Stored(key, content, decoded, version, True, None)
+    has_ended = decoded.status.phase in TERMINAL_PHASES
+    placed = None if has_ended or not decoded.spec.node_name else decoded
+    return Stored(key, content, decoded, version, not has_ended, placed)
 
 
 def _number(resource_version: str) -> int:

@@ -76,8 +76,10 @@ class PodGcController:
         if changed.key.kind == NODE:
             if after is None or _is_out_of_service(cast(Node, after.object)):
                 self._set_pass(self._clock.now())
-        elif changed.key.kind == POD and after is not None and self._concerns(after):
-            self._set_pass(self._clock.now())
+        elif after is not None and isinstance(pod := after.object, Pod):
+            is_waiting = not pod.spec.node_name and pod.metadata.deletion_timestamp is None
+            if not is_waiting and self._concerns(after):
+                self._set_pass(self._clock.now())
 
     def _concerns(self, stored: Stored) -> bool:
         """Whether a pass changes a pod, now or after the quarantine."""

@@ -60,22 +60,23 @@ class PodLog:
     def observe(self, before: Stored | None, after: Stored | None) -> None:
         changed = after or before
         assert changed is not None
-        if isinstance(changed.object, Workload):
-            self._note_owner(changed.object)
-        if not isinstance(changed.object, Pod):
+        key, pod = changed.key, changed.object
+        if not isinstance(pod, Pod):
+            if isinstance(pod, Workload):
+                self._note_owner(pod)
             return
-        name = f"{changed.key.namespace}/{changed.key.name}"
+        name = f"{key.namespace}/{key.name}"
         now = self._clock.now_seconds
         if before is None:
-            self._entries[name] = _Entry(changed.object, now)
+            self._entries[name] = _Entry(pod, now)
             return
         entry = self._entries[name]
         if after is None:
             entry.deleted_at = now
             return
-        if changed.object.spec.node_name and not entry.pod.spec.node_name:
+        if pod.spec.node_name and not entry.pod.spec.node_name:
             entry.bound_at = now
-        entry.pod = changed.object
+        entry.pod = pod
 
     def _note_owner(self, workload: Workload) -> None:
         owner, meta = _controller_of(workload.metadata), workload.metadata
@@ -210,7 +211,10 @@ class LossLog:
         changed = after or before
         assert changed is not None
         if isinstance(changed.object, Pod):
-            self._see_pod(before, after)
+            if before is None:
+                self._come(changed)
+            elif not _is_over(before) and (after is None or _is_over(after)):
+                self._go(before, changed)
         elif changed.key.kind == NODE:
             self._nodes.discard(changed.key.name)
             if after is not None:
@@ -224,15 +228,9 @@ class LossLog:
                 self._deleted.discard(str(changed.key))
                 self._owners[uid] = after
 
-    def _see_pod(self, before: Stored | None, after: Stored | None) -> None:
-        if before is None:
-            assert after is not None
-            self._come(after)
-        elif not _is_over(before) and (after is None or _is_over(after)):
-            self._go(before, after or before)
-
     def _come(self, stored: Stored) -> None:
-        name, controller = _name(stored.key), _controller(stored.content)
+        has_owner = stored.object.metadata.owner_references
+        name, controller = _name(stored.key), _controller(stored.content) if has_owner else None
         if controller is not None and not _is_over(stored):
             self._active[controller.uid] += 1
         if name in self._lost:
@@ -312,8 +310,7 @@ def _phase(stored: Stored) -> str:
 
 def _is_over(stored: Stored) -> bool:
     """Whether the controller of the pod no longer counts it."""
-    meta = stored.content["metadata"]
-    return bool(meta.get("deletionTimestamp")) or _phase(stored) in ("Succeeded", "Failed")
+    return not stored.is_visible or bool(stored.object.metadata.deletion_timestamp)
 
 
 def _cause(stored: Stored) -> str:

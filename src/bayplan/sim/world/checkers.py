@@ -50,17 +50,19 @@ class Occupancy:
         self._taken: dict[str, dict[str, int]] = {}
         self._total: Counter[str] = Counter()
         self._peak: Counter[str] = Counter()
+        self._last_parts: tuple[object, ...] = ()
+        self._last_requests: dict[str, int] = {}
 
     def observe(self, before: Stored | None, after: Stored | None) -> None:
         changed = after or before
         assert changed is not None
         if isinstance(changed.object, Node):
             self._node(changed.object, after is not None)
-        elif isinstance(changed.object, Pod):
-            self._pod(
-                None if before is None else before.placed_pod,
-                None if after is None else after.placed_pod,
-            )
+            return
+        old = None if before is None else before.placed_pod
+        new = None if after is None else after.placed_pod
+        if old is not None or new is not None:
+            self._pod(old, new)
 
     def taken_by(self, pod: Pod) -> dict[str, int]:
         """The resources that a placed pod uses, including itself as one of ``pods``."""
@@ -105,11 +107,21 @@ class Occupancy:
             self.used[old.spec.node_name or ""].subtract(taken)
             self._total.subtract(taken)
         if new is not None:
-            taken = self._taken[_uid(new)] = {**requested(new), PODS: 1}
-            self.used[new.spec.node_name or ""].update(taken)
-            self._total.update(taken)
-            for resource in taken:
-                self._peak[resource] = max(self._peak[resource], self._total[resource])
+            taken = self._taken[_uid(new)] = self._requests(new)
+            used, total, peak = self.used[new.spec.node_name or ""], self._total, self._peak
+            for resource, amount in taken.items():
+                used[resource] += amount
+                total[resource] += amount
+                if total[resource] > peak[resource]:
+                    peak[resource] = total[resource]
+
+    def _requests(self, pod: Pod) -> dict[str, int]:
+        """The resources that a pod uses. They follow from these parts, which pods often share."""
+        spec = pod.spec
+        parts = (spec.containers, spec.init_containers, spec.overhead, spec.resources, pod.status)
+        if parts != self._last_parts:
+            self._last_parts, self._last_requests = parts, {**requested(pod), PODS: 1}
+        return self._last_requests
 
 
 def _uid(pod: Pod) -> str:

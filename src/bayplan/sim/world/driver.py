@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import cast, final
 
-from bayplan.adapters.embedded.cluster import EmbeddedCluster
+from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
 from bayplan.adapters.embedded.field_validation import ObjectKey, object_key
 from bayplan.adapters.embedded.object_store import Stored
 from bayplan.api.objects import NODE, POD, Pod
@@ -65,10 +65,11 @@ class Driver:
         #: Pods that will end, by uid.
         self._ends: dict[str, asyncio.TimerHandle] = {}
         self._followers = {uid: deque(pods) for uid, pods in workload.followers.items()}
-        self._changed = asyncio.Event()
+        #: Done at the next change; None: nothing waits for a change.
+        self._change: asyncio.Future[None] | None = None
         #: Steps that the API server refused, each with its time and the server's message.
         self.refused: list[str] = []
-        cluster.observe(self._observe)
+        cluster.observe(self._observe, ignored_kinds=(EVENT,))
         self._volumes = VolumeController(cluster, self._refuse)
 
     async def play(self) -> None:
@@ -112,8 +113,8 @@ class Driver:
         version, quiet_since = self._cluster.version, self._clock.now()
         while True:
             if self._ends or self._cluster.terminating_count:
-                self._changed.clear()
-                await self._changed.wait()
+                self._change = running_loop().create_future()
+                await self._change
                 await self._settle()
             elif (due := self._cluster.next_collection_seconds) is not None:
                 await self._reach(due)
@@ -173,14 +174,16 @@ class Driver:
 
     def _observe(self, before: Stored | None, after: Stored | None) -> None:
         """Called during a change. The consequences of the change follow right after it."""
-        self._changed.set()
+        if self._change is not None and not self._change.done():
+            self._change.set_result(None)
         changed = after or before
         if changed is None or changed.key.kind != POD:
             return
         old = None if before is None else before.placed_pod
         new = None if after is None else after.placed_pod
         if new is not None and old is None:
-            self._starts(changed.key, new)
+            if new.metadata.annotations:
+                self._starts(changed.key, new)
         elif old is not None and new is None:
             self._ended(old)
             pod = None if after is None else cast(Pod, after.object)

@@ -46,6 +46,15 @@ class RetryOutlook:
         assert changed is not None
         if changed.key.kind == EVENT:
             return
+        if after is not None and isinstance(after.object, Pod):
+            if before is None:
+                # A new pod helps no other pod.
+                self._tries.clear()
+                return
+            if before.placed_pod is None and after.placed_pod is not None:
+                # A binding is progress, and helps no other pod.
+                self._tries.clear()
+                return
         if _may_help(before, after):
             self._changed = next(self._moments)
             self._changed_seconds = self._clock.now_seconds

@@ -89,7 +89,8 @@ class VolumeController:
         assert changed is not None
         key = changed.key
         if key.kind == POD:
-            self._see_pod(key, before, after)
+            if (before is None or after is None) and changed.content["spec"].get("volumes"):
+                self._see_pod(changed, is_there=after is not None)
         elif key.kind == PERSISTENT_VOLUME_CLAIM:
             self._see_claim(key, before, after)
         elif key.kind == PERSISTENT_VOLUME:
@@ -98,13 +99,11 @@ class VolumeController:
             self._all_claims_due = True
         else:
             return
-        self._call()
-
-    def _call(self) -> None:
-        if self._is_called or not self._has_work:
-            return
-        self._is_called = True
-        running_loop().call_soon(self._called)
+        if not self._is_called and (
+            self._due or self._all_claims_due or self._abandoned or self._orphans
+        ):
+            self._is_called = True
+            running_loop().call_soon(self._called)
 
     def _called(self) -> None:
         self._is_called = False
@@ -114,16 +113,10 @@ class VolumeController:
     def _has_work(self) -> bool:
         return bool(self._due or self._all_claims_due or self._abandoned or self._orphans)
 
-    def _see_pod(self, key: ObjectKey, before: Stored | None, after: Stored | None) -> None:
-        """Only a pod that comes or goes matters, and only one with ephemeral volumes."""
-        if before is not None and after is not None:
-            return
-        changed = after or before
-        assert changed is not None
-        if not changed.content["spec"].get("volumes"):
-            return
-        if after is not None:
-            self._due[key] = None
+    def _see_pod(self, changed: Stored, *, is_there: bool) -> None:
+        """A pod with volumes has come or gone."""
+        if is_there:
+            self._due[changed.key] = None
             return
         for claim in ephemeral_claims(changed.content):
             self._orphans[key_of(claim)] = changed.content["metadata"]["uid"]
