@@ -195,10 +195,10 @@ class Attempts:
     def asking(self) -> SingleNodeEvaluator:
         """Evaluates single rows as an attempt does."""
         state, nodes, asked = CycleState(), self.cluster.lend().nodes, self.pod
-        state.cached_results = self.entry
+        state.cached_results = self.entry.caches
         self.framework.run_pre_filter(state, asked, nodes)
         calls = self.framework.calls(state, asked)
-        return SingleNodeEvaluator(calls, state, asked, nodes, counts=self.entry.counts)
+        return SingleNodeEvaluator(calls, state, asked, nodes, counts=self.entry.caches.counts)
 
     def plugin(self, name: str) -> Any:
         instances = self.framework.plugins.instances()

@@ -11,9 +11,14 @@ import numpy as np
 import pytest
 
 from bayplan.engine.reuse.entry import ObjectGeneration
-from bayplan.engine.reuse.ranked_nodes import FEASIBLE, NodeFeasibility, RankedNodes
+from bayplan.engine.reuse.evaluation_plan import WeightedScore
+from bayplan.engine.reuse.ranked_nodes import (
+    FEASIBLE,
+    NodeFeasibility,
+    RankedNodes,
+    ScoreIndex,
+)
 from bayplan.engine.reuse.row_cache import RowCache
-from bayplan.engine.reuse.weighted_score import WeightedScore
 from bayplan.engine.reuse_steps import ReuseSteps
 from bayplan.engine.schedule_one import CycleRunner
 from bayplan.engine.scheduler import Scheduler
@@ -94,7 +99,7 @@ def a_nomination_stays_in_a_mask(patch: pytest.MonkeyPatch) -> Fault:
         if cycle.entry is None:
             return
         for entry in cycle.outcome.entries:
-            kept = cycle.entry.filter_caches.get(entry.plugin)
+            kept = cycle.entry.caches.filters.get(entry.plugin)
             for row in cycle.outcome.nodes.table.rows[entry.positions].tolist() if kept else ():
                 kept.learn_one(row, ((entry.code, entry.reasons),))
 
@@ -244,6 +249,12 @@ def a_line_outlives_its_total(patch: pytest.MonkeyPatch) -> Fault:
     return no_fault
 
 
+def a_node_does_not_move_in_the_index(patch: pytest.MonkeyPatch) -> Fault:
+    """A node that took a pod, and is equivalent to another one now, stays where it is."""
+    patch.setattr(ScoreIndex, "move", lambda index, place, before, now: None)
+    return no_fault
+
+
 FAULTS: tuple[Plant, ...] = (
     an_entry_of_the_log_is_dropped,
     a_generation_is_not_advanced,
@@ -261,4 +272,5 @@ FAULTS: tuple[Plant, ...] = (
     a_row_cache_misses_changes,
     a_rejection_counts_twice,
     a_line_outlives_its_total,
+    a_node_does_not_move_in_the_index,
 )

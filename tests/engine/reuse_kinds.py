@@ -117,6 +117,7 @@ KINDS: Final[Mapping[str, PodOptions]] = {
     "claims": _claims("c0", "c1"),
     "claim of one pod": _claims("c2"),
     "disk": {**_SMALL, "spec": {"volumes": [_DISK]}},
+    "licensed": {**_SMALL, "requests": {"test.example/licence": 1, "test.example/seat": 1}},
     "device": {**_SMALL, "spec": {"resourceClaims": [_DEVICE]}},
     "counted device": {**_SMALL, "requests": {"test.example/gpu": 1}},
 }

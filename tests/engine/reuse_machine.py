@@ -39,6 +39,8 @@ FLAVOURS: Sequence[Mapping[str, Any]] = (
     {"is_plain": False, "has_keys": False, "bytes_max": _TINY},
     {"is_plain": False, "has_keys": False, "bytes_max": _LARGE, "has_graph": True},
     {"is_plain": False, "has_keys": False, "bytes_max": _LARGE, "percentage": 40},
+    {"is_plain": False, "has_keys": False, "bytes_max": _LARGE, "has_extenders": True},
+    {"is_plain": True, "has_keys": False, "bytes_max": _LARGE, "has_extenders": True},
 )
 
 #: Tried before all others, the newest first, so that one comes right after another.
@@ -68,6 +70,8 @@ class ReuseMachine(RuleBasedStateMachine):
         #: Pods whose binding is under way, and where.
         self.binding: dict[str, str] = {}
         self.services: set[str] = set()
+        #: Whether extenders answer in a later step.
+        self.are_extenders_slow = False
         #: Storage and devices, by kind and name.
         self.objects: dict[tuple[str, str], dict[str, Any]] = {}
         self._names = 0
@@ -98,6 +102,8 @@ class ReuseMachine(RuleBasedStateMachine):
         assert self.pair is not None
         self.tally["steps"] += 1
         self.pair.schedule(attempts)
+        if not self.are_extenders_slow:
+            self.pair.answer_extenders()
         for effect in self.pair.compare([uid(name) for name in self.pods]):
             if isinstance(effect, BindPod):
                 self.binding[effect.pod.name] = effect.node_name
@@ -119,6 +125,17 @@ class ReuseMachine(RuleBasedStateMachine):
         for _ in range(count):
             self._new_pod(KINDS[kind])
             self._after(1)
+
+    @rule(
+        kind=st.sampled_from(("licensed", "small")),
+        count=st.sampled_from((1, 2, 3)),
+        are_extenders_slow=st.booleans(),
+    )
+    def pods_come_for_extenders(self, kind: str, count: int, are_extenders_slow: bool) -> None:
+        """With pods of the same requests in between that no extender is called for."""
+        self.are_extenders_slow = are_extenders_slow
+        self._row_of("licensed", count)
+        self._row_of(kind, count)
 
     @rule(place=some, attempts=then)
     def a_pod_comes_for_the_second_profile(self, place: int, attempts: int) -> None:

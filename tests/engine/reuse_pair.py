@@ -4,6 +4,7 @@ After every step all that can be seen of them must be equal: what each attempt f
 node, the journal, the effects, the queues, the cluster as they see it, and the nominations.
 """
 
+import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast, final
@@ -21,10 +22,13 @@ from bayplan.framework.status import Status, is_success
 from bayplan.journal import AttemptRecord, Journal, MemorySink, NoteRecord, Record
 from bayplan.plugins.registry import Registry
 from bayplan.ports import (
+    AskExtender,
     BindPod,
     BindPort,
     Effect,
     EventType,
+    ExtenderAnswer,
+    ExtenderVerb,
     PatchPodStatus,
     Perform,
     WatchEvent,
@@ -35,6 +39,19 @@ from tests.engine.reuse_plugins import ALL, FILTERING, KEYS, SCORING
 #: A table's, to begin with: it is to grow.
 INITIAL_CAPACITY = 4
 FIRST, SECOND = "default-scheduler", "second"
+#: An extender is called for pods that request its resource.
+LICENCES = ("test.example/licence", "test.example/seat")
+_EXTENDERS: Sequence[Mapping[str, Any]] = [
+    {
+        "urlPrefix": f"http://{name}.test.example",
+        "filterVerb": "filter",
+        "prioritizeVerb": "prioritize",
+        "weight": weight,
+        "ignorable": name == "second",
+        "managedResources": [{"name": resource, "ignoredByScheduler": True}],
+    }
+    for name, resource, weight in (("first", LICENCES[0], 1), ("second", LICENCES[1], 3))
+]
 
 #: Changes the scheduler that reuses answers, before anything happens.
 Fault = Callable[[Scheduler], None]
@@ -51,6 +68,7 @@ def config_of(
     bytes_max: int,
     has_graph: bool = False,
     percentage: int = 0,
+    has_extenders: bool = False,
     args: Sequence[Mapping[str, Any]] = (),
 ) -> SchedulerConfig:
     """``is_plain``: the first profile is upstream's default one, without plugins of the tests.
@@ -77,6 +95,7 @@ def config_of(
             "kind": "KubeSchedulerConfiguration",
             "featureGates": {"OpportunisticBatching": is_on},
             "reuse": {"maxBytes": bytes_max},
+            **({"extenders": _EXTENDERS} if has_extenders else {}),
             "profiles": [
                 {
                     "schedulerName": FIRST,
@@ -277,6 +296,9 @@ class Pair:
         self._tally = tally
         #: What both want written beside all cycles, and has not been.
         self.writes: list[tuple[Perform, Perform]] = []
+        #: Calls of extenders without an answer.
+        self.questions: list[AskExtender] = []
+        self._effects_since: list[Effect] = []
         self._sides = (
             Side(config_of(True, **options), tally, fault),
             Side(config_of(False, **options), tally, no_fault),
@@ -333,14 +355,27 @@ class Pair:
         on.validate()
         assert on.told() == off.told()
         assert on.state(uids) == off.state(uids)
-        effects = self._effects()
+        self._take_effects()
         for side in self._sides:
             side.attempts.clear()
             side.tried.clear()
             side.journal.records.clear()
+        effects = self._effects_since
+        self._effects_since = []
         return effects
 
-    def _effects(self) -> list[Effect]:
+    def answer_extenders(self) -> None:
+        """Answer all calls of extenders, and those that follow from the answers."""
+        self._take_effects()
+        while self.questions:
+            question = self.questions.pop(0)
+            answer = answer_of(question)
+            self._tally[f"an extender answered: {question.verb}"] += 1
+            for side in self._sides:
+                side.scheduler.extender_answered(question.token, answer)
+            self._take_effects()
+
+    def _take_effects(self) -> None:
         effects = [side.scheduler.take_effects() for side in self._sides]
         assert [comparable(e) for e in effects[0]] == [comparable(e) for e in effects[1]]
         self.writes += [
@@ -348,7 +383,8 @@ class Pair:
             for one, other in zip(*effects, strict=True)
             if isinstance(one, Perform) and isinstance(other, Perform)
         ]
-        return effects[0]
+        self.questions += [each for each in effects[0] if isinstance(each, AskExtender)]
+        self._effects_since += effects[0]
 
     def perform(self) -> list[str]:
         """Write what is to be written, and what follows from that; names of pods told to go."""
@@ -356,7 +392,7 @@ class Pair:
         while self.writes:
             for write, port in zip(self.writes.pop(0), ports, strict=True):
                 port.carry_out(write)
-            self._effects()
+            self._take_effects()
         assert ports[0].all == ports[1].all
         return [name for what, name in ports[0].all if what == "go"]
 
@@ -375,4 +411,24 @@ def comparable(effect: Effect) -> Any:
         return Perform
     if isinstance(effect, BindPod):
         return effect.pod.uid, effect.node_name
+    if isinstance(effect, AskExtender):
+        return effect.token, effect.extender, effect.verb, effect.pod.uid, effect.node_names
     return effect
+
+
+def answer_of(question: AskExtender) -> ExtenderAnswer:
+    """An extender's answer, which follows from the pod and the names of the nodes."""
+    drawn = {
+        name: zlib.crc32(f"{question.extender} {question.pod.uid} {name}".encode())
+        for name in question.node_names
+    }
+    if zlib.crc32(f"{question.extender} {question.pod.uid}".encode()) % 7 == 0:
+        return ExtenderAnswer(error="no connection")
+    if question.verb is ExtenderVerb.FILTER:
+        failed = {name: "no licence left" for name, number in drawn.items() if number % 5 == 0}
+        never = {name: "no licence" for name, number in drawn.items() if number % 5 == 1}
+        left = drawn.keys() - failed.keys() - never.keys()
+        return ExtenderAnswer(
+            node_names=frozenset(left), failed=failed, failed_and_unresolvable=never
+        )
+    return ExtenderAnswer(scores=tuple((name, number % 11) for name, number in drawn.items()))

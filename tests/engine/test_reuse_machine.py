@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from bayplan.engine.reuse.cache import OBJECT_CHANGED
-from bayplan.engine.reuse.weighted_score import (
+from bayplan.engine.reuse.evaluation_plan import (
     EXTREME_MOVED,
     NODES_CAME_OR_WENT,
     PLUGIN_FAILED,
@@ -78,6 +78,8 @@ EVENTS = (
     *(f"a node changed: {facet}" for facet in CHANGES),
     "partial refreshes",
     "nothing asked",
+    "an extender answered: filter",
+    "an extender answered: prioritize",
     "picks used",
     "prepared alike",
     "totals used",
@@ -95,7 +97,7 @@ def blocks() -> list[list[int]]:
 def _small_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that they grow, and sampling leaves nodes out."""
     monkeypatch.setattr(Cache.__init__, "__defaults__", (INITIAL_CAPACITY,))
-    monkeypatch.setattr("bayplan.engine.selection.SAMPLED_NODES_MIN", 3)
+    monkeypatch.setattr("bayplan.engine.schedule_one.SAMPLED_NODES_MIN", 3)
 
 
 def play(

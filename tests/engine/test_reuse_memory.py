@@ -46,7 +46,7 @@ def growth(node_count: int, *, is_on: bool) -> Growth:
 
 
 def _empty(reuse: ResultCache) -> None:
-    for part in (reuse._entries, reuse._filter_caches, reuse._score_caches):
+    for part in (reuse._entries, reuse._filters._caches, reuse._scores._caches):
         part.clear()
 
 

@@ -7,14 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.engine.selection import (
-    SAMPLED_NODES_MIN,
-    Choice,
-    choose,
-    sampled,
-)
+from bayplan.engine.schedule_one import SAMPLED_NODES_MIN, sampled
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.scoring import ScoreTable
+from bayplan.framework.scoring import Choice, ScoreTable, choose
 from bayplan.rng import stable_hash, tie_index
 from bayplan.state.nodes import NodeView
 from bayplan.testing import SampleCluster, node

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from bayplan.framework.status import Code, Status, unschedulable
+from bayplan.framework.timing import code_in
 from bayplan.framework.types import PreFilterResult
-from bayplan.framework.validation import WrongAnswer, as_error, checked, code_in, failure_of
+from bayplan.framework.validation import WrongAnswer, as_error, checked, failure_of
 from bayplan.ports import ConflictError, OutcomeUnknownError
 from tests.framework.answering import answering, made
 

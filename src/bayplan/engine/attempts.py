@@ -49,6 +49,7 @@ class Attempts:
         self._failures = FailureHandler(engine)
         self._end = CycleEnd(engine, on_attempt)
         self.placements = Placements(engine, self._failures, self._end)
+        self._boundary = self.placements.boundary
         setup = TrialSetup(engine, self._runner, self._end)
         self._parked = PendingExtenderCalls()
         self._evicting = SyncPreemptions(engine, self._failures, self._end, self._step)
@@ -79,7 +80,7 @@ class Attempts:
             engine.queue.done(pod.uid)
         else:
             now = engine.clock.now()
-            self.placements.attempt(queued, now, partial(self._begin, queued, now))
+            self._boundary.run_for_pod(queued, now, partial(self._begin, queued, now))
 
     def resume(self, token: int, answer: ExtenderAnswer) -> None:
         """Take a parked cycle up again, once all that it waits for has come; a token nobody waits
@@ -95,7 +96,7 @@ class Attempts:
             engine.queue.done(cycle.pod.uid)
             return
         go_on = partial(self._resume, cycle, answered)
-        self.placements.attempt(cycle.queued, cycle.started_seconds, go_on)
+        self._boundary.run_for_pod(cycle.queued, cycle.started_seconds, go_on)
 
     def _begin(self, queued: QueuedPodInfo, started_seconds: float) -> None:
         engine, pod = self._engine, queued.pod
@@ -105,7 +106,8 @@ class Attempts:
         if not pod.node_name:
             if pod.group_key is not None:
                 cycle.within = domain_of_members(cycle.snapshot, engine.cluster.pod_groups.of(pod))
-            restrict_to_unreserved(cycle, engine.reservations)
+            if engine.reservations.current is not None:
+                restrict_to_unreserved(cycle, engine.reservations)
         cycle.state.record_plugin_metrics = self._metrics_sample.random() < _METRICS_SAMPLE
         self._go_on(cycle, self._runner.run(cycle))
 
@@ -162,7 +164,7 @@ class Attempts:
     def _step(self, cycle: Cycle, step: Callable[[], None]) -> None:
         """The end of an attempt that was held up."""
         self._measure(cycle)
-        self.placements.attempt(cycle.queued, cycle.started_seconds, step)
+        self._boundary.run_for_pod(cycle.queued, cycle.started_seconds, step)
 
     def _failure(self, cycle: Cycle, status: Status) -> Failure | Question:
         if not is_rejected(status):

@@ -19,7 +19,8 @@ from bayplan.framework.calls import Bind, Calls, NamedCalls
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Status, is_rejected, is_skip, is_success
-from bayplan.framework.validation import as_error, checked, code_in, failure_of
+from bayplan.framework.timing import code_in
+from bayplan.framework.validation import as_error, checked, failure_of
 from bayplan.plugins.default_binder import DefaultBinder
 from bayplan.ports import ApiError, Ask, BindPort, ImmediateCluster, StartWork, Work
 from bayplan.state.pods import PodInfo
@@ -173,9 +174,9 @@ class BindingCycle:
         """``ask``: how an extender is asked."""
         uid = self._pod.uid
         status = await self._timed("PreBind", self._pre_bind(port, start))
-        if is_success(status):
+        if status is None or is_success(status):
             status = await self._bound(port, ask)
-        if not is_success(status):
+        if status is not None and not is_success(status):
             return BindingOutcome(uid, status)
         return BindingOutcome(uid, None, await self._timed("PostBind", self._post_bind(port)))
 
@@ -260,7 +261,8 @@ class BindingCycle:
 
     async def _evaluated(self, name: str, ask: Bind, point: str, port: BindPort) -> Status | None:
         try:
-            return checked(await ask(self._state, self._pod, self._node_name, port))
+            answer = await ask(self._state, self._pod, self._node_name, port)
+            return None if answer is None else checked(answer)
         except GeneratorExit:
             raise
         except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's

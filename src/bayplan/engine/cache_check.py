@@ -7,7 +7,7 @@ has happened and was not told yet shows as a difference: ask when all is quiet, 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import final
 
 from bayplan.api.objects import Node, Pod, is_terminal
@@ -27,7 +27,7 @@ class _Comparison:
     def __init__(self, scheduler: Scheduler, nodes: Iterable[Node], pods: Iterable[Pod]) -> None:
         self._scheduler = scheduler
         self._node_names = {node.metadata.name for node in nodes}
-        self._pods = {_uid(pod): pod for pod in pods if not is_terminal(pod)}
+        self._pods = {pod.metadata.uid or "": pod for pod in pods if not is_terminal(pod)}
 
     def differences(self) -> list[str]:
         return [
@@ -47,7 +47,8 @@ class _Comparison:
         there = {uid: pod for uid, pod in self._pods.items() if pod.spec.node_name}
         counted = {pod.uid: pod for pod in self._scheduler.cache.pods()}
         for uid in sorted(there.keys() | counted.keys()):
-            node, ours = _node_of(there, uid), counted.get(uid)
+            node = there[uid].spec.node_name if uid in there else ""
+            ours = counted.get(uid)
             if ours is None:
                 yield f"pod {_key(there[uid])} is on {node} and not counted"
             elif ours.node_name != node and (node or not self._is_on_its_way(uid)):
@@ -78,7 +79,14 @@ class _Comparison:
     def _pending_differ(self) -> Iterator[str]:
         pending = self._scheduler.queue.pending_pods().values()
         waiting = {pod.uid: pod for pods in pending for pod in pods}
-        there = {uid: pod for uid, pod in self._pods.items() if self._is_ours_to_place(pod)}
+        # A pod that runs is to be placed, too, where it is tried for a resize.
+        tries_resizes, is_ours = self._scheduler.tries_resizes, self._scheduler.is_responsible_for
+        there = {
+            uid: pod
+            for uid, pod in self._pods.items()
+            if (not pod.spec.node_name or (tries_resizes and _has_deferred_resize(pod)))
+            and is_ours(pod.spec.scheduler_name)
+        }
         for uid in sorted(waiting.keys() - there.keys()):
             yield f"pod {waiting[uid].key} is queued and not pending"
         for uid in sorted(there.keys() - waiting.keys()):
@@ -86,18 +94,6 @@ class _Comparison:
             is_leaving = there[uid].metadata.deletion_timestamp is not None
             if not is_leaving and not self._is_on_its_way(uid):
                 yield f"pod {_key(there[uid])} is pending and lost"
-
-    def _is_ours_to_place(self, pod: Pod) -> bool:
-        """One that runs, too, where it is tried for a resize."""
-        scheduler = self._scheduler
-        is_tried = scheduler.tries_resizes and _has_deferred_resize(pod)
-        is_awaited = is_tried or not pod.spec.node_name
-        return is_awaited and scheduler.is_responsible_for(pod.spec.scheduler_name)
-
-
-def _node_of(pods: Mapping[str, Pod], uid: str) -> str:
-    pod = pods.get(uid)
-    return (pod.spec.node_name or "") if pod is not None else ""
 
 
 def _has_deferred_resize(pod: Pod) -> bool:
@@ -107,7 +103,3 @@ def _has_deferred_resize(pod: Pod) -> bool:
 
 def _key(pod: Pod) -> str:
     return f"{pod.metadata.namespace}/{pod.metadata.name}"
-
-
-def _uid(pod: Pod) -> str:
-    return pod.metadata.uid or ""

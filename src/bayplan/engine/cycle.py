@@ -14,11 +14,10 @@ from bayplan.engine.extenders.results import Question
 from bayplan.engine.extenders.round import ExtenderRound
 from bayplan.engine.reuse.entry import SignatureEntry
 from bayplan.engine.reuse.ranked_nodes import RankedNodes
-from bayplan.engine.selection import Choice
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome, RejectedNodes
 from bayplan.framework.runtime import Framework
-from bayplan.framework.scoring import ScoreTable
+from bayplan.framework.scoring import Choice, ScoreTable
 from bayplan.framework.status import (
     EXTENDER_NAME,
     Code,
@@ -157,7 +156,7 @@ class Cycle:
         cycle runs without cached results."""
         state.record_plugin_metrics = self.state.record_plugin_metrics
         state.pods_to_activate = {}
-        state.cached_results = entry
+        state.cached_results = None if entry is None else entry.caches
         self.state = state
         self.ranking = self.partial_ranking = None
 

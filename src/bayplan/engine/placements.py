@@ -5,7 +5,7 @@ whatever goes wrong gives everything back: Unreserve, forget, requeue. Upstream:
 prepareForBindingCycle, bindingCycle and handleBindingCycleError.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import final
@@ -18,6 +18,7 @@ from bayplan.engine.binding import BindingCycle, BindingOutcome, PodInPreBind
 from bayplan.engine.core import EngineCore
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler
+from bayplan.engine.telemetry import Telemetry
 from bayplan.engine.waiting import PodWaitingOnPermit
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
@@ -41,6 +42,7 @@ from bayplan.framework.status import (
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import BUG_PREFIX, BindingRecord
 from bayplan.ports import BindPod
+from bayplan.state.cache import ClusterView
 from bayplan.state.pods import PodInfo
 
 _CLAIM_UPDATE = ClusterEvent(EventResource.RESOURCE_CLAIM, UPDATE)
@@ -65,6 +67,88 @@ class Placed:
 
 
 @final
+class AttemptBoundary:
+    """Where a bug of the scheduler ends: the attempt fails, and no pod is lost.
+
+    Each step of an attempt at a pod, or at the pods of a group, runs inside this boundary.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterView,
+        telemetry: Telemetry,
+        failures: FailureHandler,
+        drop: Callable[[PodInfo], None],
+    ) -> None:
+        """``drop``: gives back everything that a pod holds."""
+        self._cluster = cluster
+        self._telemetry = telemetry
+        self._failures = failures
+        self._drop = drop
+
+    def run_for_pod(
+        self, queued: QueuedPodInfo, started_seconds: float, step: Callable[[], None]
+    ) -> None:
+        """A step of an attempt at one pod."""
+        fail = partial(self._failures.handle, queued, started_seconds)
+        self.run(queued.pod.key, (queued,), step, fail)
+
+    def run(
+        self,
+        subject: str,
+        queued: Iterable[QueuedPodInfo],
+        step: Callable[[], None],
+        fail: Callable[[Failure], None],
+    ) -> None:
+        """A step of an attempt at these pods. If it raises, the pods give back everything that they
+        hold, and ``fail`` ends the attempt; where bugs end the run, the exception does."""
+        try:
+            step()
+        except Exception as problem:  # noqa: BLE001 - the boundary of an attempt: no pod is lost
+            self._cluster.take_back()
+            self._telemetry.bug(subject, problem)
+            for each in queued:
+                self._drop(each.pod)
+            text = f"{BUG_PREFIX}: {type(problem).__name__}: {problem}"
+            fail(Failure(Status(Code.ERROR, (text,)), text))
+
+
+@final
+class PermitWaits:
+    """The waits of pods, and of members of groups, whose Permit plugins returned Wait."""
+
+    def __init__(self, engine: EngineCore) -> None:
+        self._engine = engine
+
+    def hold(
+        self,
+        placed: Placed,
+        waits: Mapping[str, float],
+        *,
+        boundary: Callable[[Callable[[], None]], None],
+        then: Callable[[Status | None], None],
+    ) -> None:
+        """``waits``: instance → seconds. ``then`` runs after the work during which the wait ends,
+        inside ``boundary``: with None if all instances allowed the pod, else with the rejection."""
+        engine = self._engine
+
+        def ended(waiting_pod: PodWaitingOnPermit, status: Status | None) -> None:
+            def go_on() -> None:
+                waited_seconds = engine.clock.now() - waiting_pod.since_seconds
+                engine.metrics.permit_wait_duration.observe(waited_seconds, code_of(status))
+                then(status)
+
+            engine.waiting.leave(waiting_pod.pod.uid)
+            engine.executor.run(waiting_pod.pod.key, partial(boundary, go_on))
+            engine.outbox.wake()
+
+        now = engine.clock.now()
+        engine.waiting.hold(
+            PodWaitingOnPermit(placed.pod, placed.node_name, now, dict(waits), ended)
+        )
+
+
+@final
 class Placements:
     """Pods on their way to a node."""
 
@@ -73,6 +157,10 @@ class Placements:
         self._failures = failures
         self._end = end
         self._placed: dict[str, Placed] = {}
+        #: None: there is none.
+        self._extenders = engine.extenders or None
+        self.boundary = AttemptBoundary(engine.cluster, engine.telemetry, failures, self.drop)
+        self.permit_waits = PermitWaits(engine)
 
     def __len__(self) -> int:
         return len(self._placed)
@@ -133,9 +221,11 @@ class Placements:
             known = engine.cluster.pods.get(placed.pod.uid, placed.pod)
             engine.outbox.patch_status(known, None, node_name)
         if waits:
-            now = engine.clock.now()
-            engine.waiting.hold(
-                PodWaitingOnPermit(placed.pod, node_name, now, dict(waits), self._wait_over)
+            self.permit_waits.hold(
+                placed,
+                waits,
+                boundary=partial(self.boundary.run_for_pod, placed.queued, placed.started_seconds),
+                then=partial(self._after_wait, placed),
             )
         else:
             self._bind(placed)
@@ -144,7 +234,8 @@ class Placements:
         """Hand the binding cycle out; failures from here on are errors, not rejections."""
         pod, node_name = placed.pod, placed.node_name
         self._engine.queue.done(pod.uid)
-        binding = self._engine.extenders.binding(pod)
+        extenders = self._extenders
+        binding = None if extenders is None else extenders.binding(pod)
         in_pre_bind: PodInPreBind | None = None
         if placed.needs_pre_bind:
             in_pre_bind = PodInPreBind()
@@ -162,25 +253,19 @@ class Placements:
 
     # ---- Permit ---------------------------------------------------------------------------
 
-    def _wait_over(self, waiting_pod: PodWaitingOnPermit, status: Status | None) -> None:
-        """It waits no longer; what follows comes after what is being done now."""
-        engine = self._engine
-        engine.waiting.leave(waiting_pod.pod.uid)
-        engine.executor.run(waiting_pod.pod.key, lambda: self._after_wait(waiting_pod, status))
-        engine.outbox.wake()
-
-    def _after_wait(self, waiting_pod: PodWaitingOnPermit, status: Status | None) -> None:
-        engine, placed = self._engine, self._placed[waiting_pod.pod.uid]
-        waited = engine.clock.now() - waiting_pod.since_seconds
-        engine.metrics.permit_wait_duration.observe(waited, code_of(status))
+    def _after_wait(self, placed: Placed, status: Status | None) -> None:
+        if self._placed.get(placed.pod.uid) is not placed:
+            # A bug in another step gave the pod back before this one ran.
+            return
         if status is None:
-            self.attempt(placed.queued, placed.started_seconds, lambda: self._bind(placed))
+            self._bind(placed)
         else:
-            failed = partial(self._binding_failed, placed, _failure_at_permit(placed, status))
-            self.attempt(placed.queued, placed.started_seconds, failed)
+            self._binding_failed(placed, _failure_at_permit(placed, status))
 
     def give_up(self, pod: PodInfo, why: str) -> bool:
         """A placed pod is being deleted, or bound by another. False: it is not at Permit."""
+        if pod.uid not in self._placed:
+            return False
         waiting_pod = self._engine.waiting.get(pod.uid)
         if waiting_pod is not None:
             waiting_pod.reject("", why)
@@ -195,7 +280,7 @@ class Placements:
             self._engine.telemetry.note(outcome.uid, "a binding ended that was given up")
             return
         finish = partial(self._finish, placed, outcome)
-        self.attempt(placed.queued, placed.started_seconds, finish)
+        self.boundary.run_for_pod(placed.queued, placed.started_seconds, finish)
 
     def _finish(self, placed: Placed, outcome: BindingOutcome) -> None:
         for remark in outcome.remarks:
@@ -256,33 +341,7 @@ class Placements:
         if placed.pod.group_key is not None:
             self._engine.group_controller.changed_by([placed.pod])
 
-    # ---- bugs of ours ---------------------------------------------------------------------
-
-    def attempt(
-        self, queued: QueuedPodInfo, started_seconds: float, step: Callable[[], None]
-    ) -> None:
-        """Do a step of an attempt at one pod; see `guard`."""
-        fail = partial(self._failures.handle, queued, started_seconds)
-        self.guard(queued.pod.key, (queued,), step, fail)
-
-    def guard(
-        self,
-        subject: str,
-        queued: Iterable[QueuedPodInfo],
-        step: Callable[[], None],
-        fail: Callable[[Failure], None],
-    ) -> None:
-        """Do a step of an attempt at these pods. If it fails by a bug of ours, everything that
-        they hold is given back and ``fail`` ends the attempt; where bugs end the run, they do."""
-        try:
-            step()
-        except Exception as problem:  # noqa: BLE001 - at the edge of an attempt: it may not lose a pod
-            self._engine.cluster.take_back()
-            self._engine.telemetry.bug(subject, problem)
-            for each in queued:
-                self.drop(each.pod)
-            text = f"{BUG_PREFIX}: {type(problem).__name__}: {problem}"
-            fail(Failure(Status(Code.ERROR, (text,)), text))
+    # ---- bugs ---------------------------------------------------------------------
 
     def drop(self, pod: PodInfo) -> None:
         placed = self._placed.get(pod.uid)

@@ -10,15 +10,15 @@
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Protocol, final, overload
 
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.extenders.results import Extenders
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse.entry import CachedPreState, SignatureEntry
-from bayplan.engine.reuse.evaluation_plan import SingleNodeEvaluator
+from bayplan.engine.reuse.evaluation_plan import RankingInvalid, SingleNodeEvaluator
 from bayplan.engine.reuse.ranked_nodes import RankedNodes
-from bayplan.engine.reuse.weighted_score import RankingInvalid
 from bayplan.framework.cycle_state import CallFilter, CycleState
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.handle import PodNominator
@@ -52,6 +52,7 @@ class ReuseSteps:
         self._nominator = nominator
         self._seed = seed
         self._extenders = extenders
+        self._has_extenders = bool(extenders)
         self._caches = caches
 
     # ---- the steps ------------------------------------------------------------------------
@@ -99,7 +100,7 @@ class ReuseSteps:
             return
         clock = cycle.framework.stopwatches["Filter"].now
         start = clock()
-        cycle.state.cached_results = entry
+        cycle.state.cached_results = entry.caches
         ranking = entry.ranking_for(cycle.state, is_scored=False)
         if ranking is not None and self._may_rank(cycle):
             self._use(cycle, ranking, is_current=ranking.follow(), is_scored=False)
@@ -155,7 +156,7 @@ class ReuseSteps:
         if cycle.state.cached_results is None:
             cache.compare(entry, cycle.state, cycle.pod, outcome.nodes)
         else:
-            cache.rank(entry, _evaluator(cycle), cycle.table)
+            cache.rank(entry, partial(_evaluator, cycle), cycle.table)
 
     # ---- rankings -------------------------------------------------------------------------
 
@@ -163,7 +164,7 @@ class ReuseSteps:
         """Whether the cycle looks at all nodes, and only this profile's plugins decide."""
         return not (
             self._nominator.nominated_nodes()
-            or (self._extenders and self._extenders.interested(cycle.pod, *_ABOUT_NODES))
+            or (self._has_extenders and self._extenders.interested(cycle.pod, *_ABOUT_NODES))
             or not cycle.framework.is_plain_sum
             or 0 < cycle.framework.plugins.percentage_of_nodes_to_score < 100
         )
@@ -261,7 +262,8 @@ class ReuseSteps:
 def _evaluator(cycle: Cycle) -> SingleNodeEvaluator:
     nodes, calls = cycle.candidates, cycle.framework.calls(cycle.state, cycle.pod)
     assert nodes is not None and cycle.entry is not None
-    return SingleNodeEvaluator(calls, cycle.state, cycle.pod, nodes, counts=cycle.entry.counts)
+    counts = cycle.entry.caches.counts
+    return SingleNodeEvaluator(calls, cycle.state, cycle.pod, nodes, counts=counts)
 
 
 # ---- a ranking and the plugins that it does not cover ----------------------------------------

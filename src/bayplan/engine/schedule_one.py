@@ -18,15 +18,19 @@ from bayplan.engine.cycle import Cycle
 from bayplan.engine.extenders.results import Answered, Extender, Extenders, Question
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse_steps import ReuseSteps
-from bayplan.engine.selection import Choice, choose, sampled
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.handle import PodNominator
-from bayplan.framework.status import NO_NODES_AVAILABLE, Code, Status, is_success
+from bayplan.framework.scoring import Choice, choose
+from bayplan.framework.status import NO_NODES_AVAILABLE, Code, Status, is_success, unschedulable
 from bayplan.framework.tie_break import break_ties
 from bayplan.framework.types import PreFilterResult
 from bayplan.state.cache import Snapshot
-from bayplan.state.columns import NodeMask, all_true
+from bayplan.state.columns import Mask, NodeMask, all_true, is_any
 from bayplan.state.nodes import NodeView
+
+#: With sampling at least this many feasible nodes are collected (upstream:
+#: minFeasibleNodesToFind).
+SAMPLED_NODES_MIN = 100
 
 
 class CycleRunner:
@@ -43,6 +47,7 @@ class CycleRunner:
         self._nominator = nominator
         self._seed = seed
         self._extenders = Extenders(extenders)
+        self._has_extenders = bool(self._extenders)
         self._reuse = ReuseSteps(nominator, seed, self._extenders, reuse or {})
         #: Where the next sampled search starts in the order of the draw, per profile.
         self._next_start: dict[str, int] = {}
@@ -84,7 +89,7 @@ class CycleRunner:
             return
         run = cycle.framework.run_pre_filter
         result, status, cycle.narrowing = run(cycle.state, cycle.pod, nodes)
-        if not is_success(status):
+        if status is not None and not is_success(status):
             cycle.status = status
             return
         cycle.node_names = result.node_names
@@ -140,10 +145,15 @@ class CycleRunner:
 
     def _ask_extenders(self, cycle: Cycle) -> Question | None:
         assert cycle.outcome is not None
+        if not self._has_extenders:
+            cycle.status = None if is_any(cycle.outcome.feasible) else unschedulable()
+            return None
         return _taken(cycle, cycle.extender_round.filter(self._extenders, cycle.pod, cycle.outcome))
 
     def _ask_scores(self, cycle: Cycle) -> Question | None:
         assert cycle.outcome is not None
+        if not self._has_extenders:
+            return None
         return _taken(
             cycle, cycle.extender_round.prioritize(self._extenders, cycle.pod, cycle.outcome)
         )
@@ -158,7 +168,7 @@ class CycleRunner:
         if feasible_count < len(nodes):
             nodes = nodes.take(outcome.feasible)
         status = framework.run_pre_score(cycle.state, cycle.pod, nodes)
-        if not is_success(status):
+        if status is not None and not is_success(status):
             cycle.status = status
             return
         scored = self._reuse.score(cycle, nodes)
@@ -167,7 +177,8 @@ class CycleRunner:
         if isinstance(scored, Status):
             cycle.status = scored
             return
-        cycle.extender_round.add_scores(scored)
+        if cycle.extender_round.has_answers:
+            cycle.extender_round.add_scores(scored)
         cycle.table = scored
 
     def _select(self, cycle: Cycle) -> None:
@@ -229,3 +240,23 @@ def _taken(cycle: Cycle, question_or_status: Question | Status | None) -> Questi
 
 def _candidates(nodes: NodeView, names: frozenset[str] | None) -> NodeView:
     return nodes if names is None else nodes.take(nodes.positions(list(names)))
+
+
+def sampled(outcome: FilterOutcome, percentage: int, start: int) -> tuple[Mask, int]:
+    """Returns (the feasible nodes that remain, how many nodes were looked at until then).
+
+    From a rotating start in the order of the draw, the first max(100, n x percentage / 100)
+    feasible nodes of n candidates remain. Upstream: numFeasibleNodesToFind.
+    """
+    count = len(outcome.nodes)
+    needed_count = max(SAMPLED_NODES_MIN, count * percentage // 100)
+    if needed_count >= count:
+        return outcome.feasible, count
+    order = np.roll(outcome.nodes.table.draw_order(), -(start % count))
+    feasible_counts = np.cumsum(outcome.feasible[order])
+    if feasible_counts[-1] <= needed_count:
+        return outcome.feasible, count
+    looked_at = int(np.searchsorted(feasible_counts, needed_count)) + 1
+    is_sampled = np.zeros(count, np.bool_)
+    is_sampled[order[:looked_at]] = True
+    return is_sampled & outcome.feasible, looked_at

@@ -329,7 +329,8 @@ def calls_for(calls: Calls, plugins: ProfilePlugins, shape: PodShape) -> Calls:
 
     A plugin whose `concerns` raises fails the attempts at such pods, at PreFilter.
     """
-    ignoring, instances = plugins.ignoring(shape), plugins.instances()
+    ignoring = plugins.ignoring(shape) if plugins.tries_resizes else set[str]()
+    instances = plugins.instances()
     every = list(with_parts(instances))
     without_part, failures = _unconcerned(every, shape)
     calls = replace(
@@ -375,6 +376,14 @@ def calls_for(calls: Calls, plugins: ProfilePlugins, shape: PodShape) -> Calls:
         post_bind=called(calls.post_bind),
         filters_left_out=frozenset(name for name, _ in calls.filter if name in left_out),
     )
+
+
+def concerned(plugins: Iterable[T], shape: PodShape) -> list[T]:
+    """Those of ``plugins`` that have anything to do with pods of this shape, in order; one whose
+    `concerns` raises is among them."""
+    plugins = list(plugins)
+    without_part, _ = _unconcerned(plugins, shape)
+    return [plugin for plugin in plugins if plugin not in without_part]
 
 
 def _unconcerned(

@@ -140,19 +140,19 @@ class ClusterEvent:
     special_label: str = ""
     #: The kind, if the resource was given as a kind; else "".
     kind: str = field(default="", init=False, compare=False)
+    #: Whether it is every change of every resource.
+    is_wildcard: bool = field(default=False, init=False, compare=False)
 
     def __post_init__(self) -> None:
         if " " in self.resource:
             object.__setattr__(self, "kind", self.resource)
             object.__setattr__(self, "resource", resource_of_kind(self.resource))
+        is_wildcard = self.resource == EventResource.WILDCARD and self.action == ALL
+        object.__setattr__(self, "is_wildcard", is_wildcard)
 
     @property
     def label(self) -> str:
         return self.special_label or f"{self.resource}{self.action}"
-
-    @property
-    def is_wildcard(self) -> bool:
-        return self.resource == EventResource.WILDCARD and self.action == ALL
 
     def match(self, incoming: "ClusterEvent") -> bool:
         """Whether this registered event covers an incoming one.

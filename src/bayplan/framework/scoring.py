@@ -1,5 +1,7 @@
 """The score table of one cycle: per plugin instance and feasible node, raw, normalized, weighted.
 
+The node with the highest total is chosen (`choose`).
+
 A column is one plugin's scores: computed, checked, normalized, checked again. The checks take the
 same time for any number of nodes, except the check of the range of scores.
 """
@@ -7,10 +9,11 @@ same time for any number of nodes, except the check of the range of scores.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from bayplan import rng
 from bayplan.framework import filtering as scalar
 from bayplan.framework.arithmetic import highest, in_score_range, normalized, uniform_score
 from bayplan.framework.cycle_state import CycleState
@@ -134,6 +137,33 @@ def total_scores(columns: Sequence[PluginScores], count: int) -> Int64s:
     for scores in differing[1:]:
         totals += scores
     return totals
+
+
+# ---- choice -------------------------------------------------------------------------------
+
+
+class Choice(NamedTuple):
+    """The chosen node and what was equal to it."""
+
+    node_name: str
+    tied_count: int = 1
+    #: The place of the chosen one among them, in the order of the draw.
+    tied_index: int = 0
+
+
+def choose(table: ScoreTable, seed: int, pod_uid: str, attempt: int) -> Choice:
+    """The node with the highest total, or one of several.
+
+    Of nodes that are equal in all tie-break keys, the k-th in the order of (hash of name, name) is
+    chosen. k depends on seed, pod and attempt, and neither on row numbers nor on how the scores
+    were computed: live, embedded, reused and fresh runs draw the same node.
+    """
+    tied = table.best() if table.tied is None else table.tied
+    count = int(np.count_nonzero(tied))
+    if count == 1:
+        return Choice(table.nodes.name(int(tied.argmax())))
+    index = rng.tie_index(seed, pod_uid, attempt, count)
+    return Choice(table.nodes.table.name_drawn(tied, count, index), count, index)
 
 
 # ---- scoring --------------------------------------------------------------------------------

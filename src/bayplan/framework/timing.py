@@ -14,13 +14,12 @@ PluginExecutionDuration.
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial, wraps
-from typing import Concatenate, Final, ParamSpec, Protocol, TypeVar, final
+from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar, final
 
 import numpy as np
 
 from bayplan.framework.cycle_state import CallFilter, CallScore, CycleState
-from bayplan.framework.status import Code, Rejection
-from bayplan.framework.validation import code_in
+from bayplan.framework.status import Code, Rejection, Status
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
@@ -187,6 +186,22 @@ def stopwatches(watch: Watch, profile_name: str) -> dict[str, Stopwatch]:
         return watch.point(point, code, profile_name)
 
     return {point: Stopwatch(watch.now, partial(observer, point)) for point in POINTS}
+
+
+_WITH_CODE = frozenset((Status, Rejection))
+_SEVERAL = frozenset((tuple,))
+
+
+def code_in(answer: Any) -> Code:
+    """The code of any extension point's result. A result without a code is a success."""
+    if answer is None:
+        return Code.SUCCESS
+    if type(answer) not in _SEVERAL:
+        return getattr(answer, "code", Code.SUCCESS)
+    for part in answer:
+        if type(part) in _WITH_CODE:
+            return part.code
+    return Code.SUCCESS
 
 
 class Watched(Protocol):

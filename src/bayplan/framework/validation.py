@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from bayplan.api.read_only import READ_ONLY
 from bayplan.framework.plugin import Plugin
-from bayplan.framework.status import Code, Rejection, Status
+from bayplan.framework.status import Code, Status
 from bayplan.ports import ApiError, OutcomeUnknownError, raise_interruption
 
 _PACKAGE: Final = Path(__file__).parent.parent
@@ -115,19 +115,3 @@ def rejection_or_error(
     if status.code in rejections:
         return status.with_plugin(name)
     return as_error(status, point, name)
-
-
-_WITH_CODE = frozenset((Status, Rejection))
-_SEVERAL = frozenset((tuple,))
-
-
-def code_in(answer: Any) -> Code:
-    """The code of any extension point's result. A result without a code is a success."""
-    if answer is None:
-        return Code.SUCCESS
-    if type(answer) not in _SEVERAL:
-        return getattr(answer, "code", Code.SUCCESS)
-    for part in answer:
-        if type(part) in _WITH_CODE:
-            return part.code
-    return Code.SUCCESS

@@ -17,4 +17,4 @@ class PrioritySort(QueueSortPlugin):
 
     def key(self, queued: QueuedPodInfo) -> tuple[int, float, int]:
         """Ours is total: at one moment, first come, first served."""
-        return -queued.priority, queued.timestamp_seconds, queued.sequence
+        return -queued.pod.priority, queued.timestamp_seconds, queued.sequence

@@ -15,7 +15,7 @@ from bayplan.framework.events import (
 )
 from bayplan.framework.plugin import EnqueueExtensions, PreEnqueuePlugin
 from bayplan.framework.status import Status, unresolvable
-from bayplan.state.pods import PodInfo
+from bayplan.state.pods import PodInfo, PodShape
 
 WAITING = "waiting for scheduling gates: [{}]"
 
@@ -25,6 +25,9 @@ class SchedulingGates(PreEnqueuePlugin, EnqueueExtensions):
     """Keeps gated pods out of the queue."""
 
     name = "SchedulingGates"
+
+    def concerns(self, shape: PodShape) -> bool:
+        return bool(shape.spec.scheduling_gates)
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
         gates = pod.spec.scheduling_gates

@@ -21,10 +21,12 @@ part. A pod without a signature is a part of its own, and so is the pod that the
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any, Final, Protocol, final
 
+from bayplan.framework.calls import concerned
 from bayplan.framework.events import POP_FROM_BACKOFF_Q
 from bayplan.framework.plugin import PreEnqueuePlugin
 from bayplan.framework.status import Code, Status, is_success, shared_names
@@ -68,7 +70,11 @@ class PreEnqueueCheck:
         clock: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """``clock``: seconds, for durations."""
-        self._plugins = {name: profile.pre_enqueue for name, profile in profiles.items()}
+        #: By profile: a key for the memo of a shape, and what computes the plugins for a shape.
+        self._plugins_of = {
+            name: (object(), partial(concerned, profile.pre_enqueue))
+            for name, profile in profiles.items()
+        }
         self._recorder = recorder
         self._clock = clock
         self._evaluated_count = 0
@@ -94,7 +100,8 @@ class PreEnqueueCheck:
         self._evaluated_count += 1
         is_sampled = self._evaluated_count % _SAMPLE_PERIOD == 0
         rejection = None
-        for plugin in self._in_order(queued) if queued.gating_plugin else self._plugins[profile]:
+        plugins = queued.pod.shape.once(*self._plugins_of[profile])
+        for plugin in _in_order(queued, plugins) if queued.gating_plugin else plugins:
             rejection = self._timed(plugin, queued.pod) if is_sampled else _ask(plugin, queued.pod)
             if rejection is not None:
                 self._hold_back(queued, plugin.instance_name, rejection)
@@ -103,12 +110,6 @@ class PreEnqueueCheck:
             queued.gating_plugin = queued.gating_message = ""
         self._recorder.pre_enqueue_took(profile, self._clock() - start)
         return rejection is None
-
-    def _in_order(self, queued: QueuedPodInfo) -> Sequence[PreEnqueuePlugin]:
-        """As configured, but the plugin that holds the pod back goes first: it probably holds the
-        pod back again."""
-        plugins, gate = self._plugins[queued.pod.scheduler_name], queued.gating_plugin
-        return sorted(plugins, key=lambda plugin: plugin.instance_name != gate)
 
     def _timed(self, plugin: PreEnqueuePlugin, pod: PodInfo) -> Status | None:
         start = self._clock()
@@ -126,6 +127,15 @@ class PreEnqueueCheck:
             self._recorder.gated(pod, plugin, status)
         queued.gating_plugin = plugin
         queued.gating_message = status.message
+
+
+def _in_order(
+    queued: QueuedPodInfo, plugins: Sequence[PreEnqueuePlugin]
+) -> Sequence[PreEnqueuePlugin]:
+    """As configured, but the plugin that holds the pod back goes first: it probably holds the pod
+    back again."""
+    gate = queued.gating_plugin
+    return sorted(plugins, key=lambda plugin: plugin.instance_name != gate)
 
 
 def _ask(plugin: PreEnqueuePlugin, pod: PodInfo) -> Status | None:

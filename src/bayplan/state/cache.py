@@ -258,7 +258,9 @@ class Cache:
             row = self.table.row_of[pod.node_name]
             self.table.pods[row][pod.uid] = pod
             if old.status.start_time != pod.status.start_time:
-                self.table.ranked_pods.note_start(row)
+                ranked_pods = self.table.ranked_pods
+                if ranked_pods.generation >= 0:
+                    ranked_pods.note_start(row)
             return
         self._displace(pod.uid)
         self._place(pod)

@@ -51,7 +51,7 @@ class RankedPods:
     def __init__(self, pods: Sequence[dict[str, PodInfo]]) -> None:
         """``pods``: of each row of the node table by uid, which are read when needed."""
         self._pods = pods
-        self._generation = -1
+        self.generation = -1
         #: Rows where a pod was started since; what else changes stands in the table's log.
         self._restarted: set[int] = set()
         self.priorities: Ranked = np.full((0, _PLACES_FIRST), NO_PRIORITY, np.int64)
@@ -66,22 +66,22 @@ class RankedPods:
         self._ranked: list[tuple[PodInfo, ...]] = []
 
     def note_start(self, row: int) -> None:
-        """Record that a pod of this row has started."""
-        if self._generation >= 0:
+        """Record that a pod of this row has started; not needed while `generation` is -1."""
+        if self.generation >= 0:
             self._restarted.add(row)
 
     def catch_up(self, log: ChangeLog) -> None:
         """Rank the rows that changed since the last call."""
-        if self._generation == log.generation and not self._restarted:
+        if self.generation == log.generation and not self._restarted:
             return
-        rows: list[int] = log.rows_since(self._generation, Facet.PODS).tolist()
-        if self._generation < 0:
+        rows: list[int] = log.rows_since(self.generation, Facet.PODS).tolist()
+        if self.generation < 0:
             rows = list(range(len(self._pods)))
         self._grow(len(self._pods), max((len(self._pods[row]) for row in rows), default=0))
         for row in {*rows, *self._restarted}:
             self._rank(row)
         self._restarted.clear()
-        self._generation = log.generation
+        self.generation = log.generation
 
     def pods(self, row: int) -> tuple[PodInfo, ...]:
         """The pods of a row in this order, possibly in older versions."""

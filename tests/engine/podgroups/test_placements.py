@@ -85,9 +85,11 @@ class _Once:
         return self._call(*args, **named)
 
 
-@pytest.mark.parametrize("name", ["code_of", "Diagnosis"])
+@pytest.mark.parametrize(
+    ("module", "name"), [(placements, "code_of"), (group_placements, "Diagnosis")]
+)
 def test_a_bug_after_a_groups_wait_gives_its_members_back(
-    name: str, monkeypatch: pytest.MonkeyPatch
+    module: Any, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both before anything is given back, and in the middle of it."""
     slow = answering(
@@ -102,7 +104,7 @@ def test_a_bug_after_a_groups_wait_gives_its_members_back(
         add_member(world, "b", "g", cpu=2)
         await world.until(9)
         assert world.scheduler.cache.assumed_count == 2
-        monkeypatch.setattr(group_placements, name, _Once(getattr(group_placements, name)))
+        monkeypatch.setattr(module, name, _Once(getattr(module, name)))
         await world.until(10)
         assert world.scheduler.cache.assumed_count == 0
         assert not world.scheduler.waiting_pods()

@@ -17,7 +17,7 @@ from bayplan.engine.reuse.cache import (
     ResultCache,
     mismatches,
 )
-from bayplan.engine.reuse.weighted_score import TOO_MUCH_CHANGED
+from bayplan.engine.reuse.evaluation_plan import TOO_MUCH_CHANGED
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import (
     PreScorePlugin,
@@ -134,7 +134,7 @@ def test_of_what_is_not_known_nothing_can_be_wrong() -> None:
 
 def test_a_plugin_that_has_nothing_to_say_this_time_is_not_compared() -> None:
     attempts = after_an_attempt(Bad, Silent)
-    known = attempts.entry.score_caches["Silent"]
+    known = attempts.entry.caches.scores["Silent"]
     known.learn_one(0, 1)
     attempts.plugin("Silent").more = 7
     assert found(attempts) == []

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayplan.engine.reuse.evaluation_plan import SkipSet
-from bayplan.engine.reuse.weighted_score import OTHER_PLUGINS
+from bayplan.engine.reuse.evaluation_plan import OTHER_PLUGINS, SkipSet
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.plugin import (
@@ -60,7 +59,7 @@ class Question:
         nodes = self.nodes.take(self.nodes.positions(names)) if names else self.nodes
         feasible = np.array([name not in out for name in nodes.names()])
         outcome = FilterOutcome(nodes, feasible)
-        rejections = self.known.filter(
+        rejections = self.known.caches.filter(
             "Bad", asked.filter, CycleState(), self.attempts.pod, nodes=nodes, feasible=feasible
         )
         outcome.add("Bad", rejections)
@@ -68,7 +67,9 @@ class Question:
 
     def scored(self, asked: Asked, *names: str) -> NodeScores:
         nodes = self.nodes.take(self.nodes.positions(names)) if names else self.nodes
-        return self.known.score("Rank", asked.score, CycleState(), self.attempts.pod, nodes=nodes)
+        return self.known.caches.score(
+            "Rank", asked.score, CycleState(), self.attempts.pod, nodes=nodes
+        )
 
     def counts(self, name: str) -> tuple[int, int]:
         found = self.attempts.reuse.row_counts()[name]
@@ -185,8 +186,8 @@ def known_rows(attempts: Attempts) -> dict[str, list[bool]]:
     """By plugin, which of the four nodes are known."""
     known = attempts.entry
     return {
-        "Bad": (known.filter_caches["Bad"].ids[:4] != 0).tolist(),
-        "Rank": known.score_caches["Rank"].cached[:4].tolist(),
+        "Bad": (known.caches.filters["Bad"].ids[:4] != 0).tolist(),
+        "Rank": known.caches.scores["Rank"].cached[:4].tolist(),
     }
 
 

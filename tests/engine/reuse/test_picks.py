@@ -5,17 +5,17 @@ from typing import Any
 import pytest
 
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.reuse.ranked_nodes import CHANGES_MAX, RankedNodes
-from bayplan.engine.reuse.weighted_score import (
+from bayplan.engine.reuse.evaluation_plan import (
     EXTREME_MOVED,
     NODES_CAME_OR_WENT,
     PLUGIN_FAILED,
     TOO_MUCH_CHANGED,
     RankingInvalid,
 )
-from bayplan.engine.selection import Choice
+from bayplan.engine.reuse.ranked_nodes import CHANGES_MAX, RankedNodes
 from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.scoring import Choice
 from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.state.change_log import Facet
 from bayplan.state.nodes import NodeInfo

@@ -11,6 +11,7 @@ import pytest
 
 from bayplan.engine.attempt_record import best_scores
 from bayplan.engine.cycle import Cycle
+from bayplan.engine.reuse.evaluation_plan import EXTREME_MOVED, TOO_MUCH_CHANGED, RankingInvalid
 from bayplan.engine.reuse.ranked_nodes import (
     CHANGES_MAX,
     FEASIBLE,
@@ -19,7 +20,6 @@ from bayplan.engine.reuse.ranked_nodes import (
     RankedNodes,
 )
 from bayplan.engine.reuse.row_cache import CachedFilterResults
-from bayplan.engine.reuse.weighted_score import EXTREME_MOVED, TOO_MUCH_CHANGED, RankingInvalid
 from bayplan.framework.caching import Caching
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.plugin import ScalarScorePlugin, SignPlugin

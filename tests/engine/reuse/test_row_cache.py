@@ -44,7 +44,7 @@ def test_verdicts_are_told_as_they_were_learnt() -> None:
     )
     assert kept.learn_one(2, ((NO, ("a",)),)) == kept.ids[2]
     nodes = cluster.lend().nodes
-    told = kept.rejections(nodes, np.array([True, True, False]))
+    told = kept.rejections(nodes.table.index, np.array([True, True, False]))
     assert kept.ids[0] == PASSES
     assert [(r.code, r.reasons, np.flatnonzero(r.positions).tolist()) for r in told] == [
         (NO, ("a",), [1]),
@@ -92,10 +92,10 @@ def test_one_score_of_all_takes_no_room_until_another_comes() -> None:
     assert kept.same == 7
     assert kept.scores is None
     nodes = cluster.lend().nodes
-    assert kept.of(nodes.take([0, 1])).tolist() == [7, 7]
+    assert kept.of(nodes.take([0, 1]).table.index, 2).tolist() == [7, 7]
     kept.learn_one(2, 9)
     assert kept.same is None
-    assert kept.of(nodes).tolist() == [7, 7, 9]
+    assert kept.of(nodes.table.index, 3).tolist() == [7, 7, 9]
     assert kept.scores is not None
     assert kept.scores.dtype == np.uint8
 
@@ -106,7 +106,7 @@ def test_a_score_that_no_byte_holds_widens_them_all(score: int) -> None:
     kept = CachedScores(cluster.cache.table, Facet.LABELS)
     kept.learn(rows(0, 1), np.array([1, 2], np.int64))
     kept.learn_one(2, score)
-    assert kept.of(cluster.lend().nodes).tolist() == [1, 2, score]
+    assert kept.of(cluster.lend().nodes.table.index, 3).tolist() == [1, 2, score]
 
 
 def test_what_is_kept_grows_with_the_table() -> None:

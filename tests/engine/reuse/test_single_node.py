@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from bayplan.engine.reuse.evaluation_plan import SingleNodeEvaluator
-from bayplan.engine.reuse.weighted_score import PLUGIN_FAILED, RankingInvalid
+from bayplan.engine.reuse.evaluation_plan import PLUGIN_FAILED, RankingInvalid, SingleNodeEvaluator
 from bayplan.framework.status import Code
 from tests.engine.cached_attempts import Attempts, Bad, Rank
 
@@ -43,7 +42,7 @@ def test_all_who_are_asked_about_a_row_share_its_facade(known: Attempts) -> None
 def test_many_verdicts_are_kept_and_only_unknown_ones_asked(known: Attempts) -> None:
     asking(known).filter_rows("Bad", ROWS)
     assert known.asked("Bad") == ["n1"]
-    assert known.entry.filter_caches["Bad"].ids[:2].all()
+    assert known.entry.caches.filters["Bad"].ids[:2].all()
 
 
 def test_of_no_rows_nobody_is_asked(known: Attempts) -> None:

@@ -117,41 +117,30 @@ _REVIEWS_MAX: Final = 10
 
 
 @final
+@dataclass(slots=True)
 class ExtenderRound:
-    """What extenders were asked about one attempt."""
+    """The extender calls of one attempt."""
 
-    __slots__ = (
-        "_filters",
-        "_review_count",
-        "_reviews",
-        "_scores",
-        "is_nominated_node_out",
-        "statuses",
-    )
-
-    def __init__(self) -> None:
-        self._filters: tuple[Answered, ...] = ()
-        self._scores: Answered | None = None
-        self._reviews: tuple[Answered, ...] = ()
-        self._review_count = 0
-        #: Nodes that filters turned away.
-        self.statuses: dict[str, Status] = {}
-        #: Whether the node that the pod is nominated to was looked at, in vain.
-        self.is_nominated_node_out = False
-
-    @property
-    def has_answers(self) -> bool:
-        """Whether extenders were asked about nodes: others are none of this attempt's."""
-        return bool(self._filters) or self._scores is not None
+    _filters: tuple[Answered, ...] = ()
+    _scores: Answered | None = None
+    _reviews: tuple[Answered, ...] = ()
+    _review_count: int = 0
+    #: Nodes that filters rejected.
+    statuses: dict[str, Status] = field(default_factory=dict[str, Status])
+    #: Whether extenders answered about nodes: other nodes take no part in this attempt.
+    has_answers: bool = False
+    #: Whether the node that the pod is nominated to was tried and does not fit.
+    is_nominated_node_out: bool = False
 
     def take(self, answered: Answered) -> None:
         """A question was answered."""
         if answered.question.verb is ExtenderVerb.PRIORITIZE:
-            self._scores = answered
+            self._scores, self.has_answers = answered, True
         elif answered.question.verb is ExtenderVerb.PREEMPT:
             self._reviews += (answered,)
         else:
             self._filters += (answered,)
+            self.has_answers = True
 
     def begin_anew(self) -> None:
         """The cycle is walked once more; what was answered stays."""
@@ -160,7 +149,7 @@ class ExtenderRound:
     def give_up_nominated_node(self) -> None:
         """What was answered about it counts no more."""
         self.is_nominated_node_out = True
-        self._filters = ()
+        self._filters, self.has_answers = (), self._scores is not None
         self.statuses.clear()
 
     # ---- the steps ------------------------------------------------------------------------

@@ -157,13 +157,13 @@ class GroupAttempts:
         started_seconds: float,
         step: Callable[[], None],
     ) -> None:
-        """Do a step of an attempt at a group; see `Placements.guard`."""
+        """Do a step of an attempt at a group; see `AttemptBoundary`."""
 
         def fail(failure: Failure) -> None:
             self._failures.handle_group(lead, members, started_seconds, failure)
             self._count(lead, "error", started_seconds)
 
-        self._placements.guard(f"group {lead.key}", members, step, fail)
+        self._placements.boundary.run(f"group {lead.key}", members, step, fail)
 
     def _is_waiting(self, queued: QueuedPodInfo) -> bool:
         """Whether it is still to be placed; if not, it is done with here."""

@@ -5,7 +5,7 @@ the last wait ends well; the first that does not gives everything back, and the 
 the queue as one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import final
@@ -14,10 +14,9 @@ from bayplan.engine.core import EngineCore
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler
 from bayplan.engine.placements import Placed, Placements
-from bayplan.engine.waiting import PodWaitingOnPermit
 from bayplan.framework.events import EVENT_ASSIGNED_POD_DELETE
 from bayplan.framework.queued_group import QueuedPodGroupInfo
-from bayplan.framework.status import Diagnosis, Status, code_of, is_rejected, shared_names
+from bayplan.framework.status import Diagnosis, Status, is_rejected, shared_names
 from bayplan.state.pods import PodInfo
 
 
@@ -60,21 +59,17 @@ class GroupPlacements:
             self._bind(group)
 
     def _hold(self, group: _WaitingGroup, placed: Placed, waits: dict[str, float]) -> None:
-        engine, pod = self._engine, placed.pod
+        known = self._engine.cluster.pods.get(placed.pod.uid, placed.pod)
+        self._engine.outbox.patch_status(known, None, placed.node_name)
+        self._placements.permit_waits.hold(
+            placed,
+            waits,
+            boundary=partial(self._run, group),
+            then=partial(self._after_wait, group, placed.pod),
+        )
 
-        def ended(waiting_pod: PodWaitingOnPermit, status: Status | None) -> None:
-            engine.waiting.leave(pod.uid)
-            engine.executor.run(pod.key, partial(self._end_wait, group, waiting_pod, status))
-            engine.outbox.wake()
-
-        known = engine.cluster.pods.get(pod.uid, pod)
-        engine.outbox.patch_status(known, None, placed.node_name)
-        now = engine.clock.now()
-        engine.waiting.hold(PodWaitingOnPermit(pod, placed.node_name, now, dict(waits), ended))
-
-    def _end_wait(
-        self, group: _WaitingGroup, waiting_pod: PodWaitingOnPermit, status: Status | None
-    ) -> None:
+    def _run(self, group: _WaitingGroup, step: Callable[[], None]) -> None:
+        """A step that concerns the whole group, inside the boundary of its attempt."""
         members = [placed.queued for placed in group.members]
         started_seconds = group.members[0].started_seconds
 
@@ -83,19 +78,14 @@ class GroupPlacements:
             self._failures.handle_group(group.lead, members, started_seconds, failure)
             self._engine.group_controller.changed_by(queued.pod for queued in members)
 
-        step = partial(self._wait_over, group, waiting_pod, status)
-        self._placements.guard(f"group {group.lead.key}", members, step, fail)
+        self._placements.boundary.run(f"group {group.lead.key}", members, step, fail)
 
-    def _wait_over(
-        self, group: _WaitingGroup, waiting_pod: PodWaitingOnPermit, status: Status | None
-    ) -> None:
-        waited_seconds = self._engine.clock.now() - waiting_pod.since_seconds
-        self._engine.metrics.permit_wait_duration.observe(waited_seconds, code_of(status))
+    def _after_wait(self, group: _WaitingGroup, pod: PodInfo, status: Status | None) -> None:
         if group.is_over:
             return
-        group.waiting.discard(waiting_pod.pod.uid)
+        group.waiting.discard(pod.uid)
         if status is not None:
-            self._give_back(group, waiting_pod.pod, status)
+            self._give_back(group, pod, status)
         elif not group.waiting:
             self._bind(group)
 
@@ -104,7 +94,7 @@ class GroupPlacements:
         group.is_over = True
         for placed in group.members:
             go_on = partial(self._placements.go_on, placed)
-            self._placements.attempt(placed.queued, placed.started_seconds, go_on)
+            self._placements.boundary.run_for_pod(placed.queued, placed.started_seconds, go_on)
 
     def _give_back(self, group: _WaitingGroup, pod: PodInfo, status: Status) -> None:
         """``pod``: the member that may not go on; no other may then."""

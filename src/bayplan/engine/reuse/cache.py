@@ -13,15 +13,26 @@ without the cache, and every instance whose cached results differ is named (`mis
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
-from typing import TypeVar, final
+from typing import final
 
 import numpy as np
 
 from bayplan.engine.reuse.entry import ObjectGeneration, SignatureEntry
-from bayplan.engine.reuse.evaluation_plan import Planner, SingleNodeEvaluator
+from bayplan.engine.reuse.evaluation_plan import (
+    OTHER_PLUGINS,
+    Planner,
+    RankingInvalid,
+    SingleNodeEvaluator,
+)
 from bayplan.engine.reuse.ranked_nodes import CHANGES_MAX, RankedNodes
-from bayplan.engine.reuse.row_cache import PASSES, CachedFilterResults, CachedScores, RowCounts
-from bayplan.engine.reuse.weighted_score import OTHER_PLUGINS, RankingInvalid
+from bayplan.engine.reuse.row_cache import (
+    PASSES,
+    CachedFilterResults,
+    CachedScores,
+    RowCaches,
+    RowCounts,
+    SharedCaches,
+)
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome, verdicts_of
 from bayplan.framework.plugin import Plugin, ScalarFilterPlugin, ScalarScorePlugin, ScorePlugin
@@ -29,7 +40,6 @@ from bayplan.framework.runtime import Framework
 from bayplan.framework.scoring import ScoreTable
 from bayplan.framework.signing import (
     PodSignature,
-    facets_read,
     followed_kinds,
     follows_from_objects,
 )
@@ -39,8 +49,6 @@ from bayplan.state.node_table import NodeTable
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
 from bayplan.state.storage_objects import STORAGE_FACETS
-
-_C = TypeVar("_C", CachedFilterResults, CachedScores)
 
 #: Why an entry, or all results of an instance, were dropped.
 OUT_OF_BYTES = "bytes"
@@ -96,27 +104,28 @@ class ResultCache:
         plugins = framework.plugins
         self._bytes_max = plugins.reuse_bytes_max
         self._entries: OrderedDict[PodSignature, SignatureEntry] = OrderedDict()
-        #: By instance and signature part; entries share them.
-        self._filter_caches: dict[tuple[str, Hashable], CachedFilterResults] = {}
-        self._score_caches: dict[tuple[str, Hashable], CachedScores] = {}
-        self._filters: dict[str, Plugin] = {p.instance_name: p for p in plugins.filter}
+        filters: dict[str, Plugin] = {p.instance_name: p for p in plugins.filter}
         #: All plugins that can score, those that are only sources of others included.
-        self._scorers = {
-            p.instance_name: p
-            for p in plugins.instances()
-            if isinstance(p, ScorePlugin | ScalarScorePlugin)
+        scorers: dict[str, Plugin] = {
+            plugin.instance_name: plugin
+            for plugin in plugins.instances()
+            if isinstance(plugin, ScorePlugin | ScalarScorePlugin)
         }
-        self._scalar = [
-            plugin
-            for plugin in (*self._filters.values(), *self._scorers.values())
+        self._plugins = {**filters, **scorers}
+        self._filters = SharedCaches(CachedFilterResults, table, filters)
+        self._scores = SharedCaches(CachedScores, table, scorers)
+        #: Instances that are written node by node.
+        self._scalar_names = {
+            name
+            for name, plugin in (*filters.items(), *scorers.items())
             if isinstance(plugin, ScalarFilterPlugin | ScalarScorePlugin)
-        ]
+        }
         #: By kind of object: instances that read such objects, where no change of a row tells.
         self._readers: dict[str, frozenset[str]] = {}
         self._planner = Planner(plugins)
         self.bytes_used = 0
         #: By instance, of entries that left.
-        self._past_counts = {name: RowCounts() for name in (*self._filters, *self._scorers)}
+        self._past_counts = {name: RowCounts() for name in self._plugins}
         #: (instance, reason) → attempts, of entries that left; see `prevented_counts`.
         self._past_prevented: Counter[tuple[str, str]] = Counter()
         #: Attempts at pods of a signature that was tried before.
@@ -171,39 +180,24 @@ class ResultCache:
         return entry
 
     def _open(self, signature: PodSignature, pod: PodInfo) -> SignatureEntry:
-        filter_caches: dict[str, CachedFilterResults] = {}
-        score_caches: dict[str, CachedScores] = {}
-        if self.is_on:
-            for name, plugin, part in _signed(self._filters, signature):
-                cache = self._filter_caches.get((name, part))
-                if cache is None:
-                    cache = CachedFilterResults(self._table, *_reads(plugin, part))
-                    self._filter_caches[(name, part)] = cache
-                filter_caches[name] = cache
-            for name, plugin, part in _signed(self._scorers, signature):
-                scores = self._score_caches.get((name, part))
-                if scores is None:
-                    scores = CachedScores(self._table, *_reads(plugin, part))
-                    self._score_caches[(name, part)] = scores
-                score_caches[name] = scores
-        entry = SignatureEntry(self._table.log, filter_caches, score_caches, pod.key)
+        caches = RowCaches(
+            self._table.log,
+            self._filters.open(signature) if self.is_on else {},
+            self._scores.open(signature) if self.is_on else {},
+        )
+        entry = SignatureEntry(self._table.log, caches, pod.key)
         unconcerned = self.framework.unconcerned(pod)
         entry.uncached = tuple(self._uncached(signature, unconcerned))
         # A plugin that does not sign is called for all nodes in any case.
-        entry.is_vectorized = not any(
-            plugin.instance_name in filter_caches or plugin.instance_name in score_caches
-            for plugin in self._scalar
-            if plugin.instance_name not in unconcerned
-        )
-        for cache in entry.row_caches:
-            cache.entry_count += 1
+        scalar = self._scalar_names - unconcerned
+        entry.is_vectorized = not (scalar & caches.filters.keys() or scalar & caches.scores.keys())
         return entry
 
     def _uncached(
         self, signature: PodSignature, unconcerned: Set[str]
     ) -> Iterator[tuple[str, str]]:
         """(instance, reason) of those that are evaluated on all nodes for such pods."""
-        for name, plugin in {**self._filters, **self._scorers}.items():
+        for name, plugin in self._plugins.items():
             if name in unconcerned:
                 continue
             if plugin.scope != "row":
@@ -222,12 +216,15 @@ class ResultCache:
         if not is_rare or not entry.is_vectorized or node_count > STEP_ASIDE_NODES_MAX:
             return False
         entry.generation = generation
-        for name in (*entry.filter_caches, *entry.score_caches):
-            entry.counts[name].add(RowCounts(node_count, node_count))
+        for name in (*entry.caches.filters, *entry.caches.scores):
+            entry.caches.counts[name].add(RowCounts(node_count, node_count))
         return True
 
     def rank(
-        self, entry: SignatureEntry, evaluator: SingleNodeEvaluator, scored: ScoreTable | None
+        self,
+        entry: SignatureEntry,
+        make_evaluator: Callable[[], SingleNodeEvaluator],
+        scored: ScoreTable | None,
     ) -> None:
         """A cycle called the plugins: rank the nodes, if pods of this signature follow soon after
         one another."""
@@ -236,7 +233,7 @@ class ResultCache:
         entry.catch_up()
         entry.generation = generation
         if since >= 0 and is_soon:
-            caches = entry.filter_caches, entry.score_caches
+            evaluator, caches = make_evaluator(), (entry.caches.filters, entry.caches.scores)
             plan = self._planner.plan_for(*caches, evaluator.state, scored)
             try:
                 if plan is not None and entry.add_ranking(
@@ -269,7 +266,7 @@ class ResultCache:
         self, entry: SignatureEntry, state: CycleState, pod: PodInfo, nodes: NodeView
     ) -> None:
         """After an attempt without the cache: drop and report results that differ."""
-        for cache in entry.row_caches:
+        for cache in entry.caches.all:
             cache.catch_up()
         for name in mismatches(entry, self.framework, state, pod, nodes=nodes):
             self.mismatch_counts[name] += 1
@@ -303,7 +300,7 @@ class ResultCache:
         if readers is None:
             readers = self._readers[kind] = frozenset(
                 name
-                for name, plugin in (*self._filters.items(), *self._scorers.items())
+                for name, plugin in self._plugins.items()
                 if kind in followed_kinds(plugin)
                 and not plugin.promises.facets & STORAGE_FACETS.get(kind, 0)
             )
@@ -315,25 +312,20 @@ class ResultCache:
     ) -> None:
         """These instances' results for the parts that are affected, and the rankings that came
         from them."""
-        forgotten: set[int] = set()
-        for plugins, caches in (
-            (self._filters, self._filter_caches),
-            (self._scorers, self._score_caches),
-        ):
-            for (name, part), cache in caches.items():
-                if name in names and is_affected(plugins[name], part):
-                    cache.forget_all()
-                    forgotten.add(id(cache))
+        forgotten = [
+            *self._filters.forget(names, is_affected),
+            *self._scores.forget(names, is_affected),
+        ]
         if not forgotten:
             return
         for entry in self.entries():
-            if any(id(cache) in forgotten for cache in entry.row_caches):
+            if any(cache in forgotten for cache in entry.caches.all):
                 entry.drop_rankings()
         self.dropped_counts[reason] += 1
 
     def _count_bytes(self, entry: SignatureEntry) -> None:
         """Count what was learned, and drop the least recently used entries above the bound."""
-        for cache in entry.row_caches:
+        for cache in entry.caches.all:
             self.bytes_used += cache.bytes_used - cache.bytes_counted
             cache.bytes_counted = cache.bytes_used
         of_rankings = sum(ranking.bytes_used for ranking in entry.rankings.values())
@@ -356,13 +348,8 @@ class ResultCache:
             self._past_counts[name].add(count)
         _add_prevented(self._past_prevented, entry)
         self.bytes_used -= entry.bytes_counted
-        for cache in entry.row_caches:
-            cache.entry_count -= 1
-            self.bytes_used -= 0 if cache.entry_count else cache.bytes_counted
-        for name in entry.filter_caches:
-            _drop_unused(self._filter_caches, (name, signature.parts[name]))
-        for name in entry.score_caches:
-            _drop_unused(self._score_caches, (name, signature.parts[name]))
+        self.bytes_used -= self._filters.close(signature, entry.caches.filters)
+        self.bytes_used -= self._scores.close(signature, entry.caches.scores)
 
 
 def mismatches(
@@ -373,18 +360,20 @@ def mismatches(
     wrong: set[str] = set()
     rows = nodes.table.rows
     for name, outcome in framework.filter_answers(state, pod, nodes):
-        results = entry.filter_caches.get(name)
+        results = entry.caches.filters.get(name)
         if results is not None and outcome.error is None:
             valid = places_of(results.valid_now(rows))
             if (results.ids[rows[valid]] != _ids_of(results, outcome)[valid]).any():
                 wrong.add(name)
     for call in framework.calls(state, pod).score:
-        scores = entry.score_caches.get(call.name)
+        scores = entry.caches.scores.get(call.name)
         if scores is None or call.name in state.skip_score_plugins:
             continue
         some = nodes.take(places_of(scores.valid_now(rows)))
-        if len(some) and (call.score(state, pod, some) != scores.of(some)).any():
-            wrong.add(call.name)
+        if len(some):
+            cached = scores.of(some.table.index, len(some))
+            if (call.score(state, pod, some) != cached).any():
+                wrong.add(call.name)
     return sorted(wrong)
 
 
@@ -396,26 +385,6 @@ def _ids_of(results: CachedFilterResults, outcome: FilterOutcome) -> Rows:
     return numbers
 
 
-def _signed(
-    plugins: Mapping[str, Plugin], signature: PodSignature
-) -> Iterator[tuple[str, Plugin, Hashable]]:
-    """Row-wise instances whose results for such pods may be cached."""
-    for name, plugin in plugins.items():
-        part = signature.parts.get(name)
-        if part is not None and plugin.scope == "row":
-            yield name, plugin, part
-
-
-def _reads(plugin: Plugin, part: Hashable) -> tuple[int, bool]:
-    """(facets that results depend on, whether on amounts alone)"""
-    return facets_read(plugin, part), plugin.promises.amounts_only
-
-
 def _add_prevented(total: Counter[tuple[str, str]], entry: SignatureEntry) -> None:
     for each in entry.uncached:
         total[each] += entry.cycle_count
-
-
-def _drop_unused(caches: dict[tuple[str, Hashable], _C], key: tuple[str, Hashable | None]) -> None:
-    if not caches[key].entry_count:
-        del caches[key]

@@ -1,34 +1,20 @@
 """SignatureEntry: what is cached for all pods that no row-wise plugin can tell apart.
 
 Each row-wise plugin's results are cached under its own part of the signature, so entries whose
-signatures differ in another plugin's part share the row cache. Filter and Score run as always, but
-for cached rows the plugin is not called. Plugins that look across nodes, or do not sign, are called
-for all nodes.
+signatures differ in another plugin's part share the row cache.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, final
-
-import numpy as np
+from collections.abc import Mapping, Sequence
+from typing import final
 
 from bayplan.engine.reuse.evaluation_plan import SkipSet
 from bayplan.engine.reuse.ranked_nodes import RankedNodes
-from bayplan.engine.reuse.row_cache import (
-    UNKNOWN,
-    CachedFilterResults,
-    CachedScores,
-    RowCache,
-    RowCounts,
-)
-from bayplan.framework.cycle_state import CallFilter, CallScore, CycleState
-from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.status import Rejection
+from bayplan.engine.reuse.row_cache import RowCaches, RowCounts
+from bayplan.framework.cycle_state import CycleState
 from bayplan.state.change_log import ChangeLog
 from bayplan.state.cluster_objects import ClusterObjects
-from bayplan.state.columns import NodeMask, NodeScores, Rows, all_true, is_any, places_of
 from bayplan.state.node_table import NodeTable
-from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
 
 #: Rankings that one entry has at most, each for another set of skipping plugins.
@@ -90,37 +76,26 @@ class CachedPreState:
 
 @final
 class SignatureEntry:
-    """The `CachedResults` of one signature."""
+    """Cached results and rankings of one signature."""
 
     __slots__ = (
-        "_counts",
         "_log",
         "bytes_counted",
+        "caches",
         "cycle_count",
         "example",
-        "filter_caches",
         "generation",
         "is_vectorized",
         "pod_count",
         "pre_state",
         "rankings",
-        "row_caches",
-        "score_caches",
         "uncached",
     )
 
-    def __init__(
-        self,
-        log: ChangeLog,
-        filter_caches: Mapping[str, CachedFilterResults],
-        score_caches: Mapping[str, CachedScores],
-        example: str,
-    ) -> None:
-        """By instance. ``example``: one of the pods, "namespace/name"."""
+    def __init__(self, log: ChangeLog, caches: RowCaches, example: str) -> None:
+        """``example``: one of the pods, "namespace/name"."""
         self._log = log
-        self.filter_caches = filter_caches
-        self.score_caches = score_caches
-        self.row_caches: Sequence[RowCache] = [*filter_caches.values(), *score_caches.values()]
+        self.caches = caches
         self.example = example
         #: Instances that are evaluated on all nodes for each of these pods, and why; see
         #: `ResultCache.prevented_counts`.
@@ -129,8 +104,6 @@ class SignatureEntry:
         self.is_vectorized = False
         #: Pods of this signature, and attempts at them.
         self.pod_count = self.cycle_count = 0
-        #: By instance, without the rows that `rankings` count; see `row_counts`.
-        self._counts: dict[str, RowCounts] = defaultdict(RowCounts)
         #: Of the last cycle that used this entry; -1: none did.
         self.generation = -1
         #: The one used last stands last.
@@ -139,15 +112,15 @@ class SignatureEntry:
         self.pre_state: CachedPreState | None = None
         self.bytes_counted = 0
 
-    @property
-    def counts(self) -> Mapping[str, RowCounts]:
-        """Where evaluations are counted."""
-        return self._counts
+    def catch_up(self) -> None:
+        """Forget results that are no longer valid."""
+        if self.generation >= 0:
+            self.caches.catch_up(self.generation)
 
     def row_counts(self) -> Mapping[str, RowCounts]:
         """By instance, up to now."""
         counts: dict[str, RowCounts] = defaultdict(RowCounts)
-        for name, own in self._counts.items():
+        for name, own in self.caches.counts.items():
             counts[name].add(own)
         for ranking in self.rankings.values():
             ranking.add_counts(counts)
@@ -177,7 +150,7 @@ class SignatureEntry:
 
     def drop_ranking(self, ranking: RankedNodes) -> None:
         """The row caches that it came from stay."""
-        ranking.add_counts(self._counts)
+        ranking.add_counts(self.caches.counts)
         del self.rankings[ranking.plan.skip_set]
         if self.pre_state is not None and self.pre_state.ranking is ranking:
             self.pre_state = None
@@ -186,71 +159,10 @@ class SignatureEntry:
         for ranking in list(self.rankings.values()):
             self.drop_ranking(ranking)
 
-    # ---- row caches -----------------------------------------------------------------------
-
-    def catch_up(self) -> None:
-        """Forget results that are no longer valid. The log is read once, and once more for each row
-        cache whose rows changed."""
-        since, log = self.generation, self._log
-        if since < 0 or since == log.generation:
-            return
-        facets = log.facets_since(since)
-        for cache in self.row_caches:
-            cache.skip_to_now(since, facets)
-
-    def filter(
-        self,
-        name: str,
-        call: CallFilter,
-        state: CycleState,
-        pod: PodInfo,
-        *,
-        nodes: NodeView,
-        feasible: NodeMask,
-    ) -> Iterable[Rejection]:
-        cache, counts = self.filter_caches.get(name), self._counts[name]
-        counts.needed += len(nodes)
-        if cache is None:
-            counts.evaluated += len(nodes)
-            return call(state, pod, nodes, feasible)
-        cache.catch_up()
-        unknown = _unknown(cache, nodes, feasible)
-        if unknown is None:
-            return cache.rejections(nodes, feasible)
-        some = nodes if len(unknown) == len(nodes) else nodes.take(unknown)
-        outcome = FilterOutcome(some, all_true(len(some)))
-        outcome.add(name, call(state, pod, some, outcome.feasible))
-        counts.evaluated += len(some)
-        if outcome.error is not None:
-            # An invalid answer is not cached, and is reported as if there were no cache.
-            return call(state, pod, nodes, feasible)
-        cache.learn(_rows_at(nodes, unknown), outcome)
-        return cache.rejections(nodes, feasible)
-
-    def score(
-        self, name: str, call: CallScore, state: CycleState, pod: PodInfo, *, nodes: NodeView
-    ) -> NodeScores:
-        cache, counts = self.score_caches.get(name), self._counts[name]
-        counts.needed += len(nodes)
-        if cache is None:
-            counts.evaluated += len(nodes)
-            return call(state, pod, nodes)
-        cache.catch_up()
-        is_cached = cache.cached[nodes.table.index]
-        if not is_cached.all():
-            unknown = places_of(~is_cached)
-            some = nodes if len(unknown) == len(nodes) else nodes.take(unknown)
-            raw = call(state, pod, some)
-            counts.evaluated += len(some)
-            if not _is_column(raw, len(some)):
-                return call(state, pod, nodes)
-            cache.learn(_rows_at(nodes, unknown), raw)
-        return cache.of(nodes)
-
     def validate(self) -> None:
         """Recompute all rankings from the row caches. Raises AssertionError where they differ."""
         assert self.generation <= self._log.generation, "an entry is ahead of the log"
-        for cache in self.row_caches:
+        for cache in self.caches.all:
             assert cache.generation <= self._log.generation, "a row cache is ahead of the log"
         for skip_set, ranking in self.rankings.items():
             assert ranking.plan.skip_set == skip_set, "a ranking stands under another skip set"
@@ -258,21 +170,3 @@ class SignatureEntry:
             ranking.validate()
         rankings = [id(ranking) for ranking in self.rankings.values()]
         assert self.pre_state is None or id(self.pre_state.ranking) in rankings
-
-
-def _unknown(cache: CachedFilterResults, nodes: NodeView, feasible: NodeMask) -> Rows | None:
-    """Positions of feasible nodes without a cached result; None: there are none."""
-    unknown = cache.ids[nodes.table.index] == UNKNOWN
-    if not is_any(unknown):
-        return None
-    unknown &= feasible
-    return places_of(unknown) if is_any(unknown) else None
-
-
-def _is_column(raw: Any, count: int) -> bool:
-    return getattr(raw, "dtype", None) == np.int64 and getattr(raw, "shape", None) == (count,)
-
-
-def _rows_at(nodes: NodeView, positions: Rows) -> Rows:
-    rows = nodes.table.index
-    return positions if isinstance(rows, slice) else rows.take(positions)

@@ -21,7 +21,14 @@ from typing import NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from bayplan.engine.reuse.evaluation_plan import EvaluationPlan, SingleNodeEvaluator
+from bayplan.engine.reuse.evaluation_plan import (
+    NODES_CAME_OR_WENT,
+    TOO_MUCH_CHANGED,
+    EvaluationPlan,
+    RankingInvalid,
+    SingleNodeEvaluator,
+    WeightedScore,
+)
 from bayplan.engine.reuse.row_cache import (
     EQUIVALENT_MAX,
     PASSES,
@@ -30,16 +37,9 @@ from bayplan.engine.reuse.row_cache import (
     RowCache,
     RowCounts,
 )
-from bayplan.engine.reuse.weighted_score import (
-    NODES_CAME_OR_WENT,
-    TOO_MUCH_CHANGED,
-    RankingInvalid,
-    WeightedScore,
-)
-from bayplan.engine.selection import Choice
 from bayplan.framework.arithmetic import normalized
 from bayplan.framework.filtering import Entry, FilterOutcome, Rejected, RejectedNodes
-from bayplan.framework.scoring import PluginScores, ScoreTable, total_scores
+from bayplan.framework.scoring import Choice, PluginScores, ScoreTable, total_scores
 from bayplan.framework.status import Code, Codes, Status
 from bayplan.journal import NodeScore, RejectionCount
 from bayplan.rng import tie_index
@@ -653,9 +653,10 @@ class RankedNodes:
 
     def columns(self, nodes: NodeView) -> list[PluginScores]:
         """The cached scores of some nodes, plugin by plugin."""
+        selection, count = nodes.table.index, len(nodes)
         columns: list[PluginScores] = []
         for score in self.plan.scores:
-            raw = score.cache.of(nodes)
+            raw = score.cache.of(selection, count)
             normal = normalized(score.normalizer, raw)
             columns.append(PluginScores(score.name, score.weight, raw, normal))
         return columns

@@ -6,20 +6,26 @@ that holds the results, because there may be thousands of signatures.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Generic, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
 
 from bayplan.framework.arithmetic import uniform, uniform_score
+from bayplan.framework.cycle_state import CallFilter, CallScore, CycleState
 from bayplan.framework.filtering import FilterOutcome, verdicts_of
+from bayplan.framework.plugin import Plugin
+from bayplan.framework.signing import PodSignature, facets_read
 from bayplan.framework.status import Rejection
 from bayplan.framework.types import Verdict
-from bayplan.state.columns import Mask, NodeMask, NodeScores, Rows
+from bayplan.state.change_log import ChangeLog
+from bayplan.state.columns import Mask, NodeMask, NodeScores, Rows, all_true, is_any, places_of
 from bayplan.state.node_table import NodeTable
 from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo
 
 UNKNOWN = 0
 PASSES = 1
@@ -225,11 +231,11 @@ class CachedFilterResults(RowCache):
         self._learn_equivalent(row, number)
         return number
 
-    def rejections(self, nodes: NodeView, feasible: NodeMask) -> Sequence[Rejection]:
+    def rejections(self, selection: Rows | slice, feasible: NodeMask) -> Sequence[Rejection]:
         """What the plugin would answer for nodes whose results are cached."""
         if not self.may_reject:
             return ()
-        ids = self.ids[nodes.table.index]
+        ids = self.ids[selection]
         counts = np.bincount(ids[feasible], minlength=len(self.verdicts))
         return [
             Rejection(ids == number, code, reasons)
@@ -318,11 +324,11 @@ class CachedScores(RowCache):
         """The score that every cached row has."""
         return self._same if self.scores is None else None
 
-    def of(self, nodes: NodeView) -> NodeScores:
-        """int64[nodes]: the raw scores of nodes whose scores are cached."""
+    def of(self, selection: Rows | slice, count: int) -> NodeScores:
+        """int64[count]: the raw scores of a selection of rows whose scores are cached."""
         if self.scores is None:
-            return uniform(self._same, len(nodes))
-        return self.scores[nodes.table.index].astype(np.int64)
+            return uniform(self._same, count)
+        return self.scores[selection].astype(np.int64)
 
     def _is_all(self, score: int | None) -> bool:
         """Whether this is the one score of all cached rows, or can be."""
@@ -352,6 +358,168 @@ class CachedScores(RowCache):
 
     def _forget_one(self, row: int) -> None:
         self.cached[row] = False
+
+
+_C = TypeVar("_C", CachedFilterResults, CachedScores)
+
+
+@final
+class SharedCaches(Generic[_C]):
+    """The row caches of a profile's Filter plugins, or of its Score plugins, by instance and part
+    of the signature. Entries whose signatures have an equal part share the row cache."""
+
+    def __init__(
+        self, cache_type: type[_C], table: NodeTable, plugins: Mapping[str, Plugin]
+    ) -> None:
+        """``plugins``: by instance."""
+        self.plugins = plugins
+        self._cache_type = cache_type
+        self._table = table
+        #: Row-wise instance → the facets that results depend on; and the same for pods that the
+        #: plugin signs as ().
+        self._facets = {
+            name: (int(facets_read(plugin, None)), int(facets_read(plugin, ())))
+            for name, plugin in plugins.items()
+            if plugin.scope == "row"
+        }
+        self._caches: dict[tuple[str, Hashable], _C] = {}
+
+    def __len__(self) -> int:
+        return len(self._caches)
+
+    def open(self, signature: PodSignature) -> dict[str, _C]:
+        """By instance, for a new entry: the row cache of each part that may be cached."""
+        caches: dict[str, _C] = {}
+        for name, facets in self._facets.items():
+            part = signature.parts.get(name)
+            if part is None:
+                continue
+            cache = self._caches.get((name, part))
+            if cache is None:
+                follows_amounts = self.plugins[name].promises.amounts_only
+                cache = self._cache_type(self._table, facets[part == ()], follows_amounts)
+                self._caches[name, part] = cache
+            cache.entry_count += 1
+            caches[name] = cache
+        return caches
+
+    def close(self, signature: PodSignature, caches: Mapping[str, _C]) -> int:
+        """An entry left: drop the row caches that no other entry uses. Returns their bytes."""
+        dropped_bytes = 0
+        for name, cache in caches.items():
+            cache.entry_count -= 1
+            if not cache.entry_count:
+                del self._caches[name, signature.parts[name]]
+                dropped_bytes += cache.bytes_counted
+        return dropped_bytes
+
+    def forget(
+        self, names: Set[str], is_affected: Callable[[Plugin, Hashable], bool]
+    ) -> list[RowCache]:
+        """Forget the results of these instances for the parts that are affected."""
+        forgotten: list[RowCache] = [
+            cache
+            for (name, part), cache in self._caches.items()
+            if name in names and is_affected(self.plugins[name], part)
+        ]
+        for cache in forgotten:
+            cache.forget_all()
+        return forgotten
+
+
+@final
+class RowCaches:
+    """The `CachedResults` of one signature: a row cache per plugin whose results are cached.
+
+    Filter and Score run as always, but a plugin is called only for rows without a cached result.
+    Plugins that look across nodes, or do not sign, are called for all nodes.
+    """
+
+    __slots__ = ("_log", "all", "counts", "filters", "scores")
+
+    def __init__(
+        self,
+        log: ChangeLog,
+        filters: Mapping[str, CachedFilterResults],
+        scores: Mapping[str, CachedScores],
+    ) -> None:
+        """By instance."""
+        self._log = log
+        self.filters = filters
+        self.scores = scores
+        self.all: Sequence[RowCache] = [*filters.values(), *scores.values()]
+        #: By instance, without the rows that rankings count; see `SignatureEntry.row_counts`.
+        self.counts: dict[str, RowCounts] = defaultdict(RowCounts)
+
+    def catch_up(self, since: int) -> None:
+        """Forget results that are no longer valid. ``since``: the generation of the last cycle that
+        used these caches. The log is read once, and once more for each row cache whose rows
+        changed."""
+        if since == self._log.generation:
+            return
+        facets = self._log.facets_since(since)
+        for cache in self.all:
+            cache.skip_to_now(since, facets)
+
+    def filter(
+        self,
+        name: str,
+        call: CallFilter,
+        state: CycleState,
+        pod: PodInfo,
+        *,
+        nodes: NodeView,
+        feasible: NodeMask,
+    ) -> Iterable[Rejection]:
+        cache, counts, count = self.filters.get(name), self.counts[name], len(feasible)
+        counts.needed += count
+        if cache is None:
+            counts.evaluated += count
+            return call(state, pod, nodes, feasible)
+        cache.catch_up()
+        selection = nodes.table.index
+        unknown = (cache.ids[selection] == UNKNOWN) & feasible
+        if is_any(unknown):
+            positions = places_of(unknown)
+            some = nodes if len(positions) == count else nodes.take(positions)
+            outcome = FilterOutcome(some, all_true(len(positions)))
+            outcome.add(name, call(state, pod, some, outcome.feasible))
+            counts.evaluated += len(positions)
+            if outcome.error is not None:
+                # An invalid answer is not cached, and is reported as if there were no cache.
+                return call(state, pod, nodes, feasible)
+            cache.learn(_rows_at(selection, positions), outcome)
+        return cache.rejections(selection, feasible)
+
+    def score(
+        self, name: str, call: CallScore, state: CycleState, pod: PodInfo, *, nodes: NodeView
+    ) -> NodeScores:
+        cache, counts, selection = self.scores.get(name), self.counts[name], nodes.table.index
+        if cache is None:
+            counts.needed += len(nodes)
+            counts.evaluated += len(nodes)
+            return call(state, pod, nodes)
+        cache.catch_up()
+        is_cached = cache.cached[selection]
+        count = len(is_cached)
+        counts.needed += count
+        if not is_cached.all():
+            unknown = places_of(~is_cached)
+            some = nodes if len(unknown) == count else nodes.take(unknown)
+            raw = call(state, pod, some)
+            counts.evaluated += len(unknown)
+            if not _is_column(raw, len(unknown)):
+                return call(state, pod, nodes)
+            cache.learn(_rows_at(selection, unknown), raw)
+        return cache.of(selection, count)
+
+
+def _is_column(raw: Any, count: int) -> bool:
+    return getattr(raw, "dtype", None) == np.int64 and getattr(raw, "shape", None) == (count,)
+
+
+def _rows_at(selection: Rows | slice, positions: Rows) -> Rows:
+    return positions if isinstance(selection, slice) else selection.take(positions)
 
 
 def _grown(values: npt.NDArray[Any], capacity: int) -> npt.NDArray[Any]:

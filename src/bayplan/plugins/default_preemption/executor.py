@@ -245,12 +245,13 @@ class Evictions:
         self._handle = handle
         self._instance_name = instance_name
         #: By the uids of the pods that room is made for.
-        self._running: dict[str, _Eviction] = {}
+        #: By uid: the pods that room is made for.
+        self.running: dict[str, _Eviction] = {}
 
     def is_running(self, uid: str) -> bool:
         """Whether room is still being made. Who is turned away for that is tried again when it
         is done."""
-        eviction = self._running.get(uid)
+        eviction = self.running.get(uid)
         if eviction is None:
             return False
         eviction.was_awaited = True
@@ -263,7 +264,7 @@ class Evictions:
             return
         eviction = _Eviction(self._handle, self._instance_name, preemptor, going)
         for pod in preemptor.pods:
-            self._running[pod.uid] = eviction
+            self.running[pod.uid] = eviction
         eviction.ended = lambda: self._end(preemptor)
         eviction.start()
 
@@ -281,7 +282,7 @@ class Evictions:
 
     def _end(self, preemptor: Preemptor) -> None:
         for pod in preemptor.pods:
-            self._running.pop(pod.uid, None)
+            self.running.pop(pod.uid, None)
 
 
 @final

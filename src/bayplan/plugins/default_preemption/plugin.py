@@ -134,7 +134,8 @@ class DefaultPreemption(
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
         """A pod that room is being made for waits until its victims were told to go."""
-        return unresolvable(UNDER_WAY) if self._evictions.is_running(pod.uid) else None
+        is_under_way = pod.uid in self._evictions.running and self._evictions.is_running(pod.uid)
+        return unresolvable(UNDER_WAY) if is_under_way else None
 
     def post_filter(
         self, state: CycleState, pod: PodInfo, node_to_status: NodeToStatus
