@@ -1,5 +1,6 @@
 """Devices, classes and claims for tests, and clusters that have them."""
 
+from collections.abc import Callable
 from typing import Any, cast
 
 from bayplan.api.device_objects import (
@@ -15,7 +16,7 @@ from bayplan.plugins.dynamic_resources.allocator import Allocator, PoolsByNode
 from bayplan.state.cluster_objects import ClusterObjects
 from bayplan.state.device_table import Devices
 from bayplan.state.node_table import NodeTable
-from bayplan.testing import SampleCluster, node
+from bayplan.testing import MemoryDevices, SampleCluster, node
 
 Json = dict[str, Any]
 
@@ -109,8 +110,41 @@ def put(store: ClusterObjects, *contents: Json) -> None:
         store.of(kind).put(decode(kind, content))
 
 
+def memory_cluster() -> SampleCluster:
+    """A cluster whose plugins see `MemoryDevices`, which hold what the cluster's store holds."""
+    devices = MemoryDevices()
+    cluster = SampleCluster(devices=devices)
+
+    def claim_changed(old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        if new is not None:
+            devices.resource_claims.put(new)
+        elif old is not None:
+            devices.resource_claims.remove(old.metadata.namespace or "", old.metadata.name)
+
+    def slice_changed(old: ResourceSlice | None, new: ResourceSlice | None) -> None:
+        if new is not None:
+            devices.resource_slices.put(new)
+        elif old is not None:
+            devices.resource_slices.remove(old.metadata.name)
+
+    def class_changed(old: DeviceClass | None, new: DeviceClass | None) -> None:
+        if new is not None:
+            devices.device_classes.put(new)
+        elif old is not None:
+            devices.device_classes.remove(old.metadata.name)
+
+    cluster.store.of(RESOURCE_CLAIM).subscribe(claim_changed)
+    cluster.store.of(RESOURCE_SLICE).subscribe(slice_changed)
+    cluster.store.of(DEVICE_CLASS).subscribe(class_changed)
+    return cluster
+
+
+#: Makes the cluster of `sample`; tests replace it by `memory_cluster`.
+new_cluster: Callable[[], SampleCluster] = SampleCluster
+
+
 def sample(*contents: Json, nodes: tuple[str, ...] = ("n1", "n2")) -> SampleCluster:
-    found = SampleCluster()
+    found = new_cluster()
     found.add(*(node(name, allocatable={"cpu": "8", "pods": "110"}) for name in nodes))
     put(found.store, class_of(), *contents)
     return found

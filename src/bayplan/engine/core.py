@@ -17,7 +17,7 @@ from bayplan.engine.reservations import Reservations
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.telemetry import Telemetry
 from bayplan.engine.waiting import Activations, Deadlines, WaitingPods
-from bayplan.framework.handle import PodInPreBind
+from bayplan.framework.handle import PodInPreBind, SharedDRAManager
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.queued_group import QueueGroup
 from bayplan.framework.runtime import Framework
@@ -121,7 +121,9 @@ class EngineCore:
         group_kinds: PodGroupKinds = BUILT_IN_KINDS,
         registry: Registry | None = None,
         extenders: Extenders | None = None,
+        devices: SharedDRAManager | None = None,
     ) -> None:
+        """``devices``: the manager that plugins see in place of the cluster's own."""
         self.clock = clock
         self.seed = seed
         self.gates = default_gates() if gates is None else gates
@@ -138,6 +140,7 @@ class EngineCore:
             group_kinds,
             has_taint_rules=self.gates.enabled("DRADeviceTaintRules"),
         )
+        self.devices = self.cluster.devices if devices is None else devices
         self.nominator = Nominator(self.cluster.pods.get)
         self.executor = SerialExecutor(self.telemetry.bug)
         self.waiting = WaitingPods()

@@ -46,6 +46,7 @@ from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.waiting import PodWaitingOnPermit
 from bayplan.framework.calls import with_parts
 from bayplan.framework.events import default_events
+from bayplan.framework.handle import SharedDRAManager
 from bayplan.framework.plugin import Plugin, QueueSortPlugin
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import EXTENDER_NAME
@@ -140,6 +141,8 @@ class SchedulerOptions(TypedDict, total=False):
     journal: Journal
     #: Extenders besides those of the configuration.
     extenders: Sequence[Extender]
+    #: The manager of devices that plugins see; default: the cluster's slices, classes and claims.
+    devices: SharedDRAManager | None
     #: Called with each cycle while its snapshot is lent.
     on_attempt: OnAttempt | None
     #: Kinds of pod groups that the API server offers; all that are known, if nothing is said.
@@ -180,6 +183,7 @@ class Scheduler:
             group_kinds=kinds,
             registry=registry,
             extenders=Extenders(extenders),
+            devices=options.get("devices"),
         )
         self._engine = engine
         self._absent_kinds = frozenset(options.get("absent_kinds", ()))

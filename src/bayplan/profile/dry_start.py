@@ -73,6 +73,7 @@ class _IdleScheduler:
         self.clock = ManualClock()
         self.metrics = SchedulerMetrics()
         self.cluster = ClusterView(lambda _: False)
+        self.devices = self.cluster.devices
         self.nominator = Nominator()
         self.extenders: Sequence[Extender] = ()
         self.frameworks: Mapping[str, Framework] = {}

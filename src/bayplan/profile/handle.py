@@ -19,6 +19,7 @@ from bayplan.framework.handle import (
     FilterKey,
     FilterRunner,
     PodInPreBind,
+    SharedDRAManager,
     Verdicts,
     WaitingPod,
 )
@@ -33,7 +34,6 @@ from bayplan.queue.nominator import Nominator
 from bayplan.state.cache import ClusterView, Snapshot
 from bayplan.state.change_log import ALL_FACETS, Facet
 from bayplan.state.cluster_objects import KindObjects, UndeclaredKind
-from bayplan.state.device_table import Devices
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
@@ -142,6 +142,8 @@ class HandleServices(Protocol):
     @property
     def cluster(self) -> ClusterView: ...
     @property
+    def devices(self) -> SharedDRAManager: ...
+    @property
     def nominator(self) -> Nominator: ...
     @property
     def extenders(self) -> Iterable[Extender]: ...
@@ -211,8 +213,8 @@ class PluginHandle:
         return _Runner(self._services, self)
 
     @property
-    def devices(self) -> Devices:
-        return self._services.cluster.devices
+    def devices(self) -> SharedDRAManager:
+        return self._services.devices
 
     def objects(self, kind: str) -> KindObjects:
         if kind not in self._kinds:

@@ -456,7 +456,7 @@ class Claims:
         """Assume a written version until the watch delivers it. False if the watch has delivered
         another claim or a newer version."""
         current = self.get(claim.metadata.namespace or "", claim.metadata.name)
-        if current is None or current.uid != claim.uid or _is_behind(claim, current):
+        if current is None or current.uid != claim.uid or is_older(claim, current):
             return False
         self._assumed[claim.key] = claim
         self._changed(current, claim)
@@ -477,7 +477,7 @@ class Claims:
         assert about is not None
         assumed = self._assumed.get(about.key)
         if assumed is not None:
-            if new is not None and new.uid == assumed.uid and _is_behind(new, assumed):
+            if new is not None and new.uid == assumed.uid and is_older(new, assumed):
                 return
             del self._assumed[about.key]
             old = assumed
@@ -511,7 +511,7 @@ def _with_allocation(claim: ResourceClaim, allocation: AllocationResult) -> Reso
     return msgspec.structs.replace(claim, status=status)
 
 
-def _is_behind(one: ResourceClaim, other: ResourceClaim) -> bool:
+def is_older(one: ResourceClaim, other: ResourceClaim) -> bool:
     """Whether a version is older than another. Versions are numbers (KEP-5504); of others nothing
     is known."""
     versions = [each.metadata.resource_version or "" for each in (one, other)]
@@ -565,7 +565,7 @@ class Classes:
     def behind(self, resource: str) -> DeviceClass | None:
         """The class whose devices stand for an extended resource; upstream: DeviceClassResolver."""
         if self._by_resource is None:
-            self._by_resource = _by_resource(self._store.list())
+            self._by_resource = class_by_resource(self._store.list())
         return self._by_resource.get(resource)
 
     def _changed(self, old: Any, new: Any) -> None:
@@ -632,7 +632,7 @@ def _tainted(device: Device, rules: Sequence[DeviceTaintRule]) -> Device:
 # ---- extended resources --------------------------------------------------------------------
 
 
-def _by_resource(classes: Sequence[DeviceClass]) -> Mapping[str, DeviceClass]:
+def class_by_resource(classes: Sequence[DeviceClass]) -> Mapping[str, DeviceClass]:
     """If several classes name one resource, the newest wins, then the first by name."""
     classes_by_resource: dict[str, DeviceClass] = {}
     for each in classes:

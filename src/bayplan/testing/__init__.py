@@ -11,11 +11,13 @@ from bayplan.testing.conformance import CheckReport, check_plugin
 from bayplan.testing.evaluation import Answer, CheckFailed, ask
 from bayplan.testing.factories import NodeOptions, PodOptions, api_pod, node, pod
 from bayplan.testing.instances import plugin
+from bayplan.testing.memory_devices import MemoryDevices
 
 __all__ = [
     "Answer",
     "CheckFailed",
     "CheckReport",
+    "MemoryDevices",
     "NodeOptions",
     "PodOptions",
     "SampleCluster",

@@ -20,7 +20,7 @@ from bayplan.api.objects import (
 from bayplan.clock import ManualClock
 from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.engine.waiting import WaitingPods
-from bayplan.framework.handle import Extender, PodInPreBind
+from bayplan.framework.handle import Extender, PodInPreBind, SharedDRAManager
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.runtime import Framework
 from bayplan.metrics import SchedulerMetrics
@@ -51,8 +51,12 @@ class SampleCluster:
         seed: int = 0,
         registry: Registry | None = None,
         gates: Mapping[str, bool] | None = None,
+        devices: SharedDRAManager | None = None,
     ) -> None:
-        """``gates``: those that are not as by default."""
+        """``gates``: those that differ from the defaults.
+
+        ``devices``: the manager that plugins see in place of the cluster's own.
+        """
         self.seed = seed
         self.gates = FeatureGates({**default_gates().values, **(gates or {})})
         self.cluster = ClusterView(lambda _: True)
@@ -62,7 +66,7 @@ class SampleCluster:
         self.extenders: Sequence[Extender] = ()
         self.store = self.cluster.objects
         self.volumes = self.cluster.volumes
-        self.devices = self.cluster.devices
+        self.devices = self.cluster.devices if devices is None else devices
         #: Profile name → its plugins, for those that run others (`handle.runner`).
         self.frameworks: dict[str, Framework] = {}
         self.waiting = WaitingPods()

@@ -1,8 +1,7 @@
-"""DynamicResources as a plugin: its extension points one after another, and its contract.
+"""DynamicResources as a plugin: its extension points, its hints and its contract.
 
-Which changes are worth another attempt. The recorded suite of kube-scheduler says more.
-
-Reservations that are being given up, as the next attempt at their pod sees them.
+Every test runs over two managers of devices: the cluster's own, and one that keeps plain lists. The
+plugin cannot tell them apart.
 """
 
 import asyncio
@@ -26,6 +25,7 @@ from bayplan.state.device_table import DeviceId
 from bayplan.state.pods import PodInfo
 from bayplan.testing import SampleCluster, check_plugin, plugin, pod
 from bayplan.testing.state_checks import SamplePort
+from tests.plugins import devices_kit
 from tests.plugins.devices_kit import (
     DRIVER,
     allocated,
@@ -38,6 +38,13 @@ from tests.plugins.devices_kit import (
     sample,
     slice_of,
 )
+
+
+@pytest.fixture(autouse=True, params=[SampleCluster, devices_kit.memory_cluster])
+def manager(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The manager of devices behind `sample`: the cluster's own, or `MemoryDevices`."""
+    monkeypatch.setattr(devices_kit, "new_cluster", request.param)
+
 
 # ---- plugin ---------------------------------------------------------------------------------
 
@@ -128,7 +135,7 @@ def test_from_filter_to_binding_a_claim_is_given_the_devices_of_the_chosen_node(
     assert bound.is_reserved_for(placed.uid)
     assert bound.allocation is not None
     assert bound.allocation.allocation_timestamp == "2026-01-01T00:00:00Z"
-    assert story.cluster.devices.resource_claims.in_flight == {}
+    assert story.cluster.devices.resource_claims.pending_allocation("uid-c") is None
     assert story.taken == {"n1/x"}
 
 
@@ -279,7 +286,7 @@ def test_a_pod_that_requests_an_extended_resource_gets_a_device_and_a_claim() ->
     bound = story.claim("created")
     assert bound.is_reserved_for(placed.uid)
     assert story.taken == {"n1/x"}
-    assert story.cluster.devices.resource_claims.in_flight == {}
+    assert story.cluster.devices.resource_claims.pending_allocation(bound.uid) is None
     told = cast(Pod, story.cluster.objects(POD).get("p", "default")).status
     assert told.extended_resource_claim_status is not None
     assert told.extended_resource_claim_status.resource_claim_name == "created"

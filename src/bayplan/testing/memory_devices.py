@@ -1,0 +1,184 @@
+"""Devices from plain lists of objects: a second `SharedDRAManager`, without a cluster behind it.
+
+A simulation or an autoscaler that has slices, classes and claims of its own passes this manager to
+`Scheduler(devices=…)` or `SampleCluster(devices=…)`. The plugins read it through `handle.devices`
+and do not notice the difference. Everything is computed when it is read, so the manager is also the
+reference that tests compare `state.device_table.Devices` with.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import final
+
+import numpy as np
+from msgspec import structs
+
+from bayplan.api.device_objects import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
+from bayplan.api.objects import Node
+from bayplan.state.device_table import (
+    COUNTS,
+    AllocatedDevices,
+    ClassDevices,
+    CountsByRow,
+    class_by_resource,
+    is_older,
+)
+
+
+@final
+class MemoryClaims:
+    """ResourceClaims in a dict. Implements framework.handle.ResourceClaimTracker."""
+
+    def __init__(self, claims: Iterable[ResourceClaim] = ()) -> None:
+        self._stored = {claim.key: claim for claim in claims}
+        self._assumed: dict[str, ResourceClaim] = {}
+        #: By uid: allocations that are not written yet.
+        self._in_flight: dict[str, AllocationResult] = {}
+
+    def put(self, claim: ResourceClaim) -> None:
+        """Store a new version. An assumed version of the same claim ends."""
+        self._stored[claim.key] = claim
+        self._assumed.pop(claim.key, None)
+        if claim.allocation is not None:
+            self._in_flight.pop(claim.uid, None)
+
+    def remove(self, namespace: str, name: str) -> None:
+        """Delete a claim; no effect if it does not exist."""
+        self._stored.pop(f"{namespace}/{name}", None)
+        self._assumed.pop(f"{namespace}/{name}", None)
+
+    @property
+    def allocated(self) -> AllocatedDevices:
+        """The devices of all allocations, written, assumed or in flight; made at each call."""
+        allocations = dict(self._in_flight)
+        for claim in self.list():
+            if claim.allocation is not None:
+                allocations[claim.uid] = claim.allocation
+        allocated = AllocatedDevices()
+        for allocation in allocations.values():
+            allocated.add(allocation)
+        return allocated
+
+    def get(self, namespace: str, name: str) -> ResourceClaim | None:
+        key = f"{namespace}/{name}"
+        return self._assumed.get(key, self._stored.get(key))
+
+    def list(self, namespace: str | None = None) -> Sequence[ResourceClaim]:
+        """All, or those of one namespace, in order of their keys."""
+        current = {**self._stored, **self._assumed}
+        return [
+            current[key]
+            for key in sorted(current)
+            if namespace is None or current[key].metadata.namespace == namespace
+        ]
+
+    @property
+    def in_flight(self) -> Mapping[str, ResourceClaim]:
+        """By uid: claims in flight, with the allocations that are not written yet."""
+        by_uid = {claim.uid: claim for claim in self.list()}
+        return {
+            uid: structs.replace(
+                by_uid[uid], status=structs.replace(by_uid[uid].status, allocation=allocation)
+            )
+            for uid, allocation in self._in_flight.items()
+            if uid in by_uid
+        }
+
+    def pending_allocation(self, uid: str) -> AllocationResult | None:
+        return self._in_flight.get(uid)
+
+    def put_in_flight(self, claim: ResourceClaim, allocation: AllocationResult) -> None:
+        assert claim.uid not in self._in_flight, f"claim {claim.uid} is in flight already"
+        self._in_flight[claim.uid] = allocation
+
+    def remove_in_flight(self, uid: str, allocation: AllocationResult) -> bool:
+        if self._in_flight.get(uid) is not allocation:
+            return False
+        del self._in_flight[uid]
+        return True
+
+    def assume(self, claim: ResourceClaim) -> bool:
+        current = self.get(claim.metadata.namespace or "", claim.metadata.name)
+        if current is None or current.uid != claim.uid or is_older(claim, current):
+            return False
+        self._assumed[claim.key] = claim
+        if claim.allocation is not None:
+            self._in_flight.pop(claim.uid, None)
+        return True
+
+    def restore(self, namespace: str, name: str) -> None:
+        self._assumed.pop(f"{namespace}/{name}", None)
+
+
+@final
+class MemorySlices:
+    """ResourceSlices in a dict. Implements framework.handle.ResourceSliceLister."""
+
+    def __init__(self, slices: Iterable[ResourceSlice] = ()) -> None:
+        self._by_name = {each.metadata.name: each for each in slices}
+        self.revision = 0
+
+    def put(self, resource_slice: ResourceSlice) -> None:
+        self._by_name[resource_slice.metadata.name] = resource_slice
+        self.revision += 1
+
+    def remove(self, name: str) -> None:
+        self._by_name.pop(name, None)
+        self.revision += 1
+
+    def list_with_device_taint_rules(self) -> Sequence[ResourceSlice]:
+        """All by name. There are no DeviceTaintRules here: write the taints into the slices."""
+        return [self._by_name[name] for name in sorted(self._by_name)]
+
+
+@final
+class MemoryClasses:
+    """DeviceClasses in a dict. Implements framework.handle.DeviceClassLister."""
+
+    def __init__(self, classes: Iterable[DeviceClass] = ()) -> None:
+        self._by_name = {each.metadata.name: each for each in classes}
+
+    def put(self, device_class: DeviceClass) -> None:
+        self._by_name[device_class.metadata.name] = device_class
+
+    def remove(self, name: str) -> None:
+        self._by_name.pop(name, None)
+
+    def get(self, name: str) -> DeviceClass | None:
+        return self._by_name.get(name)
+
+    def list(self) -> Sequence[DeviceClass]:
+        return [self._by_name[name] for name in sorted(self._by_name)]
+
+    def behind(self, resource: str) -> DeviceClass | None:
+        """If several classes name one resource, the newest wins, then the first by name."""
+        return class_by_resource(self.list()).get(resource)
+
+
+@final
+class MemoryDevices:
+    """Claims, slices and classes in memory. Implements framework.handle.SharedDRAManager."""
+
+    def __init__(
+        self,
+        *,
+        claims: Iterable[ResourceClaim] = (),
+        slices: Iterable[ResourceSlice] = (),
+        classes: Iterable[DeviceClass] = (),
+        nodes: Sequence[Node] = (),
+    ) -> None:
+        """``nodes``: the nodes in the order of the cluster's rows, for `counts`."""
+        self.resource_claims = MemoryClaims(claims)
+        self.resource_slices = MemorySlices(slices)
+        self.device_classes = MemoryClasses(classes)
+        self.nodes = nodes
+
+    def counts(self, resource: str) -> CountsByRow | None:
+        """COUNTS [nodes], computed at each call; None if no class stands for the resource."""
+        device_class = self.device_classes.behind(resource)
+        if device_class is None:
+            return None
+        slices = self.resource_slices.list_with_device_taint_rules()
+        counts = ClassDevices(device_class, slices).counts(
+            self.nodes, self.resource_claims.allocated
+        )
+        return np.array(list(counts), COUNTS)
