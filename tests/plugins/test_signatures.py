@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from bayplan.api.object_meta import OwnerReference
 from bayplan.framework.plugin import Plugin, SignPlugin
 from bayplan.framework.profile import extension_points_of
+from bayplan.framework.recorded_pod import Reads, recorded_pod
 from bayplan.framework.signing import Signer
 from bayplan.plugins.registry import in_tree_plugins
 from bayplan.rng import Stream
@@ -24,7 +25,6 @@ from bayplan.testing.cases import Scene, Subject
 from bayplan.testing.factories import PodOptions
 from bayplan.testing.generators import Draws
 from bayplan.testing.pod_generator import FIELD_DRAWS, draw_field, draw_pod
-from bayplan.testing.recording import Reads, recorded_pod
 from bayplan.testing.signature_checks import compare_pair
 from tests.framework.answering import plugins_of
 from tests.testing.broken_plugins import SignsTooLittle

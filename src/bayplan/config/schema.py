@@ -137,6 +137,8 @@ class Profile(_Part):
     plugin_config: tuple[PluginConfig, ...] = ()
     #: Bayplan's own: whether results are cached for pods with equal signatures.
     reuse: bool = True
+    #: Bayplan's own: whether a plugin fails if it reads a part of a pod that it does not sign.
+    strict_signatures: bool = False
 
 
 class ReuseLimits(_Part):

@@ -83,6 +83,7 @@ def _profile(profile: ResolvedProfile) -> dict[str, Any]:
         "plugins": lists,
         "pluginConfig": configured,
         "reuse": bool(profile.reuse_bytes_max),
+        "strictSignatures": profile.strict_signatures,
     }
 
 
@@ -268,6 +269,8 @@ def foreign(config: SchedulerConfig) -> list[str]:
 def _of_profile(profile: Profile, path: str) -> Iterator[str]:
     if not profile.reuse:
         yield f"{path}.reuse: kube-scheduler has no such field"
+    if profile.strict_signatures:
+        yield f"{path}.strictSignatures: kube-scheduler has no such field"
     if profile.plugins.tie_break.enabled or profile.plugins.tie_break.disabled:
         yield f"{path}.plugins.tieBreak: kube-scheduler has no such extension point"
     places: dict[str, list[str]] = {}

@@ -36,6 +36,7 @@ from bayplan.framework.plugin import (
 )
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.signing import Signer
+from bayplan.framework.strict_signatures import enforce_signature
 from bayplan.plugins.registry import Registry
 from bayplan.ports import raise_interruption
 from bayplan.problems import Problem, joined
@@ -105,6 +106,8 @@ def build_profiles(
                 continue
             started.append(plugin)
             running[name] = plugin
+            if profile.strict_signatures:
+                enforce_signature(plugin)
             if isinstance(plugin, REJECTING):
                 events[name] = _events(plugin, path, problems)
         if not problems:

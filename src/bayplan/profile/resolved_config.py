@@ -101,6 +101,8 @@ class ResolvedProfile:
     tries_resizes: bool = False
     #: Instances that others read and that do not score by themselves.
     sources: tuple[str, ...] = ()
+    #: Whether a plugin fails if it reads a part of a pod that it does not sign.
+    strict_signatures: bool = False
 
     @property
     def queue_sort(self) -> Instance:
@@ -175,6 +177,7 @@ class _Resolver:
             reuse_bytes_max=self._config.spec.reuse.max_bytes if reuses else 0,
             tries_resizes=self._config.gate("InPlacePodVerticalScalingSchedulerPreemption"),
             sources=tuple(name for name in sources if name not in scoring(lists)),
+            strict_signatures=profile.strict_signatures,
         )
 
     def _sources(

@@ -8,6 +8,7 @@ import msgspec
 
 from bayplan.api.objects import Node, ObjectMeta
 from bayplan.framework.plugin import Plugin
+from bayplan.framework.recorded_pod import NotedKeys, Reads, recorded_pod
 from bayplan.rng import stream
 from bayplan.state.pods import PodInfo
 from bayplan.testing.clusters import PROFILE, SampleCluster, cluster
@@ -17,7 +18,6 @@ from bayplan.testing.generators import Draws, Vocabulary
 from bayplan.testing.instances import plugin
 from bayplan.testing.node_generator import draw_node
 from bayplan.testing.pod_generator import draw_pod
-from bayplan.testing.recording import NotedKeys, Reads, recorded_pod
 
 _NODE_COUNT = 9
 _PLACED_COUNT = 14

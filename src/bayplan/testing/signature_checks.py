@@ -7,13 +7,13 @@ import msgspec
 
 from bayplan.api.object_meta import OwnerReference
 from bayplan.framework.plugin import Plugin, SignPlugin
+from bayplan.framework.recorded_pod import SOURCES, Reads, recorded_pod
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
 from bayplan.testing.cases import Scene, Subject
 from bayplan.testing.evaluation import CheckFailed, ask
 from bayplan.testing.factories import PodOptions, api_pod, pod
 from bayplan.testing.pod_generator import FIELD_DRAWS, draw_field
-from bayplan.testing.recording import SOURCES, Reads, recorded_pod
 
 #: Pairs of pods that differ in a field the plugin reads, and in any other.
 _PAIRS_PER_READ: Final = 2

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from bayplan.framework.recorded_pod import NotedKeys, Reads, recorded_pod
 from bayplan.state.pods import PodInfo
 from bayplan.testing import pod
-from bayplan.testing.recording import NotedKeys, Reads, recorded_pod
 
 POD = pod(
     "p",
