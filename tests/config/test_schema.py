@@ -67,7 +67,10 @@ from bayplan.ports import ExtenderVerb
             ),
         ),
         (ClientConnection, "kubeconfig acceptContentTypes contentType qps burst"),
-        (Profile, "schedulerName percentageOfNodesToScore plugins pluginConfig reuse"),
+        (
+            Profile,
+            "schedulerName percentageOfNodesToScore plugins pluginConfig reuse strictSignatures",
+        ),
     ],
 )
 def test_fields_are_named_as_upstream_names_them(kind: type, names: str) -> None:

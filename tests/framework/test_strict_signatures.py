@@ -16,7 +16,7 @@ from bayplan.state.pods import PodInfo
 from bayplan.testing import Answer, ask, node
 from bayplan.testing.cases import Subject
 from tests.engine.kit import Engine, waiting_pod
-from tests.plugins.test_signatures import SIGNING
+from tests.testing.variants import SIGNING
 
 TIER = "example.com/tier"
 

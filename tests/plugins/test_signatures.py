@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from bayplan.api.object_meta import OwnerReference
 from bayplan.framework.plugin import Plugin, SignPlugin
-from bayplan.framework.profile import extension_points_of
 from bayplan.framework.recorded_pod import Reads, recorded_pod
 from bayplan.framework.signing import Signer
 from bayplan.plugins.registry import in_tree_plugins
@@ -28,7 +27,7 @@ from bayplan.testing.pod_generator import FIELD_DRAWS, draw_field, draw_pod
 from bayplan.testing.signature_checks import compare_pair
 from tests.framework.answering import plugins_of
 from tests.testing.broken_plugins import SignsTooLittle
-from tests.testing.variants import VARIANTS
+from tests.testing.variants import SIGNING
 
 EXAMPLES = 200
 CLUSTERS = 30
@@ -43,18 +42,10 @@ UNREAD = (
 )
 
 
-def signs_answers(plugin: type[Plugin]) -> bool:
-    """Whether it signs, and answers about nodes: what others sign only their hints follow from."""
-    return issubclass(plugin, SignPlugin) and bool(
-        {"filter", "score"} & set(extension_points_of(plugin))
-    )
-
-
 #: What these answer follows from objects, features of nodes or a gate that no cluster is drawn with
 #: here.
 NOT_DRAWN = {"DeferredPodScheduling", "DynamicResources", "NodeDeclaredFeatures"}
 
-SIGNING = [each for each in VARIANTS if signs_answers(each.values[0])]  # type: ignore[arg-type]
 CHANGING = [each for each in SIGNING if each.values[0].name not in NOT_DRAWN]  # type: ignore[union-attr]
 
 

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from bayplan.framework.plugin import Plugin, SignPlugin
+from bayplan.framework.profile import extension_points_of
 from bayplan.plugins.registry import in_tree_plugins
 
 ARGS: dict[str, list[Any]] = {
@@ -58,3 +60,14 @@ VARIANTS = [
     for plugin in in_tree_plugins()
     for number, args in enumerate([REQUIRED.get(plugin.name), *ARGS.get(plugin.name, [])])
 ]
+
+
+def _signs_results(plugin: type[Plugin]) -> bool:
+    """Whether it signs pods and filters or scores."""
+    return issubclass(plugin, SignPlugin) and bool(
+        {"filter", "score"} & set(extension_points_of(plugin))
+    )
+
+
+#: Of `VARIANTS`, the plugins whose results are cached by signature.
+SIGNING = [each for each in VARIANTS if _signs_results(each.values[0])]  # type: ignore[arg-type]

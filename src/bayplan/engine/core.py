@@ -121,9 +121,7 @@ class EngineCore:
         group_kinds: PodGroupKinds = BUILT_IN_KINDS,
         registry: Registry | None = None,
         extenders: Extenders | None = None,
-        devices: SharedDRAManager | None = None,
     ) -> None:
-        """``devices``: the manager that plugins see in place of the cluster's own."""
         self.clock = clock
         self.seed = seed
         self.gates = default_gates() if gates is None else gates
@@ -140,7 +138,8 @@ class EngineCore:
             group_kinds,
             has_taint_rules=self.gates.enabled("DRADeviceTaintRules"),
         )
-        self.devices = self.cluster.devices if devices is None else devices
+        #: The manager that plugins read; another one may take its place before they start.
+        self.devices: SharedDRAManager = self.cluster.devices
         self.nominator = Nominator(self.cluster.pods.get)
         self.executor = SerialExecutor(self.telemetry.bug)
         self.waiting = WaitingPods()

@@ -183,8 +183,8 @@ class Scheduler:
             group_kinds=kinds,
             registry=registry,
             extenders=Extenders(extenders),
-            devices=options.get("devices"),
         )
+        engine.devices = options.get("devices") or engine.devices
         self._engine = engine
         self._absent_kinds = frozenset(options.get("absent_kinds", ()))
         self.journal = engine.telemetry.journal

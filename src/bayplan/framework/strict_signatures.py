@@ -61,11 +61,11 @@ class _StrictCall:
         self._name = name
         self._method = method
 
-    def __call__(self, state: Any, pod: PodInfo, *rest: Any) -> Any:
+    def __call__(self, state: Any, pod: PodInfo, *arguments: Any) -> Any:
         signed, reads = Reads(), Reads()
         if self._plugin.sign_pod(recorded_pod(pod, signed)) is None:
-            return self._method(state, pod, *rest)
-        result = self._method(state, recorded_pod(pod, reads), *rest)
+            return self._method(state, pod, *arguments)
+        result = self._method(state, recorded_pod(pod, reads), *arguments)
         unsigned = reads.beyond(signed)
         if unsigned:
             raise UnsignedRead(self._name, unsigned)
