@@ -28,13 +28,14 @@ from bayplan.framework.filtering import (
     score_nodes,
     verdicts_of,
 )
+from bayplan.framework.plugin import FilterPlugin
 from bayplan.framework.status import Code, Codes, Rejection, Status, unresolvable, unschedulable
-from bayplan.framework.validation import WrongAnswer, WrongNodeAnswer
+from bayplan.framework.validation import WrongAnswer, WrongMethodAnswer
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.state.columns import Rows
 from bayplan.state.nodes import NodeView
 from bayplan.testing import SampleCluster, handle, node, pod
-from tests.framework.answering import answering, cluster_of, made
+from tests.framework.answering import answering, cluster_of, framework_of, made
 
 # ---- filtering ------------------------------------------------------------------------------
 
@@ -166,18 +167,22 @@ def test_a_wrong_code_of_some_row_is_an_error() -> None:
     [
         pytest.param(
             Rejection(np.array([True, False]), U, ("no",)),
-            "returned bool(2,), expected bool(4,)",
+            "returned a rejection of bool[2]; wanted bool[4], one truth value per node of the view",
             id="a mask of other nodes",
         ),
         pytest.param(
-            Rejection(positions(-1), U, ("no",)), "returned position -1", id="before the first"
+            Rejection(positions(-1), U, ("no",)),
+            "returned a rejection of position -1; wanted 0..3: positions in the view",
+            id="before the first",
         ),
         pytest.param(
-            Rejection(positions(0, 4), U, ("no",)), "returned position 4", id="beyond the last"
+            Rejection(positions(0, 4), U, ("no",)),
+            "returned a rejection of position 4; wanted 0..3",
+            id="beyond the last",
         ),
         pytest.param(
             Rejection(positions(0), U, "no room"),  # pyright: ignore[reportArgumentType]
-            "reasons 'no room', expected a tuple of strings",
+            "reasons 'no room'; wanted a tuple of strings",
             id="a lone string",
         ),
     ],
@@ -360,8 +365,34 @@ def test_numpys_own_whole_numbers_do(answer: Any) -> None:
 def test_what_is_no_whole_number_is_refused_in_the_authors_words(answer: Any, said: str) -> None:
     nodes = cluster_of(*map(node, NAMES)).lend().nodes
     plugin = made(answering("A", score_node=lambda _state, _pod, _info: answer))
-    with pytest.raises(WrongNodeAnswer, match=re.escape(said)):
+    with pytest.raises(WrongMethodAnswer, match=re.escape(said)):
         score_nodes(plugin, CycleState(), pod(), nodes)
+
+
+def test_a_wrong_result_names_the_method_and_its_line() -> None:
+    class Masked(FilterPlugin):
+        name = "Masked"
+
+        def filter(self, state: Any, pod: Any, nodes: NodeView, feasible: Any) -> list[Rejection]:
+            return [nodes.reject(np.zeros(2, np.bool_), "no")]
+
+    nodes = cluster_of(*map(node, NAMES)).lend().nodes
+    framework = framework_of(Masked)
+    outcome = framework.run_filter(CycleState(), pod(), nodes)
+    assert outcome.error is not None
+    place = f"test_filtering.py:{Masked.filter.__code__.co_firstlineno}"
+    assert outcome.error.message == (
+        'running Filter plugin "Masked": filter returned a rejection of bool[2]; wanted bool[4], '
+        f"one truth value per node of the view, or positions, at {place}"
+    )
+
+
+@pytest.mark.parametrize("positions", [np.array([0.0, 1.5]), np.array(["n1"])])
+def test_positions_that_are_no_whole_numbers_are_refused(positions: Any) -> None:
+    nodes = cluster_of(*map(node, NAMES)).lend().nodes
+    outcome = FilterOutcome(nodes, np.ones(4, np.bool_))
+    with pytest.raises(WrongAnswer, match="positions as whole numbers"):
+        outcome.add("A", [Rejection(positions)])
 
 
 # ---- rows -----------------------------------------------------------------------------------

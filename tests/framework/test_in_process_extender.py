@@ -130,9 +130,7 @@ def test_one_that_may_be_ignored_is_passed_over() -> None:
 
 def test_an_answer_in_another_form_is_its_error() -> None:
     said = run(Nonsense).unschedulable["default/a"]
-    assert said.startswith(
-        "extender Nonsense: WrongAnswer: returned ['n1', 'n2', 'n3'], expected a"
-    )
+    assert said.startswith("extender Nonsense: WrongAnswer: returned ['n1', 'n2', 'n3']; wanted a")
 
 
 def test_the_methods_that_it_defines_are_what_it_is_asked_for() -> None:

@@ -137,7 +137,7 @@ def test_unschedulable_lets_the_others_run_and_the_last_one_counts() -> None:
         pytest.param(Status(Code.PENDING), "answered Pending, which it may not", id="Pending"),
         pytest.param(Status(Code.WAIT), "answered Wait, which it may not", id="Wait"),
         pytest.param(ValueError("boom"), "ValueError: boom", id="raised"),
-        pytest.param(True, "returned True, expected a Status or None", id="no answer"),
+        pytest.param(True, "returned True; wanted a Status or None", id="no answer"),
         pytest.param(
             PreFilterResult("n1"),  # pyright: ignore[reportArgumentType]
             "TypeError",
@@ -424,7 +424,7 @@ def test_unresolvable_ends_it_with_its_nomination() -> None:
         pytest.param((None, Status(Code.SKIP)), "answered Skip", id="a code it may not answer"),
         pytest.param(ValueError("boom"), "ValueError: boom", id="raised"),
         pytest.param(None, "TypeError", id="no pair"),
-        pytest.param((None, "no"), "expected a Status", id="no status"),
+        pytest.param((None, "no"), "wanted a Status", id="no status"),
     ],
 )
 def test_an_error_ends_it_and_leaves_the_nomination_alone(answer: Any, said: str) -> None:
@@ -456,7 +456,7 @@ def test_a_skipped_pre_score_leaves_the_score_out() -> None:
         pytest.param(unschedulable("no taste"), "no taste", id="a rejection"),
         pytest.param(ERROR, "broken", id="an Error"),
         pytest.param(ValueError("boom"), "ValueError: boom", id="raised"),
-        pytest.param("no", "expected a Status", id="no status"),
+        pytest.param("no", "wanted a Status", id="no status"),
     ],
 )
 def test_anything_else_in_pre_score_is_an_error(answer: Any, said: str) -> None:
@@ -526,7 +526,7 @@ def test_a_reserve_that_rejects_stops_the_other_plugins(code: str) -> None:
         pytest.param(ERROR, "broken", id="an Error"),
         pytest.param(SKIP, "answered Skip, which it may not", id="Skip"),
         pytest.param(ValueError("boom"), "ValueError: boom", id="raised"),
-        pytest.param("no", "expected a Status", id="no status"),
+        pytest.param("no", "wanted a Status", id="no status"),
     ],
 )
 def test_anything_else_in_reserve_is_an_error(answer: Any, said: str) -> None:

@@ -85,19 +85,31 @@ def test_scores_may_be_returned_node_by_node() -> None:
     ("answers", "said"),
     [
         pytest.param(
-            {"score": lambda *_: np.zeros(3)}, "float64(3,), expected int64(3,)", id="floats"
+            {"score": lambda *_: np.zeros(3)},
+            "returned float64[3]; wanted int64[3], an array with",
+            id="floats",
         ),
         pytest.param(
-            {"score": scores(1, 2)}, "int64(2,), expected int64(3,)", id="too few for the nodes"
+            {"score": scores(1, 2)},
+            "returned int64[2]; wanted int64[3]",
+            id="too few for the nodes",
         ),
-        pytest.param({"score": lambda *_: [1, 2, 3]}, "list, expected", id="a list"),
-        pytest.param({"score": None}, "NoneType, expected", id="nothing"),
+        pytest.param(
+            {"score": lambda *_: [1, 2, 3]},
+            "a list; wanted int64[3], an array with one whole number per node of the view",
+            id="a list",
+        ),
+        pytest.param(
+            {"score": None},
+            "returned nothing (is a return missing?); wanted int64[3]",
+            id="nothing",
+        ),
         pytest.param({"score_node": 0.5}, "returned 0.5; wanted an int", id="half a point"),
         pytest.param({"score_node": True}, "returned True; wanted an int", id="truth"),
         pytest.param({"score_node": None}, "returned nothing", id="nothing, node by node"),
         pytest.param(
             {"score": scores(1, 2, 3), "normalize": scores(1, 2)},
-            "int64(2,), expected",
+            "returned int64[2]; wanted",
             id="fewer after normalising",
         ),
     ],

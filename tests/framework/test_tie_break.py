@@ -91,8 +91,10 @@ def test_a_tie_break_plugin_is_asked_about_the_tied_nodes_only_and_may_answer_an
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        pytest.param(scores(1, 2), "returned int64(2,), expected int64(3,)", id="too few"),
-        pytest.param(None, "returned NoneType, expected int64(3,)", id="nothing"),
+        pytest.param(scores(1, 2), "given returned int64[2]; wanted int64[3]", id="too few"),
+        pytest.param(
+            None, "given returned nothing (is a return missing?); wanted int64[3]", id="nothing"
+        ),
         pytest.param(ValueError("boom"), "ValueError: boom", id="it raises"),
     ],
 )

@@ -22,11 +22,11 @@ def test_a_status_and_none_are_answers(answer: Status | None) -> None:
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        pytest.param(True, "returned True, expected a Status or None", id="a truth value"),
-        pytest.param(Code.SKIP, "expected a Status or None", id="a bare code"),
+        pytest.param(True, "returned True; wanted a Status or None", id="a truth value"),
+        pytest.param(Code.SKIP, "wanted a Status or None", id="a bare code"),
         pytest.param(
             Status(Code.UNSCHEDULABLE, "no room"),  # pyright: ignore[reportArgumentType]
-            "returned reasons 'no room', expected a tuple of strings",
+            "returned reasons 'no room'; wanted a tuple of strings",
             id="reasons that would count as letters",
         ),
     ],
@@ -75,7 +75,7 @@ def test_no_line_is_to_blame_for_what_the_api_says(problem: Exception) -> None:
 
 def test_what_was_refused_is_told_without_the_exceptions_name() -> None:
     status = failure_of("X", "Score", WrongAnswer("7", "a Status"))
-    assert status.message == 'running Score plugin "X": returned 7, expected a Status'
+    assert status.message == 'running Score plugin "X": returned 7; wanted a Status'
 
 
 def test_an_answer_that_is_no_rejection_becomes_an_error() -> None:

@@ -208,10 +208,13 @@ class Argued(ScalarScorePlugin):
         return 0
 
 
+NO_FILTER = "does not implement filter; write def filter(self, state, pod, nodes, feasible)"
+
+
 @pytest.mark.parametrize(
     ("plugin", "said"),
     [
-        pytest.param(NoFilter, "does not implement filter", id="a point that is not implemented"),
+        pytest.param(NoFilter, NO_FILTER, id="a point that is not implemented"),
         pytest.param(Sorted, "a subclass of the plugin Sort; wrap it", id="an open class"),
         pytest.param(Nameless, "name is None; wanted a string", id="no name"),
         pytest.param(Slashed, "name is 'a/b'; wanted a string without", id="a name like a label"),
@@ -327,6 +330,64 @@ def test_args_of_a_file_are_decoded_by_their_annotations(tmp_path: Path) -> None
 def test_a_file_that_cannot_be_used_says_where(tmp_path: Path, text: str, said: str) -> None:
     path = written(tmp_path, text)
     assert refusal(Registry([]).load_file, path).startswith(f"{path}: {said}")
+
+
+SCORE_NODE = "write def score_node(self, state, pod, node)"
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        ("def score_node(self, pod, node): ...", f"takes (self, pod, node); {SCORE_NODE}"),
+        ("def score_node(self, a, b, c, d): ...", f"takes (self, a, b, c, d); {SCORE_NODE}"),
+        ("def score_node(self, a, b, c, *, d): ...", f"takes (self, a, b, c, d); {SCORE_NODE}"),
+        ("async def score_node(self, a, b, c): ...", f"is async; {SCORE_NODE}"),
+    ],
+)
+def test_a_method_with_other_parameters_is_refused_with_its_line(
+    tmp_path: Path, method: str, said: str
+) -> None:
+    text = (
+        f"from bayplan import ScalarScorePlugin\n\n\nclass Mine(ScalarScorePlugin):\n    {method}\n"
+    )
+    path = written(tmp_path, text + "    name = 'Mine'\n")
+    refused = refusal(Registry([]).load_file, path)
+    assert refused == f"{path}: Mine: score_node {said}, at my_policy.py:5"
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "def score_node(self, a, b, c): ...",
+        "def score_node(self, *arguments): ...",
+        "def score_node(self, a, b, c, d=1, *, e=2): ...",
+        "score_node = staticmethod(lambda a, b, c: 1)",
+    ],
+)
+def test_a_method_that_can_be_called_as_the_contract_says_is_accepted(
+    tmp_path: Path, method: str
+) -> None:
+    text = f"from bayplan import ScalarScorePlugin\nclass Mine(ScalarScorePlugin):\n    {method}\n"
+    path = written(tmp_path, text + "    name = 'Mine'\n")
+    assert Registry([]).load_file(path) == ["Mine"]
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        ("def sign_pod(self): ...", "write def sign_pod(self, pod)"),
+        ("def events_to_register(self, pod): ...", "write def events_to_register(self)"),
+        ("def concerns(self): ...", "write def concerns(self, shape)"),
+        ("def pre_bind(self, state, pod): ...", "write async def pre_bind(self, state, pod, "),
+    ],
+)
+def test_every_method_of_the_contract_is_checked(tmp_path: Path, method: str, said: str) -> None:
+    bases = "PreBindPlugin, EnqueueExtensions, SignPlugin"
+    own = [f"def {name}: ..." for name in ("sign_pod(self, pod)", "events_to_register(self)")]
+    own += ["async def pre_bind(self, state, pod, node_name, port): ...", method]
+    lines = [f"from bayplan import {bases}", f"class Mine({bases}):", *(f"    {o}" for o in own)]
+    path = written(tmp_path, "\n".join([*lines, "    name = 'Mine'"]))
+    assert said in refusal(Registry([]).load_file, path)
 
 
 @pytest.mark.parametrize("name", ["missing.py", "policy.txt"])

@@ -103,7 +103,10 @@ class FloatScores(ScorePlugin):
 
 
 def test_scores_of_another_type_are_caught() -> None:
-    assert "returned float64(9,), expected int64(9,)" in said_about(FloatScores)
+    line = FloatScores.score.__code__.co_firstlineno
+    message = said_about(FloatScores)
+    assert "score returned float64[9]; wanted int64[9]" in message
+    assert f"at test_answer_checks.py:{line}" in message
 
 
 @final

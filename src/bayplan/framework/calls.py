@@ -13,7 +13,7 @@ verdict about the pod is ignored.
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, update_wrapper
 from types import TracebackType
 from typing import Any, NoReturn, ParamSpec, Protocol, TypeVar, final
 
@@ -22,6 +22,7 @@ from bayplan.framework.cycle_state import CallFilter, CallScore, CycleState
 from bayplan.framework.filtering import AskRowFilter, AskRowScore, row_filter_of, row_score_of
 from bayplan.framework.plugin import (
     FilterPlugin,
+    NormalizeScorePlugin,
     Plugin,
     PreBindPlugin,
     PreFilterExtensions,
@@ -469,7 +470,12 @@ def _filter_of(
             return call(state, pod, nodes, feasible)
         return state.cached_results.filter(name, call, state, pod, nodes=nodes, feasible=feasible)
 
-    return filter_nodes
+    return update_wrapper(filter_nodes, _filter_method(plugin))
+
+
+def _filter_method(plugin: FilterPlugin | ScalarFilterPlugin) -> Callable[..., Any]:
+    """The method that messages about its results name."""
+    return plugin.filter if isinstance(plugin, FilterPlugin) else plugin.filter_node
 
 
 def _score_call(
@@ -478,8 +484,13 @@ def _score_call(
     name, normalize = plugin.instance_name, normalize_of(plugin)
     if normalize is not None:
         normalize = wrap.plain(name, "ScoreExtensionNormalize", normalize)
+        if isinstance(plugin, NormalizeScorePlugin):
+            normalize = update_wrapper(partial(normalize), plugin.normalize)
     call = counts.of_score(name, wrap.plain(name, "Score", score_of(plugin)))
-    return ScoreCall(name, weight, _cached_score(name, call), normalize)
+    method: Callable[..., Any] = (
+        plugin.score if isinstance(plugin, ScorePlugin) else plugin.score_node
+    )
+    return ScoreCall(name, weight, update_wrapper(_cached_score(name, call), method), normalize)
 
 
 def _tie_break_of(plugin: TieBreaker, wrap: Wrap) -> TieBreakCall:

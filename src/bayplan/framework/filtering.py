@@ -40,10 +40,12 @@ from bayplan.framework.status import (
 from bayplan.framework.types import Verdict
 from bayplan.framework.validation import (
     WrongAnswer,
-    WrongNodeAnswer,
+    WrongMethodAnswer,
     check_reasons,
     checked,
+    described,
     failure_of,
+    form_of,
 )
 from bayplan.journal import RejectionCount
 from bayplan.state.columns import NodeMask, NodeScores, Rows, all_true, distinct, places_of
@@ -188,7 +190,7 @@ class FilterOutcome(RejectedNodes):
         try:
             self.add(plugin, ask(state, pod, self.nodes, self.feasible))
         except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
-            self.error = failure_of(plugin, "Filter", problem)
+            self.error = failure_of(plugin, "Filter", problem, ask)
 
     def settle(self, position: int, status: Status | None) -> None:
         """Set the status of one node that was evaluated separately."""
@@ -254,12 +256,22 @@ def _positions(rejection: Rejection, feasible: NodeMask) -> Rows:
     check_reasons(rejection.reasons)
     if rows.dtype == np.bool_:
         if rows.shape != feasible.shape:
-            raise WrongAnswer(f"bool{rows.shape}", f"bool{feasible.shape}")
+            raise WrongAnswer(
+                f"a rejection of {form_of(rows)}",
+                f"{form_of(feasible)}, one truth value per node of the view, or positions",
+            )
         return places_of(rows & feasible)
+    if rows.dtype != np.intp and rows.size and rows.dtype.kind not in "iu":
+        raise WrongAnswer(
+            f"a rejection of {form_of(rows)}", f"{form_of(feasible)}, or positions as whole numbers"
+        )
     positions = distinct(rows).astype(np.intp)
     if len(positions) and (positions[0] < 0 or positions[-1] >= len(feasible)):
         wrong = positions[0] if positions[0] < 0 else positions[-1]
-        raise WrongAnswer(f"position {wrong}", f"one of 0..{len(feasible) - 1}")
+        raise WrongAnswer(
+            f"a rejection of position {wrong}",
+            f"0..{len(feasible) - 1}: positions in the view, not rows of the table",
+        )
     return positions[feasible[positions]]
 
 
@@ -315,11 +327,12 @@ def filter_nodes(
 def score_nodes(
     plugin: ScalarScorePlugin, state: CycleState, pod: PodInfo, nodes: NodeView
 ) -> NodeScores:
-    """int64[nodes]. Raises WrongNodeAnswer for a score that is not a whole number."""
+    """int64[nodes]. Raises WrongMethodAnswer for a score that is not a whole number."""
     answers = [plugin.score_node(state, pod, node) for node in nodes.infos()]
     scores = np.array(answers)
     if answers and scores.dtype.kind not in "iu":
-        raise WrongNodeAnswer(plugin.score_node, _first_wrong(answers), "an int from 0 to 100")
+        wrong = described(_first_wrong(answers))
+        raise WrongMethodAnswer(plugin.score_node, wrong, "an int from 0 to 100")
     return scores.astype(np.int64, copy=False)
 
 

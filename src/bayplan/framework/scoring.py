@@ -9,7 +9,7 @@ same time for any number of nodes, except the check of the range of scores.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import NormalizeScorePlugin, ScalarScorePlugin, ScorePlugin
 from bayplan.framework.status import Status
 from bayplan.framework.types import MAX_NODE_SCORE, MIN_NODE_SCORE, Normalizer
-from bayplan.framework.validation import RefusedAnswer, WrongAnswer
+from bayplan.framework.validation import RefusedAnswer, check_scores
 from bayplan.journal import PluginScore
 from bayplan.state.columns import Int64s, Mask, NodeScores, Rows, places_of
 from bayplan.state.nodes import NodeView
@@ -209,7 +209,7 @@ class ScoreCall:
     def raw(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
         """The scores before normalization; raises as `column`."""
         scores = self.score(state, pod, nodes)
-        check_form(scores, len(nodes))
+        check_scores(scores, len(nodes), self.score)
         return scores
 
     def finished(self, state: CycleState, pod: PodInfo, raw: NodeScores) -> PluginScores:
@@ -217,7 +217,7 @@ class ScoreCall:
         final = raw
         if self.normalize is not None:
             final = self.normalize(state, pod, raw)
-            check_form(final, len(raw))
+            check_scores(final, len(raw), self.normalize)
         if not in_score_range(final):
             raise OutOfRange(self.name, final)
         return PluginScores(self.name, self.weight, raw, final)
@@ -263,11 +263,3 @@ def _by_name(
     normalizer: Normalizer, state: CycleState, pod: PodInfo, scores: NodeScores
 ) -> NodeScores:
     return normalized(normalizer, scores)
-
-
-def check_form(scores: Any, count: int) -> None:
-    """Raises WrongAnswer unless ``scores`` is int64[count]."""
-    dtype, shape = getattr(scores, "dtype", None), getattr(scores, "shape", None)
-    if dtype != np.int64 or shape != (count,):
-        form = f"{dtype}{shape}" if dtype is not None else type(scores).__name__
-        raise WrongAnswer(form, f"int64({count},)")

@@ -16,9 +16,9 @@ import numpy as np
 from bayplan.framework.arithmetic import highest
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import Plugin
-from bayplan.framework.scoring import ScorerFailed, ScoreTable, TieStep, check_form
+from bayplan.framework.scoring import ScorerFailed, ScoreTable, TieStep
 from bayplan.framework.status import Status
-from bayplan.framework.validation import failure_of
+from bayplan.framework.validation import check_scores, failure_of
 from bayplan.state.columns import NodeScores, Rows
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
@@ -91,7 +91,7 @@ def _numbers(
     ask: AskTieBreak, state: CycleState, pod: PodInfo, table: ScoreTable, tied: Rows
 ) -> NodeScores:
     numbers = ask(state, pod, table.nodes.take(tied))
-    check_form(numbers, len(tied))
+    check_scores(numbers, len(tied), ask)
     return numbers
 
 

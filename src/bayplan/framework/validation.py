@@ -1,13 +1,19 @@
-"""Checks of plugin results: a failure becomes an Error that names the plugin.
+"""Checks of plugins: of their methods when they are loaded, of their results when they run.
 
-A plugin that raises, or returns a value or a code that its extension point does not allow, fails
-its pod's attempt. It never stops the scheduler.
+A method with other parameters than the contract's is refused when the plugin is loaded. A plugin
+that raises, or returns a value or a code that its extension point does not allow, fails its pod's
+attempt with an Error that names the plugin; it never stops the scheduler. Messages say what was
+returned, what to return instead, and where the method is: file and line.
 """
 
+import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from traceback import walk_tb
+from types import FunctionType
 from typing import Any, Final
+
+import numpy as np
 
 from bayplan.api.read_only import READ_ONLY
 from bayplan.framework.plugin import Plugin
@@ -31,23 +37,115 @@ class WrongAnswer(RefusedAnswer):
     """A plugin returned a value of a wrong form."""
 
     def __init__(self, actual: object, expected: str) -> None:
-        super().__init__(f"returned {actual}, expected {expected}")
+        super().__init__(f"returned {actual}; wanted {expected}")
 
 
-class WrongNodeAnswer(RefusedAnswer):
-    """A node-by-node plugin returned a value of a wrong form."""
+class WrongMethodAnswer(RefusedAnswer):
+    """A method of a plugin returned a value of a wrong form."""
 
-    def __init__(self, function: Callable[..., Any], actual: object, expected: str) -> None:
-        """``function``: the plugin's method. The message names its file and line."""
-        name = getattr(function, "__name__", "the plugin")
-        what = "nothing (is a return missing?)" if actual is None else repr(actual)
-        super().__init__(f"{name} returned {what}; wanted {expected}{_place_of_function(function)}")
+    def __init__(self, method: Callable[..., Any], actual: str, expected: str) -> None:
+        """``method``: the plugin's, or a wrapper of it. The message names its file and line."""
+        method = inspect.unwrap(method)
+        name = getattr(method, "__name__", "the plugin")
+        super().__init__(f"{name} returned {actual}; wanted {expected}{place_of(method)}")
 
 
-def _place_of_function(function: Callable[..., Any]) -> str:
+def described(value: object) -> str:
+    """A returned value for a message. None: probably a missing return."""
+    return "nothing (is a return missing?)" if value is None else repr(value)
+
+
+def place_of(function: Callable[..., Any]) -> str:
     """ ", at my_policy.py:12"; "" for a function that is not written in Python."""
     code = getattr(function, "__code__", None)
     return "" if code is None else f", at {Path(code.co_filename).name}:{code.co_firstlineno}"
+
+
+# ---- methods --------------------------------------------------------------------------------
+
+
+def fault_of_methods(candidate: type, contract: str) -> str | None:
+    """The first method of a class that cannot be called as the contract calls it.
+
+    ``contract``: the package whose classes define the methods, e.g. "bayplan.framework".
+    """
+    for base in candidate.__mro__:
+        if not base.__module__.startswith(contract):
+            continue
+        for name, expected in vars(base).items():
+            if name.startswith("_") or not isinstance(expected, FunctionType):
+                continue
+            own = inspect.getattr_static(candidate, name)
+            if own is expected or not isinstance(own, FunctionType):
+                continue
+            fault = _fault_of_method(own, expected)
+            if fault is not None:
+                return fault
+    return None
+
+
+def missing_methods(candidate: type, names: Sequence[str]) -> str:
+    """That a class does not implement abstract methods, and what to write."""
+    methods = [getattr(candidate, name) for name in names]
+    written = [_written(each) for each in methods if isinstance(each, FunctionType)]
+    return f"does not implement {', '.join(names)}; write {', '.join(written)}"
+
+
+def _fault_of_method(own: FunctionType, expected: FunctionType) -> str | None:
+    if inspect.iscoroutinefunction(own) and not inspect.iscoroutinefunction(expected):
+        return f"{own.__name__} is async; write {_written(expected)}{place_of(own)}"
+    if _accepts(own, expected.__code__.co_argcount):
+        return None
+    parameters = ", ".join(inspect.signature(own).parameters)
+    return (
+        f"{own.__name__} takes ({parameters}); "
+        f"write {_written(expected)}{place_of(inspect.unwrap(own))}"
+    )
+
+
+def _accepts(function: FunctionType, count: int) -> bool:
+    """Whether a function can be called with so many positional arguments and no others."""
+    code = function.__code__
+    keywords = code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]
+    if set(keywords) - set(function.__kwdefaults__ or ()):
+        return False
+    needed = code.co_argcount - len(function.__defaults__ or ())
+    return needed <= count and (
+        count <= code.co_argcount or bool(code.co_flags & inspect.CO_VARARGS)
+    )
+
+
+def _written(method: FunctionType) -> str:
+    """As an author writes it: "def filter_node(self, state, pod, node)"."""
+    keyword = "async def" if inspect.iscoroutinefunction(method) else "def"
+    return f"{keyword} {method.__name__}({', '.join(inspect.signature(method).parameters)})"
+
+
+# ---- results --------------------------------------------------------------------------------
+
+
+def check_scores(scores: Any, count: int, method: Callable[..., Any]) -> None:
+    """Raises WrongMethodAnswer unless ``scores`` is int64[count].
+
+    ``method``: the plugin's method that returned the scores.
+    """
+    dtype, shape = getattr(scores, "dtype", None), getattr(scores, "shape", None)
+    if dtype == np.int64 and shape == (count,):
+        return
+    expected = f"int64[{count}], an array with one whole number per node of the view"
+    if dtype is None or shape is None:
+        is_list = type(scores) in (list, tuple)
+        actual = f"a {type(scores).__name__}" if is_list else described(scores)
+        hint = "; np.array(scores, np.int64) converts" if is_list else ""
+    else:
+        actual = form_of(scores)
+        hint = "; scores.astype(np.int64) converts" if shape == (count,) else ""
+    raise WrongMethodAnswer(method, actual, expected + hint)
+
+
+def form_of(array: Any) -> str:
+    """Element type and shape of an array: "float64[3]"."""
+    return f"{array.dtype}[{', '.join(map(str, array.shape))}]"
 
 
 def checked(answer: Any) -> Status | None:
@@ -66,16 +164,25 @@ def check_reasons(reasons: Any) -> None:
         raise WrongAnswer(f"reasons {reasons!r}", "a tuple of strings")
 
 
-def failure_of(plugin: Plugin | str, point: str, problem: BaseException) -> Status:
+def failure_of(
+    plugin: Plugin | str,
+    point: str,
+    problem: BaseException,
+    method: Callable[..., Any] | None = None,
+) -> Status:
     """The Error for an exception of a plugin, given as the plugin or its instance name.
 
-    `sys.exit()` in a plugin is a failure like any other exception. Raises ``problem`` itself if it
-    is an interruption.
+    ``method``: the plugin's method that was called, if its place is to be named. `sys.exit()` in a
+    plugin is a failure like any other exception. Raises ``problem`` itself if it is an
+    interruption.
     """
     raise_interruption(problem)
     name = plugin if isinstance(plugin, str) else plugin.instance_name
     refused = isinstance(problem, RefusedAnswer)
     text = str(problem) if refused else f"{type(problem).__name__}: {problem}"
+    if method is not None and isinstance(problem, WrongAnswer):
+        called = inspect.unwrap(method)
+        text = f"{getattr(called, '__name__', point)} {text}{place_of(called)}"
     if isinstance(problem, TypeError) and _PROXY in text:
         text = f"{type(problem).__name__}: {READ_ONLY}"
     if not refused and not isinstance(problem, _OUTSIDE):

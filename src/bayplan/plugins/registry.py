@@ -21,6 +21,7 @@ from bayplan.config.problems import ConfigError
 from bayplan.framework.in_process_extender import InProcessExtender
 from bayplan.framework.plugin import Plugin, PluginArgs
 from bayplan.framework.profile import EXTENSION_POINTS, extension_points_of
+from bayplan.framework.validation import fault_of_methods, missing_methods
 from bayplan.lazy_loader import load
 from bayplan.ports import ExtenderVerb, raise_interruption
 from bayplan.problems import Problem, listed
@@ -29,6 +30,8 @@ from bayplan.rng import stable_hash
 ENTRY_POINT_GROUP = "bayplan.plugins"
 #: Where the plugins of the table below come from.
 IN_TREE = "in tree"
+#: The package whose classes define the methods of plugins and extenders.
+_CONTRACT = "bayplan.framework"
 _EXAMPLE_FIELD = "Node.status.nodeInfo.osImage"
 
 #: The plugins in the tree: name of the plugin and of its class → module in `bayplan.plugins`.
@@ -233,7 +236,7 @@ def _fault_of(candidate: Any) -> str | None:
     plugin = cast("type[Plugin]", candidate)
     missing = sorted(getattr(plugin, "__abstractmethods__", ()))
     if missing:
-        return f"does not implement {', '.join(missing)}"
+        return missing_methods(plugin, missing)
     name = getattr(plugin, "name", None)
     if not isinstance(name, str) or not name or "/" in name or name == "*":
         return f'name is {name!r}; wanted a string without "/", as in name = "MyPlugin"'
@@ -249,7 +252,7 @@ def _fault_of(candidate: Any) -> str | None:
         isinstance(args_type, type) and issubclass(args_type, PluginArgs)
     ):
         return f"args_type is {args_type!r}; wanted a subclass of PluginArgs"
-    return _fault_of_fields(plugin.fields)
+    return _fault_of_fields(plugin.fields) or fault_of_methods(plugin, _CONTRACT)
 
 
 def _fault_of_extender(
@@ -265,7 +268,7 @@ def _fault_of_extender(
         return f"defines none of {listed(tuple(verb.value for verb in ExtenderVerb))}"
     if extender.weight <= 0:
         return f"weight is {extender.weight}; wanted 1 or more"
-    return None
+    return fault_of_methods(extender, _CONTRACT)
 
 
 def _fault_of_fields(paths: Any) -> str | None:
