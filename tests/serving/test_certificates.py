@@ -9,7 +9,6 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from bayplan.serving import certificates
 from bayplan.serving.certificates import (
     CIPHER_SUITES,
     CertificateError,
@@ -21,6 +20,7 @@ from bayplan.serving.certificates import (
     trust_client_authorities,
     trust_clients,
 )
+from bayplan.serving.x509_certificates import self_signed
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NOW_SECONDS = NOW.timestamp()
@@ -28,7 +28,7 @@ NOW_SECONDS = NOW.timestamp()
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.1.2.3", "scheduler.example.com"])
 def test_a_certificate_of_our_own_names_its_host(host: str) -> None:
-    pem = certificates._self_signed(host, NOW)
+    pem = self_signed(host, NOW_SECONDS)
     certificate = x509.load_pem_x509_certificate(pem[pem.index(b"-----BEGIN CERT") :])
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert host in [str(name.value) for name in names]
@@ -37,7 +37,7 @@ def test_a_certificate_of_our_own_names_its_host(host: str) -> None:
 
 
 def test_a_given_one_is_read_from_files(tmp_path: Path) -> None:
-    pem = certificates._self_signed("localhost", NOW)
+    pem = self_signed("localhost", NOW_SECONDS)
     both = tmp_path / "tls.pem"
     both.write_bytes(pem)
     assert server_context(str(both), str(both)).minimum_version == ssl.TLSVersion.TLSv1_2
@@ -57,7 +57,7 @@ def test_one_that_cannot_be_used_is_refused_with_its_files(
 def test_a_client_may_show_a_certificate_of_the_given_authorities(tmp_path: Path) -> None:
     context = self_signed_context("localhost", NOW_SECONDS)
     authorities = tmp_path / "ca.crt"
-    authorities.write_bytes(certificates._self_signed("ca", NOW))
+    authorities.write_bytes(self_signed("ca", NOW_SECONDS))
     trust_clients(context, str(authorities))
     assert context.verify_mode is ssl.CERT_OPTIONAL
     assert context.cert_store_stats()["x509"] == 1
@@ -76,7 +76,7 @@ def test_authorities_that_cannot_be_read_are_refused_with_their_file(
 
 def test_the_authorities_of_the_cluster_are_trusted_by_their_text() -> None:
     context = self_signed_context("localhost", NOW_SECONDS)
-    pem = certificates._self_signed("ca", NOW).decode()
+    pem = self_signed("ca", NOW_SECONDS).decode()
     trust_client_authorities(context, pem[pem.index("-----BEGIN CERTIFICATE") :])
     assert context.verify_mode is ssl.CERT_OPTIONAL
     assert context.cert_store_stats()["x509"] == 1
@@ -149,7 +149,7 @@ def test_every_suite_has_its_own_name_in_openssl() -> None:
 
 def pair(folder: Path, host: str) -> tuple[str, bytes]:
     """ "CERT,KEY" and the certificate."""
-    pem = certificates._self_signed(host, NOW)
+    pem = self_signed(host, NOW_SECONDS)
     file = folder / f"{host.replace('*', 'any')}.pem"
     file.write_bytes(pem)
     certificate = x509.load_pem_x509_certificate(pem[pem.index(b"-----BEGIN CERT") :])

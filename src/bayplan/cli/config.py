@@ -14,6 +14,7 @@ from bayplan.cli.problems import read_config, read_plugins, refusals
 from bayplan.cli.remarks import remark
 from bayplan.cli.streams import put
 from bayplan.profile.config_schema import json_schema
+from bayplan.profile.dry_start import dry_start
 from bayplan.profile.effective_config import effective, foreign, remarks
 from bayplan.profile.plugin_table import profile_graphs
 
@@ -65,6 +66,7 @@ def check_command(path: str, plugins: tuple[str, ...], feature_gates: str, reade
     with refusals():
         registry = read_plugins(plugins)
         config = read_config(path, feature_gates)
+        dry_start(config, registry)
         whole = effective(config, registry)
         lines = remarks(config, registry)
     if reader != "bayplan":

@@ -5,7 +5,6 @@ either.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any, final
 
 from bayplan.clock import ManualClock
@@ -37,7 +36,11 @@ def kinds_to_follow(config: SchedulerConfig, registry: Registry) -> list[str]:
     Groups of pods only where a plugin looks them up. Starts every plugin, and closes it. Raises
     ConfigError as a start would.
     """
-    handle_for = partial(idle_handle, registry, gates=config.gates)
+    scheduler = _IdleScheduler(registry, config.gates)
+
+    def handle_for(profile_name: str, instance_name: str, plugin: type[Plugin]) -> PluginHandle:
+        return PluginHandle(scheduler, profile_name, instance_name, plugin.kinds)
+
     profiles = build_profiles(config, registry, handle_for)
     plugins = [plugin for profile in profiles for plugin in profile.plugins.instances()]
     listed = {kind for plugin in with_parts(plugins) for kind in plugin.kinds}

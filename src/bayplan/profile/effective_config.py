@@ -27,7 +27,6 @@ from bayplan.config.validation import ALL_PLUGINS, LABEL_SEPARATOR
 from bayplan.framework.plugin import EnqueueExtensions, PluginArgs, PostFilterPlugin
 from bayplan.framework.profile import extension_points_of
 from bayplan.plugins.registry import Registry
-from bayplan.profile.dry_start import dry_start
 from bayplan.profile.plugin_sets import is_not_implemented, plugin_name
 from bayplan.profile.profiles import REJECTING
 from bayplan.profile.resolved_config import ResolvedProfile, resolve
@@ -58,10 +57,9 @@ _WITHOUT_EFFECT = {
 
 def effective(config: SchedulerConfig, registry: Registry) -> dict[str, Any]:
     """The configuration after defaults as plain data: each extension point's list with its
-    weights, each instance's arguments, each gate. Raises ConfigError for one that is refused, or
-    whose plugins do not start."""
+    weights, each instance's arguments, each gate. Raises ConfigError for one that is refused.
+    `dry_start` checks whether its plugins start."""
     resolved = resolve(config, registry)
-    dry_start(config, registry)
     spec = _plain(config.spec)
     spec["featureGates"] = dict(sorted(config.gates.values.items()))
     spec["profiles"] = [_profile(profile) for profile in resolved.profiles]

@@ -6,24 +6,17 @@ but does not prove the server's identity. Its key stays in memory.
 
 import ssl
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from functools import partial
-from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
-
 from bayplan.adapters.live.kubeconfig import as_file
+from bayplan.lazy_loader import load
 
-#: Clocks differ; and the process is started anew before it has run out.
-_BACKDATED, _VALID = timedelta(days=1), timedelta(days=3650)
-
+#: Plain HTTP, and certificates with names on the command line, need no cryptography.
+_SELF_SIGNED = "bayplan.serving.x509_certificates:self_signed"
+_CERTIFIED_NAMES = "bayplan.serving.x509_certificates:certified_names"
 
 #: Upstream: component-base/cli/flag/ciphersuites_flag.go.
 TLS_VERSIONS: Mapping[str, ssl.TLSVersion] = {
@@ -139,7 +132,7 @@ def directory_context(folder: str, host: str, epoch_seconds: float) -> ssl.SSLCo
         if certificate.exists() != key.exists():
             raise CertificateError(f"--cert-dir {folder}: wanted both {certificate} and {key}")
         if not certificate.exists():
-            pem = _self_signed(host, datetime.fromtimestamp(epoch_seconds, tz=UTC))
+            pem = load(_SELF_SIGNED)(host, epoch_seconds)
             mark = pem.index(b"-----BEGIN CERTIFICATE")
             Path(folder).mkdir(parents=True, exist_ok=True)
             key.touch(mode=0o600)
@@ -152,7 +145,7 @@ def directory_context(folder: str, host: str, epoch_seconds: float) -> ssl.SSLCo
 
 def self_signed_context(host: str, epoch_seconds: float) -> ssl.SSLContext:
     """TLS with a certificate for ``host``, made now."""
-    with as_file(_self_signed(host, datetime.fromtimestamp(epoch_seconds, tz=UTC))) as path:
+    with as_file(load(_SELF_SIGNED)(host, epoch_seconds)) as path:
         return _context(path, path)
 
 
@@ -199,23 +192,12 @@ def _named_pair(text: str) -> _NamedPair:
         raise CertificateError(f"--tls-sni-cert-key {text}: wanted CERT,KEY or CERT,KEY:NAME,NAME")
     try:
         context = _context(certificate, key)
-        patterns = names.split(",") if names else _certified_names(Path(certificate).read_bytes())
+        pem = b"" if names else Path(certificate).read_bytes()
+        patterns = names.split(",") if names else load(_CERTIFIED_NAMES)(pem)
     except (OSError, ssl.SSLError, ValueError) as problem:
         reason = getattr(problem, "strerror", None) or str(problem)
         raise CertificateError(f"--tls-sni-cert-key {text}: {reason}") from None
     return _NamedPair(tuple(name.strip().lower() for name in patterns), context)
-
-
-def _certified_names(pem: bytes) -> list[str]:
-    """Common name and alternative DNS names. Raises ValueError."""
-    certificate = x509.load_pem_x509_certificate(pem)
-    common = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    names = [str(attribute.value) for attribute in common]
-    try:
-        extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
-    except x509.ExtensionNotFound:
-        return names
-    return [*names, *extension.value.get_values_for_type(x509.DNSName)]
 
 
 def _choose(
@@ -233,26 +215,3 @@ def _context(cert_file: str, key_file: str) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(cert_file, key_file)
     return context
-
-
-def _self_signed(host: str, now: datetime) -> bytes:
-    """Key and certificate as PEM."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"bayplan@{int(now.timestamp())}")])
-    names = x509.SubjectAlternativeName([x509.DNSName("localhost"), *_names(host)])
-    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-    builder = builder.not_valid_before(now - _BACKDATED).not_valid_after(now + _VALID)
-    builder = builder.add_extension(names, critical=False)
-    certificate = builder.sign(key, hashes.SHA256())
-    form = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return key.private_bytes(*form) + certificate.public_bytes(Encoding.PEM)
-
-
-def _names(host: str) -> Iterator[x509.GeneralName]:
-    address: IPv4Address | IPv6Address
-    try:
-        address = ip_address(host)
-    except ValueError:
-        yield x509.DNSName(host)
-    else:
-        yield x509.IPAddress(address)

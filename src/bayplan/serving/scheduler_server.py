@@ -11,7 +11,7 @@ port and the clock.
 import asyncio
 import platform
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import final
@@ -250,27 +250,24 @@ class _SchedulerServer:
     async def _find_out(self) -> None:
         """Raises ApiError, ConfigError."""
         discovery = Discovery(self._client)
-        kinds = (NODE, POD, *kinds_in_use(self._options.config, self._options.registry))
-        await discovery.discover(kinds)
+        kinds = kinds_in_use(self._options.config, self._options.registry)
+        await discovery.discover((NODE, POD, *kinds))
         self._config, absent = without_absent(
             self._options.config,
             self._options.registry,
             lambda kind: discovery.resource(kind) is not None,
         )
-        await self._check_rights(discovery)
+        if absent:
+            kinds = kinds_in_use(self._config, self._options.registry)
+        await self._check_rights(discovery, kinds)
         for each in absent:
             _log.warning("Plugin switched off", plugin=each.plugin, reason=str(each))
-        self._absent_kinds = tuple(
-            kind
-            for kind in kinds_in_use(self._config, self._options.registry)
-            if discovery.resource(kind) is None
-        )
+        self._absent_kinds = tuple(kind for kind in kinds if discovery.resource(kind) is None)
 
-    async def _check_rights(self, discovery: Discovery) -> None:
+    async def _check_rights(self, discovery: Discovery, kinds: Sequence[str]) -> None:
         """Without what it reads it cannot begin; without a right to write it goes as far as it
         can."""
-        kinds = (NODE, POD, *kinds_in_use(self._config, self._options.registry))
-        resources = [discovery.resource(kind) for kind in kinds]
+        resources = [discovery.resource(kind) for kind in (NODE, POD, *kinds)]
         reading = rights_to_follow(resource for resource in resources if resource is not None)
         writing = rights_to_write(self._config, self._options.registry)
         missing = await missing_rights(self._client, (*reading, *writing))

@@ -9,19 +9,20 @@ from typing import Any
 import pytest
 
 from bayplan.adapters.extenders.client import HttpSender, NoAnswerError, Request, ssl_context
+from bayplan.clock import RealClock
 from bayplan.config import ConfigError
 from bayplan.config.decoding import decode
 from bayplan.config.schema import Extender
 from bayplan.serving import certificates
+from bayplan.serving.x509_certificates import self_signed
 from tests.adapters.extenders.server import extender
 
 
 @pytest.fixture(name="pem")
 def _pem(tmp_path: Path) -> Path:
     """Key and certificate of localhost, signed by itself."""
-    now = certificates.datetime.now(certificates.UTC)
     file = tmp_path / "both.pem"
-    file.write_bytes(certificates._self_signed("127.0.0.1", now))
+    file.write_bytes(self_signed("127.0.0.1", RealClock().epoch_seconds()))
     return file
 
 
