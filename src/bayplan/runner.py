@@ -207,7 +207,8 @@ class Runner:
     def _set_waiter(self) -> "tuple[asyncio.Future[None], asyncio.TimerHandle | None]":
         """Make a waiter for the next item or the scheduler's next deadline, and its timer."""
         loop = asyncio.get_running_loop()
-        waiter = self._waiter = loop.create_future()
+        waiter: asyncio.Future[None] = asyncio.Future(loop=loop)
+        self._waiter = waiter
         deadline = self._scheduler.next_deadline_seconds()
         if deadline is None:
             return waiter, None
@@ -623,7 +624,7 @@ class Reflector:
 
     def _appeared(self, item: ApiObject, kind: EventType) -> list[WatchEvent]:
         meta = item.metadata
-        key = _key(meta)
+        key = (meta.namespace or "", meta.name)
         before = self._delivered.get(key)
         self._delivered[key] = meta
         event = WatchEvent(kind, self._kind, item, meta.resource_version or "")

@@ -10,9 +10,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import final
 
-from bayplan.api.objects import Node, Pod, is_terminal
+from bayplan.api.objects import Node, Pod, PodStatus, is_terminal
 from bayplan.api.pod_requests import PODS, requested
 from bayplan.engine.scheduler import Scheduler
+from bayplan.state.pods import PodShape
 
 
 def differences(scheduler: Scheduler, nodes: Iterable[Node], pods: Iterable[Pod]) -> list[str]:
@@ -63,8 +64,16 @@ class _Comparison:
     def _counts_differ(self) -> Iterator[str]:
         """What the columns say is taken, held against the pods they were counted from."""
         taken: dict[str, Counter[str]] = defaultdict(Counter)
+        #: By shape: a status, and what pods of the shape with this status request.
+        requests: dict[PodShape, tuple[PodStatus, dict[str, int]]] = {}
         for pod in self._scheduler.cache.pods():
-            taken[pod.node_name].update({**requested(pod.pod), PODS: 1})
+            same = requests.get(pod.shape)
+            if same is None or same[0] != pod.status:
+                same = requests[pod.shape] = (pod.status, requested(pod.pod))
+            counts = taken[pod.node_name]
+            counts[PODS] += 1
+            for name, amount in same[1].items():
+                counts[name] += amount
         snapshot = self._scheduler.cache.lend()
         nodes = snapshot.nodes
         names = nodes.names()

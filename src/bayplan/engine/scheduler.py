@@ -211,6 +211,8 @@ class Scheduler:
             engine.activations.deadlines,
             *engine.group_controller.deadlines,
         )
+        #: While all are empty, nothing is due at any time.
+        self._timed = (*engine.queue.timed, engine.waiting.by_uid, *self._deadlines)
         self._attempts = Attempts(engine, options.get("on_attempt"))
         self._events = EventHandlers(engine, self._attempts.placements)
         show_sizes(engine)
@@ -290,6 +292,8 @@ class Scheduler:
 
     def run_timers(self) -> None:
         """Do what is due by the clock: backoff, flushes, time-outs at Permit."""
+        if not any(self._timed):
+            return
         engine, due = self._engine, self.next_deadline_seconds()
         if due is None or due > engine.clock.now():
             return
@@ -313,6 +317,8 @@ class Scheduler:
 
     def next_deadline_seconds(self) -> float | None:
         """When `run_timers` has something to do next."""
+        if not any(self._timed):
+            return None
         due, waiting = self._engine.queue.next_deadline_seconds(), self._engine.waiting
         earliest = inf if due is None else due
         for waiting_pod in waiting.by_uid.values():

@@ -169,6 +169,7 @@ class SchedulingQueue:
         self._entries: dict[str, Entry] = {}
         #: When `run_timers` has something to do next, on the clock's scale; None: never.
         self.next_deadline_seconds = self._sub_queues.next_deadline_seconds
+        self.timed = self._sub_queues.timed
         self._sequence = count(1)
         self._queue_group = settings.queue_group
         #: Pods that wait together.

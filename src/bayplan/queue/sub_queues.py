@@ -543,6 +543,8 @@ class SubQueues:
         self._of_state[State.BACKOFF] = self._backing_off
         self._of_state[State.ERROR_BACKOFF] = self._erred
         self._of_state[State.UNSCHEDULABLE] = self._of_state[State.GATED] = unschedulable
+        #: Empty while nothing is due at any time: the entries of `next_deadline_seconds`.
+        self.timed = (self._backing_off.items, self._erred.items, unschedulable.by_flush.items)
         self.sizes = Sizes()
 
     # ---- moves ----------------------------------------------------------------------------
@@ -616,7 +618,7 @@ class SubQueues:
 
     def next_deadline_seconds(self) -> float | None:
         """When a delay, or a stay among the unschedulable pods, ends next; None: no entry waits."""
-        if not (self._backing_off.items or self._erred.items or self.unschedulable.by_flush.items):
+        if not any(self.timed):
             return None
         heads = (self._backing_off.first(), self._erred.first())
         deadlines = [_due(head[0]) for head in heads if head is not None]

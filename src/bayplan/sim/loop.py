@@ -26,6 +26,8 @@ from types import FrameType
 from typing import Any, TypeVar, final
 from weakref import WeakValueDictionary
 
+from msgspec import Struct
+
 from bayplan.clock import ManualClock
 
 T = TypeVar("T")
@@ -68,27 +70,19 @@ def running_loop() -> "VirtualLoop":
 
 
 @final
-class _Callback(Handle):
-    """asyncio's handle of a callback, without what debugging needs."""
+class _Callback(Struct, eq=False):
+    """What asyncio uses of a Handle. It is made without a call of Python."""
 
-    __slots__ = ()
+    call: Callable[..., object]
+    args: tuple[Any, ...]
+    context: Context
+    is_cancelled: bool = False
 
-    _callback: Callable[..., object]
-    _context: Context
+    def cancel(self) -> None:
+        self.is_cancelled = True
 
-    def __init__(
-        self,
-        callback: Callable[..., object],
-        args: tuple[Any, ...],
-        loop: "VirtualLoop",
-        context: Context | None,
-    ) -> None:
-        self._callback = callback
-        self._args = args
-        self._loop = loop
-        self._context = copy_context() if context is None else context
-        self._cancelled = False
-        self._repr = self._source_traceback = None
+    def cancelled(self) -> bool:
+        return self.is_cancelled
 
 
 @final
@@ -253,9 +247,9 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def call_soon(
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> Handle:
-        handle = _Callback(callback, args, self, context)
+        handle = _Callback(callback, args, copy_context() if context is None else context)
         self._ready.append(handle)
-        return handle
+        return handle  # pyright: ignore[reportReturnType] - see _Callback
 
     def call_later(
         self,
@@ -360,13 +354,14 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         """Run what is ready now. Callbacks that become ready meanwhile run in the next round."""
         for _ in range(len(self._ready)):
             handle = self._ready.popleft()
-            if handle._cancelled:
+            if isinstance(handle, TimerHandle):
+                if not handle.cancelled():
+                    handle._run()
                 continue
-            if type(handle) is not _Callback:
-                handle._run()
+            if handle.is_cancelled:
                 continue
             try:
-                handle._context.run(handle._callback, *handle._args)
+                handle.context.run(handle.call, *handle.args)
             except (SystemExit, KeyboardInterrupt):
                 raise
             except BaseException as problem:  # noqa: BLE001 - it ends the run

@@ -12,7 +12,7 @@ pods that have not ended. So a pod that ends is a deletion for them.
 import asyncio
 from bisect import bisect_right
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol, cast, final
 
@@ -134,7 +134,7 @@ class ObjectStore:
 
         False: its kind has an observer or a watch, so the object is to be created with `put`.
         """
-        if kind in self._logs or any(one.covers(kind) for one in self._observations):
+        if kind in self._logs or self._observers_of(kind):
             return False
         self.version += 1
         unread = self._unread.get(kind)
@@ -222,11 +222,15 @@ class ObjectStore:
             log = self._logs.get(key.kind) or self._log(key.kind)
             log.append(self.version, event)
         observers = self._observers.get(key.kind)
-        if observers is None:
-            observers = [one.observer for one in self._observations if one.covers(key.kind)]
-            self._observers[key.kind] = observers
-        for observer in observers:
+        for observer in self._observers_of(key.kind) if observers is None else observers:
             observer(old, new)
+
+    def _observers_of(self, kind: str) -> Sequence[Observer]:
+        observers = self._observers.get(kind)
+        if observers is None:
+            observers = [one.observer for one in self._observations if one.covers(kind)]
+            self._observers[kind] = observers
+        return observers
 
 
 @final
@@ -236,6 +240,8 @@ class _Log:
     def __init__(self, length: int) -> None:
         self._length = length
         self._events: list[tuple[int, WatchEvent]] = []
+        #: The position after the newest change.
+        self.end = 0
         self._dropped_count = 0
         #: Changes up to this version are no longer here.
         self._dropped_version = 0
@@ -245,6 +251,7 @@ class _Log:
 
     def append(self, version: int, event: WatchEvent) -> None:
         self._events.append((version, event))
+        self.end += 1
         if len(self._events) > 2 * self._length:
             self._drop(len(self._events) - self._length)
         if self._callbacks:
@@ -321,8 +328,10 @@ class Watch(AsyncIterator[WatchEvent], PushingWatch):
             if ended.done():
                 return
             try:
-                while (event := self.take()) is not None:
+                while event := self.take():
                     deliver(event)
+                    if self._position == self._log.end:
+                        break
             except Exception as problem:  # noqa: BLE001 - it ends the watch
                 ended.set_exception(problem)
             else:
