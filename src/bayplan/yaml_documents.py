@@ -104,7 +104,12 @@ def _json_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _json_object_without_nulls(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    return {key: value for key, value in _json_object(pairs).items() if value is not None}
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        _json_object(pairs)  # raises
+    if None in members.values():
+        return {key: value for key, value in members.items() if value is not None}
+    return members
 
 
 def _no_number(name: str) -> Any:

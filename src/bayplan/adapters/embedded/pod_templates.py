@@ -25,6 +25,32 @@ _VERSION, _KIND = POD.split()
 _OWN = ("uid", "creationTimestamp", "resourceVersion")
 
 
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def template_key(content: Any) -> bytes | None:
+    """What a pod shares with the other pods of its template.
+
+    None: the content is no pod, or what it does not share is not valid.
+    """
+    if not isinstance(content, dict):
+        return None
+    pod: Content = content
+    if pod.get("kind") != _KIND or pod.get("apiVersion") != _VERSION:
+        return None
+    try:
+        meta: Content = pod["metadata"].copy()
+        name: Any = meta.pop("name")
+        for member in _OWN:
+            own = meta.pop(member, None)
+            if own is not None and not (isinstance(own, str) and own):
+                return None
+        key = _encode((meta, {**pod, "metadata": None}))
+    except Exception:  # noqa: BLE001 - this is no pod: validation says what is wrong
+        return None
+    return key if isinstance(name, str) and is_dns_subdomain(name) else None
+
+
 class PodTemplate(NamedTuple):
     """The first pod of a template, as it was stored."""
 
@@ -39,34 +65,21 @@ class PodTemplates:
 
     def __init__(self) -> None:
         self._templates: dict[bytes, PodTemplate] = {}
-        self._encode = msgspec.msgpack.Encoder().encode
-        #: The key of the last content that `find` did not find; b"": it cannot be shared.
-        self._missed = b""
+        #: The key of the last content that `find` did not find; None: it cannot be shared.
+        self._missed: bytes | None = None
 
     def find(self, content: Content) -> PodTemplate | None:
         """The template of a new pod. None: there is none, or the content is no valid pod."""
-        self._missed = b""
-        if content.get("kind") != _KIND or content.get("apiVersion") != _VERSION:
-            return None
-        try:
-            meta = content["metadata"].copy()
-            name, own = meta.pop("name"), [meta.pop(member, "-") for member in _OWN]
-            key = self._encode((meta, {**content, "metadata": None}))
-        except Exception:  # noqa: BLE001 - no pod at all: validation says what is wrong
-            return None
-        if not isinstance(name, str) or not all(isinstance(one, str) and one for one in own):
-            return None
-        template = self._templates.get(key)
-        if template is None:
-            self._missed = key
-        elif is_dns_subdomain(name):
-            return template
-        return None
+        key = self._missed = template_key(content)
+        template = None if key is None else self._templates.get(key)
+        if template is not None:
+            self._missed = None
+        return template
 
     def learn(self, stored: Stored) -> None:
         """Keep the pod that was created from the content that `find` did not find."""
         pod, key = stored.object, self._missed
-        if not key or not isinstance(pod, Pod):
+        if key is None or not isinstance(pod, Pod):
             return
         if pod.spec.node_name or pod.metadata.deletion_timestamp:
             return

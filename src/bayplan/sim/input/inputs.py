@@ -237,10 +237,13 @@ class _Loader:
             if is_controller(one.content):
                 whole += timeline.pods_of(one.content, one.place)
         # Pods that have ended were in the index only so that their controllers could count them.
-        for content in filter(has_ended, whole):
-            timeline.index.remove(key_of(content))
-        there = in_the_past([content for content in whole if not has_ended(content)])
-        return sorted(there, key=_turn)
+        there: list[Content] = []
+        for content in whole:
+            if has_ended(content):
+                timeline.index.remove(key_of(content))
+            else:
+                there.append(content)
+        return sorted(in_the_past(there), key=_turn)
 
     def _arrival_steps(self, timeline: Timeline) -> list[Step]:
         """A trace's pods, counted from its first."""
@@ -254,7 +257,7 @@ class _Loader:
 
 def _turn(content: Content) -> int:
     """0 for other kinds, 1 for running pods, 2 for pods to place."""
-    return is_pod(content) + is_pending_pod(content)
+    return 2 if is_pending_pod(content) else int(is_pod(content))
 
 
 def _is_configuration(value: Any) -> bool:

@@ -28,6 +28,7 @@ from bayplan.adapters.embedded.field_validation import (
     kind_of,
     one_of,
 )
+from bayplan.adapters.embedded.pod_templates import TEMPLATES_MAX, template_key
 from bayplan.api.device_objects import RESOURCE_CLAIM_TEMPLATE
 from bayplan.api.field_tables import unknown_fields
 from bayplan.api.objects import POD, PRIORITY_CLASS, decoded_kinds
@@ -49,23 +50,25 @@ class ObjectIndex:
     """Existing objects, in the order of their creation."""
 
     def __init__(self) -> None:
-        self._objects: dict[ObjectKey, Content] = {}
+        self.objects: dict[ObjectKey, Content] = {}
         self._by_bare_kind: dict[_Bare, dict[ObjectKey, None]] = defaultdict(dict)
         self._by_owner: dict[_Bare, dict[ObjectKey, None]] = defaultdict(dict)
 
     def __contains__(self, key: ObjectKey) -> bool:
-        return key in self._objects
+        return key in self.objects
 
     def put(self, key: ObjectKey, content: Content) -> None:
         """Add an object, or replace the object of this key."""
-        self.remove(key)
-        self._objects[key] = content
-        self._by_bare_kind[_bare(key)][key] = None
-        for owner in _owners(key, content):
-            self._by_owner[owner][key] = None
+        if key in self.objects:
+            self.remove(key)
+        self.objects[key] = content
+        self._by_bare_kind[key.namespace, key.kind.rpartition(" ")[2], key.name][key] = None
+        if "ownerReferences" in content["metadata"]:
+            for owner in _owners(key, content):
+                self._by_owner[owner][key] = None
 
     def remove(self, key: ObjectKey) -> None:
-        content = self._objects.pop(key, None)
+        content = self.objects.pop(key, None)
         if content is None:
             return
         del self._by_bare_kind[_bare(key)][key]
@@ -73,14 +76,14 @@ class ObjectIndex:
             del self._by_owner[owner][key]
 
     def __getitem__(self, key: ObjectKey) -> Content:
-        return self._objects[key]
+        return self.objects[key]
 
     def of_kind(self, kind: str) -> list[Content]:
-        return [content for key, content in self._objects.items() if key.kind == kind]
+        return [content for key, content in self.objects.items() if key.kind == kind]
 
     def namespaces(self) -> set[str]:
         """The namespaces of the objects."""
-        return {key.namespace for key in self._objects if key.namespace}
+        return {key.namespace for key in self.objects if key.namespace}
 
     def named(self, bare_kind: str, namespace: str, name: str) -> list[ObjectKey]:
         """Objects of a kind without group; several if groups share the name of the kind."""
@@ -114,7 +117,7 @@ class ObjectIndex:
         one."""
         key = key_of(owner)
         uid = owner["metadata"].get("uid")
-        objects = [self._objects[one] for one in self._by_owner.get(_bare(key), ())]
+        objects = [self.objects[one] for one in self._by_owner.get(_bare(key), ())]
         return [content for content in objects if _names(content, key, uid)]
 
 
@@ -163,16 +166,21 @@ class NotUnderstood:
         #: By kind and path.
         self._mistakes: dict[tuple[str, str], _Mistake] = {}
 
-    def see(self, key: ObjectKey, content: Content, place: str) -> None:
-        """``place``: the file and the document of the object."""
+    def see(self, key: ObjectKey, content: Content, place: str) -> bool:
+        """Returns whether the kind is read and has all fields of the object.
+
+        ``place``: the file and the document of the object.
+        """
         kind = key.kind
         if kind not in self._read_kinds and kind_of(in_stored_version(content)) not in READ_KINDS:
             self.passed_over[kind] += 1
             self._first.setdefault(kind, f"{place} ({key})")
-            return
-        for path, hint in unknown_fields(kind, content):
+            return False
+        unknown = unknown_fields(kind, content)
+        for path, hint in unknown:
             mistake = self._mistakes.setdefault((kind, path), _Mistake(f"{place} ({key})", hint))
             mistake.objects.add(key)
+        return not unknown
 
     def refuse(self, errors: InputErrors) -> None:
         """Report all of them as errors."""
@@ -228,9 +236,14 @@ class ObjectChecks:
         self._errors = errors
         self._not_understood = not_understood or NotUnderstood()
         self._priority_classes = (*sorted(priority_classes), *SYSTEM_PRIORITY_CLASSES)
+        #: Templates of pods without problems. Each further pod of such a template has none.
+        self._accepted: set[bytes | None] = set()
 
     def accepts(self, value: Any, place: str) -> bool:
         """Whether a value is an object that can be created. If not, its problems are collected."""
+        template = template_key(value)
+        if template in self._accepted:
+            return True
         if isinstance(value, dict) and value.get("kind") == CONFIGURATION:
             expected = "objects of a cluster; a scheduler's configuration is given with --config"
             self._errors.add(place, wrong("kind", CONFIGURATION, expected))
@@ -245,7 +258,10 @@ class ObjectChecks:
         if problems:
             self._errors.add_all(f"{place} ({key})", problems)
             return False
-        self._not_understood.see(key, content, place)
+        if self._not_understood.see(key, content, place) and template is not None:
+            if len(self._accepted) >= TEMPLATES_MAX:
+                self._accepted.clear()
+            self._accepted.add(template)
         return True
 
     def _problems(self, kind: str, content: Content) -> list[Problem]:

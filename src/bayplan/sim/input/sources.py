@@ -7,7 +7,7 @@ place.
 """
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,17 +69,16 @@ def _folder(folder: Path, errors: InputErrors) -> Iterator[Part | CsvText]:
         yield from _file(path, True, errors)
 
 
-def _file(path: Path, is_from_folder: bool, errors: InputErrors) -> Iterator[Part | CsvText]:
+def _file(path: Path, is_from_folder: bool, errors: InputErrors) -> Sequence[Part | CsvText]:
     try:
         content = path.read_bytes()
     except (OSError, ValueError) as problem:
         reason = getattr(problem, "strerror", None) or str(problem)
         errors.add(str(path), f"cannot be read: {reason}")
-        return
+        return ()
     if path.suffix.lower() == ".csv":
-        yield from _csv(content, str(path), errors)
-    else:
-        yield from _parsed(content, str(path), is_from_folder, errors)
+        return tuple(_csv(content, str(path), errors))
+    return _parsed(content, str(path), is_from_folder, errors)
 
 
 def _csv(content: bytes, place: str, errors: InputErrors) -> Iterator[CsvText]:
@@ -89,9 +88,8 @@ def _csv(content: bytes, place: str, errors: InputErrors) -> Iterator[CsvText]:
         errors.add(place, "is not UTF-8")
 
 
-def _parsed(
-    content: bytes, source: str, is_from_folder: bool, errors: InputErrors
-) -> Iterator[Part]:
+def _parsed(content: bytes, source: str, is_from_folder: bool, errors: InputErrors) -> list[Part]:
+    parts: list[Part] = []
     try:
         documents = load_documents(content, source)
         if any(is_scenario(document.value) for document in documents):
@@ -99,12 +97,13 @@ def _parsed(
             documents = load_documents(content, source, keeps_nulls=True)
     except DocumentError as problem:
         errors.add(*_split_place(problem))
-        return
+        return parts
     if not documents:
         errors.add(source, "found nothing in it, wanted Kubernetes objects or a Scenario")
     for document in documents:
         place = f"{source}, document {document.index}"
-        yield from _taken_apart(Part(document.value, place, is_from_folder), errors)
+        _take_apart(Part(document.value, place, is_from_folder), errors, parts)
+    return parts
 
 
 def _split_place(problem: DocumentError) -> tuple[str, str]:
@@ -113,11 +112,14 @@ def _split_place(problem: DocumentError) -> tuple[str, str]:
     return f"{problem.source}, document {problem.document}{line}", problem.message
 
 
-def _taken_apart(part: Part, errors: InputErrors) -> Iterator[Part]:
-    """The items of a List (List, PodList, …). Items may have no kind of their own."""
+def _take_apart(part: Part, errors: InputErrors, parts: list[Part]) -> None:
+    """Add a part to ``parts``, or the items of a List (List, PodList, …).
+
+    Items may have no kind of their own.
+    """
     value = part.value
     if not _is_list(value):
-        yield part
+        parts.append(part)
         return
     items: Any = value.get("items")
     if items is None:
@@ -130,7 +132,10 @@ def _taken_apart(part: Part, errors: InputErrors) -> Iterator[Part]:
     for index, item in enumerate(items):
         whole = {**of_kind, **item} if isinstance(item, dict) else item
         inner = Part(whole, f"{part.place}, items[{index}]", part.is_from_folder)
-        yield from _taken_apart(inner, errors)
+        if isinstance(whole, dict) and not str(whole.get("kind")).endswith("List"):
+            parts.append(inner)
+        else:
+            _take_apart(inner, errors, parts)
 
 
 def _is_list(value: Any) -> bool:

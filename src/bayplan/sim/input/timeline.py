@@ -62,7 +62,7 @@ class Timeline:
         key = key_of(content)
         if key.kind in CONTROLLERS:
             content = with_uid(content)
-        if key.name and key in self.index:
+        if key.name and key in self.index.objects:
             if uid and self.index[key]["metadata"].get("uid") == uid:
                 return None
             self._errors.add(place, f"{key} is there already, from {self._places[key]}")

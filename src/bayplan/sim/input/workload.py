@@ -6,6 +6,7 @@ are shared and never changed.
 
 from collections.abc import Iterator
 from enum import StrEnum
+from itertools import chain
 from typing import Any, final
 
 import msgspec
@@ -68,21 +69,19 @@ class Workload(Struct, frozen=True, kw_only=True):
     @property
     def pod_count(self) -> int:
         """The number of pods that are created in the whole run."""
-        return sum(content.get("kind") == "Pod" for content in self.created())
+        return sum([content.get("kind") == "Pod" for content in self.created()])
 
     def created(self) -> Iterator[Content]:
         """Each object that is created, at the beginning or later."""
-        yield from self.initial
-        yield from (step.content for step in self.steps if step.verb is Verb.CREATE)
-        for pods in self.followers.values():
-            yield from pods
+        steps = [step.content for step in self.steps if step.verb is Verb.CREATE]
+        return chain(self.initial, steps, *self.followers.values())
 
     def for_scheduler(self, name: str) -> "Workload":
         """The same workload, with all pods to place assigned to one scheduler."""
         return msgspec.structs.replace(
             self,
-            initial=tuple(_with_scheduler(content, name) for content in self.initial),
-            steps=tuple(_step_with_scheduler(step, name) for step in self.steps),
+            initial=tuple([_with_scheduler(content, name) for content in self.initial]),
+            steps=tuple([_step_with_scheduler(step, name) for step in self.steps]),
             followers={
                 uid: tuple(_with_scheduler(pod, name) for pod in pods)
                 for uid, pods in self.followers.items()
@@ -113,12 +112,14 @@ def is_pod(content: Content) -> bool:
 
 def is_pending_pod(content: Content) -> bool:
     """A pod without a node."""
-    return is_pod(content) and not (content.get("spec") or {}).get("nodeName")
+    if content.get("kind") != _POD_KIND or content.get("apiVersion") != _POD_VERSION:
+        return False
+    return not (content.get("spec") or {}).get("nodeName")
 
 
 def has_ended(content: Content) -> bool:
     """Whether the object is a pod that succeeded or failed."""
-    if not is_pod(content):
+    if content.get("kind") != _POD_KIND or content.get("apiVersion") != _POD_VERSION:
         return False
     return (content.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
