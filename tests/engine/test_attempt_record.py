@@ -29,25 +29,25 @@ def table(*totals: int, weight: int = 1) -> ScoreTable:
     return ScoreTable(nodes, [PluginScores("A", weight, raw, raw * 2)], raw * 2 * weight)
 
 
-def test_a_nodes_line_tells_raw_normalised_and_weighted() -> None:
+def test_a_score_line_gives_raw_normalized_and_weighted_scores() -> None:
     found = node_score(table(3, 7, weight=5), 1)
     assert (found.node, found.total) == ("n1", 70)
     assert found.plugins == (PluginScore("A", 7, 14, 70),)
 
 
-def test_the_best_are_kept_best_first() -> None:
+def test_the_best_nodes_are_recorded_best_first() -> None:
     found = best_scores(table(5, 1, 9, 7, 3, 8, 2))
     assert [line.total for line in found] == [18, 16, 14, 10, 6]
     assert len(found) == BEST_NODES_MAX
 
 
-def test_equals_are_in_the_order_of_the_draw() -> None:
+def test_equal_nodes_are_recorded_in_tie_break_order() -> None:
     found = [line.node for line in best_scores(table(*[4] * 9, 8))]
     equals = sorted((f"n{number}" for number in range(9)), key=stable_hash)
     assert found == ["n9", *equals[:4]]
 
 
-def test_those_that_tie_break_keys_left_stand_before_their_equals() -> None:
+def test_nodes_selected_by_tie_break_keys_come_before_their_equals() -> None:
     found = table(*[4] * 9, 3)
     found.tied = np.arange(10) == 6
     lines = [line.node for line in best_scores(found)]
@@ -55,7 +55,7 @@ def test_those_that_tie_break_keys_left_stand_before_their_equals() -> None:
     assert lines == ["n6", *others[:4]]
 
 
-def test_a_table_of_few_nodes_is_kept_whole() -> None:
+def test_a_table_of_few_nodes_is_recorded_completely() -> None:
     assert [line.node for line in best_scores(table(1, 2))] == ["n1", "n0"]
 
 
@@ -104,7 +104,7 @@ def test_a_rejected_pod() -> None:
         pytest.param({"reserve": unschedulable("boom")}, "unschedulable", id="rejected in Reserve"),
     ],
 )
-def test_who_failed_is_named(answers: dict[str, Any], result: str) -> None:
+def test_the_failed_plugin_is_recorded(answers: dict[str, Any], result: str) -> None:
     engine = Engine(plugins=["A"], classes=[answering("A", **answers)])
     engine.add(node("n1"), waiting_pod())
     engine.run()
@@ -113,7 +113,7 @@ def test_who_failed_is_named(answers: dict[str, Any], result: str) -> None:
     assert "boom" in record.message
 
 
-def test_whoever_looks_at_a_cycle_sees_it_while_its_snapshot_is_lent() -> None:
+def test_the_attempt_callback_can_read_the_lent_snapshot() -> None:
     cycles: list[Cycle] = []
 
     def look(cycle: Cycle) -> None:

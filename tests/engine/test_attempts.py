@@ -34,7 +34,7 @@ def engine_with(**answers: Any) -> Engine:
 # ---- who is tried ---------------------------------------------------------------------------
 
 
-def test_a_pod_that_is_being_deleted_is_skipped_and_told() -> None:
+def test_a_pod_that_is_being_deleted_is_skipped_with_an_event() -> None:
     engine = engine_with(filter_node=None)
     engine.add(waiting_pod(terminating=True))
     (event,) = engine.run()
@@ -45,7 +45,7 @@ def test_a_pod_that_is_being_deleted_is_skipped_and_told() -> None:
     assert engine.attempts() == []
 
 
-def test_a_pod_that_counts_on_a_node_already_is_skipped() -> None:
+def test_a_pod_that_already_counts_on_a_node_is_skipped() -> None:
     """An update while it was tried brought it back."""
     engine = engine_with(filter_node=None)
     engine.add(waiting_pod())
@@ -59,7 +59,7 @@ def test_a_pod_that_counts_on_a_node_already_is_skipped() -> None:
 # ---- each attempt begins anew ---------------------------------------------------------------
 
 
-def test_notes_are_shared_by_the_plugins_of_one_attempt_and_gone_in_the_next() -> None:
+def test_plugins_of_one_attempt_share_the_cycle_state_and_the_next_attempt_starts_empty() -> None:
     seen: list[Any] = []
 
     def writes(state: CycleState, asked: Any, nodes: Any) -> None:
@@ -92,7 +92,7 @@ def test_notes_are_shared_by_the_plugins_of_one_attempt_and_gone_in_the_next() -
     assert status.message.startswith("running PreBind plugin \"D\": StateNotFound: 'k' (")
 
 
-def test_a_tenth_of_the_attempts_record_durations_and_the_same_ones_in_every_run() -> None:
+def test_a_tenth_of_the_attempts_records_durations_and_each_run_records_the_same_ones() -> None:
     def recorded(seed: int) -> float:
         plugin = answering("Counted", pre_filter=None)
         engine = Engine(plugins=["Counted"], classes=[plugin], seed=seed)
@@ -113,7 +113,7 @@ def test_a_tenth_of_the_attempts_record_durations_and_the_same_ones_in_every_run
     assert recorded(2) != first
 
 
-def test_every_attempt_tells_how_long_its_extension_points_took() -> None:
+def test_every_attempt_reports_the_durations_of_its_extension_points() -> None:
     engine = engine_with(filter_node=None)
     engine.add(*(waiting_pod(f"p{number}") for number in range(20)))
     engine.run()
@@ -138,7 +138,7 @@ def test_without_nodes_the_pod_waits_for_no_plugin() -> None:
     assert engine.plugin("A").calls == []
 
 
-def test_post_filter_ends_the_sentence_whatever_it_answers() -> None:
+def test_the_post_filter_message_ends_the_sentence_for_each_code() -> None:
     for answer in (
         unschedulable("seen"),
         Status(Code.SUCCESS, ("seen",)),
@@ -149,7 +149,7 @@ def test_post_filter_ends_the_sentence_whatever_it_answers() -> None:
         assert engine.notes() == ["0/1 nodes are available: 1 no. seen"]
 
 
-def test_post_filter_comes_after_a_pre_filter_that_rejects() -> None:
+def test_post_filter_runs_after_a_pre_filter_rejection() -> None:
     seen: list[Any] = []
 
     def looks(state: Any, asked: Any, statuses: Any) -> tuple[Nomination | None, Status | None]:
@@ -163,7 +163,7 @@ def test_post_filter_comes_after_a_pre_filter_that_rejects() -> None:
     assert engine.blamed("p") == {"A"}
 
 
-def test_post_filter_comes_where_no_node_satisfies_two_plugins_and_none_is_a_candidate() -> None:
+def test_post_filter_runs_without_candidates_if_pre_filters_leave_no_common_node() -> None:
     seen: list[Any] = []
 
     def looks(state: Any, asked: Any, statuses: Any) -> tuple[Nomination | None, Status | None]:
@@ -185,14 +185,14 @@ def test_post_filter_comes_where_no_node_satisfies_two_plugins_and_none_is_a_can
     assert engine.blamed("p") == {"A", "B"}
 
 
-def test_post_filter_does_not_come_after_an_error() -> None:
+def test_post_filter_does_not_run_after_an_error() -> None:
     engine = engine_with(filter_node=ValueError("boom"), post_filter=(None, None))
     engine.add(waiting_pod())
     engine.run()
     assert ("A", "post_filter") not in engine.plugin("A").calls
 
 
-def test_a_post_filter_that_raises_ends_the_sentence_with_its_name() -> None:
+def test_an_exception_in_post_filter_ends_the_message_with_the_plugin_name() -> None:
     engine = engine_with(filter_node=unschedulable("no"), post_filter=ValueError("boom"))
     engine.add(waiting_pod())
     (note,) = engine.notes()
@@ -217,7 +217,7 @@ def question(engine: Engine) -> AskExtender:
     return ask
 
 
-def test_a_pod_is_parked_with_its_question() -> None:
+def test_a_pod_is_pending_while_its_extender_call_runs() -> None:
     engine = asking()
     engine.add(waiting_pod(**FAR))
     ask = question(engine)
@@ -228,13 +228,13 @@ def test_a_pod_is_parked_with_its_question() -> None:
     assert engine.attempts() == []
 
 
-def test_others_are_scheduled_meanwhile() -> None:
+def test_other_pods_are_scheduled_during_an_extender_call() -> None:
     engine = asking()
     engine.add(waiting_pod(**FAR), waiting_pod("q"))
     assert list(engine.bound()) == ["q"]
 
 
-def test_the_answer_takes_it_up_again() -> None:
+def test_an_answer_continues_the_cycle() -> None:
     engine = asking()
     engine.add(waiting_pod(**FAR))
     ask = question(engine)
@@ -245,7 +245,7 @@ def test_the_answer_takes_it_up_again() -> None:
     assert (record.at_seconds, record.feasible_count, record.attempt) == (2.0, 1, 1)
 
 
-def test_each_question_has_a_token_of_its_own() -> None:
+def test_each_extender_call_has_its_own_token() -> None:
     engine = asking()
     engine.add(waiting_pod("p", **FAR), waiting_pod("q", **FAR))
     asks = engine.run_for(AskExtender)
@@ -254,7 +254,7 @@ def test_each_question_has_a_token_of_its_own() -> None:
     assert engine.bound() == {"p": "n2", "q": "n1"}
 
 
-def test_an_answer_nobody_waits_for_is_ignored() -> None:
+def test_an_answer_with_an_unknown_token_is_ignored() -> None:
     engine = asking()
     engine.add(waiting_pod(**FAR))
     ask = question(engine)
@@ -265,7 +265,7 @@ def test_an_answer_nobody_waits_for_is_ignored() -> None:
 
 
 @pytest.mark.parametrize("how", ["deleted", "bound by another"])
-def test_a_pod_that_left_while_it_was_parked_is_dropped(how: str) -> None:
+def test_a_pod_that_left_during_its_extender_call_is_dropped(how: str) -> None:
     engine = asking()
     engine.add(waiting_pod(**FAR))
     ask = question(engine)
@@ -280,7 +280,7 @@ def test_a_pod_that_left_while_it_was_parked_is_dropped(how: str) -> None:
     assert engine.scheduler.only_retries_wait
 
 
-def test_without_a_node_left_any_event_helps() -> None:
+def test_without_a_feasible_node_after_the_extender_any_event_helps() -> None:
     engine = asking()
     engine.add(waiting_pod(**FAR))
     ask = question(engine)
@@ -296,7 +296,7 @@ def test_without_a_node_left_any_event_helps() -> None:
     assert engine.state_of("p") is State.BACKOFF
 
 
-def test_no_answer_is_an_error_of_that_attempt() -> None:
+def test_a_missing_answer_is_an_error_of_its_attempt() -> None:
     engine = asking()
     engine.add(waiting_pod(**FAR))
     ask = question(engine)
@@ -309,7 +309,7 @@ def test_no_answer_is_an_error_of_that_attempt() -> None:
     assert engine.state_of("p") is State.ERROR_BACKOFF
 
 
-def test_an_attempt_is_parked_at_post_filter_and_counts_once() -> None:
+def test_an_attempt_that_waits_at_post_filter_counts_once() -> None:
     verbs = frozenset((ExtenderVerb.PREEMPT,))
     engine = Engine(plugins=["NodeResourcesFit", "DefaultPreemption"], extenders=[Far(verbs=verbs)])
     engine.add(node("n1", cpu=1), api_pod("low", cpu=1, node="n1"))
@@ -327,7 +327,7 @@ def test_an_attempt_is_parked_at_post_filter_and_counts_once() -> None:
     assert engine.metric("scheduler_preemption_attempts_total") == 1
 
 
-def test_a_bug_while_a_cycle_is_taken_up_again_does_not_lose_the_pod(
+def test_a_bug_while_a_cycle_continues_does_not_lose_the_pod(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     engine = asking(raise_bugs=False)
@@ -373,7 +373,7 @@ def test_a_bug_in_the_cycle_ends_a_simulation(monkeypatch: pytest.MonkeyPatch) -
         engine.run()
 
 
-def test_a_failing_pod_does_not_keep_others_from_being_tried(
+def test_a_pod_that_fails_does_not_block_other_pods(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plugin = answering("A", score_node=0)

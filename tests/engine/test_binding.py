@@ -64,7 +64,7 @@ def test_a_pod_goes_through_pre_bind_bind_and_post_bind() -> None:
     assert log == [("A", "pre_bind"), ("B", "pre_bind"), ("B", "bind"), ("A", "post_bind")]
 
 
-def test_binders_are_asked_in_order_until_one_does_not_skip() -> None:
+def test_binders_are_called_in_order_until_one_does_not_skip() -> None:
     log: Calls = []
     plugins = [binder("A", log, SKIP), binder("B", log), binder("C", log)]
     assert ended(*plugins).status is None
@@ -72,7 +72,7 @@ def test_binders_are_asked_in_order_until_one_does_not_skip() -> None:
 
 
 @pytest.mark.parametrize("answers", [(), (SKIP,), (SKIP, SKIP)])
-def test_a_pod_nobody_takes_is_an_error(answers: tuple[Any, ...]) -> None:
+def test_a_pod_that_every_binder_skips_is_an_error(answers: tuple[Any, ...]) -> None:
     plugins = [binder(f"B{number}", None, answer) for number, answer in enumerate(answers)]
     status = ended(*plugins).status
     assert status is not None
@@ -94,7 +94,7 @@ def test_a_pod_nobody_takes_is_an_error(answers: tuple[Any, ...]) -> None:
         pytest.param(True, Code.ERROR, "returned True", id="no status"),
     ],
 )
-def test_the_first_failure_ends_it_under_its_plugins_name(
+def test_the_first_failure_ends_the_binding_and_names_the_plugin(
     point: str, named: str, answer: Any, code: Code, said: str
 ) -> None:
     log: Calls = []
@@ -109,14 +109,14 @@ def test_the_first_failure_ends_it_under_its_plugins_name(
     assert log == ([] if point == "pre_bind" else [("Late", "pre_bind")])
 
 
-def test_a_skip_from_pre_bind_itself_is_an_error() -> None:
+def test_a_skip_from_pre_bind_is_an_error() -> None:
     """Whether there is something to prepare is asked before, in the preflight."""
     status = ended(answering("A", pre_bind=SKIP), binder("B")).status
     assert status is not None
     assert "answered Skip, which it may not" in status.message
 
 
-def test_whose_preflight_skipped_is_left_out() -> None:
+def test_a_plugin_whose_pre_bind_pre_flight_skipped_is_left_out() -> None:
     log: Calls = []
     state = CycleState()
     state.skip_pre_bind_plugins.add("A")
@@ -125,7 +125,7 @@ def test_whose_preflight_skipped_is_left_out() -> None:
     assert log == [("B", "pre_bind"), ("B", "bind")]
 
 
-def test_what_post_bind_raises_is_a_remark() -> None:
+def test_an_exception_in_post_bind_is_a_remark() -> None:
     log: Calls = []
     plugins = [
         answering("A", log, bind=None, post_bind=ValueError("boom")),
@@ -138,7 +138,7 @@ def test_what_post_bind_raises_is_a_remark() -> None:
     assert log[-1] == ("B", "post_bind")
 
 
-def test_the_port_is_handed_to_those_who_write() -> None:
+def test_plugins_that_write_get_the_port() -> None:
     port = RecordingPort()
     plugin = answering("A", bind=None)
     plugin.bind = lambda self, *args: binds(*args)
@@ -149,7 +149,7 @@ def test_the_port_is_handed_to_those_who_write() -> None:
     assert failure.message == 'running Bind plugin "A": ConflictError: already bound'
 
 
-def test_its_points_are_timed() -> None:
+def test_the_points_of_a_binding_are_timed() -> None:
     told: list[tuple[str, Code]] = []
     watch = Watch(
         lambda: 0.0, point=lambda point, code, _: lambda seconds: told.append((point, code))
@@ -211,13 +211,13 @@ def test_an_extender_binds_in_place_of_the_plugins() -> None:
     assert log == [("A", "pre_bind"), ("far", "bind"), ("A", "post_bind")]
 
 
-def test_what_it_could_not_bind_nobody_binds() -> None:
+def test_a_failed_extender_binding_is_not_retried_by_plugins() -> None:
     outcome, log = through("no licence")
     assert outcome.status == Status(Code.ERROR, ("no licence",))
     assert log == [("A", "pre_bind"), ("far", "bind")]
 
 
-def test_unless_it_may_be_passed_over() -> None:
+def test_a_failure_of_an_ignorable_extender_falls_back_to_the_plugins() -> None:
     outcome, log = through("no licence", ignorable=True)
     assert outcome.status is None
     assert log[1:] == [("far", "bind"), ("A", "bind"), ("A", "post_bind")]
@@ -288,7 +288,7 @@ def run(main: Callable[[], Coroutine[Any, Any, BindingOutcome]]) -> Status | Non
         pytest.param("ab", "ab", [], id="all are skipped"),
     ],
 )
-def test_neighbours_that_allow_it_form_a_group(
+def test_neighbouring_plugins_that_allow_it_run_as_one_parallel_group(
     plugins: str, skipped: str, groups: list[str]
 ) -> None:
     """X and Y do not allow it. Upstream: TestPreBindPlugins."""
@@ -298,7 +298,7 @@ def test_neighbours_that_allow_it_form_a_group(
     assert found == groups
 
 
-def test_plugins_of_a_group_run_side_by_side() -> None:
+def test_plugins_of_a_parallel_group_run_side_by_side() -> None:
     log: Log = []
 
     async def main() -> BindingOutcome:
@@ -315,7 +315,7 @@ def test_plugins_of_a_group_run_side_by_side() -> None:
     assert log == ["A begins", "B begins", "A ends"]
 
 
-def test_the_first_failure_cancels_the_rest_of_its_group() -> None:
+def test_the_first_failure_cancels_the_other_plugins_of_its_group() -> None:
     log: Log = []
 
     async def main() -> BindingOutcome:
@@ -327,7 +327,7 @@ def test_the_first_failure_cancels_the_rest_of_its_group() -> None:
     assert log == ["A begins", "C begins", "A is cancelled", "C is cancelled"]
 
 
-def test_a_group_begins_when_the_one_before_has_ended() -> None:
+def test_a_parallel_group_starts_after_the_previous_one_has_ended() -> None:
     log: Log = []
 
     async def main() -> BindingOutcome:
@@ -342,7 +342,7 @@ def test_a_group_begins_when_the_one_before_has_ended() -> None:
 # ---- cancelling -----------------------------------------------------------------------------
 
 
-def test_a_binding_that_is_cancelled_fails_with_the_reason() -> None:
+def test_a_cancelled_binding_fails_with_the_reason() -> None:
     log: Log = []
 
     async def main() -> BindingOutcome:
@@ -361,7 +361,7 @@ def test_a_binding_that_is_cancelled_fails_with_the_reason() -> None:
     assert log == ["A begins", "A is cancelled"]
 
 
-def test_a_binding_that_is_cancelled_before_it_begins_fails_as_well() -> None:
+def test_a_binding_cancelled_before_it_begins_fails() -> None:
     log: Log = []
 
     async def main() -> BindingOutcome:
@@ -375,7 +375,7 @@ def test_a_binding_that_is_cancelled_before_it_begins_fails_as_well() -> None:
     assert log == []
 
 
-def test_who_cancels_a_binding_waits_also_for_one_that_has_not_begun() -> None:
+def test_cancelling_a_binding_that_has_not_begun_waits_for_its_end() -> None:
     """Before PreBind, a binding waits for the status patch of the pod that is under way. Who
     tries again at once meanwhile finds the pod on its node still, and cancels it again."""
     log: Log = []
@@ -404,7 +404,7 @@ def test_a_plugin_that_ends_at_the_moment_of_the_cancellation_does_not_bind() ->
     assert run(main) == Status(Code.ERROR, ("preempted by P",))
 
 
-def test_nothing_cancels_a_binding_whose_pre_bind_has_ended() -> None:
+def test_a_binding_after_pre_bind_cannot_be_cancelled() -> None:
     control, answers = PodInPreBind(), list[bool]()
 
     async def main() -> BindingOutcome:

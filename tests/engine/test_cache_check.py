@@ -38,13 +38,13 @@ class Over:
         return queued.pod
 
 
-def test_a_pod_that_the_queue_forgot_is_lost() -> None:
+def test_a_pod_missing_from_the_queue_is_lost() -> None:
     over = Over()
     over.engine.scheduler.queue.delete(over.waiting())
     assert over.differences() == ["pod default/waits is pending and lost"]
 
 
-def test_a_pod_that_the_queue_holds_for_ever_in_flight_is_lost() -> None:
+def test_a_pod_that_stays_in_flight_forever_is_lost() -> None:
     over = Over()
     queue = over.engine.scheduler.queue
     queue.activate([over.waiting()])
@@ -52,13 +52,13 @@ def test_a_pod_that_the_queue_holds_for_ever_in_flight_is_lost() -> None:
     assert over.differences() == ["pod default/waits is pending and lost"]
 
 
-def test_a_pod_that_nobody_told_the_scheduler_of_is_lost() -> None:
+def test_a_pod_that_the_scheduler_never_received_is_lost() -> None:
     over = Over()
     over.pods.append(waiting_pod("untold"))
     assert over.differences() == ["pod default/untold is pending and lost"]
 
 
-def test_a_pod_that_runs_belongs_in_the_queue_where_it_is_tried_for_a_resize() -> None:
+def test_a_running_pod_belongs_in_the_queue_if_it_waits_for_a_resize() -> None:
     pending: Any = {"conditions": [{"type": "PodResizePending", "reason": "Deferred"}]}
     grows = waiting_pod("grows", node="n1", status=pending)
     for is_on in (True, False):
@@ -76,37 +76,37 @@ def test_a_pod_that_runs_belongs_in_the_queue_where_it_is_tried_for_a_resize() -
         assert differences(engine.scheduler, [node("n1")], [grows]) == [told]
 
 
-def test_a_pod_of_another_scheduler_is_not_missed() -> None:
+def test_a_pod_of_another_scheduler_is_not_reported() -> None:
     over = Over()
     over.pods.append(waiting_pod("theirs", scheduler_name="theirs"))
     assert over.differences() == []
 
 
-def test_a_pod_that_has_ended_counts_as_gone() -> None:
+def test_a_finished_pod_counts_as_deleted() -> None:
     over = Over()
     over.pods.append(api_pod("ended", node="n1", status={"phase": "Succeeded"}))
     assert over.differences() == []
 
 
-def test_a_pod_that_is_gone_and_still_queued_is_caught() -> None:
+def test_a_deleted_pod_that_is_still_queued_is_reported() -> None:
     over = Over()
     del over.pods[1]
     assert over.differences() == ["pod default/waits is queued and not pending"]
 
 
-def test_a_placed_pod_that_is_not_counted_is_caught() -> None:
+def test_a_placed_pod_that_is_not_counted_is_reported() -> None:
     over = Over()
     over.engine.scheduler.cache.remove_pod(over.placed().uid)
     assert over.differences() == ["pod default/placed is on n1 and not counted"]
 
 
-def test_a_pod_that_is_gone_and_still_counted_is_caught() -> None:
+def test_a_deleted_pod_that_is_still_counted_is_reported() -> None:
     over = Over()
     del over.pods[0]
     assert over.differences() == ["pod default/placed is on no node and counted on n1"]
 
 
-def test_a_pod_counted_on_another_node_is_caught() -> None:
+def test_a_pod_counted_on_another_node_is_reported() -> None:
     over = Over()
     over.engine.add(node("n2"))
     over.nodes.append(node("n2"))
@@ -116,7 +116,7 @@ def test_a_pod_counted_on_another_node_is_caught() -> None:
     assert over.differences() == ["pod default/placed is on n1 and counted on n2"]
 
 
-def test_a_pod_counted_twice_is_caught() -> None:
+def test_a_pod_counted_twice_is_reported() -> None:
     over = Over()
     there = over.placed()
     again = PodInfo(replace(there.metadata, uid="another"), there.status, there.shape, "n1")
@@ -127,13 +127,13 @@ def test_a_pod_counted_twice_is_caught() -> None:
     ]
 
 
-def test_a_pod_assumed_for_ever_is_caught() -> None:
+def test_a_pod_that_stays_assumed_forever_is_reported() -> None:
     over = Over()
     over.engine.scheduler.cache.assume(over.waiting().on_node("n1"))
     assert "pod default/waits is on no node and counted on n1" in over.differences()
 
 
-def test_a_pod_whose_binding_is_under_way_is_no_difference() -> None:
+def test_a_pod_with_a_running_binding_is_not_reported() -> None:
     over = Over()
     small = waiting_pod("small", cpu=1)
     over.pods.append(small)
@@ -143,13 +143,13 @@ def test_a_pod_whose_binding_is_under_way_is_no_difference() -> None:
     assert over.differences() == []
 
 
-def test_a_node_that_nobody_told_the_scheduler_of_is_caught() -> None:
+def test_a_node_that_the_scheduler_never_received_is_reported() -> None:
     over = Over()
     over.nodes.append(node("n2"))
     assert over.differences() == ["node n2 is there and not known"]
 
 
-def test_a_node_that_is_gone_and_still_known_is_caught() -> None:
+def test_a_deleted_node_in_the_cache_is_reported() -> None:
     over = Over()
     over.nodes.clear()
     assert over.differences() == ["node n1 is known and not there"]

@@ -30,7 +30,7 @@ def state(raise_bugs: bool = False) -> tuple[EngineCore, MemorySink]:
 # ---- the loan -------------------------------------------------------------------------------
 
 
-def test_the_cluster_is_lent_and_taken_back() -> None:
+def test_the_snapshot_is_lent_and_taken_back() -> None:
     engine, _ = state()
     engine.cluster.cache.add_node(node("n1"))
     snapshot = engine.cluster.lend()
@@ -45,7 +45,7 @@ def test_the_cluster_is_lent_and_taken_back() -> None:
 # ---- events ---------------------------------------------------------------------------------
 
 
-def test_an_event_is_about_a_pod_and_by_a_profile() -> None:
+def test_an_event_names_its_pod_and_profile() -> None:
     engine, _ = state()
     engine.outbox.emit("bayplan", pod("p"), "Warning", "FailedScheduling", "Scheduling", "why")
     assert list(engine.outbox.effects) == [
@@ -61,7 +61,7 @@ def test_an_event_is_about_a_pod_and_by_a_profile() -> None:
 
 
 @given(st.text(max_size=1100))
-def test_a_long_note_is_cut_by_its_bytes(text: str) -> None:
+def test_a_long_note_is_cut_by_bytes(text: str) -> None:
     found = cut(text, NOTE_BYTES_MAX)
     if len(text.encode()) <= NOTE_BYTES_MAX:
         assert found == text
@@ -71,7 +71,7 @@ def test_a_long_note_is_cut_by_its_bytes(text: str) -> None:
         assert text.startswith(found.removesuffix(" ..."))
 
 
-def test_a_cut_note_ends_as_upstreams() -> None:
+def test_a_cut_note_ends_as_in_upstream() -> None:
     assert cut("x" * 2000, 1024) == "x" * 1020 + " ..."
 
 
@@ -91,7 +91,7 @@ def test_a_condition_or_a_nomination_is_written() -> None:
     assert patches(engine) == [(UNTRUE, None), (None, "n1")]
 
 
-def test_a_nomination_that_stands_already_is_not_written() -> None:
+def test_an_unchanged_nomination_is_not_written() -> None:
     engine, _ = state()
     engine.outbox.patch_status(pod("p", nominated_node="n1"), None, "n1")
     engine.outbox.patch_status(pod("p", nominated_node="n1"), UNTRUE, "n1")
@@ -99,7 +99,7 @@ def test_a_nomination_that_stands_already_is_not_written() -> None:
     assert patches(engine) == [(UNTRUE, None)]
 
 
-def test_what_was_announced_counts_before_the_api_tells_it_back() -> None:
+def test_a_written_nomination_counts_before_the_api_reports_it() -> None:
     """Else a nomination that is given up at once would stay for ever."""
     engine, _ = state()
     engine.outbox.patch_status(pod("p"), None, "n1")
@@ -111,7 +111,7 @@ def test_what_was_announced_counts_before_the_api_tells_it_back() -> None:
 # ---- nominations ----------------------------------------------------------------------------
 
 
-def test_a_pod_the_api_does_not_know_cannot_be_nominated() -> None:
+def test_a_pod_unknown_to_the_api_cannot_be_nominated() -> None:
     engine, _ = state()
     engine.nominator.add_nominated_pod(pod("p", nominated_node="n1"))
     assert engine.nominator.nominated_nodes() == []
@@ -133,13 +133,13 @@ def begun(failures: Failures | None = None) -> SerialExecutor:
     return turns
 
 
-def test_outside_of_a_turn_work_is_done_at_once() -> None:
+def test_work_outside_of_a_turn_runs_at_once() -> None:
     done: list[int] = []
     begun().run("a", lambda: done.append(1))
     assert done == [1]
 
 
-def test_inside_of_one_it_comes_after_it_in_order() -> None:
+def test_work_submitted_inside_a_turn_runs_after_it_in_order() -> None:
     turns, done = begun(), list[str]()
 
     def first() -> None:
@@ -155,7 +155,7 @@ def test_inside_of_one_it_comes_after_it_in_order() -> None:
     assert done == ["first", "second", "third", "fourth"]
 
 
-def test_who_looks_does_so_between_turns() -> None:
+def test_observers_run_between_turns() -> None:
     turns, seen = begun(), list[str]()
 
     def first() -> None:
@@ -167,7 +167,7 @@ def test_who_looks_does_so_between_turns() -> None:
     assert seen == ["first", "look", "second", "look"]
 
 
-def test_before_the_beginning_everything_waits() -> None:
+def test_work_before_the_start_is_deferred() -> None:
     done: list[int] = []
     turns = SerialExecutor(lambda subject, problem: None)
     turns.run("a", lambda: done.append(1))
@@ -176,7 +176,7 @@ def test_before_the_beginning_everything_waits() -> None:
     assert done == [1]
 
 
-def test_a_failure_is_told_and_the_rest_goes_on() -> None:
+def test_a_failure_is_reported_and_the_remaining_work_runs() -> None:
     failures: Failures = []
     turns, done = begun(failures), list[int]()
 
@@ -188,7 +188,7 @@ def test_a_failure_is_told_and_the_rest_goes_on() -> None:
     assert (failures, done) == ([("a", "boom")], [1])
 
 
-def test_whoever_is_told_may_end_it() -> None:
+def test_the_failure_callback_may_end_the_run() -> None:
     def ends(subject: str, problem: Exception) -> None:
         raise problem
 

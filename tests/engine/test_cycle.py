@@ -5,7 +5,7 @@ from tests.engine.cycle_kit import Walk, only, refused
 from tests.framework.answering import answering
 
 
-def test_a_rejected_pod_has_its_sentence_and_its_blame() -> None:
+def test_a_rejected_pod_has_a_message_and_blamed_plugins() -> None:
     walk = Walk(
         answering("A", filter=refused("n1", "n2", reason="full")),
         answering("B", filter=refused("n3", reason="tainted", code=Code.PENDING)),
@@ -18,7 +18,7 @@ def test_a_rejected_pod_has_its_sentence_and_its_blame() -> None:
     assert cycle.node_to_status().get("n3").plugin == "B"
 
 
-def test_what_pre_filter_says_stands_for_all_nodes() -> None:
+def test_a_pre_filter_rejection_applies_to_all_nodes() -> None:
     walk = Walk(
         answering("N", pre_filter=only("n1")), answering("A", pre_filter=unschedulable("x"))
     )
@@ -30,7 +30,7 @@ def test_what_pre_filter_says_stands_for_all_nodes() -> None:
     assert cycle.node_to_status().get("n2") == unschedulable("x").with_plugin("A")
 
 
-def test_nodes_that_pre_filter_left_out_count_with_its_name() -> None:
+def test_nodes_excluded_by_pre_filter_are_counted_under_its_name() -> None:
     walk = Walk(
         answering("B", pre_filter=only("n1", "n3")),
         answering("A", pre_filter=only("n3"), filter=refused("n3", reason="full")),

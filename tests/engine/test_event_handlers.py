@@ -72,7 +72,7 @@ def _name(found: Any) -> Any:
 # ---- nodes ----------------------------------------------------------------------------------
 
 
-def test_a_node_comes_changes_and_goes() -> None:
+def test_a_node_is_added_updated_and_deleted() -> None:
     world = RefusedPod()
     engine = world.engine
     engine.add(node("n2"))
@@ -84,14 +84,14 @@ def test_a_node_comes_changes_and_goes() -> None:
     assert engine.scheduler.cache.node("n2") is None
 
 
-def test_a_node_that_did_not_change_in_anything_that_counts_is_no_news() -> None:
+def test_a_node_update_without_a_relevant_change_is_ignored() -> None:
     world = RefusedPod()
     world.engine.update(node("n1"))
     world.engine.delete(node("ghost"))
     assert world.hears() == []
 
 
-def test_the_cache_is_changed_before_anybody_is_woken() -> None:
+def test_the_cache_changes_before_queueing_hints_run() -> None:
     seen: list[bool] = []
 
     def hint(asked: Any, old: Any, new: Any) -> QueueingHint:
@@ -107,7 +107,7 @@ def test_the_cache_is_changed_before_anybody_is_woken() -> None:
     assert seen == [True]
 
 
-def test_a_node_that_makes_no_sense_is_left_as_it_was() -> None:
+def test_an_invalid_node_is_ignored_and_noted() -> None:
     world = RefusedPod()
     engine = world.engine
     for kind in (engine.add, engine.update):
@@ -123,7 +123,7 @@ def test_a_node_that_makes_no_sense_is_left_as_it_was() -> None:
 # ---- pods that wait -------------------------------------------------------------------------
 
 
-def test_pods_of_other_schedulers_are_left_to_them() -> None:
+def test_pods_of_other_schedulers_are_ignored() -> None:
     engine = Engine()
     engine.add(api_pod("other"), waiting_pod("ours"))
     states = [engine.state_of(name) for name in ("other", "ours")]
@@ -133,7 +133,7 @@ def test_pods_of_other_schedulers_are_left_to_them() -> None:
     assert engine.state_of("other") is State.ABSENT
 
 
-def test_its_own_update_may_help_a_pod() -> None:
+def test_an_update_of_a_pod_may_activate_the_pod() -> None:
     world = RefusedPod()
     world.engine.update(waiting_pod(labels={"colour": "blue"}))
     assert world.hears() == [("PodUpdate", "p", "p"), ("TargetPodUpdate", "p", "p")]
@@ -142,7 +142,7 @@ def test_its_own_update_may_help_a_pod() -> None:
     assert queued.pod.labels == {"colour": "blue"}
 
 
-def test_the_same_version_once_more_is_no_news() -> None:
+def test_an_event_with_a_known_resource_version_is_ignored() -> None:
     world = RefusedPod()
     engine = world.engine
 
@@ -165,7 +165,7 @@ def with_version(pod: Pod, version: str | None) -> Pod:
     return replace(pod, metadata=metadata)
 
 
-def test_a_pod_that_goes_leaves_the_queue() -> None:
+def test_a_deleted_pod_leaves_the_queue() -> None:
     world = RefusedPod()
     world.engine.delete(waiting_pod())
     assert world.engine.state_of("p") is State.ABSENT
@@ -173,7 +173,7 @@ def test_a_pod_that_goes_leaves_the_queue() -> None:
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-def test_a_pod_that_has_ended_counts_as_gone(phase: str) -> None:
+def test_a_finished_pod_counts_as_deleted(phase: str) -> None:
     world = RefusedPod()
     world.engine.update(waiting_pod(status={"phase": phase}))
     assert world.engine.state_of("p") is State.ABSENT
@@ -181,7 +181,7 @@ def test_a_pod_that_has_ended_counts_as_gone(phase: str) -> None:
     assert world.engine.state_of("q") is State.ABSENT
 
 
-def test_a_pod_that_makes_no_sense_is_noted() -> None:
+def test_an_invalid_pod_is_noted() -> None:
     engine = Engine()
     engine.add(waiting_pod("q", cpu="many"), waiting_pod("anonymous", uid=""))
     assert engine.state_of("q") is State.ABSENT
@@ -194,7 +194,7 @@ def test_a_pod_that_makes_no_sense_is_noted() -> None:
 # ---- placed pods ----------------------------------------------------------------------------
 
 
-def test_a_placed_pod_comes_changes_and_goes() -> None:
+def test_a_placed_pod_is_added_updated_and_deleted() -> None:
     world = RefusedPod()
     engine = world.engine
     engine.add(api_pod("r", node="n1"))
@@ -207,7 +207,7 @@ def test_a_placed_pod_comes_changes_and_goes() -> None:
     assert engine.placed_on("r") == ""
 
 
-def test_a_placed_pod_that_ends_frees_its_room() -> None:
+def test_a_placed_pod_that_ends_releases_its_resources() -> None:
     world = RefusedPod()
     world.engine.add(api_pod("r", node="n1"))
     world.hears()
@@ -225,7 +225,7 @@ def test_a_placed_pod_that_ends_frees_its_room() -> None:
         ("OutOfcpu", "another", 0),
     ],
 )
-def test_a_pod_that_its_kubelet_did_not_admit_is_counted_once(
+def test_a_pod_that_its_kubelet_rejects_is_counted_once(
     reason: str, scheduler: str, count: int
 ) -> None:
     engine = RefusedPod().engine
@@ -238,7 +238,7 @@ def test_a_pod_that_its_kubelet_did_not_admit_is_counted_once(
     assert engine.scheduler.metrics.value(name, reason=reason) == count
 
 
-def test_a_pod_that_had_failed_before_is_not_counted() -> None:
+def test_a_pod_that_failed_before_the_start_is_not_counted() -> None:
     engine = RefusedPod().engine
     placed = api_pod("x", node="n1", scheduler_name=PROFILE)
     engine.add(replace(placed, status=replace(placed.status, phase="Failed", reason="OutOfcpu")))
@@ -246,7 +246,7 @@ def test_a_pod_that_had_failed_before_is_not_counted() -> None:
     assert engine.scheduler.metrics.value(name, reason="OutOfcpu") == 0
 
 
-def test_a_waiting_pod_that_somebody_else_bound_leaves_the_queue() -> None:
+def test_a_pending_pod_that_another_component_bound_leaves_the_queue() -> None:
     world = RefusedPod()
     world.engine.update(waiting_pod(node="n1"))
     assert world.engine.state_of("p") is State.ABSENT
@@ -254,7 +254,7 @@ def test_a_waiting_pod_that_somebody_else_bound_leaves_the_queue() -> None:
     assert world.engine.bound() == {}
 
 
-def test_a_pod_on_a_node_nobody_knows_is_counted_when_the_node_comes() -> None:
+def test_a_pod_on_an_unknown_node_is_counted_when_the_node_is_added() -> None:
     engine = Engine()
     engine.add(api_pod("r", node="n9", cpu=1))
     engine.add(node("n9"))
@@ -265,7 +265,7 @@ def test_a_pod_on_a_node_nobody_knows_is_counted_when_the_node_comes() -> None:
 # ---- nominations ----------------------------------------------------------------------------
 
 
-def test_a_nomination_in_the_status_is_respected_from_the_beginning() -> None:
+def test_a_nomination_in_the_status_counts_from_the_start() -> None:
     engine = Engine()
     engine.add(waiting_pod("p", nominated_node="n1"))
     assert engine.nominated_on("n1") == ["p"]
@@ -284,7 +284,7 @@ def test_a_nomination_in_the_status_is_respected_from_the_beginning() -> None:
     ],
 )
 @pytest.mark.parametrize("how", ["moved", "deleted"])
-def test_a_nomination_given_up_frees_room_for_no_higher_priority(
+def test_a_cleared_nomination_activates_no_pod_of_higher_priority(
     how: str, priority: int, told: bool
 ) -> None:
     world = RefusedPod(priority=priority)
@@ -301,7 +301,7 @@ def test_a_nomination_given_up_frees_room_for_no_higher_priority(
 # ---- everything else ------------------------------------------------------------------------
 
 
-def test_objects_of_other_kinds_come_change_and_go() -> None:
+def test_objects_of_other_kinds_are_added_updated_and_deleted() -> None:
     world = RefusedPod()
     content = {"metadata": {"name": "fast"}}
     label = "storage.k8s.io/StorageClass"
@@ -316,7 +316,7 @@ def test_objects_of_other_kinds_come_change_and_go() -> None:
     assert world.hears() == []
 
 
-def test_a_plugin_may_wait_for_objects_of_its_own_kind() -> None:
+def test_a_plugin_may_register_events_of_its_own_kind() -> None:
     quota = ClusterEvent("example.com/Quota", UPDATE)
     plugin = answering(
         "A",
@@ -335,7 +335,7 @@ def test_a_plugin_may_wait_for_objects_of_its_own_kind() -> None:
     assert engine.scheduler.kinds == ["example.com/v1 Quota"]
 
 
-def test_who_registers_nothing_is_woken_by_everything() -> None:
+def test_a_plugin_without_registered_events_is_activated_by_every_event() -> None:
     for kind, event in (
         ("resource.k8s.io/v1 ResourceSlice", EventType.ADDED),
         ("storage.k8s.io/v1 VolumeAttachment", EventType.DELETED),
@@ -349,7 +349,7 @@ def test_who_registers_nothing_is_woken_by_everything() -> None:
         assert engine.state_of("p") is State.BACKOFF, kind
 
 
-def test_a_taint_update_wakes_only_those_who_registered_for_it() -> None:
+def test_a_taint_update_activates_only_plugins_that_registered_for_it() -> None:
     added = ClusterEventWithHint(ClusterEvent(EventResource.NODE, ActionType.ADD))
     plugin = answering("A", filter_node=unschedulable("no"), events_to_register=[added])
     engine = Engine(plugins=["A"], classes=[plugin])
@@ -361,7 +361,7 @@ def test_a_taint_update_wakes_only_those_who_registered_for_it() -> None:
     assert engine.state_of("p") is State.BACKOFF
 
 
-def test_a_deletion_that_only_a_listing_showed_is_one_all_the_same() -> None:
+def test_a_deletion_found_by_a_relist_is_a_deletion() -> None:
     """It is told by the metadata alone."""
     engine = Engine()
     placed = api_pod("gone", node="n1")
@@ -409,7 +409,7 @@ def test_each_event_is_counted_under_upstreams_name() -> None:
     }
 
 
-def test_an_event_takes_as_long_as_what_follows_from_it_at_once() -> None:
+def test_the_duration_of_an_event_includes_its_queueing_hints() -> None:
     def hint(*_: Any) -> QueueingHint:
         engine.clock.advance_to(engine.clock.now() + 2.5)
         return QueueingHint.QUEUE_SKIP
@@ -427,7 +427,7 @@ def test_an_event_takes_as_long_as_what_follows_from_it_at_once() -> None:
 
 
 @pytest.mark.parametrize("is_on", [False, True])
-def test_a_pod_that_waits_is_an_event_where_groups_of_pods_are_scheduled(is_on: bool) -> None:
+def test_a_pending_pod_is_an_event_if_pod_groups_are_scheduled(is_on: bool) -> None:
     """Upstream: addPodToSchedulingQueue."""
     event = ClusterEvent(EventResource.UNSCHEDULED_POD, ActionType.ADD)
     told: list[str] = []

@@ -64,7 +64,7 @@ def condition(reason: str, message: str, since: str | None = BEGINNING) -> PodCo
         ),
     ],
 )
-def test_it_is_requeued_and_told(
+def test_a_failed_pod_is_requeued_with_event_and_condition(
     answer: Status, reason: str, message: str, result: str, state: State
 ) -> None:
     engine = engine_with(filter_node=answer)
@@ -86,7 +86,7 @@ def test_it_is_requeued_and_told(
     assert engine.metric("scheduler_scheduling_algorithm_duration_seconds_count") == 1
 
 
-def test_the_event_is_about_the_newest_version_of_the_pod() -> None:
+def test_the_event_names_the_newest_version_of_the_pod() -> None:
     """The series of an event is about one version: see adapters.live.event_writer."""
     engine = engine_with(filter_node=unschedulable("no"))
     for version in ("7", "8"):
@@ -104,9 +104,7 @@ def test_the_event_is_about_the_newest_version_of_the_pod() -> None:
         pytest.param("True", BEGINNING, id="one that becomes False begins now"),
     ],
 )
-def test_the_condition_says_since_when_and_of_which_generation(
-    status: str, since: str | None
-) -> None:
+def test_the_condition_has_transition_time_and_generation(status: str, since: str | None) -> None:
     engine = engine_with(filter_node=unschedulable("no"))
     old = {"type": "PodScheduled", "status": status, "reason": "Other", "message": "other"}
     pod = waiting_pod(status={"conditions": [old]})
@@ -116,14 +114,14 @@ def test_the_condition_says_since_when_and_of_which_generation(
     assert patch.condition == replace(condition("Unschedulable", NO, since), observed_generation=3)
 
 
-def test_a_condition_that_is_there_already_is_not_written_again() -> None:
+def test_a_condition_that_the_pod_already_has_is_not_written() -> None:
     engine = engine_with(filter_node=unschedulable("no"))
     old = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": NO}
     engine.add(waiting_pod(status={"conditions": [old]}))
     assert engine.patches() == []
 
 
-def test_whom_to_blame_is_of_the_last_attempt() -> None:
+def test_the_blamed_plugins_are_those_of_the_last_attempt() -> None:
     answers = iter([unschedulable("no"), BROKEN])
     engine = engine_with(filter_node=lambda *_: next(answers))
     engine.add(waiting_pod())
@@ -134,7 +132,7 @@ def test_whom_to_blame_is_of_the_last_attempt() -> None:
     assert engine.blamed("p") == set()
 
 
-def test_an_event_tells_of_a_pod_that_was_deleted_meanwhile() -> None:
+def test_a_pod_deleted_during_its_attempt_gets_an_event() -> None:
     engine = engine_with(filter_node=None)
     engine.add(waiting_pod())
     engine.run()
@@ -146,7 +144,7 @@ def test_an_event_tells_of_a_pod_that_was_deleted_meanwhile() -> None:
     assert engine.state_of("p") is State.ABSENT
 
 
-def test_nothing_tells_of_a_pod_that_was_made_again_meanwhile() -> None:
+def test_a_pod_recreated_during_its_attempt_gets_no_event() -> None:
     engine = engine_with(filter_node=None)
     engine.add(waiting_pod())
     engine.run()
@@ -156,7 +154,7 @@ def test_nothing_tells_of_a_pod_that_was_made_again_meanwhile() -> None:
     assert not [effect for effect in engine.run() if isinstance(effect, EmitEvent)]
 
 
-def test_a_pod_that_is_bound_after_all_is_not_told_that_it_is_not() -> None:
+def test_a_failed_binding_of_a_pod_that_is_bound_writes_nothing() -> None:
     """Its binding got no answer in time, and was carried out."""
     engine = engine_with(filter_node=None)
     engine.add(waiting_pod())
@@ -168,7 +166,7 @@ def test_a_pod_that_is_bound_after_all_is_not_told_that_it_is_not() -> None:
     assert engine.state_of("p") is State.ABSENT
 
 
-def test_it_comes_back_in_its_newest_version() -> None:
+def test_a_failed_pod_returns_to_the_queue_in_its_newest_version() -> None:
     def renames(*_: Any) -> Status:
         engine.update(waiting_pod(labels={"v": "2"}))
         return unschedulable("no")
@@ -212,37 +210,37 @@ def after_post_filter(nomination: Nomination | None, nominated: str = "") -> tup
     return patch.nominated_node_name, engine
 
 
-def test_a_new_nomination_is_kept_and_written() -> None:
+def test_a_new_nomination_is_stored_and_written() -> None:
     written, engine = after_post_filter(Nomination(NominatingMode.OVERRIDE, "n1"))
     assert (written, engine.nominated_on("n1")) == ("n1", ["p"])
 
 
-def test_no_nomination_keeps_what_the_pod_has() -> None:
+def test_a_result_without_nomination_keeps_the_nomination_of_the_pod() -> None:
     for nothing in (None, Nomination()):
         written, engine = after_post_filter(nothing, nominated="n1")
         assert (written, engine.nominated_on("n1")) == (None, ["p"])
 
 
-def test_an_empty_nomination_clears_it() -> None:
+def test_an_empty_nomination_clears_the_nomination() -> None:
     written, engine = after_post_filter(CLEAR_NOMINATION, nominated="n1")
     assert (written, engine.nominated_on("n1")) == ("", [])
 
 
-def test_without_a_post_filter_a_pod_without_a_node_loses_its_nomination() -> None:
+def test_without_post_filter_a_rejected_pod_loses_its_nomination() -> None:
     engine = engine_with(filter_node=unschedulable("no"))
     engine.add(waiting_pod(nominated_node="n1"))
     (patch,) = engine.patches()
     assert (patch.nominated_node_name, engine.nominated_on("n1")) == ("", [])
 
 
-def test_an_attempt_that_ends_in_an_error_leaves_the_nomination() -> None:
+def test_an_attempt_that_ends_in_an_error_keeps_the_nomination() -> None:
     engine = engine_with(filter_node=BROKEN)
     engine.add(waiting_pod(nominated_node="n1"))
     (patch,) = engine.patches()
     assert (patch.nominated_node_name, engine.nominated_on("n1")) == (None, ["p"])
 
 
-def test_a_nomination_that_is_not_told_back_yet_can_be_cleared() -> None:
+def test_a_nomination_that_the_api_has_not_reported_yet_can_be_cleared() -> None:
     answers = iter([Nomination(NominatingMode.OVERRIDE, "n1"), CLEAR_NOMINATION])
     engine = engine_with(
         filter_node=unschedulable("no"),
@@ -256,7 +254,7 @@ def test_a_nomination_that_is_not_told_back_yet_can_be_cleared() -> None:
     assert [patch.nominated_node_name for patch in engine.patches()] == [""]
 
 
-def test_pods_that_the_same_plugins_reject_share_their_names() -> None:
+def test_pods_rejected_by_the_same_plugins_share_one_set_of_names() -> None:
     never = answering("Never", filter_node=unschedulable("no"))
     engine = Engine(plugins=["Never"], classes=[never])
     engine.add(node("n1"), waiting_pod("a"), waiting_pod("b"))

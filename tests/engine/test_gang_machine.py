@@ -20,7 +20,7 @@ PLAY = Play(GangMachine, sequences=60, steps_per_sequence=40)
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("number", seeds(SEEDS_BY_DEFAULT))
-def test_groups_are_placed_as_a_naive_scheduler_would(
+def test_groups_are_placed_as_by_a_naive_scheduler(
     number: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tally = Counter[str]()

@@ -23,7 +23,7 @@ def holding(*names: str) -> type[Any]:
     )
 
 
-def test_who_waits_is_listed_by_uid() -> None:
+def test_waiting_pods_are_listed_by_uid() -> None:
     engine = Engine(plugins=["Holds"], classes=[holding("b", "a")])
     engine.add(node("n1"), waiting_pod("b"), waiting_pod("a"))
     engine.run()
@@ -45,7 +45,7 @@ def test_rejecting_while_iterating_is_allowed() -> None:
     assert engine.blamed("a") == {"Holds"}
 
 
-def test_a_pod_rejected_in_the_middle_of_a_cycle_leaves_its_node_after_it() -> None:
+def test_a_pod_rejected_during_a_cycle_leaves_its_node_after_the_cycle() -> None:
     """The cluster does not change under the cycle that reads it."""
     seen: list[tuple[Any, ...]] = []
 
@@ -66,7 +66,7 @@ def test_a_pod_rejected_in_the_middle_of_a_cycle_leaves_its_node_after_it() -> N
     assert engine.state_of("p") is State.UNSCHEDULABLE
 
 
-def test_a_pod_allowed_in_the_middle_of_a_cycle_is_bound_after_it() -> None:
+def test_a_pod_allowed_during_a_cycle_is_bound_after_the_cycle() -> None:
     def allows(state: Any, asked: Any, where: str) -> Any:
         if asked.name == "q":
             engine.plugin("Holds").handle.waiting_pod(uid("p")).allow("Holds")
@@ -80,7 +80,7 @@ def test_a_pod_allowed_in_the_middle_of_a_cycle_is_bound_after_it() -> None:
     assert engine.bound() == {"p": "n1"}
 
 
-def test_activating_the_pod_that_is_being_tried_has_it_tried_again_at_once() -> None:
+def test_activating_the_pod_of_the_current_attempt_retries_it_at_once() -> None:
     activated: list[Any] = []
 
     def activates(state: Any, asked: Any, info: Any) -> Any:
@@ -99,7 +99,7 @@ def test_activating_the_pod_that_is_being_tried_has_it_tried_again_at_once() -> 
     assert [record.attempt for record in engine.attempts()] == [1, 2]
 
 
-def test_a_pod_that_is_to_be_tried_later_is_tried_at_that_very_moment() -> None:
+def test_a_delayed_activation_happens_at_its_time() -> None:
     def refuses(state: Any, asked: Any, info: Any) -> Any:
         engine.plugin("Later").handle.activate([asked, pod("made-up")], at_seconds=42.5)
         return unschedulable("not yet") if engine.clock.now() < 42.5 else None
@@ -118,7 +118,7 @@ def test_a_pod_that_is_to_be_tried_later_is_tried_at_that_very_moment() -> None:
     assert [record.at_seconds for record in engine.attempts()] == [0.0, 42.5]
 
 
-def test_activating_from_a_hint_disturbs_nobody() -> None:
+def test_activating_from_a_queueing_hint_is_allowed() -> None:
     """The queue walks its parked pods while it asks."""
     engine = Engine(plugins=["Fussy"], classes=[fussy()])
     engine.add(node("n1"), waiting_pod("p"), waiting_pod("q"))
@@ -152,7 +152,7 @@ def fussy() -> type[Any]:
     )
 
 
-def test_what_happens_outside_of_a_turn_wakes_the_shell() -> None:
+def test_an_effect_outside_of_a_turn_wakes_the_shell() -> None:
     engine = Engine(plugins=["Holds"], classes=[holding("p")])
     engine.add(node("n1"), waiting_pod("p"))
     engine.run()

@@ -19,7 +19,7 @@ def pending(engine: Engine) -> dict[str, float]:
     return {q: engine.metric("scheduler_pending_pods", queue=q) for q in queues}
 
 
-def test_pending_pods_are_counted_when_they_are_looked_at() -> None:
+def test_pending_pods_are_counted_when_the_metric_is_read() -> None:
     gate = answering(
         "Gate",
         pre_enqueue=lambda asked: unresolvable("shut") if asked.name == "g" else None,
@@ -33,7 +33,7 @@ def test_pending_pods_are_counted_when_they_are_looked_at() -> None:
     assert pending(engine) == {"active": 0, "backoff": 1, "unschedulable": 1, "gated": 1}
 
 
-def test_groups_that_wait_are_entities_of_their_own() -> None:
+def test_waiting_groups_are_entities_of_their_own() -> None:
     never = answering("Never", filter_node=unschedulable("no"), events_to_register=[])
     engine = Engine(plugins=["Never"], classes=[never])
     engine.add(node("n1"))
@@ -65,7 +65,7 @@ def test_groups_that_wait_are_entities_of_their_own() -> None:
     assert engine.metric(pods, queue="unschedulable", event="ScheduleAttemptFailure") == 3
 
 
-def test_pods_in_flight_and_events_kept_for_them_are_counted_when_they_are_looked_at() -> None:
+def test_in_flight_pods_and_events_are_counted_when_the_metric_is_read() -> None:
     engine = Engine(plugins=["Holds"], classes=[holding()])
     engine.add(node("n1"), waiting_pod("p"))
     engine.run()
@@ -84,7 +84,7 @@ def holding() -> type[Any]:
     return answering("Holds", permit=lambda state, asked, where: wait, events_to_register=[event])
 
 
-def test_the_cache_is_counted_when_it_is_looked_at() -> None:
+def test_the_cache_size_is_counted_when_the_metric_is_read() -> None:
     engine = Engine()
     engine.add(node("n1"), node("n2"), api_pod("placed", node="n1"), waiting_pod("p"))
     engine.run()
@@ -97,7 +97,7 @@ def test_the_cache_is_counted_when_it_is_looked_at() -> None:
     assert size("nodes") == 1
 
 
-def test_who_rejects_pods_is_counted_as_long_as_they_wait() -> None:
+def test_rejecting_plugins_are_counted_while_their_pods_wait() -> None:
     plugin = answering("Never", filter_node=unschedulable("no"), events_to_register=[])
     engine = Engine(plugins=["Never"], classes=[plugin])
     engine.add(node("n1"), waiting_pod("p"), waiting_pod("q"))
@@ -111,7 +111,7 @@ def test_who_rejects_pods_is_counted_as_long_as_they_wait() -> None:
     assert rejected() == 1
 
 
-def test_a_gate_that_shuts_is_written_down() -> None:
+def test_a_gate_that_closes_is_recorded() -> None:
     plugin = answering("Gate", pre_enqueue=unresolvable("shut"))
     engine = Engine(plugins=["Gate"], classes=[plugin])
     engine.add(waiting_pod("p"))
@@ -126,7 +126,7 @@ def test_a_gate_that_shuts_is_written_down() -> None:
     ]
 
 
-def test_a_pre_enqueue_that_answers_nonsense_gates_its_pod() -> None:
+def test_an_invalid_pre_enqueue_result_gates_the_pod() -> None:
     for nonsense in (True, ValueError("boom")):
         plugin = answering("Gate", pre_enqueue=nonsense)
         engine = Engine(plugins=["Gate"], classes=[plugin])
@@ -136,7 +136,7 @@ def test_a_pre_enqueue_that_answers_nonsense_gates_its_pod() -> None:
         assert record.message.startswith('running PreEnqueue plugin "Gate": ')
 
 
-def test_a_hint_that_raises_is_counted_and_named() -> None:
+def test_an_exception_in_a_queueing_hint_is_counted_and_named() -> None:
     def hint(asked: Any, old: Any, new: Any) -> Any:
         raise RuntimeError("no idea")
 
@@ -155,7 +155,7 @@ def test_a_hint_that_raises_is_counted_and_named() -> None:
     assert text.startswith(said)
 
 
-def test_members_without_a_group_object_are_apart_from_the_gated() -> None:
+def test_members_without_a_group_object_are_counted_apart_from_gated_pods() -> None:
     engine = Engine()
     engine.add(node("n1"))
     for name in "ab":
@@ -176,7 +176,7 @@ def test_members_without_a_group_object_are_apart_from_the_gated() -> None:
     assert (told(), gated_groups()) == ([0, 0, 3, 0], 0)
 
 
-def test_members_that_come_while_their_group_is_tried_are_pending() -> None:
+def test_members_that_arrive_during_an_attempt_at_their_group_are_pending() -> None:
     engine = Engine()
     engine.add(node("n1"))
     spec = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": 2}}

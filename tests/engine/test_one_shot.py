@@ -36,7 +36,7 @@ def no_n1(state: Any, asked: Any, nodes: Any, feasible: Any) -> Any:
 UUU = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
 
-def test_filters_say_who_can_take_it_in_the_askers_order() -> None:
+def test_filter_returns_the_feasible_nodes_in_the_order_of_the_request() -> None:
     engine = advised(filter=no_n1)
     assert filtered(engine, "n3", "n1") == (["n3"], {"n1": (Code.UNSCHEDULABLE, "no licence")})
     # Nothing was decided, and the cluster may change again.
@@ -45,13 +45,13 @@ def test_filters_say_who_can_take_it_in_the_askers_order() -> None:
     assert engine.run() == []
 
 
-def test_a_node_that_is_not_known_will_be_asked_about_again() -> None:
+def test_an_unknown_node_is_rejected_as_resolvable() -> None:
     unknown = (Code.UNSCHEDULABLE, UNKNOWN_NODE)
     assert filtered(advised(filter=no_n1), "n2", "n9") == (["n2"], {"n9": unknown})
     assert filtered(advised(filter=no_n1), "n9") == ([], {"n9": unknown})
 
 
-def test_what_pre_filter_says_counts_for_all_nodes() -> None:
+def test_a_pre_filter_result_applies_to_all_nodes() -> None:
     rejects = advised(pre_filter=unresolvable("no such claim"), filter=no_n1)
     assert filtered(rejects, "n1", "n2")[1] == dict.fromkeys(("n1", "n2"), (UUU, "no such claim"))
     narrows = advised(pre_filter=PreFilterResult(frozenset({"n1", "n2"})), filter=no_n1)
@@ -61,7 +61,7 @@ def test_what_pre_filter_says_counts_for_all_nodes() -> None:
 
 
 @pytest.mark.parametrize("point", ["pre_filter", "filter_node"])
-def test_a_plugin_that_fails_is_named(point: str) -> None:
+def test_a_failing_plugin_is_named(point: str) -> None:
     answers: dict[str, Any] = {"filter_node": None, point: Status(Code.ERROR, ("broken",))}
     with pytest.raises(EvaluationError, match=r'"A".*broken'):
         filtered(advised(**answers), "n1")
@@ -75,23 +75,23 @@ def by_name(**given: int) -> Any:
     return lambda state, asked, nodes: np.array([given[n] for n in nodes.names()], np.int64)
 
 
-def test_scores_are_shares_of_the_best_there_could_be() -> None:
+def test_scores_are_percentages_of_the_highest_possible_score() -> None:
     engine = advised(weight=3, score=by_name(n1=0, n2=74, n3=100))
     assert prioritized(engine, "n1", "n2", "n3") == {"n1": 0, "n2": 7, "n3": 10}
     assert prioritized(engine, "n2", "n9", score_max=100) == {"n2": 74}
     assert prioritized(engine, "n9") == {}
 
 
-def test_without_scores_all_are_equal() -> None:
+def test_without_scores_all_nodes_are_equal() -> None:
     assert prioritized(advised(filter=no_n1), "n1", "n2") == {"n1": 0, "n2": 0}
 
 
-def test_a_pod_that_pre_filter_rejects_has_no_scores() -> None:
+def test_a_pod_rejected_by_pre_filter_has_no_scores() -> None:
     engine = advised(pre_filter=unresolvable("no"), score=by_name(n1=1))
     assert prioritized(engine, "n1") == {}
 
 
-def test_a_score_that_fails_is_an_error() -> None:
+def test_a_failing_score_plugin_is_an_error() -> None:
     with pytest.raises(EvaluationError, match="A"):
         prioritized(advised(score=lambda *_: 1 / 0), "n1", "n2")
 
@@ -99,7 +99,7 @@ def test_a_score_that_fails_is_an_error() -> None:
 # ---- without victims -------------------------------------------------------------------------
 
 
-def test_nodes_are_left_that_can_take_it_when_their_victims_have_gone() -> None:
+def test_preempt_returns_the_nodes_that_fit_without_their_victims() -> None:
     engine = Engine(plugins=["NodeResourcesFit"])
     engine.add(*(node(name, cpu=2) for name in ("n1", "n2", "n3")))
     placed = {name: api_pod(f"on-{name}", cpu=2, node=name) for name in ("n1", "n2", "n3")}
@@ -118,7 +118,7 @@ def test_nodes_are_left_that_can_take_it_when_their_victims_have_gone() -> None:
     assert advisor.filter(PROFILE, asked, ["n1"]).fitting == []
 
 
-def test_plugins_hear_of_every_victim_that_leaves() -> None:
+def test_remove_pod_is_called_for_every_victim() -> None:
     engine = advised(pre_filter=None, filter=no_n1, remove_pod=None)
     engine.add(api_pod("low", node="n2"), api_pod("stays", node="n2"))
     victims = {"n1": [], "n2": [uid("low")]}
@@ -126,7 +126,7 @@ def test_plugins_hear_of_every_victim_that_leaves() -> None:
     assert [point for _, point in engine.plugin("A").calls].count("remove_pod") == 1
 
 
-def test_where_pre_filter_says_no_nobody_need_leave() -> None:
+def test_a_pre_filter_rejection_leaves_no_node_to_preempt() -> None:
     victims = {"n1": [uid("low")], "n2": [uid("low")]}
     rejects = advised(pre_filter=unresolvable("no such claim"), filter=no_n1)
     assert rejects.scheduler.one_shot.preempt(PROFILE, pod("p"), victims) == set()

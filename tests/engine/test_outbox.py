@@ -64,7 +64,7 @@ def writes(*patches: PatchPodStatus) -> PendingPatches:
         ),
     ],
 )
-def test_what_brings_our_patch_and_nothing_else_is_an_echo(
+def test_an_update_with_only_our_patch_is_an_echo(
     written: list[PatchPodStatus], old: PodInfo, new: PodInfo
 ) -> None:
     found = writes(*written)
@@ -86,33 +86,35 @@ def test_what_brings_our_patch_and_nothing_else_is_an_echo(
         ),
     ],
 )
-def test_what_somebody_else_changed_is_news(old: PodInfo, new: PodInfo) -> None:
+def test_an_update_with_a_change_of_another_writer_is_not_an_echo(
+    old: PodInfo, new: PodInfo
+) -> None:
     found = writes(patch("no"))
     assert not found.is_echo(old, new)
     # Ours may still come.
     assert found.is_echo(told(), told("no"))
 
 
-def test_an_echo_comes_once() -> None:
+def test_each_patch_has_one_echo() -> None:
     found = writes(patch("no"))
     assert found.is_echo(told(), told("no"))
     assert not found.is_echo(told(), told("no"))
 
 
-def test_a_patch_that_never_comes_back_hides_nothing() -> None:
+def test_a_patch_without_an_echo_hides_no_update() -> None:
     found = writes(patch("lost"), patch("no"))
     assert found.is_echo(told(), told("no"))
     assert not found.is_echo(told("no"), told("no", "n1"))
 
 
-def test_the_newest_nomination_counts_until_it_is_told_back() -> None:
+def test_the_newest_nomination_counts_until_the_api_reports_it() -> None:
     found = writes(patch("", "n1"), patch("no"))
     assert found.nominated_node(told()) == "n1"
     assert found.is_echo(told(), told("", "n1"))
     assert found.nominated_node(told("", "n7")) == "n7"
 
 
-def test_what_was_written_of_a_pod_that_is_gone_is_forgotten() -> None:
+def test_patches_of_a_deleted_pod_are_forgotten() -> None:
     found = writes(patch("", "n1"))
     found.forget(UID)
     found.forget(UID)
@@ -132,7 +134,7 @@ def refused_pod(**status: Any) -> Any:
     return waiting_pod(status={"conditions": [condition], **status})
 
 
-def test_a_refused_pod_is_not_woken_by_its_own_condition() -> None:
+def test_the_condition_of_a_refused_pod_does_not_activate_the_pod() -> None:
     engine = Engine(plugins=["A"], classes=[answering("A", filter_node=unschedulable("no"))])
     engine.add(node("n1"), waiting_pod())
     engine.run()
@@ -146,7 +148,7 @@ def test_a_refused_pod_is_not_woken_by_its_own_condition() -> None:
     assert engine.state_of("p") is State.BACKOFF
 
 
-def test_echoes_that_come_while_the_pod_waits_at_permit_are_told_back_then() -> None:
+def test_echoes_that_arrive_at_permit_are_consumed() -> None:
     """Else they would stand for others later."""
     plugin = answering("A", permit=(Status(Code.WAIT), 5.0))
     engine = Engine(plugins=["A"], classes=[plugin])

@@ -33,14 +33,14 @@ def asked(engine: Engine, name: str = FIT) -> int:
     return engine.scheduler.reuse(PROFILE).row_counts()[name].evaluated
 
 
-def test_kinds_in_turn_are_asked_about_in_full() -> None:
+def test_many_alternating_signatures_are_evaluated_in_full() -> None:
     on, off = engine_of(), engine_of(gates=OFF)
     assert place(on, 3 * KINDS, kinds=KINDS) == place(off, 3 * KINDS, kinds=KINDS)
     # Once as a Filter and once as a Score, in every attempt.
     assert asked(on) == 2 * NODES * 3 * KINDS
 
 
-def test_a_kind_that_comes_again_soon_is_brought_up_to_date() -> None:
+def test_a_signature_that_returns_soon_is_brought_up_to_date() -> None:
     on, off = engine_of(), engine_of(gates=OFF)
     for engine in (on, off):
         place(engine, 2 * KINDS, kinds=KINDS)
@@ -51,7 +51,7 @@ def test_a_kind_that_comes_again_soon_is_brought_up_to_date() -> None:
     assert asked(on) - before < 2 * 4 * NODES - 2 * NODES
 
 
-def test_where_somebody_is_asked_node_by_node_only_changed_nodes_are_asked_about() -> None:
+def test_with_a_scalar_plugin_only_changed_nodes_are_evaluated() -> None:
     engine = engine_of("CountingFilter")
     place(engine, 2 * KINDS, kinds=KINDS)
     before = asked(engine)
@@ -61,7 +61,9 @@ def test_where_somebody_is_asked_node_by_node_only_changed_nodes_are_asked_about
     assert asked(engine, "CountingFilter") == NODES + 2 * KINDS
 
 
-def test_in_a_large_cluster_changed_nodes_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_large_cluster_changed_nodes_are_updated_individually(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "STEP_ASIDE_NODES_MAX", NODES - 1)
     engine = engine_of()
     place(engine, 2 * KINDS, kinds=KINDS)

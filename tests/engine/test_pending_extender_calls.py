@@ -35,7 +35,7 @@ def parked(*names: str) -> tuple[PendingExtenderCalls, Any, list[Any]]:
     return cycles, cycle, cycles.park(cycle, question)  # pyright: ignore[reportArgumentType]
 
 
-def test_each_extender_is_asked_under_a_token_of_its_own() -> None:
+def test_each_extender_call_has_its_own_token() -> None:
     cycles, cycle, asks = parked("one", "two")
     assert [(ask.token, ask.extender) for ask in asks] == [(1, "one"), (2, "two")]
     assert {(ask.verb, ask.pod, ask.node_names) for ask in asks} == {
@@ -45,7 +45,7 @@ def test_each_extender_is_asked_under_a_token_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("order", [(1, 2), (2, 1)])
-def test_a_cycle_goes_on_with_its_last_answer(order: tuple[int, int]) -> None:
+def test_a_cycle_continues_after_its_last_answer(order: tuple[int, int]) -> None:
     cycles, cycle, _ = parked("one", "two")
     answers = {1: ExtenderAnswer(error="a"), 2: ExtenderAnswer(error="b")}
     first, last = order
@@ -60,7 +60,7 @@ def test_a_cycle_goes_on_with_its_last_answer(order: tuple[int, int]) -> None:
     assert len(cycles) == 0
 
 
-def test_an_answer_that_comes_twice_counts_once() -> None:
+def test_a_repeated_answer_counts_once() -> None:
     cycles, _, _ = parked("one", "two")
     assert cycles.answered(1, ExtenderAnswer()) is None
     assert cycles.answered(1, ExtenderAnswer()) is None

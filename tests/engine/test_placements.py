@@ -37,7 +37,7 @@ def records(engine: Engine) -> list[tuple[str, str, str]]:
 # ---- bound ----------------------------------------------------------------------------------
 
 
-def test_a_chosen_pod_counts_on_its_node_before_it_is_bound() -> None:
+def test_a_chosen_pod_is_assumed_before_it_is_bound() -> None:
     engine = engine_with(filter_node=None)
     engine.add(waiting_pod(cpu=1, nominated_node="n1"))
     (effect,) = engine.run_for(BindPod)
@@ -49,7 +49,7 @@ def test_a_chosen_pod_counts_on_its_node_before_it_is_bound() -> None:
     assert engine.state_of("p") is State.ABSENT
 
 
-def test_a_bound_pod_is_told_counted_and_timed() -> None:
+def test_a_bound_pod_gets_an_event_and_is_counted_and_timed() -> None:
     engine = engine_with(filter_node=None)
     engine.add(waiting_pod())
     (effect,) = engine.run_for(BindPod)
@@ -77,7 +77,7 @@ def test_a_bound_pod_is_told_counted_and_timed() -> None:
     assert engine.scheduler.only_retries_wait
 
 
-def test_a_pod_that_only_the_flush_brought_to_a_node_is_counted() -> None:
+def test_a_pod_activated_only_by_the_flush_is_counted() -> None:
     opened: list[bool] = []
     engine = engine_with(
         filter_node=lambda *_: None if opened else unschedulable("closed"),
@@ -94,7 +94,7 @@ def test_a_pod_that_only_the_flush_brought_to_a_node_is_counted() -> None:
     assert engine.metric("scheduler_pod_scheduled_after_flush_total") == 1
 
 
-def test_what_was_stashed_is_tried_when_the_cycle_and_when_the_binding_succeeds() -> None:
+def test_pods_to_activate_are_activated_after_the_cycle_and_after_the_binding() -> None:
     refused: dict[str, Any] = {}
 
     def stashes_again(state: CycleState, *_: Any) -> None:
@@ -133,7 +133,7 @@ def test_what_was_stashed_is_tried_when_the_cycle_and_when_the_binding_succeeds(
         pytest.param({"permit": (unschedulable("no"), 0.0), "reserve": None}, id="Permit"),
     ],
 )
-def test_a_rejection_at_the_end_of_the_cycle_gives_everything_back(
+def test_a_rejection_at_the_end_of_the_cycle_unreserves_and_forgets_the_pod(
     answers: dict[str, Any],
 ) -> None:
     log: Calls = []
@@ -150,7 +150,7 @@ def test_a_rejection_at_the_end_of_the_cycle_gives_everything_back(
     assert records(engine) == []
 
 
-def test_a_rejection_in_the_cycle_wakes_nobody() -> None:
+def test_a_rejection_in_the_cycle_activates_no_other_pod() -> None:
     """Nobody else has seen the pod on its node."""
     engine = engine_with(
         reserve=lambda state, asked, where: unschedulable("no"), events_to_register=[ROOM_FREED]
@@ -160,7 +160,7 @@ def test_a_rejection_in_the_cycle_wakes_nobody() -> None:
     assert [engine.state_of(name) for name in "pq"] == [State.UNSCHEDULABLE] * 2
 
 
-def test_a_failed_unreserve_is_noted_and_the_pod_tried_again() -> None:
+def test_a_failed_unreserve_is_noted_and_the_pod_is_retried() -> None:
     engine = engine_with(reserve=BROKEN, unreserve=ValueError("boom"))
     engine.add(waiting_pod())
     engine.run()
@@ -181,7 +181,7 @@ def test_a_pod_at_permit_announces_its_node() -> None:
     assert engine.scheduler.next_deadline_seconds() == 10.0
 
 
-def test_a_wait_that_times_out_wakes_others_but_not_the_pod_itself() -> None:
+def test_a_permit_timeout_activates_other_pods_but_not_the_pod_itself() -> None:
     engine = engine_with(
         permit=lambda state, asked, where: WAIT if asked.name == "p" else (unschedulable(), 0.0),
         events_to_register=[ROOM_FREED],
@@ -195,7 +195,7 @@ def test_a_wait_that_times_out_wakes_others_but_not_the_pod_itself() -> None:
     assert engine.metric(name, result="Unschedulable") == 10.0
 
 
-def test_what_came_while_a_pod_waited_at_permit_is_looked_at_when_it_is_rejected() -> None:
+def test_events_during_a_permit_wait_are_considered_after_the_rejection() -> None:
     added = ClusterEvent(EventResource.NODE, ActionType.ADD)
     engine = engine_with(permit=WAIT, events_to_register=[ClusterEventWithHint(added)])
     engine.add(waiting_pod())
@@ -209,7 +209,7 @@ def test_what_came_while_a_pod_waited_at_permit_is_looked_at_when_it_is_rejected
 # ---- PreBind's preflight --------------------------------------------------------------------
 
 
-def test_what_takes_a_while_to_prepare_is_announced() -> None:
+def test_a_binding_with_pre_bind_work_announces_its_node() -> None:
     engine = engine_with(pre_bind=None)
     engine.add(waiting_pod())
     patch, bind = engine.run()
@@ -217,7 +217,7 @@ def test_what_takes_a_while_to_prepare_is_announced() -> None:
     assert isinstance(bind, BindPod)
 
 
-def test_without_anything_to_prepare_nothing_is_announced() -> None:
+def test_a_binding_without_pre_bind_work_announces_nothing() -> None:
     engine = engine_with(pre_bind=None, pre_bind_preflight=SKIP)
     engine.add(waiting_pod())
     (bind,) = engine.run()
@@ -227,7 +227,7 @@ def test_without_anything_to_prepare_nothing_is_announced() -> None:
 
 
 @pytest.mark.parametrize("answer", [ValueError("boom"), unschedulable("boom")])
-def test_a_preflight_that_fails_fails_the_binding(answer: Any) -> None:
+def test_a_failed_pre_bind_pre_flight_fails_the_binding(answer: Any) -> None:
     engine = engine_with(pre_bind=None, pre_bind_preflight=answer)
     engine.add(waiting_pod())
     assert not engine.run_for(BindPod)
@@ -239,7 +239,7 @@ def test_a_preflight_that_fails_fails_the_binding(answer: Any) -> None:
     assert "boom" in message
 
 
-def test_a_pod_is_in_pre_bind_from_its_preflight_until_its_binding_ends() -> None:
+def test_a_pod_is_in_pre_bind_from_pre_flight_until_its_binding_ends() -> None:
     engine = engine_with(pre_bind=None)
     handle = engine.plugin("A").handle
     engine.add(waiting_pod())
@@ -252,14 +252,14 @@ def test_a_pod_is_in_pre_bind_from_its_preflight_until_its_binding_ends() -> Non
     assert records(engine) == [("failed", "n1", 'running PreBind plugin "A": preempted by P')]
 
 
-def test_a_pod_that_no_pre_bind_plugin_works_for_is_not_in_pre_bind() -> None:
+def test_a_pod_without_pre_bind_work_is_not_in_pre_bind() -> None:
     engine = engine_with(pre_bind=None, pre_bind_preflight=SKIP)
     engine.add(waiting_pod())
     assert engine.run_for(BindPod)
     assert not engine.plugin("A").handle.pods_in_pre_bind
 
 
-def test_a_pod_that_pre_bind_rejects_is_tried_again_after_a_backoff() -> None:
+def test_a_pod_rejected_by_pre_bind_is_retried_after_a_backoff() -> None:
     """Only Permit and what comes before it say that a pod does not fit."""
     engine = engine_with(pre_bind=unschedulable("not now"))
     engine.add(waiting_pod())
@@ -274,7 +274,7 @@ def test_a_pod_that_pre_bind_rejects_is_tried_again_after_a_backoff() -> None:
 # ---- bindings that fail ---------------------------------------------------------------------
 
 
-def test_a_failed_binding_is_an_error_and_frees_its_room_for_all() -> None:
+def test_a_failed_binding_is_an_error_and_releases_the_resources() -> None:
     engine = engine_with(
         filter_node=lambda state, asked, info: (
             unschedulable("full") if asked.name == "q" and info.pods else None
@@ -295,13 +295,13 @@ def test_a_failed_binding_is_an_error_and_frees_its_room_for_all() -> None:
     assert engine.scheduler.only_retries_wait
 
 
-def test_an_outcome_of_a_binding_nobody_waits_for_is_noted() -> None:
+def test_an_outcome_of_an_unknown_binding_is_noted() -> None:
     engine = engine_with(filter_node=None)
     engine.finish("p")
     assert engine.texts() == ["a binding ended that was given up"]
 
 
-def test_a_pod_confirmed_before_its_binding_failed_stays_where_it_is() -> None:
+def test_a_pod_confirmed_before_its_binding_failed_stays_placed() -> None:
     engine = engine_with(filter_node=None)
     engine.add(waiting_pod())
     engine.run()
@@ -313,7 +313,7 @@ def test_a_pod_confirmed_before_its_binding_failed_stays_where_it_is() -> None:
 # ---- pods that leave on the way -------------------------------------------------------------
 
 
-def test_a_pod_deleted_while_it_is_bound_gives_its_room_back_at_once() -> None:
+def test_a_pod_deleted_during_its_binding_releases_its_resources_at_once() -> None:
     """The binding goes on, and fails; nothing of it is left then."""
     engine = engine_with(filter_node=None)
     engine.add(waiting_pod())
@@ -325,7 +325,7 @@ def test_a_pod_deleted_while_it_is_bound_gives_its_room_back_at_once() -> None:
     assert engine.scheduler.cache.assumed_count == 0
 
 
-def test_a_binding_that_succeeded_for_a_pod_that_is_gone_leaves_nothing_behind() -> None:
+def test_a_successful_binding_of_a_deleted_pod_leaves_no_state() -> None:
     """It was bound and deleted, and the watch missed that it was bound."""
     engine = engine_with(filter_node=None)
     engine.add(waiting_pod())
@@ -337,7 +337,7 @@ def test_a_binding_that_succeeded_for_a_pod_that_is_gone_leaves_nothing_behind()
     assert engine.scheduler.only_retries_wait
 
 
-def test_a_pod_that_begins_to_terminate_while_it_is_bound_makes_room() -> None:
+def test_a_pod_that_terminates_during_its_binding_releases_its_resources() -> None:
     engine = engine_with(
         filter_node=lambda state, asked, info: unschedulable("full") if info.pods else None,
         events_to_register=[ROOM_FREED],
@@ -351,7 +351,7 @@ def test_a_pod_that_begins_to_terminate_while_it_is_bound_makes_room() -> None:
 
 
 @pytest.mark.parametrize("how", ["deleted", "terminating", "bound by another"])
-def test_a_pod_that_leaves_while_it_waits_at_permit_waits_no_longer(how: str) -> None:
+def test_a_pod_that_leaves_at_permit_stops_waiting(how: str) -> None:
     log: Calls = []
     plugin = answering("A", log, permit=WAIT, reserve=None, events_to_register=[])
     engine = Engine(plugins=["A"], classes=[plugin])
@@ -389,7 +389,7 @@ def raising(*_: Any, **__: Any) -> Any:
         ("bayplan.engine.placements.Placed", "a step while the cluster is lent"),
     ],
 )
-def test_a_bug_on_the_way_fails_the_attempt_and_gives_everything_back(
+def test_a_bug_during_placement_fails_the_attempt_and_undoes_everything(
     where: str, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = engine_with(filter_node=None, raise_bugs=False)
@@ -404,7 +404,7 @@ def test_a_bug_on_the_way_fails_the_attempt_and_gives_everything_back(
     assert engine.bound() == {"p": "n1"}
 
 
-def test_a_bug_in_what_follows_from_a_binding_does_not_lose_the_pod(
+def test_a_bug_after_a_binding_does_not_lose_the_pod(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     engine = engine_with(filter_node=None, raise_bugs=False)
@@ -418,7 +418,7 @@ def test_a_bug_in_what_follows_from_a_binding_does_not_lose_the_pod(
     assert engine.bound() == {"p": "n1"}
 
 
-def test_a_bug_in_giving_back_does_not_lose_the_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_in_forget_does_not_lose_the_pod(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = engine_with(filter_node=None, raise_bugs=False)
     engine.add(waiting_pod())
     engine.run()
@@ -428,7 +428,7 @@ def test_a_bug_in_giving_back_does_not_lose_the_pod(monkeypatch: pytest.MonkeyPa
     assert engine.metric("bayplan_bugs_total") >= 1
 
 
-def test_one_bug_after_another_does_not_lose_the_pod_either(
+def test_two_bugs_in_a_row_do_not_lose_the_pod(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     engine = engine_with(filter_node=None, raise_bugs=False)
@@ -440,7 +440,7 @@ def test_one_bug_after_another_does_not_lose_the_pod_either(
     assert engine.state_of("p") is State.ERROR_BACKOFF
 
 
-def test_where_bugs_end_the_run_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_raise_bugs_a_bug_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = engine_with(filter_node=None)
     engine.add(waiting_pod())
     monkeypatch.setattr("bayplan.engine.placements.BindingCycle", raising)

@@ -47,7 +47,7 @@ POINTS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("raised", RAISED)
 @pytest.mark.parametrize("point", POINTS)
-def test_what_a_plugin_raises_in_a_cycle_fails_that_attempt_and_names_the_plugin(
+def test_an_exception_in_a_cycle_fails_the_attempt_and_names_the_plugin(
     point: str, raised: BaseException
 ) -> None:
     plugin = answering("A", **{point: raised}, **POINTS[point])
@@ -67,9 +67,7 @@ def test_what_a_plugin_raises_in_a_cycle_fails_that_attempt_and_names_the_plugin
 
 @pytest.mark.parametrize("point", ["pre_bind", "bind", "post_bind"])
 @pytest.mark.parametrize("raised", [each for each in RAISED if each.id != "GeneratorExit"])
-def test_what_a_plugin_raises_while_a_pod_is_bound_is_its_binding_s_failure(
-    point: str, raised: BaseException
-) -> None:
+def test_an_exception_in_a_binding_fails_the_binding(point: str, raised: BaseException) -> None:
     answers = {"bind": None, point: raised}
     engine = Engine(plugins=["A"], classes=[answering("A", **answers)], binders=[])
     engine.add(node("n1"), waiting_pod())
@@ -81,7 +79,7 @@ def test_what_a_plugin_raises_while_a_pod_is_bound_is_its_binding_s_failure(
     assert type(raised).__name__ in status.message
 
 
-def test_a_binding_that_is_cancelled_from_outside_is_cancelled() -> None:
+def test_a_binding_cancelled_from_outside_is_cancelled() -> None:
     async def waits(*_: Any) -> None:
         await asyncio.get_running_loop().create_future()
 
@@ -109,7 +107,7 @@ def test_ctrl_c_in_a_plugin_ends_the_run() -> None:
 
 
 @pytest.mark.parametrize("raised", RAISED)
-def test_what_a_plugin_raises_where_no_attempt_is_made_is_noted(raised: BaseException) -> None:
+def test_an_exception_outside_of_an_attempt_is_noted(raised: BaseException) -> None:
     def fails(*_: Any) -> QueueingHint:
         raise raised
 
@@ -123,7 +121,7 @@ def test_what_a_plugin_raises_where_no_attempt_is_made_is_noted(raised: BaseExce
 
 
 @pytest.mark.parametrize("raised", RAISED)
-def test_what_concerns_raises_fails_the_attempts_at_such_pods(raised: BaseException) -> None:
+def test_an_exception_in_concerns_fails_the_attempts_at_such_pods(raised: BaseException) -> None:
     def concerns(self: Any, shape: Any) -> bool:
         raise raised
 
@@ -136,7 +134,7 @@ def test_what_concerns_raises_fails_the_attempts_at_such_pods(raised: BaseExcept
 
 
 @pytest.mark.parametrize("raised", [each for each in RAISED if each.id != "GeneratorExit"])
-def test_what_a_plugin_raises_in_a_write_of_its_own_is_noted(raised: BaseException) -> None:
+def test_an_exception_in_a_write_of_a_plugin_is_noted(raised: BaseException) -> None:
     async def write(port: Any) -> None:
         raise raised
 
@@ -148,7 +146,7 @@ def test_what_a_plugin_raises_in_a_write_of_its_own_is_noted(raised: BaseExcepti
     assert engine.metric("bayplan_plugin_failures_total", plugin="A") == 1
 
 
-def test_a_plugin_that_exits_while_it_starts_is_named() -> None:
+def test_a_plugin_that_exits_during_setup_is_named() -> None:
     def setup(self: Any) -> None:
         sys.exit(7)
 
@@ -156,7 +154,7 @@ def test_a_plugin_that_exits_while_it_starts_is_named() -> None:
         Engine(plugins=[("A", 1)], classes=[answering("A", score_node=1, setup=setup)])
 
 
-def test_a_plugin_s_file_that_exits_is_named(tmp_path: Path) -> None:
+def test_a_plugin_file_that_exits_is_named(tmp_path: Path) -> None:
     file = tmp_path / "policy.py"
     file.write_text("import sys\nsys.exit(7)\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"policy\.py.*line 2: SystemExit: 7"):
@@ -164,7 +162,7 @@ def test_a_plugin_s_file_that_exits_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mapping", ["labels", "annotations", "requests"])
-def test_a_plugin_that_changes_what_it_is_handed_is_told_to_change_a_copy(mapping: str) -> None:
+def test_a_plugin_that_mutates_its_arguments_gets_advice_to_copy(mapping: str) -> None:
     def changes(state: Any, asked: Any, info: Any) -> None:
         getattr(asked, mapping)["x"] = "y"
 

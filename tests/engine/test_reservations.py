@@ -66,7 +66,9 @@ def assert_started(world: World) -> None:
 
 
 @pytest.mark.parametrize("config", [{}, {"podGroups": {"reserveAfterSeconds": 0}}], ids=str)
-def test_by_default_small_pods_take_what_the_group_waits_for(config: dict[str, Any]) -> None:
+def test_by_default_small_pods_take_the_nodes_that_the_group_waits_for(
+    config: dict[str, Any],
+) -> None:
     async def story(world: World) -> None:
         await crowded(world, 30)
         world.add_pod("small", cpu=1)
@@ -79,7 +81,7 @@ def test_by_default_small_pods_take_what_the_group_waits_for(config: dict[str, A
 
 
 @pytest.mark.parametrize("seconds", [30, None], ids=["known durations", "unknown durations"])
-def test_small_pods_of_which_nothing_is_known_wait_and_the_group_starts(
+def test_small_pods_of_unknown_duration_wait_and_the_group_starts(
     seconds: float | None,
 ) -> None:
     async def story(world: World) -> None:
@@ -101,7 +103,7 @@ def test_small_pods_of_which_nothing_is_known_wait_and_the_group_starts(
     play(story, plugins=FIT, config=ON)
 
 
-def test_pods_that_end_in_time_are_placed_on_the_reserved_nodes() -> None:
+def test_pods_that_end_in_time_are_placed_on_reserved_nodes() -> None:
     async def story(world: World) -> None:
         await crowded(world, 30)
         world.add_pod("short", lasting(25), cpu=1)
@@ -114,7 +116,7 @@ def test_pods_that_end_in_time_are_placed_on_the_reserved_nodes() -> None:
     play(story, plugins=FIT, config=ON)
 
 
-def test_who_is_more_important_or_a_daemon_goes_there_all_the_same() -> None:
+def test_more_important_pods_and_daemons_use_reserved_nodes() -> None:
     daemon = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d"}
 
     async def story(world: World) -> None:
@@ -127,7 +129,7 @@ def test_who_is_more_important_or_a_daemon_goes_there_all_the_same() -> None:
     play(story, plugins=FIT, config=ON)
 
 
-def test_other_nodes_are_free_for_all_and_for_other_groups() -> None:
+def test_other_nodes_are_free_for_pods_and_other_groups() -> None:
     async def story(world: World) -> None:
         await crowded(world, None)
         world.add_node("n3", cpu=3)
@@ -145,7 +147,7 @@ def test_other_nodes_are_free_for_all_and_for_other_groups() -> None:
     play(story, plugins=FIT, config=ON)
 
 
-def test_a_group_that_goes_away_leaves_its_nodes_to_the_others() -> None:
+def test_a_deleted_group_releases_its_reservation() -> None:
     async def story(world: World) -> None:
         await crowded(world, None)
         world.add_pod("small", cpu=1)
@@ -160,7 +162,7 @@ def test_a_group_that_goes_away_leaves_its_nodes_to_the_others() -> None:
     play(story, plugins=FIT, config=ON)
 
 
-def test_a_reserved_node_that_goes_is_replaced() -> None:
+def test_a_deleted_reserved_node_is_replaced() -> None:
     async def story(world: World) -> None:
         await crowded(world, None)
         world.add_node("n3", cpu=4)
@@ -197,17 +199,17 @@ DURATION = "bayplan.dev/duration"
         (".5h", 1800),
     ],
 )
-def test_durations_are_read_as_scenarios_write_them(text: str, seconds: float) -> None:
+def test_durations_have_the_syntax_of_scenarios(text: str, seconds: float) -> None:
     assert run_seconds(pod(annotations={DURATION: text})) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "-5", "soon", "5 s", "1e9", "s", "infinity"])
-def test_what_is_no_duration_is_not_known(text: str) -> None:
+def test_an_invalid_duration_counts_as_unknown(text: str) -> None:
     assert run_seconds(pod(annotations={DURATION: text})) is None
     assert end_seconds(pod(annotations={DURATION: text}), ManualClock()) is None
 
 
-def test_the_end_counts_from_the_start_and_is_never_past() -> None:
+def test_the_end_counts_from_the_start_and_is_never_in_the_past() -> None:
     clock = ManualClock()
     clock.advance_to(100)
     started = rfc3339(clock.epoch_seconds() - 40)
@@ -238,7 +240,7 @@ def test_without_a_reservation_nothing_changes() -> None:
     assert looked_at(None, is_held=False).within is None
 
 
-def test_reserved_nodes_are_left_out_of_all_and_of_a_domain() -> None:
+def test_reserved_nodes_are_excluded_from_all_nodes_and_from_a_domain() -> None:
     cycle = looked_at(None, is_held=True)
     assert cycle.within == {"n2", "n3"}
     assert cycle.within_because == (RESERVATION_NAME, RESERVED)

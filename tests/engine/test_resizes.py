@@ -65,7 +65,7 @@ def evicted(found: Engine) -> list[str]:
 # ---- who is tried -----------------------------------------------------------------------------
 
 
-def test_less_important_pods_of_its_node_leave_for_it() -> None:
+def test_less_important_pods_of_the_node_are_evicted_for_a_resize() -> None:
     found = engine(running(), resizing())
     assert evicted(found) == ["default/low"]
     (attempt,) = found.attempts()
@@ -76,7 +76,7 @@ def test_less_important_pods_of_its_node_leave_for_it() -> None:
     assert found.blamed("p") == {"NodeResourcesFit", "DeferredPodScheduling"}
 
 
-def test_nothing_is_written_about_it() -> None:
+def test_a_resize_attempt_writes_no_status_and_no_event() -> None:
     found = engine(running(), resizing())
     effects = found.run()
     assert not [effect for effect in effects if isinstance(effect, PatchPodStatus | EmitEvent)]
@@ -93,14 +93,14 @@ def test_nothing_is_written_about_it() -> None:
         pytest.param(resizing(status={}), {}, id="nothing is pending"),
     ],
 )
-def test_other_pods_that_run_are_left_alone(pod: Pod, gates: dict[str, bool]) -> None:
+def test_other_running_pods_are_ignored(pod: Pod, gates: dict[str, bool]) -> None:
     found = engine(running(), pod, gates=gates)
     assert evicted(found) == []
     assert found.state_of("p") is State.ABSENT
     assert found.attempts() == []
 
 
-def test_it_is_tried_from_when_the_kubelet_says_so_until_it_says_no_more() -> None:
+def test_a_resize_is_tried_while_the_kubelet_reports_it_as_deferred() -> None:
     found = engine(running(priority=9), resizing(status={}))
     assert found.run() == [] and found.state_of("p") is State.ABSENT
     found.update(resizing())
@@ -110,7 +110,7 @@ def test_it_is_tried_from_when_the_kubelet_says_so_until_it_says_no_more() -> No
     assert found.state_of("p") is State.ABSENT
 
 
-def test_one_that_goes_is_no_longer_tried() -> None:
+def test_a_pod_that_leaves_is_no_longer_tried() -> None:
     for go in (
         lambda found: found.delete(resizing()),
         lambda found: found.update(resizing(status={"phase": "Succeeded"})),
@@ -122,13 +122,13 @@ def test_one_that_goes_is_no_longer_tried() -> None:
         assert found.placed_on("p") == ""
 
 
-def test_one_that_is_being_deleted_is_skipped() -> None:
+def test_a_pod_that_is_being_deleted_is_skipped() -> None:
     found = engine(running(), resizing(terminating=True))
     assert found.notes() == ["skip schedule deleting pod: default/p"]
     assert found.state_of("p") is State.ABSENT
 
 
-def test_a_member_of_a_group_is_tried_by_itself() -> None:
+def test_a_member_of_a_group_is_tried_alone() -> None:
     group: Any = {"labels": {"scheduling.x-k8s.io/pod-group": "g"}}
     found = engine()
     content = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": 3}}
@@ -142,7 +142,7 @@ def test_a_member_of_a_group_is_tried_by_itself() -> None:
 # ---- what it is asked ---------------------------------------------------------------------------
 
 
-def test_where_others_would_not_let_it_get_to_is_no_matter() -> None:
+def test_plugins_other_than_resources_do_not_reject_a_resize() -> None:
     plugins = ["NodeUnschedulable", "NodeAffinity", "TaintToleration", "NodePorts"]
     plugins += ["DeferredPodScheduling", "NodeResourcesFit", "InterPodAffinity"]
     found = engine(plugins=plugins)
@@ -152,7 +152,7 @@ def test_where_others_would_not_let_it_get_to_is_no_matter() -> None:
     assert evicted(found) == ["default/low"]
 
 
-def test_what_it_holds_counts_once() -> None:
+def test_the_current_requests_of_the_pod_count_once() -> None:
     """3 of 4 cpu are its own already."""
     found = engine(running(cpu=1), resizing())
     assert evicted(found) == []
@@ -160,13 +160,13 @@ def test_what_it_holds_counts_once() -> None:
     assert (attempt.result, attempt.message, attempt.node) == ("error", IN_CACHE, "n1")
 
 
-def test_a_node_too_small_for_it_is_left_alone() -> None:
+def test_nothing_is_evicted_on_a_node_that_is_too_small() -> None:
     found = engine(running(), resizing(cpu=5))
     assert evicted(found) == []
     assert found.state_of("p") is State.UNSCHEDULABLE
 
 
-def test_a_place_among_the_pods_it_needs_once_more() -> None:
+def test_the_pod_counts_once_more_in_the_number_of_pods() -> None:
     """As upstream counts: it is one of them, and counted again."""
     found = engine()
     found.update(node("n1", cpu=4, pods=2))
@@ -183,13 +183,13 @@ def test_a_place_among_the_pods_it_needs_once_more() -> None:
         pytest.param(running(node="n2", cpu=4), {"cpu": 5}, id="they are elsewhere"),
     ],
 )
-def test_nobody_leaves(who: Pod, wants: dict[str, Any]) -> None:
+def test_pods_that_must_not_be_evicted_stay(who: Pod, wants: dict[str, Any]) -> None:
     found = engine(who, resizing(**wants))
     assert evicted(found) == []
     assert found.state_of("p") is State.UNSCHEDULABLE
 
 
-def test_where_the_node_keeps_its_pods_nobody_leaves_until_it_says_otherwise() -> None:
+def test_nothing_is_evicted_on_an_unschedulable_node() -> None:
     found = engine()
     found.update(closed("n1"))
     found.add(running(), resizing())
@@ -199,7 +199,7 @@ def test_where_the_node_keeps_its_pods_nobody_leaves_until_it_says_otherwise() -
     assert evicted(found) == ["default/low"]
 
 
-def test_on_a_node_that_is_not_there_it_waits_for_that() -> None:
+def test_a_resize_on_an_unknown_node_waits_for_the_node() -> None:
     found = engine(running(node="n3"), resizing(node="n3"))
     assert evicted(found) == []
     found.add(node("n4", cpu=4))
@@ -212,7 +212,7 @@ def test_on_a_node_that_is_not_there_it_waits_for_that() -> None:
 # ---- how it goes on -----------------------------------------------------------------------------
 
 
-def test_when_there_is_room_it_waits_for_the_kubelet() -> None:
+def test_a_resize_that_fits_waits_for_the_kubelet() -> None:
     found = engine(running(), resizing())
     evicted(found)
     found.run()
@@ -228,7 +228,7 @@ def test_when_there_is_room_it_waits_for_the_kubelet() -> None:
     assert found.run() == []
 
 
-def test_if_the_room_is_taken_before_the_kubelet_took_it_it_is_made_anew() -> None:
+def test_a_resize_whose_room_is_taken_evicts_again() -> None:
     found = engine(resizing())
     assert evicted(found) == []
     found.add(running())
@@ -236,7 +236,7 @@ def test_if_the_room_is_taken_before_the_kubelet_took_it_it_is_made_anew() -> No
     assert evicted(found) == ["default/low"]
 
 
-def test_one_that_wants_still_more_is_tried_again() -> None:
+def test_a_resize_with_a_larger_request_is_tried_again() -> None:
     found = engine(running(cpu=2, priority=9), running("lower", cpu=1), resizing(cpu=2))
     assert evicted(found) == ["default/lower"]
     found.delete(running("lower", cpu=1))
@@ -248,7 +248,7 @@ def test_one_that_wants_still_more_is_tried_again() -> None:
     assert [attempt.result for attempt in found.attempts()][-1] == "unschedulable"
 
 
-def test_what_happens_on_other_nodes_is_no_news_to_it() -> None:
+def test_events_on_other_nodes_do_not_activate_a_resize() -> None:
     found = engine(running(priority=9), running("far", node="n2"), resizing())
     found.run()
     found.delete(running("far", node="n2"))
@@ -261,7 +261,7 @@ def test_what_happens_on_other_nodes_is_no_news_to_it() -> None:
     assert len(found.attempts()) == 2
 
 
-def test_an_attempt_waits_until_its_victims_were_told_where_the_gate_says_so() -> None:
+def test_with_the_gate_off_an_attempt_waits_for_its_evictions() -> None:
     found = engine(running(), resizing(), gates={"SchedulerAsyncPreemption": False})
     effects = found.run()
     assert found.state_of("p") is State.IN_FLIGHT
@@ -272,7 +272,7 @@ def test_an_attempt_waits_until_its_victims_were_told_where_the_gate_says_so() -
 
 
 @pytest.mark.parametrize("is_over", [False, True])
-def test_extenders_are_asked_and_it_may_be_over_when_they_answer(is_over: bool) -> None:
+def test_an_extender_is_called_for_a_resize_that_may_end_meanwhile(is_over: bool) -> None:
     found = engine(resizing(**FAR), running(), extenders=[Far()])
     found.update(node("n1", cpu=8))
     (ask,) = found.run_for(AskExtender)

@@ -162,7 +162,9 @@ TELLING: Final[Mapping[str, Sequence[tuple[Any, ...]]]] = {
 
 
 @pytest.mark.parametrize("told", TELLING.values(), ids=TELLING)
-def test_a_change_of_devices_that_is_not_noted_is_found(told: Sequence[tuple[Any, ...]]) -> None:
+def test_a_device_change_missing_from_the_change_log_is_detected(
+    told: Sequence[tuple[Any, ...]],
+) -> None:
     Story().tell(told)
 
     def forgetful(scheduler: Scheduler) -> None:
@@ -173,12 +175,12 @@ def test_a_change_of_devices_that_is_not_noted_is_found(told: Sequence[tuple[Any
         Story(forgetful).tell(told)
 
 
-def test_a_label_that_brings_devices_is_noticed() -> None:
+def test_a_label_that_selects_devices_is_noticed() -> None:
     found = Story()
     found.tell((("object", 2, 2), ("label", "n3", "red"), ("label", "n3", "blue")))
 
 
-def test_answers_about_devices_are_reused() -> None:
+def test_device_results_are_reused() -> None:
     """Of four nodes one row changes with each pod: the others' scores are kept."""
     found = Story()
     before = Counter(found.tally)

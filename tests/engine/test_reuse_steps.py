@@ -108,7 +108,7 @@ def filtered(known: Known, *plugins: Any) -> FilterOutcome:
     return filter_uncached(run, known, 2, asked, state=state, pod=POD, nodes=three())
 
 
-def test_the_rest_filters_what_others_left() -> None:
+def test_evaluated_plugins_filter_the_nodes_left_by_cached_ones() -> None:
     known = Known("n1")
     plugins = answering("A", filter=no_to("n1")), answering("B", filter=no_to("n2"))
     outcome = filtered(known, *plugins)
@@ -117,7 +117,7 @@ def test_the_rest_filters_what_others_left() -> None:
     assert known.told == [(0, 1), (1, 1), (1, 2)]
 
 
-def test_after_an_error_nobody_is_asked() -> None:
+def test_after_an_error_no_plugin_is_evaluated() -> None:
     known = Known("n1")
     plugins = answering("A", filter=raising), answering("B", filter=no_to("n2"))
     outcome = filtered(known, *plugins)
@@ -126,7 +126,7 @@ def test_after_an_error_nobody_is_asked() -> None:
     assert "not n2" not in outcome.reason_counts() and known.told == [(0, 1)]
 
 
-def test_after_the_last_node_nobody_is_asked() -> None:
+def test_after_the_last_rejected_node_no_plugin_is_evaluated() -> None:
     known = Known("n1")
     plugins = [answering(name, filter=no_to(name)) for name in ("n2", "n3", "n1")]
     outcome = filtered(known, *plugins)
@@ -135,7 +135,7 @@ def test_after_the_last_node_nobody_is_asked() -> None:
     assert known.told == [(0, 1), (1, 1)]
 
 
-def test_the_rest_scores_in_columns_and_who_fails_is_named() -> None:
+def test_evaluated_plugins_score_in_columns_and_a_failing_plugin_is_named() -> None:
     asked = framework(answering("A", score_node=7), answering("B", score=raising))
     state, nodes = CycleState(), three()
     good, bad = asked.calls(state, POD).score
@@ -159,7 +159,7 @@ def known_part() -> tuple[Attempts, RankedNodes]:
     return known, totals
 
 
-def test_totals_are_of_both_parts_and_columns_in_the_order_of_the_profile() -> None:
+def test_totals_sum_both_parts_and_columns_have_the_order_of_the_profile() -> None:
     known, totals = known_part()
     asking = known.asking()
     totals.update(asking)
@@ -241,7 +241,7 @@ def placed(engine: Engine, *pods: Pod) -> dict[str, str]:
 # ---- which pods profit ----------------------------------------------------------------------
 
 
-def test_under_the_default_profile_nothing_need_be_configured() -> None:
+def test_the_default_profile_needs_no_configuration_for_reuse() -> None:
     """B-001: upstream's spread defaults leave every pod of it without a signature."""
     engine = engine_of(profile=DEFAULT_PROFILE)
     many(engine, pod_count=2)
@@ -278,9 +278,7 @@ NEAR = {
         pytest.param("InterPodAffinity", {"affinity": NEAR}, id="a pod affinity"),
     ],
 )
-def test_beside_a_plugin_that_looks_across_nodes_all_others_are_reused(
-    plugin: str, options: Any
-) -> None:
+def test_beside_a_plugin_of_scope_cluster_all_others_are_reused(plugin: str, options: Any) -> None:
     """B-009, B-010, B-014."""
     _, engine = told(
         lambda each: many(each, labels={"app": "web"}, **options), (FIT, 1), (plugin, 1)
@@ -289,7 +287,7 @@ def test_beside_a_plugin_that_looks_across_nodes_all_others_are_reused(
     assert reuse_of(engine).row_counts()[plugin].cached == 0
 
 
-def test_services_and_default_constraints_stop_no_reuse() -> None:
+def test_services_and_default_constraints_do_not_prevent_reuse() -> None:
     """B-050."""
 
     def story(engine: Engine) -> Any:
@@ -315,7 +313,7 @@ class Unsigned(ScalarFilterPlugin):
         return None
 
 
-def test_a_plugin_without_a_signature_works_and_is_asked_in_full_each_time() -> None:
+def test_a_plugin_without_a_signature_is_evaluated_in_full_each_time() -> None:
     """B-016, B-017, B-025, B-067."""
     engine = Engine(plugins=[COUNTING, "Unsigned", (FIT, 1)], classes=[CountingFilter, Unsigned])
     many(engine)
@@ -328,7 +326,7 @@ def test_a_plugin_without_a_signature_works_and_is_asked_in_full_each_time() -> 
 # ---- create, update, nominate ---------------------------------------------------------------
 
 
-def test_the_first_pod_of_a_kind_opens_its_entry() -> None:
+def test_the_first_pod_of_a_signature_creates_its_entry() -> None:
     """B-019."""
     engine = engine_of((FIT, 1))
     many(engine, pod_count=1)
@@ -337,7 +335,7 @@ def test_the_first_pod_of_a_kind_opens_its_entry() -> None:
     assert not reuse_of(engine).dropped_counts
 
 
-def test_a_node_that_is_full_is_out_and_the_others_stay() -> None:
+def test_a_full_node_is_rejected_and_the_other_results_stay() -> None:
     """B-022, and the counts of S-08 A: three nodes, four pods with one host port."""
 
     def story(engine: Engine) -> Any:
@@ -352,7 +350,7 @@ def test_a_node_that_is_full_is_out_and_the_others_stay() -> None:
     assert asked(engine, "NodePorts") == 3 + 1 + 1 + 1
 
 
-def test_pods_go_round_the_nodes_as_they_would_without() -> None:
+def test_pods_spread_over_the_nodes_as_without_reuse() -> None:
     """B-023: a node is scored anew after each placement."""
     places, engine = told(lambda each: many(each, 5), (FIT, 1))
     taken = list(places.values())
@@ -361,7 +359,7 @@ def test_pods_go_round_the_nodes_as_they_would_without() -> None:
     assert not reuse_of(engine).dropped_counts
 
 
-def test_pods_of_a_kind_may_come_in_any_order_and_at_any_time() -> None:
+def test_pods_of_one_signature_may_arrive_in_any_order_and_at_any_time() -> None:
     """B-030: upstream's list is for the very next pod, and for half a second."""
 
     def story(engine: Engine) -> Any:
@@ -375,7 +373,7 @@ def test_pods_of_a_kind_may_come_in_any_order_and_at_any_time() -> None:
     assert asked(engine) == 10 + 4
 
 
-def test_a_node_that_was_best_and_changed_is_not_taken_for_what_it_was() -> None:
+def test_the_best_node_is_evaluated_again_after_a_label_change() -> None:
     """B-028, B-035: the label changes between two pods alike."""
 
     def story(engine: Engine) -> Any:
@@ -390,7 +388,7 @@ def test_a_node_that_was_best_and_changed_is_not_taken_for_what_it_was() -> None
     told(story, (FIT, 1))
 
 
-def test_a_pod_that_goes_leaves_room_that_is_seen() -> None:
+def test_the_room_of_a_deleted_pod_is_noticed() -> None:
     def story(engine: Engine) -> Any:
         engine.add(*nodes(2))
         first = placed(engine, *(alike(f"p{n}", cpu=4) for n in range(3)))
@@ -430,7 +428,7 @@ def calls_of_a_repeat(engine: Engine, node_count: int) -> Counter[str]:
 
 
 @pytest.mark.parametrize("options", [{}, {"profile": DEFAULT_PROFILE}], ids=["plain", "default"])
-def test_no_python_is_run_for_each_node(options: Any) -> None:
+def test_a_repeat_runs_no_python_per_node(options: Any) -> None:
     """B-032: a repeat takes the same steps on a cluster of twenty times the size."""
     few, more = (calls_of_a_repeat(engine_of((FIT, 1), **options), count) for count in (60, 1200))
     assert few == more
@@ -439,7 +437,7 @@ def test_no_python_is_run_for_each_node(options: Any) -> None:
 # ---- what is read besides the row -----------------------------------------------------------
 
 
-def test_the_number_of_nodes_with_an_image_changes_all_their_scores() -> None:
+def test_the_number_of_nodes_with_an_image_changes_the_scores_of_all_nodes() -> None:
     """B-041: an image that more nodes hold counts for more."""
 
     def story(engine: Engine) -> Any:
@@ -459,7 +457,7 @@ def test_the_number_of_nodes_with_an_image_changes_all_their_scores() -> None:
     told(story, ("ImageLocality", 1))
 
 
-def test_a_placed_pods_anti_affinity_is_against_labels_that_no_row_tells_of() -> None:
+def test_the_anti_affinity_of_a_placed_pod_covers_labels_outside_of_any_row() -> None:
     """B-042: two pods that differ in a label only, which somebody else's term selects."""
 
     def story(engine: Engine) -> Any:
@@ -482,7 +480,7 @@ def test_a_placed_pods_anti_affinity_is_against_labels_that_no_row_tells_of() ->
     told(story, "InterPodAffinity", (FIT, 1))
 
 
-def test_a_pods_own_claim_for_a_device_is_looked_at_and_all_else_is_reused() -> None:
+def test_a_device_claim_of_a_pod_is_evaluated_and_everything_else_is_reused() -> None:
     """B-040: twenty pods, each with a claim of its own."""
 
     def story(engine: Engine) -> Any:
@@ -524,7 +522,7 @@ def zoned(engine: Engine) -> None:
         engine.add(node(f"n{number}", cpu=4, memory="8Gi", zone=zone, labels={"zone": zone}))
 
 
-def test_a_volume_that_comes_between_two_pods_is_seen_by_the_second() -> None:
+def test_the_second_pod_sees_a_volume_added_after_the_first() -> None:
     """B-052."""
 
     def story(engine: Engine) -> Any:
@@ -548,7 +546,7 @@ def test_a_volume_that_comes_between_two_pods_is_seen_by_the_second() -> None:
     told(story, "VolumeBinding", (FIT, 1))
 
 
-def test_two_claims_of_one_shape_lead_each_pod_to_its_own_volume() -> None:
+def test_two_claims_of_one_shape_place_each_pod_at_its_own_volume() -> None:
     """B-049: claims are equal in all but their volumes."""
 
     def story(engine: Engine) -> Any:
@@ -565,7 +563,7 @@ def test_two_claims_of_one_shape_lead_each_pod_to_its_own_volume() -> None:
     told(story, "VolumeBinding", (FIT, 1))
 
 
-def test_a_claim_for_one_pod_only_is_taken_for_the_second() -> None:
+def test_a_read_write_once_pod_claim_blocks_the_second_pod() -> None:
     """B-053: what is looked at stands in no row."""
 
     def story(engine: Engine) -> Any:
@@ -580,7 +578,7 @@ def test_a_claim_for_one_pod_only_is_taken_for_the_second() -> None:
     assert "ReadWriteOncePod" in message
 
 
-def test_a_volume_that_gets_a_zone_between_two_pods_binds_the_second() -> None:
+def test_a_volume_that_gets_a_zone_between_two_pods_restricts_the_second() -> None:
     """B-054."""
 
     def story(engine: Engine) -> Any:
@@ -604,7 +602,7 @@ def test_a_volume_that_gets_a_zone_between_two_pods_binds_the_second() -> None:
 
 
 @pytest.mark.parametrize("gate", ["OpportunisticBatching", "SchedulerOpportunisticBatching"])
-def test_the_gate_goes_by_upstreams_name_and_by_the_keps(gate: str) -> None:
+def test_the_gate_has_upstreams_name_and_the_name_of_the_kep(gate: str) -> None:
     """B-068."""
     engine = engine_of((FIT, 1), gates={gate: False})
     many(engine, pod_count=3)
@@ -614,7 +612,7 @@ def test_the_gate_goes_by_upstreams_name_and_by_the_keps(gate: str) -> None:
 
 
 @pytest.mark.parametrize("is_on", [True, False])
-def test_what_stands_against_reuse_is_counted_whether_or_not_it_is_on(is_on: bool) -> None:
+def test_obstacles_to_reuse_are_counted_with_reuse_on_and_off(is_on: bool) -> None:
     """B-039: shapes, what could have been reused, and why not."""
     gates = {"OpportunisticBatching": is_on}
     plugins = [(FIT, 1), "Unsigned", "Wide"]
@@ -648,7 +646,7 @@ class Wide(ScalarFilterPlugin, SignPlugin):
         return ()
 
 
-def test_one_profile_may_reuse_answers_and_another_not() -> None:
+def test_reuse_is_configured_per_profile() -> None:
     """B-069."""
     plugins = {
         "multiPoint": {
@@ -671,7 +669,7 @@ def test_one_profile_may_reuse_answers_and_another_not() -> None:
     assert off.row_counts()[FIT].cached == 0
 
 
-def test_switched_off_and_on_again_everything_is_as_if_it_had_never_been_on() -> None:
+def test_switching_reuse_off_and_on_leaves_no_trace() -> None:
     """B-070 to B-072: nothing outlives the process, so three lives are three engines."""
 
     def life(engine: Engine, start: int, before: dict[str, str]) -> dict[str, str]:
@@ -737,7 +735,7 @@ class Forgetful(ScalarScorePlugin, SignPlugin):
         return ()
 
 
-def test_a_wrong_signature_is_noticed_within_a_thousand_attempts() -> None:
+def test_a_wrong_signature_is_detected_within_a_thousand_attempts() -> None:
     """B-073."""
     engine = Engine(plugins=[("Forgetful", 1)], classes=[Forgetful])
     engine.add(*nodes(3))
@@ -754,7 +752,7 @@ def test_a_wrong_signature_is_noticed_within_a_thousand_attempts() -> None:
 # ---- bounds ---------------------------------------------------------------------------------
 
 
-def test_ten_times_as_many_kinds_as_fit_change_no_decision() -> None:
+def test_ten_times_more_signatures_than_fit_change_no_decision() -> None:
     """B-079: the oldest goes first."""
 
     def story(engine: Engine) -> Any:

@@ -30,7 +30,7 @@ def best(name: str) -> Any:
 # ---- straight through -----------------------------------------------------------------------
 
 
-def test_the_best_of_the_feasible_nodes_is_chosen() -> None:
+def test_the_best_feasible_node_is_chosen() -> None:
     walk = Walk(answering("A", filter=refused("n3")), answering("B", score=best("n2")))
     cycle = walk.cycle()
     assert (chosen(cycle), cycle.feasible_count, cycle.status) == ("n2", 2, None)
@@ -45,7 +45,7 @@ def test_a_single_feasible_node_is_not_scored() -> None:
     assert plugin.calls == [("A", "filter")]
 
 
-def test_without_nodes_nobody_is_asked() -> None:
+def test_without_nodes_no_plugin_is_evaluated() -> None:
     plugin = answering("A", pre_filter=None, filter=[])
     cycle = Walk(plugin, nodes=()).cycle()
     expected = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("no nodes available to schedule pods",))
@@ -61,7 +61,7 @@ def test_without_nodes_nobody_is_asked() -> None:
         pytest.param({"score": ValueError("boom")}, "Score", id="Score"),
     ],
 )
-def test_an_error_at_any_point_ends_it(answers: dict[str, Any], said: str) -> None:
+def test_an_error_at_any_point_ends_the_cycle(answers: dict[str, Any], said: str) -> None:
     cycle = Walk(answering("A", **answers)).cycle()
     assert cycle.status is not None
     assert (cycle.status.code, cycle.status.plugin) == (Code.ERROR, "A")
@@ -71,7 +71,7 @@ def test_an_error_at_any_point_ends_it(answers: dict[str, Any], said: str) -> No
 # ---- why no node ----------------------------------------------------------------------------
 
 
-def test_where_no_named_node_exists_no_filter_is_asked() -> None:
+def test_if_no_named_node_exists_no_filter_is_evaluated() -> None:
     plugin = answering("A", pre_filter=only("ghost"), filter=[])
     cycle = Walk(plugin).cycle()
     assert plugin.calls == [("A", "pre_filter")]
@@ -83,7 +83,7 @@ def test_where_no_named_node_exists_no_filter_is_asked() -> None:
 # ---- nominated nodes ------------------------------------------------------------------------
 
 
-def test_a_nominated_node_that_takes_the_pod_is_taken_without_looking_further() -> None:
+def test_a_feasible_nominated_node_is_taken_without_further_search() -> None:
     asked: list[int] = []
 
     def looks(state: Any, who: Any, nodes: Any, feasible: Any) -> list[Rejection]:
@@ -103,12 +103,12 @@ def test_a_nominated_node_that_takes_the_pod_is_taken_without_looking_further() 
         pytest.param("n3", {"pre_filter": only("n1", "n2")}, id="PreFilter left it out"),
     ],
 )
-def test_else_all_nodes_are_looked_at(nominated: str, answers: dict[str, Any]) -> None:
+def test_otherwise_all_nodes_are_evaluated(nominated: str, answers: dict[str, Any]) -> None:
     walk = Walk(answering("A", **answers, score=best("n2")))
     assert chosen(walk.cycle(pod("p", nominated_node=nominated))) == "n2"
 
 
-def test_an_error_on_the_nominated_node_is_asked_about_again() -> None:
+def test_an_error_on_the_nominated_node_is_evaluated_again() -> None:
     answers = iter([ValueError("boom"), None, None, None])
 
     def fails_once(*_: Any) -> Any:
@@ -130,7 +130,7 @@ def nominate(walk: Walk, name: str, where: str, priority: int = 10) -> None:
     walk.nominator.add_nominated_pod(pod(name, priority=priority), nomination)
 
 
-def test_nodes_that_others_expect_room_on_are_asked_with_them() -> None:
+def test_nominated_pods_count_on_their_nodes() -> None:
     walk = Walk(answering("A", filter_node=takes(1), score=best("n2")))
     nominate(walk, "high", "n2")
     nominate(walk, "gone", "ghost")
@@ -141,7 +141,7 @@ def test_nodes_that_others_expect_room_on_are_asked_with_them() -> None:
     assert chosen(walk.cycle(pod("urgent", priority=20))) == "n2"
 
 
-def test_an_error_about_such_a_node_ends_it() -> None:
+def test_an_error_with_nominated_pods_ends_the_cycle() -> None:
     def fails(state: Any, asked: Any, added: Any, info: Any) -> Status:
         return Status(Code.ERROR, ("broken",))
 
@@ -162,7 +162,7 @@ def many(count: int) -> tuple[str, ...]:
     return tuple(f"n{number}" for number in range(count))
 
 
-def test_a_share_of_the_nodes_is_scored_from_a_start_that_moves() -> None:
+def test_a_share_of_the_nodes_is_scored_from_a_moving_start() -> None:
     walk = Walk(answering("A", score_node=0), nodes=many(1000), share=20)
     sampled: list[set[str]] = []
     for _ in range(5):
@@ -173,7 +173,7 @@ def test_a_share_of_the_nodes_is_scored_from_a_start_that_moves() -> None:
     assert len(set().union(*sampled)) == 1000
 
 
-def test_without_a_share_all_nodes_are_scored() -> None:
+def test_without_a_percentage_all_nodes_are_scored() -> None:
     walk = Walk(answering("A", score=best("n499")), nodes=many(500))
     assert chosen(walk.cycle()) == "n499"
 
@@ -195,7 +195,7 @@ class Far:
         return not self.label or self.label in pod.labels
 
 
-def test_it_stops_with_a_question_about_the_feasible_nodes() -> None:
+def test_the_cycle_stops_with_a_question_about_the_feasible_nodes() -> None:
     walk = Walk(answering("A", filter=refused("n1")), extenders=(Far(),))
     cycle = walk.cycle()
     assert not cycle.is_done
@@ -204,19 +204,19 @@ def test_it_stops_with_a_question_about_the_feasible_nodes() -> None:
     assert sorted(cycle.question.node_names) == ["n2", "n3"]
 
 
-def test_who_is_not_interested_is_not_asked() -> None:
+def test_an_uninterested_extender_is_not_called() -> None:
     walk = Walk(answering("A", score=best("n2")), extenders=(Far(label="gpu"),))
     assert chosen(walk.cycle()) == "n2"
     assert walk.cycle(pod("p", labels={"gpu": "1"})).question is not None
 
 
-def test_where_no_node_is_left_none_is_asked() -> None:
+def test_without_a_feasible_node_no_extender_is_called() -> None:
     walk = Walk(answering("A", filter=refused(*THREE)), extenders=(Far(),))
     cycle = walk.cycle()
     assert (cycle.status, cycle.question) == (unschedulable(), None)
 
 
-def test_the_answer_decides_and_then_the_scores() -> None:
+def test_the_answer_filters_and_then_the_scores_decide() -> None:
     walk = Walk(answering("A", score=best("n1")), extenders=(Far(),))
     cycle = walk.cycle()
     walk.answered(cycle, "n2", "n3", failed={"n1": "licence missing"})
@@ -227,7 +227,7 @@ def test_the_answer_decides_and_then_the_scores() -> None:
     )
 
 
-def test_extenders_are_asked_in_turn_about_what_the_one_before_left() -> None:
+def test_each_extender_gets_the_nodes_that_the_previous_one_left() -> None:
     extenders = Far("soft", ignorable=True), Far("hard")
     walk = Walk(answering("A", score=best("n1")), extenders=extenders)
     cycle = walk.cycle()
@@ -241,7 +241,7 @@ def test_extenders_are_asked_in_turn_about_what_the_one_before_left() -> None:
     assert chosen(cycle) == "n2"
 
 
-def test_an_extender_that_leaves_nothing_is_blamed_as_extender() -> None:
+def test_an_extender_that_rejects_all_nodes_is_blamed_as_extender() -> None:
     walk = Walk(answering("A", filter=refused("n3")), extenders=(Far(),))
     cycle = walk.cycle()
     walk.answered(cycle, failed={"n1": "licence missing", "n2": "licence missing"})
@@ -253,7 +253,7 @@ def test_an_extender_that_leaves_nothing_is_blamed_as_extender() -> None:
 @pytest.mark.parametrize(
     ("ignorable", "node_name", "code"), [(True, "n2", None), (False, "", Code.ERROR)]
 )
-def test_no_answer_counts_as_the_extender_says(
+def test_a_missing_answer_counts_as_the_extender_is_configured(
     ignorable: bool, node_name: str, code: Code | None
 ) -> None:
     walk = Walk(answering("A", score=best("n2")), extenders=(Far(ignorable=ignorable),))
@@ -272,7 +272,7 @@ def gives(*answers: dict[str, int]) -> dict[str, Any]:
     return {"answers": tuple(ExtenderAnswer(scores=tuple(each.items())) for each in answers)}
 
 
-def test_scores_are_asked_for_all_at_once_about_what_is_left() -> None:
+def test_scoring_extenders_are_called_together_about_the_remaining_nodes() -> None:
     extenders = Far("one", verbs=SCORES), Far("two", verbs=SCORES, weight=2)
     walk = Walk(answering("A", filter=refused("n1"), score=best("n2")), extenders=extenders)
     cycle = walk.cycle()
@@ -286,7 +286,7 @@ def test_scores_are_asked_for_all_at_once_about_what_is_left() -> None:
     assert cycle.table.row("n3") == ([("A", 0), ("one", 0), ("two", 200)], 200)
 
 
-def test_they_are_asked_after_those_that_filter() -> None:
+def test_scoring_extenders_are_called_after_filtering_ones() -> None:
     walk = Walk(answering("A", score=best("n1")), extenders=(Far(verbs=BOTH),))
     cycle = walk.answered(walk.cycle(), "n2", "n3")
     assert cycle.question is not None
@@ -296,22 +296,22 @@ def test_they_are_asked_after_those_that_filter() -> None:
     assert cycle.node_to_status().get("n1").plugin == EXTENDER_NAME
 
 
-def test_a_node_that_is_the_only_one_needs_no_scores() -> None:
+def test_a_single_feasible_node_needs_no_extender_scores() -> None:
     walk = Walk(answering("A", filter=refused("n1", "n3")), extenders=(Far(verbs=SCORES),))
     assert chosen(walk.cycle()) == "n2"
 
 
-def test_one_that_does_not_answer_gives_none() -> None:
+def test_a_missing_answer_gives_no_scores() -> None:
     walk = Walk(answering("A", score=best("n2")), extenders=(Far(verbs=SCORES),))
     assert chosen(walk.answered(walk.cycle(), error="connection refused")) == "n2"
 
 
-def test_one_that_only_binds_is_not_asked_about_nodes() -> None:
+def test_a_binding_extender_is_not_called_about_nodes() -> None:
     binder = Far(verbs=frozenset((ExtenderVerb.BIND,)))
     assert chosen(Walk(answering("A", score=best("n2")), extenders=(binder,)).cycle()) == "n2"
 
 
-def test_nodes_that_nobody_asked_for_scores_about_stay_out() -> None:
+def test_nodes_that_no_extender_scored_are_not_chosen() -> None:
     walk = Walk(
         answering("A", filter_node=takes(1), score=best("n1")), extenders=(Far(verbs=SCORES),)
     )
@@ -323,7 +323,7 @@ def test_nodes_that_nobody_asked_for_scores_about_stay_out() -> None:
     assert chosen(cycle) == "n3"
 
 
-def test_where_all_of_them_filled_up_there_is_none() -> None:
+def test_if_all_nodes_filled_up_meanwhile_the_pod_is_rejected() -> None:
     walk = Walk(
         answering("A", filter_node=takes(1), score=best("n1")), extenders=(Far(verbs=SCORES),)
     )
@@ -342,7 +342,7 @@ def nominated(**options: Any) -> tuple[Walk, Cycle]:
     return walk, walk.cycle(pod("p", nominated_node="n3"))
 
 
-def test_extenders_are_asked_about_the_nominated_node_alone() -> None:
+def test_extenders_are_called_about_the_nominated_node_alone() -> None:
     walk, cycle = nominated(verbs=BOTH)
     assert cycle.question is not None
     assert cycle.question.node_names == ("n3",)
@@ -353,7 +353,9 @@ def test_extenders_are_asked_about_the_nominated_node_alone() -> None:
 @pytest.mark.parametrize(
     "answer", [{}, {"error": "connection refused"}], ids=["refused", "no answer"]
 )
-def test_where_they_refuse_it_all_nodes_are_looked_at(answer: dict[str, Any]) -> None:
+def test_if_an_extender_rejects_the_nominated_node_all_nodes_are_evaluated(
+    answer: dict[str, Any],
+) -> None:
     walk, cycle = nominated()
     walk.answered(cycle, **answer)
     assert cycle.question is not None
@@ -362,7 +364,7 @@ def test_where_they_refuse_it_all_nodes_are_looked_at(answer: dict[str, Any]) ->
     assert cycle.node_to_status().get("n3").plugin == EXTENDER_NAME
 
 
-def test_a_nominated_node_that_filled_up_while_they_thought_is_given_up() -> None:
+def test_a_nominated_node_that_filled_up_during_the_call_is_given_up() -> None:
     walk = Walk(answering("A", filter_node=takes(1), score=best("n1")), extenders=(Far(),))
     cycle = walk.cycle(pod("p", nominated_node="n3"))
     walk.cluster.add(pod("other", node="n3"))
@@ -389,14 +391,14 @@ def test_a_node_that_filled_up_meanwhile_is_not_chosen() -> None:
     assert cycle.node_to_status().get("n1") == unschedulable("full").with_plugin("A")
 
 
-def test_where_all_filled_up_the_sentence_is_of_the_nodes_as_they_are() -> None:
+def test_the_message_describes_the_nodes_at_the_end_of_the_call() -> None:
     walk, cycle = parked()
     walk.cluster.add(*(pod(f"on-{name}", node=name) for name in THREE))
     walk.answered(cycle, "n1", "n2")
     assert cycle.fit_error().message == "0/3 nodes are available: 3 full."
 
 
-def test_a_node_that_came_meanwhile_stays_out_nobody_asked_about_it() -> None:
+def test_a_node_added_during_the_call_is_not_chosen() -> None:
     walk, cycle = parked()
     walk.cluster.add(node("n0"))
     for name in ("n1", "n2"):
@@ -405,7 +407,7 @@ def test_a_node_that_came_meanwhile_stays_out_nobody_asked_about_it() -> None:
     assert chosen(cycle) == "n3"
 
 
-def test_a_node_that_made_room_meanwhile_stays_out_too() -> None:
+def test_a_node_that_became_feasible_during_the_call_is_not_chosen() -> None:
     plugin = answering("A", filter_node=takes(1), score=best("n1"))
     walk = Walk(plugin, extenders=(Far(),))
     walk.cluster.add(pod("other", node="n1"))
@@ -416,7 +418,7 @@ def test_a_node_that_made_room_meanwhile_stays_out_too() -> None:
     assert chosen(cycle) in ("n2", "n3")
 
 
-def test_a_node_that_went_meanwhile_is_not_chosen() -> None:
+def test_a_node_deleted_during_the_call_is_not_chosen() -> None:
     walk, cycle = parked()
     walk.cluster.take_back()
     walk.cluster.cache.remove_node("n1")
@@ -424,7 +426,7 @@ def test_a_node_that_went_meanwhile_is_not_chosen() -> None:
     assert chosen(cycle) == "n2"
 
 
-def test_a_nomination_that_came_meanwhile_is_respected() -> None:
+def test_a_nomination_made_during_the_call_is_respected() -> None:
     """Nothing about the node itself has changed."""
     walk, cycle = parked()
     nominate(walk, "high", "n1")
@@ -432,7 +434,7 @@ def test_a_nomination_that_came_meanwhile_is_respected() -> None:
     assert chosen(cycle) == "n2"
 
 
-def test_where_all_nodes_went_there_is_none() -> None:
+def test_if_all_nodes_are_deleted_during_the_call_the_pod_is_rejected() -> None:
     walk, cycle = parked()
     walk.cluster.take_back()
     for name in THREE:
@@ -443,7 +445,7 @@ def test_where_all_nodes_went_there_is_none() -> None:
     assert cycle.outcome is None
 
 
-def test_what_pre_filter_says_by_then_counts() -> None:
+def test_a_pre_filter_rejection_after_the_call_counts() -> None:
     answers = iter([None, unschedulable("not any more")])
     walk = Walk(answering("A", pre_filter=lambda *_: next(answers)), extenders=(Far(),))
     cycle = walk.answered(walk.cycle(), "n1", "n2")
@@ -451,7 +453,7 @@ def test_what_pre_filter_says_by_then_counts() -> None:
     assert cycle.fit_error().diagnosis.unschedulable_plugins == {"A"}
 
 
-def test_plugins_begin_with_empty_notes_and_the_same_measuring() -> None:
+def test_plugins_start_with_an_empty_state_and_the_same_measurement() -> None:
     seen: list[bool] = []
 
     def writes(state: Any, asked: Any, nodes: Any) -> Any:
@@ -468,7 +470,7 @@ def test_plugins_begin_with_empty_notes_and_the_same_measuring() -> None:
     assert cycle.state.skip_filter_plugins == {"A"}
 
 
-def test_answers_of_extenders_asked_before_still_hold() -> None:
+def test_earlier_extender_answers_stay_valid() -> None:
     walk = Walk(answering("A", score=best("n1")), extenders=(Far("one"), Far("two")))
     cycle = walk.cycle()
     walk.answered(cycle, "n2", "n3")
@@ -478,7 +480,7 @@ def test_answers_of_extenders_asked_before_still_hold() -> None:
     assert cycle.node_to_status().get("n1").plugin == EXTENDER_NAME
 
 
-def test_the_sample_of_an_attempt_is_drawn_once() -> None:
+def test_the_node_sample_of_an_attempt_is_drawn_once() -> None:
     walk = Walk(answering("A", score_node=0), nodes=many(400), share=50, extenders=(Far(),))
     cycle = walk.cycle()
     assert cycle.question is not None
@@ -488,7 +490,7 @@ def test_the_sample_of_an_attempt_is_drawn_once() -> None:
     assert cycle.feasible_count == 200
 
 
-def test_a_profile_without_plugins_takes_any_node() -> None:
+def test_a_profile_without_plugins_accepts_any_node() -> None:
     cycle = Walk().cycle()
     assert chosen(cycle) in THREE
     assert cycle.choice is not None

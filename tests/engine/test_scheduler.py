@@ -40,7 +40,7 @@ def raising(*_: Any, **__: Any) -> Any:
 # ---- effects --------------------------------------------------------------------------------
 
 
-def test_effects_are_handed_out_once_and_in_order() -> None:
+def test_effects_are_returned_once_and_in_order() -> None:
     engine = Engine()
     engine.add(node("n1"), waiting_pod("p"), waiting_pod("q"))
     names = [effect.pod.name for effect in engine.run_for(BindPod)]
@@ -108,7 +108,7 @@ def test_the_next_deadline_is_the_earliest() -> None:
 # ---- what is told of a scheduler ------------------------------------------------------------
 
 
-def test_it_is_responsible_for_its_profiles() -> None:
+def test_a_scheduler_is_responsible_for_its_profiles() -> None:
     engine = Engine()
     assert engine.scheduler.is_responsible_for("bayplan")
     assert not engine.scheduler.is_responsible_for("other")
@@ -117,7 +117,7 @@ def test_it_is_responsible_for_its_profiles() -> None:
     assert default.is_responsible_for(None)
 
 
-def test_what_plugins_declare_to_read_is_listed() -> None:
+def test_the_kinds_and_fields_that_plugins_declare_are_listed() -> None:
     one = answering(
         "One",
         score_node=1,
@@ -135,7 +135,7 @@ def test_what_plugins_declare_to_read_is_listed() -> None:
     }
 
 
-def test_kinds_whose_events_a_plugin_waits_for_are_followed() -> None:
+def test_kinds_with_registered_events_are_watched() -> None:
     events = [
         ClusterEventWithHint(ClusterEvent("example.com/v1 Quota", UPDATE)),
         ClusterEventWithHint(ClusterEvent(EventResource.CSI_NODE, ActionType.ADD)),
@@ -146,7 +146,7 @@ def test_kinds_whose_events_a_plugin_waits_for_are_followed() -> None:
     assert scheduler.kinds == ["example.com/v1 Quota", "storage.k8s.io/v1 CSINode"]
 
 
-def test_whoever_registers_no_events_has_all_kinds_of_events_followed() -> None:
+def test_a_plugin_without_registered_events_watches_all_kinds() -> None:
     silent = answering("One", filter=[])
     expected = sorted(KIND_OF_RESOURCE.values())
     assert Engine(plugins=["One"], classes=[silent]).scheduler.kinds == expected
@@ -155,7 +155,7 @@ def test_whoever_registers_no_events_has_all_kinds_of_events_followed() -> None:
     assert Engine().scheduler.kinds == []
 
 
-def test_kinds_that_are_not_offered_are_not_followed() -> None:
+def test_unavailable_kinds_are_not_watched() -> None:
     one = answering("One", filter=[], events_to_register=[], kinds=("v1 Service", "v1 Secret"))
     registry = Registry()
     registry.add(one)
@@ -172,7 +172,7 @@ def test_events_are_registered_once_at_the_start() -> None:
     assert plugin.calls.count(("A", "events_to_register")) == 1
 
 
-def test_a_plugin_that_cannot_start_stops_the_start_and_is_named() -> None:
+def test_a_plugin_that_fails_in_setup_stops_the_start_and_is_named() -> None:
     for answers in (
         {"setup": raising, "filter": []},
         {"filter": [], "events_to_register": ZeroDivisionError("it cannot be")},
@@ -197,7 +197,7 @@ def test_every_instance_is_closed_once() -> None:
     assert text.startswith('running Close plugin "A": ValueError: boom (')
 
 
-def test_after_a_failed_start_those_that_stood_are_closed() -> None:
+def test_after_a_failed_start_the_started_plugins_are_closed() -> None:
     first = answering("First", filter=[], close=None)
     odd = answering("Odd", setup=raising, filter=[])
     with pytest.raises(ConfigError):
@@ -223,7 +223,7 @@ def test_a_bug_in_an_event_does_not_stop_a_live_scheduler(monkeypatch: pytest.Mo
     assert engine.bound() == {"p": "n1"}
 
 
-def test_a_bug_in_the_queue_while_an_event_is_applied_does_not_either(
+def test_a_queue_bug_during_an_event_does_not_stop_a_live_scheduler(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     engine = Engine(raise_bugs=False)
@@ -241,7 +241,7 @@ def test_a_bug_in_an_event_ends_a_simulation(monkeypatch: pytest.MonkeyPatch) ->
         engine.add(waiting_pod())
 
 
-def test_a_bug_in_one_timer_does_not_keep_the_others_from_running(
+def test_a_bug_in_one_timer_does_not_stop_the_other_timers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plugin = answering("A", permit=(Status(Code.WAIT), 5.0))
@@ -254,7 +254,7 @@ def test_a_bug_in_one_timer_does_not_keep_the_others_from_running(
     assert engine.metric("bayplan_bugs_total") == 1
 
 
-def test_a_bug_of_the_shells_is_counted_as_any_other() -> None:
+def test_a_bug_of_the_shell_is_counted() -> None:
     live = Engine(raise_bugs=False)
     live.scheduler.bug("v1 Pod", ValueError("odd object"))
     assert live.metric("bayplan_bugs_total") == 1
@@ -262,7 +262,7 @@ def test_a_bug_of_the_shells_is_counted_as_any_other() -> None:
         Engine().scheduler.bug("v1 Pod", ValueError("odd object"))
 
 
-def test_an_event_handed_in_by_a_plugin_comes_after_its_cycle() -> None:
+def test_an_event_that_a_plugin_submits_is_handled_after_its_cycle() -> None:
     def hands_in(state: Any, asked: Any, where: str) -> None:
         if asked.name == "p":
             engine.add(waiting_pod("q"))
@@ -295,12 +295,12 @@ def queued(name: str) -> QueuedPodInfo:
     return QueuedPodInfo(pod(name), 0.0)
 
 
-def test_pods_are_in_the_order_of_their_keys() -> None:
+def test_pods_are_sorted_by_their_keys() -> None:
     by_name = order(lambda each: each.pod.name)
     assert sorted(map(queued, "cab"), key=by_name)[0].pod.name == "a"
 
 
-def test_a_pod_whose_key_fails_comes_after_all_others() -> None:
+def test_a_pod_whose_key_fails_comes_last() -> None:
     def key(each: QueuedPodInfo) -> int:
         return {"a": 3, "b": 1}[each.pod.name]
 
@@ -321,7 +321,7 @@ def test_a_pod_whose_key_fails_comes_after_all_others() -> None:
         pytest.param(1, None, False, id="nothing"),
     ],
 )
-def test_all_keys_must_be_of_one_kind(first: Any, second: Any, fits: bool) -> None:
+def test_all_keys_must_have_one_type(first: Any, second: Any, fits: bool) -> None:
     keys, failures = {"a": first, "b": second}, Failures()
     by = order(lambda each: keys[each.pod.name], failures)
     assert by(queued("a")) == (0, first)
@@ -329,7 +329,7 @@ def test_all_keys_must_be_of_one_kind(first: Any, second: Any, fits: bool) -> No
     assert bool(failures) is not fits
 
 
-def test_keys_that_cannot_be_compared_at_all_are_refused() -> None:
+def test_keys_without_an_order_are_refused() -> None:
     failures: Failures = []
     by = order(lambda each: object(), failures)
     assert [by(queued("a")), by(queued("b"))] == [(1, 0), (1, 0)]

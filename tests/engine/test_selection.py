@@ -37,7 +37,7 @@ def test_the_highest_total_is_chosen() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 16, 17, 60])
-def test_among_equals_the_drawn_one_is_taken(count: int) -> None:
+def test_the_drawn_node_is_taken_among_equals(count: int) -> None:
     names = [f"n{number}" for number in range(count)]
     nodes = nodes_called(*names)
     for attempt in range(1, 6):
@@ -46,7 +46,7 @@ def test_among_equals_the_drawn_one_is_taken(count: int) -> None:
         assert found == Choice(drawn(names)[index], tied_count=count, tied_index=index)
 
 
-def test_only_what_tie_break_keys_left_is_drawn() -> None:
+def test_only_nodes_selected_by_tie_break_keys_are_drawn() -> None:
     names = [f"n{number}" for number in range(6)]
     found = table(nodes_called(*names), *[7] * 6)
     found.tied = np.array([True, False, True, False, False, True])
@@ -59,14 +59,14 @@ def test_only_what_tie_break_keys_left_is_drawn() -> None:
 
 @settings(max_examples=50)
 @given(st.permutations([f"n{number}" for number in range(20)]), st.integers(1, 20))
-def test_the_draw_does_not_depend_on_where_nodes_stand(names: list[str], tied: int) -> None:
+def test_the_draw_does_not_depend_on_the_position_of_nodes(names: list[str], tied: int) -> None:
     totals = [5 if int(name[1:]) < tied else 1 for name in names]
     best = [f"n{number}" for number in range(tied)]
     found = choose(table(nodes_called(*names), *totals), 3, "uid", 1)
     assert found.node_name == drawn(best)[tie_index(3, "uid", 1, tied)]
 
 
-def test_without_scores_every_node_is_taken_equally_often() -> None:
+def test_without_scores_every_node_is_drawn_equally_often() -> None:
     names = [f"n{number}" for number in range(4)]
     nodes = nodes_called(*names)
     taken = Counter(
@@ -78,7 +78,7 @@ def test_without_scores_every_node_is_taken_equally_often() -> None:
 
 @pytest.mark.parametrize("step", [1, 3, 40], ids=["all", "many", "few"])
 @pytest.mark.parametrize("order", [1, -1], ids=["ascending", "descending"])
-def test_the_first_marked_nodes_are_those_that_ties_draw_first(step: int, order: int) -> None:
+def test_the_first_marked_nodes_come_first_in_tie_break_order(step: int, order: int) -> None:
     names = [f"n{number}" for number in range(300)]
     nodes = nodes_called(*names).take(np.arange(20, 300)[::order])
     marked = np.zeros(len(nodes), np.bool_)
@@ -100,30 +100,30 @@ def outcome(count: int, feasible: list[int] | None = None) -> FilterOutcome:
     return FilterOutcome(nodes_called(*(f"n{number}" for number in range(count))), mask)
 
 
-def test_as_many_are_kept_as_the_percentage_says() -> None:
+def test_the_percentage_determines_the_number_of_sampled_nodes() -> None:
     found = outcome(1000)
     kept, looked_at = sampled(found, 20, 0)
     assert (np.count_nonzero(kept), looked_at) == (200, 200)
 
 
-def test_never_fewer_than_a_hundred_are_kept() -> None:
+def test_at_least_a_hundred_nodes_are_sampled() -> None:
     kept, _ = sampled(outcome(1000), 5, 0)
     assert np.count_nonzero(kept) == SAMPLED_NODES_MIN
 
 
 @pytest.mark.parametrize("count", [3, 99, 100])
-def test_of_few_nodes_all_are_looked_at(count: int) -> None:
+def test_in_a_small_cluster_all_nodes_are_evaluated(count: int) -> None:
     kept, looked_at = sampled(outcome(count), 5, 0)
     assert (kept.all(), looked_at) == (True, count)
 
 
-def test_where_few_are_feasible_all_nodes_are_looked_at() -> None:
+def test_with_few_feasible_nodes_all_nodes_are_evaluated() -> None:
     found = outcome(1000, feasible=list(range(150)))
     kept, looked_at = sampled(found, 20, 0)
     assert (np.count_nonzero(kept), looked_at) == (150, 1000)
 
 
-def test_searches_one_after_another_go_round() -> None:
+def test_successive_searches_go_round_the_nodes() -> None:
     found = outcome(1000)
     start, seen = 0, Counter[int]()
     for _ in range(5):
@@ -135,7 +135,7 @@ def test_searches_one_after_another_go_round() -> None:
 
 @settings(max_examples=40)
 @given(st.sets(st.integers(0, 299)), st.integers(0, 599))
-def test_those_kept_are_the_first_feasible_ones_from_the_start(
+def test_the_sample_holds_the_first_feasible_nodes_from_the_start(
     feasible: set[int], start: int
 ) -> None:
     found = outcome(300, feasible=sorted(feasible))

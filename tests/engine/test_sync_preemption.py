@@ -40,7 +40,7 @@ def perform(
     return port
 
 
-def test_the_attempt_ends_when_all_is_written() -> None:
+def test_the_attempt_ends_when_all_evictions_are_done() -> None:
     engine = preempting()
     effects = engine.run()
     assert [type(effect) for effect in effects] == [Perform]
@@ -58,7 +58,7 @@ def test_the_attempt_ends_when_all_is_written() -> None:
     assert engine.state_of("p") is State.UNSCHEDULABLE
 
 
-def test_where_a_victim_cannot_be_told_the_message_says_so_and_the_nomination_stays() -> None:
+def test_a_failed_eviction_is_in_the_message_and_the_nomination_stays() -> None:
     engine = preempting()
     effects = engine.run_for(Perform)
     perform(engine, effects, ApiError(403, "Forbidden", "it is protected"))
@@ -71,7 +71,7 @@ def test_where_a_victim_cannot_be_told_the_message_says_so_and_the_nomination_st
     assert engine.nominated_on("n1") == []
 
 
-def test_the_room_is_kept_from_the_decision_on() -> None:
+def test_the_room_is_nominated_from_the_decision_on() -> None:
     engine = preempting()
     effects = engine.run_for(Perform)
     assert engine.nominated_on("n1") == ["p"]
@@ -83,7 +83,7 @@ def test_the_room_is_kept_from_the_decision_on() -> None:
     assert engine.bound() == {"p": "n1"}
 
 
-def test_a_pod_that_went_meanwhile_is_told_nothing() -> None:
+def test_nothing_is_written_to_a_pod_deleted_meanwhile() -> None:
     engine = preempting()
     effects = engine.run_for(Perform)
     engine.delete(waiting_pod(cpu=1, priority=9, **FAR))
@@ -94,7 +94,7 @@ def test_a_pod_that_went_meanwhile_is_told_nothing() -> None:
     assert engine.scheduler.only_retries_wait
 
 
-def test_where_nobody_need_be_told_the_attempt_ends_at_once() -> None:
+def test_without_an_eviction_the_attempt_ends_at_once() -> None:
     engine = Engine(
         plugins=["NodeResourcesFit", "DefaultPreemption"],
         gates={"SchedulerAsyncPreemption": False},
@@ -106,7 +106,7 @@ def test_where_nobody_need_be_told_the_attempt_ends_at_once() -> None:
     assert (record.message, record.nominated_node) == (FOUND, "n1")
 
 
-def test_extenders_have_their_say_first() -> None:
+def test_extenders_review_the_candidates_first() -> None:
     engine = preempting(extenders=[Far(verbs=frozenset((ExtenderVerb.PREEMPT,)))])
     (ask,) = engine.run_for(AskExtender)
     victims = {"n1": NamedVictims((uid("low"),))}

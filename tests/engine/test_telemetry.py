@@ -12,7 +12,7 @@ def telemetry(*, raise_bugs: bool = False) -> tuple[Telemetry, MemorySink]:
     return Telemetry(ManualClock(5.0), Journal([sink]), raise_bugs=raise_bugs), sink
 
 
-def test_a_failure_of_a_plugin_is_counted_and_noted_under_its_name() -> None:
+def test_a_plugin_failure_is_counted_and_noted_under_its_name() -> None:
     reports, sink = telemetry()
     reports.plugin_failed("default/p", "Broken", "it raised")
     assert reports.metrics.value("bayplan_plugin_failures_total", plugin="Broken") == 1
@@ -20,7 +20,7 @@ def test_a_failure_of_a_plugin_is_counted_and_noted_under_its_name() -> None:
     assert list(sink.records) == [expected]
 
 
-def test_a_bug_of_bayplan_is_a_note_of_its_own_kind() -> None:
+def test_a_bug_of_bayplan_has_its_own_kind_of_note() -> None:
     reports, sink = telemetry()
     reports.bug("default/p", ValueError("no"))
     (note,) = sink.records
@@ -31,7 +31,7 @@ def test_a_bug_of_bayplan_is_a_note_of_its_own_kind() -> None:
     assert "ValueError: no" in note.text
 
 
-def test_a_bug_of_bayplan_ends_a_run_that_asks_for_it() -> None:
+def test_with_raise_bugs_a_bug_of_bayplan_ends_the_run() -> None:
     reports, sink = telemetry(raise_bugs=True)
     with pytest.raises(ValueError, match="no"):
         reports.bug("default/p", ValueError("no"))

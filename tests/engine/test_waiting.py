@@ -22,7 +22,7 @@ def held(ends: Ends, name: str = "p", **timeouts: float) -> PodWaitingOnPermit:
     )
 
 
-def test_a_pod_goes_on_when_the_last_plugin_allows_it():
+def test_a_pod_continues_when_the_last_plugin_allows_it():
     ends: Ends = []
     waiting = held(ends, A=5.0, B=8.0)
     waiting.allow("A")
@@ -38,7 +38,7 @@ def test_allowing_by_a_plugin_that_is_not_pending_changes_nothing():
     assert (waiting.pending_plugins, ends) == (["A"], [])
 
 
-def test_the_first_deadline_rejects_in_the_words_of_upstream():
+def test_the_first_deadline_rejects_with_upstreams_message():
     ends: Ends = []
     pods = WaitingPods()
     pods.hold(held(ends, A=5.0, B=8.0))
@@ -71,7 +71,7 @@ def test_a_preempted_wait_ends_with_an_error_once() -> None:
     assert status == Status(Code.ERROR, ("waiting on permit for pod: preempted",), "Preemption")
 
 
-def test_time_outs_of_one_moment_come_in_the_order_of_their_deadlines():
+def test_simultaneous_timeouts_run_in_the_order_of_their_deadlines():
     ends: Ends = []
     pods = WaitingPods()
     pods.hold(held(ends, "late", A=9.0))
@@ -91,7 +91,7 @@ def test_waiting_pods_are_listed_by_uid():
     assert pods.get(uids[0]) is None
 
 
-def test_a_deadline_that_moved_is_found_in_time():
+def test_a_moved_deadline_takes_effect():
     ends: Ends = []
     pods = WaitingPods()
     waiting = held(ends, A=5.0, B=8.0)
@@ -103,7 +103,7 @@ def test_a_deadline_that_moved_is_found_in_time():
     assert [name for name, _ in ends] == ["p"]
 
 
-def test_a_time_out_of_nothing_is_over_at_once():
+def test_a_timeout_without_waiting_pods_does_nothing():
     ends: Ends = []
     pods = WaitingPods()
     pods.hold(held(ends, "q", A=7.0))
@@ -115,7 +115,7 @@ def test_a_time_out_of_nothing_is_over_at_once():
     assert [name for name, _ in ends] == ["p", "q"]
 
 
-def test_a_pod_that_another_ones_end_allows_is_not_timed_out():
+def test_a_pod_allowed_by_the_end_of_another_wait_does_not_time_out():
     ends: Ends = []
     pods = WaitingPods()
     second = held(ends, "second", A=5.0)
@@ -134,7 +134,7 @@ def test_a_pod_that_another_ones_end_allows_is_not_timed_out():
 # ---- deadlines ------------------------------------------------------------------------------
 
 
-def test_a_key_is_taken_when_its_time_has_come_and_only_once() -> None:
+def test_a_key_is_taken_once_when_it_is_due() -> None:
     deadlines = Deadlines[str]()
     deadlines["a"] = 10.0
     deadlines["b"] = 5.0
@@ -145,14 +145,14 @@ def test_a_key_is_taken_when_its_time_has_come_and_only_once() -> None:
     assert deadlines.next_seconds() is None
 
 
-def test_those_that_are_due_together_go_in_the_order_in_which_they_came() -> None:
+def test_keys_due_together_are_taken_in_insertion_order() -> None:
     deadlines = Deadlines[str]()
     for key, at in (("late", 3.0), ("early", 1.0), ("never", 9.0)):
         deadlines[key] = at
     assert deadlines.take_due(4.0) == ["late", "early"]
 
 
-def test_one_that_is_removed_or_set_anew_has_no_other_time() -> None:
+def test_a_removed_or_moved_key_has_only_its_new_time() -> None:
     deadlines = Deadlines[str]()
     deadlines["a"] = 10.0
     deadlines["a"] = 20.0
@@ -166,7 +166,7 @@ def test_one_that_is_removed_or_set_anew_has_no_other_time() -> None:
 # ---- activations ----------------------------------------------------------------------------
 
 
-def test_each_is_taken_at_the_time_requested_last() -> None:
+def test_each_pod_is_activated_at_its_latest_requested_time() -> None:
     clock = ManualClock()
     activations, a, b = Activations(clock), pod("a"), pod("b")
     activations.add([a, b], 5.0)
@@ -178,7 +178,7 @@ def test_each_is_taken_at_the_time_requested_last() -> None:
     assert activations.take_due() == []
 
 
-def test_it_knows_since_when_somebody_waits() -> None:
+def test_activations_report_the_time_of_the_earliest_request() -> None:
     clock = ManualClock()
     activations, a = Activations(clock), pod("a")
     assert not activations.any_requested_by(9.0)

@@ -21,7 +21,7 @@ def configured(**fields: Any) -> ConfiguredExtender:
     return extender
 
 
-def test_it_is_named_by_its_url_and_asked_for_the_verbs_it_has() -> None:
+def test_an_extender_is_named_by_its_url_and_has_the_configured_verbs() -> None:
     found = configured(filterVerb="f", bindVerb="b", weight=3, ignorable=True)
     assert (found.name, found.weight, found.ignorable) == ("http://a/", 3, True)
     assert found.verbs == {ExtenderVerb.FILTER, ExtenderVerb.BIND}
@@ -50,7 +50,7 @@ def with_resources(where: str, **resources: Any) -> Any:
     ],
     ids=["none", "requests", "limits", "init container", "another resource", "none of it"],
 )
-def test_it_is_interested_in_pods_that_name_what_it_manages(
+def test_an_extender_is_interested_in_pods_that_request_its_managed_resources(
     asked: Any, is_interested: bool
 ) -> None:
     fpga = configured(filterVerb="f", managedResources=[{"name": "example.com/fpga"}])
@@ -58,7 +58,7 @@ def test_it_is_interested_in_pods_that_name_what_it_manages(
     assert configured(filterVerb="f").is_interested(asked)
 
 
-def test_two_that_manage_different_things_are_told_apart() -> None:
+def test_extenders_with_different_managed_resources_are_interested_in_different_pods() -> None:
     asked = with_resources("containers", requests=FPGA)
     assert configured(managedResources=[{"name": "example.com/fpga"}]).is_interested(asked)
     assert not configured(managedResources=[{"name": "example.com/gpu"}]).is_interested(asked)

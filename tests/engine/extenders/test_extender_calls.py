@@ -46,7 +46,7 @@ def left(*names: str) -> ExtenderAnswer:
     return ExtenderAnswer(node_names=frozenset(names))
 
 
-def test_answers_are_taken_in_the_order_of_the_questions_each_time_anew() -> None:
+def test_answers_are_replayed_in_the_order_of_the_questions() -> None:
     exchange = ExtenderRound()
     assert not exchange.has_answers
     for names in (("a", "b"), ("b",)):
@@ -60,13 +60,13 @@ def test_answers_are_taken_in_the_order_of_the_questions_each_time_anew() -> Non
         assert sorted(exchange.statuses) == ["a", "c"]
 
 
-def test_an_error_ends_it_before_anybody_else_is_asked() -> None:
+def test_an_error_of_an_extender_ends_the_filter_round() -> None:
     exchange = ExtenderRound()
     exchange.take(Answered(ask(exchange), (ExtenderAnswer(error="no"),)))
     assert exchange.filter(EXTENDERS, pod("p"), outcome()) == Status(Code.ERROR, ("no",))
 
 
-def test_so_does_an_answer_that_leaves_nothing() -> None:
+def test_an_answer_without_nodes_ends_the_filter_round() -> None:
     exchange = ExtenderRound()
     exchange.take(Answered(ask(exchange), (left(),)))
     status = exchange.filter(EXTENDERS, pod("p"), outcome())
@@ -74,7 +74,7 @@ def test_so_does_an_answer_that_leaves_nothing() -> None:
     assert status.code is Code.UNSCHEDULABLE
 
 
-def test_what_was_answered_about_the_nominated_node_is_forgotten_with_it() -> None:
+def test_giving_up_the_nominated_node_forgets_the_answers_about_it() -> None:
     exchange = ExtenderRound()
     exchange.take(Answered(ask(exchange), (left(),)))
     exchange.filter(EXTENDERS, pod("p"), outcome())
@@ -84,7 +84,7 @@ def test_what_was_answered_about_the_nominated_node_is_forgotten_with_it() -> No
 
 
 @pytest.mark.parametrize(("feasible", "is_asked"), [((1, 1, 0), True), ((0, 1, 0), False)])
-def test_scores_are_wanted_where_there_is_a_choice(
+def test_scores_are_requested_only_if_several_nodes_are_feasible(
     feasible: tuple[int, ...], is_asked: bool
 ) -> None:
     found = outcome()
@@ -125,7 +125,7 @@ def answer_with(exchange: ExtenderRound, found: dict[str, Victims], *names: str)
     return question
 
 
-def test_those_who_review_candidates_are_asked_one_after_another() -> None:
+def test_extenders_review_candidates_one_after_another() -> None:
     exchange, every = ExtenderRound(), candidates(*NAMES)
     first = answer_with(exchange, every, "a", "b")
     second = answer_with(exchange, every, "b")
@@ -137,13 +137,13 @@ def test_those_who_review_candidates_are_asked_one_after_another() -> None:
     assert not exchange.has_answers
 
 
-def test_where_nothing_is_left_nobody_else_is_asked() -> None:
+def test_an_empty_answer_ends_the_review() -> None:
     exchange, every = ExtenderRound(), candidates(*NAMES)
     answer_with(exchange, every)
     assert review(exchange, every) == CandidatesAfterReview({})
 
 
-def test_where_all_has_changed_meanwhile_it_is_asked_anew_but_not_for_ever() -> None:
+def test_a_review_is_repeated_a_limited_number_of_times_if_all_candidates_changed() -> None:
     exchange, rounds = ExtenderRound(), 0
     here, there = candidates("a"), candidates("b")
     while isinstance(review(exchange, here), Question):
@@ -153,7 +153,7 @@ def test_where_all_has_changed_meanwhile_it_is_asked_anew_but_not_for_ever() -> 
     assert rounds == 11
 
 
-def test_a_review_waits_for_answers_and_tells_what_was_passed_over() -> None:
+def test_a_review_waits_for_answers_and_reports_ignored_extenders() -> None:
     exchange, every = ExtenderRound(), candidates("a")
     extenders = Extenders((Far("easy", verbs=PREEMPTS, ignorable=True),))
     nodes = CLUSTER.lend().nodes
@@ -168,7 +168,7 @@ def test_a_review_waits_for_answers_and_tells_what_was_passed_over() -> None:
     assert len(knows.passed_over) == 1
 
 
-def test_whoever_else_reviews_candidates_does_so_before_extenders_are_asked() -> None:
+def test_plugins_review_candidates_before_extenders() -> None:
     nodes, every = CLUSTER.lend().nodes, candidates(*NAMES)
 
     def left_by(left: Candidates | Status) -> tuple[Candidates | Status, Question | None]:

@@ -47,7 +47,7 @@ def after(
     return left, statuses, error
 
 
-def test_what_the_answer_leaves_out_is_out() -> None:
+def test_nodes_missing_from_the_answer_are_rejected() -> None:
     answer = ExtenderAnswer(
         node_names=frozenset("d"),
         failed={"a": "full"},
@@ -62,36 +62,36 @@ def test_what_the_answer_leaves_out_is_out() -> None:
     }
 
 
-def test_failed_for_good_is_stronger_than_failed() -> None:
+def test_failed_and_unresolvable_overrides_failed() -> None:
     answer = ExtenderAnswer(failed={"a": "full"}, failed_and_unresolvable={"a": "never"})
     _, statuses, _ = after(answer)
     assert statuses["a"].code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert statuses["a"].reasons == ("never",)
 
 
-def test_a_node_that_plugins_rejected_meanwhile_stays_out() -> None:
+def test_a_node_that_plugins_rejected_meanwhile_stays_rejected() -> None:
     left, statuses, _ = after(ExtenderAnswer(node_names=frozenset("abcd")), feasible="bc")
     assert (left, statuses) == ("bc", {})
 
 
-def test_a_node_nobody_asked_about_stays_out_without_a_status() -> None:
+def test_a_node_that_was_not_in_the_question_stays_infeasible_without_a_status() -> None:
     left, statuses, _ = after(ExtenderAnswer(node_names=frozenset("ab")), asked="ab")
     assert (left, statuses) == ("ab", {})
 
 
-def test_a_node_it_was_not_asked_about_is_an_error_that_names_it() -> None:
+def test_an_answer_with_an_unknown_node_is_an_error_that_names_the_node() -> None:
     _, _, error = after(ExtenderAnswer(node_names=frozenset("abd")), asked="ab")
     claim = 'extender "far" claims a filtered node "d" which is not found in the input node list'
     assert error == Status(Code.ERROR, (claim,))
 
 
-def test_no_answer_is_an_error() -> None:
+def test_a_missing_answer_is_an_error() -> None:
     _, _, error = after(ExtenderAnswer(error="connection refused"))
     assert error == Status(Code.ERROR, ("connection refused",))
 
 
 @pytest.mark.parametrize(("asked", "left"), [("abcd", "abcd"), ("ab", "ab")])
-def test_an_ignorable_one_without_an_answer_changes_nothing(asked: str, left: str) -> None:
+def test_a_missing_answer_of_an_ignorable_extender_changes_nothing(asked: str, left: str) -> None:
     found = after(ExtenderAnswer(error="connection refused"), asked=asked, ignorable=True)
     assert found == (left, {}, None)
 
@@ -114,17 +114,17 @@ def test_scores_count_ten_times_their_weight() -> None:
     assert table.row("c") == ([("far 0", 160)], 161)
 
 
-def test_several_add_up_each_under_its_name() -> None:
+def test_scores_of_several_extenders_add_up_under_their_names() -> None:
     table = scored(ExtenderAnswer(scores=(("a", 1),)), ExtenderAnswer(scores=(("a", 2),)))
     assert table.row("a") == ([("far 0", 10), ("far 1", 20)], 31)
 
 
-def test_a_node_that_is_named_twice_gets_both_and_one_that_nobody_asked_about_nothing() -> None:
+def test_scores_of_a_node_named_twice_add_up_and_scores_of_unknown_nodes_are_dropped() -> None:
     table = scored(ExtenderAnswer(scores=(("a", 1), ("a", 2), ("z", 9))))
     assert table.totals.tolist() == [31, 1, 1, 1]
 
 
-def test_what_is_out_of_range_counts_as_it_is() -> None:
+def test_scores_out_of_range_are_not_clipped() -> None:
     """As upstream, which checks no range."""
     assert scored(ExtenderAnswer(scores=(("a", -1), ("b", 100)))).totals.tolist() == [
         -9,
@@ -139,7 +139,7 @@ def test_what_is_out_of_range_counts_as_it_is() -> None:
     [ExtenderAnswer(error="refused"), ExtenderAnswer(scores=(("b", 1), ("a", 2**60)))],
     ids=["it failed", "no total could hold it"],
 )
-def test_without_an_answer_there_are_no_scores_and_that_is_all(answer: ExtenderAnswer) -> None:
+def test_a_missing_answer_gives_no_scores_and_no_error(answer: ExtenderAnswer) -> None:
     table = scored(answer, ExtenderAnswer(scores=(("a", 1),)))
     assert table.totals.tolist() == [11, 1, 1, 1]
     assert list(table.extender_scores) == ["far 1"]
@@ -150,7 +150,7 @@ def test_without_an_answer_there_are_no_scores_and_that_is_all(answer: ExtenderA
 BINDS = frozenset((ExtenderVerb.BIND,))
 
 
-def test_who_may_be_passed_over_is_asked_last() -> None:
+def test_ignorable_extenders_are_called_last() -> None:
     soft, hard, binder = Far("soft", ignorable=True), Far("hard"), Far("binder", verbs=BINDS)
     found = Extenders((soft, hard, binder))
     assert list(found) == [hard, binder, soft]
@@ -182,7 +182,7 @@ def test_the_first_binder_binds() -> None:
     assert (question.verb, question.pod.key, question.node_names) == ("bind", "default/p", ("n1",))
 
 
-def test_its_failure_is_the_bindings() -> None:
+def test_a_failure_of_the_binding_extender_is_the_failure_of_the_binding() -> None:
     assert bound(Far(verbs=BINDS), far=ExtenderAnswer(error="no"))[0] == (
         True,
         Status(Code.ERROR, ("no",)),
@@ -191,7 +191,7 @@ def test_its_failure_is_the_bindings() -> None:
     assert bound(Far(verbs=BINDS), far=OSError("gone"))[0] == (True, Status(Code.ERROR, (said,)))
 
 
-def test_unless_it_is_ignorable() -> None:
+def test_a_failure_of_an_ignorable_binder_is_skipped() -> None:
     extenders = Far("one", ignorable=True, verbs=BINDS), Far("two", ignorable=True, verbs=BINDS)
     assert bound(*extenders, one=ExtenderAnswer(error="no"), two=ExtenderAnswer())[0] == (
         True,

@@ -55,7 +55,7 @@ def test_the_question_has_all_candidates_with_their_victims() -> None:
     assert (question.victims, question.extender) == (found.left, FAR)
 
 
-def test_an_answer_drops_nodes_changes_victims_and_counts_violations_anew() -> None:
+def test_an_answer_drops_nodes_changes_victims_and_replaces_violation_counts() -> None:
     found = candidates()
     changed = ExtenderAnswer(victims={"n1": NamedVictims((A2.uid, A.uid), 3)})
     assert found.take(answered(found, changed), nodes()) is None
@@ -63,13 +63,13 @@ def test_an_answer_drops_nodes_changes_victims_and_counts_violations_anew() -> N
     assert not found.passed_over and not found.changed
 
 
-def test_a_node_that_nobody_thought_of_is_a_candidate_if_its_pods_are_there() -> None:
+def test_an_answer_may_add_a_candidate_whose_pods_exist() -> None:
     found = CandidatesAfterReview({"n1": Victims((A,))})
     assert found.take(answered(found, named(n2=(B,))), nodes()) is None
     assert found.left == {"n2": Victims((B,))}
 
 
-def test_the_next_one_is_asked_about_what_is_left() -> None:
+def test_the_next_extender_reviews_the_remaining_candidates() -> None:
     found = candidates()
     assert found.take(answered(found, named(n2=(B,))), nodes()) is None
     assert found.question(EASY).node_names == ("n2",)
@@ -95,13 +95,17 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("answer", "said"), WRONG)
-def test_nonsense_is_an_error_that_says_where_it_is(answer: ExtenderAnswer, said: str) -> None:
+def test_an_invalid_answer_is_an_error_that_names_the_place(
+    answer: ExtenderAnswer, said: str
+) -> None:
     found = candidates()
     assert found.take(answered(found, answer), nodes()) == Status(Code.ERROR, (said,))
 
 
 @pytest.mark.parametrize(("answer", "said"), WRONG)
-def test_what_may_be_ignored_is_passed_over(answer: ExtenderAnswer, said: str) -> None:
+def test_an_invalid_answer_of_an_ignorable_extender_is_ignored(
+    answer: ExtenderAnswer, said: str
+) -> None:
     found = candidates()
     assert found.take(answered(found, answer, Far(ignorable=True)), nodes()) is None
     is_for_one_node = "expected" in said
@@ -117,7 +121,7 @@ def test_what_may_be_ignored_is_passed_over(answer: ExtenderAnswer, said: str) -
         pytest.param({"n1": Victims((A2,)), "n2": Victims((B,))}, id="with another victim"),
     ],
 )
-def test_a_candidate_that_has_changed_since_it_was_asked_about_is_left_out(
+def test_a_candidate_that_changed_since_the_question_is_left_out(
     now: dict[str, Victims],
 ) -> None:
     before = candidates()
@@ -127,7 +131,7 @@ def test_a_candidate_that_has_changed_since_it_was_asked_about_is_left_out(
     assert (found.left, found.changed) == ({"n2": Victims((B,))}, {"n1"})
 
 
-def test_nothing_is_wrong_with_an_answer_about_what_is_gone_since() -> None:
+def test_an_answer_about_deleted_pods_is_not_an_error() -> None:
     gone = pod("gone", node="n3")
     before = CandidatesAfterReview(
         {"n3": Victims((gone,)), "n4": Victims((gone,)), "n1": Victims((A,))}

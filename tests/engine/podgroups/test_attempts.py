@@ -46,7 +46,7 @@ def test_a_cluster_that_is_too_small_until_a_node_is_added() -> None:
     play(story, plugins=FIT)
 
 
-def test_a_member_that_no_node_may_take_holds_all_back_until_one_may() -> None:
+def test_a_member_that_fits_on_no_node_blocks_its_group_until_a_node_fits() -> None:
     async def story(world: World) -> None:
         world.add_node("n1", cpu=16)
         put_group(world, "g", 3)
@@ -65,7 +65,7 @@ def test_a_member_that_no_node_may_take_holds_all_back_until_one_may() -> None:
     play(story, plugins=["NodeAffinity", *FIT])
 
 
-def test_members_see_those_that_were_tried_before_them() -> None:
+def test_later_members_see_the_placements_of_earlier_members() -> None:
     """Each wants a node without a sibling: the second does not go where the first will be."""
     term = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
@@ -80,7 +80,7 @@ def test_members_see_those_that_were_tried_before_them() -> None:
     play(story, plugins=["InterPodAffinity", *FIT])
 
 
-def test_a_minimum_that_is_raised_holds_the_group_back() -> None:
+def test_a_raised_minimum_blocks_the_group() -> None:
     async def story(world: World) -> None:
         trio(world, 3)
         await world.until(10)
@@ -98,7 +98,7 @@ def test_a_minimum_that_is_raised_holds_the_group_back() -> None:
     play(story, plugins=FIT)
 
 
-def test_a_minimum_that_is_lowered_is_enough_for_those_who_fit() -> None:
+def test_a_lowered_minimum_lets_the_members_that_fit_start() -> None:
     async def story(world: World) -> None:
         world.add_node("n1", cpu=7)
         trio(world, 3)
@@ -114,7 +114,7 @@ def test_a_minimum_that_is_lowered_is_enough_for_those_who_fit() -> None:
     play(story, plugins=FIT)
 
 
-def test_a_member_that_is_deleted_while_the_group_waits_is_not_waited_for() -> None:
+def test_a_group_does_not_wait_for_a_deleted_member() -> None:
     async def story(world: World) -> None:
         world.add_node("n1", cpu=7)
         trio(world, 2)
@@ -126,7 +126,7 @@ def test_a_member_that_is_deleted_while_the_group_waits_is_not_waited_for() -> N
     play(story, plugins=FIT)
 
 
-def test_a_group_whose_object_is_deleted_under_it_and_made_anew() -> None:
+def test_a_group_whose_object_is_deleted_and_created_again_is_placed() -> None:
     async def story(world: World) -> None:
         trio(world)
         await world.until(5)
@@ -178,7 +178,7 @@ def test_a_higher_priority_goes_before_an_older_group() -> None:
     play(story, plugins=FIT)
 
 
-def test_an_error_of_a_plugin_ends_the_attempt_and_is_told_with_its_name() -> None:
+def test_an_error_of_a_plugin_ends_the_attempt_and_names_the_plugin() -> None:
     def broken(state: Any, pod: Any, node: Any) -> Status | None:
         return Status(Code.ERROR, ("out of order",)) if pod.name == "b" else None
 
@@ -247,7 +247,9 @@ def test_nothing_is_written_to_members_while_their_group_assembles() -> None:
 
 
 @pytest.mark.parametrize("count", [3, 40])
-def test_where_that_is_wanted_members_hear_at_most_twice_that_others_lack(count: int) -> None:
+def test_with_assembling_events_members_get_at_most_two_events_about_missing_members(
+    count: int,
+) -> None:
     async def story(world: World) -> None:
         await _assemble(world, count)
         events = [len(world.events(f"m{index}", "FailedScheduling")) for index in range(count)]
@@ -282,7 +284,7 @@ def test_attempts_at_groups_are_counted_and_timed() -> None:
     play(story, plugins=FIT)
 
 
-def test_an_attempt_at_a_group_that_fails_is_counted_as_an_error() -> None:
+def test_a_failed_attempt_at_a_group_is_counted_as_an_error() -> None:
     def broken(state: Any, pod: Any, node: Any) -> Status | None:
         return Status(Code.ERROR, ("out of order",))
 

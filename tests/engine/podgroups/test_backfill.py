@@ -69,7 +69,7 @@ PODS = [
         pytest.param({"a", "d"}, {"n1", "n4"}, float("inf"), id="one that nobody knows of"),
     ],
 )
-def test_it_starts_when_the_last_that_must_go_has_gone(
+def test_a_reservation_starts_when_its_last_victim_has_ended(
     needs: set[str], nodes: set[str], start: float
 ) -> None:
     found, trial = reserved(PODS, needs)
@@ -77,7 +77,7 @@ def test_it_starts_when_the_last_that_must_go_has_gone(
     assert set(trial.here) == set("abcd")
 
 
-def test_a_group_that_fits_nowhere_gets_nothing_and_all_are_put_back() -> None:
+def test_a_group_that_fits_nowhere_gets_no_reservation_and_the_trial_is_undone() -> None:
     trial: Any = TrialOfNames(PODS)
     departures = DepartureOrder(trial, PODS, KEY, ManualClock())
     assert find_reservation(KEY, 0, lambda: None, departures) is None

@@ -27,7 +27,7 @@ from tests.scenarios.world import World, play
 # ---- gangs ----------------------------------------------------------------------------------
 
 
-def test_a_member_that_goes_holds_the_group_back_again() -> None:
+def test_a_group_that_loses_a_member_assembles_again() -> None:
     async def story(world: World) -> None:
         put_group(world, "g", 2)
         for name in ("a", "b"):
@@ -46,7 +46,7 @@ def test_a_member_that_goes_holds_the_group_back_again() -> None:
     play(story, plugins=FIT)
 
 
-def test_a_groups_object_that_goes_holds_its_members_back() -> None:
+def test_deleting_a_group_object_gates_its_members() -> None:
     async def story(world: World) -> None:
         put_group(world, "g", 2)
         for name in ("a", "b"):
@@ -61,7 +61,7 @@ def test_a_groups_object_that_goes_holds_its_members_back() -> None:
     play(story, plugins=FIT)
 
 
-def test_a_group_that_lost_a_member_is_not_woken_before_it_is_complete_again() -> None:
+def test_a_group_that_lost_a_member_is_not_activated_before_it_is_complete_again() -> None:
     """What would help its members comes while its delay is running."""
 
     async def story(world: World) -> None:
@@ -81,7 +81,7 @@ def test_a_group_that_lost_a_member_is_not_woken_before_it_is_complete_again() -
     play(story, plugins=FIT)
 
 
-def test_groups_of_one_second_go_by_name_however_the_clocks_drift_apart(
+def test_groups_created_in_one_second_are_ordered_by_name_despite_clock_drift(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     reads = count()
@@ -100,7 +100,7 @@ def test_groups_of_one_second_go_by_name_however_the_clocks_drift_apart(
 # ---- min resources --------------------------------------------------------------------------
 
 
-def test_s14_min_resources_are_a_floor_that_is_checked_too() -> None:
+def test_s14_min_resources_is_a_lower_bound_that_is_checked() -> None:
     async def story(world: World) -> None:
         world.add_node("n1", cpu=4)
         put_group(world, "g", 2, minResources={"cpu": "6"})
@@ -117,7 +117,7 @@ def test_s14_min_resources_are_a_floor_that_is_checked_too() -> None:
     play(story, plugins=FIT)
 
 
-def test_s14_part_c_what_members_hold_is_given_back() -> None:
+def test_s14_part_c_resources_of_deleted_members_are_released() -> None:
     async def story(world: World) -> None:
         world.add_node("n1", cpu=4)
         world.add_node("n2", cpu=2)
@@ -131,7 +131,7 @@ def test_s14_part_c_what_members_hold_is_given_back() -> None:
     play(story, plugins=FIT)
 
 
-def test_what_is_no_quantity_is_told_with_its_place() -> None:
+def test_an_invalid_quantity_is_reported_with_its_path() -> None:
     async def story(world: World) -> None:
         world.add_node("n1", cpu=4)
         put_group(world, "g", 1, minResources={"cpu": "many"})

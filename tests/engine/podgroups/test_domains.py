@@ -71,7 +71,7 @@ def test_upstreams_topology_constraint_means_the_same() -> None:
 @pytest.mark.parametrize(
     ("annotations", "wanted"), [(REQUIRED, ["", ""]), (PREFERRED, ["r1", "r2"])]
 )
-def test_where_no_domain_suffices_one_that_is_preferred_gives_way(
+def test_a_preferred_domain_that_does_not_suffice_is_ignored_and_a_required_one_is_not(
     annotations: dict[str, str], wanted: list[str]
 ) -> None:
     async def story(world: World) -> None:
@@ -89,7 +89,7 @@ def test_where_no_domain_suffices_one_that_is_preferred_gives_way(
     play(story, plugins=FIT)
 
 
-def test_a_preferred_domain_is_taken_where_it_suffices() -> None:
+def test_a_preferred_domain_that_suffices_is_used() -> None:
     async def story(world: World) -> None:
         racks(world, r1=(9,), r2=(3, 3), r3=(2, 2), r4=(9,))
         put_group(world, "g", 2, annotations=PREFERRED)
@@ -100,7 +100,7 @@ def test_a_preferred_domain_is_taken_where_it_suffices() -> None:
     play(story, plugins=[("NodeResourcesFit", 1)])
 
 
-def test_a_preferred_domain_lies_within_a_required_one() -> None:
+def test_a_preferred_domain_lies_within_the_required_domain() -> None:
     """Zones za (racks r1, r2) and zb (r3): only zb has room for three, only r3 of its racks."""
 
     async def story(world: World) -> None:
@@ -117,7 +117,7 @@ def test_a_preferred_domain_lies_within_a_required_one() -> None:
     play(story, plugins=FIT)
 
 
-def test_where_most_members_fit_is_best_then_where_they_score_highest() -> None:
+def test_the_domain_with_the_most_members_wins_and_then_the_highest_score() -> None:
     async def story(world: World) -> None:
         racks(world, r1=(9, 9), r2=(3, 3, 9), r3=(3, 3, 4))
         put_group(world, "g", 2, annotations=REQUIRED)
@@ -131,7 +131,7 @@ def test_where_most_members_fit_is_best_then_where_they_score_highest() -> None:
     play(story, plugins=FIT)
 
 
-def test_of_domains_that_hold_as_many_the_pipelines_score_decides() -> None:
+def test_the_score_decides_between_domains_that_hold_equally_many_members() -> None:
     """The same two racks, once filled up and once spread over."""
     most = {"NodeResourcesFit": {"scoringStrategy": {"type": "MostAllocated"}}}
     found: dict[str, list[str]] = {}
@@ -148,7 +148,7 @@ def test_of_domains_that_hold_as_many_the_pipelines_score_decides() -> None:
     assert found == {"least": ["r1", "r1"], "most": ["r2", "r2"]}
 
 
-def test_members_that_hold_a_node_decide_the_domain() -> None:
+def test_placed_members_decide_the_domain() -> None:
     async def story(world: World) -> None:
         racks(world, r1=(9, 9), r2=(3, 3, 3))
         put_group(world, "g", 3, annotations=REQUIRED)
@@ -160,7 +160,7 @@ def test_members_that_hold_a_node_decide_the_domain() -> None:
     play(story, plugins=FIT)
 
 
-def test_a_late_member_stays_in_its_groups_domain() -> None:
+def test_a_late_member_stays_in_the_domain_of_its_group() -> None:
     async def story(world: World) -> None:
         racks(world, r1=(3, 3, 3), r2=(9, 9, 9))
         put_group(world, "g", 2, annotations=REQUIRED)
@@ -181,7 +181,7 @@ def test_a_late_member_stays_in_its_groups_domain() -> None:
     play(story, plugins=["NodeAffinity", *FIT])
 
 
-def test_no_node_has_the_label() -> None:
+def test_a_missing_domain_label_is_reported() -> None:
     async def story(world: World) -> None:
         world.add_node("n1", cpu=9)
         put_group(world, "g", 2, annotations=REQUIRED)
@@ -195,7 +195,7 @@ def test_no_node_has_the_label() -> None:
     play(story, plugins=FIT)
 
 
-def test_nothing_is_held_by_domains_that_were_tried() -> None:
+def test_rejected_domains_hold_no_resources() -> None:
     """Reserve and Unreserve balance, and what is counted is what is bound."""
     keeper = answering(
         "Keeper",
@@ -216,7 +216,7 @@ def test_nothing_is_held_by_domains_that_were_tried() -> None:
     play(story, plugins=[*FIT, "Keeper"], classes=[keeper])
 
 
-def test_domains_that_are_tried_are_counted_by_whether_the_group_fits() -> None:
+def test_tried_domains_are_counted_by_whether_the_group_fits() -> None:
     def tried(world: World, result: str) -> float:
         counter, duration = "placement_evaluations", "placement_evaluation_duration"
         return timed_count(world, counter, duration, result)
@@ -232,7 +232,7 @@ def test_domains_that_are_tried_are_counted_by_whether_the_group_fits() -> None:
     play(story, plugins=FIT)
 
 
-def test_a_group_that_may_be_anywhere_tries_no_domains() -> None:
+def test_a_group_without_topology_constraint_tries_no_domains() -> None:
     async def story(world: World) -> None:
         racks(world, r1=(3, 3))
         put_group(world, "g", 2)

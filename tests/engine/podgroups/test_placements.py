@@ -14,7 +14,7 @@ from tests.scenarios.world import World, play
 LOST = Status(Code.ERROR, ("lost",))
 
 
-def test_another_plugins_wait_parks_the_whole_group_until_the_deadline() -> None:
+def test_a_permit_wait_of_a_plugin_holds_the_whole_group_until_the_deadline() -> None:
     slow = answering(
         "Slow",
         permit=lambda _, pod, __: (Status(Code.WAIT), 10.0) if pod.name == "b" else (None, 0.0),
@@ -35,7 +35,7 @@ def test_another_plugins_wait_parks_the_whole_group_until_the_deadline() -> None
     play(story, plugins=[*FIT, "Slow"], classes=[slow])
 
 
-def test_a_permit_that_rejects_one_member_gives_all_back() -> None:
+def test_a_permit_rejection_of_one_member_releases_all_members() -> None:
     refuses = answering(
         "Refuses", permit=lambda _, pod, __: (unschedulable("no") if pod.name == "b" else None, 0.0)
     )
@@ -53,7 +53,7 @@ def test_a_permit_that_rejects_one_member_gives_all_back() -> None:
     play(story, plugins=[*FIT, "Refuses"], classes=[refuses])
 
 
-def test_a_member_whose_binding_fails_is_tried_at_once_but_once() -> None:
+def test_a_member_whose_binding_fails_is_retried_at_once_and_only_once() -> None:
     """Its sibling keeps its place. That the API refuses again and again is no reason to spin."""
     refuses = answering("Refuses", pre_bind=lambda _, pod, *__: LOST if pod.name == "b" else None)
 
@@ -88,7 +88,7 @@ class _Once:
 @pytest.mark.parametrize(
     ("module", "name"), [(placements, "code_of"), (group_placements, "Diagnosis")]
 )
-def test_a_bug_after_a_groups_wait_gives_its_members_back(
+def test_a_bug_after_the_wait_of_a_group_releases_its_members(
     module: Any, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both before anything is given back, and in the middle of it."""
@@ -116,7 +116,7 @@ def test_a_bug_after_a_groups_wait_gives_its_members_back(
     play(story, plugins=[*FIT, "Slow"], classes=[slow], raise_bugs=False)
 
 
-def test_a_bug_when_one_member_goes_on_leaves_its_siblings_alone(
+def test_a_bug_while_one_member_is_bound_does_not_affect_its_siblings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     slow = answering("Slow", permit=lambda *_: (Status(Code.WAIT), 60.0))

@@ -48,30 +48,30 @@ def victims_of(found: Engine) -> float:
     return found.scheduler.metrics.value("scheduler_workload_preemption_victims_sum")
 
 
-def test_members_are_nominated_where_less_important_pods_leave() -> None:
+def test_members_are_nominated_on_the_nodes_of_their_victims() -> None:
     found = engine(running("r1", "m1"), running("r2", "m2"), member("g1"), member("g2"))
     assert victims_of(found) == 2
     assert sorted(nominated(found).values()) == ["m1", "m2"]
 
 
-def test_nobody_leaves_where_that_does_not_help_all() -> None:
+def test_nothing_is_evicted_if_that_does_not_help_all_members() -> None:
     found = engine(running("r1", "m1"), running("r2", "m2", 20), member("g1"), member("g2"))
     assert victims_of(found) == 0 and nominated(found) == {}
 
 
-def test_who_may_stay_beside_the_members_stays() -> None:
+def test_a_pod_that_fits_beside_the_members_is_reprieved() -> None:
     small = running("s", "m1", cpu=0)
     found = engine(small, running("r1", "m1"), running("r2", "m2"), member("g1"), member("g2"))
     assert victims_of(found) == 2
 
 
-def test_the_least_important_pods_are_enough() -> None:
+def test_only_the_least_important_pods_are_evicted() -> None:
     others = [running("r3", "m3", 5), running("r1", "m1"), running("r2", "m2")]
     found = engine(*others, member("g1"), member("g2"), nodes=3)
     assert sorted(nominated(found).values()) == ["m1", "m2"]
 
 
-def test_a_member_that_never_preempts_speaks_for_its_group() -> None:
+def test_a_member_with_preemption_policy_never_stops_preemption_for_its_group() -> None:
     never = {"preemptionPolicy": "Never"}
     found = engine(running("r1", "m1"), running("r2", "m2"), member("g1"), member("g2", spec=never))
     assert victims_of(found) == 0 and nominated(found) == {}
@@ -111,7 +111,7 @@ def counted(found: Engine) -> dict[str, float]:
     return {name: found.metric(metric, result=name, profile=PROFILE) for name in names}
 
 
-def test_an_attempt_ends_when_all_victims_were_told() -> None:
+def test_an_attempt_ends_when_all_victims_are_evicted() -> None:
     found = waiting()
     assert not found.scheduler.only_retries_wait
     assert told_of(found) == []
@@ -126,7 +126,7 @@ def test_an_attempt_ends_when_all_victims_were_told() -> None:
     assert found.scheduler.only_retries_wait
 
 
-def test_the_members_go_where_their_victims_were() -> None:
+def test_members_are_placed_on_the_nodes_of_their_victims() -> None:
     found = waiting()
     perform(found)
     found.run()
@@ -135,7 +135,7 @@ def test_the_members_go_where_their_victims_were() -> None:
     assert sorted(found.bound().values()) == ["m1", "m2"]
 
 
-def test_where_a_victim_cannot_be_told_the_attempt_is_an_error_and_nobody_is_nominated() -> None:
+def test_a_failed_eviction_is_an_error_and_no_member_is_nominated() -> None:
     found = waiting()
     perform(found, r2=ApiError(403, "Forbidden", "it is protected"))
     patches = found.patches()
@@ -151,7 +151,7 @@ def test_where_a_victim_cannot_be_told_the_attempt_is_an_error_and_nobody_is_nom
     assert found.state_of("g1") is State.ERROR_BACKOFF
 
 
-def test_members_that_went_meanwhile_are_told_nothing() -> None:
+def test_nothing_is_written_to_members_deleted_meanwhile() -> None:
     found = waiting()
     effects = found.run_for(Perform)
     found.delete(member("g1"), member("g2"))
@@ -195,7 +195,7 @@ def disruptions(found: Engine) -> float:
     return found.scheduler.metrics.value(name, preemptor="podgroup")
 
 
-def test_victims_of_a_group_leave_pod_by_pod_or_as_one() -> None:
+def test_victims_that_form_a_group_are_evicted_by_pod_or_as_one_unit() -> None:
     there = [crew("c1", "m1"), crew("c2", "m2"), running("r", "m3", priority=30)]
     for mode, victim_count in (({}, 1), ({"disruptionMode": {"all": {}}}, 2)):
         found = tried(mode, *there, member("g1"))
@@ -204,14 +204,14 @@ def test_victims_of_a_group_leave_pod_by_pod_or_as_one() -> None:
         assert len(nominated(found)) == 1
 
 
-def test_a_crew_that_is_as_important_as_the_group_stays() -> None:
+def test_a_victim_group_as_important_as_the_preemptor_stays() -> None:
     there = [crew("c1", "m1"), crew("c2", "m2"), running("r", "m3", priority=30)]
     found = tried({"disruptionMode": {"all": {}}, "priority": 10}, *there, member("g1"))
     assert victims_of(found) == 0
     assert nominated(found) == {}
 
 
-def test_a_crew_stays_where_a_lone_pod_is_enough() -> None:
+def test_a_victim_group_stays_if_evicting_a_single_pod_suffices() -> None:
     there = [crew("c1", "m1", cpu=2), running("r", "m1", cpu=2), crew("c2", "m3", cpu=0)]
     blocking = [running(f"b{number}", f"m{number}", priority=30) for number in (2, 3)]
     found = tried({"disruptionMode": {"all": {}}}, *there, *blocking, member("g1", cpu=2))

@@ -38,7 +38,7 @@ def initially_scheduled(world: World) -> tuple[str, str, str]:
     return found.get("status", ""), found.get("reason", ""), found.get("message", "")
 
 
-def test_members_that_fit_get_the_groups_reason_and_one_that_does_not_gets_its_own() -> None:
+def test_members_that_fit_get_the_reason_of_the_group_and_others_get_their_own() -> None:
     async def story(world: World) -> None:
         world.add_node("n1", cpu=2)
         put_group(world, "g", 3, KIND)
@@ -73,7 +73,7 @@ def test_members_that_are_not_tried_get_the_count() -> None:
     play(story, plugins=PREEMPTING)
 
 
-def test_pods_that_leave_in_vain_do_not_leave_and_the_count_without_them_is_named() -> None:
+def test_victims_that_do_not_help_stay_and_the_message_counts_without_them() -> None:
     async def story(world: World) -> None:
         world.add_node("n1", cpu=2)
         world.add_pod("small", cpu=1, node="n1")
@@ -89,7 +89,7 @@ def test_pods_that_leave_in_vain_do_not_leave_and_the_count_without_them_is_name
     play(story, plugins=PREEMPTING)
 
 
-def test_while_victims_leave_members_stay_nominated_and_say_what_they_wait_for() -> None:
+def test_members_stay_nominated_with_a_message_while_victims_terminate() -> None:
     async def story(world: World) -> None:
         world.add_node("n1", cpu=2)
         world.add_pod("small", cpu=2, node="n1", metadata={"finalizers": ["example.com/stays"]})
@@ -110,7 +110,7 @@ def test_while_victims_leave_members_stay_nominated_and_say_what_they_wait_for()
     play(story, plugins=PREEMPTING)
 
 
-def test_a_groups_own_status_is_no_reason_to_try_it_again() -> None:
+def test_a_status_update_of_a_group_does_not_activate_the_group() -> None:
     """The API tells of every condition that was written."""
 
     async def story(world: World) -> None:
@@ -127,7 +127,7 @@ def test_a_groups_own_status_is_no_reason_to_try_it_again() -> None:
     play(story, plugins=FIT)
 
 
-def test_members_do_not_keep_room_from_one_another() -> None:
+def test_nominated_members_of_one_group_do_not_block_each_other() -> None:
     """Both are nominated to the node that one of them would fill."""
 
     async def story(world: World) -> None:
@@ -146,7 +146,7 @@ def test_members_do_not_keep_room_from_one_another() -> None:
     play(story, plugins=PREEMPTING)
 
 
-def test_victims_hear_which_group_they_leave_for() -> None:
+def test_events_of_victims_name_the_group() -> None:
     async def story(world: World) -> None:
         world.add_node("n1", cpu=1)
         world.add_pod("x", cpu=1, node="n1")
@@ -168,7 +168,7 @@ def test_victims_hear_which_group_they_leave_for() -> None:
     play(story, plugins=PREEMPTING)
 
 
-def test_an_error_of_one_member_is_every_members() -> None:
+def test_an_error_of_one_member_is_reported_for_all_members() -> None:
     broken = answering(
         "Broken",
         filter_node=lambda _, pod, __: (
@@ -215,7 +215,7 @@ SAME = "all pods in a single pod group should have the same"
         ),
     ],
 )
-def test_members_that_differ_in_what_a_group_shares_are_refused(
+def test_members_with_different_group_settings_are_refused(
     group: dict[str, Any], members: tuple[dict[str, Any], ...], text: str
 ) -> None:
     async def story(world: World) -> None:
@@ -232,7 +232,7 @@ def test_members_that_differ_in_what_a_group_shares_are_refused(
     play(story, plugins=FIT)
 
 
-def test_a_member_of_another_priority_that_comes_later_is_refused_too() -> None:
+def test_a_late_member_with_another_priority_is_refused() -> None:
     async def story(world: World) -> None:
         world.add_node("n1", cpu=8)
         put_group(world, "g", 2, KIND)

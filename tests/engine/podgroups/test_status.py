@@ -47,17 +47,17 @@ STATE = GroupState(GroupKey("scheduling.x-k8s.io", "default", "g"))
     ("count", "expected"),
     [(1, "1st"), (2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (112, "112th"), (21, "21st")],
 )
-def test_members_are_counted_as_people_do(count: int, expected: str) -> None:
+def test_the_text_about_members_uses_singular_and_plural(count: int, expected: str) -> None:
     assert ordinal(count) == expected
 
 
-def test_a_group_without_an_object_is_not_found() -> None:
+def test_a_group_without_an_object_is_reported_as_not_found() -> None:
     assert waiting_for(STATE) == (
         "group default/g: PodGroup not found in scheduling.x-k8s.io (current pods number: 0)"
     )
 
 
-def test_the_first_that_does_not_fit_is_explained() -> None:
+def test_the_first_member_that_does_not_fit_is_explained() -> None:
     assert too_few_fit(STATE, 0, 1, "default/a", why="no") == (
         "group default/g: 0 of 1 members fit; the 1st, default/a: no"
     )
@@ -90,7 +90,7 @@ def add_waiting(state: GroupState, clock: ManualClock, name: str, created_second
     [(0, (0, 5), 10), (0, (4, 5), 14), (7, (0, 5), 17)],
     ids=["all at once", "members later", "the group later"],
 )
-def test_the_time_runs_from_when_members_and_group_are_there(
+def test_the_timeout_starts_when_the_members_and_the_group_exist(
     group_at: int, members_at: tuple[int, ...], due: float
 ) -> None:
     clock = ManualClock()
@@ -107,7 +107,7 @@ def test_the_time_runs_from_when_members_and_group_are_there(
 
 
 @pytest.mark.parametrize("seconds", [None, 0, -5])
-def test_no_time_or_nonsense_is_no_time_out(seconds: int | None) -> None:
+def test_a_missing_or_invalid_timeout_means_no_timeout(seconds: int | None) -> None:
     clock = ManualClock()
     timeouts = GroupTimeouts(clock)
     spec = {} if seconds is None else {"scheduleTimeoutSeconds": seconds}
@@ -117,7 +117,7 @@ def test_no_time_or_nonsense_is_no_time_out(seconds: int | None) -> None:
     assert timeouts.deadlines.next_seconds() is None
 
 
-def test_one_that_waits_no_more_and_one_that_was_told_are_not_told() -> None:
+def test_a_group_that_stopped_waiting_or_already_timed_out_does_not_time_out() -> None:
     clock = ManualClock()
     timeouts = GroupTimeouts(clock)
     state = group_of(clock, scheduleTimeoutSeconds=10)
@@ -130,7 +130,7 @@ def test_one_that_waits_no_more_and_one_that_was_told_are_not_told() -> None:
     assert timeouts.deadlines.next_seconds() is None
 
 
-def test_it_says_for_how_long_and_why() -> None:
+def test_the_timeout_message_gives_duration_and_reason() -> None:
     state = group_of(ManualClock(), scheduleTimeoutSeconds=10)
     assert timed_out_message(state) == "not placed within 10 s (scheduleTimeoutSeconds)"
     state.message = "no room"
@@ -180,7 +180,7 @@ def test_the_phase_follows_from_the_counts(
 # ---- what is written, in a cluster --------------------------------------------------------------
 
 
-def test_what_a_restarted_scheduler_finds_is_not_written_again() -> None:
+def test_a_restarted_scheduler_does_not_write_an_unchanged_status() -> None:
     async def story(world: World) -> None:
         world.add_node("n1", cpu=4)
         put_group(world, "g", 2, scheduleTimeoutSeconds=10)
@@ -197,7 +197,7 @@ def test_what_a_restarted_scheduler_finds_is_not_written_again() -> None:
     play(story, plugins=FIT)
 
 
-def test_an_object_made_anew_under_the_name_is_told_all_of_it() -> None:
+def test_a_recreated_group_object_gets_the_complete_status() -> None:
     async def story(world: World) -> None:
         put_group(world, "g", 2)
         add_member(world, "a", "g", metadata=owned_by("job"))
@@ -212,7 +212,7 @@ def test_an_object_made_anew_under_the_name_is_told_all_of_it() -> None:
     play(story, plugins=FIT)
 
 
-def test_who_occupies_it_is_the_first_members_owner_and_stays_so() -> None:
+def test_occupied_by_is_the_owner_of_the_first_member_and_stays() -> None:
     async def story(world: World) -> None:
         world.add_node("n1", cpu=4)
         put_group(world, "g", 1)
@@ -259,7 +259,7 @@ def test_counts_follow_members_that_end() -> None:
     play(story, plugins=FIT)
 
 
-def test_an_attempt_that_ends_in_an_error_is_told_as_one_until_another_does_not() -> None:
+def test_an_attempt_with_an_error_has_the_error_reason_until_another_attempt_has_none() -> None:
     """Of Kubernetes' own kind, whose condition gives the reason."""
     answers = [Status(Code.ERROR, ("out of order",)), unschedulable("not here")]
     kind = "scheduling.k8s.io/v1beta1 PodGroup"

@@ -67,7 +67,7 @@ def trio(world: World, node_count: int, cpu: int = 4) -> None:
         add_member(world, name, "g", cpu=3)
 
 
-def test_who_takes_every_node_is_asked_once_about_each_member() -> None:
+def test_the_extender_is_called_once_per_member_with_all_nodes() -> None:
     outside = Outside(all_but())
 
     async def story(world: World) -> None:
@@ -82,7 +82,7 @@ def test_who_takes_every_node_is_asked_once_about_each_member() -> None:
     outside.play(story)
 
 
-def test_a_node_that_is_left_out_takes_no_member() -> None:
+def test_a_node_that_the_extender_rejects_gets_no_member() -> None:
     outside = Outside(all_but("n1"))
 
     async def story(world: World) -> None:
@@ -95,7 +95,7 @@ def test_a_node_that_is_left_out_takes_no_member() -> None:
     outside.play(story)
 
 
-def test_where_too_few_nodes_are_left_nothing_is_bound_and_the_reason_is_the_extenders() -> None:
+def test_if_the_extender_leaves_too_few_nodes_nothing_is_bound_and_its_reason_is_reported() -> None:
     outside = Outside(all_but("n1"))
 
     async def story(world: World) -> None:
@@ -113,7 +113,7 @@ def test_where_too_few_nodes_are_left_nothing_is_bound_and_the_reason_is_the_ext
     outside.play(story)
 
 
-def test_a_group_that_does_not_fit_anyway_is_not_asked_about() -> None:
+def test_the_extender_is_not_called_for_a_group_that_does_not_fit() -> None:
     outside = Outside(all_but())
 
     async def story(world: World) -> None:
@@ -140,7 +140,7 @@ def test_an_extender_that_does_not_answer(ignorable: bool, wanted: list[float | 
     failing.play(story)
 
 
-def test_its_scores_count_for_members_too() -> None:
+def test_the_scores_of_the_extender_count_for_members() -> None:
     def answer(question: AskExtender) -> ExtenderAnswer:
         return ExtenderAnswer(scores=tuple((name, int(name[1:])) for name in question.node_names))
 
@@ -154,7 +154,7 @@ def test_its_scores_count_for_members_too() -> None:
     outside.play(story)
 
 
-def test_a_member_that_goes_while_it_is_asked_about_leaves_a_group_that_is_short() -> None:
+def test_a_member_deleted_while_its_extender_call_is_pending_leaves_the_group_incomplete() -> None:
     outside = Outside(all_but())
 
     async def story(world: World) -> None:
@@ -171,7 +171,7 @@ def test_a_member_that_goes_while_it_is_asked_about_leaves_a_group_that_is_short
     outside.play(story)
 
 
-def test_a_node_that_fills_up_meanwhile_is_seen_when_the_answers_come() -> None:
+def test_a_node_that_fills_up_during_an_extender_call_is_noticed() -> None:
     outside = Outside(all_but())
 
     async def story(world: World) -> None:
@@ -207,7 +207,7 @@ class Log:
         return {"plugins": [*FIT, "Log"], "classes": [self.plugin]}
 
 
-def test_nobody_is_tried_once_too_few_are_left() -> None:
+def test_no_further_member_is_tried_once_too_few_remain() -> None:
     async def story(world: World) -> None:
         world.add_node("n1", cpu=4)
         put_group(world, "g", 3)
@@ -219,7 +219,7 @@ def test_nobody_is_tried_once_too_few_are_left() -> None:
     play(story, plugins=FIT)
 
 
-def test_what_members_have_reserved_is_given_back_the_last_one_first() -> None:
+def test_reserved_members_are_unreserved_in_reverse_order() -> None:
     log = Log()
 
     async def story(world: World) -> None:
@@ -234,7 +234,7 @@ def test_what_members_have_reserved_is_given_back_the_last_one_first() -> None:
     play(story, **log.options)
 
 
-def test_a_place_that_cannot_be_reserved_is_the_next_members() -> None:
+def test_a_node_whose_reserve_fails_is_offered_to_the_next_member() -> None:
     log = Log("a")
 
     async def story(world: World) -> None:

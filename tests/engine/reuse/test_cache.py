@@ -92,7 +92,7 @@ def after_an_attempt(*plugins: Any) -> Attempts:
     return attempts
 
 
-def test_plugins_that_sign_what_they_read_are_never_named() -> None:
+def test_plugins_that_sign_everything_they_read_are_never_reported() -> None:
     attempts = after_an_attempt(Bad, Worse, Rank)
     assert found(attempts) == []
     attempts.label("n1", bad="now", rank="4")
@@ -100,26 +100,26 @@ def test_plugins_that_sign_what_they_read_are_never_named() -> None:
     assert found(attempts) == []
 
 
-def test_a_filter_that_answers_otherwise_is_named_and_no_other() -> None:
+def test_only_the_filter_whose_result_differs_is_reported() -> None:
     attempts = after_an_attempt(Moody, Worse, Rank)
     attempts.plugin("Bad").mood = "n2"
     assert found(attempts) == ["Bad"]
 
 
-def test_a_score_that_is_another_is_named_and_no_other() -> None:
+def test_only_the_score_plugin_whose_result_differs_is_reported() -> None:
     attempts = after_an_attempt(Bad, Fickle)
     attempts.plugin("Rank").more = 1
     assert found(attempts) == ["Rank"]
 
 
-def test_all_that_are_wrong_are_named_in_order() -> None:
+def test_all_wrong_plugins_are_reported_in_order() -> None:
     attempts = after_an_attempt(Fickle, Moody)
     attempts.plugin("Rank").more = 1
     attempts.plugin("Bad").mood = "n2"
     assert found(attempts) == ["Bad", "Rank"]
 
 
-def test_of_what_is_not_known_nothing_can_be_wrong() -> None:
+def test_rows_without_cached_results_are_not_compared() -> None:
     attempts = Attempts(Moody, Fickle, nodes=THREE)
     attempts.plugin("Bad").mood = "n2"
     attempts.plugin("Rank").more = 1
@@ -132,7 +132,7 @@ def test_of_what_is_not_known_nothing_can_be_wrong() -> None:
     assert found(attempts) == []
 
 
-def test_a_plugin_that_has_nothing_to_say_this_time_is_not_compared() -> None:
+def test_a_plugin_that_skips_this_attempt_is_not_compared() -> None:
     attempts = after_an_attempt(Bad, Silent)
     known = attempts.entry.caches.scores["Silent"]
     known.learn_one(0, 1)
@@ -140,7 +140,7 @@ def test_a_plugin_that_has_nothing_to_say_this_time_is_not_compared() -> None:
     assert found(attempts) == []
 
 
-def test_a_plugin_that_fails_now_is_left_to_the_attempt() -> None:
+def test_a_plugin_that_fails_during_the_comparison_is_not_reported() -> None:
     attempts = after_an_attempt(Bad, Rank)
     attempts.plugin("Bad").failure = RuntimeError("boom")
     assert found(attempts) == []
@@ -192,7 +192,9 @@ def is_on(engine: Engine) -> bool:
 
 
 @pytest.mark.parametrize(("node_count", "off_count"), [(50, 1000), (5, 100)])
-def test_equal_pods_are_asked_about_the_changed_row_only(node_count: int, off_count: int) -> None:
+def test_pods_with_equal_signatures_evaluate_only_the_changed_row(
+    node_count: int, off_count: int
+) -> None:
     on, off = engine_of(node_count), engine_of(node_count, gates={"OpportunisticBatching": False})
     for number in range(20):
         for engine in (on, off):
@@ -203,7 +205,7 @@ def test_equal_pods_are_asked_about_the_changed_row_only(node_count: int, off_co
     assert reuse_of(on).possible_count == reuse_of(off).possible_count == 19
 
 
-def test_two_kinds_in_turns_are_asked_about_two_rows_each() -> None:
+def test_two_alternating_signatures_evaluate_two_rows_each() -> None:
     engine = engine_of(50)
     for number in range(10):
         engine.add(equal(f"a{number}"), equal(f"b{number}", "b", cpu=1))
@@ -211,7 +213,7 @@ def test_two_kinds_in_turns_are_asked_about_two_rows_each() -> None:
     assert asked(engine) == 50 + 50 + 9 * 2 + 9 * 2
 
 
-def test_a_changed_and_a_new_node_are_one_row_each() -> None:
+def test_a_changed_node_and_a_new_node_cost_one_row_each() -> None:
     engine = engine_of(5)
     engine.add(equal("a1"))
     taken = engine.bound()["a1"]
@@ -224,7 +226,7 @@ def test_a_changed_and_a_new_node_are_one_row_each() -> None:
     assert asked(engine) == before + 3
 
 
-def test_an_object_of_a_kind_that_a_plugin_looks_up_voids_its_answers() -> None:
+def test_an_object_of_a_kind_that_a_plugin_reads_drops_its_cached_results() -> None:
     engine = engine_of(5)
     for number in range(3):
         engine.add(equal(f"a{number}"))
@@ -237,7 +239,7 @@ def test_an_object_of_a_kind_that_a_plugin_looks_up_voids_its_answers() -> None:
     assert reuse_of(engine).dropped_counts[OBJECT_CHANGED] == 1
 
 
-def test_a_pod_that_fits_nowhere_is_refused_again_from_what_is_known() -> None:
+def test_a_pod_that_fits_nowhere_is_rejected_again_from_cached_results() -> None:
     engine = engine_of(5)
     for number in range(4):
         engine.add(equal(f"a{number}", cpu=9))
@@ -247,7 +249,7 @@ def test_a_pod_that_fits_nowhere_is_refused_again_from_what_is_known() -> None:
     assert messages == {"0/5 nodes are available: 5 Insufficient cpu."}
 
 
-def test_a_profile_can_do_without() -> None:
+def test_a_profile_can_switch_reuse_off() -> None:
     engine = engine_of(5, profile={"reuse": False})
     for number in range(3):
         engine.add(equal(f"a{number}"))
@@ -256,7 +258,9 @@ def test_a_profile_can_do_without() -> None:
     assert reuse_of(engine).possible_count == 2
 
 
-def test_without_reuse_only_so_many_kinds_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_reuse_the_number_of_remembered_signatures_is_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("bayplan.engine.reuse.cache._SEEN_MAX", 3)
     engine = engine_of(2, profile={"reuse": False})
     for kind in ("a", "b", "c", "d", "a", "d"):
@@ -267,7 +271,7 @@ def test_without_reuse_only_so_many_kinds_are_remembered(monkeypatch: pytest.Mon
     assert reuse_of(engine).possible_count == 1
 
 
-def test_answers_that_are_too_many_to_number_are_kept_and_not_ranked(
+def test_results_with_too_many_distinct_rejections_are_cached_and_not_ranked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("bayplan.engine.reuse.ranked_nodes._NUMBER_MAX", 2)
@@ -295,7 +299,7 @@ class Another(ScalarFilterPlugin, SignPlugin):
         return ()
 
 
-def test_an_object_voids_only_what_was_answered_by_those_who_look_it_up() -> None:
+def test_an_object_drops_only_the_cached_results_of_plugins_that_read_its_kind() -> None:
     engine = Engine(plugins=["CountingFilter", "Another"], classes=[CountingFilter, Another])
     engine.add(*(small(f"n{number}") for number in range(5)), equal("a0"))
     engine.run()
@@ -306,7 +310,7 @@ def test_an_object_voids_only_what_was_answered_by_those_who_look_it_up() -> Non
     assert engine.plugin("Another").asked == 5 + 1
 
 
-def test_the_oldest_likes_leave_where_the_table_is_full() -> None:
+def test_the_oldest_entries_are_evicted_when_the_cache_is_full() -> None:
     engine = engine_of(5, config={"reuse": {"maxBytes": 40_000}})
     for number in range(30):
         engine.add(equal(f"a{number}", f"kind{number}", cpu="10m"))
@@ -317,7 +321,7 @@ def test_the_oldest_likes_leave_where_the_table_is_full() -> None:
     assert reuse.dropped_counts[OUT_OF_BYTES] == 30 - len(reuse)
 
 
-def test_a_table_too_small_for_one_entry_keeps_nothing() -> None:
+def test_a_cache_too_small_for_one_entry_stores_nothing() -> None:
     engine = engine_of(5, config={"reuse": {"maxBytes": 1}})
     for number in range(3):
         engine.add(equal(f"a{number}"))
@@ -327,7 +331,7 @@ def test_a_table_too_small_for_one_entry_keeps_nothing() -> None:
     assert any("reuse.maxBytes is 1" in text for text in engine.texts())
 
 
-def test_a_pod_without_a_node_may_make_the_table_grow() -> None:
+def test_a_pod_without_a_node_may_grow_the_node_table() -> None:
     engine = engine_of(5)
     table = engine.scheduler.cache.table
     left_count = table.capacity - table.row_count
@@ -340,7 +344,7 @@ def test_a_pod_without_a_node_may_make_the_table_grow() -> None:
     assert list(engine.bound()) == ["a3"]
 
 
-def test_pods_on_unknown_nodes_may_outgrow_what_is_ranked() -> None:
+def test_pods_on_unknown_nodes_may_outgrow_the_ranking() -> None:
     engine = engine_of(60)
     for number in range(3):
         engine.add(equal(f"a{number}"))
@@ -364,7 +368,9 @@ class ForgetfulFilter(ScalarFilterPlugin, SignPlugin):
         return ()
 
 
-def test_a_plugin_that_signs_too_little_is_found_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plugin_whose_signature_is_incomplete_is_reported_by_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("bayplan.engine.reuse.cache.CHECK_PERIOD", 5)
     engine = Engine(plugins=["CountingFilter"], classes=[ForgetfulFilter])
     engine.add(*(small(f"n{number}") for number in range(3)))
@@ -378,7 +384,7 @@ def test_a_plugin_that_signs_too_little_is_found_and_named(monkeypatch: pytest.M
     assert "default/a4" in text
 
 
-def test_what_reuse_is_worth_is_exposed() -> None:
+def test_metrics_show_the_benefit_of_reuse() -> None:
     engine = engine_of(5)
     for number in range(4):
         engine.add(equal(f"a{number}"))
@@ -417,7 +423,7 @@ class Ranked(ScalarScorePlugin, SignPlugin):
         return ()
 
 
-def test_scores_are_normalised_anew_when_the_best_leaves_and_nothing_else_changes() -> None:
+def test_scores_are_normalized_again_when_only_the_best_node_leaves() -> None:
     engine = Engine(
         plugins=["CountingFilter", ("NodeResourcesFit", 1), ("Ranked", 1)],
         classes=[CountingFilter, Ranked],
@@ -449,7 +455,7 @@ def tell_of_storage(engine: Engine) -> None:
         engine.put(f"{content['apiVersion']} {content['kind']}", content)
 
 
-def test_pods_without_volumes_are_ranked_on_whatever_happens_to_storage() -> None:
+def test_pods_without_volumes_keep_their_ranking_when_storage_changes() -> None:
     engine = Engine(plugins=DEFAULT_VOLUME_PLUGINS)
     engine.add(*(small(f"n{number}") for number in range(9)))
     engine.add(*(equal(f"a{number}") for number in range(3)))
@@ -465,7 +471,7 @@ def test_pods_without_volumes_are_ranked_on_whatever_happens_to_storage() -> Non
     assert not reuse.flushed_counts
 
 
-def test_pods_with_a_claim_are_asked_about_anew_when_it_changes() -> None:
+def test_pods_with_a_claim_are_evaluated_again_when_the_claim_changes() -> None:
     engine = Engine(plugins=DEFAULT_VOLUME_PLUGINS)
     engine.add(*(small(f"n{number}", labels={"zone": "ab"[number % 2]}) for number in range(4)))
     tell_of_storage(engine)

@@ -76,13 +76,13 @@ def prepared() -> tuple[Engine, int]:
     return engine, before
 
 
-def test_alike_pods_are_prepared_once() -> None:
+def test_pods_with_equal_signatures_are_prepared_once() -> None:
     engine, before = prepared()
     place(engine, *(f"p{number}" for number in range(20)))
     assert counts(engine) == (before, before)
 
 
-def test_a_plugin_that_does_not_say_so_is_asked_for_each_pod(
+def test_a_plugin_without_cacheable_preparation_is_called_for_each_pod(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(Asked, "caching", Caching(signs_template=True))
@@ -91,7 +91,7 @@ def test_a_plugin_that_does_not_say_so_is_asked_for_each_pod(
     assert counts(engine) == (10, 10)
 
 
-def test_an_object_that_comes_has_them_asked_once_more() -> None:
+def test_a_new_object_causes_one_more_preparation() -> None:
     engine, before = prepared()
     engine.put(SERVICE, {"metadata": {"name": "s", "namespace": "default"}, "spec": {}})
     place(engine, "p", "q")
@@ -99,7 +99,9 @@ def test_an_object_that_comes_has_them_asked_once_more() -> None:
 
 
 @pytest.mark.parametrize("goes", [False, True])
-def test_a_pod_with_terms_that_comes_or_goes_has_them_asked_once_more(goes: bool) -> None:
+def test_a_pod_with_affinity_terms_that_comes_or_goes_causes_one_more_preparation(
+    goes: bool,
+) -> None:
     engine = engine_of()
     term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "no"}}}
     lonely = api_pod("lonely", node="n1", affinity={"podAntiAffinity": {_REQUIRED: [term]}})
@@ -112,13 +114,13 @@ def test_a_pod_with_terms_that_comes_or_goes_has_them_asked_once_more(goes: bool
     assert counts(engine)[0] == before + 1
 
 
-def test_a_pod_of_another_shape_is_asked_about() -> None:
+def test_a_pod_of_another_shape_is_prepared_again() -> None:
     engine, before = prepared()
     place(engine, "p", labels={"nobody": "reads"})
     assert counts(engine) == (before + 1, before + 1)
 
 
-def test_a_pod_of_another_owner_is_asked_about() -> None:
+def test_a_pod_of_another_owner_is_prepared_again() -> None:
     engine, before = prepared()
     found = waiting_pod("p", cpu="100m")
     owner = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="r", uid="r")
@@ -127,7 +129,7 @@ def test_a_pod_of_another_owner_is_asked_about() -> None:
     assert counts(engine) == (before + 1, before + 1)
 
 
-def test_each_attempt_has_notes_of_its_own() -> None:
+def test_each_attempt_has_its_own_cycle_state() -> None:
     engine = engine_of()
     states = engine.plugin("Asked").states
     place(engine, *(f"p{number}" for number in range(8)))
@@ -139,7 +141,7 @@ def test_each_attempt_has_notes_of_its_own() -> None:
     assert len({id(state.pods_to_activate) for state in states}) == 9
 
 
-def test_what_fits_nowhere_is_prepared_once_too() -> None:
+def test_a_pod_that_fits_nowhere_is_prepared_once() -> None:
     engine, asked = engine_of(), list[tuple[int, int]]()
     for number in range(6):
         engine.add(waiting_pod(f"p{number}", cpu="100"))

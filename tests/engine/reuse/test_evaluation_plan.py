@@ -49,7 +49,7 @@ def plan_of(*plugins: Any) -> EvaluationPlan | None:
         ((Bad, NotTheFirst, Rank, MaxRank), ["Bad"], ["Rank"], [(1, "NotTheFirst"), "MaxRank"]),
     ],
 )
-def test_those_who_answer_row_by_row_and_sign_are_kept(
+def test_row_wise_plugins_that_sign_are_covered_by_the_plan(
     plugins: Any, filters: list[str], shares: list[str], asked: list[Any]
 ) -> None:
     plan = plan_of(*plugins)
@@ -60,7 +60,7 @@ def test_those_who_answer_row_by_row_and_sign_are_kept(
     assert plan.is_complete == (not asked)
 
 
-def test_where_nobody_is_kept_there_is_no_plan() -> None:
+def test_without_a_cacheable_plugin_there_is_no_plan() -> None:
     assert plan_of(NotTheFirst, Company) is None
 
 
@@ -90,7 +90,7 @@ def fill(cluster: SampleCluster, name: str) -> int:
     return cluster.cache.table.row_of[name]
 
 
-def test_a_node_that_became_alike_has_what_the_first_had() -> None:
+def test_a_node_that_becomes_equivalent_gets_the_results_of_the_first_node() -> None:
     cluster = three()
     nodes, kept = alike(cluster)
     first = fill(cluster, "n0")
@@ -105,7 +105,9 @@ def test_a_node_that_became_alike_has_what_the_first_had() -> None:
 
 
 @pytest.mark.parametrize("is_needed", [True, False])
-def test_what_nobody_said_of_such_a_node_is_asked_if_it_is_needed(is_needed: bool) -> None:
+def test_a_missing_result_of_an_equivalent_node_is_computed_if_it_is_needed(
+    is_needed: bool,
+) -> None:
     cluster = three()
     nodes, kept = alike(cluster)
     row = cluster.cache.table.row_of["n1"]
@@ -115,14 +117,14 @@ def test_what_nobody_said_of_such_a_node_is_asked_if_it_is_needed(is_needed: boo
     assert is_needed or not kept.ids[row], "it is forgotten"
 
 
-def test_nothing_is_learnt_where_answers_follow_from_more() -> None:
+def test_results_that_depend_on_more_than_amounts_are_not_copied() -> None:
     cluster = three()
     nodes, _ = alike(cluster, follows_amounts=False)
     nodes.learn(0, FEASIBLE, 70)
     assert not nodes.is_used and nodes.find(0) is None
 
 
-def test_no_more_than_so_many_are_remembered() -> None:
+def test_the_number_of_remembered_equivalent_nodes_is_bounded() -> None:
     cluster = three()
     nodes, _ = alike(cluster)
     for _ in range(EQUIVALENT_MAX + 1):

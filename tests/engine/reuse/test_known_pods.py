@@ -83,7 +83,7 @@ def turned_down(outcome: FilterOutcome) -> dict[str, tuple[str, ...]]:
 # ---- Filter ---------------------------------------------------------------------------------
 
 
-def test_a_filter_is_asked_about_a_node_once() -> None:
+def test_a_filter_evaluates_each_node_once() -> None:
     question, asked = Question(), Asked("n2", "n3")
     first = question.filtered(asked)
     again = question.filtered(asked)
@@ -92,7 +92,7 @@ def test_a_filter_is_asked_about_a_node_once() -> None:
     assert question.counts("Bad") == (4, 4)
 
 
-def test_nodes_that_nobody_asked_about_are_asked_about_when_they_matter() -> None:
+def test_nodes_without_cached_results_are_evaluated_when_they_are_needed() -> None:
     question, asked = Question(), Asked("n2")
     question.filtered(asked, "n1", "n3")
     question.filtered(asked, out=("n4",))
@@ -101,13 +101,13 @@ def test_nodes_that_nobody_asked_about_are_asked_about_when_they_matter() -> Non
     assert question.counts("Bad") == (2 + 1 + 1, 3 + 3)
 
 
-def test_a_node_that_others_turned_down_is_not_turned_down_again() -> None:
+def test_a_node_rejected_by_an_earlier_plugin_is_not_rejected_again() -> None:
     question, asked = Question(), Asked("n2")
     question.filtered(asked)
     assert turned_down(question.filtered(asked, out=("n2",))) == {}
 
 
-def test_only_a_changed_node_is_asked_about_again() -> None:
+def test_only_a_changed_node_is_evaluated_again() -> None:
     question, asked = Question(), Asked("n2")
     question.filtered(asked)
     question.attempts.label("n3", any="thing")
@@ -116,7 +116,7 @@ def test_only_a_changed_node_is_asked_about_again() -> None:
     assert asked.names[1:] == [["n3"]]
 
 
-def test_an_answer_that_may_not_be_given_is_not_kept_and_told_as_it_is() -> None:
+def test_an_invalid_filter_result_is_not_cached_and_is_returned_unchanged() -> None:
     question = Question()
     wrong = Asked("n2", code=Code.SUCCESS)
     for _ in range(2):
@@ -140,7 +140,7 @@ class Across(Bad):
 
 
 @pytest.mark.parametrize("plugin", [Unsigned, Across])
-def test_what_cannot_be_kept_is_asked_in_full_each_time(plugin: type[Bad]) -> None:
+def test_an_uncacheable_plugin_is_evaluated_in_full_each_time(plugin: type[Bad]) -> None:
     question, asked = Question(plugin, Rank), Asked("n2")
     for _ in range(3):
         assert turned_down(question.filtered(asked)) == {"n2": ("no",)}
@@ -149,7 +149,7 @@ def test_what_cannot_be_kept_is_asked_in_full_each_time(plugin: type[Bad]) -> No
 
 
 @pytest.mark.parametrize("plugin", [Unsigned, Across])
-def test_the_others_are_reused_all_the_same(plugin: type[Bad]) -> None:
+def test_cacheable_plugins_are_reused_beside_an_uncacheable_one(plugin: type[Bad]) -> None:
     attempts = Attempts(plugin, Rank, nodes=FOUR)
     for _ in range(3):
         attempts.attempt()
@@ -161,7 +161,7 @@ def test_the_others_are_reused_all_the_same(plugin: type[Bad]) -> None:
 # ---- Score ----------------------------------------------------------------------------------
 
 
-def test_a_score_is_asked_for_once() -> None:
+def test_a_score_is_computed_once() -> None:
     question, asked = Question(), Asked()
     assert question.scored(asked, "n2", "n4").tolist() == [2, 4]
     assert question.scored(asked).tolist() == [1, 2, 3, 4]
@@ -171,7 +171,7 @@ def test_a_score_is_asked_for_once() -> None:
 
 
 @pytest.mark.parametrize("wrong", [np.ones(4), np.ones(3, np.int64), [1, 2, 3, 4], None], ids=repr)
-def test_what_is_no_column_of_scores_is_not_kept_and_told_as_it_is(wrong: Any) -> None:
+def test_an_invalid_score_result_is_not_cached_and_is_returned_unchanged(wrong: Any) -> None:
     question, asked = Question(), Asked()
     asked.scores = "nothing" if wrong is None else wrong
     assert question.scored(asked) is asked.scores
@@ -191,7 +191,7 @@ def known_rows(attempts: Attempts) -> dict[str, list[bool]]:
     }
 
 
-def test_what_changed_since_is_forgotten_by_those_who_read_it() -> None:
+def test_a_change_drops_the_results_of_the_plugins_that_read_the_changed_facet() -> None:
     attempts = Attempts(Bad, Rank, nodes=FOUR)
     attempts.attempt()
     assert known_rows(attempts) == {"Bad": [True] * 4, "Rank": [True] * 4}
@@ -204,7 +204,7 @@ def test_what_changed_since_is_forgotten_by_those_who_read_it() -> None:
     assert attempts.asked("Bad") == ["n1", "n2", "n3", "n3", "n4"]
 
 
-def test_before_the_first_attempt_there_is_nothing_to_forget() -> None:
+def test_catching_up_before_the_first_attempt_drops_nothing() -> None:
     attempts = Attempts(Bad, Rank, nodes=FOUR)
     attempts.entry.catch_up()
     assert known_rows(attempts) == {"Bad": [False] * 4, "Rank": [False] * 4}
@@ -235,7 +235,7 @@ class Sometimes(PreFilterPlugin, PreScorePlugin, ScalarFilterPlugin, ScalarScore
         return 100 if node.name == "n3" else 0
 
 
-def test_pods_that_are_none_of_a_plugins_business_have_totals_of_their_own() -> None:
+def test_pods_that_different_plugins_skip_have_separate_rankings() -> None:
     attempts = Attempts(Sometimes, Bad, Rank, nodes=FOUR)
     sometimes = attempts.plugin("Sometimes")
     ways = [(filters, scores) for filters in (True, False) for scores in (True, False)]
@@ -250,7 +250,7 @@ def test_pods_that_are_none_of_a_plugins_business_have_totals_of_their_own() -> 
     assert attempts.reuse.row_counts()["Bad"].evaluated == 4
 
 
-def test_so_many_are_kept_and_the_oldest_leaves() -> None:
+def test_the_number_of_rankings_is_bounded_and_the_oldest_is_dropped() -> None:
     attempts = Attempts(Sometimes, Worse, Bad, Rank, nodes=FOUR)
     attempts.attempt()
     attempts.attempt()

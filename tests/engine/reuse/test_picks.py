@@ -51,13 +51,13 @@ def best(known: Attempts, picks: RankedNodes) -> str:
 # ---- what it says ---------------------------------------------------------------------------
 
 
-def test_the_best_node_is_picked_without_asking_anybody() -> None:
+def test_the_best_node_is_taken_without_evaluating_a_plugin() -> None:
     known, picks = ranked()
     assert best(known, picks) == "n2"
     assert known.asked("Bad") == known.asked("Rank") == []
 
 
-def test_a_changed_node_alone_is_judged_anew_and_moves() -> None:
+def test_only_a_changed_node_is_evaluated_again_and_moves() -> None:
     known, picks = ranked()
     known.label("n1", rank="9")
     assert best(known, picks) == "n1"
@@ -66,7 +66,7 @@ def test_a_changed_node_alone_is_judged_anew_and_moves() -> None:
     assert best(known, picks) == "n2"
 
 
-def test_a_node_that_is_turned_down_is_out_and_may_come_back() -> None:
+def test_a_rejected_node_leaves_the_ranking_and_may_come_back() -> None:
     known, picks = ranked()
     known.label("n2", rank="7", bad="broken")
     assert best(known, picks) == "n3"
@@ -77,21 +77,21 @@ def test_a_node_that_is_turned_down_is_out_and_may_come_back() -> None:
     assert picks.feasible_rows() is None
 
 
-def test_a_change_that_nobody_reads_asks_nobody() -> None:
+def test_a_change_that_no_plugin_reads_evaluates_nothing() -> None:
     known, picks = ranked()
     known.taint("n2")
     assert best(known, picks) == "n2"
     assert known.asked("Bad") == known.asked("Rank") == []
 
 
-def test_a_node_that_was_turned_down_and_still_is_needs_no_score() -> None:
+def test_a_node_that_stays_rejected_needs_no_score() -> None:
     known, picks = ranked(nodes={**THREE, "n4": {"bad": "broken"}})
     known.label("n4", bad="burning")
     assert best(known, picks) == "n2"
     assert (known.asked("Bad"), known.asked("Rank")) == (["n4"], [])
 
 
-def test_the_only_feasible_node_is_taken_whatever_it_scores() -> None:
+def test_the_only_feasible_node_is_taken_whatever_its_score() -> None:
     known, picks = ranked()
     known.label("n1", bad="broken")
     known.label("n2", bad="broken")
@@ -101,7 +101,7 @@ def test_the_only_feasible_node_is_taken_whatever_it_scores() -> None:
     assert current(known, picks).only().node_name == "n1"
 
 
-def test_a_node_that_was_never_scored_may_go_as_it_came() -> None:
+def test_a_node_that_was_never_scored_can_leave_the_ranking() -> None:
     known, picks = ranked()
     known.label("n1", bad="broken")
     known.label("n2", bad="broken")
@@ -124,7 +124,7 @@ class Tainted(Bad):
         return unschedulable("tainted") if node.taints else None
 
 
-def test_a_node_that_one_plugin_takes_again_is_for_all_the_others_to_judge() -> None:
+def test_a_node_that_one_plugin_accepts_again_is_evaluated_by_all_other_plugins() -> None:
     known, picks = ranked(Bad, Tainted, Rank)
     known.label("n2", rank="7", bad="broken")
     current(known, picks)
@@ -143,7 +143,7 @@ class Crowded(Bad):
     caching = Caching(facets=Facet.PODS | Facet.LABELS)
 
 
-def test_a_row_that_holds_pods_but_no_node_is_no_node() -> None:
+def test_a_row_that_holds_pods_but_no_node_is_not_ranked() -> None:
     known, picks = ranked(Crowded, Rank)
     known.cluster.add(pod("lost", node="ghost"))
     assert best(known, picks) == "n2"
@@ -151,7 +151,7 @@ def test_a_row_that_holds_pods_but_no_node_is_no_node() -> None:
     assert known.asked("Bad") == []
 
 
-def test_why_no_node_is_left_is_told_as_the_plugins_told_it() -> None:
+def test_the_rejections_of_a_ranking_equal_those_of_the_plugins() -> None:
     known, picks = ranked(Bad, Worse, Rank)
     known.label("n1", bad="broken")
     known.label("n2", worse="broken")
@@ -166,7 +166,7 @@ def test_why_no_node_is_left_is_told_as_the_plugins_told_it() -> None:
     assert told.statuses().keys() == {"n1", "n2", "n3"}
 
 
-def test_a_cycle_that_is_answered_from_it_tells_the_same_sentence() -> None:
+def test_a_cycle_answered_from_a_ranking_has_the_same_message() -> None:
     known, _ = ranked()
     for name in THREE:
         known.label(name, bad="broken")
@@ -185,7 +185,7 @@ def columns(cycle: Cycle) -> list[tuple[str, list[int], list[int]]]:
     return [*found, ("", table.totals.tolist(), [])]
 
 
-def test_its_score_table_is_that_of_the_plugins() -> None:
+def test_the_score_table_of_a_ranking_equals_that_of_the_plugins() -> None:
     known, picks = ranked(Bad, Rank, MaxRank)
     known.label("n3", rank="6")
     cycle = known.attempt()
@@ -199,7 +199,7 @@ def test_its_score_table_is_that_of_the_plugins() -> None:
     assert columns(known.fresh()) == told
 
 
-def test_equals_are_drawn_as_in_a_full_cycle() -> None:
+def test_equal_nodes_are_drawn_as_in_a_full_cycle() -> None:
     nodes = {f"n{number}": {"rank": "5"} for number in range(40)}
     known, _ = ranked(nodes=nodes)
     drawn = set[str]()
@@ -212,7 +212,7 @@ def test_equals_are_drawn_as_in_a_full_cycle() -> None:
     assert len(drawn) > 10
 
 
-def test_what_was_not_evaluated_is_counted_when_it_is_read() -> None:
+def test_rows_that_were_not_evaluated_are_counted_when_the_counts_are_read() -> None:
     known, picks = ranked()
     before = known.entry.row_counts()["Bad"]
     known.label("n1", rank="4")
@@ -221,7 +221,7 @@ def test_what_was_not_evaluated_is_counted_when_it_is_read() -> None:
     assert (after.evaluated - before.evaluated, after.cached - before.cached) == (1, 2)
 
 
-def test_it_takes_more_bytes_for_more_nodes() -> None:
+def test_a_ranking_of_more_nodes_takes_more_bytes() -> None:
     few, many = ranked()[1], ranked(nodes={f"n{n}": {"rank": "1"} for n in range(3000)})[1]
     assert few.bytes_used < many.bytes_used < 3000 * 40
 
@@ -242,7 +242,7 @@ def refused(known: Attempts, picks: RankedNodes) -> str:
     return problem.value.reason
 
 
-def test_a_node_that_comes_or_goes_renumbers_the_draw() -> None:
+def test_a_new_or_deleted_node_renumbers_the_tie_break_order() -> None:
     known, picks = ranked()
     known.add("n4")
     assert refused(known, picks) == NODES_CAME_OR_WENT
@@ -251,7 +251,7 @@ def test_a_node_that_comes_or_goes_renumbers_the_draw() -> None:
     assert refused(known, picks) == NODES_CAME_OR_WENT
 
 
-def test_up_to_so_many_changed_nodes_move_and_more_are_ranked_again() -> None:
+def test_a_limited_number_of_changed_nodes_move_and_more_changes_rank_all_nodes_again() -> None:
     known, picks = ranked(nodes={f"n{number}": {"rank": "5"} for number in range(30)})
     for number in range(CHANGES_MAX):
         labels = {"bad": "broken"} if number % 9 == 8 else {"rank": str(number % 9)}
@@ -262,7 +262,7 @@ def test_up_to_so_many_changed_nodes_move_and_more_are_ranked_again() -> None:
     assert refused(known, picks) == TOO_MUCH_CHANGED
 
 
-def test_an_extreme_that_moves_changes_every_nodes_score() -> None:
+def test_a_moved_extreme_changes_the_score_of_every_node() -> None:
     known, picks = ranked(Bad, MaxRank)
     known.label("n1", rank="8")
     assert refused(known, picks) == EXTREME_MOVED
@@ -274,7 +274,7 @@ def test_an_extreme_that_moves_changes_every_nodes_score() -> None:
     assert refused(known, picks) == EXTREME_MOVED
 
 
-def test_other_plugins_that_have_something_to_say_need_another_ranking() -> None:
+def test_another_set_of_skipped_plugins_needs_another_ranking() -> None:
     _, picks = ranked()
     state = CycleState()
     assert picks.plan.fits(state, is_scored=True)
@@ -296,7 +296,7 @@ def test_other_plugins_that_have_something_to_say_need_another_ranking() -> None
         ("Rank", -1),
     ],
 )
-def test_a_plugin_that_fails_is_left_to_the_full_cycle(plugin: str, failure: Any) -> None:
+def test_a_failing_plugin_is_evaluated_in_a_full_cycle(plugin: str, failure: Any) -> None:
     known, picks = ranked()
     known.label("n1", rank="4")
     known.plugin(plugin).failure = failure
@@ -310,7 +310,7 @@ def test_a_plugin_that_fails_is_left_to_the_full_cycle(plugin: str, failure: Any
     assert cycle.status == known.fresh().status
 
 
-def test_a_ranking_that_cannot_be_corrected_is_thrown_away_and_counted() -> None:
+def test_a_ranking_that_cannot_be_updated_is_dropped_and_counted() -> None:
     known, _ = ranked()
     known.add("n4", rank="8")
     assert chosen(known.attempt()) == "n4"

@@ -91,7 +91,7 @@ def _rejection(row: int, reasons: tuple[str, ...]) -> Rejection:
     return Rejection(np.array([row], np.intp), Code.UNSCHEDULABLE, reasons)
 
 
-def test_who_was_turned_down_by_whom_is_read_and_told_again() -> None:
+def test_the_first_rejection_of_each_node_is_reported() -> None:
     stood = Stood(A={1: FULL, 3: TAINTED}, B={1: TAINTED, 2: FULL})
     assert stood.told() == {"n1": ("A", FULL), "n2": ("B", FULL), "n3": ("A", TAINTED)}
     assert stood.feasibility.feasible_count == 2
@@ -101,7 +101,7 @@ def test_who_was_turned_down_by_whom_is_read_and_told_again() -> None:
     assert told.feasible.tolist() == stood.given.feasible.tolist()
 
 
-def test_codes_are_those_of_the_answer_and_follow_what_changes() -> None:
+def test_the_code_of_a_row_follows_its_changes() -> None:
     stood = Stood(A={1: FULL, 3: TAINTED}, B={1: TAINTED, 2: FULL})
     for absent in (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING):
         expected = stood.given.codes(stood.nodes, absent).tolist()
@@ -111,13 +111,13 @@ def test_codes_are_those_of_the_answer_and_follow_what_changes() -> None:
     assert found == [Code.UNSCHEDULABLE, *expected[1:]]
 
 
-def test_where_all_nodes_are_feasible_there_is_nothing_to_tell() -> None:
+def test_without_rejections_nothing_is_reported() -> None:
     stood = Stood()
     assert stood.told() == {}
     assert [stood.feasibility.of_row(row) for row in range(5)] == [FEASIBLE] * 5
 
 
-def test_a_row_without_a_node_is_neither_feasible_nor_turned_down() -> None:
+def test_a_row_without_a_node_is_neither_feasible_nor_rejected() -> None:
     stood = Stood()
     assert len(stood.feasibility) > len(NAMES)
     assert stood.feasibility.of_row(len(NAMES)) == NO_NODE
@@ -126,7 +126,7 @@ def test_a_row_without_a_node_is_neither_feasible_nor_turned_down() -> None:
     assert stood.told() == {}
 
 
-def test_the_same_rejection_has_one_number_and_another_plugins_has_its_own() -> None:
+def test_equal_rejections_of_one_plugin_share_a_number() -> None:
     stood = Stood(A={1: FULL})
     by_a = stood.feasibility.of_row(1)
     assert stood.turn_down(2, "A", *FULL) == by_a
@@ -140,7 +140,7 @@ def test_the_same_rejection_has_one_number_and_another_plugins_has_its_own() -> 
     }
 
 
-def test_a_row_counts_where_it_stands_now() -> None:
+def test_a_row_counts_under_its_latest_result() -> None:
     stood = Stood(A={1: FULL, 2: FULL})
     stood.feasibility.set(1, FEASIBLE)
     assert stood.feasibility.feasible_count == 4
@@ -153,7 +153,7 @@ def test_a_row_counts_where_it_stands_now() -> None:
     assert stood.told() == {"n0": ("B", TAINTED)}
 
 
-def test_more_kinds_of_rejections_than_it_can_number_are_not_followed() -> None:
+def test_too_many_distinct_rejections_invalidate_the_ranking() -> None:
     standing = Stood().feasibility
     # Two numbers are not of rejections, and all have to fit into two bytes.
     assert [standing.number(0, verdict) for verdict in range((1 << 16) - 2)][-1] == (1 << 16) - 1
@@ -218,7 +218,7 @@ def uses_totals(known: Attempts) -> Cycle:
 # ---- who is asked ---------------------------------------------------------------------------
 
 
-def test_only_those_who_look_across_nodes_are_asked() -> None:
+def test_only_plugins_of_scope_cluster_are_evaluated() -> None:
     known = settled(Bad, NotTheFirst, Rank, Company)
     cycle = known.attempt()
     assert cycle.partial_ranking is not None
@@ -226,7 +226,7 @@ def test_only_those_who_look_across_nodes_are_asked() -> None:
     assert told(cycle) == told(known.fresh())
 
 
-def test_a_plugin_that_does_not_sign_is_asked_in_full_and_all_others_are_reused() -> None:
+def test_an_unsigned_plugin_is_evaluated_in_full_and_all_others_are_reused() -> None:
     known = settled(Bad, Rank, Unsigned)
     unsigned = known.plugin("Unsigned")
     unsigned.asked_count = 0
@@ -236,7 +236,7 @@ def test_a_plugin_that_does_not_sign_is_asked_in_full_and_all_others_are_reused(
     uses_totals(known)
 
 
-def test_a_changed_node_alone_is_judged_anew() -> None:
+def test_only_a_changed_node_is_evaluated_again() -> None:
     known = settled(Bad, NotTheFirst, Rank, Company)
     known.label("n005", rank="9")
     known.attempt()
@@ -246,7 +246,7 @@ def test_a_changed_node_alone_is_judged_anew() -> None:
     assert uses_totals(known).feasible_count == 10
 
 
-def test_after_many_changes_the_nodes_are_ranked_again() -> None:
+def test_after_many_changes_all_nodes_are_ranked_again() -> None:
     known = settled(Bad, Worse, NotTheFirst, Rank, Company, count=MANY + 3)
     for number in range(MANY):
         labels = {"rank": str(number % 5), "first": "no"}
@@ -262,7 +262,7 @@ def test_after_many_changes_the_nodes_are_ranked_again() -> None:
     uses_totals(known)
 
 
-def test_nodes_that_only_another_plugin_turned_down_are_scored_once_they_are_feasible() -> None:
+def test_a_node_that_only_an_uncached_plugin_rejected_is_scored_once_it_is_feasible() -> None:
     known = settled(Bad, NotTheFirst, Rank, Company)
     known.label("n000", rank="100", first="no")
     cycle = uses_totals(known)
@@ -270,7 +270,7 @@ def test_nodes_that_only_another_plugin_turned_down_are_scored_once_they_are_fea
     assert cycle.choice.node_name == "n000"
 
 
-def test_why_no_node_is_left_is_told_as_all_plugins_told_it() -> None:
+def test_the_message_without_feasible_nodes_equals_that_of_a_full_cycle() -> None:
     known = settled(Bad, NotTheFirst, Rank, Company, count=3)
     for name in ("n001", "n002"):
         known.label(name, bad="broken", first="no")
@@ -285,7 +285,7 @@ def test_why_no_node_is_left_is_told_as_all_plugins_told_it() -> None:
 
 
 @pytest.mark.parametrize("broken", ["n000", "n001", "n005"])
-def test_who_is_asked_may_filter_before_those_who_are_kept_and_is_blamed_first(broken: str) -> None:
+def test_an_evaluated_plugin_before_the_cached_ones_is_blamed_first(broken: str) -> None:
     known = settled(NotTheFirst, Bad, Rank, Company)
     assert known.asked("Bad") == []
     known.label(broken, bad="broken")
@@ -296,7 +296,7 @@ def test_who_is_asked_may_filter_before_those_who_are_kept_and_is_blamed_first(b
     uses_totals(known)
 
 
-def test_one_that_is_asked_between_two_who_are_kept_is_blamed_between_them() -> None:
+def test_an_evaluated_plugin_between_cached_ones_is_blamed_in_its_order() -> None:
     known = settled(Bad, NotTheFirst, Worse, Rank, Company, count=5)
     known.label("n000", worse="worn")
     known.label("n001", worse="worn")
@@ -310,14 +310,14 @@ def test_one_that_is_asked_between_two_who_are_kept_is_blamed_between_them() -> 
     assert message(known.fresh()) == said
 
 
-def test_scores_that_follow_from_the_extremes_of_the_feasible_nodes_are_normalised_anew() -> None:
+def test_scores_normalized_by_extremes_of_feasible_nodes_are_normalized_again() -> None:
     known = settled(Bad, NotTheFirst, Rank, MaxRank, Company)
     cycle = uses_totals(known)
     assert cycle.partial_ranking is not None
     assert set(cycle.partial_ranking.plan.called_scores) == {"MaxRank", "Company"}
 
 
-def test_one_that_all_nodes_share_is_kept_until_they_differ() -> None:
+def test_a_score_shared_by_all_nodes_is_cached_until_scores_differ() -> None:
     known = Attempts(Bad, NotTheFirst, MaxRank, nodes={f"n{n}": {"rank": "2"} for n in range(5)})
     for _ in range(3):
         known.attempt()
@@ -332,7 +332,7 @@ def test_one_that_all_nodes_share_is_kept_until_they_differ() -> None:
     uses_totals(known)
 
 
-def test_where_nobody_need_be_asked_it_is_ranked() -> None:
+def test_a_profile_of_cacheable_plugins_has_a_complete_ranking() -> None:
     known = settled(Bad, Rank)
     ranking = last_ranking(known.entry)
     assert ranking is not None and ranking.plan.is_complete
@@ -351,7 +351,7 @@ def test_the_best_nodes_have_the_same_lines_as_in_the_table() -> None:
         attempts.label(name, **labels)
 
 
-def test_a_plugin_that_fails_ends_the_attempt_in_its_name() -> None:
+def test_a_failing_plugin_ends_the_attempt_and_is_named() -> None:
     known = settled(Bad, NotTheFirst, Rank, Company)
     known.plugin("Rank").failure = OSError("disk")
     known.label("n003", rank="1")
@@ -384,7 +384,9 @@ def fitting(*plugins: Any) -> tuple[Attempts, RankedNodes]:
 
 
 @pytest.mark.parametrize("plugins", [(), (Rank,)])
-def test_a_node_that_becomes_like_one_seen_before_is_followed(plugins: Any) -> None:
+def test_a_node_that_becomes_equivalent_to_an_earlier_state_is_updated_without_evaluation(
+    plugins: Any,
+) -> None:
     known, picks = fitting(*plugins)
     filled(known, "n2")
     assert picks.follow()
@@ -394,21 +396,21 @@ def test_a_node_that_becomes_like_one_seen_before_is_followed(plugins: Any) -> N
     assert fresh is not None and picks.totals(fresh.nodes).tolist() == fresh.totals.tolist()
 
 
-def test_two_changes_are_not_followed_but_judged() -> None:
+def test_two_changes_are_evaluated_again() -> None:
     known, picks = fitting()
     filled(known, "n2", "n3")
     assert not picks.follow()
     assert known.attempt().choice == known.fresh().choice
 
 
-def test_a_change_of_anything_else_is_not_followed() -> None:
+def test_a_change_of_another_facet_is_evaluated_again() -> None:
     known, picks = fitting(Rank)
     known.label("n2", rank="9")
     assert not picks.follow()
     assert known.attempt().choice == known.fresh().choice
 
 
-def test_who_follows_more_than_amounts_is_asked() -> None:
+def test_a_plugin_that_depends_on_more_than_amounts_is_evaluated() -> None:
     known = Attempts(NodeResourcesFit, CountsPods, nodes={"n1": {}, "n2": {}})
     picks = known.picks()
     for name in ("n1", "n2", "n1"):
@@ -417,7 +419,7 @@ def test_who_follows_more_than_amounts_is_asked() -> None:
         assert known.attempt().choice == known.fresh().choice
 
 
-def test_rows_that_were_followed_count_as_asked() -> None:
+def test_rows_updated_without_evaluation_count_as_evaluated() -> None:
     known, _ = fitting()
     before = known.reuse.row_counts()["NodeResourcesFit"]
     for name in ("n2", "n3"):

@@ -35,7 +35,7 @@ def outcome(cluster: SampleCluster, *rejections: Rejection) -> FilterOutcome:
     return found
 
 
-def test_verdicts_are_told_as_they_were_learnt() -> None:
+def test_cached_filter_results_are_returned_unchanged() -> None:
     cluster = some()
     kept = CachedFilterResults(cluster.cache.table, Facet.LABELS)
     assert kept.ids[:3].tolist() == [UNKNOWN] * 3
@@ -52,7 +52,7 @@ def test_verdicts_are_told_as_they_were_learnt() -> None:
     ]
 
 
-def test_more_verdicts_than_a_byte_counts_are_kept_all_the_same() -> None:
+def test_more_filter_results_than_a_byte_can_number_are_cached() -> None:
     cluster = some(300)
     kept = CachedFilterResults(cluster.cache.table, Facet.LABELS)
     for row in range(300):
@@ -64,7 +64,7 @@ def test_more_verdicts_than_a_byte_counts_are_kept_all_the_same() -> None:
 
 @pytest.mark.parametrize("by", ["catch_up", "keep_up"])
 @pytest.mark.parametrize(("facets", "is_known"), [(Facet.REQUESTED, False), (Facet.TAINTS, True)])
-def test_a_row_is_forgotten_where_it_changed_in_what_is_read(
+def test_a_row_is_dropped_when_a_facet_that_the_plugin_reads_changes(
     by: str, facets: Facet, is_known: bool
 ) -> None:
     cluster = some()
@@ -85,7 +85,7 @@ def test_a_row_is_forgotten_where_it_changed_in_what_is_read(
     assert verdicts.generation == scores.generation == table.log.generation
 
 
-def test_one_score_of_all_takes_no_room_until_another_comes() -> None:
+def test_a_score_shared_by_all_rows_takes_no_memory_until_scores_differ() -> None:
     cluster = some()
     kept = CachedScores(cluster.cache.table, Facet.LABELS)
     kept.learn(rows(0, 1), np.array([7, 7], np.int64))
@@ -101,7 +101,7 @@ def test_one_score_of_all_takes_no_room_until_another_comes() -> None:
 
 
 @pytest.mark.parametrize("score", [-1, 256, 2**40])
-def test_a_score_that_no_byte_holds_widens_them_all(score: int) -> None:
+def test_a_score_beyond_one_byte_widens_the_column(score: int) -> None:
     cluster = some()
     kept = CachedScores(cluster.cache.table, Facet.LABELS)
     kept.learn(rows(0, 1), np.array([1, 2], np.int64))
@@ -109,7 +109,7 @@ def test_a_score_that_no_byte_holds_widens_them_all(score: int) -> None:
     assert kept.of(cluster.lend().nodes.table.index, 3).tolist() == [1, 2, score]
 
 
-def test_what_is_kept_grows_with_the_table() -> None:
+def test_the_row_cache_grows_with_the_table() -> None:
     cluster = some()
     table = cluster.cache.table
     verdicts, scores = CachedFilterResults(table, Facet.LABELS), CachedScores(table, Facet.LABELS)
@@ -124,7 +124,7 @@ def test_what_is_kept_grows_with_the_table() -> None:
     assert not scores.cached[3:].any()
 
 
-def test_everything_can_be_forgotten() -> None:
+def test_all_rows_can_be_dropped() -> None:
     cluster = some()
     kept = CachedScores(cluster.cache.table, Facet.LABELS)
     kept.learn(rows(0, 1), np.array([5, 6], np.int64))
@@ -143,7 +143,7 @@ def number_of(cluster: SampleCluster, row: int) -> int:
     return cluster.cache.table.resources.equivalence.of_row(row)
 
 
-def test_what_was_answered_about_a_row_is_recalled_for_one_that_is_alike() -> None:
+def test_the_result_of_a_row_is_recalled_for_an_equivalent_row() -> None:
     cluster = some(2)
     kept, others = of_amounts(cluster), CachedScores(cluster.cache.table, Facet.REQUESTED)
     kept.learn_one(0, 70)
@@ -152,7 +152,7 @@ def test_what_was_answered_about_a_row_is_recalled_for_one_that_is_alike() -> No
     assert others.recall(1) is None and not others.cached[1]
 
 
-def test_a_row_that_became_alike_is_renewed() -> None:
+def test_a_row_that_becomes_equivalent_is_renewed() -> None:
     cluster = some(2)
     for name in ("n0", "n1"):
         cluster.add(pod(f"on-{name}", node=name))
@@ -167,7 +167,7 @@ def test_a_row_that_became_alike_is_renewed() -> None:
     assert not kept.renew(since, 1, number_of(cluster, 1)), "it is current already"
 
 
-def test_a_change_of_all_rows_makes_none_alike() -> None:
+def test_a_change_of_all_rows_makes_no_rows_equivalent() -> None:
     cluster = some(2)
     kept = of_amounts(cluster)
     kept.learn_one(0, 70)
@@ -179,7 +179,7 @@ def test_a_change_of_all_rows_makes_none_alike() -> None:
     assert kept.recall(1) is None
 
 
-def test_so_many_numbers_and_no_more_are_remembered() -> None:
+def test_the_number_of_remembered_results_is_bounded() -> None:
     cluster = some(EQUIVALENT_MAX + 1)
     kept = of_amounts(cluster)
     for row in range(EQUIVALENT_MAX + 1):

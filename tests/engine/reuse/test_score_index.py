@@ -38,7 +38,7 @@ def of(totals: dict[int, int]) -> ScoreIndex:
     st.dictionaries(st.integers(0, 30), TOTALS, max_size=20),
     st.lists(st.tuples(st.integers(0, 30), TOTALS | st.none()), max_size=40),
 )
-def test_rows_come_and_go_where_sorting_would_put_them(
+def test_rows_are_added_and_removed_in_sorted_order(
     totals: dict[int, int], changes: list[tuple[int, int | None]]
 ) -> None:
     ranking = of(totals)

@@ -25,7 +25,7 @@ def asking(known: Attempts) -> SingleNodeEvaluator:
     return known.asking()
 
 
-def test_one_row_is_judged_and_scored(known: Attempts) -> None:
+def test_one_row_is_filtered_and_scored(known: Attempts) -> None:
     now = asking(known)
     assert now.filter_row("Bad", 0) == ()
     assert now.filter_row("Bad", 1) == ((Code.UNSCHEDULABLE, ("broken",)),)
@@ -33,30 +33,30 @@ def test_one_row_is_judged_and_scored(known: Attempts) -> None:
     assert known.asked("Bad") == ["n1", "n2"]
 
 
-def test_all_who_are_asked_about_a_row_share_its_facade(known: Attempts) -> None:
+def test_all_plugins_evaluate_a_row_through_one_node_facade(known: Attempts) -> None:
     now = asking(known)
     assert now.node(1) is now.node(1)
     assert now.node(0).name == "n1"
 
 
-def test_many_verdicts_are_kept_and_only_unknown_ones_asked(known: Attempts) -> None:
+def test_only_rows_without_a_cached_result_are_evaluated(known: Attempts) -> None:
     asking(known).filter_rows("Bad", ROWS)
     assert known.asked("Bad") == ["n1"]
     assert known.entry.caches.filters["Bad"].ids[:2].all()
 
 
-def test_of_no_rows_nobody_is_asked(known: Attempts) -> None:
+def test_an_empty_set_of_rows_calls_no_plugin(known: Attempts) -> None:
     asking(known).filter_rows("Bad", ROWS[:0])
     assert known.asked("Bad") == []
 
 
-def test_many_scores_are_a_column(known: Attempts) -> None:
+def test_scores_of_many_rows_are_a_column(known: Attempts) -> None:
     column = asking(known).score_rows("Rank", ROWS)
     assert (column.name, column.normalized.tolist()) == ("Rank", [4, 7])
     assert known.asked("Rank") == ["n1", "n2"]
 
 
-def test_a_plugin_that_fails_is_asked_in_full(known: Attempts) -> None:
+def test_a_failing_plugin_is_evaluated_in_full(known: Attempts) -> None:
     known.plugin("Bad").failure = known.plugin("Rank").failure = OSError("disk")
     now = asking(known)
     for ask in (

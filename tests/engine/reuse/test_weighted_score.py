@@ -46,12 +46,12 @@ UPSTREAM = {
 OURS = (EXTREME_MOVED, NODES_CAME_OR_WENT, OTHER_PLUGINS, PLUGIN_FAILED, TOO_MUCH_CHANGED)
 
 
-def test_every_reason_is_one_of_upstreams_and_no_two_are_the_same() -> None:
+def test_each_reason_is_one_of_upstreams_and_all_are_distinct() -> None:
     assert len({*OURS} & UPSTREAM) == len(OURS)
 
 
 @pytest.mark.parametrize("reason", OURS)
-def test_who_catches_it_knows_why(reason: str) -> None:
+def test_the_error_carries_its_reason(reason: str) -> None:
     with pytest.raises(RankingInvalid, match=f"^{reason}$") as problem:
         raise RankingInvalid(reason)
     assert problem.value.reason == reason
@@ -97,7 +97,7 @@ class Shared:
         (Normalizer.MIN_MAX, [0, 50, 100]),
     ],
 )
-def test_a_row_adds_its_normalised_score_times_the_weight(
+def test_a_row_adds_its_normalized_score_times_the_weight(
     normalizer: Normalizer, added: Sequence[int]
 ) -> None:
     shared = Shared(normalizer, 20, 50, 80)
@@ -107,7 +107,7 @@ def test_a_row_adds_its_normalised_score_times_the_weight(
 
 @pytest.mark.parametrize("normalizer", [n for n in NORMALIZERS if n is not Normalizer.NONE])
 @pytest.mark.parametrize("score", [19, 81])
-def test_a_score_beyond_the_extremes_changes_all_the_others(
+def test_a_score_beyond_the_extremes_invalidates_the_ranking(
     normalizer: Normalizer, score: int
 ) -> None:
     with pytest.raises(RankingInvalid, match=EXTREME_MOVED):
@@ -115,7 +115,9 @@ def test_a_score_beyond_the_extremes_changes_all_the_others(
 
 
 @pytest.mark.parametrize(("row", "is_fine"), [(0, False), (1, True), (2, True), (3, True)])
-def test_the_last_that_has_an_extreme_may_not_leave(row: int, is_fine: bool) -> None:
+def test_removing_the_last_row_with_an_extreme_invalidates_the_ranking(
+    row: int, is_fine: bool
+) -> None:
     share = Shared(Normalizer.MIN_MAX, 20, 50, 80, 80).share
     share.remove_row(row)
     if is_fine:
@@ -125,14 +127,14 @@ def test_the_last_that_has_an_extreme_may_not_leave(row: int, is_fine: bool) -> 
             share.check()
 
 
-def test_an_extreme_that_leaves_may_be_followed_by_another_before_anybody_looks() -> None:
+def test_an_extreme_may_be_replaced_before_the_next_check() -> None:
     shared = Shared(Normalizer.MAX, 20, 50, 80)
     shared.share.remove_row(2)
     assert shared.move(1, 80) == WEIGHT * 100
     shared.share.check()
 
 
-def test_without_normalising_there_are_no_extremes_to_keep() -> None:
+def test_without_normalizing_no_extremes_are_stored() -> None:
     shared = Shared(Normalizer.NONE, 20, 50)
     assert not shared.share.has_extremes
     assert shared.move(1, 99) == WEIGHT * 99
@@ -142,7 +144,7 @@ def test_without_normalising_there_are_no_extremes_to_keep() -> None:
 
 
 @pytest.mark.parametrize("score", [-1, 101])
-def test_a_score_out_of_range_is_left_to_whoever_asks_in_full(score: int) -> None:
+def test_a_score_out_of_range_invalidates_the_ranking(score: int) -> None:
     with pytest.raises(RankingInvalid, match=PLUGIN_FAILED):
         Shared(Normalizer.NONE, 20, 50).move(0, score)
 
@@ -151,9 +153,7 @@ def test_a_score_out_of_range_is_left_to_whoever_asks_in_full(score: int) -> Non
     ("normalizer", "added"),
     [(Normalizer.MAX, 100), (Normalizer.MAX_REVERSED, 0), (Normalizer.MIN_MAX, 0)],
 )
-def test_where_all_scores_are_the_same_no_row_is_looked_at(
-    normalizer: Normalizer, added: int
-) -> None:
+def test_with_one_common_score_no_row_is_stored(normalizer: Normalizer, added: int) -> None:
     shared = Shared(normalizer, 7, 7, 7)
     assert not shared.share.has_extremes
     assert shared.stay(1) == WEIGHT * added
@@ -175,7 +175,7 @@ SCORES = st.integers(0, 6)
     st.lists(SCORES, min_size=2, max_size=6),
     st.lists(st.tuples(st.integers(0, 5), SCORES), max_size=8),
 )
-def test_row_by_row_or_all_at_once_is_the_same(
+def test_normalizing_row_by_row_equals_normalizing_all_rows(
     normalizer: Normalizer, raw: list[int], moves: list[tuple[int, int]]
 ) -> None:
     shared = Shared(normalizer, *raw)
