@@ -324,8 +324,10 @@ class Runner:
         self._immediate_count -= 1
         if self._is_stopped:
             return
-        with contextlib.suppress(ApiError):
+        try:
             cluster.create_event_now(effect)
+        except ApiError:
+            return
 
     async def _bind(self, effect: BindPod) -> None:
         uid = effect.pod.uid

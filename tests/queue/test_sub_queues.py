@@ -281,16 +281,16 @@ def test_a_group_is_one_entity_and_as_many_pods_as_it_has_members() -> None:
     sizes = Sizes()
     group = group_of("a", "b", "c", state=State.ACTIVE)
     for entry in (group, lone("x", State.ACTIVE), lone("y", State.ERROR_BACKOFF)):
-        sizes.came(entry)
+        sizes.change(entry, 1)
     assert sizes.pods() == {"active": 4, "backoff": 1, "unschedulable": 0, "gated": 0}
     assert told(sizes) == {("active", "podgroup"): 1, ("active", "pod"): 1, ("backoff", "pod"): 1}
-    sizes.went(group)
+    sizes.change(group, -1)
     assert told(sizes) == {("active", "pod"): 1, ("backoff", "pod"): 1}
 
 
 def test_members_that_come_are_more_pods_and_no_more_entities() -> None:
     sizes = Sizes()
-    sizes.came(group_of("a", "b", state=State.GATED))
+    sizes.change(group_of("a", "b", state=State.GATED), 1)
     sizes.grew(State.GATED, 3)
     assert sizes.pods()["gated"] == 5
     assert told(sizes) == {("gated", "podgroup"): 1}

@@ -5,7 +5,7 @@ that part: the `ClusterView`, the `Outbox` of effects, or the `Telemetry`.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, final
 
 from bayplan.api.pod_groups import BUILT_IN_KINDS, GroupKey, PodGroupKinds
@@ -97,6 +97,8 @@ class GroupController(Protocol):
     def forget(self, uid: str) -> None: ...
     def flush(self) -> None: ...
     def run_timers(self) -> None: ...
+    @property
+    def changes(self) -> Mapping[GroupKey, GroupState]: ...
     @property
     def deadlines(self) -> Sequence[Deadlines[GroupKey]]: ...
 

@@ -158,7 +158,8 @@ class EventHandlers:
             engine.group_controller.changed(groups)
             return handled
         new = self._compiled(pod)
-        if new is not None and new.shape.group_key is None and engine.cluster.pod_groups.is_empty:
+        groups_by_key = engine.cluster.pod_groups.by_key
+        if new is not None and new.shape.group_key is None and not groups_by_key:
             return self._appeared(old, new)
         groups = engine.cluster.pod_groups.put_pod(pod)
         handled = () if new is None else self._appeared(old, new)
@@ -246,13 +247,15 @@ class EventHandlers:
         engine.cluster.cache.add_pod(pod)
         engine.outbox.pending_patches.forget(pod.uid)
         engine.group_controller.forget(pod.uid)
-        engine.nominator.delete_nominated_pod_if_exists(pod)
+        if pod.uid in engine.nominator.node_of:
+            engine.nominator.delete_nominated_pod_if_exists(pod)
         engine.queue.move_all(EVENT_ASSIGNED_POD_ADD, None, pod)
         return _POD_ASSIGNED
 
     def _updated(self, old: PodInfo, new: PodInfo) -> Labels:
         engine = self._engine
-        is_echo = engine.outbox.pending_patches.is_echo(old, new)
+        patches = engine.outbox.pending_patches
+        is_echo = new.uid in patches.by_uid and patches.is_echo(old, new)
         if old.node_name:
             engine.cluster.cache.update_pod(new)
             events = pod_events(old, new)

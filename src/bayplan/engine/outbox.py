@@ -137,19 +137,19 @@ class PendingPatches:
     """Patches on their way, by the pod's uid, oldest first."""
 
     def __init__(self) -> None:
-        self._patches: dict[str, list[PatchPodStatus]] = {}
+        self.by_uid: dict[str, list[PatchPodStatus]] = {}
 
     def note(self, patch: PatchPodStatus) -> None:
         """It is being written."""
-        self._patches.setdefault(patch.uid, []).append(patch)
+        self.by_uid.setdefault(patch.uid, []).append(patch)
 
     def forget(self, uid: str) -> None:
         """The pod is gone, or on a node: what was written of it does not matter any more."""
-        self._patches.pop(uid, None)
+        self.by_uid.pop(uid, None)
 
     def nominated_node(self, pod: PodInfo) -> str:
         """Where the pod's status says it is nominated, or will say."""
-        for patch in reversed(self._patches.get(pod.uid, ())):
+        for patch in reversed(self.by_uid.get(pod.uid, ())):
             if patch.nominated_node_name is not None:
                 return patch.nominated_node_name
         return pod.nominated_node_name
@@ -159,7 +159,7 @@ class PendingPatches:
 
         Patches may have been merged on their way: one update can bring several.
         """
-        patches = self._patches.get(new.uid)
+        patches = self.by_uid.get(new.uid)
         if not patches or not _differ_in_status_only(old, new):
             return False
         so_far = patches[0]

@@ -274,6 +274,11 @@ class Scheduler:
 
     def schedule_one(self) -> bool:
         """One attempt at the first entry that is ready. False: there is none."""
+        for entries in self._engine.queue.ready:
+            if entries:
+                break
+        else:
+            return False
         queued = self._engine.queue.pop()
         if queued is None:
             return False
@@ -292,7 +297,10 @@ class Scheduler:
 
     def run_timers(self) -> None:
         """Do what is due by the clock: backoff, flushes, time-outs at Permit."""
-        if not any(self._timed):
+        for timed in self._timed:
+            if timed:
+                break
+        else:
             return
         engine, due = self._engine, self.next_deadline_seconds()
         if due is None or due > engine.clock.now():
@@ -307,7 +315,8 @@ class Scheduler:
 
     def take_effects(self) -> list[Effect]:
         """What is to be performed, in order; each is handed out once."""
-        self._engine.group_controller.flush()
+        if self._engine.group_controller.changes:
+            self._engine.group_controller.flush()
         pending = self._engine.outbox.effects
         if not pending:
             return []
@@ -317,7 +326,10 @@ class Scheduler:
 
     def next_deadline_seconds(self) -> float | None:
         """When `run_timers` has something to do next."""
-        if not any(self._timed):
+        for timed in self._timed:
+            if timed:
+                break
+        else:
             return None
         due, waiting = self._engine.queue.next_deadline_seconds(), self._engine.waiting
         earliest = inf if due is None else due

@@ -251,14 +251,14 @@ def is_waiting(state: State) -> bool:
 
 
 #: The same, by number: hashing a member of an enumeration costs more than all the rest.
-_NEXT: Final = [[TRANSITIONS[state].get(cause) for cause in Cause] for state in State]
+NEXT_STATES: Final = [[TRANSITIONS[state].get(cause) for cause in Cause] for state in State]
 
 
 def is_possible(state: State, cause: Cause) -> bool:
-    return _NEXT[state][cause] is not None
+    return NEXT_STATES[state][cause] is not None
 
 
 def next_state(state: State, cause: Cause) -> State:
-    found = _NEXT[state][cause]
+    found = NEXT_STATES[state][cause]
     assert found is not None, f"nothing in state {state.name} can be {cause.name}"
     return found

@@ -25,23 +25,24 @@ class Nominator:
         self._newest = newest
         #: Node name → uid → the pod, in the order they were nominated.
         self._pods: dict[str, dict[str, PodInfo]] = {}
-        self._node_of: dict[str, str] = {}
+        #: Where pods are nominated, by uid.
+        self.node_of: dict[str, str] = {}
         #: Uids of pods that are being tried together.
         self._in_flight = frozenset[str]()
 
     def add_nominated_pod(self, pod: PodInfo, nomination: Nomination | None = None) -> None:
         """Replace the pod's nomination. NOOP or None: by its status; OVERRIDE "": by none."""
-        if pod.uid in self._node_of:
+        if pod.uid in self.node_of:
             self.delete_nominated_pod_if_exists(pod)
         node_name = pod.nominated_node_name
         if nomination is not None and nomination.mode is NominatingMode.OVERRIDE:
             node_name = nomination.node_name
         if node_name and self._is_waiting(pod):
-            self._node_of[pod.uid] = node_name
+            self.node_of[pod.uid] = node_name
             self._pods.setdefault(node_name, {})[pod.uid] = pod
 
     def delete_nominated_pod_if_exists(self, pod: PodInfo) -> None:
-        node_name = self._node_of.pop(pod.uid, None)
+        node_name = self.node_of.pop(pod.uid, None)
         if node_name is None:
             return
         pods = self._pods[node_name]
@@ -53,7 +54,7 @@ class Nominator:
         """The pod changed; a nomination its status never knew of stays."""
         nomination: Nomination | None = None
         if not old.nominated_node_name and not new.nominated_node_name:
-            node_name = self._node_of.get(old.uid, "")
+            node_name = self.node_of.get(old.uid, "")
             nomination = Nomination(NominatingMode.OVERRIDE, node_name)
         self.delete_nominated_pod_if_exists(old)
         self.add_nominated_pod(new, nomination)
@@ -79,7 +80,7 @@ class Nominator:
 
     def nominated_node(self, pod: PodInfo) -> str:
         """Where the pod is nominated; "" for nowhere."""
-        return self._node_of.get(pod.uid, "")
+        return self.node_of.get(pod.uid, "")
 
     def _is_waiting(self, pod: PodInfo) -> bool:
         newest = pod if self._newest is None else self._newest(pod.uid)

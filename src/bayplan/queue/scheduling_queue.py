@@ -170,6 +170,7 @@ class SchedulingQueue:
         #: When `run_timers` has something to do next, on the clock's scale; None: never.
         self.next_deadline_seconds = self._sub_queues.next_deadline_seconds
         self.timed = self._sub_queues.timed
+        self.ready = self._sub_queues.ready
         self._sequence = count(1)
         self._queue_group = settings.queue_group
         #: Pods that wait together.
@@ -225,7 +226,8 @@ class SchedulingQueue:
 
     def delete(self, pod: PodInfo) -> None:
         """The pod is gone, or on a node. One in flight stays so until `done`."""
-        self.nominator.delete_nominated_pod_if_exists(pod)
+        if pod.uid in self.nominator.node_of:
+            self.nominator.delete_nominated_pod_if_exists(pod)
         entry = self._entries.get(pod.uid)
         if entry is None:
             return

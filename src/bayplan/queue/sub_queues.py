@@ -308,15 +308,8 @@ class Sizes:
         #: Pods that are members of those.
         self._members: Counter[str] = Counter()
 
-    def came(self, entry: Entry) -> None:
-        """It is where its state says now."""
-        self._change(entry, 1)
-
-    def went(self, entry: Entry) -> None:
-        """It is no longer where its state still says."""
-        self._change(entry, -1)
-
-    def _change(self, entry: Entry, sign: int) -> None:
+    def change(self, entry: Entry, sign: int) -> None:
+        """Count an entry that has come to the queue of its state (1), or leaves this queue (-1)."""
         queue, count = QUEUES[entry.state], sign * len(entry.pods)
         self._pods[queue] += count
         if entry.group is not None:
@@ -544,6 +537,8 @@ class SubQueues:
         self._of_state[State.ERROR_BACKOFF] = self._erred
         self._of_state[State.UNSCHEDULABLE] = self._of_state[State.GATED] = unschedulable
         #: Empty while nothing is due at any time: the entries of `next_deadline_seconds`.
+        #: Empty while `pop` gives nothing.
+        self.ready = tuple(place.items for place in self._ready)
         self.timed = (self._backing_off.items, self._erred.items, unschedulable.by_flush.items)
         self.sizes = Sizes()
 
@@ -561,7 +556,7 @@ class SubQueues:
         old_place = self._of_state[source]
         if old_place is not None:
             old_place.leave(entry)
-            self.sizes.went(entry)
+            self.sizes.change(entry, -1)
         entry.state = target
         place = self._of_state[target]
         if place is None:
@@ -571,7 +566,7 @@ class SubQueues:
         elif target is State.GATED:
             entry.queued.was_flushed = False
         place.enter(entry)
-        self.sizes.came(entry)
+        self.sizes.change(entry, 1)
         if anew or ENTERED_QUEUES[target] != ENTERED_QUEUES[source]:
             self._count_incoming(entry, ENTERED_QUEUES[target], event)
 
@@ -595,7 +590,7 @@ class SubQueues:
             if entry is not None:
                 if place is self._backing_off:
                     self._count_incoming(entry, ENTERED_QUEUES[State.ACTIVE], POP_FROM_BACKOFF_Q)
-                self.sizes.went(entry)
+                self.sizes.change(entry, -1)
                 entry.state = next_state(entry.state, Cause.POPPED)
                 if entry.group is not None:
                     entry.popped_count = len(entry.pods)

@@ -354,7 +354,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         """Run what is ready now. Callbacks that become ready meanwhile run in the next round."""
         for _ in range(len(self._ready)):
             handle = self._ready.popleft()
-            if isinstance(handle, TimerHandle):
+            if type(handle) is not _Callback:
                 if not handle.cancelled():
                     handle._run()
                 continue

@@ -141,12 +141,13 @@ class Simulation:
         log, reasons = self._pods, reasons_to_wait(self.scheduler)
         pods: dict[str, PodResult] = {}
         ours: set[str] = set()
-        for name in log.names():
-            pod = log.pod(name)
+        last_pods = log.last_pods()
+        for name, pod in last_pods.items():
             pods[name] = self._pod_result(name, pod, reasons)
             if self.scheduler.is_responsible_for(pod.spec.scheduler_name):
                 ours.add(name)
-        pending = [name for name in pods if log.is_pending(name)]
+        waiting_names = [name for name, pod in last_pods.items() if not pod.spec.node_name]
+        pending = [name for name in waiting_names if log.is_pending(name)]
         placements = {
             name: pod.node
             for name, pod in pods.items()
@@ -156,7 +157,7 @@ class Simulation:
         lost = self._losses.lost()
         counts = Counts(
             pods=len(pods),
-            running=sum(map(log.was_running, pods)),
+            running=log.running_count(),
             scheduled=len(placements),
             unschedulable=len(waiting),
             left_out=self._workload.left_out_count,

@@ -193,7 +193,7 @@ class PodGroups:
         """``kinds``: by which labels pods name their groups."""
         self._is_ours = is_ours
         self.kinds = kinds
-        self._groups: dict[GroupKey, GroupState] = {}
+        self.by_key: dict[GroupKey, GroupState] = {}
         self._key_of: dict[str, GroupKey] = {}
         self._on_first_group: list[Callable[[], None]] = []
 
@@ -204,21 +204,21 @@ class PodGroups:
     # ---- looking --------------------------------------------------------------------------
 
     def get(self, key: GroupKey) -> GroupState | None:
-        return self._groups.get(key)
+        return self.by_key.get(key)
 
     def of(self, pod: PodInfo) -> GroupState | None:
         """The group that a pod names, or None. The pod need not count as a member."""
         key = pod.group_key
-        return None if key is None else self._groups.get(key) or GroupState(key)
+        return None if key is None else self.by_key.get(key) or GroupState(key)
 
     def all(self) -> Iterable[GroupState]:
         """In the order in which they became known."""
-        return self._groups.values()
+        return self.by_key.values()
 
     @property
     def is_empty(self) -> bool:
         """Whether there is no group."""
-        return not self._groups
+        return not self.by_key
 
     # ---- what the API tells ---------------------------------------------------------------
 
@@ -235,7 +235,7 @@ class PodGroups:
 
     def remove(self, key: GroupKey) -> GroupState | None:
         """Remove a group's object. The group's pods may stay."""
-        state = self._groups.get(key)
+        state = self.by_key.get(key)
         if state is not None:
             state.group = None
             state.succeeded_before = state.failed_before = 0
@@ -270,7 +270,7 @@ class PodGroups:
         if old is None or old == key:
             return ()
         del self._key_of[uid]
-        state = self._groups[old]
+        state = self.by_key[old]
         state.take_out(uid)
         state.assumed.pop(uid, None)
         self._close(state)
@@ -292,18 +292,18 @@ class PodGroups:
 
     def _member_state(self, pod: PodInfo) -> GroupState | None:
         key = pod.group_key
-        return None if key is None else self._groups.get(key)
+        return None if key is None else self.by_key.get(key)
 
     # ---- inside ---------------------------------------------------------------------------
 
     def _open(self, key: GroupKey) -> GroupState:
-        state = self._groups.get(key)
+        state = self.by_key.get(key)
         if state is None:
-            state = self._groups[key] = GroupState(key)
+            state = self.by_key[key] = GroupState(key)
             while self._on_first_group:
                 self._on_first_group.pop(0)()
         return state
 
     def _close(self, state: GroupState) -> None:
         if state.is_empty:
-            self._groups.pop(state.key, None)
+            self.by_key.pop(state.key, None)

@@ -81,13 +81,13 @@ def test_a_bound_pod_says_where_and_when() -> None:
     result = logged.result()
     assert (result.node, result.created_at, result.bound_at) == ("n1", 0.0, 1.0)
     assert not logged.log.is_pending(WEB)
-    assert not logged.log.was_running(WEB)
+    assert logged.log.running_count() == 0
 
 
 def test_a_pod_that_came_with_a_node_was_never_bound() -> None:
     logged = Logged(pod(nodeName="n1"))
     assert logged.result() == PodResult(node="n1", created_at=0.0)
-    assert logged.log.was_running(WEB)
+    assert logged.log.running_count() == 1
 
 
 def test_a_change_after_the_binding_is_no_second_binding() -> None:
@@ -102,7 +102,7 @@ def test_a_deleted_pod_stays_listed_with_the_time_it_went() -> None:
     logged.delete()
     assert logged.result().deleted_at == 1.0
     assert not logged.log.is_pending(WEB)
-    assert logged.log.names() == [WEB]
+    assert list(logged.log.last_pods()) == [WEB]
 
 
 def test_the_message_and_the_nomination_are_the_last_ones() -> None:
@@ -129,7 +129,7 @@ def test_a_pod_that_failed_without_a_node_waits_no_more() -> None:
 
 def test_names_are_sorted_and_are_pods_only() -> None:
     logged = Logged(pod("b"), pod("a"))
-    assert logged.log.names() == ["default/a", "default/b"]
+    assert list(logged.log.last_pods()) == ["default/a", "default/b"]
 
 
 def test_a_pod_without_conditions_has_no_message() -> None:

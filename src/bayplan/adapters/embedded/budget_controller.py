@@ -117,14 +117,14 @@ class BudgetController:
         self._soon = soon
         self._tracked: dict[ObjectKey, _TrackedBudget] = {}
         #: Budgets whose status is to be written, in order.
-        self._waiting: deque[ObjectKey] = deque()
+        self.waiting: deque[ObjectKey] = deque()
         self._is_writing = False
         store.observe(self._observe, (POD_DISRUPTION_BUDGET, POD))
 
     def work(self) -> None:
         """Write the statuses that follow from the changes so far."""
-        while self._waiting:
-            key = self._waiting.popleft()
+        while self.waiting:
+            key = self.waiting.popleft()
             stored, tracked = self._store.get(key), self._tracked.get(key)
             if stored is None or tracked is None:
                 continue
@@ -144,7 +144,7 @@ class BudgetController:
         assert changed is not None
         if changed.key.kind == POD_DISRUPTION_BUDGET:
             self._see_budget(before, after)
-        elif changed.key.kind == POD:
+        elif self._tracked:
             pod = None if after is None else cast(Pod, after.object)
             for key, tracked in self._tracked.items():
                 if key.namespace == changed.key.namespace and tracked.see(changed.key.name, pod):
@@ -173,8 +173,8 @@ class BudgetController:
         return tracked
 
     def _look_at(self, key: ObjectKey) -> None:
-        if key not in self._waiting:
-            self._waiting.append(key)
+        if key not in self.waiting:
+            self.waiting.append(key)
         self._soon(self.work)
 
 

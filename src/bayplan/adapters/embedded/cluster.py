@@ -165,7 +165,8 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
         """Create an object as a user or a controller does. Raises ApiError."""
         created = self._server.create(content)
         # Without a running loop, nothing else starts this work.
-        self._budgets.work()
+        if self._budgets.waiting:
+            self._budgets.work()
         return created
 
     def update(self, content: Content) -> Stored:

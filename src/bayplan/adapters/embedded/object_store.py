@@ -240,8 +240,6 @@ class _Log:
     def __init__(self, length: int) -> None:
         self._length = length
         self._events: list[tuple[int, WatchEvent]] = []
-        #: The position after the newest change.
-        self.end = 0
         self._dropped_count = 0
         #: Changes up to this version are no longer here.
         self._dropped_version = 0
@@ -251,7 +249,6 @@ class _Log:
 
     def append(self, version: int, event: WatchEvent) -> None:
         self._events.append((version, event))
-        self.end += 1
         if len(self._events) > 2 * self._length:
             self._drop(len(self._events) - self._length)
         if self._callbacks:
@@ -286,6 +283,13 @@ class _Log:
         if index < 0:
             raise GoneError(f"too old resource version: fell behind {self._dropped_version}")
         return self._events[index][1] if index < len(self._events) else None
+
+    def after(self, position: int) -> "Sequence[tuple[int, WatchEvent]]":
+        """The changes from a position on, each with its version. Raises GoneError."""
+        index = position - self._dropped_count
+        if index < 0:
+            raise GoneError(f"too old resource version: fell behind {self._dropped_version}")
+        return self._events[index:]
 
     async def grown(self) -> None:
         """Wait for the next change."""
@@ -328,10 +332,12 @@ class Watch(AsyncIterator[WatchEvent], PushingWatch):
             if ended.done():
                 return
             try:
-                while event := self.take():
+                if self._position is None:
+                    self._position = self._log.position_after(self._version)
+                new = self._log.after(self._position)
+                self._position += len(new)
+                for _, event in new:
                     deliver(event)
-                    if self._position == self._log.end:
-                        break
             except Exception as problem:  # noqa: BLE001 - it ends the watch
                 ended.set_exception(problem)
             else:

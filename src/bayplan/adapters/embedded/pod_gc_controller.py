@@ -68,17 +68,22 @@ class PodGcController:
         #: When the next pass is due; None: there is nothing to do.
         self.due_seconds: float | None = None
         self._earliest_seconds = 0.0
+        self._node_names: set[str] = set()
         store.observe(self._observe, (NODE, POD))
 
     def _observe(self, before: Stored | None, after: Stored | None) -> None:
         changed = after or before
         assert changed is not None
         if changed.key.kind == NODE:
+            if after is None:
+                self._node_names.discard(changed.key.name)
+            else:
+                self._node_names.add(changed.key.name)
             if after is None or _is_out_of_service(cast(Node, after.object)):
                 self._set_pass(self._clock.now())
         elif after is not None and isinstance(pod := after.object, Pod):
-            is_waiting = not pod.spec.node_name and pod.metadata.deletion_timestamp is None
-            if not is_waiting and self._concerns(after):
+            name, is_leaving = pod.spec.node_name, pod.metadata.deletion_timestamp is not None
+            if (is_leaving or (name and name not in self._node_names)) and self._concerns(after):
                 self._set_pass(self._clock.now())
 
     def _concerns(self, stored: Stored) -> bool:

@@ -60,7 +60,8 @@ class PodGroupController:
         self._by_pod: dict[str, bool] = {}
         #: When `run_timers` has something to do.
         self.deadlines = (self._timeouts.deadlines, engine.reservations.deadlines)
-        self._changed: dict[GroupKey, GroupState] = {}
+        #: Groups that changed since the last `flush`.
+        self.changes: dict[GroupKey, GroupState] = {}
         #: Pods by uid: what they were last told they wait for.
         self._told: dict[str, str] = {}
 
@@ -68,6 +69,8 @@ class PodGroupController:
 
     def queue_group(self, pod: PodInfo) -> QueueGroup | None:
         """The group whose other members a pod waits for; None: it is tried alone."""
+        if pod.shape.group_key is None:
+            return None
         state = self._engine.cluster.pod_groups.of(pod)
         if state is None or pod.uid not in state.members[MemberStatus.PENDING]:
             return None
@@ -101,7 +104,7 @@ class PodGroupController:
     def changed(self, states: Iterable[GroupState], *, wakes: bool = False) -> None:
         """Something in these groups changed. ``wakes``: it may help one that did not fit."""
         for state in states:
-            self._changed[state.key] = state
+            self.changes[state.key] = state
             self._regroup(state)
             if self._engine.reservations.concerns(state.key):
                 self._end_reservation(state)
@@ -147,7 +150,7 @@ class PodGroupController:
         if state is not None:
             state.message, state.has_failed = message, has_failed
             state.condition_message = condition_message or message
-            self._changed[key] = state
+            self.changes[key] = state
 
     # ---- waiting too long -----------------------------------------------------------------
 
@@ -158,7 +161,7 @@ class PodGroupController:
             state = self._engine.cluster.pod_groups.get(key)
             if state is not None:
                 state.has_timed_out = True
-                self._changed[key] = state
+                self.changes[key] = state
                 self._tell_of_timeout(state)
         for key in self._engine.reservations.deadlines.take_due(now):
             self._engine.queue.groups.wake(key)
@@ -178,9 +181,7 @@ class PodGroupController:
     def flush(self) -> None:
         """Tell what has changed: the API how the group stands, and members what they wait for,
         where that is wanted: an autoscaler would take their conditions for pods that lack nodes."""
-        if not self._changed:
-            return
-        changed, self._changed = self._changed, {}
+        changed, self.changes = self.changes, {}
         for state in changed.values():
             waiting = list(self._waiting_uids(state))
             if waiting and not state.is_met and not state.is_complete:

@@ -59,7 +59,8 @@ def in_the_past(contents: Sequence[Content]) -> list[Content]:
 def _times(contents: Iterable[Content]) -> Iterable[float]:
     for content in contents:
         for part, field in _STAMPS:
-            seconds = _seconds(_members(content, part).get(field))
+            stamp = _members(content, part).get(field) if part in content else None
+            seconds = None if stamp is None else _seconds(stamp)
             if seconds is not None:
                 yield seconds
 

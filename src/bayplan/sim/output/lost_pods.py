@@ -86,6 +86,8 @@ class PodLog:
     def _controller(self, pod: Pod) -> str | None:
         """The workload of a pod: the Deployment, not its ReplicaSet."""
         meta = pod.metadata
+        if not meta.owner_references:
+            return None
         owner = _controller_of(meta)
         kind, _, name = (owner or "").partition("/")
         if kind != _REPLICA_SET:
@@ -97,17 +99,13 @@ class PodLog:
             deployment = f"Deployment/{name.removesuffix(f'-{template_hash}')}"
         return deployment or owner
 
-    def names(self) -> list[str]:
-        """The names of all pods of the run, sorted."""
-        return sorted(self._entries)
+    def last_pods(self) -> dict[str, Pod]:
+        """The last version of each pod of the run, by the sorted names."""
+        return {name: self._entries[name].pod for name in sorted(self._entries)}
 
-    def pod(self, name: str) -> Pod:
-        """The last version of a pod."""
-        return self._entries[name].pod
-
-    def was_running(self, name: str) -> bool:
-        """Whether the pod had a node when it was created."""
-        return self._entries[name].was_running
+    def running_count(self) -> int:
+        """The number of pods that had a node when they were created."""
+        return sum([entry.was_running for entry in self._entries.values()])
 
     def is_pending(self, name: str) -> bool:
         """Whether the pod exists, has no node, and has not failed."""
@@ -213,6 +211,12 @@ class LossLog:
         if isinstance(changed.object, Pod):
             if before is None:
                 self._come(changed)
+            elif (
+                after is not None
+                and after.placed_pod is not None
+                and not (after.object.metadata.deletion_timestamp)
+            ):
+                return  # it runs
             elif not _is_over(before) and (after is None or _is_over(after)):
                 self._go(before, changed)
         elif changed.key.kind == NODE:
@@ -230,7 +234,8 @@ class LossLog:
 
     def _come(self, stored: Stored) -> None:
         has_owner = stored.object.metadata.owner_references
-        name, controller = _name(stored.key), _controller(stored.content) if has_owner else None
+        name = f"{stored.key.namespace}/{stored.key.name}"
+        controller = _controller(stored.content) if has_owner else None
         if controller is not None and not _is_over(stored):
             self._active[controller.uid] += 1
         if name in self._lost:

@@ -284,6 +284,8 @@ class Failures:
         self._ways: dict[tuple[str, str], _Way] = {}
 
     def write(self, record: Record) -> None:
+        if isinstance(record, AttemptRecord) and record.result != _ERROR:
+            return
         failure = _failure(record)
         if failure is not None:
             plugin, message = failure

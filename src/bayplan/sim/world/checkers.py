@@ -107,7 +107,7 @@ class Occupancy:
             self.used[old.spec.node_name or ""].subtract(taken)
             self._total.subtract(taken)
         if new is not None:
-            taken = self._taken[_uid(new)] = self._requests(new)
+            taken = self._taken[new.metadata.uid or ""] = self._requests(new)
             used, total, peak = self.used[new.spec.node_name or ""], self._total, self._peak
             for resource, amount in taken.items():
                 used[resource] += amount
