@@ -5,10 +5,10 @@ from itertools import pairwise
 import pytest
 
 from bayplan.api.device_objects import Device
+from bayplan.api.device_programs import DeviceSelectorProgram
 from bayplan.api.device_selectors import (
     EXPRESSION_LENGTH_MAX,
     CelError,
-    DeviceSelectorProgram,
     compile_selector,
 )
 from tests.plugins.devices_kit import DRIVER, as_slice, device, slice_of

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bayplan.api.device_objects import Device
-from bayplan.api.device_selectors import DeviceSelectorProgram
+from bayplan.api.device_programs import DeviceSelectorProgram
 from bayplan.plugins.dynamic_resources.pools import AllocationError, Candidate, gather_pools
 from bayplan.plugins.dynamic_resources.requests import alternatives_of
 from bayplan.plugins.dynamic_resources.selection import Selection, SelectorResults
