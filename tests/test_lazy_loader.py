@@ -1,10 +1,13 @@
 """Code that is imported at its first use."""
 
+from pathlib import Path
+
 import pytest
 
 from bayplan.lazy_loader import load
 from bayplan.metrics import SchedulerMetrics
-from tests.cli.command_line import process
+from tests.adapters.manifests import node, pod
+from tests.cli.command_line import process, write_objects
 
 
 def test_a_place_is_a_module_and_an_attribute() -> None:
@@ -49,8 +52,54 @@ _COSTLY = (
 )
 
 
+#: What only some runs need: a real API server, endpoints, selectors of devices.
+_SPECIAL = (
+    "aiohttp",
+    "cel_expr_python",
+    "cryptography",
+    "kubernetes_asyncio",
+    "prometheus_client",
+    "rich.progress",
+    "bayplan.plugins.coscheduling",
+    "bayplan.plugins.score_connectors",
+    "bayplan.serving.endpoints",
+)
+
+
+def loaded_by(*arguments: str | Path) -> set[str]:
+    """The modules that a command has loaded when it ends."""
+    ended = process(*arguments, script=_LOADED)
+    assert ended.returncode == 0, ended.stderr
+    return set(ended.stderr.decode().split())
+
+
+def own_count(loaded: set[str]) -> int:
+    return len([name for name in loaded if name.partition(".")[0] == "bayplan"])
+
+
 @pytest.mark.parametrize("option", ["--version", "--help"])
 def test_an_answer_that_needs_no_command_loads_none(option: str) -> None:
-    loaded = process(option, script=_LOADED).stderr.decode().split()
-    assert not set(_COSTLY) & set(loaded)
-    assert len([name for name in loaded if name.startswith("bayplan")]) <= 9
+    loaded = loaded_by(option)
+    assert not set(_COSTLY) & loaded
+    assert own_count(loaded) <= 9
+
+
+def test_a_simulation_and_a_question_about_it_load_what_they_use(tmp_path: Path) -> None:
+    """Whoever adds a module raises these numbers; a jump is an import at the wrong place."""
+    objects = write_objects(tmp_path / "in.yaml", node("n1"), pod("a"))
+    simulating = loaded_by("simulate", objects, "--out", tmp_path / "run")
+    assert not set(_SPECIAL) & simulating
+    assert own_count(simulating) <= 270
+    asking = loaded_by("why", "default/a", "--run", tmp_path / "run")
+    assert not set(_SPECIAL) & asking
+    assert "bayplan.plugins.node_name" in simulating - asking
+    assert own_count(asking) <= 190
+
+
+def test_a_public_name_loads_its_module_and_no_command() -> None:
+    ended = process(script="import sys, bayplan; sys.stderr.write('\\n'.join(sys.modules))")
+    assert own_count(set(ended.stderr.decode().split())) <= 2
+    script = "import sys; from bayplan import Status; sys.stderr.write('\\n'.join(sys.modules))"
+    loaded = set(process(script=script).stderr.decode().split())
+    assert "bayplan.framework.status" in loaded
+    assert not {"bayplan.cli", "bayplan.framework.plugin", "bayplan.plugins"} & loaded

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.cli.problems import read_config, read_plugins, refusals
+from bayplan.cli.configuration import read_config, read_plugins
+from bayplan.cli.problems import refusals
 from bayplan.cli.remarks import remark
 from bayplan.config import ConfigError, Problem
 from bayplan.ports import RunAborted
+from bayplan.problems import BadInputError
 from bayplan.sim.input.inputs import InputError
 from bayplan.sim.output.run_folder import RunFolderError
 from tests.cli.command_line import write_objects
@@ -68,7 +70,7 @@ def test_feature_gates_are_read_with_either() -> None:
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, reason: str) -> None:
     path = str(tmp_path / name)
     for read in (lambda: read_config(path, ""), lambda: read_plugins([path])):
-        with pytest.raises(ConfigError) as refused:
+        with pytest.raises(BadInputError) as refused:
             read()
         assert str(refused.value) == f"{path}: cannot be read: {reason}"
 

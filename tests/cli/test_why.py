@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.cli.why import Address, NotAnsweredError, address_of, history_from
+from bayplan.cli.remote_history import Address, NotAnsweredError, address_of, history_from
 from bayplan.serving.access import Denial
 from bayplan.serving.certificates import self_signed_context
 from bayplan.serving.endpoints import Endpoints

@@ -11,6 +11,7 @@ from typing import Any, final
 import click
 import msgspec
 
+from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.console import show, sign_of_life
 from bayplan.cli.options import (
     config_option,
@@ -20,7 +21,7 @@ from bayplan.cli.options import (
     seed_option,
 )
 from bayplan.cli.pflag import feature_gates_option
-from bayplan.cli.problems import read_config, read_plugins, refusals
+from bayplan.cli.problems import refusals
 from bayplan.cli.remarks import EXIT_BAD_INPUT, EXIT_FAILED, fail, remark
 from bayplan.cli.streams import put
 from bayplan.clock import RealClock

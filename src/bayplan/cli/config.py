@@ -6,11 +6,12 @@ import sys
 import click
 import yaml
 
+from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.graph_drawing import as_dot, as_svg, as_text
 from bayplan.cli.lazy_group import CommandEntry, LazyGroup
 from bayplan.cli.options import format_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option
-from bayplan.cli.problems import read_config, read_plugins, refusals
+from bayplan.cli.problems import refusals
 from bayplan.cli.remarks import remark
 from bayplan.cli.streams import put
 from bayplan.profile.config_schema import json_schema

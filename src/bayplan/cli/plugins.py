@@ -10,10 +10,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.console import show
 from bayplan.cli.lazy_group import CommandEntry, LazyGroup
 from bayplan.cli.options import config_option, format_option, plugin_option
-from bayplan.cli.problems import read_config, read_plugins, refusals
+from bayplan.cli.problems import refusals
 from bayplan.cli.streams import put
 from bayplan.plugins.registry import IN_TREE
 from bayplan.profile.plugin_table import NOT_HERE_YET, PluginRow, plugin_table

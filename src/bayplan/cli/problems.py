@@ -1,16 +1,11 @@
-"""What a command reads before it starts, and how it ends when its input is bad: exit code 2."""
+"""How a command ends when its input is bad, and files that it reads: lines, exit code 2."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
 
 from bayplan.cli.remarks import EXIT_FAILED, fail, remark
-from bayplan.config import ConfigError, Problem, SchedulerConfig, config_from, load_config
-from bayplan.config.loading import DEFAULT_CONFIG
-from bayplan.plugins.registry import Registry, default_registry
 from bayplan.ports import RunAborted
 from bayplan.problems import BadInputError
 
@@ -34,35 +29,15 @@ def refusals() -> Iterator[None]:
         sys.exit(EXIT_FAILED)
 
 
-def read_config(
-    path: str | None, feature_gates: str, overrides: Mapping[str, Any] = MappingProxyType({})
-) -> SchedulerConfig:
-    """A configuration file, or the default; ``overrides``: fields that flags set.
-
-    Raises ConfigError.
-    """
-    if path is None:
-        return config_from(DEFAULT_CONFIG, "", feature_gates, overrides)
-    if path == STANDARD_INPUT:
-        return load_config(sys.stdin.buffer.read(), "standard input", feature_gates, overrides)
-    return load_config(_read(path), path, feature_gates, overrides)
-
-
-def read_plugins(files: Sequence[str]) -> Registry:
-    """All plugins, including those in the files. Raises ConfigError."""
-    for path in files:
-        _read(path)
-    return default_registry(files)
-
-
 def read_text(path: str) -> str:
-    """A text file. Raises ConfigError."""
-    return _read(path).decode(errors="replace")
+    """A text file. Raises BadInputError."""
+    return read_bytes(path).decode(errors="replace")
 
 
-def _read(path: str) -> bytes:
+def read_bytes(path: str) -> bytes:
+    """A file. Raises BadInputError."""
     try:
         return Path(path).read_bytes()
     except (OSError, ValueError) as problem:
         reason = getattr(problem, "strerror", None) or str(problem)
-        raise ConfigError([Problem("", f"cannot be read: {reason}")], path) from None
+        raise BadInputError(f"{path}: cannot be read: {reason}") from None

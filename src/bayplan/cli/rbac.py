@@ -3,9 +3,10 @@
 import click
 import yaml
 
+from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.options import plugin_option
 from bayplan.cli.pflag import feature_gates_option
-from bayplan.cli.problems import read_config, read_plugins, refusals
+from bayplan.cli.problems import refusals
 from bayplan.cli.streams import put
 from bayplan.serving.rbac import Names, manifests
 

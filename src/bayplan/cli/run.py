@@ -10,10 +10,11 @@ import yaml
 
 from bayplan import __version__
 from bayplan.adapters.live.credentials import CredentialsError
+from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.event_loop import run_event_loop
 from bayplan.cli.options import KUBECONFIG_HELP, config_option, plugin_option, seed_option
 from bayplan.cli.pflag import GoBool, GoDuration, PflagCommand, feature_gates_option
-from bayplan.cli.problems import read_config, read_plugins, refusals
+from bayplan.cli.problems import refusals
 from bayplan.cli.remarks import fail, remark
 from bayplan.cli.scheduler_flags import (
     endpoint_options,

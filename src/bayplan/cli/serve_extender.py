@@ -7,10 +7,11 @@ from typing import Any
 import click
 
 from bayplan.adapters.live.credentials import CredentialsError
+from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.event_loop import run_event_loop
 from bayplan.cli.options import KUBECONFIG_HELP, config_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option
-from bayplan.cli.problems import read_config, read_plugins, refusals
+from bayplan.cli.problems import refusals
 from bayplan.cli.remarks import fail, remark
 from bayplan.config import SchedulerConfig
 from bayplan.ports import ApiError

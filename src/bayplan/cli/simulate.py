@@ -13,6 +13,7 @@ import msgspec
 from rich.text import Text
 
 from bayplan import durations
+from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.console import ProgressLines, show, sign_of_life
 from bayplan.cli.options import (
     config_option,
@@ -22,7 +23,7 @@ from bayplan.cli.options import (
     seed_option,
 )
 from bayplan.cli.pflag import feature_gates_option
-from bayplan.cli.problems import STANDARD_INPUT, read_config, read_plugins, refusals
+from bayplan.cli.problems import STANDARD_INPUT, refusals
 from bayplan.cli.remarks import EXIT_FAILED, fail, remark
 from bayplan.cli.streams import put
 from bayplan.config import SchedulerConfig

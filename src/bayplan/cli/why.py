@@ -4,30 +4,25 @@ The answer comes from the folder of a run, or from the endpoints of a running sc
 """
 
 import difflib
-import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
-from urllib.parse import urlencode, urlsplit
 
-import aiohttp
 import click
-import msgspec
 from rich.console import RenderableType
 from rich.text import Text
 
 from bayplan.cli.console import show, sign_of_life
-from bayplan.cli.event_loop import run_event_loop
 from bayplan.cli.options import examples
 from bayplan.cli.problems import read_text, refusals
 from bayplan.cli.remarks import fail
 from bayplan.journal import AttemptRecord, Record, group_subject, is_group, subject_of
+from bayplan.lazy_loader import load
 from bayplan.problems import suggestion
-from bayplan.serving.decision_history import PATH, DecisionHistory, decode
+from bayplan.serving.decision_history import DecisionHistory
 from bayplan.sim.output.result import SimulationResult
 from bayplan.sim.output.run_folder import RunFolder, RunFolderError
-from bayplan.sim.replay import node_verdict
 from bayplan.sim.why import (
     explain_node,
     explain_records,
@@ -37,66 +32,6 @@ from bayplan.sim.why import (
     without_record,
 )
 from bayplan.state.pods import DEFAULT_NAMESPACE
-
-# ---- running scheduler ----------------------------------------------------------------------
-
-
-_SECONDS_MAX = 10.0
-
-
-class NotAnsweredError(Exception):
-    """The scheduler did not answer or refused; the message says what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """The address of a scheduler's endpoints, and the credentials for them."""
-
-    url: str
-    token: str = ""
-    #: "": the certificate is not checked, because a self-signed one proves nothing.
-    ca_file: str = ""
-
-
-def address_of(text: str, token: str, ca_file: str) -> Address:
-    """From HOST:PORT or a URL. Raises NotAnsweredError."""
-    url = text if "://" in text else f"http://{text}"
-    try:
-        parts = urlsplit(url)
-        is_whole = parts.scheme in ("http", "https") and parts.hostname and parts.port
-    except ValueError:
-        is_whole = False
-    if not is_whole:
-        expected = "wanted HOST:PORT, http://HOST:PORT or https://HOST:PORT"
-        raise NotAnsweredError(f"--address: found {text}, {expected}")
-    return Address(url.rstrip("/"), token, ca_file)
-
-
-async def history_from(address: Address, pod: str) -> DecisionHistory:
-    """What it remembers of ``pod``. Raises NotAnsweredError."""
-    headers = {"Authorization": f"Bearer {address.token}"} if address.token else {}
-    limits = aiohttp.ClientTimeout(total=_SECONDS_MAX)
-    url = f"{address.url}{PATH}?{urlencode({'pod': pod})}"
-    try:
-        trust = ssl.create_default_context(cafile=address.ca_file) if address.ca_file else False
-        async with (
-            aiohttp.ClientSession(headers=headers, timeout=limits) as session,
-            session.get(url, ssl=trust) as answer,
-        ):
-            body = await answer.read()
-    except (aiohttp.ClientError, OSError, TimeoutError) as problem:
-        detail = str(problem) or "no answer in time"
-        advice = "does `bayplan run` serve there, and is it HTTP or HTTPS (https://HOST:PORT)?"
-        raise NotAnsweredError(f"{address.url}: {detail}; {advice}") from None
-    if answer.status != 200:
-        detail = body.decode(errors="replace").strip()[:200]
-        advice = "; pass a token with --token-file" if answer.status == 401 else ""
-        raise NotAnsweredError(f"{address.url}: HTTP {answer.status}: {detail}{advice}")
-    try:
-        return decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise NotAnsweredError(f"{address.url}: this is not a Bayplan scheduler") from None
-
 
 # ---- why ------------------------------------------------------------------------------------
 
@@ -213,22 +148,19 @@ def _subject(words: tuple[str, ...], namespace: str | None) -> _Subject:
 
 def _remote_answer(pod: str, options: dict[str, Any]) -> list[RenderableType]:
     """What a running scheduler says. Raises RunFolderError for an attempt that is not there."""
-    try:
-        token = read_text(options["token_file"]).strip() if options["token_file"] else ""
-        address = address_of(options["address"], token, options["ca_file"] or "")
-        answer = run_event_loop(history_from(address, pod))
-    except NotAnsweredError as problem:
-        fail(str(problem))
+    token = read_text(options["token_file"]).strip() if options["token_file"] else ""
+    ask = load("bayplan.cli.remote_history:remote_history")
+    url, answer = ask(pod, options["address"], token, options["ca_file"] or "")
     if not answer.records:
         remembered = f"among {answer.record_count} records (at most {answer.record_count_max})"
-        fail(f"{address.url}: no record of {pod} {remembered}; {_hint(pod, answer)}")
+        fail(f"{url}: no record of {pod} {remembered}; {_hint(pod, answer)}")
     head = Text(f"times are seconds since the scheduler's start, {answer.started}")
     number = options["attempt"]
     if number is None:
         return [head, *explain_records(answer.records)]
     attempts = [r for r in answer.records if isinstance(r, AttemptRecord) and r.attempt == number]
     if not attempts:
-        fail(f"{address.url}: no record of attempt {number} at {pod}")
+        fail(f"{url}: no record of attempt {number} at {pod}")
     return [head, *explain_records(attempts[-1:])]
 
 
@@ -256,7 +188,8 @@ def _answer(
         return explain_records([chosen])
     _check_node(folder, node)
     with sign_of_life("replaying the run"):
-        return explain_node(node_verdict(folder, chosen, node))
+        verdict = load("bayplan.sim.replay:node_verdict")(folder, chosen, node)
+        return explain_node(verdict)
 
 
 def _check_node(folder: RunFolder, node: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from heapq import nlargest
 from itertools import groupby, takewhile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 from rich.console import RenderableType
@@ -26,7 +26,9 @@ from bayplan.journal import (
 from bayplan.sim.output.report import BLANK, by_message, examples
 from bayplan.sim.output.report import new_table as new_table
 from bayplan.sim.output.result import PodResult, SimulationResult
-from bayplan.sim.replay import NodeVerdict, Scores
+
+if TYPE_CHECKING:
+    from bayplan.sim.replay import NodeVerdict, Scores
 
 _NAMED_PODS_MAX = 5
 #: The most names that are compared letter by letter.
@@ -311,7 +313,7 @@ def _by_node(placed: Mapping[str, str]) -> Iterator[RenderableType]:
 # ---- one node ------------------------------------------------------------------------------
 
 
-def explain_node(verdict: NodeVerdict) -> list[RenderableType]:
+def explain_node(verdict: "NodeVerdict") -> list[RenderableType]:
     """One node in one attempt."""
     record = verdict.record
     head = f"{_when(record)}  attempt {record.attempt} at {record.pod}: {outcome(record)}"
@@ -336,7 +338,7 @@ def explain_node(verdict: NodeVerdict) -> list[RenderableType]:
     return parts
 
 
-def ruling(verdict: NodeVerdict) -> str:
+def ruling(verdict: "NodeVerdict") -> str:
     """The outcome for the node, in a line."""
     record = verdict.record
     if verdict.skip_reason:
@@ -350,7 +352,7 @@ def ruling(verdict: NodeVerdict) -> str:
     return "feasible, not chosen"
 
 
-def _compared(scores: Scores) -> Table:
+def _compared(scores: "Scores") -> Table:
     """The node's scores, beside those of the chosen node."""
     own, *chosen = scores.lines
     weighted = (f"weighted, {line.node}" for line in scores.lines)
@@ -370,7 +372,7 @@ def _compared(scores: Scores) -> Table:
     return table
 
 
-def _rank(scores: Scores) -> str:
+def _rank(scores: "Scores") -> str:
     better = f"{scores.better_count:,}" if scores.better_count else "none"
     equal = f"{scores.equal_count:,}" if scores.equal_count else "none"
     return f"of the others, {better} scored higher and {equal} as high"
