@@ -184,3 +184,5 @@ def _node_kind(index: int) -> NodeOptions:
 
 
 NODE_KINDS: Final = [_node_kind(index) for index in range(20)]
+#: Of nodes that are equal when they come, and have more room than the others.
+EQUAL_NODES: Final[NodeOptions] = {"cpu": 9, "memory": "20Gi", "pods": 30}

@@ -17,7 +17,7 @@ from bayplan.api.pod_groups import COSCHEDULING_GROUP, COSCHEDULING_LABEL
 from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.ports import BindPod, EventType
 from bayplan.testing import NodeOptions, PodOptions, api_pod, node
-from tests.engine.reuse_kinds import CHANGES, KINDS, NODE_KINDS
+from tests.engine.reuse_kinds import CHANGES, EQUAL_NODES, KINDS, NODE_KINDS
 from tests.engine.reuse_pair import FIRST, SECOND, Fault, Pair, no_fault
 from tests.engine.reuse_storage import DEVICES, STORAGE
 
@@ -355,6 +355,18 @@ class ReuseMachine(RuleBasedStateMachine):
         self._add_node(f"m{self._names}", kind)
         self._did("a node came")
         self._after(attempts)
+
+    @precondition(lambda self: len(self.nodes) + 3 <= NODES_MAX)
+    @rule(kind=st.sampled_from(("small", "large", "two ports")), count=st.sampled_from((6, 12)))
+    def equal_nodes_fill_up(self, kind: str, count: int) -> None:
+        """Equal pods make nodes equivalent again that differed one pod before."""
+        assert self.pair is not None
+        for _ in range(3):
+            self._names += 1
+            name = f"e{self._names}"
+            self.nodes[name] = EQUAL_NODES
+            self.pair.node(EventType.ADDED, node(name, **EQUAL_NODES))
+        self._row_of(kind, count)
 
     @precondition(lambda self: len(self.nodes) > 1)
     @rule(place=some, kind=some, is_back=st.booleans(), attempts=then)

@@ -12,7 +12,7 @@ import pytest
 
 from bayplan.api.pod_groups import GroupKey
 from bayplan.clock import ManualClock, rfc3339
-from bayplan.engine.cycle import OUTSIDE_DOMAIN
+from bayplan.engine.cycle import OUTSIDE_OF_DOMAIN
 from bayplan.engine.reservations import (
     RESERVATION_NAME,
     RESERVED,
@@ -231,7 +231,7 @@ def looked_at(within: frozenset[str] | None, *, is_held: bool) -> Any:
     nodes = SimpleNamespace(names=lambda: ["n1", "n2", "n3"])
     snapshot = SimpleNamespace(nodes=nodes)
     cycle: Any = SimpleNamespace(pod=pod("p"), within=within, snapshot=snapshot)
-    cycle.within_because = ("", OUTSIDE_DOMAIN)
+    cycle.restriction = OUTSIDE_OF_DOMAIN
     restrict_to_unreserved(cycle, reservations)
     return cycle
 
@@ -243,5 +243,5 @@ def test_without_a_reservation_nothing_changes() -> None:
 def test_reserved_nodes_are_excluded_from_all_nodes_and_from_a_domain() -> None:
     cycle = looked_at(None, is_held=True)
     assert cycle.within == {"n2", "n3"}
-    assert cycle.within_because == (RESERVATION_NAME, RESERVED)
+    assert cycle.restriction == (RESERVATION_NAME, RESERVED)
     assert looked_at(frozenset({"n1", "n3"}), is_held=True).within == {"n3"}

@@ -31,7 +31,7 @@ def test_a_filter_that_asks_for_more_than_amounts_fails_the_question_alone() -> 
     ranked = snapshot.ranked_pods(snapshot.nodes)
     nobody = np.zeros(ranked.priorities.shape, np.bool_)
     view = without_victims(snapshot.nodes, VictimAmounts(ranked, nobody))
-    error = filter_relieved(over.framework, (state, HIGH, view)).error
+    error = filter_relieved(over.framework, state, HIGH, view).error
     assert error is not None and error.code is Code.ERROR
     assert "NodeView.info does not answer for nodes without their victims" in error.message
 

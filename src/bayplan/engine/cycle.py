@@ -6,7 +6,7 @@ start again with the answer; see `schedule_one.py`.
 
 from collections import Counter
 from collections.abc import Set
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 
@@ -31,8 +31,18 @@ from bayplan.framework.types import QueuedPodInfo
 from bayplan.state.cache import Snapshot
 from bayplan.state.nodes import NodeView
 
+
+class Restriction(NamedTuple):
+    """Why an attempt does not look at all nodes."""
+
+    #: The instance that registers the events after which it may; "": no event helps.
+    plugin: str
+    #: The reason of the nodes that the attempt does not look at.
+    reason: str
+
+
 #: A group that is to stay together is tried in one domain at a time.
-OUTSIDE_DOMAIN = "node(s) outside of the domain that the group was tried in"
+OUTSIDE_OF_DOMAIN = Restriction("", "node(s) outside of the domain that the group was tried in")
 _NOT_LOOKED_AT = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
 
@@ -55,13 +65,13 @@ class Cycle:
         "question",
         "queued",
         "ranking",
+        "restriction",
         "snapshot",
         "started_seconds",
         "state",
         "status",
         "step",
         "within",
-        "within_because",
     )
 
     def __init__(
@@ -78,10 +88,9 @@ class Cycle:
         self.started_seconds = started_seconds
         self.state = CycleState()
         self.step = 0
-        #: Names of the only nodes that this attempt looks at; None: all.
+        #: Names of the only nodes that this attempt looks at; None: all nodes.
         self.within: frozenset[str] | None = None
-        #: The plugin because of which it is not all ("": no event helps), and the reason.
-        self.within_because: tuple[str, str] = ("", OUTSIDE_DOMAIN)
+        self.restriction = OUTSIDE_OF_DOMAIN
         #: The nodes to filter, and their names where PreFilter narrowed them.
         self.candidates: NodeView | None = None
         self.node_names: frozenset[str] | None = None
@@ -180,7 +189,7 @@ class Cycle:
         if self.node_names is None:
             return _NOT_LOOKED_AT
         if not self.narrowing:
-            return unresolvable(self.within_because[1])
+            return unresolvable(self.restriction.reason)
         listed = " ".join(sorted(self.narrowing))
         return unresolvable(f"node(s) didn't satisfy plugin(s) [{listed}]")
 
@@ -198,8 +207,8 @@ class Cycle:
             diagnosis.counted = self._reason_counts(rejected)
         if self.extender_round.statuses:
             diagnosis.unschedulable_plugins.add(EXTENDER_NAME)
-        if self.within_because[0]:
-            diagnosis.unschedulable_plugins.add(self.within_because[0])
+        if self.restriction.plugin:
+            diagnosis.unschedulable_plugins.add(self.restriction.plugin)
         return FitError(self.pod.key, self.snapshot.node_count, diagnosis)
 
     def node_to_status(self) -> NodeToStatus:

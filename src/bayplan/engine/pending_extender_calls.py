@@ -36,9 +36,9 @@ class PendingExtenderCalls:
         self._next_token += count
         self._cycle_count += 1
         self._parked |= dict.fromkeys(parked.tokens, parked)
-        about = (question.verb, cycle.pod, question.node_names, question.victims)
+        verb, names, victims = question.verb, question.node_names, question.victims
         return [
-            AskExtender(token, extender.name, *about)
+            AskExtender(token, extender.name, verb, cycle.pod, names, victims)
             for token, extender in zip(parked.tokens, question.extenders, strict=True)
         ]
 

@@ -16,7 +16,7 @@ from typing import Final, final
 from bayplan.api.pod_groups import GroupKey
 from bayplan.clock import Clock, epoch_of
 from bayplan.durations import DurationError, parse_duration
-from bayplan.engine.cycle import Cycle
+from bayplan.engine.cycle import Cycle, Restriction
 from bayplan.engine.waiting import Deadlines
 from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithHint
 from bayplan.state.cache import Snapshot
@@ -150,4 +150,4 @@ def restrict_to_unreserved(cycle: Cycle, reservations: Reservations) -> None:
     barred = reservations.reserved_nodes(cycle.pod)
     if barred:
         cycle.within = allowed_nodes(cycle.snapshot, cycle.within, barred)
-        cycle.within_because = (RESERVATION_NAME, RESERVED)
+        cycle.restriction = Restriction(RESERVATION_NAME, RESERVED)

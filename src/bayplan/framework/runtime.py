@@ -269,9 +269,8 @@ class Framework:
     ) -> Status | None:
         """Update the PreFilter state for a pod that a what-if adds to a node. Returns an Error or
         None."""
-        return _tell(
-            self.calls(state, pod).add_pod, "AddPod on PreFilter", (state, pod, added, node)
-        )
+        calls = self.calls(state, pod).add_pod
+        return _changed(calls, "AddPod on PreFilter", state, pod, changed=added, node=node)
 
     def run_remove_pod(
         self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo
@@ -279,7 +278,7 @@ class Framework:
         """Update the PreFilter state for a pod that a what-if removes from a node. Returns an Error
         or None."""
         calls = self.calls(state, pod).remove_pod
-        return _tell(calls, "RemovePod on PreFilter", (state, pod, removed, node))
+        return _changed(calls, "RemovePod on PreFilter", state, pod, changed=removed, node=node)
 
     # ---- Filter ---------------------------------------------------------------------------
 
@@ -494,18 +493,22 @@ class Framework:
 # ---- calls and results ---------------------------------------------------------------------
 
 
-def _tell(
+def _changed(
     calls: Iterable[tuple[str, ChangePod]],
     point: str,
-    what_if: tuple[CycleState, PodInfo, PodInfo, NodeInfo],
+    state: CycleState,
+    pod: PodInfo,
+    *,
+    changed: PodInfo,
+    node: NodeInfo,
 ) -> Status | None:
-    skipped = what_if[0].skip_filter_plugins
-    for name, ask in calls:
-        if name in skipped:
+    """Call AddPod, or RemovePod, of the plugins that do not skip. Returns an Error or None."""
+    for name, call in calls:
+        if name in state.skip_filter_plugins:
             continue
         try:
-            status = checked(ask(*what_if))
-        except BaseException as problem:  # noqa: BLE001
+            status = checked(call(state, pod, changed, node))
+        except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's
             return failure_of(name, point, problem)
         if status is not None and not is_success(status):
             return as_error(status, point, name)

@@ -81,12 +81,14 @@ def filter_key(
 
 def filter_relieved(
     framework: Framework,
-    question: tuple[CycleState, PodInfo, NodeView],
+    state: CycleState,
+    pod: PodInfo,
+    nodes: NodeView,
+    *,
     reading: Facet = ALL_FACETS,
 ) -> FilterOutcome:
-    """Ask Filters about each node as it would be; ``reading``: only those that read any of these
-    facets. Nominated pods do not count."""
-    state, pod, nodes = question
+    """Evaluate Filter for each node of an overlay. ``reading``: only the plugins that read any of
+    these facets. Nominated pods do not count."""
     outcome = FilterOutcome(nodes, np.ones(len(nodes), np.bool_))
     reads = {p.instance_name for p in framework.plugins.filter if p.promises.facets & reading}
     for name, ask in framework.calls(state, pod).filter:
@@ -310,7 +312,7 @@ class _Runner:
     def filter_relieved(
         self, state: CycleState, pod: PodInfo, nodes: NodeView, reading: Facet = ALL_FACETS
     ) -> Verdicts:
-        return filter_relieved(self._framework, (state, pod, nodes), reading)
+        return filter_relieved(self._framework, state, pod, nodes, reading=reading)
 
     def add_pod(
         self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo

@@ -222,7 +222,9 @@ class ExtendersReview:
         """``before``: whoever has a say before extenders have."""
         self._extender_round = extender_round
         self._before = before
-        self._asked = (extenders, pod, nodes)
+        self._extenders = extenders
+        self._pod = pod
+        self._nodes = nodes
         #: What is to be asked before PostFilter can end.
         self.question: Question | None = None
         #: Whose answers were passed over, and why.
@@ -232,14 +234,14 @@ class ExtendersReview:
         left = candidates if self._before is None else self._before(candidates)
         if isinstance(left, Status):
             return left
-        found = self._extender_round.review(*self._asked, left)
-        if isinstance(found, Question):
-            self.question = found
+        reviewed = self._extender_round.review(self._extenders, self._pod, self._nodes, left)
+        if isinstance(reviewed, Question):
+            self.question = reviewed
             return Status(Code.WAIT)
-        if isinstance(found, Status):
-            return found
-        self.passed_over = found.passed_over
-        return found.left
+        if isinstance(reviewed, Status):
+            return reviewed
+        self.passed_over = reviewed.passed_over
+        return reviewed.left
 
 
 def _question(

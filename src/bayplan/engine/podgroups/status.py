@@ -10,7 +10,7 @@ come from the API, so a restart of the scheduler changes nothing. Members that a
 """
 
 from math import inf
-from typing import Any, Final, final
+from typing import Any, Final, NamedTuple, final
 
 from msgspec import to_builtins
 
@@ -161,6 +161,15 @@ def scheduled_count(state: GroupState) -> int:
     return state.bound_count + state.succeeded_count + state.failed_count
 
 
+class _Condition(NamedTuple):
+    """A condition as it is now."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+
+
 @final
 class GroupStatusWriter:
     """Sends what differs from what the API said last, or was sent last."""
@@ -222,7 +231,9 @@ class GroupStatusWriter:
             return {}
         reason = "NotPlacedInTime" if status == _TRUE else "Placed"
         message = timed_out_message(state) if status == _TRUE else ""
-        return self._with_condition(state, group, (SCHEDULE_TIMED_OUT, status, reason, message))
+        return self._with_condition(
+            state, group, _Condition(SCHEDULE_TIMED_OUT, status, reason, message)
+        )
 
     # ---- Kubernetes' own kind ---------------------------------------------------------------
 
@@ -237,31 +248,29 @@ class GroupStatusWriter:
         if not is_met and not state.condition_message:
             return {}
         reason = "SchedulerError" if state.has_failed else "Unschedulable"
-        condition = (INITIALLY_SCHEDULED, _FALSE, reason, state.condition_message)
+        condition = _Condition(INITIALLY_SCHEDULED, _FALSE, reason, state.condition_message)
         if is_met:
-            condition = (INITIALLY_SCHEDULED, _TRUE, "Scheduled", "")
+            condition = _Condition(INITIALLY_SCHEDULED, _TRUE, "Scheduled", "")
         return self._with_condition(state, group, condition)
 
     # ---- conditions -------------------------------------------------------------------------
 
     def _with_condition(
-        self, state: GroupState, group: PodGroup, condition: tuple[str, str, str, str]
+        self, state: GroupState, group: PodGroup, condition: _Condition
     ) -> dict[str, Any]:
-        """All conditions, with one as it is now: (type, status, reason, message)."""
-        name, status, reason, message = condition
-        old = self._condition(name, state, group)
+        """All conditions, with one as it is now."""
+        old = self._condition(condition.type, state, group)
         since: str = rfc3339(self._engine.clock.epoch_seconds())
-        if old.get("status") == status:
+        if old.get("status") == condition.status:
             since = old.get("lastTransitionTime") or since
         updated: dict[str, Any] = {
-            "type": name,
-            "status": status,
-            "reason": reason,
-            "message": message,
+            **condition._asdict(),
             "lastTransitionTime": since,
             "observedGeneration": group.metadata.generation or 0,
         }
-        unchanged = [to_builtins(c) for c in group.status.conditions or () if c.type != name]
+        unchanged = [
+            to_builtins(c) for c in group.status.conditions or () if c.type != condition.type
+        ]
         return {"conditions": [updated, *unchanged]}
 
     def _stands(self, name: str, state: GroupState, group: PodGroup) -> bool:

@@ -12,7 +12,7 @@ without the cache, and every instance whose cached results differ is named (`mis
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import final
 
 import numpy as np
@@ -90,9 +90,9 @@ class ResultCache:
         object_generation: ObjectGeneration,
         warn: Callable[[str], None],
         *,
-        observe: tuple[Observe, Observe],
+        observe: Sequence[Observe],
     ) -> None:
-        """``observe``: take the seconds of a look-up that found no node, and of one that did.
+        """``observe``: two functions that take the seconds of a look-up, by whether it gave a node.
 
         With a bound of 0 bytes nothing is cached; what could have been is counted.
         """
