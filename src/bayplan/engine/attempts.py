@@ -1,8 +1,8 @@
 """Attempts: from a popped pod to an effect.
 
-A cycle that chose a node hands it to the placements. One that did not goes through PostFilter to
-the failure handler. One that has a question for an extender is parked until the answer comes. A pod
-that has a node is tried for a resize, and is left where it is.
+If the cycle of a pod chooses a node, `Placements` takes over. If it chooses none, PostFilter runs,
+and then the failure handler. If it stops for the call of an extender, it waits until the answer
+comes. A pod that has a node is tried for a resize and stays on its node.
 Upstream: schedule_one.go.
 """
 
@@ -33,13 +33,13 @@ from bayplan.framework.types import Nomination, QueuedPodInfo
 from bayplan.ports import ExtenderAnswer, ExtenderVerb
 from bayplan.rng import stream
 
-#: Which attempts record durations per plugin; upstream: pluginMetricsSamplePercent.
+#: The share of attempts that record durations per plugin; upstream: pluginMetricsSamplePercent.
 _METRICS_SAMPLE = 0.1
 
 
 @final
 class Attempts:
-    """Runs attempts and what follows from them. One at a time, never waiting."""
+    """Runs attempts one at a time, and never waits."""
 
     def __init__(self, engine: EngineCore, on_attempt: OnAttempt | None = None) -> None:
         self._engine = engine
@@ -65,7 +65,7 @@ class Attempts:
     # ---- the cycle ------------------------------------------------------------------------
 
     def start(self, queued: QueuedPodInfo) -> None:
-        """One attempt at one pod, or one group, that was popped."""
+        """Make one attempt at the pod, or the group, that was popped."""
         if isinstance(queued, QueuedPodGroupInfo):
             self._groups.start(queued)
             return
@@ -83,8 +83,8 @@ class Attempts:
             self._boundary.run_for_pod(queued, now, partial(self._begin, queued, now))
 
     def resume(self, token: int, answer: ExtenderAnswer) -> None:
-        """Take a parked cycle up again, once all that it waits for has come; a token nobody waits
-        for is ignored."""
+        """An extender answered. If no answer is missing, the cycle starts again. An unknown token
+        is ignored."""
         engine, complete = self._engine, self._parked.answered(token, answer)
         if complete is None:
             return
@@ -146,7 +146,7 @@ class Attempts:
             self._park(cycle, failure)
             return
         if cycle.pod.node_name:
-            # It is where room is made; nobody else may take it from a pod that counts there.
+            # The pod counts on its node already: it takes no nomination.
             failure = replace(failure, nomination=None)
         evicting: Evicting | None = cycle.state.get(EVICTING)
         if evicting is not None:
@@ -162,7 +162,7 @@ class Attempts:
         self._failures.handle(cycle.queued, cycle.started_seconds, failure)
 
     def _step(self, cycle: Cycle, step: Callable[[], None]) -> None:
-        """The end of an attempt that was held up."""
+        """The end of an attempt that waited for evictions."""
         self._measure(cycle)
         self._boundary.run_for_pod(cycle.queued, cycle.started_seconds, step)
 
@@ -181,8 +181,8 @@ class Attempts:
         self._observe_seconds(self._engine.clock.now() - cycle.started_seconds)
 
     def _post_filter(self, cycle: Cycle, fit_error: FitError) -> Nomination | Question | None:
-        """What becomes of the nomination; the plugins' words end the pod's message. A question:
-        they cannot know before it is answered."""
+        """Run PostFilter: the new nomination, or the call of an extender that PostFilter needs. The
+        messages of the plugins end the message of the pod."""
         framework, pod = cycle.framework, cycle.pod
         if not framework.plugins.post_filter:
             return CLEAR_NOMINATION
@@ -199,7 +199,8 @@ class Attempts:
         return nomination
 
     def _review(self, cycle: Cycle) -> ExtendersReview:
-        """What extenders have to say of candidates; it is asked where one of them wants to be."""
+        """How extenders review the candidates of a preemption. PostFilter finds it in the state if
+        an extender takes part for this pod."""
         extenders, state, nodes = self._engine.extenders, cycle.state, cycle.snapshot.nodes
         review = ExtendersReview(
             cycle.extender_round, extenders, cycle.pod, nodes, before=state.get(REVIEW)

@@ -1,7 +1,7 @@
 """From a chosen node to a bound pod: assume, Reserve, Permit, and the binding cycle as an effect.
 
-A pod is *placed* from the end of its cycle to the end of its binding: it counts on its node, and
-whatever goes wrong gives everything back: Unreserve, forget, requeue. Upstream: schedule_one.go,
+A pod is *placed* from the end of its cycle to the end of its binding. It counts on its node. After
+any failure the pod gives everything back: Unreserve, forget, requeue. Upstream: schedule_one.go,
 prepareForBindingCycle, bindingCycle and handleBindingCycleError.
 """
 
@@ -173,7 +173,7 @@ class Placements:
         pod = cycle.pod.on_node(node_name)
         placed = Placed(cycle.queued, framework, pod, cycle.state, cycle.started_seconds)
         self._placed[pod.uid] = placed
-        # A pod may wait for long: what it was placed by may leave the table meanwhile.
+        # A pod may wait for a long time: its cache entry may leave in the meantime.
         cycle.state.cached_results = None
         engine.cluster.assume(pod)
         engine.nominator.delete_nominated_pod_if_exists(pod)
@@ -197,19 +197,19 @@ class Placements:
             self._fail(placed, _failure_at_permit(placed, status))
 
     def adopt(self, cycle: Cycle, pod: PodInfo) -> Placed:
-        """A member of a group that counts on its node already, and is reserved there."""
+        """A member of a group, which is assumed and reserved already."""
         placed = Placed(cycle.queued, cycle.framework, pod, cycle.state, cycle.started_seconds)
         self._placed[pod.uid] = placed
         self._engine.nominator.delete_nominated_pod_if_exists(pod)
         return placed
 
     def go_on(self, placed: Placed) -> None:
-        """Every Permit plugin agrees, for this pod and for all that it is placed with."""
+        """Every Permit plugin allows this pod and all other members of its group."""
         self._activate(placed)
         self._begin_binding(placed, {})
 
     def _begin_binding(self, placed: Placed, waits: dict[str, float]) -> None:
-        """KEP-5278: what will take a while is announced in status.nominatedNodeName."""
+        """KEP-5278: before a wait at Permit or in PreBind, status.nominatedNodeName names the node."""
         engine, node_name = self._engine, placed.node_name
         status = placed.framework.run_pre_bind_pre_flights(placed.state, placed.pod, node_name)
         if not is_success(status) and not is_skip(status):
@@ -231,7 +231,7 @@ class Placements:
             self._bind(placed)
 
     def _bind(self, placed: Placed) -> None:
-        """Hand the binding cycle out; failures from here on are errors, not rejections."""
+        """Emit the binding cycle as an effect. Failures from here on are errors, not rejections."""
         pod, node_name = placed.pod, placed.node_name
         self._engine.queue.done(pod.uid)
         extenders = self._extenders
@@ -276,7 +276,7 @@ class Placements:
     def binding_finished(self, outcome: BindingOutcome) -> None:
         placed = self._placed.get(outcome.uid)
         if placed is None:
-            # Given back by a bug of ours; the API will tell where the pod is.
+            # A bug gave the pod back; the watch will say where the pod is.
             self._engine.telemetry.note(outcome.uid, "a binding ended that was given up")
             return
         finish = partial(self._finish, placed, outcome)
@@ -317,7 +317,7 @@ class Placements:
             _tell_of_room(self._engine, pod, free)
         self._fail(placed, failure)
         if rejected:
-            # The pod itself is not helped by its own leaving.
+            # That the pod left its node does not help the pod itself.
             _tell_of_room(self._engine, pod, free, _other_than(pod.uid))
 
     # ---- giving back ----------------------------------------------------------------------
@@ -331,8 +331,8 @@ class Placements:
         engine.cluster.forget(pod)
 
     def _fail(self, placed: Placed, failure: Failure) -> None:
-        """Reserve, Permit or a step of the binding said no."""
-        # A gang whose member is lost on the way is not left waiting for it.
+        """Reserve, Permit or a step of the binding failed."""
+        # The members of a group wait for this pod: it is tried again at once.
         at_once = placed.pod.group_key is not None and not placed.queued.consecutive_errors_count
         if at_once and not is_rejected(failure.status):
             self._engine.metrics.group_members_retried.add()
@@ -360,7 +360,7 @@ class Placements:
         self._engine.pods_in_pre_bind.pop(uid, None)
 
     def _activate(self, placed: Placed) -> None:
-        """What plugins stashed is tried now."""
+        """Try the pods that plugins of this cycle want activated."""
         stash = placed.state.pods_to_activate
         if stash:
             pods = list(stash.values())
@@ -386,7 +386,7 @@ class Placements:
 
 
 def _failure_at_permit(placed: Placed, status: Status) -> Failure:
-    """An answer of Reserve or Permit. A rejection says that the chosen node does not fit."""
+    """A result of Reserve or Permit. A rejection means that the chosen node does not fit."""
     if not is_rejected(status):
         return _failure(status)
     diagnosis = Diagnosis(NodeToStatus({placed.node_name: status}))
@@ -396,7 +396,7 @@ def _failure_at_permit(placed: Placed, status: Status) -> Failure:
 
 
 def _failure(status: Status) -> Failure:
-    """An answer after Permit. Nothing is registered as its reason: the pod is tried again after a
+    """A result after Permit. No plugin is registered as its cause: the pod is tried again after a
     backoff."""
     return Failure(status, status.message, None, CLEAR_NOMINATION)
 
@@ -415,8 +415,8 @@ def _tell_of_room(
     claims: Iterable[ResourceClaim],
     pre_check: Callable[[PodInfo], bool] | None = None,
 ) -> None:
-    """A pod has left its node, and these claims are not given the devices that they were to have:
-    the API never told of that, so nobody will tell that they are free."""
+    """A pod left its node, and these claims do not get the devices that were allocated in memory.
+    The API server never knew of both, so the watch brings no event: the queue is told here."""
     engine.queue.move_all(EVENT_ASSIGNED_POD_DELETE, pod, None, pre_check)
     for claim in claims:
         status = msgspec.structs.replace(claim.status, allocation=None)

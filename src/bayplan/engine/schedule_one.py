@@ -1,13 +1,12 @@
-"""CycleRunner: walks a cycle through its named steps.
+"""CycleRunner: runs the steps of a scheduling cycle.
 
-A cycle that stopped to ask an extender is walked anew from the beginning, with the answers there
-are already: a node nobody asked about stays out, and one that filled up meanwhile is not chosen.
-Without such a step the cycle runs straight through. Upstream: schedule_one.go, algorithm.go
-(v1.37).
-
-    1 look up   2 pre_filter   3 nominated node   4 answer from what is known   5 filter
+    1 look up   2 pre_filter   3 nominated node   4 answer from a ranking   5 filter
     6 extenders' filter   7 extenders' scores   8 pre_score and score   9 select
-    — then assume (placements.py)
+
+After the last step `placements.py` assumes the pod. A cycle that stops for the call of an extender
+starts again at the first step when the answer comes, and takes the answers that it has. A node that
+the extenders were not called for is left out, and a node that has no room any more is not chosen.
+Upstream: schedule_one.go, algorithm.go (v1.37).
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -34,7 +33,7 @@ SAMPLED_NODES_MIN = 100
 
 
 class CycleRunner:
-    """Walks cycles through their steps. Deterministic; knows nothing of queue and cache."""
+    """Runs cycles step by step. Deterministic; does not know the queue and the cache."""
 
     def __init__(
         self,
@@ -43,7 +42,7 @@ class CycleRunner:
         extenders: Iterable[Extender],
         reuse: Mapping[str, ResultCache] | None = None,
     ) -> None:
-        """``reuse``: by profile; none: every question is asked."""
+        """``reuse``: by profile; a profile without a cache evaluates every plugin."""
         self._nominator = nominator
         self._seed = seed
         self._extenders = Extenders(extenders)
@@ -64,7 +63,8 @@ class CycleRunner:
         )
 
     def run(self, cycle: Cycle) -> Question | None:
-        """Go on until the cycle is done (None) or something outside must be asked."""
+        """Run steps until the cycle is done; returns None, or the call of an extender that the cycle
+        stops for."""
         while cycle.choice is None and cycle.status is None:
             cycle.question = self._steps[cycle.step](cycle)
             if cycle.question is not None:
@@ -74,7 +74,7 @@ class CycleRunner:
         return None
 
     def resume(self, cycle: Cycle, snapshot: Snapshot, answered: Answered) -> Question | None:
-        """Take a parked cycle up again with the answer to its question."""
+        """Start a cycle again with the answer that it stopped for; returns as `run`."""
         assert answered.question is cycle.question, f"{cycle.pod!r} waits for another answer"
         cycle.extender_round.take(answered)
         cycle.begin_anew(snapshot)
@@ -98,9 +98,9 @@ class CycleRunner:
         cycle.candidates = _candidates(nodes, cycle.node_names)
 
     def _nominated_node(self, cycle: Cycle) -> Question | None:
-        """A pod nominated to a node that still takes it goes there without looking further.
+        """If the node that the pod is nominated to still fits, no other node is evaluated.
 
-        Extenders are asked about that node alone. Upstream: evaluateNominatedNode.
+        Extenders are called for this node alone. Upstream: evaluateNominatedNode.
         """
         name = cycle.pod.nominated_node_name
         if not name or cycle.extender_round.is_nominated_node_out:
@@ -111,7 +111,7 @@ class CycleRunner:
             question = self._try_nominated(cycle, name, position)
             if question is not None or cycle.choice is not None:
                 return question
-        # An Error here is not the end: the node is asked about again among all others.
+        # An Error does not end the cycle: the node is evaluated again with all other nodes.
         cycle.status = cycle.outcome = None
         cycle.extender_round.give_up_nominated_node()
         return None
@@ -133,7 +133,7 @@ class CycleRunner:
         nodes = cycle.candidates
         assert nodes is not None
         if not len(nodes):
-            # Those that PreFilter named do not exist; plugins need not cope with no nodes.
+            # The nodes that PreFilter named do not exist. No plugin is called for an empty view.
             cycle.outcome = FilterOutcome(nodes, np.zeros(0, np.bool_))
             return
         outcome = self._reuse.filter(cycle, nodes) or self._filter_all(cycle, nodes)
@@ -207,7 +207,8 @@ class CycleRunner:
     def _without_nominated(
         self, cycle: Cycle, nodes: NodeView
     ) -> tuple[NodeMask, list[tuple[str, int]]]:
-        """The mask to ask about, and the nodes to be asked one by one because of nominations."""
+        """bool[nodes]: the nodes to evaluate together; and (name, position) of the nodes with
+        nominated pods, which are evaluated one by one."""
         feasible = all_true(len(nodes))
         nominated: list[tuple[str, int]] = []
         for name in self._nominator.nominated_nodes():
@@ -220,7 +221,7 @@ class CycleRunner:
         return feasible, nominated
 
     def _sample(self, cycle: Cycle, outcome: FilterOutcome) -> None:
-        """percentageOfNodesToScore: keep only the first feasible nodes from a rotating start."""
+        """percentageOfNodesToScore: only the first feasible nodes from a rotating start remain."""
         percentage = cycle.framework.plugins.percentage_of_nodes_to_score
         if not 0 < percentage < 100:
             return
@@ -231,7 +232,7 @@ class CycleRunner:
 
 
 def _taken(cycle: Cycle, question_or_status: Question | Status | None) -> Question | None:
-    """A question to stop with; a status ends the cycle."""
+    """The call of an extender to stop for. A status ends the cycle."""
     if isinstance(question_or_status, Status):
         cycle.status = question_or_status
         return None
