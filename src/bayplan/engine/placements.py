@@ -209,7 +209,7 @@ class Placements:
         self._begin_binding(placed, {})
 
     def _begin_binding(self, placed: Placed, waits: dict[str, float]) -> None:
-        """KEP-5278: before a wait at Permit or in PreBind, status.nominatedNodeName names the node."""
+        """KEP-5278: before a wait at Permit or in PreBind, status.nominatedNodeName is set."""
         engine, node_name = self._engine, placed.node_name
         status = placed.framework.run_pre_bind_pre_flights(placed.state, placed.pod, node_name)
         if not is_success(status) and not is_skip(status):
