@@ -63,8 +63,8 @@ class CycleRunner:
         )
 
     def run(self, cycle: Cycle) -> Question | None:
-        """Run steps until the cycle is done; returns None, or the call of an extender that the cycle
-        stops for."""
+        """Run steps until the cycle is done; returns None, or the call of an extender that the
+        cycle stops for."""
         while cycle.choice is None and cycle.status is None:
             cycle.question = self._steps[cycle.step](cycle)
             if cycle.question is not None:
