@@ -326,6 +326,23 @@ def test_it_is_sorted_by_hash_and_name_whatever_came_and_went(changes: list[str]
     assert order.rows().tolist() == [rows[name] for name in expected]
 
 
+@given(seed=st.integers(0, 2**16), removed=st.sets(st.integers(0, 199)))
+def test_many_nodes_added_at_once_come_in_the_order_of_single_additions(
+    seed: int, removed: set[int]
+) -> None:
+    names = [f"node-{seed + number}" for number in range(200)]
+    at_once, one_by_one = DrawOrder(), DrawOrder()
+    for row, name in enumerate(names):
+        at_once.add(name, row)
+        one_by_one.add(name, row)
+        one_by_one.rows()
+    for row in removed:
+        at_once.remove(names[row])
+        one_by_one.remove(names[row])
+    assert at_once.rows().tolist() == one_by_one.rows().tolist()
+    assert sorted(at_once.rows().tolist()) == sorted(set(range(200)) - removed)
+
+
 def test_it_does_not_follow_from_row_numbers() -> None:
     orders: list[list[str]] = []
     for names in (["a", "b", "c", "d"], ["d", "c", "b", "a"]):

@@ -49,6 +49,8 @@ from bayplan.state.resources import Resources
 _SPARSE = 16
 #: How many nodes of the order are scanned at once.
 _BLOCK = 2048
+#: Up to so many new nodes are inserted one by one; more are sorted in.
+_INSERTED_MAX = 64
 
 
 class DrawOrder:
@@ -57,27 +59,44 @@ class DrawOrder:
     def __init__(self) -> None:
         self._keys: list[tuple[int, str]] = []
         self._rows: list[int] = []
+        #: (key, row) of the nodes that are not in the order yet.
+        self._added: list[tuple[tuple[int, str], int]] = []
         self._array: Rows | None = None
         #: By row: its place in the order; of other rows, anything.
         self._places: Rows | None = None
 
     def add(self, name: str, row: int) -> None:
-        key = (stable_hash(name), name)
-        place = bisect_left(self._keys, key)
-        self._keys.insert(place, key)
-        self._rows.insert(place, row)
+        self._added.append(((stable_hash(name), name), row))
         self._array = self._places = None
 
     def remove(self, name: str) -> None:
+        self._insert_added()
         key = (stable_hash(name), name)
         place = bisect_left(self._keys, key)
         assert self._keys[place : place + 1] == [key], f"node {name} is not in the draw"
         del self._keys[place], self._rows[place]
         self._array = self._places = None
 
+    def _insert_added(self) -> None:
+        """Insert the nodes that were added since the order was last read.
+
+        An insertion moves all later nodes. So many nodes are sorted in at once.
+        """
+        added, self._added = self._added, []
+        if len(added) > _INSERTED_MAX:
+            ordered = sorted([*zip(self._keys, self._rows, strict=True), *added])
+            self._keys = [key for key, _ in ordered]
+            self._rows = [row for _, row in ordered]
+            return
+        for key, row in added:
+            place = bisect_left(self._keys, key)
+            self._keys.insert(place, key)
+            self._rows.insert(place, row)
+
     def rows(self) -> Rows:
         """intp[nodes], read-only."""
         if self._array is None:
+            self._insert_added()
             self._array = np.array(self._rows, np.intp)
             self._array.flags.writeable = False
         return self._array
