@@ -1,12 +1,15 @@
 """The ranking is always what sorting would give."""
 
+from array import array
 from copy import deepcopy
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.engine.reuse.ranked_nodes import ScoreIndex
+from bayplan.engine.reuse import ranked_nodes
+from bayplan.engine.reuse.ranked_nodes import PlaceBlocks, ScoreIndex
 
 TOTALS = st.integers(-3, 3)
 
@@ -58,6 +61,52 @@ def test_the_first_places_are_those_of_the_best_rows(totals: dict[int, int], cou
     expected = sorted(totals, key=lambda place: (-totals[place], place))
     assert index.first(count).tolist() == expected[:count]
     index.validate(totals)
+
+
+@given(
+    stored=st.sets(st.integers(0, 400), min_size=1),
+    changes=st.lists(st.integers(0, 400), max_size=60),
+)
+def test_blocks_hold_the_places_that_a_sorted_list_holds(
+    stored: set[int], changes: list[int]
+) -> None:
+    """Each change adds a place, or removes the place if the blocks have it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranked_nodes, "_BLOCK", 4)
+        blocks = PlaceBlocks(array("i", sorted(stored)))
+        for place in changes:
+            if place not in stored:
+                stored.add(place)
+                blocks.add(place)
+            elif len(stored) > 1:
+                stored.remove(place)
+                blocks.remove(place)
+            expected = sorted(stored)
+            assert list(blocks) == expected
+            assert [blocks[index] for index in range(len(blocks))] == expected
+            assert blocks.first(5).tolist() == expected[:5]
+
+
+@given(
+    st.dictionaries(st.integers(0, 30), TOTALS, max_size=20),
+    st.lists(st.tuples(st.integers(0, 30), TOTALS), max_size=40),
+)
+def test_an_index_with_blocks_answers_as_one_with_arrays(
+    totals: dict[int, int], changes: list[tuple[int, int]]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranked_nodes, "_BLOCK", 2)
+        patch.setattr(ranked_nodes, "_ARRAY_MAX", 3)
+        index = of(totals)
+        for place, total in changes:
+            if place in totals:
+                index.move(place, totals[place], total)
+            else:
+                index.add(place, total)
+            totals[place] = total
+            index.validate(totals)
+            ordered = sorted(totals, key=lambda place: (-totals[place], place))
+            assert index.first(7).tolist() == ordered[:7]
 
 
 def test_a_place_takes_four_bytes() -> None:
