@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import final
 
-from bayplan.api.objects import Node, Pod, PodStatus, is_terminal
+from bayplan.api.objects import TERMINAL_PHASES, Node, Pod, PodStatus
 from bayplan.api.pod_requests import PODS, requested
 from bayplan.engine.scheduler import Scheduler
 from bayplan.state.pods import PodShape
@@ -28,7 +28,9 @@ class _Comparison:
     def __init__(self, scheduler: Scheduler, nodes: Iterable[Node], pods: Iterable[Pod]) -> None:
         self._scheduler = scheduler
         self._node_names = {node.metadata.name for node in nodes}
-        self._pods = {pod.metadata.uid or "": pod for pod in pods if not is_terminal(pod)}
+        self._pods = {
+            pod.metadata.uid or "": pod for pod in pods if pod.status.phase not in TERMINAL_PHASES
+        }
 
     def differences(self) -> list[str]:
         return [

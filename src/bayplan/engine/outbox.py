@@ -12,7 +12,7 @@ from typing import final
 
 from msgspec import structs
 
-from bayplan.api.objects import PodCondition, PodStatus
+from bayplan.api.objects import POD, PodCondition, PodStatus
 from bayplan.api.pod_groups import PodGroup
 from bayplan.engine.telemetry import Telemetry
 from bayplan.framework.validation import failure_of
@@ -25,7 +25,6 @@ from bayplan.ports import (
     OutcomeUnknownError,
     PatchPodStatus,
     Perform,
-    pod_reference,
 )
 from bayplan.state.pods import PodInfo
 
@@ -69,7 +68,11 @@ class Outbox:
         self, profile_name: str, pod: PodInfo, kind: str, reason: str, action: str, note: str
     ) -> None:
         """Emit an event about a pod."""
-        self.emit_event(EmitEvent(pod_reference(pod), kind, reason, action, note, profile_name))
+        meta = pod.metadata
+        regarding = ObjectReference(
+            POD, pod.shape.namespace, meta.name, pod.uid, meta.resource_version or ""
+        )
+        self.emit_event(EmitEvent(regarding, kind, reason, action, note, profile_name))
 
     def emit_about_group(
         self, profile_name: str, group: PodGroup, kind: str, reason: str, *, note: str

@@ -119,7 +119,8 @@ class BudgetController:
         #: Budgets whose status is to be written, in order.
         self.waiting: deque[ObjectKey] = deque()
         self._is_writing = False
-        store.observe(self._observe, (POD_DISRUPTION_BUDGET, POD))
+        store.observe(self._observe_budget, (POD_DISRUPTION_BUDGET,))
+        store.observe(self._observe_pod, (POD,), is_active=lambda: bool(self._tracked))
 
     def work(self) -> None:
         """Write the statuses that follow from the changes so far."""
@@ -139,16 +140,19 @@ class BudgetController:
             finally:
                 self._is_writing = False
 
-    def _observe(self, before: Stored | None, after: Stored | None) -> None:
+    def _observe_pod(self, before: Stored | None, after: Stored | None) -> None:
         changed = after or before
         assert changed is not None
-        if changed.key.kind == POD_DISRUPTION_BUDGET:
-            self._see_budget(before, after)
-        elif self._tracked:
-            pod = None if after is None else cast(Pod, after.object)
-            for key, tracked in self._tracked.items():
-                if key.namespace == changed.key.namespace and tracked.see(changed.key.name, pod):
-                    self._look_at(key)
+        pod = None if after is None else cast(Pod, after.object)
+        for key, tracked in self._tracked.items():
+            if key.namespace == changed.key.namespace and tracked.see(changed.key.name, pod):
+                self._look_at(key)
+
+    def _observe_budget(self, before: Stored | None, after: Stored | None) -> None:
+        had_budgets = bool(self._tracked)
+        self._see_budget(before, after)
+        if bool(self._tracked) != had_budgets:
+            self._store.renew_observers()
 
     def _see_budget(self, before: Stored | None, after: Stored | None) -> None:
         if after is None:

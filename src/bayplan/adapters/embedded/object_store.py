@@ -55,9 +55,12 @@ class _Observation(NamedTuple):
     kinds: frozenset[str]
     #: Kinds that the observer does not follow.
     ignored_kinds: frozenset[str]
+    #: Whether the observer is called at all.
+    is_active: Callable[[], bool]
 
     def covers(self, kind: str) -> bool:
-        return kind not in self.ignored_kinds and (not self.kinds or kind in self.kinds)
+        is_followed = kind not in self.ignored_kinds and (not self.kinds or kind in self.kinds)
+        return is_followed and self.is_active()
 
 
 @final
@@ -175,15 +178,21 @@ class ObjectStore:
         kinds: Iterable[str] = (),
         *,
         ignored_kinds: Iterable[str] = (),
+        is_active: Callable[[], bool] = lambda: True,
     ) -> None:
         """Call ``observer(before, after)`` during each change; the observer must not write.
 
         ``kinds``: the kinds to observe; none: all kinds but ``ignored_kinds``. Observers are called
-        in the order in which they were added.
+        in the order in which they were added. ``is_active``: whether the observer is called now;
+        whoever changes the answer calls `renew_observers`.
         """
         self._observations.append(
-            _Observation(observer, frozenset(kinds), frozenset(ignored_kinds))
+            _Observation(observer, frozenset(kinds), frozenset(ignored_kinds), is_active)
         )
+        self.renew_observers()
+
+    def renew_observers(self) -> None:
+        """Ask the observers again whether they are active."""
         self._observers.clear()
 
     # ---- lists and watches ------------------------------------------------------------------

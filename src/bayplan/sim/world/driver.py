@@ -96,7 +96,9 @@ class Driver:
                 self._create(content)
         await self._settle()
         for content in pending:
-            self._come(content)
+            # Before the scheduler sees the pod, it gets the claims for its ephemeral volumes.
+            self._create(content)
+            self._volumes.act()
             await self._settle()
 
     async def _reach(self, seconds: float) -> None:
