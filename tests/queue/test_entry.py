@@ -23,7 +23,7 @@ from tests.queue.factories import queued
 # ---- entry ----------------------------------------------------------------------------------
 
 
-def test_a_new_entry_is_nowhere_and_consists_of_its_pod() -> None:
+def test_a_new_entry_is_absent_and_consists_of_its_pod() -> None:
     one = queued("a")
     entry = Entry(one)
     assert entry.state is State.ABSENT
@@ -45,7 +45,7 @@ def test_an_entry_knows_whether_a_plugin_is_to_blame(
     assert Entry(queued(rejected_by=rejected_by, pending=pending)).has_rejectors is has
 
 
-def test_rejectors_are_those_of_both_kinds_in_order() -> None:
+def test_rejectors_are_unschedulable_and_pending_plugins_in_order() -> None:
     assert rejectors(queued(rejected_by=["B", "C"], pending=["A", "B"])) == ["A", "B", "C"]
 
 
@@ -64,7 +64,7 @@ def test_an_entry_is_gated_by_the_plugin_that_gates_its_pod() -> None:
         pytest.param(5, 3, 5, id="flushed before it came back"),
     ],
 )
-def test_the_wait_counts_from_coming_back_or_from_the_last_flush(
+def test_the_wait_counts_from_the_return_or_from_the_last_flush(
     at: float, flushed_at: float | None, since: float
 ) -> None:
     one = queued(at=at)
@@ -72,7 +72,7 @@ def test_the_wait_counts_from_coming_back_or_from_the_last_flush(
     assert Entry(one).waiting_since_seconds == since
 
 
-def test_coming_back_rejected_counts_rejections_and_ends_a_row_of_errors() -> None:
+def test_a_return_after_a_rejection_counts_rejections_and_resets_errors() -> None:
     one = queued(rejected_by=["Fit"])
     one.consecutive_errors_count = 3
     Entry(one).come_back(one, 7.5, 9)
@@ -80,21 +80,21 @@ def test_coming_back_rejected_counts_rejections_and_ends_a_row_of_errors() -> No
     assert (one.timestamp_seconds, one.sequence) == (7.5, 9)
 
 
-def test_coming_back_without_a_plugin_to_blame_counts_errors() -> None:
+def test_a_return_without_a_blamed_plugin_counts_errors() -> None:
     one = queued()
     one.unschedulable_count = 2
     Entry(one).come_back(one, 7.5, 9)
     assert (one.unschedulable_count, one.consecutive_errors_count) == (2, 1)
 
 
-def test_a_pod_that_comes_back_replaces_the_popped_one() -> None:
+def test_a_pod_that_returns_replaces_the_popped_one() -> None:
     entry, newer = Entry(queued()), queued(rejected_by=["Fit"])
     entry.come_back(newer, 7.5, 9)
     assert entry.queued is newer
     assert entry.pods == (newer,)
 
 
-def test_coming_back_ends_being_flushed() -> None:
+def test_a_return_ends_the_flushed_state() -> None:
     one = queued(rejected_by=["Fit"])
     one.was_flushed, one.flushed_at_seconds = True, 3.0
     Entry(one).come_back(one, 7.5, 9)
@@ -138,18 +138,18 @@ def test_only_activeq_and_the_plain_backoffq_are_popped_from(state: State) -> No
 
 
 @pytest.mark.parametrize("state", State)
-def test_whatever_may_reach_activeq_may_be_refused(state: State) -> None:
+def test_a_state_that_may_reach_activeq_may_be_refused(state: State) -> None:
     leads_to_active = State.ACTIVE in TRANSITIONS[state].values()
     # From activeQ itself, a group that lost a member.
     assert is_possible(state, Cause.REFUSED) == (leads_to_active or state is State.ACTIVE)
 
 
-def test_a_deleted_pod_in_flight_stays_so_until_it_is_done() -> None:
+def test_a_pod_deleted_in_flight_stays_in_flight_until_it_is_done() -> None:
     assert next_state(State.IN_FLIGHT, Cause.DELETED) is State.IN_FLIGHT
     assert next_state(State.IN_FLIGHT, Cause.FINISHED) is State.ABSENT
 
 
-def test_a_way_that_is_not_in_the_table_is_a_bug() -> None:
+def test_a_transition_outside_of_the_table_is_a_bug() -> None:
     with pytest.raises(AssertionError, match="nothing in state ACTIVE can be BACKOFF_OVER"):
         next_state(State.ACTIVE, Cause.BACKOFF_OVER)
 

@@ -28,7 +28,7 @@ class Told:
         return self.answer
 
 
-def test_a_group_that_lacks_members_is_not_tried() -> None:
+def test_a_group_with_missing_members_is_not_tried() -> None:
     told = Told()
     told.queue.add(pod("a"))
     assert told.queue.state_of(pod("a").uid) is State.GATED
@@ -36,7 +36,7 @@ def test_a_group_that_lacks_members_is_not_tried() -> None:
     assert told.queue.counts()["gated"] == 1
 
 
-def test_members_are_tried_together_once_they_are_enough() -> None:
+def test_members_are_tried_together_once_there_are_enough() -> None:
     told = Told()
     pods = [pod("a"), pod("b")]
     told.queue.add(pods[0])
@@ -48,7 +48,7 @@ def test_members_are_tried_together_once_they_are_enough() -> None:
     assert told.queue.counts() == dict.fromkeys(told.queue.counts(), 0)
 
 
-def test_a_group_that_is_met_leaves_its_waiting_members_alone() -> None:
+def test_a_group_with_met_quorum_leaves_its_waiting_members_alone() -> None:
     told = Told()
     pods = [pod("a"), pod("b")]
     for each in pods:
@@ -59,7 +59,7 @@ def test_a_group_that_is_met_leaves_its_waiting_members_alone() -> None:
     assert told.queue.groups.get(KEY) is None
 
 
-def test_pods_that_stood_alone_join_when_their_group_needs_them() -> None:
+def test_single_pods_join_their_group_when_it_needs_them() -> None:
     told = Told()
     told.answer = None
     pods = [pod(name) for name in "abcdefgh"]

@@ -48,7 +48,7 @@ def test_only_plugins_that_registered_for_an_event_are_interested() -> None:
         pytest.param(None, Strategy.AFTER_BACKOFF, id="no hint is always Queue"),
     ],
 )
-def test_a_rejected_pod_is_woken_as_the_hint_says(hint: Any, strategy: Strategy) -> None:
+def test_a_rejected_pod_is_activated_as_the_hint_says(hint: Any, strategy: Strategy) -> None:
     table = hints({"Fit": [on(NODE_ADD, hint)]})
     assert table.strategy(queued(rejected_by=["Fit"]), ADDED) is strategy
 
@@ -60,18 +60,18 @@ def test_hints_of_plugins_that_did_not_reject_the_pod_are_not_called() -> None:
     assert not other.asked
 
 
-def test_one_content_plugin_of_several_is_enough() -> None:
+def test_a_positive_hint_of_one_plugin_suffices() -> None:
     table = hints({"Fit": [on(NODE_ADD, Hint(SKIP))], "Taint": [on(NODE_ADD, Hint(QUEUE))]})
     both = queued(rejected_by=["Fit", "Taint"])
     assert table.strategy(both, ADDED) is Strategy.AFTER_BACKOFF
 
 
-def test_one_of_several_registrations_for_an_event_is_enough() -> None:
+def test_one_of_several_registrations_for_an_event_suffices() -> None:
     table = hints({"Fit": [on(NODE_ADD, Hint(SKIP)), on(NODE_ADD, Hint(QUEUE))]})
     assert table.strategy(queued(rejected_by=["Fit"]), ADDED) is Strategy.AFTER_BACKOFF
 
 
-def test_a_pending_plugin_wakes_at_once() -> None:
+def test_a_pending_plugin_activates_at_once() -> None:
     table = hints({"Claims": [on(NODE_ADD)], "Fit": [on(NODE_ADD)]})
     both = queued(rejected_by=["Fit"], pending=["Claims"])
     assert table.strategy(both, ADDED) is Strategy.IMMEDIATELY
@@ -96,7 +96,7 @@ def test_a_pod_that_no_plugin_rejected_is_always_worth_another_attempt() -> None
         pytest.param("a node", Strategy.SKIP, id="about something else"),
     ],
 )
-def test_a_wildcard_asks_no_plugin(new: Any, strategy: Strategy) -> None:
+def test_a_wildcard_calls_no_hint(new: Any, strategy: Strategy) -> None:
     for event in (EVENT_UNSCHEDULABLE_TIMEOUT, EVENT_FORCE_ACTIVATE):
         change = Change(event, None, new)
         assert hints({}).strategy(queued(rejected_by=["Fit"]), change) is strategy
@@ -113,7 +113,7 @@ def test_a_hint_that_raises_counts_as_queue_and_is_reported() -> None:
 
 
 @pytest.mark.parametrize("answer", [None, True, "Queue"])
-def test_a_hint_that_answers_something_else_counts_as_queue_and_is_reported(answer: Any) -> None:
+def test_an_invalid_hint_result_counts_as_queue_and_is_reported(answer: Any) -> None:
     recorder = Recorder()
     table = hints({"Fit": [on(NODE_ADD, Hint(answer))]}, recorder)
     assert table.helps("Fit", ADDED, waiting_pod())
@@ -167,9 +167,7 @@ def test_a_hint_receives_the_pod_and_both_objects() -> None:
         pytest.param(["help", "now", "skip"], Strategy.IMMEDIATELY, id="the most of all counts"),
     ],
 )
-def test_of_several_changes_the_one_that_helps_most_counts(
-    names: list[str], strategy: Strategy
-) -> None:
+def test_the_most_helpful_of_several_changes_counts(names: list[str], strategy: Strategy) -> None:
     def says(*wanted: str) -> Any:
         return lambda pod, old, new: QUEUE if new in wanted else SKIP
 

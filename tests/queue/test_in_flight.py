@@ -55,7 +55,7 @@ def test_an_event_of_one_pod_is_seen_by_that_pod_only() -> None:
     assert seen(in_flight, "b") == [1]
 
 
-def test_no_event_is_recorded_any_more_when_the_last_pod_is_done() -> None:
+def test_recording_ends_when_the_last_pod_is_done() -> None:
     in_flight = InFlight()
     in_flight.start("a")
     in_flight.record(change(1))
@@ -64,7 +64,7 @@ def test_no_event_is_recorded_any_more_when_the_last_pod_is_done() -> None:
     assert len(in_flight) == 0
 
 
-def test_being_done_twice_is_harmless() -> None:
+def test_finishing_twice_is_harmless() -> None:
     in_flight = InFlight()
     in_flight.start("a")
     in_flight.finish("a")

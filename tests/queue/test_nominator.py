@@ -28,7 +28,7 @@ def test_an_override_wins_over_the_status() -> None:
     assert nominator.nominated_nodes() == ["n2"]
 
 
-def test_noop_leaves_it_to_the_status() -> None:
+def test_the_noop_mode_keeps_the_nomination_of_the_status() -> None:
     nominator = Nominator()
     nominator.add_nominated_pod(waiting_pod("a", nominated="n1"), Nomination())
     assert nominator.nominated_nodes() == ["n1"]
@@ -41,7 +41,7 @@ def test_an_empty_override_clears_the_nomination() -> None:
     assert nominator.nominated_nodes() == []
 
 
-def test_a_pod_is_nominated_to_one_node_at_most() -> None:
+def test_a_pod_is_nominated_to_at_most_one_node() -> None:
     nominator, one = Nominator(), waiting_pod("a")
     nominator.add_nominated_pod(one, to("n1"))
     nominator.add_nominated_pod(one, to("n2"))
@@ -66,7 +66,7 @@ def test_pods_are_listed_in_the_order_they_were_nominated() -> None:
     assert names(nominator, "n1") == ["b", "c", "a"]
 
 
-def test_an_update_without_a_nomination_in_old_and_new_keeps_the_one_in_memory() -> None:
+def test_an_update_without_nominations_keeps_the_one_in_memory() -> None:
     nominator, old = Nominator(), waiting_pod("a")
     nominator.add_nominated_pod(old, to("n1"))
     new = waiting_pod("a", labels={"changed": "yes"})
@@ -95,7 +95,7 @@ def test_a_pod_on_a_node_is_never_listed() -> None:
     assert nominator.nominated_nodes() == []
 
 
-def test_what_the_api_knows_of_a_pod_decides_where_it_is_known() -> None:
+def test_a_nomination_is_listed_by_the_state_of_the_pod_in_the_api() -> None:
     known: dict[str, PodInfo] = {
         "uid-bound": waiting_pod("bound", node="n2"),
         "uid-waits": waiting_pod("waits"),
@@ -106,7 +106,7 @@ def test_what_the_api_knows_of_a_pod_decides_where_it_is_known() -> None:
     assert names(nominator, "n1") == ["waits"]
 
 
-def test_the_list_handed_out_is_the_readers_own() -> None:
+def test_a_returned_list_of_nominations_is_a_copy() -> None:
     nominator = Nominator()
     nominator.add_nominated_pod(waiting_pod("a", nominated="n1"))
     nominator.nominated_pods_for_node("n1").clear()

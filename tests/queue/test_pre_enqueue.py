@@ -50,7 +50,7 @@ def test_a_refused_pod_is_gated_by_the_plugin_that_refused() -> None:
     assert recorder.gates == [("a", "B", "not yet")]
 
 
-def test_plugins_are_called_in_order_up_to_the_first_that_refuses() -> None:
+def test_plugins_are_called_in_order_until_one_refuses() -> None:
     first, second, third = gate("A", refuses=False), gate("B"), gate("C")
     admission(first, second, third).admits(Entry(queued("a")), State.ACTIVE)
     assert (first.asked, second.asked, third.asked) == (["a"], ["a"], [])
@@ -64,7 +64,7 @@ def test_the_plugin_that_gates_a_pod_is_called_first() -> None:
     assert (first.asked, second.asked) == (["a"], ["a", "a"])
 
 
-def test_another_message_of_the_plugin_that_gates_a_pod_is_reported() -> None:
+def test_a_new_message_of_the_gating_plugin_is_reported() -> None:
     recorder, entry = Recorder(), Entry(queued("a"))
     handle: Any = None
     asked = admission(Countdown(None, handle), recorder=recorder)
@@ -113,7 +113,7 @@ def test_another_plugin_may_take_over_the_gate() -> None:
     assert entry.queued.gating_plugin == ""
 
 
-def test_a_plugin_that_raises_holds_its_pod_back_and_is_named() -> None:
+def test_a_plugin_that_raises_gates_its_pod_and_is_named() -> None:
     def boom(_: PodInfo) -> bool:
         raise ValueError("boom")
 
@@ -124,7 +124,7 @@ def test_a_plugin_that_raises_holds_its_pod_back_and_is_named() -> None:
     assert said.startswith('running PreEnqueue plugin "Gate": ValueError: boom (')
 
 
-def test_a_success_that_is_spelt_out_passes() -> None:
+def test_an_explicit_success_passes() -> None:
     spelt: Any = gate()
     spelt.pre_enqueue = lambda pod: Status(Code.SUCCESS)
     assert admission(spelt).admits(Entry(queued()), State.ACTIVE)
@@ -147,7 +147,7 @@ _WITH_WINDOWS = {
         pytest.param(True, _WITH_WINDOWS, id="before backoffQ where it may be popped from there"),
     ],
 )
-def test_plugins_are_called_on_the_way_to_a_queue_that_pods_are_popped_from(
+def test_plugins_are_called_on_the_way_to_a_poppable_queue(
     windows: bool, expected: set[tuple[State, State]]
 ) -> None:
     refusing = admission(gate(), windows=windows)

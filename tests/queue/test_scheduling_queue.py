@@ -59,7 +59,7 @@ def test_a_new_pod_is_ready_at_once() -> None:
     assert not setting.queue.has_ready
 
 
-def test_an_empty_queue_gives_nothing() -> None:
+def test_an_empty_queue_returns_nothing() -> None:
     assert rig().queue.pop() is None
 
 
@@ -71,7 +71,7 @@ def test_a_higher_priority_created_later_is_popped_first() -> None:
     assert [setting.pop().pod.name for _ in range(2)] == ["new", "old"]
 
 
-def test_pods_of_one_moment_are_popped_in_the_order_they_came() -> None:
+def test_pods_of_one_moment_are_popped_in_order_of_arrival() -> None:
     setting = rig()
     for name in ("c", "a", "b"):
         setting.queue.add(waiting_pod(name))
@@ -88,7 +88,7 @@ def test_popping_counts_the_attempt_and_puts_the_pod_in_flight() -> None:
     assert setting.state(waiting_pod()) == "ABSENT"
 
 
-def test_done_has_no_effect_on_a_pod_that_waits_or_is_unknown() -> None:
+def test_done_has_no_effect_on_a_waiting_or_unknown_pod() -> None:
     setting = rig()
     setting.queue.add(waiting_pod())
     setting.queue.done(waiting_pod().uid)
@@ -104,7 +104,7 @@ def test_a_pod_added_twice_is_one_pod() -> None:
     assert setting.pop().priority == 3
 
 
-def test_a_pod_made_anew_under_an_old_name_is_another_pod() -> None:
+def test_a_pod_recreated_under_an_old_name_is_another_pod() -> None:
     setting = rig()
     setting.queue.add(waiting_pod(uid="first"))
     setting.queue.add(waiting_pod(uid="second"))
@@ -113,7 +113,7 @@ def test_a_pod_made_anew_under_an_old_name_is_another_pod() -> None:
     assert setting.queue.pop() is None
 
 
-def test_the_waiting_time_counts_from_the_first_time_it_was_ready() -> None:
+def test_the_waiting_time_counts_from_the_first_time_in_activeq() -> None:
     held = gate()
     setting = rig(events={"Gate": [on(OWN_LABEL)]}, gates=[held])
     setting.queue.add(waiting_pod())
@@ -134,7 +134,7 @@ def test_a_rejected_pod_waits_for_an_event() -> None:
     assert setting.queue.pop() is None
 
 
-def test_a_pod_that_failed_by_an_error_is_tried_after_its_delay() -> None:
+def test_a_pod_that_failed_with_an_error_is_tried_after_its_delay() -> None:
     setting = rig()
     setting.queue.add(waiting_pod())
     setting.run_until(0.25)
@@ -148,7 +148,7 @@ def test_a_pod_that_failed_by_an_error_is_tried_after_its_delay() -> None:
 
 
 @both_gates
-def test_errors_in_a_row_double_the_delay_up_to_the_maximum(windows: bool) -> None:
+def test_consecutive_errors_double_the_delay_up_to_the_maximum(windows: bool) -> None:
     setting = rig(pop_from_backoff_q=windows)
     setting.queue.add(waiting_pod())
     setting.run_until(0.5)
@@ -171,7 +171,7 @@ def test_a_rejection_after_errors_counts_rejections_only() -> None:
     assert (found.consecutive_errors_count, found.unschedulable_count) == (0, 1)
 
 
-def test_coming_back_puts_a_pod_behind_those_that_came_meanwhile() -> None:
+def test_a_returned_pod_is_behind_pods_that_came_meanwhile() -> None:
     setting = rig(max_backoff_seconds=0)
     setting.queue.add(waiting_pod("first"))
     first = setting.pop()
@@ -189,7 +189,7 @@ def test_without_a_maximum_there_is_no_delay() -> None:
     assert setting.state(waiting_pod()) == "ACTIVE"
 
 
-def test_a_pod_that_is_waiting_already_stays_as_it_is() -> None:
+def test_a_failure_of_a_pod_that_already_waits_changes_nothing() -> None:
     """Its binding fails after it was done; meanwhile an update brought it back."""
     setting = rig(events=FIT_EVENTS)
     setting.queue.add(waiting_pod())
@@ -208,7 +208,7 @@ def test_a_pod_that_is_waiting_already_stays_as_it_is() -> None:
         pytest.param(["Fit"], "ERROR_BACKOFF", id="rejected: what it missed is not known"),
     ],
 )
-def test_a_pod_whose_binding_failed_after_it_was_done_is_tried_again(
+def test_a_pod_whose_binding_failed_after_done_is_tried_again(
     rejected_by: list[str], state: str
 ) -> None:
     setting = rig(events=FIT_EVENTS)
@@ -232,7 +232,7 @@ def test_a_helping_event_during_the_delay_leads_to_the_backoffq(windows: bool) -
 
 
 @both_gates
-def test_a_delay_ends_at_the_whole_second_after_it(windows: bool) -> None:
+def test_a_delay_ends_at_the_next_whole_second(windows: bool) -> None:
     """Tried at 0 and woken at 0.5; the delay of one second ends at 1, acted upon at 2."""
     setting = one_rejected(pop_from_backoff_q=windows)
     setting.run_until(0.5)
@@ -253,7 +253,7 @@ def test_a_helping_event_after_the_delay_makes_the_pod_ready() -> None:
     assert incoming(setting)["active NodeAdd"] == 1
 
 
-def test_a_pending_pod_pays_no_delay() -> None:
+def test_a_pending_pod_has_no_delay() -> None:
     setting = rig(events=FIT_EVENTS)
     setting.queue.add(waiting_pod())
     setting.try_and_fail(pending=["Claims"])
@@ -270,7 +270,7 @@ def test_an_event_that_no_plugin_registered_moves_no_pod(event: Any) -> None:
     assert setting.state(waiting_pod()) == "UNSCHEDULABLE"
 
 
-def test_a_hint_that_raises_wakes_the_pod_and_is_reported() -> None:
+def test_a_hint_that_raises_activates_the_pod_and_is_reported() -> None:
     def boom(*_: Any) -> QueueingHint:
         raise ValueError("boom")
 
@@ -283,7 +283,7 @@ def test_a_hint_that_raises_wakes_the_pod_and_is_reported() -> None:
     assert setting.recorder.failures == [("Fit", "NodeAdd", "boom")]
 
 
-def test_a_pre_check_leaves_waiting_pods_out_but_not_those_in_flight() -> None:
+def test_a_pre_check_excludes_waiting_pods_but_not_pods_in_flight() -> None:
     setting = rig(events={"Fit": [on(EVENT_ASSIGNED_POD_DELETE)]})
     for name in ("parked", "flying"):
         setting.queue.add(waiting_pod(name))
@@ -295,7 +295,7 @@ def test_a_pre_check_leaves_waiting_pods_out_but_not_those_in_flight() -> None:
     assert setting.state(waiting_pod("flying")) == "BACKOFF"
 
 
-def test_profiles_have_hints_of_their_own() -> None:
+def test_each_profile_has_its_own_hints() -> None:
     clock = rig().clock
     profiles = {
         "one": QueueProfile((), {"Fit": [on(NODE_ADD, Hint(SKIP))]}, by_shape),
@@ -316,7 +316,7 @@ def test_profiles_have_hints_of_their_own() -> None:
 # ---- while a pod is being tried: 5.5 ----------------------------------------------------------
 
 
-def test_an_event_that_came_while_it_was_tried_is_not_lost() -> None:
+def test_an_event_during_the_attempt_is_not_lost() -> None:
     setting = rig(events=FIT_EVENTS)
     setting.queue.add(waiting_pod())
     found = setting.pop()
@@ -326,7 +326,7 @@ def test_an_event_that_came_while_it_was_tried_is_not_lost() -> None:
     assert incoming(setting)["backoff ScheduleAttemptFailure"] == 1
 
 
-def test_an_event_that_came_while_it_was_tried_wakes_a_pending_pod_at_once() -> None:
+def test_an_event_during_the_attempt_activates_a_pending_pod_at_once() -> None:
     setting = rig(events=FIT_EVENTS)
     setting.queue.add(waiting_pod())
     found = setting.pop()
@@ -335,7 +335,7 @@ def test_an_event_that_came_while_it_was_tried_wakes_a_pending_pod_at_once() -> 
     assert setting.state(waiting_pod()) == "ACTIVE"
 
 
-def test_an_event_before_it_was_popped_does_not_count() -> None:
+def test_an_event_before_the_pop_does_not_count() -> None:
     setting = rig(events=FIT_EVENTS)
     setting.queue.add(waiting_pod("other"))
     setting.pop()
@@ -368,7 +368,7 @@ def test_an_event_that_no_plugin_registered_is_not_recorded_for_pods_in_flight()
     assert setting.queue.in_flight.change_count == 0
 
 
-def test_its_own_update_while_it_is_tried_counts_when_it_comes_back() -> None:
+def test_an_update_of_the_pod_during_its_attempt_counts_at_its_return() -> None:
     setting = rig(events={"Fit": [on(OWN_SCALE_DOWN)]})
     setting.queue.add(waiting_pod())
     setting.queue.add(waiting_pod("other"))
@@ -380,7 +380,7 @@ def test_its_own_update_while_it_is_tried_counts_when_it_comes_back() -> None:
     assert setting.state(waiting_pod("other")) == "UNSCHEDULABLE"
 
 
-def test_a_pod_deleted_while_it_is_tried_is_gone_when_it_is_done() -> None:
+def test_a_pod_deleted_during_its_attempt_is_gone_when_it_is_done() -> None:
     setting = rig()
     setting.queue.add(waiting_pod())
     setting.pop()
@@ -404,7 +404,7 @@ def test_a_gated_pod_is_never_tried() -> None:
     assert incoming(setting) == {"unschedulable UnscheduledPodAdd": 1}
 
 
-def test_a_gate_is_opened_by_an_event_of_its_plugin() -> None:
+def test_an_event_of_the_gating_plugin_opens_the_gate() -> None:
     held = gate(refuses=lambda pod: "x" not in pod.labels)
     setting = rig(events={"Gate": [on(OWN_LABEL)]}, gates=[held])
     setting.queue.add(waiting_pod())
@@ -414,7 +414,7 @@ def test_a_gate_is_opened_by_an_event_of_its_plugin() -> None:
     assert setting.pop().attempts == 1
 
 
-def test_a_gated_pod_does_not_hear_events_of_other_plugins() -> None:
+def test_events_of_other_plugins_do_not_reach_a_gated_pod() -> None:
     held = gate(refuses=False)
     setting = rig(events={"Fit": [on(NODE_ADD)], "Gate": [on(NODE_LABEL)]}, gates=[held])
     setting.queue.add(waiting_pod())
@@ -430,7 +430,7 @@ def test_a_gated_pod_does_not_hear_events_of_other_plugins() -> None:
     assert setting.state(waiting_pod()) == "ACTIVE"
 
 
-def test_an_event_that_helps_is_not_enough_while_the_gate_is_closed() -> None:
+def test_a_helpful_event_does_not_activate_a_pod_whose_gate_stays_closed() -> None:
     setting = rig(events={"Gate": [on(NODE_ADD)]}, gates=[gate()])
     setting.queue.add(waiting_pod())
     setting.queue.move_all(NODE_ADD, None, "node")
@@ -439,7 +439,7 @@ def test_an_event_that_helps_is_not_enough_while_the_gate_is_closed() -> None:
     assert incoming(setting)["unschedulable NodeAdd"] == 1
 
 
-def test_a_pod_may_be_gated_when_it_comes_back() -> None:
+def test_a_returning_pod_may_be_gated() -> None:
     held = gate(refuses=False)
     setting = rig(events=FIT_EVENTS, gates=[held])
     setting.queue.add(waiting_pod())
@@ -472,7 +472,7 @@ def test_pre_enqueue_is_called_once_on_the_way_through_the_backoffq(
 # ---- own updates and deletion: 5.7 ------------------------------------------------------------
 
 
-def test_an_update_of_a_parked_pod_wakes_it_if_the_hint_agrees() -> None:
+def test_an_update_of_an_unschedulable_pod_activates_it_if_the_hint_agrees() -> None:
     setting = rig(events={"Fit": [on(OWN_SCALE_DOWN, Hint(lambda pod: QUEUE))]})
     setting.queue.add(waiting_pod())
     setting.try_and_fail("Fit")
@@ -484,7 +484,7 @@ def test_an_update_of_a_parked_pod_wakes_it_if_the_hint_agrees() -> None:
     assert incoming(setting)["active TargetPodUpdatePodScaleDown"] == 1
 
 
-def test_the_first_event_that_wakes_the_pod_is_the_last_one_looked_at() -> None:
+def test_no_further_event_is_evaluated_after_one_that_activates_the_pod() -> None:
     second = Hint(QUEUE)
     setting = rig(events={"Fit": [on(OWN_LABEL), on(OWN_SCALE_DOWN, second)]})
     setting.queue.add(waiting_pod())
@@ -494,7 +494,7 @@ def test_the_first_event_that_wakes_the_pod_is_the_last_one_looked_at() -> None:
     assert not second.asked
 
 
-def test_hints_about_an_own_update_get_the_new_pod() -> None:
+def test_hints_about_an_update_of_the_pod_get_the_new_pod() -> None:
     hint = Hint(lambda pod: QUEUE if pod.labels == {"x": "new"} else SKIP)
     setting = rig(events={"Fit": [on(OWN_LABEL, hint)]})
     setting.queue.add(waiting_pod(labels={"x": "old"}))
@@ -505,7 +505,7 @@ def test_hints_about_an_own_update_get_the_new_pod() -> None:
 
 
 @pytest.mark.parametrize("waits", ["ACTIVE", "BACKOFF", "ERROR_BACKOFF"])
-def test_an_update_of_a_pod_that_is_ready_or_waits_out_its_delay_replaces_it(waits: str) -> None:
+def test_an_update_replaces_a_pod_in_activeq_or_backoff(waits: str) -> None:
     setting = rig(events=FIT_EVENTS)
     setting.queue.add(waiting_pod())
     if waits != "ACTIVE":
@@ -517,7 +517,7 @@ def test_an_update_of_a_pod_that_is_ready_or_waits_out_its_delay_replaces_it(wai
     assert setting.pop().priority == 7
 
 
-def test_an_update_may_change_the_place_in_line() -> None:
+def test_an_update_may_change_the_position_in_activeq() -> None:
     setting = rig()
     for name in ("a", "b"):
         setting.queue.add(waiting_pod(name))
@@ -525,7 +525,7 @@ def test_an_update_may_change_the_place_in_line() -> None:
     assert setting.pop().pod.name == "b"
 
 
-def test_an_updated_pod_is_woken_by_what_helps_its_new_version() -> None:
+def test_an_updated_pod_is_activated_by_an_event_for_its_new_version() -> None:
     hint = Hint(lambda pod: QUEUE if pod.labels == {"shape": "new"} else SKIP)
     setting = rig(events={"Fit": [on(NODE_ADD, hint)]})
     for name in ("p", "same-part"):
@@ -545,7 +545,7 @@ def test_an_update_of_an_unknown_pod_adds_it() -> None:
     assert incoming(setting) == {"active UnscheduledPodAdd": 1}
 
 
-def test_a_deleted_pod_leaves_no_trace() -> None:
+def test_a_deleted_pod_leaves_no_state() -> None:
     for failed_by in (["Fit"], []):
         setting = rig(events=FIT_EVENTS)
         setting.queue.add(waiting_pod(nominated="n1"))
@@ -573,7 +573,7 @@ def test_nominations_follow_the_pod() -> None:
     assert nominator.nominated_nodes() == ["n2"]
 
 
-def test_a_gated_pod_is_nominated_as_any_other_pod() -> None:
+def test_a_gated_pod_is_nominated_like_any_other_pod() -> None:
     setting = rig(gates=[gate()])
     setting.queue.add(waiting_pod(nominated="n1"))
     assert setting.queue.nominator.nominated_nodes() == ["n1"]
@@ -583,7 +583,7 @@ def test_a_gated_pod_is_nominated_as_any_other_pod() -> None:
 
 
 @pytest.mark.parametrize("failed_by", [["Fit"], []])
-def test_an_activated_pod_is_ready_whatever_it_waited_for(failed_by: list[str]) -> None:
+def test_an_activated_pod_enters_activeq_from_any_state(failed_by: list[str]) -> None:
     setting = rig(events=FIT_EVENTS)
     setting.queue.add(waiting_pod())
     setting.try_and_fail(*failed_by)
@@ -592,7 +592,7 @@ def test_an_activated_pod_is_ready_whatever_it_waited_for(failed_by: list[str]) 
     assert incoming(setting)["active ForceActivate"] == 1
 
 
-def test_activating_a_pod_that_is_being_tried_is_remembered() -> None:
+def test_activating_a_pod_in_flight_is_remembered() -> None:
     setting = rig(events=FIT_EVENTS)
     for name in ("p", "other"):
         setting.queue.add(waiting_pod(name))
@@ -605,7 +605,7 @@ def test_activating_a_pod_that_is_being_tried_is_remembered() -> None:
     assert setting.pop().pod.name == "p"
 
 
-def test_activating_a_made_up_pod_changes_nothing() -> None:
+def test_activating_an_unknown_pod_changes_nothing() -> None:
     setting = one_rejected()
     before = setting.queue.counts()
     setting.queue.activate([waiting_pod("made-up")])
@@ -622,7 +622,7 @@ def test_activating_a_ready_pod_changes_nothing() -> None:
 # ---- the flush: 5.7 ---------------------------------------------------------------------------
 
 
-def test_no_pod_waits_for_an_event_much_longer_than_five_minutes() -> None:
+def test_no_pod_waits_much_longer_than_five_minutes_for_an_event() -> None:
     setting = one_rejected()
     assert setting.queue.next_deadline_seconds() == 330
     setting.run_until(329)
@@ -633,14 +633,14 @@ def test_no_pod_waits_for_an_event_much_longer_than_five_minutes() -> None:
     assert incoming(setting)["active UnschedulableTimeout"] == 1
 
 
-def test_coming_back_ends_being_flushed() -> None:
+def test_a_return_ends_the_flushed_state() -> None:
     setting = one_rejected()
     setting.run_until(330)
     found = setting.try_and_fail("Fit")
     assert (found.was_flushed, found.flushed_at_seconds) == (False, None)
 
 
-def test_a_gated_pod_is_looked_at_again_five_minutes_after_its_last_flush() -> None:
+def test_a_gated_pod_is_evaluated_again_five_minutes_after_its_last_flush() -> None:
     held = gate()
     setting = rig(gates=[held])
     setting.queue.add(waiting_pod())
@@ -661,7 +661,7 @@ def test_a_flush_counts_for_pods_in_flight_too() -> None:
     assert setting.state(waiting_pod("flying")) == "BACKOFF"
 
 
-def test_a_wildcard_event_wakes_everyone() -> None:
+def test_a_wildcard_event_activates_all_pods() -> None:
     setting = one_rejected()
     setting.run_until(5)
     setting.queue.move_all(EVENT_UNSCHEDULABLE_TIMEOUT, None, None)
@@ -685,12 +685,12 @@ def test_timers_that_run_early_do_nothing() -> None:
 # ---- what is left to happen -------------------------------------------------------------------
 
 
-def test_an_empty_queue_has_nothing_left_to_happen() -> None:
+def test_an_empty_queue_has_no_pending_work() -> None:
     assert rig().queue.waiting_for_retry_only
 
 
 @both_gates
-def test_a_rejected_pod_on_its_way_back_is_left_to_happen(windows: bool) -> None:
+def test_a_rejected_pod_in_backoff_is_pending_work(windows: bool) -> None:
     setting = one_rejected(pop_from_backoff_q=windows)
     assert setting.queue.waiting_for_retry_only
     setting.queue.move_all(NODE_ADD, None, "node")
@@ -699,7 +699,7 @@ def test_a_rejected_pod_on_its_way_back_is_left_to_happen(windows: bool) -> None
     assert not setting.queue.waiting_for_retry_only
 
 
-def test_retries_of_errors_and_the_flush_are_not_left_to_happen() -> None:
+def test_error_retries_and_the_flush_are_not_pending_work() -> None:
     setting = rig(gates=[gate(refuses=lambda pod: pod.name == "gated")])
     for name in ("gated", "error", "rejected"):
         setting.queue.add(waiting_pod(name))
@@ -754,14 +754,14 @@ def small_node_is_freed(setting: Rig) -> None:
     setting.queue.move_all(EVENT_ASSIGNED_POD_DELETE, waiting_pod("running", node="n1"), None)
 
 
-def test_room_that_becomes_free_is_used_at_once_if_the_scheduler_is_idle() -> None:
+def test_released_resources_are_used_at_once_if_the_scheduler_is_idle() -> None:
     setting = rig(events={"Fit": [on(EVENT_ASSIGNED_POD_DELETE)]})
     small_node_is_freed(setting)
     assert setting.pop().attempts == 2
     assert setting.clock.now() == 0.5
 
 
-def test_room_that_becomes_free_is_used_after_the_delay_without_the_gate() -> None:
+def test_without_the_gate_released_resources_are_used_after_the_delay() -> None:
     setting = rig(events={"Fit": [on(EVENT_ASSIGNED_POD_DELETE)]}, pop_from_backoff_q=False)
     small_node_is_freed(setting)
     assert not setting.queue.has_ready
@@ -778,7 +778,7 @@ def test_room_that_becomes_free_is_used_after_the_delay_without_the_gate() -> No
     }
 
 
-def test_a_follower_is_tried_the_moment_its_leader_activates_it() -> None:
+def test_a_follower_is_tried_when_its_leader_activates_it() -> None:
     setting = rig(events={"Chain": []})
     setting.queue.add(waiting_pod("follower"))
     setting.try_and_fail("Chain")

@@ -84,7 +84,7 @@ def test_entries_come_out_in_order_of_their_keys() -> None:
     assert drained(entries) == ["a", "b", "c"]
 
 
-def test_an_entry_that_left_does_not_come_out() -> None:
+def test_an_entry_that_left_is_not_popped() -> None:
     entries = OrderedEntries(by_time)
     first, second = entry("a", 1), entry("b", 2)
     entries.enter(first)
@@ -95,7 +95,7 @@ def test_an_entry_that_left_does_not_come_out() -> None:
     assert drained(entries) == ["b"]
 
 
-def test_an_entry_that_enters_again_stands_where_its_key_now_belongs() -> None:
+def test_an_entry_that_enters_again_is_ordered_by_its_new_key() -> None:
     entries = OrderedEntries(by_time)
     moved, other = entry("a", 1), entry("b", 2)
     entries.enter(moved)
@@ -106,13 +106,13 @@ def test_an_entry_that_enters_again_stands_where_its_key_now_belongs() -> None:
     assert drained(entries) == ["b", "a"]
 
 
-def test_the_first_of_none_is_none() -> None:
+def test_the_first_of_an_empty_heap_is_none() -> None:
     entries = OrderedEntries(by_time)
     assert entries.first() is None
     assert entries.pop() is None
 
 
-def test_dead_items_of_entries_that_left_are_cleared_away() -> None:
+def test_dead_items_of_entries_that_left_are_removed() -> None:
     entries = OrderedEntries(by_time)
     stays = entry("stays", 0)
     entries.enter(stays)
@@ -124,7 +124,7 @@ def test_dead_items_of_entries_that_left_are_cleared_away() -> None:
     assert drained(entries) == ["stays"]
 
 
-def test_dead_items_of_an_entry_that_keeps_moving_are_cleared_away() -> None:
+def test_dead_items_of_an_entry_that_moves_often_are_removed() -> None:
     entries = OrderedEntries(by_time)
     moves = entry("moves")
     for number in range(1000):
@@ -142,7 +142,7 @@ steps = st.lists(
 
 
 @given(steps)
-def test_it_is_a_sorted_dictionary(done: list[Step]) -> None:
+def test_ordered_entries_behave_as_a_sorted_dictionary(done: list[Step]) -> None:
     entries, model = OrderedEntries(by_time), dict[str, Entry]()
     known = {number: entry(f"p{number:02}") for number in range(31)}
     for what, number, at in done:
@@ -199,7 +199,7 @@ def test_the_maximum_grows_with_the_square_root_of_the_size() -> None:
         pytest.param(failed(rejections=3, errors=1, at=5), 6, id="after an error, errors count"),
     ],
 )
-def test_the_last_kind_of_failure_decides_the_backoff(entry: Entry, expires_at: float) -> None:
+def test_the_last_kind_of_failure_determines_the_backoff(entry: Entry, expires_at: float) -> None:
     assert backoff().expires_at_seconds(entry) == expires_at
 
 
@@ -226,14 +226,14 @@ def test_a_delay_runs_to_the_end_of_its_window_or_its_instant(
     assert backoff(now, windows=windows).is_running(failed(rejections=1, at=0.5)) is running
 
 
-def test_expiries_are_cut_to_whole_seconds_only_with_windows() -> None:
+def test_expiries_are_truncated_to_whole_seconds_only_with_windows() -> None:
     entry = failed(rejections=2, at=0.75)
     assert backoff(windows=True).expires_at_seconds(entry) == 2
     assert backoff(windows=False).expires_at_seconds(entry) == 2.75
 
 
 @pytest.mark.parametrize(("expires_at", "looked_at"), [(1.0, 2.0), (1.25, 2.0), (1.99, 2.0)])
-def test_an_ended_delay_is_acted_upon_at_the_next_whole_second(
+def test_an_expired_delay_takes_effect_at_the_next_whole_second(
     expires_at: float, looked_at: float
 ) -> None:
     assert looked_at_seconds(expires_at) == looked_at
@@ -244,7 +244,7 @@ def test_an_ended_delay_is_acted_upon_at_the_next_whole_second(
     rejections=st.integers(1, 9),
     at=st.integers(0, 4000).map(lambda n: n / 64),
 )
-def test_the_look_comes_at_the_first_whole_second_at_which_the_delay_no_longer_runs(
+def test_the_check_runs_at_the_first_whole_second_after_the_delay(
     windows: bool, rejections: int, at: float
 ) -> None:
     entry = failed(rejections=rejections, at=at)
@@ -277,7 +277,7 @@ def told(sizes: Sizes) -> dict[tuple[str, str], int]:
     return {at: count for at, count in sizes.entities().items() if count}
 
 
-def test_a_group_is_one_entity_and_as_many_pods_as_it_has_members() -> None:
+def test_a_group_counts_as_one_entity_and_as_its_number_of_pods() -> None:
     sizes = Sizes()
     group = group_of("a", "b", "c", state=State.ACTIVE)
     for entry in (group, lone("x", State.ACTIVE), lone("y", State.ERROR_BACKOFF)):
@@ -288,7 +288,7 @@ def test_a_group_is_one_entity_and_as_many_pods_as_it_has_members() -> None:
     assert told(sizes) == {("active", "pod"): 1, ("backoff", "pod"): 1}
 
 
-def test_members_that_come_are_more_pods_and_no_more_entities() -> None:
+def test_new_members_add_pods_and_no_entities() -> None:
     sizes = Sizes()
     sizes.change(group_of("a", "b", state=State.GATED), 1)
     sizes.grew(State.GATED, 3)
@@ -372,9 +372,7 @@ def test_a_hint_is_called_for_each_unsigned_pod() -> None:
 
 @pytest.mark.parametrize("number", [0, 1])
 @pytest.mark.parametrize("says", [QUEUE, SKIP])
-def test_the_pod_an_event_is_about_is_asked_by_itself_and_for_itself_only(
-    number: int, says: QueueingHint
-) -> None:
+def test_the_subject_of_an_event_is_evaluated_alone(number: int, says: QueueingHint) -> None:
     subject = f"p{number}"
     others = SKIP if says is QUEUE else QUEUE
     hint = Hint(lambda pod: says if pod.name == subject else others)
@@ -386,7 +384,7 @@ def test_the_pod_an_event_is_about_is_asked_by_itself_and_for_itself_only(
     assert len(hint.asked) == 2
 
 
-def test_no_hint_is_called_for_an_event_of_other_plugins() -> None:
+def test_no_hint_is_called_for_events_of_other_plugins() -> None:
     hint = Hint(QUEUE)
     park = Park({"Fit": [on(NODE_ADD, hint)], "Taint": [on(NODE_LABEL)]})
     park.put("p", "Fit")
@@ -394,7 +392,7 @@ def test_no_hint_is_called_for_an_event_of_other_plugins() -> None:
     assert not hint.asked
 
 
-def test_the_woken_come_in_the_order_they_were_queued() -> None:
+def test_activated_pods_come_in_the_order_in_which_they_were_queued() -> None:
     park = Park({"Fit": [on(NODE_ADD)], "Taint": [on(NODE_ADD)]})
     park.put("a", "Taint", shape="2")
     park.put("b", "Fit", shape="1")
@@ -402,21 +400,21 @@ def test_the_woken_come_in_the_order_they_were_queued() -> None:
     assert park.woken(ADDED) == ["a AFTER_BACKOFF", "b AFTER_BACKOFF", "c AFTER_BACKOFF"]
 
 
-def test_a_content_pending_plugin_wakes_at_once() -> None:
+def test_a_pending_plugin_that_agrees_activates_at_once() -> None:
     park = Park({"Fit": [on(NODE_ADD)], "Claims": [on(NODE_ADD)]})
     park.put("a", "Fit", pending=["Claims"])
     park.put("b", "Fit")
     assert park.woken(ADDED) == ["a IMMEDIATELY", "b AFTER_BACKOFF"]
 
 
-def test_a_gated_pod_hears_only_events_of_the_plugin_that_gates_it() -> None:
+def test_a_gated_pod_receives_only_events_of_the_gating_plugin() -> None:
     park = Park({"Fit": [on(NODE_ADD), on(NODE_LABEL)], "Gate": [on(NODE_LABEL)]})
     park.put("a", "Fit", "Gate", gated_by="Gate")
     assert park.woken(ADDED) == []
     assert park.woken(Change(NODE_LABEL, None, "node")) == ["a AFTER_BACKOFF"]
 
 
-def test_a_pre_check_leaves_pods_out() -> None:
+def test_a_pre_check_excludes_pods() -> None:
     park = Park({"Fit": [on(NODE_ADD)]})
     park.put("a", "Fit")
     park.put("b", "Fit")
@@ -432,7 +430,7 @@ def test_an_entry_that_left_is_absent() -> None:
     assert not any(park.unschedulable._index.values())
 
 
-def test_an_entry_that_enters_again_is_found_under_its_new_part_only() -> None:
+def test_an_entry_that_enters_again_is_indexed_only_under_its_new_part() -> None:
     hint = Hint(lambda pod: QUEUE if pod.labels["shape"] == "new" else SKIP)
     park = Park({"Fit": [on(NODE_ADD, hint)]})
     entry = park.put("a", "Fit", shape="old")
@@ -442,7 +440,7 @@ def test_an_entry_that_enters_again_is_found_under_its_new_part_only() -> None:
     assert hint.asked == ["a"]
 
 
-def test_a_wildcard_wakes_everyone_but_whom_the_pre_check_leaves_out() -> None:
+def test_a_wildcard_activates_all_pods_except_those_the_pre_check_excludes() -> None:
     park = Park({})
     park.put("a", "Fit")
     park.put("b", "Gate", gated_by="Gate")
@@ -470,7 +468,7 @@ def test_a_part_that_is_not_hashable_is_reported_and_the_hint_called_for_the_pod
         pytest.param(30, 360, id="at a look"),
     ],
 )
-def test_the_flush_comes_at_the_first_look_after_more_than_five_minutes(
+def test_the_flush_runs_at_the_first_check_after_more_than_five_minutes(
     since: float, flush: float
 ) -> None:
     park = Park({})
@@ -541,7 +539,7 @@ def asked_one_by_one(park: Park, change: Change, pre_check: PreCheck) -> list[st
     change=st.sampled_from(CHANGES),
     left_out=st.sets(st.integers(0, 11)),
 )
-def test_the_index_has_the_results_of_calls_for_each_pod(
+def test_the_index_gives_the_same_result_as_a_call_for_each_pod(
     pods: list[dict[str, Any]],
     registered: dict[str, list[tuple[Any, dict[str, QueueingHint], QueueingHint | None]]],
     change: Change,
@@ -610,7 +608,7 @@ class Setting:
         return names
 
 
-def test_activeq_is_in_the_order_of_queue_sort_then_first_come_first_served() -> None:
+def test_activeq_is_ordered_by_queue_sort_and_then_by_arrival() -> None:
     setting = Setting()
     for name, priority, at in (("low", 0, 0), ("b", 5, 2), ("a", 5, 1), ("b2", 5, 2)):
         setting.put(name, State.ACTIVE, priority=priority, at=at)
@@ -651,7 +649,7 @@ def test_within_a_window_the_order_is_that_of_activeq() -> None:
     ("windows", "expected"),
     [pytest.param(True, "high", id="by priority"), pytest.param(False, "low", id="by expiry")],
 )
-def test_delays_of_one_second_end_in_one_order(windows: bool, expected: str) -> None:
+def test_delays_that_end_in_one_second_have_one_order(windows: bool, expected: str) -> None:
     setting = Setting(windows=windows)
     setting.put("low", State.BACKOFF, at=0.1)
     setting.put("high", State.BACKOFF, priority=5, at=0.9)
@@ -660,7 +658,7 @@ def test_delays_of_one_second_end_in_one_order(windows: bool, expected: str) -> 
     assert first.queued.pod.name == expected
 
 
-def test_errors_are_in_order_of_their_expiry_whatever_their_priority() -> None:
+def test_errors_are_ordered_by_expiry_regardless_of_priority() -> None:
     setting = Setting()
     setting.put("early", State.ERROR_BACKOFF, at=0.1)
     setting.put("late", State.ERROR_BACKOFF, priority=5, at=1.1)
@@ -669,7 +667,7 @@ def test_errors_are_in_order_of_their_expiry_whatever_their_priority() -> None:
     assert first.queued.pod.name == "early"
 
 
-def test_no_delay_is_over_before_its_look() -> None:
+def test_no_delay_ends_before_its_check() -> None:
     setting = Setting()
     setting.put("waits", State.BACKOFF, at=0.5)
     assert setting.places.first_backoff_over(1.99) is None
@@ -694,7 +692,7 @@ def test_the_next_deadline_is_that_of_a_waiting_pod(
     assert setting.places.next_deadline_seconds() == deadline
 
 
-def test_a_refused_move_ends_among_the_gated() -> None:
+def test_a_refused_move_ends_in_the_gated_state() -> None:
     setting = Setting(gate())
     entry = setting.put("a", State.ACTIVE)
     assert entry.state is State.GATED
@@ -708,7 +706,7 @@ def test_a_refused_move_ends_among_the_gated() -> None:
 
 
 @pytest.mark.parametrize(("anew", "count"), [(False, 1), (True, 2)])
-def test_an_entry_that_stays_parked_is_counted_only_when_it_was_taken_up(
+def test_an_entry_that_stays_unschedulable_is_counted_only_after_an_attempt(
     anew: bool, count: int
 ) -> None:
     setting = Setting(gate())
@@ -736,7 +734,7 @@ def test_a_flushed_pod_that_is_gated_no_longer_counts_as_flushed() -> None:
     assert not entry.queued.was_flushed
 
 
-def test_a_changed_priority_changes_the_place_in_line() -> None:
+def test_a_changed_priority_changes_the_position() -> None:
     setting = Setting()
     entry = setting.put("a", State.ACTIVE, priority=1)
     setting.put("b", State.ACTIVE, priority=2)
@@ -745,7 +743,7 @@ def test_a_changed_priority_changes_the_place_in_line() -> None:
     assert setting.popped() == ["a", "b"]
 
 
-def test_a_change_does_not_cost_the_place_in_line() -> None:
+def test_an_update_keeps_the_position() -> None:
     setting = Setting()
     entry = setting.put("a", State.ACTIVE)
     setting.put("b", State.ACTIVE)

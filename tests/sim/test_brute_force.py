@@ -59,7 +59,7 @@ def with_port(**fields: Any) -> list[Content]:
 # ---- resources and ports -----------------------------------------------------------------
 
 
-def test_a_pod_requests_its_sidecars_and_the_largest_step_of_its_start() -> None:
+def test_a_pod_requests_its_sidecars_and_its_largest_init_container() -> None:
     sidecar = {**container("200m"), "name": "s", "restartPolicy": "Always"}
     found = incoming(
         containers=[container("1")],
@@ -71,7 +71,7 @@ def test_a_pod_requests_its_sidecars_and_the_largest_step_of_its_start() -> None
     assert requests_of(found) == {"cpu": 2050}
 
 
-def test_a_full_node_takes_what_asks_for_nothing() -> None:
+def test_a_full_node_accepts_a_pod_without_requests() -> None:
     over = picture([node("n1")], n1=[pod("a", containers=[container("5")])])
     assert taken_by(over, incoming(containers=[container("0")])) == ["n1"]
     assert "cpu: asks 0.001, 5 of 4 are taken" in why_not(
@@ -91,7 +91,7 @@ def test_a_full_node_takes_what_asks_for_nothing() -> None:
         ({"hostPort": 81}, {}, False),
     ],
 )
-def test_host_ports_meet_on_one_address_and_protocol(
+def test_host_ports_conflict_by_address_and_protocol(
     one: Content, other: Content, is_taken: bool
 ) -> None:
     over = picture([node("n1")], n1=[pod("a", containers=with_port(**one))])
@@ -121,7 +121,7 @@ def test_a_taint_is_tolerated_by_key_value_and_effect(
     assert taken_by(over, incoming(tolerations=[toleration])) == (["n1"] if is_tolerated else [])
 
 
-def test_a_preference_keeps_nobody_away() -> None:
+def test_a_prefer_no_schedule_taint_excludes_no_pod() -> None:
     taints = [{"key": "team", "value": "x", "effect": "PreferNoSchedule"}]
     assert taken_by(picture([node("n1", spec={"taints": taints})]), incoming()) == ["n1"]
 
@@ -129,14 +129,14 @@ def test_a_preference_keeps_nobody_away() -> None:
 # ---- other pods --------------------------------------------------------------------------
 
 
-def test_anti_affinity_holds_both_ways() -> None:
+def test_anti_affinity_holds_in_both_directions() -> None:
     web = {"app": "web"}
     over = picture(zoned("a1", "b1"), a1=[pod("a", labels=web)], b1=[pod("b", affinity=apart(web))])
     assert taken_by(over, incoming(affinity=apart(web))) == ["b1"]
     assert taken_by(over, incoming(labels=web)) == ["a1"]
 
 
-def test_a_term_means_its_namespaces_only() -> None:
+def test_a_term_selects_its_namespaces_only() -> None:
     web = {"app": "web"}
     over = picture(zoned("a1"), a1=[pod("a", labels=web, namespace="blue")])
     assert taken_by(over, incoming(affinity=apart(web))) == ["a1"]
@@ -144,7 +144,7 @@ def test_a_term_means_its_namespaces_only() -> None:
     assert taken_by(over, incoming(affinity=apart(web, namespaceSelector={}))) == []
 
 
-def test_the_first_pod_of_an_affinity_needs_nobody_but_itself() -> None:
+def test_the_first_pod_of_an_affinity_group_needs_only_itself() -> None:
     web = {"app": "web"}
     empty = picture(zoned("a1", "b1"))
     assert taken_by(empty, incoming(labels=web, affinity=together(web))) == ["a1", "b1"]
@@ -179,7 +179,7 @@ def test_spreading_counts_the_selected_pods_of_each_domain(
     assert taken_by(over, wanted) == expected
 
 
-def test_spreading_counts_nodes_that_the_pod_may_use_and_pods_that_stay() -> None:
+def test_spreading_counts_usable_nodes_and_pods_that_stay() -> None:
     web = {"app": "web"}
     constraint = {
         "maxSkew": 1,

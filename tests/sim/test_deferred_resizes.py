@@ -54,7 +54,7 @@ def run(*steps: Step, gate: bool = True) -> tuple[SimulationResult, list[tuple[f
     return result, attempts
 
 
-def test_room_is_made_on_its_node_and_the_kubelet_has_the_last_word() -> None:
+def test_victims_are_evicted_on_its_node_and_the_kubelet_decides() -> None:
     done = patch(7.5, {"status": {"conditions": []}})
     late = create(8, pod("late", containers=[container("2")]))
     result, attempts = run(resized(5), done, late)
@@ -65,13 +65,13 @@ def test_room_is_made_on_its_node_and_the_kubelet_has_the_last_word() -> None:
     assert attempts == [(5.0, "unschedulable"), (5.0, "error"), (7.0, "error")]
 
 
-def test_until_then_it_is_tried_again_and_the_run_ends_all_the_same() -> None:
+def test_a_deferred_resize_is_retried_and_the_run_ends() -> None:
     result, attempts = run(resized(5))
     assert result.pods["default/low"].deleted_at == 5.0
     assert [result for _, result in attempts] == ["unschedulable", "error"]
 
 
-def test_nobody_leaves_where_the_gate_is_off() -> None:
+def test_without_the_gate_nothing_is_evicted() -> None:
     result, attempts = run(resized(5), gate=False)
     assert result.pods["default/low"].deleted_at is None
     assert attempts == []

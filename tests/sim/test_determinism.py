@@ -89,21 +89,21 @@ def simulated(path: Path, *options: str, hash_seed: str = "0") -> dict[str, Any]
     return found
 
 
-def test_two_processes_with_other_hashes_decide_alike(tmp_path: Path) -> None:
+def test_two_processes_with_different_hash_seeds_decide_equally(tmp_path: Path) -> None:
     first = simulated(tmp_path, "--seed", "3", hash_seed="1")
     assert first["placements"]
     assert first["unschedulable"]
     assert simulated(tmp_path, "--seed", "3", hash_seed="4711") == first
 
 
-def test_another_seed_breaks_ties_elsewhere(tmp_path: Path) -> None:
+def test_another_seed_breaks_ties_differently(tmp_path: Path) -> None:
     first, other = simulated(tmp_path, "--seed", "3"), simulated(tmp_path, "--seed", "4")
     assert first["digest"] != other["digest"]
     assert first["placements"] != other["placements"]
     assert (first["seed"], other["seed"]) == (3, 4)
 
 
-def test_keeping_a_run_does_not_change_it(tmp_path: Path) -> None:
+def test_writing_a_run_folder_does_not_change_the_run(tmp_path: Path) -> None:
     kept = simulated(tmp_path, "--out", str(tmp_path / "run"))
     assert kept == simulated(tmp_path)
     result = RunFolder(tmp_path / "run").result()
@@ -112,7 +112,7 @@ def test_keeping_a_run_does_not_change_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("attempt", ["first", "last"])
-def test_a_kept_run_is_replayed_record_by_record(tmp_path: Path, attempt: str) -> None:
+def test_a_stored_run_is_replayed_record_by_record(tmp_path: Path, attempt: str) -> None:
     """`why --node` holds every record on its way against the journal."""
     simulated(tmp_path, "--out", str(tmp_path / "run"), hash_seed="1")
     lines = (tmp_path / "run/journal.jsonl").read_text().splitlines()

@@ -16,13 +16,13 @@ SEEDS_FOR_PLANTS = 20
 
 
 @pytest.mark.parametrize("seed", seeds(SEEDS_BY_DEFAULT))
-def test_after_any_faults_every_pod_is_where_it_can_be_and_the_cache_agrees(seed: int):
+def test_after_any_faults_every_pod_is_placed_if_possible_and_the_cache_agrees(seed: int):
     world = FaultWorld(seed)
     with replayable(seed, str(world)):
         world.play()
 
 
-def test_a_seed_repeats_itself_and_another_does_not():
+def test_a_seed_is_repeatable_and_another_seed_differs():
     digests = []
     for seed in (3, 3, 4):
         world = FaultWorld(seed)

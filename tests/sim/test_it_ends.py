@@ -60,7 +60,7 @@ def simulated(plugin: str, *pods: str, **gates: bool) -> Any:
 
 @pytest.mark.parametrize("early", [True, False], ids=["popped early", "waits out its delay"])
 @pytest.mark.parametrize("plugin", ["RefusesAtPreBind", "NeverAllows"])
-def test_a_pod_that_is_refused_for_ever_ends_the_run_pending(plugin: str, early: bool) -> None:
+def test_a_pod_that_is_always_refused_ends_the_run_pending(plugin: str, early: bool) -> None:
     result = simulated(plugin, SchedulerPopFromBackoffQ=early)
     assert set(result.unschedulable) == {"default/p"}
     assert result.attempts < 10
@@ -69,7 +69,7 @@ def test_a_pod_that_is_refused_for_ever_ends_the_run_pending(plugin: str, early:
 
 @pytest.mark.parametrize("early", [True, False], ids=["popped early", "waits out its delay"])
 @pytest.mark.parametrize("pods", [("p", "q"), ("p", "q", "r")], ids=["two", "three"])
-def test_pods_that_time_out_at_permit_for_ever_and_wake_one_another_end_the_run(
+def test_pods_that_always_time_out_at_permit_end_the_run(
     pods: tuple[str, ...], early: bool
 ) -> None:
     result = simulated("NeverAllows", *pods, SchedulerPopFromBackoffQ=early)
@@ -94,5 +94,5 @@ class AllowsLate(PermitPlugin):
         return (Status(Code.WAIT), 5.0) if self.call_count < 9 else (None, 0.0)
 
 
-def test_tries_that_come_to_something_after_a_while_are_waited_for() -> None:
+def test_retries_that_succeed_after_a_while_are_waited_for() -> None:
     assert not simulated("AllowsLate", "p", "q").unschedulable

@@ -18,14 +18,14 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def test_the_result_comes_back() -> None:
+def test_the_result_is_returned() -> None:
     async def answer() -> int:
         return 42
 
     assert run(answer(), ManualClock()) == 42
 
 
-def test_a_sleep_moves_the_clock_and_takes_no_time() -> None:
+def test_a_sleep_moves_the_virtual_clock_only() -> None:
     clock = ManualClock(start_seconds=5.0)
 
     async def nap() -> float:
@@ -36,7 +36,7 @@ def test_a_sleep_moves_the_clock_and_takes_no_time() -> None:
     assert clock.now() == 5.0 + 1000 * HOUR
 
 
-def test_time_stands_still_while_something_can_run() -> None:
+def test_time_stands_still_while_a_task_can_run() -> None:
     async def busy() -> float:
         for _ in range(1000):
             await asyncio.sleep(0)
@@ -46,7 +46,7 @@ def test_time_stands_still_while_something_can_run() -> None:
 
 
 @given(st.lists(st.sampled_from([0.0, 0.1, 0.25, 1.0, 7.0]), max_size=20))
-def test_sleepers_wake_by_time_and_then_in_the_order_of_falling_asleep(
+def test_sleepers_wake_by_time_and_then_in_order_of_their_start(
     delays: list[float],
 ) -> None:
     woken: list[tuple[float, int]] = []
@@ -62,7 +62,7 @@ def test_sleepers_wake_by_time_and_then_in_the_order_of_falling_asleep(
     assert woken == sorted((delay, number) for number, delay in enumerate(delays))
 
 
-def test_a_cancelled_timer_does_not_pull_the_clock() -> None:
+def test_a_cancelled_timer_does_not_move_the_clock() -> None:
     async def main() -> float:
         asyncio.get_running_loop().call_later(HOUR, print).cancel()
         await asyncio.sleep(1)
@@ -71,7 +71,7 @@ def test_a_cancelled_timer_does_not_pull_the_clock() -> None:
     assert run(main(), ManualClock()) == 1.0
 
 
-def test_ten_thousand_cancelled_timers_are_swept_out() -> None:
+def test_ten_thousand_cancelled_timers_are_removed() -> None:
     async def main() -> tuple[int, float | None]:
         loop = running_loop()
         loop.call_later(2 * HOUR, print)
@@ -84,7 +84,7 @@ def test_ten_thousand_cancelled_timers_are_swept_out() -> None:
     assert due == 2 * HOUR
 
 
-def test_a_timeout_is_virtual_too() -> None:
+def test_a_timeout_uses_virtual_time() -> None:
     async def main() -> float:
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(asyncio.Event().wait(), 30)
@@ -93,7 +93,7 @@ def test_a_timeout_is_virtual_too() -> None:
     assert run(main(), ManualClock()) == 30.0
 
 
-def test_a_moment_that_has_passed_means_now() -> None:
+def test_a_time_in_the_past_means_now() -> None:
     async def main() -> float:
         done = asyncio.Event()
         asyncio.get_running_loop().call_at(3.0, done.set)
@@ -103,7 +103,7 @@ def test_a_moment_that_has_passed_means_now() -> None:
     assert run(main(), ManualClock(start_seconds=10.0)) == 10.0
 
 
-def test_a_deadlock_is_reported_with_those_who_wait() -> None:
+def test_a_deadlock_is_reported_with_the_waiting_tasks() -> None:
     async def waits_for_nothing() -> None:
         await asyncio.Event().wait()
 
@@ -122,14 +122,14 @@ def test_a_deadlock_is_reported_with_those_who_wait() -> None:
     assert "waits_for_nothing, locks.py:" in found.value.waiting[1]
 
 
-def test_waiting_for_ever_is_a_deadlock_and_no_jump() -> None:
+def test_waiting_forever_is_a_deadlock() -> None:
     clock = ManualClock()
     with pytest.raises(DeadlockError):
         run(asyncio.sleep(math.inf), clock)
     assert clock.now() == 0.0
 
 
-def test_a_failed_task_that_nobody_waits_for_ends_the_run() -> None:
+def test_a_failed_task_without_a_waiter_ends_the_run() -> None:
     async def fails() -> None:
         raise KeyError("lost")
 
@@ -146,7 +146,7 @@ def test_a_failed_task_that_nobody_waits_for_ends_the_run() -> None:
     assert clock.now() == 0.0
 
 
-def test_a_failed_task_that_somebody_waits_for_is_theirs() -> None:
+def test_a_failed_task_with_a_waiter_raises_there() -> None:
     async def fails() -> None:
         await asyncio.sleep(1)
         raise KeyError("found")
@@ -162,7 +162,7 @@ def test_a_failed_task_that_somebody_waits_for_is_theirs() -> None:
     assert run(main(), ManualClock()) == "'found'"
 
 
-def test_a_task_that_fails_as_the_run_ends_is_not_lost() -> None:
+def test_a_failure_at_the_end_of_the_run_is_not_lost() -> None:
     async def fails() -> None:
         raise KeyError("late")
 
@@ -175,7 +175,7 @@ def test_a_task_that_fails_as_the_run_ends_is_not_lost() -> None:
         run(main(), ManualClock())
 
 
-def test_a_callback_that_fails_ends_the_run() -> None:
+def test_a_failing_callback_ends_the_run() -> None:
     async def main() -> None:
         asyncio.get_running_loop().call_later(1, [].pop)
         await asyncio.sleep(HOUR)
@@ -186,7 +186,7 @@ def test_a_callback_that_fails_ends_the_run() -> None:
     assert clock.now() == 1.0
 
 
-def test_what_is_left_at_the_end_is_cancelled() -> None:
+def test_remaining_tasks_are_cancelled_at_the_end() -> None:
     ended: list[str] = []
 
     async def background() -> None:
@@ -204,7 +204,7 @@ def test_what_is_left_at_the_end_is_cancelled() -> None:
     assert ended == ["background"]
 
 
-def test_who_will_not_end_is_named() -> None:
+def test_a_task_that_ignores_cancellation_is_named() -> None:
     async def stubborn() -> None:
         while True:
             try:
@@ -241,7 +241,7 @@ def test_an_abandoned_generator_is_closed() -> None:
     assert closed == ["numbers"]
 
 
-def test_settled_returns_when_only_the_clock_could_bring_more() -> None:
+def test_settled_returns_when_only_timers_remain() -> None:
     seen: list[str] = []
 
     async def worker() -> None:
@@ -261,7 +261,7 @@ def test_settled_returns_when_only_the_clock_could_bring_more() -> None:
     assert run(main(), ManualClock()) == ([f"step {n}" for n in range(5)], 0.0, 1.0)
 
 
-def test_a_timer_of_this_moment_belongs_to_this_moment() -> None:
+def test_a_timer_of_this_moment_runs_before_settled_returns() -> None:
     async def main() -> list[str]:
         seen: list[str] = []
         loop = asyncio.get_running_loop()
@@ -273,7 +273,7 @@ def test_a_timer_of_this_moment_belongs_to_this_moment() -> None:
     assert run(main(), ManualClock()) == ["long ago", "at once"]
 
 
-def test_those_who_wait_for_settling_are_let_go_one_by_one() -> None:
+def test_waiters_for_settled_continue_one_by_one() -> None:
     seen: list[str] = []
 
     async def waiter(name: str) -> None:
@@ -289,7 +289,7 @@ def test_those_who_wait_for_settling_are_let_go_one_by_one() -> None:
     assert seen == ["a begins", "a ends", "b begins", "b ends"]
 
 
-def test_there_are_no_threads_here() -> None:
+def test_threads_are_not_available() -> None:
     async def main() -> None:
         await asyncio.to_thread(print)
 
@@ -305,7 +305,7 @@ def test_virtual_time_does_not_nest() -> None:
         run(main(), ManualClock())
 
 
-def test_a_task_group_works_as_ever() -> None:
+def test_a_task_group_works_under_virtual_time() -> None:
     async def fails() -> None:
         await asyncio.sleep(1)
         raise ValueError("one of them")

@@ -21,7 +21,7 @@ def cpu(result: SimulationResult) -> tuple[int, int]:
     return next((one.requested, one.allocatable) for one in result.usage if one.resource == "cpu")
 
 
-def test_a_deleted_node_takes_its_pods_with_it() -> None:
+def test_the_pods_of_a_deleted_node_are_deleted() -> None:
     steps = [delete(10, node("n1"))]
     nodes_and_pods = [node("n1"), node("n2"), *(pod(f"p{number}") for number in range(8))]
     result = simulation(workload(*nodes_and_pods, steps=steps)).run()
@@ -49,7 +49,7 @@ def test_a_run_waits_for_its_pod_garbage_and_then_ends() -> None:
     assert gone_at(simulation(feed).run()) == {"default/a": 60.0}
 
 
-def test_a_node_that_comes_again_gets_new_daemon_pods(tmp_path: Path) -> None:
+def test_a_node_that_is_created_again_gets_new_daemon_pods(tmp_path: Path) -> None:
     daemons = controller("DaemonSet", name="d", selector={"matchLabels": {"app": "web"}})
     again = scenario({"at": "5s", "delete": [N1]}, {"at": "9s", "create": [node("n1")]})
     result = run_by_default(load_objects(tmp_path, node("n1"), daemons, again))
@@ -58,7 +58,7 @@ def test_a_node_that_comes_again_gets_new_daemon_pods(tmp_path: Path) -> None:
     assert (new.node, new.created_at, new.deleted_at) == ("n1", 9.0, None)
 
 
-def test_a_daemon_pod_that_waits_for_a_node_goes_with_the_node(tmp_path: Path) -> None:
+def test_a_pending_daemon_pod_is_deleted_with_its_node(tmp_path: Path) -> None:
     daemons = controller("DaemonSet", name="d", selector={"matchLabels": {"app": "web"}})
     full = {**node("n1"), "status": {"allocatable": {"cpu": "0", "memory": "1Gi", "pods": "9"}}}
     result = run_by_default(
@@ -68,7 +68,7 @@ def test_a_daemon_pod_that_waits_for_a_node_goes_with_the_node(tmp_path: Path) -
     assert result.counts.unschedulable == 0
 
 
-def test_a_running_pod_whose_node_is_not_in_the_input_goes_at_the_beginning() -> None:
+def test_a_running_pod_on_a_node_outside_of_the_input_is_deleted_at_the_start() -> None:
     reference = controller("ReplicaSet", name="r", uid="r")
     result = simulation(workload(node("n1"), owned(pod("a", nodeName="n9"), reference))).run()
     assert gone_at(result) == {"default/a": 0.0}

@@ -51,7 +51,7 @@ def asking(name: str, cpu: str, **fields: Any) -> Content:
 # ---- what is found out ---------------------------------------------------------------------
 
 
-def test_a_rejection_names_the_plugin_and_what_the_others_say(tmp_path: Path) -> None:
+def test_a_rejection_names_the_plugin_and_the_results_of_the_others(tmp_path: Path) -> None:
     folder = kept(tmp_path, workload(node("t", spec=TAINTED), node("n1"), asking("a", "64")))
     found = verdict(folder, "a", "t")
     assert found.rejection is not None
@@ -64,7 +64,7 @@ def test_a_rejection_names_the_plugin_and_what_the_others_say(tmp_path: Path) ->
     assert found.scores is None
 
 
-def test_a_node_that_was_not_chosen_is_held_against_the_one_that_was(tmp_path: Path) -> None:
+def test_a_node_that_was_not_chosen_is_compared_with_the_chosen_one(tmp_path: Path) -> None:
     nodes = [node("full"), node("empty"), pod("r", nodeName="full")]
     found = verdict(kept(tmp_path, workload(*nodes, asking("a", "1"))), "a", "full")
     assert found.rejection is None
@@ -76,7 +76,7 @@ def test_a_node_that_was_not_chosen_is_held_against_the_one_that_was(tmp_path: P
     assert own.total == sum(plugin.weighted for plugin in own.plugins)
 
 
-def test_the_chosen_node_is_asked_as_if_the_pod_were_not_there_yet(tmp_path: Path) -> None:
+def test_the_chosen_node_is_evaluated_without_the_pod(tmp_path: Path) -> None:
     """It has been put on the node by then, which would leave no room for itself."""
     folder = kept(tmp_path, workload(node("n1"), node("n2"), asking("a", "3")))
     [attempt] = attempts(folder, "a")
@@ -88,7 +88,7 @@ def test_the_chosen_node_is_asked_as_if_the_pod_were_not_there_yet(tmp_path: Pat
     assert (found.scores.better_count, found.scores.equal_count) == (0, 1)
 
 
-def test_a_node_that_was_not_there_then_was_not_asked(tmp_path: Path) -> None:
+def test_a_node_that_did_not_exist_yet_was_not_evaluated(tmp_path: Path) -> None:
     feed = workload(node("n1"), asking("a", "32"), steps=[create(5, LARGE)])
     folder = kept(tmp_path, feed)
     assert verdict(folder, "a", "large", 0).skip_reason == "the node did not exist then"
@@ -103,14 +103,14 @@ def test_each_attempt_sees_the_cluster_of_its_time(tmp_path: Path) -> None:
     assert verdict(folder, "a", "large", 1).rejection is None
 
 
-def test_a_node_that_prefilter_left_out_was_not_asked(tmp_path: Path) -> None:
+def test_a_node_excluded_by_pre_filter_was_not_evaluated(tmp_path: Path) -> None:
     terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     feed = workload(node("n1"), node("n2"), asking("a", "1", affinity={"nodeAffinity": required}))
     assert verdict(kept(tmp_path, feed), "a", "n2").skip_reason == "left out by NodeAffinity"
 
 
-def test_a_pod_nominated_to_a_node_that_takes_it_is_not_put_to_others(tmp_path: Path) -> None:
+def test_with_a_feasible_nominated_node_other_nodes_were_not_evaluated(tmp_path: Path) -> None:
     nominated = asking("a", "1", status={"nominatedNodeName": "n2"})
     folder = kept(tmp_path, workload(node("n1"), node("n2"), nominated))
     found = verdict(folder, "a", "n1")
@@ -124,7 +124,7 @@ percentageOfNodesToScore: 10
 """
 
 
-def test_a_node_beyond_the_sample_was_not_looked_at(tmp_path: Path) -> None:
+def test_a_node_outside_of_the_sample_was_not_evaluated(tmp_path: Path) -> None:
     feed = workload(*(node(f"n{i}") for i in range(150)), asking("a", "1"))
     folder = kept(tmp_path, feed, config=SAMPLED)
     found = [verdict(folder, "a", f"n{i}").skip_reason for i in range(0, 150, 15)]
@@ -149,7 +149,7 @@ profiles:
 """
 
 
-def test_a_plugin_that_failed_fails_again_when_asked_alone(tmp_path: Path) -> None:
+def test_a_failing_plugin_fails_again_in_a_replay(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text(BROKEN)
     feed = workload(node("n1"), node("n2"), pod("a"))
     found = verdict(kept(tmp_path, feed, config=WITH_BROKEN), "a", "n1")
@@ -162,7 +162,7 @@ def test_a_plugin_that_failed_fails_again_when_asked_alone(tmp_path: Path) -> No
 # ---- the same run --------------------------------------------------------------------------
 
 
-def test_a_replay_decides_what_the_journal_says(tmp_path: Path) -> None:
+def test_a_replay_makes_the_decisions_of_the_journal(tmp_path: Path) -> None:
     pods = [asking(f"p{i}", "1") for i in range(12)]
     folder = kept(tmp_path, workload(node("n1"), node("n2"), *pods))
     last = attempts(folder, "p11")[-1]
@@ -170,7 +170,7 @@ def test_a_replay_decides_what_the_journal_says(tmp_path: Path) -> None:
     assert node_verdict(folder, last, "n1").record == last
 
 
-def test_a_journal_that_is_not_the_runs_is_refused(tmp_path: Path) -> None:
+def test_a_journal_of_another_run_is_refused(tmp_path: Path) -> None:
     feed = workload(node("n1"), node("n2"), *(asking(f"p{i}", "1m") for i in range(8)))
     folder = kept(tmp_path, feed)
     tampered = list(_tampered(folder.path / "journal.jsonl"))
@@ -187,7 +187,7 @@ def _tampered(journal: Path) -> Iterator[str]:
     yield from rest
 
 
-def test_an_attempt_that_never_was_is_not_found(tmp_path: Path) -> None:
+def test_an_unknown_attempt_is_not_found(tmp_path: Path) -> None:
     folder = kept(tmp_path, workload(node("n1"), pod("a")))
     [attempt] = attempts(folder, "a")
     ghost = AttemptRecord(
@@ -197,7 +197,7 @@ def test_an_attempt_that_never_was_is_not_found(tmp_path: Path) -> None:
         node_verdict(folder, ghost, "n1")
 
 
-def test_a_run_that_was_interrupted_can_be_asked_too(tmp_path: Path) -> None:
+def test_an_interrupted_run_can_be_replayed(tmp_path: Path) -> None:
     feed = workload(node("n1"), pod("a"), pod("b"))
     folder = kept(tmp_path, feed)
     lines = (folder.path / "journal.jsonl").read_text().splitlines(keepends=True)

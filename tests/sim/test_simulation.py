@@ -47,7 +47,7 @@ def lasting(name: str, duration: str, **fields: Any) -> Content:
 # ---- what comes out ------------------------------------------------------------------------
 
 
-def test_every_pod_is_placed_or_waits_and_says_why() -> None:
+def test_every_pod_is_placed_or_pending_with_a_reason() -> None:
     result = simulate(node("n1"), asking("a", "3"), asking("b", "3"))
     assert result.placements == {"default/a": "n1"}
     said = (
@@ -60,21 +60,21 @@ def test_every_pod_is_placed_or_waits_and_says_why() -> None:
     assert result.nodes == 1
 
 
-def test_pods_that_came_with_a_node_are_counted_and_not_placed() -> None:
+def test_pods_that_start_on_a_node_are_counted_and_not_placed() -> None:
     result = simulate(node("n1"), pod("r", nodeName="n1"), pod("a"))
     assert result.counts.running == 1
     assert result.placements == {"default/a": "n1"}
     assert (result.pods["default/r"].node, result.pods["default/r"].bound_at) == ("n1", None)
 
 
-def test_placements_hold_pods_that_ended_since() -> None:
+def test_placements_include_pods_that_ended() -> None:
     result = simulate(node("n1"), lasting("a", "5s"))
     assert result.placements == {"default/a": "n1"}
     assert result.unschedulable == {}
     assert result.simulated_seconds == 5.0
 
 
-def test_a_deleted_pod_no_longer_waits_and_stays_listed() -> None:
+def test_a_deleted_pod_is_not_pending_and_stays_listed() -> None:
     waits = asking("a", "64")
     feed = workload(node("n1"), waits, steps=[delete(7, waits)])
     result = simulation(feed).run()
@@ -82,7 +82,7 @@ def test_a_deleted_pod_no_longer_waits_and_stays_listed() -> None:
     assert result.pods["default/a"].deleted_at == 7.0
 
 
-def test_pods_of_other_schedulers_are_left_alone_and_counted_apart() -> None:
+def test_pods_of_other_schedulers_are_ignored_and_counted_separately() -> None:
     result = simulate(node("n1"), pod("a", schedulerName="theirs"), pod("b"))
     assert result.counts.other_schedulers == 1
     assert result.placements == {"default/b": "n1"}
@@ -98,7 +98,7 @@ def test_a_profile_of_another_name_schedules_its_own_pods() -> None:
     assert result.counts.other_schedulers == 1
 
 
-def test_attempts_are_those_at_the_pod_not_at_its_name() -> None:
+def test_attempts_are_counted_per_pod_and_not_per_name() -> None:
     waits = asking("a", "64")
     again = [delete(1, waits), create(2, asking("a", "1"))]
     result = simulation(workload(node("n1"), waits, steps=again)).run()
@@ -106,21 +106,21 @@ def test_attempts_are_those_at_the_pod_not_at_its_name() -> None:
     assert result.attempts == 2
 
 
-def test_times_are_those_of_what_happened() -> None:
+def test_times_are_those_of_the_events() -> None:
     small = node("small", status={"allocatable": {"cpu": "1m", "pods": "110"}})
     feed = workload(small, asking("a", "1"), steps=[create(30, node("n1"))])
     a = simulation(feed).run().pods["default/a"]
     assert (a.created_at, a.bound_at, a.deleted_at, a.attempts) == (0.0, 30.0, None, 2)
 
 
-def test_usage_is_that_of_the_end_and_the_most_there_was() -> None:
+def test_usage_is_reported_at_the_end_and_at_the_peak() -> None:
     pods = [lasting("a", "5s"), lasting("b", "5s"), pod("c")]
     result = simulate(node("n1"), *pods)
     cpu = Usage(resource="cpu", requested=1000, peak=3000, allocatable=4000)
     assert cpu in result.usage
 
 
-def test_what_the_api_server_refused_is_noted() -> None:
+def test_an_object_refused_by_the_api_server_is_noted() -> None:
     feed = workload(node("n1"), steps=[create(3, node("n1"))])
     [note] = simulation(feed).run().notes
     assert note.startswith("at 3 s: create Node n1: ")
@@ -133,13 +133,13 @@ def test_notes_of_the_workload_come_first() -> None:
     assert result.counts.left_out == 4
 
 
-def test_a_run_without_anything_comes_to_nothing() -> None:
+def test_an_empty_run_has_an_empty_result() -> None:
     result = simulate()
     assert (result.nodes, result.counts.pods, result.attempts) == (0, 0, 0)
     assert result.usage == ()
 
 
-def test_every_pod_is_told_of_as_it_comes() -> None:
+def test_progress_is_reported_for_every_pod() -> None:
     told: list[tuple[int, int]] = []
     feed = workload(node("n1"), pod("a"), steps=[create(3, pod("b"))])
     run = simulation(feed)
@@ -148,7 +148,7 @@ def test_every_pod_is_told_of_as_it_comes() -> None:
     assert told == [(1, 2), (2, 2)]
 
 
-def test_the_journal_goes_where_it_is_wanted() -> None:
+def test_the_journal_goes_to_the_given_sink() -> None:
     sink = MemorySink()
     simulation(workload(node("n1"), pod("a")), sinks=[sink]).run()
     [attempt] = [r for r in sink.records if isinstance(r, AttemptRecord)]
@@ -158,11 +158,11 @@ def test_the_journal_goes_where_it_is_wanted() -> None:
 # ---- when it is over -----------------------------------------------------------------------
 
 
-def test_retry_timers_alone_do_not_keep_it_going() -> None:
+def test_retry_timers_alone_do_not_continue_the_run() -> None:
     assert simulate(node("n1"), asking("a", "64")).simulated_seconds == 0.0
 
 
-def test_a_retry_that_may_come_to_something_else_is_waited_for() -> None:
+def test_a_retry_that_may_succeed_is_waited_for() -> None:
     """Without any node a pod is tried by backoff alone: nothing tells it of the node."""
     feed = workload(pod("a"), steps=[create(25, node("n1"))])
     result = simulation(feed).run()
@@ -171,14 +171,14 @@ def test_a_retry_that_may_come_to_something_else_is_waited_for() -> None:
     assert 25.0 < result.simulated_seconds < 40.0
 
 
-def test_a_retry_that_was_in_vain_is_not_waited_for_again() -> None:
+def test_a_retry_that_failed_is_not_waited_for_again() -> None:
     feed = workload(pod("bad"), steps=[create(25, node("n1"))])
     result = simulation(feed, Broken).run()
     assert list(result.unschedulable) == ["default/bad"]
     assert result.simulated_seconds < 40.0
 
 
-def test_until_is_when_it_ends_whatever_happens() -> None:
+def test_until_determines_the_end_of_the_run() -> None:
     feed = workload(node("n1"), asking("a", "64"), until_seconds=400.0)
     result = simulation(feed).run()
     assert result.simulated_seconds == 400.0
@@ -196,7 +196,7 @@ class Broken(ScalarFilterPlugin):
         return None
 
 
-def test_a_plugin_that_fails_for_a_pod_ends_neither_the_run_nor_keeps_it_going() -> None:
+def test_a_plugin_that_fails_for_a_pod_neither_ends_nor_prolongs_the_run() -> None:
     result = simulate(node("n1"), pod("bad"), pod("good"), plugins=[Broken])
     assert result.placements == {"default/good": "n1"}
     assert 'Filter plugin "Broken": RuntimeError: boom' in result.unschedulable["default/bad"]
@@ -213,7 +213,7 @@ class Gatekeeper(PreEnqueuePlugin):
         return unschedulable("closed today")
 
 
-def test_a_pod_that_pre_enqueue_holds_back_says_who_and_why() -> None:
+def test_a_pod_gated_by_pre_enqueue_has_plugin_and_reason() -> None:
     result = simulate(node("n1"), pod("bad"), pod("good"), plugins=[Gatekeeper])
     held_back = "held back at PreEnqueue by plugin Gatekeeper: "
     assert result.unschedulable["default/good"] == f"{held_back}closed today"
@@ -224,7 +224,7 @@ def test_a_pod_that_pre_enqueue_holds_back_says_who_and_why() -> None:
     assert (failure.plugin, failure.count, failure.example) == ("Gatekeeper", 1, "default/bad")
 
 
-def test_a_pod_with_scheduling_gates_says_what_the_api_server_says() -> None:
+def test_a_pod_with_scheduling_gates_has_the_message_of_the_api_server() -> None:
     gated = pod("a", schedulingGates=[{"name": "example.com/wait"}])
     result = simulate(node("n1"), gated)
     said = "Scheduling is blocked due to non-empty scheduling gates"
@@ -272,19 +272,19 @@ class Prepares(PreBindPlugin):
 
 
 @pytest.mark.parametrize("plugin", [Holds, Prepares])
-def test_a_pod_on_its_way_when_time_is_up_is_pending_and_not_lost(plugin: type[Any]) -> None:
+def test_a_pod_that_is_being_bound_at_the_end_is_pending_and_not_lost(plugin: type[Any]) -> None:
     feed = workload(node("n1"), pod("a"), until_seconds=10.0)
     result = simulation(feed, plugin).run()
     assert list(result.unschedulable) == ["default/a"]
     assert result.pods["default/a"].nominated_node == "n1"
 
 
-def test_what_a_pod_waits_for_is_left_to_happen() -> None:
+def test_the_run_waits_for_a_pod_in_pre_bind() -> None:
     result = simulate(node("n1"), pod("a"), plugins=[Prepares])
     assert result.pods["default/a"].bound_at == 60.0
 
 
-def test_a_pod_deleted_while_it_is_bound_is_gone_when_time_is_up() -> None:
+def test_a_pod_deleted_during_its_binding_is_deleted_in_the_result() -> None:
     feed = workload(node("n1"), pod("a"), steps=[delete(5, pod("a"))], until_seconds=10.0)
     result = simulation(feed, Prepares).run()
     assert result.pods["default/a"].deleted_at == 5.0
@@ -317,7 +317,7 @@ def with_kubelet(name: str, version: str) -> Content:
     return {**made, "status": {**made["status"], "nodeInfo": {"kubeletVersion": version}}}
 
 
-def test_a_declared_field_is_there_to_be_read() -> None:
+def test_a_plugin_can_read_a_declared_field() -> None:
     nodes = [with_kubelet("old", "v1.30.0"), with_kubelet("new", "v1.37.0")]
     result = simulate(*nodes, asking("a", "3"), asking("b", "3"), plugins=[Kubelet])
     assert result.placements == {"default/a": "new"}
@@ -353,13 +353,13 @@ class QuotaGate(PreEnqueuePlugin):
         return unschedulable("no quota yet") if quota is None else None
 
 
-def test_a_declared_kind_is_read_at_pre_enqueue() -> None:
+def test_a_plugin_can_read_a_declared_kind_at_pre_enqueue() -> None:
     feed = workload(node("n1"), pod("a"), steps=[create(40, QUOTA)])
     result = simulation(feed, QuotaGate).run()
     assert (result.pods["default/a"].bound_at, result.pods["default/a"].attempts) == (40.0, 1)
 
 
-def test_a_declared_kind_is_read_and_wakes_who_waits_for_it() -> None:
+def test_an_object_of_a_declared_kind_activates_the_waiting_pod() -> None:
     feed = workload(node("n1"), pod("a"), steps=[create(40, QUOTA)])
     result = simulation(feed, Quota).run()
     assert result.pods["default/a"].bound_at == 40.0
@@ -403,7 +403,7 @@ SLICE = {
         pytest.param((ATTACHMENT,), delete(40, ATTACHMENT), id="an attachment is deleted"),
     ],
 )
-def test_a_plugin_that_registers_no_events_is_woken_by_any_kind(
+def test_a_plugin_without_registered_events_is_activated_by_any_kind(
     before: tuple[Content, ...], step: Any
 ) -> None:
     only = profile(
@@ -439,7 +439,7 @@ class Waits(ScalarFilterPlugin, EnqueueExtensions):
         return [ClusterEventWithHint(ClusterEvent("example.com/v1 Quota", UPDATE))]
 
 
-def test_an_update_of_a_kind_that_is_only_registered_wakes_who_waits_for_it() -> None:
+def test_an_update_of_a_registered_kind_activates_the_waiting_pod() -> None:
     changed = {**QUOTA, "spec": {"pods": 5}}
     feed = workload(node("n1"), QUOTA, pod("a"), steps=[patch(40, changed)])
     result = simulation(feed, Waits).run()
@@ -455,14 +455,14 @@ class Prefers(ScalarScorePlugin):
         return 100 if pod.labels.get("wants") == node.name else 0
 
 
-def test_a_plugin_written_node_by_node_serves_a_whole_cluster() -> None:
+def test_a_scalar_plugin_schedules_a_whole_cluster() -> None:
     nodes = [node(f"n{i}") for i in range(20)]
     pods = [pod(f"p{i}", labels={"wants": f"n{i}"}) for i in range(0, 20, 3)]
     result = simulate(*nodes, *pods, plugins=[Prefers])
     assert result.placements == {f"default/p{i}": f"n{i}" for i in range(0, 20, 3)}
 
 
-def test_a_plugin_that_cannot_start_is_refused_with_its_words() -> None:
+def test_a_plugin_that_fails_in_setup_is_refused_with_its_message() -> None:
     class Unlicensed(ScalarFilterPlugin):
         name = "Unlicensed"
 
@@ -476,7 +476,7 @@ def test_a_plugin_that_cannot_start_is_refused_with_its_words() -> None:
         simulation(workload(), Unlicensed)
 
 
-def test_plugins_are_closed_also_when_the_run_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plugins_are_closed_even_if_the_run_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     closed: list[str] = []
 
     class Closing(ScalarFilterPlugin):
@@ -498,13 +498,13 @@ def test_plugins_are_closed_also_when_the_run_fails(monkeypatch: pytest.MonkeyPa
 # ---- how it is watched ---------------------------------------------------------------------
 
 
-def test_room_is_not_checked_where_the_configuration_does_not_look_at_it() -> None:
+def test_capacity_is_not_checked_if_the_configuration_does_not_filter_by_it() -> None:
     config = profile(plugins={"filter": {"disabled": [{"name": "NodeResourcesFit"}]}})
     feed = workload(node("n1"), asking("a", "3"), asking("b", "3"))
     assert len(simulation(feed, config=config).run().placements) == 2
 
 
-def test_room_is_not_checked_where_a_resource_is_ignored() -> None:
+def test_capacity_is_not_checked_for_an_ignored_resource() -> None:
     args = {"name": "NodeResourcesFit", "args": {"ignoredResources": ["example.com/gpu"]}}
     gpu = {"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}
     feed = workload(node("n1"), pod("a", containers=[container(resources=gpu)]))

@@ -58,7 +58,7 @@ def _bound(run: Simulation) -> dict[str, str]:
     return {one.key.name: one.content["spec"].get("volumeName", "") for one in claims}
 
 
-def test_a_claim_that_waits_gets_a_volume_made_where_its_pod_goes() -> None:
+def test_a_wait_for_first_consumer_claim_gets_a_volume_where_its_pod_goes() -> None:
     places = [{"matchLabelExpressions": [{"key": "zone", "values": ["b"]}]}]
     late = _class(provisioner=MADE, allowedTopologies=places)
     run, result = _run(*_nodes(), late, _claim(), _using("p"))
@@ -70,7 +70,7 @@ def test_a_claim_that_waits_gets_a_volume_made_where_its_pod_goes() -> None:
     assert term == {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["b"]}]}
 
 
-def test_a_victim_whose_volume_is_being_made_is_not_lost() -> None:
+def test_a_victim_whose_volume_is_being_provisioned_is_not_lost() -> None:
     """Its binding is cancelled, and it is placed when there is room again."""
     important = pod("high", containers=[container("4")], priority=1000)
     low = _using("low", containers=[container("4")])
@@ -81,7 +81,7 @@ def test_a_victim_whose_volume_is_being_made_is_not_lost() -> None:
     assert result.pods["default/low"].attempts > 1
 
 
-def test_a_claim_that_waits_gets_the_smallest_volume_its_node_reaches() -> None:
+def test_a_wait_for_first_consumer_claim_gets_the_smallest_reachable_volume() -> None:
     volumes = [_volume("large", "20Gi", zone="b"), _volume("small", "10Gi", zone="b")]
     run, result = _run(*_nodes(), _class(), *volumes, _claim(), _using("p"))
     assert result.placements == {"default/p": "b"}
@@ -89,7 +89,7 @@ def test_a_claim_that_waits_gets_the_smallest_volume_its_node_reaches() -> None:
     assert _volumes(run)["large"]["status"]["phase"] == "Available"
 
 
-def test_two_pods_that_compete_for_one_volume_do_not_both_get_it() -> None:
+def test_only_one_of_two_competing_pods_gets_a_volume() -> None:
     claims = [_claim("one"), _claim("two")]
     pods = [_using("p", "one"), _using("q", "two")]
     run, result = _run(*_nodes(), _class(), _volume("only"), *claims, *pods)
@@ -98,7 +98,7 @@ def test_two_pods_that_compete_for_one_volume_do_not_both_get_it() -> None:
     assert _bound(run) == {"one": "only", "two": ""}
 
 
-def test_a_claim_that_does_not_wait_is_bound_before_a_pod_comes() -> None:
+def test_an_immediate_claim_is_bound_before_its_pod_arrives() -> None:
     volumes = [_volume("large", "30Gi", zone="b"), _volume("small", "15Gi", zone="b")]
     run, result = _run(*_nodes(), _class("Immediate"), _claim(), *volumes, _using("p"))
     assert result.placements == {"default/p": "b"}
@@ -106,7 +106,7 @@ def test_a_claim_that_does_not_wait_is_bound_before_a_pod_comes() -> None:
     assert _bound(run) == {"data": "small"}
 
 
-def test_a_claim_that_does_not_wait_gets_a_volume_made() -> None:
+def test_an_immediate_claim_gets_a_provisioned_volume() -> None:
     run, result = _run(*_nodes(), _class("Immediate", provisioner=MADE), _claim(), _using("p"))
     assert result.pods["default/p"].bound_at == 0.0
     [made] = _volumes(run).values()
@@ -114,14 +114,14 @@ def test_a_claim_that_does_not_wait_gets_a_volume_made() -> None:
     assert made["spec"]["capacity"] == {"storage": "10Gi"}
 
 
-def test_nothing_is_made_by_hand_and_a_volume_that_comes_later_is_taken() -> None:
+def test_without_a_provisioner_a_later_volume_is_used() -> None:
     later = create(5, _volume("late-one"))
     run, result = _run(*_nodes(), _class("Immediate"), _claim(), _using("p"), steps=(later,))
     assert result.pods["default/p"].bound_at == 5.0
     assert _bound(run) == {"data": "late-one"}
 
 
-def test_where_there_is_too_little_room_nothing_is_made() -> None:
+def test_without_enough_capacity_no_volume_is_provisioned() -> None:
     rooms = [_plain(capacity("a", "1Gi", "a")), _plain(capacity("b", "50Gi", "b"))]
     driver = _plain(csi_driver(MADE, storageCapacity=True))
     storage = [_class(provisioner=MADE), driver, *rooms, _claim(), _claim("huge", "1Ti")]
@@ -136,7 +136,7 @@ def _ephemeral(name: str) -> Content:
     return pod(name, volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": spec}}}])
 
 
-def test_an_ephemeral_volume_comes_and_goes_with_its_pod() -> None:
+def test_an_ephemeral_volume_is_created_and_deleted_with_its_pod() -> None:
     there = [*_nodes(), _class(provisioner=MADE), _ephemeral("p")]
     run, result = _run(*there)
     assert list(_bound(run)) == ["p-v"]
@@ -146,7 +146,7 @@ def test_an_ephemeral_volume_comes_and_goes_with_its_pod() -> None:
     assert not _volumes(run)
 
 
-def test_a_volume_that_is_kept_is_nobodys_when_its_claim_goes() -> None:
+def test_a_retained_volume_is_released_when_its_claim_is_deleted() -> None:
     kept = _volume("kept", class_name="")
     there = [*_nodes(), kept, _claim(class_name="")]
     run, _ = _run(*there, steps=(delete(5, _claim()),))
@@ -167,12 +167,12 @@ def test_without_a_default_class_a_claim_without_class_stays_unbound() -> None:
     assert "pod has unbound immediate" in result.unschedulable["default/p"]
 
 
-def test_a_claim_that_is_missing_stays_missing() -> None:
+def test_a_missing_claim_stays_missing() -> None:
     _, result = _run(*_nodes(), _class(provisioner=MADE), _using("p", "nope"))
     assert 'persistentvolumeclaim "nope" not found' in result.unschedulable["default/p"]
 
 
-def test_classes_are_made_up_only_where_the_input_has_none() -> None:
+def test_storage_classes_are_generated_only_if_the_input_has_none() -> None:
     found = missing_storage_classes([_claim("one"), _claim("two", class_name=None)])
     assert [one["metadata"]["name"] for one in found.classes] == ["late", "standard"]
     assert all("has no StorageClass" in note for note in found.notes)
@@ -180,7 +180,7 @@ def test_classes_are_made_up_only_where_the_input_has_none() -> None:
     assert list(result.placements) == ["default/p"]
 
 
-def test_a_class_that_is_missing_among_others_is_told_and_not_made_up() -> None:
+def test_a_missing_class_beside_others_is_reported_and_not_generated() -> None:
     found = missing_storage_classes([_class(), _claim(class_name="fast")])
     assert not found.classes
     assert found.notes == [
@@ -188,13 +188,13 @@ def test_a_class_that_is_missing_among_others_is_told_and_not_made_up() -> None:
     ]
 
 
-def test_a_class_that_is_but_a_label_of_volumes_is_not_made_up() -> None:
+def test_a_class_that_only_labels_volumes_is_not_generated() -> None:
     there = [_volume("v", class_name="manual"), _claim(class_name="manual")]
     assert missing_storage_classes(there) == ([], [])
     run, _ = _run(*_nodes(), *there, _using("p"))
     assert _bound(run) == {"data": "v"}
 
 
-def test_a_run_repeats_itself() -> None:
+def test_a_run_with_volumes_is_repeatable() -> None:
     there = [*_nodes(), _class(provisioner=MADE), *map(_ephemeral, "pqrs")]
     assert _run(*there)[1].digest == _run(*there)[1].digest

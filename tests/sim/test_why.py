@@ -61,11 +61,13 @@ def line(node: str, **weighted: int) -> NodeScore:
         ),
     ],
 )
-def test_who_is_not_known_is_answered_with_who_is(wanted: str, names: list[str], said: str) -> None:
+def test_an_unknown_pod_is_answered_with_similar_names(
+    wanted: str, names: list[str], said: str
+) -> None:
     assert similar_pods(wanted, names) == f"known names include: {said}"
 
 
-def test_an_empty_journal_knows_nobody() -> None:
+def test_an_empty_journal_is_reported() -> None:
     assert similar_pods(WEB, []) == "the journal is empty"
 
 
@@ -84,22 +86,22 @@ def result_of(pod: PodResult, unschedulable: dict[str, str] | None = None) -> Si
     )
 
 
-def test_a_pod_that_came_with_a_node_needed_no_decision() -> None:
+def test_a_pod_that_starts_on_a_node_needed_no_decision() -> None:
     said = without_record(WEB, result_of(PodResult(node="n1")))
     assert said == "default/web came with a node, n1: there was nothing to decide"
 
 
-def test_a_pod_of_another_scheduler_is_left_to_it() -> None:
+def test_a_pod_of_another_scheduler_had_no_decision() -> None:
     said = without_record(WEB, result_of(PodResult()))
     assert said == "default/web is left to another scheduler: there was nothing to decide"
 
 
-def test_a_pod_that_was_never_tried_says_what_is_known() -> None:
+def test_a_pod_that_was_never_tried_has_its_last_message() -> None:
     said = without_record(WEB, result_of(PodResult(message="gated"), {WEB: "gated"}))
     assert said == "default/web waits and was not tried: gated"
 
 
-def test_who_should_have_a_story_or_is_not_known_is_not_explained() -> None:
+def test_bound_and_unknown_pods_without_records_have_no_explanation() -> None:
     bound = result_of(PodResult(node="n1", bound_at=0.0))
     assert without_record(WEB, bound) is None
     assert without_record("default/ghost", bound) is None
@@ -109,7 +111,7 @@ def test_who_should_have_a_story_or_is_not_known_is_not_explained() -> None:
 # ---- a story -------------------------------------------------------------------------------
 
 
-def test_an_attempt_without_a_node_says_who_rejected_how_many_and_why() -> None:
+def test_an_attempt_without_a_node_lists_rejections_by_plugin_and_reason() -> None:
     rejections = (
         RejectionCount("NodeResourcesFit", "Unschedulable", "Insufficient cpu", 1200),
         RejectionCount("TaintToleration", "Unresolvable", "node(s) had [a] taint", 3),
@@ -126,7 +128,7 @@ def test_an_attempt_without_a_node_says_who_rejected_how_many_and_why() -> None:
     )
 
 
-def test_a_choice_shows_what_adds_up_to_the_totals() -> None:
+def test_a_choice_lists_the_parts_of_the_totals() -> None:
     scores = (line("n1", Fit=40, Taints=300), line("n2", Fit=20, Taints=300))
     record = attempt(
         result="scheduled", node="n1", feasible_count=2, scores=scores, tied_count=1, at_seconds=2.5
@@ -145,7 +147,7 @@ def test_a_choice_shows_what_adds_up_to_the_totals() -> None:
     )
 
 
-def test_a_tie_says_how_it_was_broken() -> None:
+def test_a_tie_is_explained() -> None:
     record = attempt(
         result="scheduled", node="n9", scores=(line("n1", Fit=1),), tied_count=7, tied_index=3
     )
@@ -155,7 +157,7 @@ def test_a_tie_says_how_it_was_broken() -> None:
     )
 
 
-def test_tie_break_keys_and_what_was_read_are_told() -> None:
+def test_tie_break_keys_and_sources_are_explained() -> None:
     scores = (NodeScore("n1", 7, (PluginScore("Fit", 7, 7, 7),), (PluginScore("Read", 9, 3, 0),)),)
     record = attempt(
         result="scheduled",
@@ -183,7 +185,7 @@ def test_scores_that_are_zero_at_every_stage_have_no_row() -> None:
     assert not any(row.startswith("Images") for row in text.splitlines())
 
 
-def test_an_only_node_was_not_scored() -> None:
+def test_a_single_feasible_node_was_not_scored() -> None:
     record = attempt(result="scheduled", node="n1", feasible_count=1)
     assert printed(explain_records([record])).endswith(
         "only one node was feasible, so nothing was scored"
@@ -206,11 +208,11 @@ def test_an_only_node_was_not_scored() -> None:
         pytest.param(attempt(nominated_node="n2"), "nominated to n2", id="nominated"),
     ],
 )
-def test_an_attempt_says_how_it_ended(record: AttemptRecord, said: str) -> None:
+def test_an_attempt_has_its_outcome(record: AttemptRecord, said: str) -> None:
     assert said in printed(explain_records([record]))
 
 
-def test_what_happened_between_attempts_is_a_line_each() -> None:
+def test_each_event_between_attempts_is_one_line() -> None:
     story = [
         GateRecord(at_seconds=0.0, pod=WEB, uid="u", plugin="SchedulingGates", message="gated"),
         NoteRecord(at_seconds=1.0, subject=WEB, text="something"),
@@ -238,7 +240,7 @@ def group(result: str, attempt: int = 0, **fields: Any) -> GroupRecord:
     )
 
 
-def test_a_groups_story_is_told_attempt_by_attempt() -> None:
+def test_a_group_is_explained_attempt_by_attempt() -> None:
     story = [
         group("short", message="group default/g: 2 of 3 members are here"),
         group("unschedulable", 1, fitting=2, message="no room"),
@@ -263,7 +265,7 @@ def test_a_groups_story_is_told_attempt_by_attempt() -> None:
     )
 
 
-def test_attempts_that_came_to_the_same_are_told_once() -> None:
+def test_equal_attempts_are_summarized() -> None:
     story = [attempt(number, at_seconds=number * 10.0, message="no room") for number in (1, 2, 3)]
     assert printed(explain_records(story)) == (
         "10.000 s  attempt 1 (default-scheduler): unschedulable, 0 of 3 nodes feasible\n"
@@ -272,12 +274,12 @@ def test_attempts_that_came_to_the_same_are_told_once() -> None:
     )
 
 
-def test_attempts_that_differ_are_all_told() -> None:
+def test_different_attempts_are_all_printed() -> None:
     story = [attempt(1, message="no room"), attempt(2, message="less room")]
     assert printed(explain_records(story)).count("attempt") == 2
 
 
-def test_bindings_that_look_the_same_are_all_told() -> None:
+def test_equal_bindings_are_all_printed() -> None:
     twice = [
         BindingRecord(at_seconds=2.0, pod=WEB, uid="u", node="n1", result="failed")
         for _ in range(2)
@@ -288,7 +290,7 @@ def test_bindings_that_look_the_same_are_all_told() -> None:
 # ---- one node ------------------------------------------------------------------------------
 
 
-def test_a_node_is_told_with_what_each_filter_says_and_its_scores() -> None:
+def test_a_node_is_explained_with_the_result_of_each_filter_and_its_scores() -> None:
     record = attempt(result="scheduled", node="n2", feasible_count=2)
     full = Status(Code.UNSCHEDULABLE, ("Too many pods",), "NodeResourcesFit")
     scores = Scores((line("n1", Fit=1), line("n2", Fit=3)), better_count=1, equal_count=0)
@@ -342,11 +344,11 @@ CHOSE_N1 = attempt(result="scheduled", node="n1")
         ),
     ],
 )
-def test_what_became_of_a_node_is_one_line(verdict: NodeVerdict, said: str) -> None:
+def test_the_outcome_for_a_node_is_one_line(verdict: NodeVerdict, said: str) -> None:
     assert ruling(verdict) == said
 
 
-def test_a_failed_attempts_words_stand_above_the_node() -> None:
+def test_the_message_of_a_failed_attempt_comes_before_the_node() -> None:
     verdict = NodeVerdict(attempt(message="0/3 nodes."), "n1", rejection=NO_ROOM)
     assert printed(explain_node(verdict)).splitlines()[1:] == [
         "0/3 nodes.",

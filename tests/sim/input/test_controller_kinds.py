@@ -18,12 +18,12 @@ def paths(kind: str, **spec: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_controllers_are_known_and_good_ones_taken(kind: str) -> None:
+def test_valid_controllers_are_accepted(kind: str) -> None:
     assert is_controller(controller(kind))
     assert paths(kind, replicas=3, parallelism=2, completions=5) == []
 
 
-def test_other_kinds_are_no_controllers() -> None:
+def test_other_kinds_are_not_controllers() -> None:
     assert not any(map(is_controller, (pod(), node(), controller("CronJob"))))
 
 
@@ -68,13 +68,13 @@ def test_other_kinds_are_no_controllers() -> None:
         ),
     ],
 )
-def test_bad_controllers_are_refused_with_the_path(
+def test_invalid_controllers_are_refused_with_the_path(
     kind: str, spec: dict[str, Any], path: str
 ) -> None:
     assert paths(kind, **spec) == [path]
 
 
-def test_selectors_of_other_shapes_are_left_alone() -> None:
+def test_selectors_of_other_shapes_are_ignored() -> None:
     assert paths("ReplicationController", selector={"app": "whatever"}) == []
     assert paths("Job", selector={"matchLabels": {"controller-uid": "u1"}}) == []
 
@@ -94,6 +94,8 @@ VALUES = (
         st.sampled_from(["replicas", "template", "selector", "ordinals", "completions"]), VALUES
     ),
 )
-def test_nonsense_is_a_problem_and_no_traceback(kind: str, spec: dict[str, Any]) -> None:
+def test_an_invalid_controller_is_a_problem_and_not_an_exception(
+    kind: str, spec: dict[str, Any]
+) -> None:
     for problem in controller_problems(controller(kind, **spec)):
         assert problem.actual

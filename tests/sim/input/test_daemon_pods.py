@@ -83,12 +83,12 @@ def requiring(**expression: Any) -> Content:
         ),
     ],
 )
-def test_which_nodes_get_a_pod(made_from: Content, there: Content, expected: bool) -> None:
+def test_a_daemon_set_selects_its_nodes(made_from: Content, there: Content, expected: bool) -> None:
     wanted = DaemonTemplate(controller("DaemonSet", template=made_from))
     assert wanted.is_meant_for(there) is expected
 
 
-def test_a_daemon_pod_is_for_its_node_only() -> None:
+def test_a_daemon_pod_requires_its_node() -> None:
     preferences = [{"weight": 1, "preference": {"matchFields": []}}]
     nodes = {REQUIRED: {"nodeSelectorTerms": [{}]}, PREFERRED: preferences}
     made = daemon_pod(pod(affinity={"nodeAffinity": nodes, "podAffinity": {}}), "n7")
@@ -99,7 +99,7 @@ def test_a_daemon_pod_is_for_its_node_only() -> None:
     assert problems(daemon_pod(pod(), "n7")) == []
 
 
-def test_daemon_pods_stay_on_nodes_in_trouble() -> None:
+def test_daemon_pods_tolerate_node_conditions() -> None:
     own = {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}
     tolerations = daemon_pod(pod(tolerations=[own]), "n7")["spec"]["tolerations"]
     assert [one["key"].removeprefix("node.kubernetes.io/") for one in tolerations] == [
@@ -113,7 +113,7 @@ def test_daemon_pods_stay_on_nodes_in_trouble() -> None:
     assert len(daemon_pod(pod(hostNetwork=True), "n7")["spec"]["tolerations"]) == 7
 
 
-def test_where_a_daemon_pod_goes_is_read_off_it() -> None:
+def test_the_target_node_is_read_from_a_daemon_pod() -> None:
     assert target_node(pod(nodeName="n1")) == "n1"
     assert target_node(pod()) is None
     other = {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": []}, {"matchFields": []}]}}

@@ -6,11 +6,11 @@ from bayplan.problems import wrong
 from bayplan.sim.input.errors import LINES_MAX, InputError, InputErrors
 
 
-def test_without_complaints_nothing_is_raised() -> None:
+def test_without_problems_nothing_is_raised() -> None:
     InputErrors().raise_if_any()
 
 
-def test_each_complaint_is_a_line_with_its_place() -> None:
+def test_each_problem_is_a_line_with_its_place() -> None:
     errors = InputErrors()
     errors.add("a.yaml, document 1", wrong("kind", "Pdo", "a kind", ("Pod",)))
     errors.add_all("b.csv", [wrong("line 2", None, "a name"), wrong("line 3", 1, "a name")])
@@ -23,7 +23,7 @@ def test_each_complaint_is_a_line_with_its_place() -> None:
     ]
 
 
-def test_of_very_many_the_first_are_told_and_the_others_counted() -> None:
+def test_the_first_of_many_problems_are_listed_and_the_others_counted() -> None:
     error = InputError(f"a.yaml: problem {number}" for number in range(50))
     lines = str(error).splitlines()
     assert len(lines) == LINES_MAX + 1

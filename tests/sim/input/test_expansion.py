@@ -62,7 +62,7 @@ def running(name: str, owner: Content, **spec: Any) -> Content:
 # ---- replicas -------------------------------------------------------------------------------
 
 
-def test_a_replica_set_gets_the_pods_it_lacks() -> None:
+def test_a_replica_set_gets_its_missing_pods() -> None:
     subject = with_uid(controller("ReplicaSet", replicas=4))
     gone = running("gone", subject, status={"phase": "Failed"})
     leaving = running("leaving", subject, deletionTimestamp="2026-01-01T00:00:00Z")
@@ -73,14 +73,14 @@ def test_a_replica_set_gets_the_pods_it_lacks() -> None:
     assert reference["uid"] == subject["metadata"]["uid"]
 
 
-def test_one_replica_is_the_default_and_enough_is_enough() -> None:
+def test_one_replica_is_the_default_and_no_surplus_is_created() -> None:
     subject = with_uid(controller("ReplicaSet"))
     assert len(made(subject)) == 1
     assert made(subject, running("a", subject), running("b", subject)) == []
     assert len(made(controller("ReplicationController", replicas=2))) == 2
 
 
-def test_names_follow_from_the_controller_and_avoid_those_that_are_taken() -> None:
+def test_names_derive_from_the_controller_and_avoid_existing_names() -> None:
     subject = with_uid(controller("ReplicaSet", replicas=2))
     first, second = names(made(subject))
     assert names(made(subject)) == [first, second]
@@ -90,7 +90,7 @@ def test_names_follow_from_the_controller_and_avoid_those_that_are_taken() -> No
 # ---- deployments ----------------------------------------------------------------------------
 
 
-def test_a_deployment_gets_a_replica_set_and_that_one_its_pods() -> None:
+def test_a_deployment_gets_a_replica_set_with_its_pods() -> None:
     subject = controller("Deployment", replicas=2, selector={"matchLabels": {"app": "web"}})
     replica_set, *pods = made(subject)
     ending = replica_set["metadata"]["labels"]["pod-template-hash"]
@@ -112,7 +112,7 @@ def test_a_deployment_with_a_replica_set_is_not_expanded_twice() -> None:
     assert len(made(replica_set, subject)) == 2
 
 
-def test_pods_whose_replica_set_is_not_in_the_input_count_for_the_deployment() -> None:
+def test_pods_of_a_missing_replica_set_count_for_the_deployment() -> None:
     """`kubectl get deployments,pods` prints no ReplicaSets."""
     subject = controller("Deployment", replicas=4)
     there = controller("ReplicaSet", "web-abc", uid="u1")
@@ -127,7 +127,7 @@ def test_pods_whose_replica_set_is_not_in_the_input_count_for_the_deployment() -
     assert [one["metadata"]["labels"] for one in new] == [labels]
 
 
-def test_what_is_on_its_way_out_makes_no_pods() -> None:
+def test_a_controller_being_deleted_creates_no_pods() -> None:
     subject = controller("ReplicaSet", replicas=4)
     subject["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert made(subject) == []
@@ -136,7 +136,7 @@ def test_what_is_on_its_way_out_makes_no_pods() -> None:
 # ---- stateful sets --------------------------------------------------------------------------
 
 
-def test_a_stateful_set_gets_the_ordinals_it_lacks() -> None:
+def test_a_stateful_set_gets_its_missing_ordinals() -> None:
     subject = with_uid(controller("StatefulSet", replicas=3, ordinals={"start": 5}))
     ended = running("web-7", subject, status={"phase": "Succeeded"})
     objects = made(subject, running("web-6", subject), ended)
@@ -146,7 +146,7 @@ def test_a_stateful_set_gets_the_ordinals_it_lacks() -> None:
     assert labels["apps.kubernetes.io/pod-index"] == "5"
 
 
-def test_a_stateful_set_claims_volumes_for_its_pods() -> None:
+def test_a_stateful_set_creates_volume_claims_for_its_pods() -> None:
     claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
     volumes = [{"name": "data", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}]
     subject = controller(
@@ -184,14 +184,14 @@ def targets(objects: list[Content]) -> list[str]:
     return [term[0]["matchFields"][0]["values"][0] for term in terms]
 
 
-def test_a_daemon_set_gets_a_pod_per_node_that_is_meant_and_has_none() -> None:
+def test_a_daemon_set_gets_a_pod_on_each_selected_node_without_one() -> None:
     subject = with_uid(controller("DaemonSet", template=template(nodeSelector={"disk": "ssd"})))
     there = [node(name, labels={"disk": "ssd"}) for name in ("n1", "n2", "n3")]
     objects = made(subject, *there, node("n4"), running("web-x", subject))
     assert targets(objects) == ["n2", "n3"]
 
 
-def test_a_node_that_comes_gets_what_daemon_sets_put_there() -> None:
+def test_a_new_node_gets_its_daemon_pods() -> None:
     subjects = [with_uid(controller("DaemonSet", name)) for name in ("logs", "metrics")]
     index = index_of(*subjects, node("n9"))
     objects = daemon_pods_for(node("n9"), index)
@@ -202,7 +202,7 @@ def test_a_node_that_comes_gets_what_daemon_sets_put_there() -> None:
     assert targets(objects) == ["n9", "n9"]
 
 
-def test_daemon_pods_made_later_have_other_names() -> None:
+def test_daemon_pods_created_later_have_other_names() -> None:
     subject = with_uid(controller("DaemonSet"))
     index = index_of(subject, node("n1"))
     (first,) = expand(subject, index).objects
@@ -215,7 +215,7 @@ def test_daemon_pods_made_later_have_other_names() -> None:
 # ---- jobs and uids --------------------------------------------------------------------------
 
 
-def test_a_job_keeps_some_pods_for_later() -> None:
+def test_a_job_holds_some_pods_back() -> None:
     subject = with_uid(controller("Job", "j", completions=5, parallelism=2))
     found = expand(subject, index_of(subject))
     assert (len(found.objects), len(found.followers)) == (2, 3)
@@ -231,7 +231,7 @@ def test_a_controller_gets_a_uid_unless_it_has_one() -> None:
 # ---- pod templates --------------------------------------------------------------------------
 
 
-def test_a_pod_has_its_templates_labels_and_spec_and_its_owner() -> None:
+def test_a_pod_has_the_labels_and_spec_of_its_template_and_its_owner() -> None:
     owner = controller("ReplicaSet", uid="u1", template=template(annotations={"a": "1"}))
     made = pod_from(owner, "web-x", labels={"more": "yes"}, annotations={"b": "2"})
     assert made["metadata"] == {
@@ -254,14 +254,14 @@ def test_a_pod_has_its_templates_labels_and_spec_and_its_owner() -> None:
     assert reference(owner) == made["metadata"]["ownerReferences"][0]
 
 
-def test_finalizers_of_a_template_are_kept() -> None:
+def test_finalizers_of_a_template_are_copied() -> None:
     whole = template()
     whole["metadata"]["finalizers"] = ["example.com/keep"]
     made = pod_from(controller("ReplicaSet", uid="u1", template=whole), "web-x")
     assert made["metadata"]["finalizers"] == ["example.com/keep"]
 
 
-def test_pods_that_have_ended_or_are_on_their_way_out_do_not_count() -> None:
+def test_finished_and_terminating_pods_do_not_count() -> None:
     leaving = pod(deletionTimestamp="2026-01-01T00:00:00Z")
     ended = pod(status={"phase": "Failed"})
     running = pod(nodeName="n", status={"phase": "Running"})
@@ -269,14 +269,14 @@ def test_pods_that_have_ended_or_are_on_their_way_out_do_not_count() -> None:
     assert found == [True, True, False, False, False]
 
 
-def test_a_hash_follows_from_the_template_whatever_the_order_of_its_fields() -> None:
+def test_a_template_hash_does_not_depend_on_the_order_of_fields() -> None:
     one = template(nodeName="n", priority=1)
     other = {"spec": dict(reversed(one["spec"].items())), "metadata": one["metadata"]}
     assert template_hash(one) == template_hash(other) != template_hash(template())
     assert len(template_hash(one)) == 10
 
 
-def test_labels_are_added_to_a_template_not_into_it() -> None:
+def test_adding_labels_does_not_change_the_template() -> None:
     bare = template()
     assert labelled(bare, {"h": "1"})["metadata"]["labels"] == {"app": "web", "h": "1"}
     assert bare["metadata"]["labels"] == {"app": "web"}
@@ -321,7 +321,7 @@ FAILED = in_phase("f", "Failed")
         ({"completions": 5, "suspend": True}, [], (0, 0)),
     ],
 )
-def test_pods_up_to_the_parallelism_now_and_the_others_later(
+def test_the_parallelism_limits_the_first_pods_of_a_job(
     spec: dict[str, Any], owned: list[Content], expected: tuple[int, int]
 ) -> None:
     assert counts(owned, **spec) == expected
@@ -331,12 +331,12 @@ def test_pods_up_to_the_parallelism_now_and_the_others_later(
     ("kind", "status", "expected"),
     [("Complete", "True", 0), ("Failed", "True", 0), ("Failed", "False", 1), ("Other", "True", 1)],
 )
-def test_a_job_that_is_over_makes_no_pods(kind: str, status: str, expected: int) -> None:
+def test_a_finished_job_creates_no_pods(kind: str, status: str, expected: int) -> None:
     over = {"conditions": [{"type": kind, "status": status}]}
     assert counts([], completions=1, status=over) == (expected, 0)
 
 
-def test_names_are_free_all_different_and_the_same_every_time() -> None:
+def test_generated_names_are_free_distinct_and_repeatable() -> None:
     (first, second), later = job_pods(job(completions=9, parallelism=2), [])
     names = [one["metadata"]["name"] for one in (first, second, *later)]
     assert len(set(names)) == 9
@@ -346,14 +346,14 @@ def test_names_are_free_all_different_and_the_same_every_time() -> None:
     assert again["metadata"]["name"] == names[1]
 
 
-def test_pods_carry_the_jobs_labels() -> None:
+def test_pods_have_the_labels_of_their_job() -> None:
     (made,), _ = job_pods(job(), [])
     labels = made["metadata"]["labels"]
     assert labels["batch.kubernetes.io/job-name"] == labels["job-name"] == "j"
     assert labels["batch.kubernetes.io/controller-uid"] == labels["controller-uid"] == "u1"
 
 
-def test_indexed_jobs_give_each_pod_an_index_that_is_not_done() -> None:
+def test_indexed_jobs_give_each_pod_an_open_index() -> None:
     owned = [in_phase("a", "Running", 1), in_phase("b", "Failed", 2), in_phase("c", "Succeeded", 3)]
     spec = {"completions": 8, "parallelism": 3, "completionMode": "Indexed"}
     status = {"succeeded": 3, "completedIndexes": "3,5-6"}
@@ -365,7 +365,7 @@ def test_indexed_jobs_give_each_pod_an_index_that_is_not_done() -> None:
 
 
 @pytest.mark.parametrize("said", ["", "x", "3-", "-", "1-x", "9-2"])
-def test_indexes_nobody_can_read_are_not_done(said: str) -> None:
+def test_unreadable_completed_indexes_count_as_open(said: str) -> None:
     spec = {"completions": 2, "completionMode": "Indexed"}
     now, later = job_pods(job(**spec, status={"completedIndexes": said}), [])
     assert len(now + later) == 2

@@ -57,7 +57,7 @@ def names(contents: Any) -> list[str]:
 # ---- order ----------------------------------------------------------------------------------
 
 
-def test_first_comes_what_is_no_pod_then_what_runs_then_what_waits(tmp_path: Path) -> None:
+def test_objects_other_than_pods_come_first_then_running_then_pending_pods(tmp_path: Path) -> None:
     running = pod("r", nodeName="n1")
     workload = load(
         tmp_path, pod("b"), running, node("n2"), pod("a"), priority_class("high", 1), node("n1")
@@ -74,13 +74,13 @@ def test_first_comes_what_is_no_pod_then_what_runs_then_what_waits(tmp_path: Pat
     assert workload.until_seconds is None
 
 
-def test_several_files_are_one_input_in_their_order(tmp_path: Path) -> None:
+def test_several_files_form_one_input_in_their_order(tmp_path: Path) -> None:
     first = written(tmp_path, pod("b"), name="1.yaml")
     second = written(tmp_path, node("n1"), pod("a"), name="2.yaml")
     assert names(load_inputs([str(first), str(second)]).initial) == ["Node n1", "Pod b", "Pod a"]
 
 
-def test_namespaces_that_something_is_in_are_there(tmp_path: Path) -> None:
+def test_namespaces_of_the_objects_exist(tmp_path: Path) -> None:
     shop = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {}}}
     event = {"at": 1, "create": [pod("b", namespace="late")]}
     workload = load(tmp_path, pod("a", namespace="shop"), shop, pod_group(), scenario(event))
@@ -89,13 +89,13 @@ def test_namespaces_that_something_is_in_are_there(tmp_path: Path) -> None:
     assert found.count("shop") == 1
 
 
-def test_a_namespace_that_a_scenario_creates_comes_when_it_says(tmp_path: Path) -> None:
+def test_a_namespace_that_a_scenario_creates_appears_at_its_time(tmp_path: Path) -> None:
     shop = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
     event = {"at": 1, "create": [shop, pod("a", namespace="shop")]}
     assert load(tmp_path, scenario(event)).initial == ()
 
 
-def test_one_object_read_twice_from_a_cluster_is_one(tmp_path: Path) -> None:
+def test_an_object_read_twice_from_a_cluster_is_one_object(tmp_path: Path) -> None:
     content = pod("a")
     content["metadata"]["uid"] = "u1"
     deployment = controller("Deployment", uid="u2")
@@ -108,7 +108,7 @@ def test_one_object_read_twice_from_a_cluster_is_one(tmp_path: Path) -> None:
 # ---- pods that have ended, ages -------------------------------------------------------------
 
 
-def test_pods_that_have_ended_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_finished_pods_are_left_out_and_counted(tmp_path: Path) -> None:
     ended = [
         pod(name, status={"phase": phase}) for name, phase in (("a", "Succeeded"), ("b", "Failed"))
     ]
@@ -117,7 +117,7 @@ def test_pods_that_have_ended_are_left_out_and_counted(tmp_path: Path) -> None:
     assert workload.left_out_count == 2
 
 
-def test_a_scenario_may_not_touch_what_was_left_out(tmp_path: Path) -> None:
+def test_a_scenario_may_not_change_an_object_that_was_left_out(tmp_path: Path) -> None:
     ended = pod("a", status={"phase": "Succeeded"})
     event = {"at": 1, "delete": [{"kind": "Pod", "name": "a"}]}
     (line,) = refusal(tmp_path, ended, scenario(event))
@@ -133,7 +133,7 @@ def test_objects_from_the_future_are_moved_into_the_past(tmp_path: Path) -> None
 # ---- controllers ----------------------------------------------------------------------------
 
 
-def test_controllers_get_the_pods_they_lack_where_they_stand(tmp_path: Path) -> None:
+def test_missing_pods_of_controllers_come_after_their_controller(tmp_path: Path) -> None:
     replica_set = controller("ReplicaSet", "rs", replicas=3, uid="u1")
     here = owned(pod("rs-here", nodeName="n1"), replica_set)
     ended = owned(pod("rs-ended", status={"phase": "Failed"}), replica_set)
@@ -149,7 +149,7 @@ def test_controllers_get_the_pods_they_lack_where_they_stand(tmp_path: Path) -> 
     assert workload.notes == ("2 pods were created for controllers: 2 for 1 ReplicaSet",)
 
 
-def test_daemon_sets_see_nodes_wherever_they_stand(tmp_path: Path) -> None:
+def test_daemon_sets_see_nodes_of_all_files(tmp_path: Path) -> None:
     csv = tmp_path / "nodes.csv"
     csv.write_text(NODES)
     path = written(tmp_path, controller("DaemonSet", "d"), node("n1"))
@@ -158,7 +158,7 @@ def test_daemon_sets_see_nodes_wherever_they_stand(tmp_path: Path) -> None:
     assert workload.notes == ("2 pods were created for controllers: 2 for 1 DaemonSet",)
 
 
-def test_what_was_made_is_told_by_kind(tmp_path: Path) -> None:
+def test_created_pods_are_reported_by_kind(tmp_path: Path) -> None:
     workload = load(
         tmp_path,
         controller("Deployment", "a", replicas=2),
@@ -173,7 +173,7 @@ def test_what_was_made_is_told_by_kind(tmp_path: Path) -> None:
     assert workload.pod_count == 6
 
 
-def test_a_patched_controller_is_told_not_to_change_its_pods(tmp_path: Path) -> None:
+def test_a_patched_controller_is_reported_with_a_note_that_its_pods_stay(tmp_path: Path) -> None:
     change = {"kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 5}}
     event = {"at": 1, "patch": [change, change]}
     notes = load(tmp_path, controller("Deployment"), scenario(event)).notes
@@ -185,7 +185,7 @@ def test_a_patched_controller_is_told_not_to_change_its_pods(tmp_path: Path) -> 
 # ---- scenarios ------------------------------------------------------------------------------
 
 
-def test_scenarios_become_steps_in_the_order_of_time(tmp_path: Path) -> None:
+def test_scenarios_become_steps_ordered_by_time(tmp_path: Path) -> None:
     one = scenario(
         {"at": "5s", "create": [pod("a")]}, {"at": 0, "create": [node("n1")]}, until="9s"
     )
@@ -205,21 +205,21 @@ def test_events_may_be_written_in_any_order(tmp_path: Path) -> None:
     assert [step.verb for step in workload.steps] == [Verb.CREATE, Verb.DELETE]
 
 
-def test_a_scenario_acts_on_what_is_there_at_the_beginning(tmp_path: Path) -> None:
+def test_a_scenario_changes_objects_of_the_initial_state(tmp_path: Path) -> None:
     change = {"kind": "Node", "metadata": {"name": "n1"}, "spec": {"unschedulable": True}}
     workload = load(tmp_path, scenario({"at": 1, "patch": [change]}), node("n1"))
     (step,) = workload.steps
     assert (step.verb, step.content) == (Verb.PATCH, {"spec": {"unschedulable": True}})
 
 
-def test_a_patch_may_remove(tmp_path: Path) -> None:
+def test_a_patch_may_remove_a_field(tmp_path: Path) -> None:
     change = {"kind": "Pod", "metadata": {"name": "a"}, "spec": {"schedulingGates": None}}
     gated = pod("a", schedulingGates=[{"name": "x"}])
     workload = load(tmp_path, gated, scenario({"at": 1, "patch": [change]}))
     assert workload.steps[0].content == {"spec": {"schedulingGates": None}}
 
 
-def test_a_class_of_a_scenario_counts_everywhere(tmp_path: Path) -> None:
+def test_a_class_created_by_a_scenario_is_known_everywhere(tmp_path: Path) -> None:
     event = {"at": 0, "create": [priority_class("high", 10), pod("a", priorityClassName="high")]}
     assert len(load(tmp_path, scenario(event)).steps) == 2
 
@@ -233,7 +233,7 @@ def trace(tmp_path: Path, pods: str = PODS) -> list[str]:
     return [str(tmp_path)]
 
 
-def test_a_trace_arrives_at_once_and_in_order_unless_asked_otherwise(tmp_path: Path) -> None:
+def test_a_trace_arrives_at_once_and_in_order_by_default(tmp_path: Path) -> None:
     workload = load_inputs(trace(tmp_path))
     assert names(workload.initial) == ["Node n-0", "Pod p-0", "Pod p-1"]
     assert workload.steps == ()
@@ -249,7 +249,7 @@ def test_a_trace_is_replayed_from_its_first_arrival(tmp_path: Path) -> None:
     assert workload.pod_count == 2
 
 
-def test_a_replay_needs_times(tmp_path: Path) -> None:
+def test_a_replay_needs_arrival_times(tmp_path: Path) -> None:
     without = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\np-0,1,1,1,1\n"
     with pytest.raises(InputError, match="has no creation_time and deletion_time"):
         load_inputs(trace(tmp_path, without), time_mode=TRACE)
@@ -257,7 +257,7 @@ def test_a_replay_needs_times(tmp_path: Path) -> None:
         load(tmp_path, pod(), time_mode=TRACE)
 
 
-def test_a_pod_that_is_twice_in_a_trace_is_told(tmp_path: Path) -> None:
+def test_a_repeated_pod_in_a_trace_is_an_error(tmp_path: Path) -> None:
     twice = PODS + "p-1,1,1,1,1,,,,5,6,5\n"
     for mode in ("arrivals", TRACE):
         with pytest.raises(InputError, match=r"Pod default/p-1 is there already, from .*pods\.csv"):
@@ -267,7 +267,7 @@ def test_a_pod_that_is_twice_in_a_trace_is_told(tmp_path: Path) -> None:
 # ---- refusals -------------------------------------------------------------------------------
 
 
-def test_everything_wrong_in_all_files_is_told_at_once(tmp_path: Path) -> None:
+def test_all_problems_of_all_files_are_reported_at_once(tmp_path: Path) -> None:
     one = written(tmp_path, pod("Bad"), pod("a"), pod("a"), name="1.yaml")
     two = written(tmp_path, {"kind": "Pod"}, name="2.yaml")
     (tmp_path / "3.csv").write_text("x\n")
@@ -312,7 +312,7 @@ def test_everything_wrong_in_all_files_is_told_at_once(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_each_kind_of_nonsense_has_its_words(
+def test_each_kind_of_invalid_input_has_its_message(
     tmp_path: Path, values: list[Any], words: list[str]
 ) -> None:
     text = "\n".join(refusal(tmp_path, *values))
@@ -321,7 +321,7 @@ def test_each_kind_of_nonsense_has_its_words(
         assert word in text
 
 
-def test_a_configuration_in_a_folder_is_left_out_and_told(tmp_path: Path) -> None:
+def test_a_configuration_in_a_folder_is_skipped_with_a_note(tmp_path: Path) -> None:
     written(tmp_path, {"apiVersion": "x/v1", "kind": "KubeSchedulerConfiguration"}, name="c.yaml")
     written(tmp_path, pod(), name="p.yaml")
     workload = load_inputs([str(tmp_path)])
@@ -379,14 +379,14 @@ def documents(draw: st.DrawFn) -> Content:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(documents() | VALUES, max_size=4))
-def test_no_document_makes_it_fall_over(tmp_path: Path, values: list[Any]) -> None:
+def test_no_document_raises_another_exception(tmp_path: Path, values: list[Any]) -> None:
     with suppress(InputError):
         assert load(tmp_path, *values).pod_count >= 0
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode), st.sampled_from("yc"))
-def test_no_bytes_make_it_fall_over(tmp_path: Path, content: bytes, kind: str) -> None:
+def test_no_bytes_raise_another_exception(tmp_path: Path, content: bytes, kind: str) -> None:
     path = tmp_path / ("input.yaml" if kind == "y" else "input.csv")
     path.write_bytes(content)
     with pytest.raises(InputError):
@@ -408,7 +408,7 @@ def times(*contents: Content) -> list[tuple[Any, Any]]:
     ]
 
 
-def test_the_newest_is_made_as_virtual_time_begins_and_the_others_stay_as_much_older() -> None:
+def test_the_newest_object_is_moved_to_the_start_and_the_others_keep_their_distance() -> None:
     old = stamped("2026-11-01T10:00:00Z", "2026-11-01T10:00:05Z")
     new = stamped("2026-11-03T10:00:00+00:00", "2026-11-03T10:01:00Z")
     assert times(old, new) == [
@@ -417,19 +417,19 @@ def test_the_newest_is_made_as_virtual_time_begins_and_the_others_stay_as_much_o
     ]
 
 
-def test_a_cluster_of_the_past_stays_as_it_is() -> None:
+def test_objects_of_the_past_stay_unchanged() -> None:
     old = stamped("2020-01-01T00:00:00Z", "2020-01-01T00:00:01Z")
     assert in_the_past([old, pod()]) == [old, pod()]
 
 
 @pytest.mark.parametrize("stamp", ["yesterday", 5, None, "", "2027-01-01"])
-def test_what_is_no_time_stamp_is_left_alone_or_read_as_one(stamp: Any) -> None:
+def test_an_invalid_time_stamp_is_left_alone(stamp: Any) -> None:
     (created, started) = times(stamped(stamp, "2020-01-01T00:00:00Z"))[0]
     assert created == ("2026-01-01T00:00:00Z" if stamp == "2027-01-01" else stamp)
     assert started is not None
 
 
-def test_nothing_becomes_older_than_the_calendar() -> None:
+def test_no_time_stamp_is_moved_before_1970() -> None:
     assert times(stamped("0001-01-01T00:00:00Z", "2027-01-01T00:00:00Z"))[0][0] == (
         "1970-01-01T00:00:00Z"
     )

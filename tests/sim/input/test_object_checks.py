@@ -33,11 +33,11 @@ def lines(value: Any, *classes: str) -> list[str]:
 
 
 @pytest.mark.parametrize("value", [pod(), pod_group(), controller("Deployment"), controller("Job")])
-def test_good_objects_are_accepted(value: Any) -> None:
+def test_valid_objects_are_accepted(value: Any) -> None:
     assert lines(value) == []
 
 
-def test_a_bad_object_is_named_with_its_place() -> None:
+def test_an_invalid_object_is_reported_with_its_place() -> None:
     (line,) = lines(pod(containers=[container("1x")]))
     assert line == (
         "here (Pod default/web): spec.containers[0].resources.requests.cpu: "
@@ -45,7 +45,7 @@ def test_a_bad_object_is_named_with_its_place() -> None:
     )
 
 
-def test_claims_of_volumes_and_devices_are_looked_at_too() -> None:
+def test_claims_of_volumes_and_devices_are_checked() -> None:
     volumes = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": {"volumeMode": "X"}}
     devices = {
         "apiVersion": "resource.k8s.io/v1",
@@ -65,17 +65,17 @@ def test_claims_of_volumes_and_devices_are_looked_at_too() -> None:
     ]
 
 
-def test_what_is_no_object_is_told_without_a_name() -> None:
+def test_a_value_that_is_not_an_object_is_reported_without_a_name() -> None:
     expected = ["here: found a list, wanted an object with apiVersion, kind and metadata"]
     assert lines([]) == expected
 
 
-def test_a_schedulers_configuration_is_sent_elsewhere() -> None:
+def test_a_scheduler_configuration_is_refused_with_a_hint() -> None:
     (line,) = lines({"apiVersion": "x/v1", "kind": "KubeSchedulerConfiguration"})
     assert "--config" in line
 
 
-def test_a_controllers_template_is_checked() -> None:
+def test_the_template_of_a_controller_is_checked() -> None:
     (line,) = lines(controller("Deployment", template=template(restartPolicy="Alway")))
     assert "(Deployment default/web): spec.template.spec.restartPolicy: " in line
 
@@ -83,7 +83,7 @@ def test_a_controllers_template_is_checked() -> None:
 # ---- priority classes -----------------------------------------------------------------------
 
 
-def test_a_class_has_to_be_somewhere_in_the_input() -> None:
+def test_a_class_must_exist_in_the_input() -> None:
     assert lines(pod(priorityClassName="high"), "high") == []
     assert lines(pod(priorityClassName="system-node-critical")) == []
     assert lines(pod(priorityClassName="gone", priority=5)) == []
@@ -92,12 +92,12 @@ def test_a_class_has_to_be_somewhere_in_the_input() -> None:
     assert 'did you mean "high"?' in line
 
 
-def test_a_template_names_a_class_too() -> None:
+def test_a_class_named_in_a_template_must_exist() -> None:
     (line,) = lines(controller("Job", template=template(priorityClassName="gone")))
     assert "spec.template.spec.priorityClassName" in line
 
 
-def test_names_of_classes_are_found() -> None:
+def test_names_of_classes_are_collected() -> None:
     assert priority_class_name(priority_class("high", 1)) == "high"
     others: list[Any] = [pod(), None, [], {"kind": "PriorityClass"}]
     others.append({**priority_class("high", 1), "metadata": []})
@@ -121,7 +121,7 @@ def test_names_of_classes_are_found() -> None:
         ),
     ],
 )
-def test_running_times_can_be_read(annotations: dict[str, str], words: str | None) -> None:
+def test_durations_of_pods_are_checked(annotations: dict[str, str], words: str | None) -> None:
     for value in (
         pod(annotations=annotations),
         controller("Job", template=template(annotations=annotations)),
@@ -130,7 +130,7 @@ def test_running_times_can_be_read(annotations: dict[str, str], words: str | Non
         assert (found == []) if words is None else (words in found[0])
 
 
-def test_depth_is_no_reason_to_fall_over() -> None:
+def test_a_deeply_nested_object_raises_no_exception() -> None:
     deep: Any = {}
     for _ in range(5000):
         deep = {"a": deep}
@@ -148,7 +148,7 @@ def put(index: ObjectIndex, content: Content) -> None:
     index.put(key_of(content), content)
 
 
-def test_objects_come_are_replaced_and_go() -> None:
+def test_objects_are_added_replaced_and_removed() -> None:
     index = ObjectIndex()
     put(index, pod("a"))
     put(index, pod("a", priority=1))
@@ -170,7 +170,7 @@ def test_an_object_is_found_by_its_kind_without_its_group() -> None:
     assert index.named("PodGroup", "other", "g") == []
 
 
-def test_names_of_a_kind_are_those_that_are_there() -> None:
+def test_the_names_of_a_kind_are_those_of_present_objects() -> None:
     index = ObjectIndex()
     for content in (pod("a"), pod("b"), pod("c", namespace="other")):
         put(index, content)
@@ -183,7 +183,7 @@ def test_names_of_a_kind_are_those_that_are_there() -> None:
     ("owner_uid", "said_uid", "is_owned"),
     [("u1", "u1", True), ("u1", "u2", False), (None, "u1", True), ("u1", None, True)],
 )
-def test_ownership_goes_by_uid_where_both_sides_have_one(
+def test_owners_are_matched_by_uid_if_both_sides_have_one(
     owner_uid: str | None, said_uid: str | None, is_owned: bool
 ) -> None:
     owner = controller("ReplicaSet", **({"uid": owner_uid} if owner_uid else {}))
@@ -194,7 +194,7 @@ def test_ownership_goes_by_uid_where_both_sides_have_one(
     assert names == (["a"] if is_owned else [])
 
 
-def test_owners_are_known_by_what_they_own() -> None:
+def test_owner_names_are_read_from_owned_objects() -> None:
     index = ObjectIndex()
     put(index, owned(pod("a"), controller("ReplicaSet", "rs")))
     assert index.owner_names("ReplicaSet", "default") == ["rs"]

@@ -43,7 +43,7 @@ def test_a_node_row_is_a_node() -> None:
     assert table.pods == table.problems == ()
 
 
-def test_a_pod_row_is_a_pod_that_asks_for_whole_gpus() -> None:
+def test_a_pod_row_becomes_a_pod_that_requests_whole_gpus() -> None:
     first, second, third = (one.content for one in read_table(PODS, with_times=False).pods)
     assert first["metadata"] == {
         "name": "p-0",
@@ -67,7 +67,7 @@ def test_objects_of_a_trace_are_valid() -> None:
         assert problems(content) == []
 
 
-def test_times_say_when_a_pod_comes_and_how_long_it_runs() -> None:
+def test_times_give_arrival_and_duration() -> None:
     pods = read_table(PODS, with_times=True).pods
     assert [pod.at_seconds for pod in pods] == [100.0, 90.0, 95.0]
     notes = [pod.content["metadata"]["annotations"] for pod in pods]
@@ -75,7 +75,7 @@ def test_times_say_when_a_pod_comes_and_how_long_it_runs() -> None:
     assert [note.get("bayplan.dev/when-done") for note in notes] == ["delete", "delete", None]
 
 
-def test_without_times_there_are_none() -> None:
+def test_without_times_pods_have_no_arrival() -> None:
     pods = read_table(PODS, with_times=False).pods
     assert [pod.at_seconds for pod in pods] == [0.0, 0.0, 0.0]
     assert "bayplan.dev/duration" not in pods[0].content["metadata"]["annotations"]
@@ -116,9 +116,7 @@ def pods_with(**changes: str) -> str:
         ({"scheduled_time": "x"}, 'line 2, scheduled_time: found "x", wanted a time in seconds'),
     ],
 )
-def test_a_field_that_cannot_be_read_is_told_with_its_line(
-    changes: dict[str, str], line: str
-) -> None:
+def test_an_unreadable_field_is_reported_with_its_line(changes: dict[str, str], line: str) -> None:
     assert said(pods_with(**changes), with_times=True) == [line]
 
 
@@ -127,7 +125,7 @@ def test_names_are_checked() -> None:
     assert line.startswith('line 2, name: found "P 0", wanted a DNS name')
 
 
-def test_rows_are_as_long_as_the_header() -> None:
+def test_rows_have_the_length_of_the_header() -> None:
     assert said(PODS_WITHOUT_TIMES + "p-1,1,1,1,1,surplus\n") == [
         "line 3: has more fields than the header"
     ]
@@ -139,20 +137,20 @@ def test_rows_are_as_long_as_the_header() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "sn,cpu_milli\n", "\n\n"])
-def test_another_header_is_refused_with_those_that_are_known(text: str) -> None:
+def test_an_unknown_header_is_refused_with_the_known_headers(text: str) -> None:
     (line,) = said(text)
     assert line.startswith("line 1: found ")
     assert "wanted openb's nodes (sn,cpu_milli,memory_mib,gpu,model) or pods (name," in line
 
 
-def test_a_trace_may_end_before_it_began() -> None:
+def test_a_pod_may_end_before_its_start() -> None:
     table = read_table(pods_with(scheduled_time="20"), with_times=True)
     (pod,) = table.pods
     assert pod.content["metadata"]["annotations"]["bayplan.dev/duration"] == "0s"
 
 
 @given(st.text(), st.booleans(), st.booleans())
-def test_no_text_makes_it_fall_over(text: str, with_times: bool, with_header: bool) -> None:
+def test_no_text_raises_an_exception(text: str, with_times: bool, with_header: bool) -> None:
     whole = PODS + text if with_header else text
     table = read_table(whole, with_times=with_times)
     for one in table.pods:

@@ -31,7 +31,7 @@ def lines(*events: Any, **spec: Any) -> list[str]:
     ]
 
 
-def test_actions_come_in_the_order_in_which_they_are_written() -> None:
+def test_actions_have_the_order_in_which_they_are_written() -> None:
     found, wrong = read(
         scenario(
             {"at": "5s", "delete": ["a"], "create": ["b", "c"]},
@@ -55,13 +55,13 @@ def test_a_scenario_may_be_empty() -> None:
         assert read(value) == (Scenario(None, []), [])
 
 
-def test_a_scenario_may_say_when_pods_without_a_node_are_collected() -> None:
+def test_a_scenario_may_set_the_period_of_pod_garbage_collection() -> None:
     found, wrong = read(scenario(podGC={"quarantine": "40s", "period": 20}))
     assert (wrong, found.pod_gc) == ([], PodGcTimes(40.0, 20.0))
     assert read(scenario(podGC={}))[0].pod_gc == PodGcTimes(0.0, 0.0)
 
 
-def test_what_is_wrong_about_pod_garbage_collection_is_named() -> None:
+def test_invalid_pod_gc_fields_are_reported() -> None:
     assert lines(podGC="now") == ['spec.podGC: found "now", wanted a mapping of quarantine, period']
     assert lines(podGC={"perriod": "40s", "period": "soon"}) == [
         'spec.podGC: found "perriod", wanted one of quarantine, period; did you mean "period"?',
@@ -86,11 +86,11 @@ VERBS = "one of at, create, patch, delete"
         ("create", 'spec.events[0]: found "create", wanted a mapping of at, create, patch, delete'),
     ],
 )
-def test_what_an_event_cannot_be_is_told(event: Any, line: str) -> None:
+def test_an_invalid_event_is_reported(event: Any, line: str) -> None:
     assert lines(event) == [line]
 
 
-def test_what_a_spec_cannot_be_is_told() -> None:
+def test_an_invalid_spec_is_reported() -> None:
     assert lines(untill="5s") == [
         'spec: found "untill", wanted one of until, podGC, events; did you mean "until"?'
     ]
@@ -102,12 +102,12 @@ def test_what_a_spec_cannot_be_is_told() -> None:
     assert line.endswith("spec.events: found 5, wanted a list")
 
 
-def test_another_version_is_told() -> None:
+def test_another_api_version_is_reported() -> None:
     _, (line,) = read({**scenario(), "apiVersion": "bayplan.dev/v2"})
     assert 'apiVersion: found "bayplan.dev/v2", wanted bayplan.dev/v1alpha1' in line
 
 
-def test_everything_that_is_wrong_is_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     assert len(lines({"at": "x", "crate": []}, {"at": "y"}, until="z", what=1)) == 5
 
 
@@ -122,6 +122,6 @@ VALUES = st.recursive(
 
 
 @given(VALUES, VALUES)
-def test_no_nonsense_makes_it_fall_over(events: Any, until: Any) -> None:
+def test_no_scenario_raises_an_exception(events: Any, until: Any) -> None:
     found, _ = read({**scenario(), "spec": {"events": events, "until": until}})
     assert all(action.at_seconds >= 0 for action in found.actions)

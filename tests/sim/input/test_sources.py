@@ -49,7 +49,7 @@ def test_documents_come_in_order_with_their_places(tmp_path: Path) -> None:
     ]
 
 
-def test_a_folder_is_read_to_its_depths_in_the_order_of_names(tmp_path: Path) -> None:
+def test_a_folder_is_read_recursively_in_the_order_of_names(tmp_path: Path) -> None:
     written(tmp_path / "b.yml", pod("second"))
     written(tmp_path / "a" / "z.JSON", pod("first"))
     written(tmp_path / "c.txt", pod("not read"))
@@ -61,7 +61,7 @@ def test_a_folder_is_read_to_its_depths_in_the_order_of_names(tmp_path: Path) ->
     assert all(part.is_from_folder for part in parts if isinstance(part, Part))
 
 
-def test_a_named_file_is_read_whatever_it_is_called(tmp_path: Path) -> None:
+def test_a_named_file_is_read_regardless_of_its_suffix(tmp_path: Path) -> None:
     parts, wrong = read(written(tmp_path / "objects.txt", pod()))
     assert (values(parts), wrong) == ([pod()], [])
     assert not any(part.is_from_folder for part in parts if isinstance(part, Part))
@@ -76,7 +76,7 @@ def test_standard_input_is_a_source(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("kind", ["List", "PodList"])
-def test_lists_are_taken_apart(tmp_path: Path, kind: str) -> None:
+def test_lists_are_split_into_their_items(tmp_path: Path, kind: str) -> None:
     items = {"apiVersion": "v1", "kind": kind, "items": [pod("a"), pod("b")]}
     path = written(tmp_path / "a.json", items)
     parts, wrong = read(path)
@@ -84,14 +84,14 @@ def test_lists_are_taken_apart(tmp_path: Path, kind: str) -> None:
     assert parts[1].place == f"{path}, document 1, items[1]"
 
 
-def test_items_may_leave_their_kind_to_the_list(tmp_path: Path) -> None:
+def test_items_may_take_their_kind_from_the_list(tmp_path: Path) -> None:
     bare = {"metadata": {"name": "a"}}
     items = {"apiVersion": "apps/v1", "kind": "DeploymentList", "items": [bare, 5]}
     parts, _ = read(written(tmp_path / "a.json", items))
     assert values(parts) == [{"apiVersion": "apps/v1", "kind": "Deployment", **bare}, 5]
 
 
-def test_lists_in_lists_are_taken_apart_too(tmp_path: Path) -> None:
+def test_nested_lists_are_split(tmp_path: Path) -> None:
     inner = {"apiVersion": "v1", "kind": "List", "items": [pod()]}
     outer = {"apiVersion": "v1", "kind": "List", "items": [inner]}
     parts, _ = read(written(tmp_path / "a.json", outer))
@@ -99,7 +99,7 @@ def test_lists_in_lists_are_taken_apart_too(tmp_path: Path) -> None:
     assert parts[0].place.endswith("document 1, items[0], items[0]")
 
 
-def test_an_empty_list_is_empty_and_no_mistake(tmp_path: Path) -> None:
+def test_an_empty_list_is_not_an_error(tmp_path: Path) -> None:
     assert read(written(tmp_path / "a.json", {"kind": "List", "items": []})) == ([], [])
     assert read(written(tmp_path / "b.json", {"kind": "PodList", "items": None})) == ([], [])
 
@@ -109,12 +109,12 @@ def test_an_object_whose_kind_ends_like_a_list_is_an_object(tmp_path: Path) -> N
     assert values(read(written(tmp_path / "a.json", playlist))[0]) == [playlist]
 
 
-def test_a_list_of_something_else_is_told(tmp_path: Path) -> None:
+def test_a_list_whose_items_are_no_list_is_an_error(tmp_path: Path) -> None:
     _, (line,) = read(written(tmp_path / "a.json", {"kind": "PodList", "items": {"a": 1}}))
     assert line.endswith("document 1: items: found a mapping, wanted a list of objects")
 
 
-def test_a_patch_of_a_scenario_keeps_its_nulls_and_nothing_else_does(tmp_path: Path) -> None:
+def test_only_a_patch_of_a_scenario_keeps_its_nulls(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_text("apiVersion: bayplan.dev/v1alpha1\nkind: Scenario\nspec: {a: null}\n")
     assert values(read(path)[0]) == [
@@ -135,7 +135,7 @@ def test_a_patch_of_a_scenario_keeps_its_nulls_and_nothing_else_does(tmp_path: P
         (b"\xff\xfe\x00", "not UTF-8"),
     ],
 )
-def test_what_cannot_be_read_is_told_with_its_place(
+def test_an_unreadable_file_is_reported_with_its_place(
     tmp_path: Path, content: bytes, said: str
 ) -> None:
     path = tmp_path / "bad.yaml"
@@ -146,7 +146,7 @@ def test_what_cannot_be_read_is_told_with_its_place(
     assert said in line
 
 
-def test_what_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     _, (line,) = read(tmp_path / "nowhere.yaml")
     assert line == f"{tmp_path}/nowhere.yaml: cannot be read: No such file or directory"
     _, (line,) = read(tmp_path)
@@ -158,7 +158,7 @@ def test_what_is_not_there_is_told(tmp_path: Path) -> None:
     assert line == f"{tmp_path}/bad.csv: is not UTF-8"
 
 
-def test_scenarios_are_told_from_objects() -> None:
+def test_scenarios_are_distinguished_from_objects() -> None:
     assert is_scenario(scenario())
     assert is_scenario({**scenario(), "apiVersion": "bayplan.dev/v9"})
     others: list[Any] = [pod(), [], {"kind": "Scenario"}, {**scenario(), "apiVersion": "x/v1"}]

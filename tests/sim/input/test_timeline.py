@@ -64,7 +64,7 @@ def test_actions_become_steps() -> None:
     ]
 
 
-def test_a_patch_is_all_that_does_not_name_its_object() -> None:
+def test_a_patch_contains_all_fields_except_the_name_of_its_object() -> None:
     change = {
         **NAMED,
         "metadata": {"name": "web", "namespace": "default", "labels": {"a": None}},
@@ -77,12 +77,12 @@ def test_a_patch_is_all_that_does_not_name_its_object() -> None:
     }
 
 
-def test_nulls_mean_nothing_in_what_is_created() -> None:
+def test_nulls_are_dropped_from_created_objects() -> None:
     (step,) = Played(*create({**pod(), "spec": {**pod()["spec"], "affinity": None}})).steps
     assert "affinity" not in step.content["spec"]
 
 
-def test_deletions_may_be_written_like_objects_or_flat_and_without_a_group() -> None:
+def test_deletions_may_be_written_as_objects_or_flat_and_without_a_group() -> None:
     group = pod_group("g")
     for said in (
         {"kind": "PodGroup", "name": "g"},
@@ -93,7 +93,7 @@ def test_deletions_may_be_written_like_objects_or_flat_and_without_a_group() -> 
     assert len(Played(*create(node("n1")), *delete({"kind": "Node", "name": "n1"})).told()) == 2
 
 
-def test_an_object_may_come_again_after_it_went() -> None:
+def test_an_object_may_be_created_again_after_its_deletion() -> None:
     played = Played(*create(pod()), *delete(FLAT), *create(pod(), at=3))
     assert played.told()[-1] == "3 create Pod default/web"
 
@@ -152,17 +152,17 @@ def test_an_object_may_come_again_after_it_went() -> None:
         ),
     ],
 )
-def test_what_cannot_happen_is_told(did: list[Did], line: str) -> None:
+def test_an_impossible_action_is_reported(did: list[Did], line: str) -> None:
     assert Played(*did).wrong[0] == line
 
 
-def test_what_a_patch_makes_of_an_object_has_to_be_valid() -> None:
+def test_the_result_of_a_patch_must_be_valid() -> None:
     change = {"kind": "Node", "metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "x"}}}
     (line,) = Played(*create(node("n1")), *patch(change)).wrong
     assert line.startswith("action 1 (Node n1): status.allocatable.cpu: ")
 
 
-def test_two_groups_of_one_kind_have_to_be_told_apart() -> None:
+def test_an_ambiguous_kind_without_a_group_is_an_error() -> None:
     other = {**pod_group("g"), "apiVersion": "scheduling.ming.io/v1"}
     (line,) = Played(
         *create(pod_group("g"), other), *delete({"kind": "PodGroup", "name": "g"})
@@ -170,7 +170,7 @@ def test_two_groups_of_one_kind_have_to_be_told_apart() -> None:
     assert "could be of scheduling.x-k8s.io/v1alpha1 or scheduling.ming.io/v1" in line
 
 
-def test_depth_is_no_reason_to_fall_over() -> None:
+def test_a_deeply_nested_object_raises_no_exception() -> None:
     deep: Any = {}
     for _ in range(5000):
         deep = {"a": deep}
@@ -181,7 +181,7 @@ def test_depth_is_no_reason_to_fall_over() -> None:
 # ---- controllers ----------------------------------------------------------------------------
 
 
-def test_a_controller_comes_with_its_pods() -> None:
+def test_a_controller_is_created_with_its_pods() -> None:
     told = Played(*create(controller("Deployment", replicas=2), at=4)).told()
     assert [line.partition("-")[0] for line in told] == [
         "4 create Deployment default/web",
@@ -191,7 +191,7 @@ def test_a_controller_comes_with_its_pods() -> None:
     ]
 
 
-def test_a_node_comes_with_its_daemon_pods() -> None:
+def test_a_node_is_created_with_its_daemon_pods() -> None:
     played = Played(*create(controller("DaemonSet", "d"), node("n1")), *create(node("n2"), at=9))
     assert [line.partition("-")[0] for line in played.told()] == [
         "0 create DaemonSet default/d",
@@ -203,7 +203,7 @@ def test_a_node_comes_with_its_daemon_pods() -> None:
     assert played.timeline.made["DaemonSet"] == 2
 
 
-def test_the_later_pods_of_a_job_are_kept() -> None:
+def test_the_later_pods_of_a_job_are_held_back() -> None:
     played = Played(*create(controller("Job", completions=3, uid="u1")))
     assert len(played.told()) == 2
     assert len(played.timeline.followers["u1"]) == 2
@@ -211,7 +211,7 @@ def test_the_later_pods_of_a_job_are_kept() -> None:
     assert played.timeline.made_for["Job"] == 1
 
 
-def test_what_is_deleted_takes_with_it_what_it_owns() -> None:
+def test_a_deletion_includes_owned_objects() -> None:
     played = Played(
         *create(controller("Deployment"), pod("stranger")),
         *delete({"kind": "Deployment", "name": "web"}),
@@ -233,7 +233,7 @@ def test_owners_in_a_circle_are_deleted_once() -> None:
     assert len(played.told()) == 4
 
 
-def test_controllers_that_are_patched_are_remembered() -> None:
+def test_patched_controllers_are_remembered() -> None:
     change = {"kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 9}}
     played = Played(*create(controller("Deployment")), *patch(change))
     assert [key.name for key in played.timeline.patched_controllers] == ["web"]

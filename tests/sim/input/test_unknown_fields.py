@@ -44,7 +44,7 @@ TYPO = pod("a", nodeSelectr={"disk": "ssd"})
 # ---- kinds ----------------------------------------------------------------------------------
 
 
-def test_every_kind_that_is_passed_over_is_named_with_its_count(tmp_path: Path) -> None:
+def test_every_ignored_kind_is_named_with_its_count(tmp_path: Path) -> None:
     others = [of_kind("autoscaling/v2", "HorizontalPodAutoscaler", name) for name in ("a", "b")]
     feed = loaded(tmp_path, node("n1"), CRON_JOB, *others, pod("a"))
     assert feed.passed_over == {"batch/v1 CronJob": 1, "autoscaling/v2 HorizontalPodAutoscaler": 2}
@@ -53,22 +53,22 @@ def test_every_kind_that_is_passed_over_is_named_with_its_count(tmp_path: Path) 
     assert note.endswith(": 2 autoscaling/v2 HorizontalPodAutoscaler, 1 batch/v1 CronJob")
 
 
-def test_what_a_scenario_creates_is_counted_too(tmp_path: Path) -> None:
+def test_ignored_objects_of_a_scenario_are_counted(tmp_path: Path) -> None:
     late = scenario({"at": "5s", "create": [CRON_JOB]})
     assert loaded(tmp_path, late).passed_over == {"batch/v1 CronJob": 1}
 
 
-def test_a_kind_that_a_plugin_reads_is_not_passed_over(tmp_path: Path) -> None:
+def test_a_kind_that_a_plugin_reads_is_not_ignored(tmp_path: Path) -> None:
     quota = of_kind("example.com/v1", "Quota")
     assert not loaded(tmp_path, quota, read_kinds=["example.com/v1 Quota"]).passed_over
 
 
-def test_an_older_version_of_a_kind_that_is_read_is_read(tmp_path: Path) -> None:
+def test_an_older_version_of_a_supported_kind_is_read(tmp_path: Path) -> None:
     older = of_kind("resource.k8s.io/v1beta2", "DeviceClass")
     assert not loaded(tmp_path, older).passed_over
 
 
-def test_strictly_a_kind_that_is_passed_over_is_refused(tmp_path: Path) -> None:
+def test_strict_mode_refuses_an_ignored_kind(tmp_path: Path) -> None:
     wanted = "wanted a kind that a simulation or a plugin reads"
     assert refused(tmp_path, node("n1"), CRON_JOB) == [
         f"document 2 (CronJob default/x): found kind batch/v1 CronJob, {wanted}"
@@ -78,7 +78,7 @@ def test_strictly_a_kind_that_is_passed_over_is_refused(tmp_path: Path) -> None:
 # ---- fields ---------------------------------------------------------------------------------
 
 
-def test_the_fields_of_every_kind_that_is_read_are_known() -> None:
+def test_the_fields_of_every_supported_kind_are_known() -> None:
     not_served = {f"scheduling.k8s.io/{version} PodGroup" for version in ("v1alpha2", "v1")}
     assert READ_KINDS - kinds_with_fields() == not_served
 
@@ -95,12 +95,12 @@ def test_a_typo_in_the_template_of_a_controller_is_one_note(tmp_path: Path) -> N
     assert "spec.template.spec.tolerance is no field of a Deployment" in notes[0]
 
 
-def test_a_mistake_that_objects_share_is_one_note(tmp_path: Path) -> None:
+def test_a_mistake_shared_by_objects_is_one_note(tmp_path: Path) -> None:
     [note] = loaded(tmp_path, *(pod(f"p{number}", foo=1) for number in range(1001))).notes
     assert "document 1 (Pod default/p0) and 1,000 more: spec.foo is no field of a Pod" in note
 
 
-def test_a_patch_is_looked_into_and_counts_its_object_once(tmp_path: Path) -> None:
+def test_an_unknown_field_in_a_patch_counts_its_object_once(tmp_path: Path) -> None:
     known = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
     change = scenario({"at": "5s", "patch": [{**known, "spec": {"hostNam": "a"}}]})
     first, second = loaded(tmp_path, TYPO, change).notes
@@ -114,9 +114,9 @@ def test_many_mistakes_are_counted_beyond_a_limit(tmp_path: Path) -> None:
     assert (len(notes), notes[-1]) == (LINES_MAX + 1, "and 5 more fields that no kind has")
 
 
-def test_strictly_a_typo_is_refused(tmp_path: Path) -> None:
+def test_strict_mode_refuses_a_typo(tmp_path: Path) -> None:
     assert refused(tmp_path, TYPO) == [f"document 1 (Pod default/a): {SAID}"]
 
 
-def test_strictly_what_is_understood_is_read(tmp_path: Path) -> None:
+def test_strict_mode_accepts_known_fields(tmp_path: Path) -> None:
     assert loaded(tmp_path, node("n1"), pod("a"), is_strict=True).pod_count == 1

@@ -35,12 +35,12 @@ def test_a_workload_can_be_written_and_read_back() -> None:
     assert msgspec.json.decode(encoded, type=Workload) == WHOLE
 
 
-def test_all_pods_that_will_have_come_are_counted() -> None:
+def test_all_pods_of_a_workload_are_counted() -> None:
     assert WHOLE.pod_count == 4
     assert Workload().pod_count == 0
 
 
-def test_pods_that_wait_can_be_given_to_one_scheduler() -> None:
+def test_pending_pods_can_be_assigned_to_one_scheduler() -> None:
     mine = WHOLE.for_scheduler("mine")
     assert [c["spec"].get("schedulerName") for c in mine.initial] == [None, None, "mine"]
     assert mine.steps[0].content["spec"]["schedulerName"] == "mine"
@@ -50,14 +50,14 @@ def test_pods_that_wait_can_be_given_to_one_scheduler() -> None:
     assert WHOLE.initial[2]["spec"]["schedulerName"] == "other"
 
 
-def test_pods_are_told_from_other_things_and_by_where_they_are_in_their_life() -> None:
+def test_pods_are_classified_as_pending_running_or_ended() -> None:
     waiting, running, ended = pod(), pod(nodeName="n"), pod(status={"phase": "Failed"})
     assert [is_pod(one) for one in (waiting, running, node())] == [True, True, False]
     assert [is_pending_pod(one) for one in (waiting, running, node())] == [True, False, False]
     assert [has_ended(one) for one in (waiting, ended)] == [False, True]
 
 
-def test_what_other_kinds_have_for_a_status_does_not_matter() -> None:
+def test_the_status_of_other_kinds_does_not_matter() -> None:
     assert not any(
         has_ended({**node(), "status": status}) for status in (True, {"phase": "Failed"})
     )

@@ -71,7 +71,7 @@ def test_pods_lost_with_a_node_are_counted_by_workload(tmp_path: Path) -> None:
     assert "1 pod without a controller gone for good: 1 lost with a node" in lines(result)
 
 
-def test_a_pod_of_a_controller_that_is_not_in_the_input_counts(tmp_path: Path) -> None:
+def test_a_pod_of_a_controller_outside_of_the_input_counts(tmp_path: Path) -> None:
     reference = controller("ReplicaSet", name="web-1", uid="r")
     mine = owned(pod("a", nodeName="n1"), reference, controller=True)
     result = run_by_default(
@@ -80,12 +80,12 @@ def test_a_pod_of_a_controller_that_is_not_in_the_input_counts(tmp_path: Path) -
     assert lost(result) == {"ReplicaSet default/web-1": {"deleted": 1}}
 
 
-def test_pods_that_go_with_their_controller_do_not_count(tmp_path: Path) -> None:
+def test_pods_deleted_with_their_controller_do_not_count(tmp_path: Path) -> None:
     gone = scenario(at(5, delete=[{"kind": "Deployment", "name": "web"}]))
     assert lost(run_by_default(load_objects(tmp_path, node("n1"), WEB, gone))) == {}
 
 
-def test_pods_that_a_smaller_deployment_does_not_want_do_not_count(tmp_path: Path) -> None:
+def test_surplus_pods_of_a_scaled_down_deployment_do_not_count(tmp_path: Path) -> None:
     mine = controller("ReplicaSet", name="r", replicas=2, uid="r")
     pods = [owned(pod(name), mine, controller=True) for name in ("a", "b")]
     fewer = {**{key: mine[key] for key in ("apiVersion", "kind")}, "metadata": {"name": "r"}}
@@ -96,7 +96,7 @@ def test_pods_that_a_smaller_deployment_does_not_want_do_not_count(tmp_path: Pat
     )
 
 
-def test_the_next_pod_of_a_job_is_no_loss_and_no_replacement(tmp_path: Path) -> None:
+def test_the_next_pod_of_a_job_is_neither_a_loss_nor_a_replacement(tmp_path: Path) -> None:
     short = template(annotations={"bayplan.dev/duration": "10s"})
     job = controller("Job", name="j", parallelism=2, completions=4, template=short)
     result = run_by_default(load_objects(tmp_path, node("n1"), job))
@@ -108,21 +108,21 @@ def test_the_next_pod_of_a_job_is_no_loss_and_no_replacement(tmp_path: Path) -> 
     assert lost(result) == {"Job default/j": {"deleted": 1}}
 
 
-def test_a_pod_that_is_deleted_when_its_time_has_passed_is_no_loss(tmp_path: Path) -> None:
+def test_a_pod_deleted_after_its_duration_is_not_lost(tmp_path: Path) -> None:
     ends = {"bayplan.dev/duration": "10s", "bayplan.dev/when-done": "delete"}
     result = run_by_default(load_objects(tmp_path, node("n1"), pod("a", annotations=ends)))
     assert (result.pods["default/a"].deleted_at, lost(result)) == (10.0, {})
 
 
 @pytest.mark.parametrize("comes_again", [True, False])
-def test_a_daemon_pod_that_goes_with_its_node_is_no_loss(tmp_path: Path, comes_again: bool) -> None:
+def test_a_daemon_pod_deleted_with_its_node_is_not_lost(tmp_path: Path, comes_again: bool) -> None:
     daemons = controller("DaemonSet", name="d", selector={"matchLabels": {"app": "web"}})
     events = [at(5, delete=[N1]), at(9, create=[node("n1")])][: 1 + comes_again]
     result = run_by_default(load_objects(tmp_path, node("n1"), daemons, scenario(*events)))
     assert lost(result) == {}
 
 
-def test_a_daemon_pod_that_is_preempted_on_a_node_that_stays_counts(tmp_path: Path) -> None:
+def test_a_daemon_pod_preempted_on_a_remaining_node_counts(tmp_path: Path) -> None:
     daemons = controller("DaemonSet", name="d", selector={"matchLabels": {"app": "web"}})
     come = scenario(at(5, create=[urgent("urgent")]))
     result = run_by_default(
@@ -131,7 +131,7 @@ def test_a_daemon_pod_that_is_preempted_on_a_node_that_stays_counts(tmp_path: Pa
     assert lost(result) == {"DaemonSet default/d": {"preempted": 1}}
 
 
-def test_a_pod_that_the_scenario_makes_again_is_back(tmp_path: Path) -> None:
+def test_a_pod_that_the_scenario_creates_again_is_not_lost(tmp_path: Path) -> None:
     mine = controller("ReplicaSet", name="r", uid="r", replicas=1)
     again = owned(pod("b"), mine, controller=True)
     events = at(5, delete=[delete_pod("a")]), at(6, create=[again])
@@ -142,14 +142,14 @@ def test_a_pod_that_the_scenario_makes_again_is_back(tmp_path: Path) -> None:
     )
 
 
-def test_a_bare_pod_of_the_same_name_is_back(tmp_path: Path) -> None:
+def test_a_bare_pod_created_again_is_not_lost(tmp_path: Path) -> None:
     events = at(5, delete=[delete_pod("a")]), at(6, create=[pod("a")])
     assert (
         lost(run_by_default(load_objects(tmp_path, node("n1"), pod("a"), scenario(*events)))) == {}
     )
 
 
-def test_a_pod_that_was_being_deleted_at_the_beginning_is_no_loss(tmp_path: Path) -> None:
+def test_a_pod_that_is_being_deleted_at_the_start_is_not_lost(tmp_path: Path) -> None:
     going = pod("a", nodeName="n1", deletionTimestamp="2026-01-01T00:00:30Z")
     mine = owned(going, controller("ReplicaSet", name="r", uid="r"), controller=True)
     assert lost(run_by_default(load_objects(tmp_path, node("n1"), mine))) == {}

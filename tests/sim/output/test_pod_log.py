@@ -68,14 +68,14 @@ def key(name: str = "web") -> ObjectKey:
     return object_key(POD, "default", name)
 
 
-def test_a_pod_that_waits_has_no_node_and_no_times_but_its_creation() -> None:
+def test_a_pending_pod_has_no_node_and_only_a_creation_time() -> None:
     logged = Logged()
     logged.create(pod())
     assert logged.result(attempts=3) == PodResult(created_at=1.0, attempts=3)
     assert logged.log.is_pending(WEB)
 
 
-def test_a_bound_pod_says_where_and_when() -> None:
+def test_a_bound_pod_has_node_and_time() -> None:
     logged = Logged(pod())
     logged.bind()
     result = logged.result()
@@ -84,20 +84,20 @@ def test_a_bound_pod_says_where_and_when() -> None:
     assert logged.log.running_count() == 0
 
 
-def test_a_pod_that_came_with_a_node_was_never_bound() -> None:
+def test_a_pod_that_starts_on_a_node_was_never_bound() -> None:
     logged = Logged(pod(nodeName="n1"))
     assert logged.result() == PodResult(node="n1", created_at=0.0)
     assert logged.log.running_count() == 1
 
 
-def test_a_change_after_the_binding_is_no_second_binding() -> None:
+def test_an_update_after_the_binding_is_not_a_second_binding() -> None:
     logged = Logged(pod())
     logged.bind()
     logged.end("Succeeded")
     assert logged.result().bound_at == 1.0
 
 
-def test_a_deleted_pod_stays_listed_with_the_time_it_went() -> None:
+def test_a_deleted_pod_stays_listed_with_its_deletion_time() -> None:
     logged = Logged(pod())
     logged.delete()
     assert logged.result().deleted_at == 1.0
@@ -105,7 +105,7 @@ def test_a_deleted_pod_stays_listed_with_the_time_it_went() -> None:
     assert list(logged.log.last_pods()) == [WEB]
 
 
-def test_the_message_and_the_nomination_are_the_last_ones() -> None:
+def test_the_last_message_and_the_last_nomination_are_reported() -> None:
     logged = Logged(pod())
     logged.tell("no room", nominated="n1")
     assert (logged.result().message, logged.result().nominated_node) == ("no room", "n1")
@@ -113,7 +113,7 @@ def test_the_message_and_the_nomination_are_the_last_ones() -> None:
     assert (logged.result().message, logged.result().nominated_node) == ("still no room", None)
 
 
-def test_of_two_pods_of_one_name_the_newer_one_is_told() -> None:
+def test_of_two_pods_with_one_name_the_newer_is_reported() -> None:
     logged = Logged(pod())
     logged.bind()
     logged.delete()
@@ -121,13 +121,13 @@ def test_of_two_pods_of_one_name_the_newer_one_is_told() -> None:
     assert logged.result() == PodResult(created_at=3.0)
 
 
-def test_a_pod_that_failed_without_a_node_waits_no_more() -> None:
+def test_a_pod_that_failed_without_a_node_is_not_pending() -> None:
     logged = Logged(pod())
     logged.end("Failed")
     assert not logged.log.is_pending(WEB)
 
 
-def test_names_are_sorted_and_are_pods_only() -> None:
+def test_names_are_sorted_and_include_pods_only() -> None:
     logged = Logged(pod("b"), pod("a"))
     assert list(logged.log.last_pods()) == ["default/a", "default/b"]
 

@@ -43,7 +43,7 @@ def read(of: SimulationResult, width: int = 120) -> list[str]:
 # ---- what ----------------------------------------------------------------------------------
 
 
-def test_everything_stands_in_its_order() -> None:
+def test_the_summary_has_its_parts_in_order() -> None:
     counts = Counts(pods=9, running=1, scheduled=2, unschedulable=1, left_out=3, other_schedulers=4)
     usage = (Usage(resource="cpu", requested=1500, peak=1500, allocatable=4000),)
     of = result({"default/a": "no room"}, counts=counts, usage=usage, attempts=3, notes=("made",))
@@ -68,17 +68,17 @@ def test_everything_stands_in_its_order() -> None:
     ]
 
 
-def test_one_is_one() -> None:
+def test_counts_of_one_use_the_singular() -> None:
     of = result(nodes=1, counts=Counts(scheduled=1), attempts=1)
     assert read(of)[0] == "1 of 1 pod placed on 1 node"
     assert ": 1 decision, " in read(of)[2]
 
 
-def test_nothing_to_place_is_said() -> None:
+def test_a_run_without_pods_to_place_says_so() -> None:
     assert read(result(nodes=0))[0] == "no pod to be placed on 0 nodes"
 
 
-def test_no_time_is_no_rate() -> None:
+def test_a_run_of_zero_seconds_has_a_rate_of_zero() -> None:
     assert "0 per second" in "\n".join(read(result(wall_seconds=0.0)))
 
 
@@ -90,12 +90,12 @@ def rows(of: SimulationResult) -> list[str]:
     return lines[lines.index("") + 3 :][: lines[lines.index("") + 3 :].index("")]
 
 
-def test_pods_with_one_reason_are_one_row_and_the_first_are_named() -> None:
+def test_pods_with_one_reason_form_one_row_with_examples() -> None:
     waiting = {f"default/p{i}": "no room" for i in range(EXAMPLES_MAX + 2)}
     assert rows(result(waiting)) == ["   5   no room         default/p0, default/p1, default/p2, …"]
 
 
-def test_sentences_that_differ_in_counts_only_are_one_reason() -> None:
+def test_messages_that_differ_only_in_counts_are_one_reason() -> None:
     waiting = {
         "default/a": "0/5 nodes are available: 2 Insufficient cpu, 3 node(s) had taint.",
         "default/b": "0/6 nodes are available: 2 node(s) had taint, 4 Insufficient cpu.",
@@ -104,7 +104,7 @@ def test_sentences_that_differ_in_counts_only_are_one_reason() -> None:
     assert row.startswith("   2   0/5 nodes are available: 2 Insufficient cpu")
 
 
-def test_the_largest_group_comes_first_and_small_ones_are_counted_together() -> None:
+def test_the_largest_group_comes_first_and_small_groups_are_summed() -> None:
     letters = "abcdefghijklmnopqrstuvwxyz"
     waiting = {f"default/p-{c}": f"reason {c}" for c in letters[: GROUPS_MAX + 2]}
     waiting |= {"default/z1": "most", "default/z2": "most"}
@@ -114,7 +114,7 @@ def test_the_largest_group_comes_first_and_small_ones_are_counted_together() -> 
     assert found[-1].startswith("   3   3 further reasons ")
 
 
-def test_one_further_reason_is_one() -> None:
+def test_one_further_reason_uses_the_singular() -> None:
     waiting = {
         f"default/p-{c}": f"reason {c}" for c in "abcdefghijklmnopqrstuvwxyz"[: GROUPS_MAX + 1]
     }
@@ -125,7 +125,7 @@ def test_a_pod_without_a_message_was_not_tried() -> None:
     assert rows(result({"default/a": ""})) == ["   1   not tried yet   default/a"]
 
 
-def test_brackets_in_a_message_are_letters_like_others() -> None:
+def test_brackets_in_a_message_are_printed_literally() -> None:
     said = "node(s) didn't satisfy plugin(s) [a b] simultaneously [/bold] :boom:"
     assert said in rows(result({"default/a": said}))[0]
 
@@ -139,7 +139,7 @@ def test_brackets_in_a_message_are_letters_like_others() -> None:
         pytest.param('plugin "X": p: boom', 'plugin "X": q: boom', id="without its namespace"),
     ],
 )
-def test_this_is_one_kind(one: str, other: str) -> None:
+def test_these_messages_are_one_reason(one: str, other: str) -> None:
     assert kind_of("default/p", one) == kind_of("default/q", other)
 
 
@@ -151,14 +151,14 @@ def test_this_is_one_kind(one: str, other: str) -> None:
         pytest.param("default/pp failed", "default/qq failed", id="names of others"),
     ],
 )
-def test_these_are_two_kinds(one: str, other: str) -> None:
+def test_these_messages_are_two_reasons(one: str, other: str) -> None:
     assert kind_of("default/p", one) != kind_of("default/q", other)
 
 
 # ---- how full ------------------------------------------------------------------------------
 
 
-def test_where_pods_went_the_most_there_was_stands_beside() -> None:
+def test_peak_usage_is_printed_beside_the_usage_at_the_end() -> None:
     usage = (
         Usage(resource="cpu", requested=0, peak=3000, allocatable=4000),
         Usage(resource="pods", requested=2, peak=2, allocatable=110),
@@ -170,12 +170,12 @@ def test_where_pods_went_the_most_there_was_stands_beside() -> None:
     ]
 
 
-def test_a_peak_from_before_a_node_went_is_no_share_of_the_nodes_that_are_left() -> None:
+def test_a_peak_before_a_node_was_deleted_has_no_share() -> None:
     usage = (Usage(resource="cpu", requested=4000, peak=8000, allocatable=4000),)
     assert read(result(usage=usage))[4].split() == ["cpu", "4.0", "100.0%", "8.0", "4.0"]
 
 
-def test_a_resource_that_nobody_requested_has_no_row() -> None:
+def test_a_resource_without_requests_has_no_row() -> None:
     usage = (
         Usage(resource="cpu", requested=1, peak=1, allocatable=4000),
         Usage(resource="ephemeral-storage", requested=0, peak=0, allocatable=100),
@@ -191,7 +191,7 @@ def node_usage(pods: int, cpu: int) -> NodeUsage:
     return NodeUsage(pods=pods, requested={"cpu": cpu, "memory": 50 * pods}, allocatable=has)
 
 
-def test_nodes_are_listed_by_how_many_pods_went_there_and_how_full_they_are() -> None:
+def test_nodes_are_sorted_by_placed_pods_and_usage() -> None:
     nodes = {"a": node_usage(1, 1000), "b": node_usage(2, 3000), "c": node_usage(0, 0)}
     found = read(result(node_usage=nodes, placements={"d/x": "b", "d/y": "b"}))
     assert found[2:7] == [
@@ -225,7 +225,7 @@ def test_many_nodes_are_counted() -> None:
         ("example.com/gpu", 12345, "12,345"),
     ],
 )
-def test_amounts_are_written_as_a_person_does(resource: str, count: int, said: str) -> None:
+def test_amounts_have_readable_units(resource: str, count: int, said: str) -> None:
     assert amount(resource, count) == said
 
 
@@ -244,11 +244,11 @@ def test_amounts_are_written_as_a_person_does(resource: str, count: int, said: s
         (12_902_960.0, "149 d 8 h"),
     ],
 )
-def test_a_span_is_as_exact_as_a_reader_needs(seconds: float, said: str) -> None:
+def test_durations_have_a_readable_precision(seconds: float, said: str) -> None:
     assert span(seconds) == said
 
 
-def test_a_narrow_terminal_folds_and_loses_nothing() -> None:
+def test_a_narrow_terminal_wraps_without_loss() -> None:
     said = "0/3 nodes are available: 3 Insufficient example.com/very-long-resource-name."
     lines = read(result({"default/a-pod-with-a-long-name": said}), width=40)
     assert all(len(line) <= 40 for line in lines if "simulated" not in line)

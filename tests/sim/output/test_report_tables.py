@@ -13,19 +13,19 @@ def printed(*parts: object, width: int = 40) -> list[str]:
     return [line.rstrip() for line in captured.get().splitlines()]
 
 
-def test_a_table_has_a_line_under_its_heads_and_no_other() -> None:
+def test_a_table_has_one_rule_below_its_header() -> None:
     made = table("name", "said")
     made.add_row("a", "yes")
     assert printed(made) == ["name   said", "───────────", "a      yes"]
 
 
-def test_numbers_are_flush_right_but_for_the_first_column() -> None:
+def test_numbers_are_right_aligned_except_in_the_first_column() -> None:
     made = table("name", "count", numbers=True)
     made.add_row("a", "7")
     assert printed(made)[-1] == "a          7"
 
 
-def test_what_is_too_long_is_folded_and_not_cut() -> None:
+def test_long_text_is_wrapped_and_not_cut() -> None:
     made = table("name")
     made.add_row("abcdefghij")
     assert "".join(printed(made, width=6)[2:]) == "abcdefghij"

@@ -39,7 +39,7 @@ def plain(result: object) -> dict[str, object]:
     return found
 
 
-def test_a_pod_says_null_for_what_did_not_happen() -> None:
+def test_a_pod_has_null_for_missing_values() -> None:
     assert plain(PodResult(created_at=0.0)) == {
         "node": None,
         "created_at": 0.0,
@@ -52,12 +52,12 @@ def test_a_pod_says_null_for_what_did_not_happen() -> None:
     }
 
 
-def test_counts_say_zero_for_what_there_was_none_of() -> None:
+def test_counts_have_zero_for_missing_values() -> None:
     fates = ("pods", "running", "scheduled", "unschedulable", "left_out", "other_schedulers")
     assert plain(Counts()) == dict.fromkeys((*fates, "notRecreated"), 0)
 
 
-def test_the_object_has_its_keys_in_their_order() -> None:
+def test_the_object_has_its_keys_in_order() -> None:
     result = simulate(node("n1"), pod("a"))
     assert list(plain(result)) == [
         "nodes",
@@ -81,12 +81,12 @@ def test_the_object_has_its_keys_in_their_order() -> None:
     ]
 
 
-def test_it_can_be_read_back() -> None:
+def test_a_result_survives_encoding_and_decoding() -> None:
     result = simulate(node("n1"), pod("a"))
     assert msgspec.json.decode(msgspec.json.encode(result), type=SimulationResult) == result
 
 
-def test_amounts_are_whole_numbers() -> None:
+def test_amounts_are_integers() -> None:
     result = simulate(node("n1"), pod("a"))
     cpu = Usage(resource="cpu", requested=1000, peak=1000, allocatable=4000)
     assert cpu in result.usage
@@ -95,7 +95,7 @@ def test_amounts_are_whole_numbers() -> None:
 # ---- group results --------------------------------------------------------------------------
 
 
-def test_a_result_tells_how_a_group_stands_and_why_it_waits() -> None:
+def test_a_group_result_has_phase_and_message() -> None:
     async def story(world: World) -> None:
         world.add_node("n1")
         put_group(world, "g", 2)
@@ -113,7 +113,7 @@ def test_a_result_tells_how_a_group_stands_and_why_it_waits() -> None:
     play(story, plugins=FIT)
 
 
-def test_groups_of_two_kinds_with_one_name_are_both_told() -> None:
+def test_groups_of_two_kinds_with_one_name_are_both_reported() -> None:
     async def story(world: World) -> None:
         put_group(world, "g", 2, MING)
         put_group(world, "g", 3, X_K8S)
@@ -150,7 +150,7 @@ def kinds(tmp_path: Path, *flags: str) -> list[dict[str, Any]]:
     return json.loads(answer("simulate", path, "--format", "json", *flags))["pod_kinds"]
 
 
-def test_each_kind_has_its_pods_cycles_and_rows(tmp_path: Path) -> None:
+def test_each_signature_has_its_pods_cycles_and_rows(tmp_path: Path) -> None:
     small, large = kinds(tmp_path)
     assert (small["example"], small["pods"], small["cycles"]) == ("default/small-0", 6, 6)
     assert (large["example"], large["pods"], large["cycles"]) == ("default/large-0", 2, 2)
@@ -158,7 +158,7 @@ def test_each_kind_has_its_pods_cycles_and_rows(tmp_path: Path) -> None:
     assert small["rows_kept"] > small["rows_asked"] > 0
 
 
-def test_without_reuse_there_is_nothing_to_tell(tmp_path: Path) -> None:
+def test_without_reuse_the_result_has_no_reuse_part(tmp_path: Path) -> None:
     told = kinds(tmp_path, "--feature-gates", "OpportunisticBatching=false")
     assert all(kind["rows_kept"] == 0 for kind in told)
 
@@ -186,18 +186,18 @@ def results(*records: Record) -> tuple[FailureResult, ...]:
     return failures.results()
 
 
-def test_an_attempt_that_ended_in_a_rejection_is_no_failure() -> None:
+def test_a_rejected_attempt_is_not_a_failure() -> None:
     assert results(attempt("ns/a", "unschedulable"), attempt("ns/b", "scheduled")) == ()
 
 
-def test_failures_of_one_kind_are_counted_and_the_first_pod_is_named() -> None:
+def test_equal_failures_are_counted_with_the_first_pod_as_example() -> None:
     records = [attempt(f"ns/p{i}", "error", message=f"ns/p{i}: broken") for i in range(3)]
     assert results(*records) == (
         FailureResult(plugin="Mine", count=3, example="ns/p0", message="ns/p0: broken"),
     )
 
 
-def test_each_plugin_and_each_message_is_a_kind() -> None:
+def test_failures_are_grouped_by_plugin_and_message() -> None:
     found = results(
         attempt("ns/a", "error", "One"),
         attempt("ns/b", "error", "Two"),
@@ -210,13 +210,13 @@ def test_each_plugin_and_each_message_is_a_kind() -> None:
     ]
 
 
-def test_messages_without_end_are_counted_with_an_earlier_one_of_the_plugin() -> None:
+def test_the_number_of_distinct_messages_of_a_plugin_is_bounded() -> None:
     found = results(*(attempt("ns/a", "error", message=f"broken {i}!") for i in range(100)))
     assert len(found) == 20
     assert sum(one.count for one in found) == 100
 
 
-def test_a_binding_fails_by_an_error_or_by_a_rejection() -> None:
+def test_a_binding_fails_with_an_error_or_a_rejection() -> None:
     bindings = [
         BindingRecord(
             at_seconds=0.0,
@@ -233,7 +233,7 @@ def test_a_binding_fails_by_an_error_or_by_a_rejection() -> None:
     assert [one.example for one in results(*bindings)] == ["ns/Error"]
 
 
-def test_a_note_that_names_a_plugin_is_a_failure_and_another_is_not() -> None:
+def test_only_a_note_that_names_a_plugin_is_a_failure() -> None:
     found = results(
         NoteRecord(at_seconds=0.0, subject="ns/a", text="went on without an extender"),
         NoteRecord(at_seconds=0.0, subject="ns/a", text="PostBind raised", plugin="Mine"),
@@ -241,7 +241,7 @@ def test_a_note_that_names_a_plugin_is_a_failure_and_another_is_not() -> None:
     assert [one.message for one in found] == ["PostBind raised"]
 
 
-def test_a_gate_is_an_answer_unless_its_plugin_failed() -> None:
+def test_a_closed_gate_is_a_failure_only_if_its_plugin_failed() -> None:
     def gate(code: str) -> Record:
         return GateRecord(at_seconds=0.0, pod="ns/a", uid="a", plugin="Mine", code=code)
 
@@ -256,7 +256,7 @@ def test_a_gate_is_an_answer_unless_its_plugin_failed() -> None:
         pytest.param("", 'Post "http://x/filter": connection refused', False, id="an extender"),
     ],
 )
-def test_what_lies_outside_is_a_failure_but_no_defect(
+def test_a_failure_outside_of_the_scheduler_is_not_a_defect(
     plugin: str, message: str, is_defect: bool
 ) -> None:
     (failure,) = results(attempt("ns/a", "error", plugin, message))

@@ -36,7 +36,7 @@ def refusal(call: Callable[[], object]) -> str:
 # ---- writing -------------------------------------------------------------------------------
 
 
-def test_the_summary_is_what_the_command_prints(tmp_path: Path) -> None:
+def test_the_stored_summary_equals_the_printed_one(tmp_path: Path) -> None:
     result = kept(tmp_path / "run")
     found = json.loads((tmp_path / "run/summary.json").read_text())
     assert found["placements"] == {"default/a": "n1"}
@@ -44,7 +44,7 @@ def test_the_summary_is_what_the_command_prints(tmp_path: Path) -> None:
     assert RunFolder(tmp_path / "run").result() == result
 
 
-def test_placements_are_lines_of_pod_node_and_time(tmp_path: Path) -> None:
+def test_placements_are_rows_of_pod_node_and_time(tmp_path: Path) -> None:
     kept(tmp_path / "run")
     lines = (tmp_path / "run/placements.csv").read_bytes()
     assert lines == b"pod,node,bound_at\ndefault/a,n1,0.0\n"
@@ -70,7 +70,7 @@ def test_the_journal_holds_every_record_in_order(tmp_path: Path) -> None:
     )
 
 
-def test_inputs_come_back_as_they_were(tmp_path: Path) -> None:
+def test_inputs_are_read_back_unchanged(tmp_path: Path) -> None:
     plugin = tmp_path / "policy.py"
     plugin.write_text("X = 1\n")
     gates = Manifest(seed=3, config="kind: K\n", feature_gates="A=true")
@@ -83,7 +83,7 @@ def test_inputs_come_back_as_they_were(tmp_path: Path) -> None:
     assert (file.name, file.read_text()) == ("policy.py", "X = 1\n")
 
 
-def test_two_plugin_files_of_one_name_are_both_kept(tmp_path: Path) -> None:
+def test_two_plugin_files_with_one_name_are_both_stored(tmp_path: Path) -> None:
     files = [tmp_path / "one/policy.py", tmp_path / "two/policy.py"]
     for number, file in enumerate(files):
         file.parent.mkdir()
@@ -93,7 +93,7 @@ def test_two_plugin_files_of_one_name_are_both_kept(tmp_path: Path) -> None:
     assert [file.read_text() for file in found] == ["0", "1"]
 
 
-def test_an_earlier_run_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_nothing_remains_of_an_earlier_run(tmp_path: Path) -> None:
     plugin = tmp_path / "policy.py"
     plugin.write_text("X = 1\n")
     kept(tmp_path / "run", plugin)
@@ -116,20 +116,20 @@ def test_a_plugin_file_may_come_from_the_run_that_is_replaced(tmp_path: Path) ->
     assert again.read_text() == "X = 1\n"
 
 
-def test_what_is_no_run_is_not_overwritten(tmp_path: Path) -> None:
+def test_a_folder_without_a_run_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "summary.json").write_text("mine")
     said = refusal(lambda: kept(tmp_path))
     assert "holds summary.json, and is no run" in said
     assert (tmp_path / "summary.json").read_text() == "mine"
 
 
-def test_other_things_in_the_folder_are_left_alone(tmp_path: Path) -> None:
+def test_other_files_in_the_folder_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     kept(tmp_path)
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
-def test_an_interrupted_run_keeps_what_was_decided_and_has_no_result(tmp_path: Path) -> None:
+def test_an_interrupted_run_has_its_journal_and_no_result(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     note = NoteRecord(at_seconds=0.0, subject="a", text="b")
 
@@ -145,13 +145,13 @@ def test_an_interrupted_run_keeps_what_was_decided_and_has_no_result(tmp_path: P
 
 
 @pytest.mark.parametrize("inside", ["", "/deeper"])
-def test_a_file_is_no_folder(tmp_path: Path, inside: str) -> None:
+def test_a_file_is_refused_as_a_run_folder(tmp_path: Path, inside: str) -> None:
     (tmp_path / "file").touch()
     path = Path(f"{tmp_path}/file{inside}")
     assert refusal(lambda: kept(path)) == f"{path}: cannot be written: Not a directory"
 
 
-def test_a_disk_that_is_full_is_named_by_the_folder(
+def test_a_full_disk_is_reported_with_the_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
@@ -165,7 +165,7 @@ def test_a_disk_that_is_full_is_named_by_the_folder(
     assert said == f"{tmp_path}: cannot be written: No space left on device"
 
 
-def test_what_a_run_keeps_can_be_told_from_what_lies_beside_it(tmp_path: Path) -> None:
+def test_files_of_a_run_are_distinguished_from_other_files(tmp_path: Path) -> None:
     plugin = tmp_path / "policy.py"
     plugin.write_text("X = 1\n")
     kept(tmp_path, plugin)
@@ -175,7 +175,7 @@ def test_what_a_run_keeps_can_be_told_from_what_lies_beside_it(tmp_path: Path) -
     assert others == {"policy.py", "cluster.yaml"}
 
 
-def test_files_of_such_names_without_a_run_are_none_of_a_run(tmp_path: Path) -> None:
+def test_files_with_names_of_a_run_do_not_make_a_run(tmp_path: Path) -> None:
     (tmp_path / "inputs").mkdir()
     for name in ("summary.json", "inputs/cluster.yaml"):
         (tmp_path / name).touch()
@@ -185,7 +185,7 @@ def test_files_of_such_names_without_a_run_are_none_of_a_run(tmp_path: Path) -> 
 # ---- reading -------------------------------------------------------------------------------
 
 
-def test_a_folder_without_a_run_says_what_was_wanted(tmp_path: Path) -> None:
+def test_a_folder_without_a_run_is_refused_with_a_hint(tmp_path: Path) -> None:
     said = refusal(lambda: list(RunFolder(tmp_path / "ghost").journal()))
     assert said.startswith(f"{tmp_path}/ghost: no run is kept here (No such file or directory: ")
     assert said.endswith("wanted a folder that `bayplan simulate --out` wrote")
@@ -201,7 +201,7 @@ def test_a_folder_without_a_run_says_what_was_wanted(tmp_path: Path) -> None:
         pytest.param(b'{"type":"att', "truncated", id="cut short"),
     ],
 )
-def test_a_corrupt_journal_is_refused_by_its_line(tmp_path: Path, line: bytes, said: str) -> None:
+def test_a_corrupt_journal_is_refused_with_the_line(tmp_path: Path, line: bytes, said: str) -> None:
     kept(tmp_path)
     journal = tmp_path / "journal.jsonl"
     journal.write_bytes(journal.read_bytes() + line)
@@ -217,26 +217,26 @@ def test_missing_inputs_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"{}", b"[", b'{"seed":"\xff"}'])
-def test_a_manifest_that_is_none_is_named(tmp_path: Path, content: bytes) -> None:
+def test_an_invalid_manifest_is_reported(tmp_path: Path, content: bytes) -> None:
     kept(tmp_path)
     (tmp_path / "inputs/manifest.json").write_bytes(content)
     assert refusal(RunFolder(tmp_path).inputs).startswith(f"{tmp_path}/inputs/manifest.json: ")
 
 
-def test_inputs_that_were_changed_are_not_replayed(tmp_path: Path) -> None:
+def test_changed_inputs_are_not_replayed(tmp_path: Path) -> None:
     kept(tmp_path)
     path = tmp_path / "inputs/workload.json"
     path.write_bytes(path.read_bytes() + b" ")
     assert refusal(RunFolder(tmp_path).inputs) == f"{path}: was changed since the run"
 
 
-def test_a_summary_that_is_none_is_named(tmp_path: Path) -> None:
+def test_an_invalid_summary_is_reported(tmp_path: Path) -> None:
     kept(tmp_path)
     (tmp_path / "summary.json").write_text("{}")
     assert refusal(RunFolder(tmp_path).result).startswith(f"{tmp_path}/summary.json: ")
 
 
-def test_values_that_json_has_no_word_for_are_kept_all_the_same(tmp_path: Path) -> None:
+def test_values_that_json_cannot_represent_are_stored(tmp_path: Path) -> None:
     feed = Workload(initial=({"kind": "K", "huge": 10**40, "deep": [[[{}]]], "text": "é → ü"},))
     folder = RunFolder(tmp_path)
     with folder.start(DEFAULT, feed, ()):

@@ -67,7 +67,7 @@ def asking(name: str, cpu: str = "3", **fields: Any) -> Content:
     return pod(name, containers=[container(cpu)], **fields)
 
 
-def test_a_binding_over_capacity_is_caught() -> None:
+def test_a_binding_over_capacity_is_detected() -> None:
     watched = Watched(node("n1"), asking("a"), asking("b"))
     watched.bind("a")
     with pytest.raises(InvariantBroken) as broken:
@@ -75,14 +75,14 @@ def test_a_binding_over_capacity_is_caught() -> None:
     assert str(broken.value) == ("default/b was bound to n1, which has 4000 cpu and now 6000 taken")
 
 
-def test_a_resource_that_the_node_does_not_have_is_over_capacity() -> None:
+def test_a_resource_missing_on_the_node_is_over_capacity() -> None:
     gpu = {"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}
     watched = Watched(node("n1"), pod("a", containers=[container(resources=gpu)]))
     with pytest.raises(InvariantBroken, match=r"has 0 example\.com/gpu and now 1 taken"):
         watched.bind("a")
 
 
-def test_one_pod_too_many_is_caught() -> None:
+def test_one_pod_too_many_is_detected() -> None:
     small = {"allocatable": {"cpu": "64", "pods": "1"}}
     watched = Watched(node("n1", status=small), asking("a"), asking("b"))
     watched.bind("a")
@@ -90,14 +90,14 @@ def test_one_pod_too_many_is_caught() -> None:
         watched.bind("b")
 
 
-def test_what_fits_is_counted_and_let_pass() -> None:
+def test_a_binding_that_fits_is_counted() -> None:
     watched = Watched(node("n1"), node("n2"), asking("a"), asking("b"))
     watched.bind("a", "n1")
     watched.bind("b", "n2")
     assert watched.checker.bindings_checked == 2
 
 
-def test_room_of_pods_that_went_may_be_taken() -> None:
+def test_the_capacity_of_deleted_pods_may_be_used() -> None:
     watched = Watched(node("n1"), asking("a"), asking("b"), asking("c"))
     watched.bind("a")
     watched.cluster.end_pod(object_key(POD, "default", "a"))
@@ -107,20 +107,20 @@ def test_room_of_pods_that_went_may_be_taken() -> None:
     assert watched.checker.bindings_checked == 3
 
 
-def test_a_node_that_was_too_full_before_is_nobodys_fault() -> None:
+def test_a_node_that_was_overfull_before_is_not_reported() -> None:
     watched = Watched(node("n1"), asking("a", nodeName="n1"), asking("b", nodeName="n1"))
     assert watched.checker.bindings_checked == 0
     with pytest.raises(InvariantBroken):
         Watched.bind(_with(watched, asking("c", "1m")), "c")
 
 
-def test_a_pod_that_asks_for_nothing_fits_where_everything_is_taken() -> None:
+def test_a_pod_without_requests_fits_on_a_full_node() -> None:
     watched = Watched(node("n1"), asking("a", nodeName="n1"), asking("b", nodeName="n1"))
     _with(watched, asking("c", "0")).bind("c")
     assert watched.checker.bindings_checked == 1
 
 
-def test_a_node_that_shrank_is_nobodys_fault_until_it_is_bound_to() -> None:
+def test_a_node_that_shrank_is_reported_only_at_the_next_binding() -> None:
     watched = Watched(node("n1"), asking("a"), asking("b", "1m"))
     watched.bind("a")
     watched.cluster.update(node("n1", status={"allocatable": {"cpu": "1", "pods": "110"}}))
@@ -128,7 +128,7 @@ def test_a_node_that_shrank_is_nobodys_fault_until_it_is_bound_to() -> None:
         watched.bind("b")
 
 
-def test_a_binding_to_a_node_that_went_meanwhile_is_not_judged() -> None:
+def test_a_binding_to_a_node_deleted_meanwhile_is_not_checked() -> None:
     watched = Watched(node("n1"), asking("a"))
     watched.cluster.delete(object_key(NODE, "", "n1"))
     watched.bind("a")
@@ -140,7 +140,7 @@ def _with(watched: Watched, content: Content) -> Watched:
     return watched
 
 
-def test_a_filter_that_lets_everything_pass_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_filter_that_accepts_everything_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     def let_pass(*_: Any) -> Iterator[Any]:
         return iter(())
 
@@ -153,7 +153,7 @@ def test_a_filter_that_lets_everything_pass_ends_the_run(monkeypatch: pytest.Mon
 # ---- cache, queue and API ------------------------------------------------------------------
 
 
-def test_a_run_that_is_over_differs_in_nothing() -> None:
+def test_a_finished_run_has_no_differences() -> None:
     run = two_pods()
     run.run()
     assert differences(run.scheduler, run.cluster) == []
@@ -161,13 +161,17 @@ def test_a_run_that_is_over_differs_in_nothing() -> None:
     assert differences(run.scheduler, run.cluster) == ["pod default/untold is pending and lost"]
 
 
-def test_a_run_that_loses_a_pod_ends_with_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_loses_a_pod_ends_with_the_name_of_the_pod(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(SchedulingQueue, "add_unschedulable", lambda *_, **__: None)
     with pytest.raises(AssertionError, match="pod default/b is pending and lost"):
         two_pods().run()
 
 
-def test_a_run_that_never_binds_ends_with_the_pods_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_never_binds_ends_with_the_name_of_the_pod(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(EmbeddedCluster, "bind_now", lambda *_: None)
     with pytest.raises(AssertionError, match="pod default/a is on no node and counted on n1"):
         two_pods().run()
@@ -201,35 +205,35 @@ def key_of(name: str) -> Any:
     return object_key(POD, "default", name)
 
 
-def test_a_pod_takes_what_it_asks_for_and_its_own_place() -> None:
+def test_a_pod_uses_its_requests_and_one_pod_slot() -> None:
     _, occupancy = cluster_with(node("n1"), placed("a", "1500m"), placed("b", "500m"))
     assert occupancy.used["n1"] == {"cpu": 2000, "pods": 2}
 
 
-def test_a_pending_pod_takes_nothing() -> None:
+def test_a_pending_pod_uses_nothing() -> None:
     _, occupancy = cluster_with(node("n1"), pod("a"))
     assert not occupancy.used["n1"]
 
 
-def test_a_pod_that_ended_takes_nothing_though_it_is_there() -> None:
+def test_a_finished_pod_uses_nothing() -> None:
     cluster, occupancy = cluster_with(node("n1"), placed("a"))
     cluster.end_pod(key_of("a"))
     assert not any(occupancy.used["n1"].values())
 
 
-def test_a_deleted_pod_takes_nothing() -> None:
+def test_a_deleted_pod_uses_nothing() -> None:
     cluster, occupancy = cluster_with(node("n1"), placed("a"), placed("b"))
     cluster.delete(key_of("a"))
     assert occupancy.used["n1"] == {"cpu": 1000, "pods": 1}
 
 
-def test_a_change_of_the_pod_that_is_not_its_spec_is_not_counted_again() -> None:
+def test_a_status_update_of_a_pod_is_not_counted_again() -> None:
     cluster, occupancy = cluster_with(node("n1"), placed("a"))
     cluster.update(placed("a", labels={"new": "label"}))
     assert occupancy.used["n1"] == {"cpu": 1000, "pods": 1}
 
 
-def test_what_a_pod_takes_is_asked_by_the_pod() -> None:
+def test_the_usage_of_a_pod_is_computed_from_its_requests() -> None:
     cluster, occupancy = cluster_with(node("n1"), placed("a", "250m"))
     stored = cluster.get(key_of("a"))
     assert stored is not None
@@ -237,26 +241,26 @@ def test_what_a_pod_takes_is_asked_by_the_pod() -> None:
     assert occupancy.taken_by(stored.object) == {"cpu": 250, "pods": 1}
 
 
-def test_the_peak_stays_when_pods_have_gone() -> None:
+def test_the_peak_stays_after_pods_are_deleted() -> None:
     cluster, occupancy = cluster_with(node("n1"), placed("a", "2"), placed("b", "1"))
     cluster.delete(key_of("a"))
     assert cpu_of(occupancy) == Usage(resource="cpu", requested=1000, peak=3000, allocatable=4000)
 
 
-def test_resources_are_sorted_and_those_no_node_has_are_left_out() -> None:
+def test_resources_are_sorted_and_those_without_nodes_are_left_out() -> None:
     allocatable = {"memory": "1Gi", "cpu": "1", "example.com/gpu": "2", "pods": "0"}
     _, occupancy = cluster_with(node("n1", status={"allocatable": allocatable}))
     assert [usage.resource for usage in occupancy.usage()] == ["cpu", "example.com/gpu", "memory"]
 
 
-def test_a_node_that_went_offers_nothing() -> None:
+def test_a_deleted_node_has_no_capacity() -> None:
     cluster, occupancy = cluster_with(node("n1"), node("n2"))
     cluster.delete(object_key("v1 Node", "", "n1"))
     assert cpu_of(occupancy).allocatable == 4000
     assert "n1" not in occupancy.allocatable
 
 
-def test_sums_may_be_larger_than_a_column() -> None:
+def test_sums_may_exceed_64_bits() -> None:
     whole = {"allocatable": {"memory": "7Ei", "pods": "110"}}
     _, occupancy = cluster_with(node("n1", status=whole), node("n2", status=whole))
     [memory] = [usage for usage in occupancy.usage() if usage.resource == "memory"]
@@ -313,7 +317,7 @@ def test_members_placed_one_by_one_end_the_run(monkeypatch: pytest.MonkeyPatch) 
         play(story, plugins=FIT)
 
 
-def test_a_member_placed_without_a_groups_object_ends_the_run(
+def test_a_member_placed_without_a_group_object_ends_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(GroupState, "is_met", property(always))
@@ -327,7 +331,7 @@ def test_a_member_placed_without_a_groups_object_ends_the_run(
         play(story, plugins=FIT)
 
 
-def test_a_group_that_gives_back_only_some_nodes_ends_the_run(
+def test_a_group_that_releases_only_some_nodes_ends_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of two that wait at Permit, the first to be rejected leaves the other one there."""
@@ -352,7 +356,7 @@ def test_a_group_that_gives_back_only_some_nodes_ends_the_run(
         play(story, plugins=[*FIT, "Slow"], classes=[slow])
 
 
-def test_pod_by_pod_a_member_that_does_not_wait_ends_the_run(
+def test_a_member_placed_alone_that_does_not_wait_ends_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(Coscheduling, "permit", lambda *_: (None, 0.0))
@@ -368,7 +372,7 @@ def test_pod_by_pod_a_member_that_does_not_wait_ends_the_run(
 # ---- what is not ---------------------------------------------------------------------------
 
 
-def test_groups_placed_in_one_pass_are_looked_at() -> None:
+def test_groups_placed_in_one_pass_are_checked() -> None:
     async def story(world: World) -> None:
         two_of_three_fit(world)
         await world.until(1)
@@ -379,7 +383,7 @@ def test_groups_placed_in_one_pass_are_looked_at() -> None:
     assert play(story, plugins=FIT).gangs.taken_count == 3
 
 
-def test_pod_by_pod_members_may_wait_with_their_nodes() -> None:
+def test_members_placed_one_by_one_may_wait_on_their_nodes() -> None:
     async def story(world: World) -> None:
         two_of_three_fit(world)
         await world.until(1)
@@ -389,7 +393,7 @@ def test_pod_by_pod_members_may_wait_with_their_nodes() -> None:
     play(story, **POD_BY_POD)
 
 
-def test_what_others_do_to_a_group_is_nobodys_fault() -> None:
+def test_changes_made_by_others_to_a_group_are_not_reported() -> None:
     """A member is deleted, and the minimum raised: no member joins before there are enough."""
 
     async def story(world: World) -> None:
@@ -412,7 +416,7 @@ def test_what_others_do_to_a_group_is_nobodys_fault() -> None:
     play(story, plugins=FIT)
 
 
-def test_pods_without_groups_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_groups_nothing_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(world: World) -> None:
         world.add_node("n1")
         monkeypatch.setattr(world.scheduler.cache.table.log, "rows_since", None)

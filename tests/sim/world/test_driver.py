@@ -121,7 +121,7 @@ def delete(at: float, name: str, kind: str = POD) -> Step:
 # ---- order and time -------------------------------------------------------------------------
 
 
-def test_the_scheduler_finds_nodes_and_running_pods_and_then_pods_come_one_by_one() -> None:
+def test_nodes_and_running_pods_come_first_and_then_pods_one_by_one() -> None:
     workload = Workload(initial=(node("n1"), pod("r", nodeName="n1"), pod("a"), pod("b")))
     played = Played(workload)
     expected = ["0 ADDED a", "0 MODIFIED a", "0 ADDED b", "0 MODIFIED b"]
@@ -129,7 +129,7 @@ def test_the_scheduler_finds_nodes_and_running_pods_and_then_pods_come_one_by_on
     assert played.all("bound") == {"r": 0.0, "a": 0.0, "b": 0.0}
 
 
-def test_steps_happen_at_their_time_and_one_after_the_other() -> None:
+def test_steps_happen_at_their_time_and_in_order() -> None:
     steps = (
         create_step(5, pod("a")),
         patch(5, "a", {"metadata": {"labels": {"x": "y"}}}),
@@ -146,7 +146,7 @@ def test_steps_happen_at_their_time_and_one_after_the_other() -> None:
     ]
 
 
-def test_what_is_due_by_itself_happens_before_a_step_of_that_moment() -> None:
+def test_timers_of_one_moment_run_before_its_steps() -> None:
     """With all that follows from it: the pod that waits gets the place of the one that ends."""
     workload = Workload(
         initial=(running_for("a", "10s"), pod("waits")), steps=(create_step(10, pod("b")),)
@@ -158,7 +158,7 @@ def test_what_is_due_by_itself_happens_before_a_step_of_that_moment() -> None:
 # ---- running times --------------------------------------------------------------------------
 
 
-def test_pods_that_end_make_room_for_those_that_wait() -> None:
+def test_pods_that_end_release_capacity_for_pending_pods() -> None:
     initial = tuple(running_for(name, "30s") for name in "abc")
     played = Played(Workload(initial=initial), slots=1)
     assert played.all("bound") == {"a": 0.0, "b": 30.0, "c": 60.0}
@@ -167,12 +167,12 @@ def test_pods_that_end_make_room_for_those_that_wait() -> None:
     assert played.clock.now() == 90.0
 
 
-def test_a_running_pod_of_the_beginning_ends_too() -> None:
+def test_a_pod_that_runs_at_the_start_ends() -> None:
     played = Played(Workload(initial=(running_for("r", "1m", nodeName="n1"),)))
     assert played.all("ended") == {"r": 60.0}
 
 
-def test_a_pod_may_ask_to_be_deleted_when_it_is_done() -> None:
+def test_a_pod_may_request_its_deletion_at_its_end() -> None:
     done = {DURATION_ANNOTATION: "5s", WHEN_DONE_ANNOTATION: "delete"}
     slow = pod("slow", annotations=done, terminationGracePeriodSeconds=3)
     played = Played(Workload(initial=(pod("a", annotations=done), slow)))
@@ -180,27 +180,27 @@ def test_a_pod_may_ask_to_be_deleted_when_it_is_done() -> None:
     assert played.all("ended") == {}
 
 
-def test_a_pod_that_is_deleted_before_its_end_does_not_end() -> None:
+def test_a_pod_deleted_before_its_end_does_not_end() -> None:
     workload = Workload(initial=(running_for("a", "1h"),), steps=(delete(3, "a"),))
     played = Played(workload)
     assert (played.all("gone"), played.all("ended")) == ({"a": 3.0}, {})
     assert played.clock.now() == 3.0
 
 
-def test_the_end_of_a_pod_that_is_gone_never_comes() -> None:
+def test_the_end_of_a_deleted_pod_is_dropped() -> None:
     workload = Workload(
         initial=(running_for("a", "1h"),), steps=(delete(3, "a"),), until_seconds=2 * 3600
     )
     assert Played(workload).all("ended") == {}
 
 
-def test_a_pod_of_the_same_name_runs_its_own_time() -> None:
+def test_a_pod_of_the_same_name_has_its_own_duration() -> None:
     steps = (delete(3, "a"), create_step(4, running_for("a", "10s")))
     played = Played(Workload(initial=(running_for("a", "1h"),), steps=steps))
     assert played.all("ended") == {"a": 14.0}
 
 
-def test_a_duration_nobody_can_read_means_for_good() -> None:
+def test_an_unreadable_duration_means_no_end() -> None:
     played = Played(Workload(initial=(running_for("a", "soon"),)))
     assert played.all("ended") == {}
 
@@ -220,7 +220,7 @@ def of_job(name: str) -> Content:
     return running_for(name, "10s", ownerReferences=[REFERENCE])
 
 
-def test_the_next_pod_of_a_job_comes_when_one_succeeds() -> None:
+def test_the_next_pod_of_a_job_is_created_when_one_succeeds() -> None:
     workload = Workload(
         initial=(JOB, of_job("j1"), of_job("j2")), followers={"u1": (of_job("j3"), of_job("j4"))}
     )
@@ -229,7 +229,7 @@ def test_the_next_pod_of_a_job_comes_when_one_succeeds() -> None:
     assert played.clock.now() == 20.0
 
 
-def test_a_deleted_job_makes_no_more_pods() -> None:
+def test_a_deleted_job_creates_no_more_pods() -> None:
     workload = Workload(
         initial=(JOB, of_job("j1")),
         steps=(delete(5, "j", "batch/v1 Job"),),
@@ -241,26 +241,26 @@ def test_a_deleted_job_makes_no_more_pods() -> None:
 # ---- the end --------------------------------------------------------------------------------
 
 
-def test_a_run_without_an_end_ends_when_nothing_is_left_to_happen() -> None:
+def test_a_run_without_until_ends_when_nothing_remains_to_happen() -> None:
     played = Played(Workload(initial=(pod("a"),), steps=(create_step(12, pod("b")),)))
     assert played.clock.now() == 12.0
 
 
-def test_a_run_with_an_end_goes_on_to_it_and_no_further() -> None:
+def test_a_run_with_until_ends_exactly_then() -> None:
     steps = (create_step(5, pod("a")), create_step(20, pod("b")), create_step(20.5, pod("c")))
     played = Played(Workload(steps=steps, until_seconds=20))
     assert played.clock.now() == 20.0
     assert played.all("bound") == {"a": 5.0, "b": 20.0}
 
 
-def test_a_grace_that_has_not_passed_is_waited_for() -> None:
+def test_a_grace_period_is_waited_for() -> None:
     initial = (pod("a", terminationGracePeriodSeconds=25),)
     played = Played(Workload(initial=initial, steps=(delete(5, "a"),)))
     assert played.all("gone") == {"a": 30.0}
     assert played.clock.now() == 30.0
 
 
-def test_a_busy_scheduler_is_waited_for_as_long_as_its_timers_go() -> None:
+def test_a_busy_scheduler_is_waited_for_while_it_has_timers() -> None:
     busy = [True]
 
     def only_retries_wait() -> bool:
@@ -272,12 +272,12 @@ def test_a_busy_scheduler_is_waited_for_as_long_as_its_timers_go() -> None:
     assert played.clock.now() == 50.0
 
 
-def test_a_scheduler_that_only_says_it_is_busy_is_not_waited_for() -> None:
+def test_a_scheduler_without_timers_is_not_waited_for() -> None:
     played = Played(Workload(initial=(pod("a"),)), only_retries_wait=lambda: False)
     assert played.clock.now() == 0.0
 
 
-def test_a_scheduler_that_tries_for_ever_without_effect_is_left() -> None:
+def test_a_scheduler_that_retries_forever_without_effect_is_stopped() -> None:
     def only_retries_wait() -> bool:
         asyncio.get_running_loop().call_later(100, [].clear)
         return False
@@ -303,14 +303,16 @@ def test_a_scheduler_that_tries_for_ever_without_effect_is_left() -> None:
         ),
     ],
 )
-def test_what_the_server_refuses_is_told_and_the_run_goes_on(step: Step, said: str) -> None:
+def test_a_step_refused_by_the_server_is_reported_and_the_run_continues(
+    step: Step, said: str
+) -> None:
     workload = Workload(initial=(pod("a"),), steps=(step, create_step(4, pod("z"))))
     played = Played(workload)
     assert [line[: len(said)] for line in played.refused] == [said]
     assert played.all("bound")["z"] == 4.0
 
 
-def test_an_object_that_is_refused_at_the_beginning_is_told_too() -> None:
+def test_a_refused_initial_object_is_reported() -> None:
     played = Played(Workload(initial=(pod("a", priorityClassName="none"), pod("b"))))
     assert len(played.refused) == 1
     assert "no PriorityClass with name none was found" in played.refused[0]

@@ -19,7 +19,7 @@ def played(story: Callable[[RealTimeBridge, ManualClock], Coroutine[Any, Any, An
         return run(story(bridge, clock), clock)
 
 
-def test_time_stands_still_until_the_answer_has_come() -> None:
+def test_virtual_time_stands_still_until_the_answer_arrives() -> None:
     async def story(bridge: RealTimeBridge, clock: ManualClock) -> tuple[str, float]:
         later = asyncio.get_running_loop().call_later(1.0, lambda: None)
         answer = await bridge.call(asyncio.sleep(0.02, "fine"))
@@ -29,7 +29,7 @@ def test_time_stands_still_until_the_answer_has_come() -> None:
     assert played(story) == ("fine", 0.0)
 
 
-def test_answers_are_taken_in_the_order_of_the_questions() -> None:
+def test_answers_are_returned_in_the_order_of_the_calls() -> None:
     """The second comes first: the first waits for it."""
     has_second_come = threading.Event()
 
@@ -53,7 +53,7 @@ def test_answers_are_taken_in_the_order_of_the_questions() -> None:
     assert played(story) == ["first", "second"]
 
 
-def test_a_failure_comes_back_as_one() -> None:
+def test_a_failure_is_raised_in_the_caller() -> None:
     async def fails() -> None:
         raise OSError("gone")
 
@@ -64,7 +64,7 @@ def test_a_failure_comes_back_as_one() -> None:
     played(story)
 
 
-def test_what_nobody_waits_for_any_more_is_given_up() -> None:
+def test_a_cancelled_call_is_cancelled_in_real_time() -> None:
     was_given_up = threading.Event()
 
     async def for_ever() -> None:
@@ -83,7 +83,7 @@ def test_what_nobody_waits_for_any_more_is_given_up() -> None:
     assert was_given_up.wait(10)
 
 
-def test_a_sender_lives_in_real_time_and_is_closed_with_it() -> None:
+def test_a_sender_lives_in_real_time_and_is_closed() -> None:
     threads: list[threading.Thread] = []
     closed: list[bool] = []
 

@@ -47,7 +47,7 @@ HELP: list[tuple[str, Callable[[EmbeddedCluster], object]]] = [
 
 
 @pytest.mark.parametrize("change", [pytest.param(call, id=name) for name, call in HELP])
-def test_this_may_help(change: Callable[[EmbeddedCluster], object]) -> None:
+def test_this_change_may_help(change: Callable[[EmbeddedCluster], object]) -> None:
     run = without_nodes(pod("runs", nodeName="n0"))
     change(run.cluster)
     assert outlook_of(run).retry_may_succeed(run.scheduler)
@@ -61,7 +61,7 @@ DO_NOT: list[tuple[str, Callable[[EmbeddedCluster], object]]] = [
 
 
 @pytest.mark.parametrize("change", [pytest.param(call, id=name) for name, call in DO_NOT])
-def test_this_helps_nobody(change: Callable[[EmbeddedCluster], object]) -> None:
+def test_this_change_does_not_help(change: Callable[[EmbeddedCluster], object]) -> None:
     run = without_nodes(pod("other"))
     change(run.cluster)
     assert not outlook_of(run).retry_may_succeed(run.scheduler)
@@ -84,21 +84,21 @@ def refusing_until(seconds: float) -> type[Any]:
     return answering("Later", setup=setup, filter_node=refuse, events_to_register=[])
 
 
-def test_a_run_waits_for_a_pod_that_was_put_off_before_something_came() -> None:
+def test_a_run_waits_for_a_pod_deferred_before_an_event() -> None:
     late = create(50, node("n2"))
     run = simulation(workload(node("n1"), pod("waits"), steps=[late]), refusing_until(100))
     result = run.run()
     assert result.pods["default/waits"].bound_at == 100.0
 
 
-def test_a_run_does_not_wait_for_one_that_was_put_off_after_all_that_came() -> None:
+def test_a_run_does_not_wait_for_a_pod_deferred_after_all_events() -> None:
     steps = [create(0, node("n1")), create(1, pod("waits"))]
     run = simulation(workload(steps=steps), refusing_until(100))
     assert not outlook_of(run).retry_may_succeed(run.scheduler)
     assert run.run().placements == {}
 
 
-def test_a_pod_that_waits_for_an_event_is_nobody_to_hope_for() -> None:
+def test_a_pod_that_waits_for_an_event_has_no_retry_that_may_succeed() -> None:
     run = simulation(workload(node("n1"), pod("waits", containers=[container("64")])))
     run.run()
     run.cluster.delete(object_key(NODE, "", "n1"))
