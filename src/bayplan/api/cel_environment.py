@@ -1,9 +1,9 @@
 """CEL as Kubernetes extends it, as far as selectors of devices use it.
 
-Parsing, checking and evaluating are the library's (cel-expr-python, CEL's own C++ behind it). The
-types that Kubernetes adds, Quantity and Semver, are maps with one tagged entry, in a spelling that
-is the same for equal values: so ``==`` compares them rightly, and functions tell them apart.
-Upstream: apiserver/pkg/cel/library, and k8s.io/dynamic-resource-allocation/cel for the variables.
+The library parses, checks and evaluates (cel-expr-python, on CEL's own C++). The types that
+Kubernetes adds, Quantity and Semver, are maps with one tagged entry, in a spelling that is the same
+for equal values: so ``==`` compares them rightly, and functions tell them apart. Upstream:
+apiserver/pkg/cel/library, and k8s.io/dynamic-resource-allocation/cel for the variables.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -140,7 +140,7 @@ COST_LIMIT_EXCEEDED = "actual cost limit exceeded"
 
 
 class _Cost:
-    """What the set functions cost since the evaluation began."""
+    """The cost of the set functions since the evaluation began."""
 
     comparison_count = 0
 

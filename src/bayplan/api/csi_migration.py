@@ -1,7 +1,7 @@
 """In-tree volumes as the CSI drivers see them that took over from the in-tree plugins.
 
-What matters to a scheduler is who attaches a volume (the driver), what tells it from others (the
-handle), and by which labels of nodes it may be reached. Upstream: csi-translation-lib v0.37.
+A scheduler needs the driver that attaches a volume, the handle that identifies the volume, and the
+node labels of the nodes that reach it. Upstream: csi-translation-lib v0.37.
 """
 
 import re
@@ -36,7 +36,7 @@ class InTreePlugin:
 
     name: str
     driver: str
-    #: The field of a volume that speaks of it.
+    #: The field of a volume for this plugin.
     field: str
     #: (source, labels of the PersistentVolume or None for an inline volume) → handle.
     handle: Callable[[Any, Mapping[str, str] | None], str]
@@ -55,7 +55,7 @@ class CSIVolume:
 
 
 def plugin_of(owner: Volume | PersistentVolumeSpec) -> InTreePlugin | None:
-    """Whose in-tree volume it is, of those that a CSI driver took over from."""
+    """The in-tree plugin of a volume, if the plugin was migrated to a CSI driver."""
     for plugin in PLUGINS:
         if getattr(owner, plugin.field) is not None:
             return plugin

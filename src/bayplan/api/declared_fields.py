@@ -1,8 +1,8 @@
 """The further fields of an object that plugins declare in `fields`.
 
-A path is written as it is declared, "Node.status.nodeInfo.kubeletVersion", or without its kind.
-A field that no plugin declares was not read from the object, which says nothing about the object:
-so it raises another error than a field that the object lacks.
+A path is written as it is declared, "Node.status.nodeInfo.kubeletVersion", or without its kind. A
+field that no plugin declares is not decoded, so the object may have it or not: reading it raises
+another error than a field that the object lacks.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,8 @@
 """Devices as the API has them: resource.k8s.io/v1, as far as a scheduler reads it.
 
 A ResourceSlice lists devices of a node or a fabric, a DeviceClass selects among them, a
-ResourceClaim asks for some and keeps what it was given. Upstream: k8s.io/api/resource/v1 (v1.37).
+ResourceClaim requests devices and stores their allocation. Upstream: k8s.io/api/resource/v1
+(v1.37).
 """
 
 from typing import Any
@@ -25,7 +26,7 @@ FIRST_AVAILABLE_MAX = 8
 RESERVED_FOR_MAX = 256
 CLAIM_FINALIZER = "resource.kubernetes.io/delete-protection"
 EXTENDED_RESOURCE_CLAIM_ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
-#: Says for which entry of a pod's resourceClaims a claim was made.
+#: Names the entry of a pod's resourceClaims that a claim was made for.
 POD_CLAIM_NAME_ANNOTATION = "resource.kubernetes.io/pod-claim-name"
 DEVICE_CLASS_RESOURCE_PREFIX = "deviceclass.resource.kubernetes.io/"
 
@@ -48,7 +49,8 @@ class CapacityRange(Api):
 
 
 class CapacityRequestPolicy(Api):
-    """What may be requested of a capacity that several share, and what who says nothing gets."""
+    """The amounts that may be requested of a shared capacity, and the default of a request without
+    an amount."""
 
     default: Amount | None = None
     valid_values: tuple[Amount, ...] | None = None
@@ -139,7 +141,7 @@ class DeviceTaintRuleSpec(Api):
 
 
 class DeviceTaintRule(Api):
-    """Taints devices that somebody else's slices list."""
+    """Taints devices that other drivers' slices list."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()
@@ -269,7 +271,7 @@ class AllocationResult(Api):
 
 
 class ConsumerReference(Api):
-    """Who may use a claim: mostly a pod."""
+    """An object that may use a claim: usually a pod."""
 
     api_group: str | None = None
     resource: str = ""
@@ -285,7 +287,7 @@ class DeviceCondition(Api):
 
 
 class AllocatedDeviceStatus(Api):
-    """What a driver reports of a device it was asked to prepare."""
+    """A driver's report about a device that it prepares."""
 
     driver: str = ""
     pool: str = ""

@@ -16,7 +16,7 @@ from typing import Protocol
 from bayplan.api.device_objects import Device
 from bayplan.lazy_loader import load
 
-#: Compiled expressions that are kept.
+#: The number of compiled expressions in the cache.
 COMPILED_MAX = 1024
 #: Bytes of an expression. Upstream: CELSelectorExpressionMaxLength.
 EXPRESSION_LENGTH_MAX = 10 * 1024
@@ -30,7 +30,7 @@ CEL_TEXT = re.compile(
     r"""'(?P<c>(?:\\.|[^'\\])*)'|"(?P<d>(?:\\.|[^"\\])*)"))""",
     re.DOTALL,
 )
-#: What makes a longer text or list from shorter ones.
+#: Operations that make a longer text or list from shorter ones.
 _GROWTH = re.compile(r"\+|\b(?:replace|join|format)\b")
 _ATTRIBUTE_LENGTH_MAX = 64  # upstream: DeviceAttributeMaxValueLength
 

@@ -9,7 +9,7 @@ POD_DISRUPTION_BUDGET = "policy/v1 PodDisruptionBudget"
 
 
 class PodDisruptionBudgetSpec(Api):
-    """Exactly one of the two bounds is given: a number of pods, or a percentage of those there."""
+    """Exactly one of the two bounds is set: a number of pods, or a percentage."""
 
     selector: LabelSelector | None = None
     min_available: Int64 | str | None = None

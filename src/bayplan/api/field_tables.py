@@ -1,4 +1,4 @@
-"""Which fields the objects of Kubernetes v1.37 have, those included that no type here decodes.
+"""The fields of the objects of Kubernetes v1.37, including fields that no type here decodes.
 
 `field_tables.txt` has one line per type: its name and its fields, each with its type where that is
 a struct ("nodeInfo:core.v1.NodeSystemInfo"), a list ("[]…") or a map ("{}…"). Lines that begin with
@@ -47,9 +47,8 @@ def unknown_fields(kind: str, content: Mapping[str, Any]) -> list[tuple[str, str
     """(path, what to write in its place) of each field of an object that its kind does not have.
 
     A path has "[]" for any item of a list and "{}" for any key of a map, so that it names one
-    mistake wherever it is made: "spec.containers[].imagePullPolice". What is of another type than
-    it should be is not looked into: decoding refuses it. Kinds that the tables lack have no such
-    fields.
+    mistake wherever it is made: "spec.containers[].imagePullPolice". A value of a wrong type is not
+    searched: decoding refuses it. Kinds that the tables lack have no such fields.
     """
     kinds, types = _tables()
     name = kinds.get(kind)
@@ -59,7 +58,7 @@ def unknown_fields(kind: str, content: Mapping[str, Any]) -> list[tuple[str, str
 
 
 def kinds_with_fields() -> frozenset[str]:
-    """The kinds whose fields are known."""
+    """The kinds that the tables list."""
     return frozenset(_tables()[0])
 
 

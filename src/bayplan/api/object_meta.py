@@ -1,4 +1,4 @@
-"""What the structs of all API kinds share: how they decode, metadata, selectors."""
+"""The common parts of the structs of all API kinds: decoding, metadata, selectors."""
 
 from typing import Annotated, dataclass_transform
 
@@ -23,7 +23,7 @@ def resource_of(kind: str) -> str:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class Api(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """What all API structs share: frozen, camelCase on the wire."""
+    """The base of all API structs: frozen, camelCase on the wire."""
 
 
 class OwnerReference(Api):

@@ -1,9 +1,9 @@
 """The Kubernetes objects a scheduler reads, as frozen structs.
 
-Metadata is whole but for managedFields; of everything else only the fields that some plugin of
-ours reads are decoded, straight from bytes. Decoding is lenient where the API server is not our
-concern (a bad selector, an unknown operator): what such a thing means is decided where it is used.
-A field that is null is a field that is absent, as the API machinery reads it.
+Metadata is whole but for managedFields; of everything else only the fields that some plugin of ours
+reads are decoded, straight from bytes. Decoding accepts values that the API server would refuse (a
+bad selector, an unknown operator): the code that uses them decides what they mean. A field that is
+null is a field that is absent, as the API machinery reads it.
 """
 
 from typing import Any, cast
@@ -239,7 +239,7 @@ class PodExtendedResourceClaimStatus(Api):
 
 class PodStatus(Api):
     phase: str | None = None
-    #: Why the pod as a whole is as it is: the kubelet says here why it did not admit one.
+    #: The reason of the pod's phase: the kubelet writes here why it did not admit the pod.
     reason: str | None = None
     conditions: tuple[PodCondition, ...] | None = None
     nominated_node_name: str | None = None
@@ -257,7 +257,7 @@ class Pod(Api):
     metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
-    declared: dict[str, Any] = {}  # field paths a plugin asked for beyond the above
+    declared: dict[str, Any] = {}  # further field paths that plugins declare
 
 
 # ---- nodes ---------------------------------------------------------------------------------
@@ -342,7 +342,8 @@ class PriorityClass(Api):
 
 
 class Unstructured(Api):
-    """An object of a kind that only a plugin knows: metadata typed, the whole as plain values."""
+    """An object of a kind without a type here: typed metadata, and the whole object as plain
+    values."""
 
     metadata: ObjectMeta = ObjectMeta()
     content: dict[str, Any] = {}
@@ -417,12 +418,12 @@ _TYPES: dict[str, type[Any]] = {
 
 
 def decoded_kinds() -> frozenset[str]:
-    """The kinds that have a type of their own here."""
+    """The kinds that have a type here."""
     return frozenset(_TYPES)
 
 
 class DecodeError(ValueError):
-    """Bytes or values that are not such an object; the message names the path."""
+    """The bytes or values are not an object of the kind; the message names the path."""
 
 
 def decode(kind: str, content: bytes | dict[str, Any], declared: tuple[str, ...] = ()) -> ApiObject:
@@ -455,13 +456,14 @@ def decoded_as(kind: str, struct_type: type[Any], content: ApiObject) -> Any:
 
 
 def _decoded(struct_type: type[Any], content: Any) -> Any:
-    """Raises what msgspec raises, naming the path."""
+    """Raises msgspec's errors, which name the path."""
     try:
         if isinstance(content, bytes):
             return msgspec.json.decode(content, type=struct_type)
         return msgspec.convert(content, struct_type)
     except msgspec.ValidationError:
-        # The types know null only where a field has no zero value: such objects pay twice.
+        # The types accept null only for fields without a zero value; objects with other nulls are
+        # decoded twice.
         if isinstance(content, bytes):
             if b"null" not in content:
                 raise
@@ -470,7 +472,7 @@ def _decoded(struct_type: type[Any], content: Any) -> Any:
 
 
 def _unstructured(content: Any) -> Unstructured:
-    """A Namespace is metadata and nothing else: what every object has in common."""
+    """A Namespace is decoded as its metadata only."""
     values: dict[str, Any] = msgspec.convert(content, dict[str, Any])
     return Unstructured(metadata=_decoded(Namespace, values).metadata, content=values)
 

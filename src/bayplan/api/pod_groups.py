@@ -1,9 +1,9 @@
 """Pod groups: several kinds of objects, one meaning.
 
-A kind is one row of a table, `PodGroupKinds`: how its objects are decoded, and the mark by which a
-pod says that it belongs to one. The configuration may add rows. Whatever the
-kind, the scheduler works with one `PodGroup`. A group is known by API group, namespace and name:
-several versions of one API group tell of the same object.
+A kind is one row of a table, `PodGroupKinds`: how its objects are decoded, and the label or field
+by which a pod names its group. The configuration may add rows. Whatever the kind, the scheduler
+works with one `PodGroup`. API group, namespace and name identify a group: several versions of one
+API group serve the same object.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -87,7 +87,7 @@ class AllDisruptionMode(Api):
 
 
 class DisruptionMode(Api):
-    """Of ``single`` and ``all`` one is there; single where nothing is said."""
+    """One of ``single`` and ``all`` is set; without either, single."""
 
     all: AllDisruptionMode | None = None
 
@@ -129,12 +129,12 @@ class PodGroup:
     #: Of the object it was read from: "scheduling.x-k8s.io/v1alpha1 PodGroup".
     kind: str
     metadata: ObjectMeta
-    #: So many members run, or none; 1 where nothing is asked for.
+    #: At least this many members run, or none; 1 by default.
     min_member: int
-    #: A floor for what all nodes together have free.
+    #: Amounts that all nodes together must have free.
     min_resources: Quantities | None
     schedule_timeout_seconds: int | None
-    #: Node label whose one value all members share; "" for none.
+    #: Node label whose value is equal for the nodes of all members; "" for none.
     required_topology: str
     #: The same, where it can be had.
     preferred_topology: str
@@ -146,7 +146,7 @@ class PodGroup:
 
     @property
     def is_upstream(self) -> bool:
-        """Whether it is a kind of Kubernetes itself, whose status is conditions only."""
+        """Whether the kind is Kubernetes' own; its status has conditions only."""
         return self.key.api_group == UPSTREAM_GROUP
 
     def asks_the_same(self, other: "PodGroup") -> bool:
@@ -157,7 +157,7 @@ class PodGroup:
         return next((c for c in self.status.conditions or () if c.type == name), None)
 
     def has_condition(self, name: str) -> bool:
-        """Whether the API says that it is true."""
+        """Whether the condition is True."""
         condition = self.condition(name)
         return condition is not None and condition.status == "True"
 
@@ -188,7 +188,7 @@ def _from_upstream(kind: str, content: UpstreamPodGroup) -> PodGroup:
         key=key_of(kind, content.metadata),
         kind=kind,
         metadata=content.metadata,
-        # The basic policy asks for no minimum.
+        # The basic policy has no minimum.
         min_member=1 if gang is None else max(1, gang.min_count or 1),
         min_resources=None,
         schedule_timeout_seconds=None,
@@ -233,7 +233,7 @@ _UPSTREAM_VERSIONS = ("v1alpha2", "v1alpha3", "v1beta1", "v1")
 
 @final
 class PodGroupKinds:
-    """The kinds that one scheduler knows; the versions of an API group oldest first."""
+    """The kinds that one scheduler reads; the versions of an API group oldest first."""
 
     def __init__(self, rows: Iterable[PodGroupKind]) -> None:
         """Of several rows of one kind the last one counts."""
@@ -262,9 +262,8 @@ class PodGroupKinds:
     def membership(
         self, namespace: str, labels: Mapping[str, str] | None, pod_group_name: str | None
     ) -> GroupKey | None:
-        """The group a pod says it belongs to, whether there is such an object or not; always one
-        of its own namespace. ``pod_group_name``: spec.schedulingGroup.podGroupName, which goes
-        first."""
+        """The group that a pod names, whether the object exists or not; always in the pod's
+        namespace. ``pod_group_name``: spec.schedulingGroup.podGroupName, which goes first."""
         if pod_group_name:
             return GroupKey(UPSTREAM_GROUP, namespace, pod_group_name)
         if labels:
@@ -280,7 +279,7 @@ def labelled_kind(kind: str, label: str) -> PodGroupKind:
     return PodGroupKind(kind, CoschedulingPodGroup, _from_coscheduling, label)
 
 
-#: Those that every scheduler knows.
+#: The kinds that every scheduler reads.
 BUILT_IN_KINDS: Final = PodGroupKinds(
     (
         *(

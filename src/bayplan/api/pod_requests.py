@@ -1,10 +1,10 @@
-"""What a pod asks for: integers per resource name.
+"""The requests of a pod: integers per resource name.
 
-Upstream: component-helpers/resource/helpers.go, PodRequests. The rules in order: containers
-summed; init containers walked with the sidecars started so far; the larger of both; pod-level
-requests replace; overhead is added. Under in-place resize the aggregate is the maximum of what the
-spec asks, what the kubelet allocated and what it actuated. Until the end all amounts are exact
-(billionths); then cpu becomes millicores, everything else whole units, rounded up once.
+Upstream: component-helpers/resource/helpers.go, PodRequests. The rules in order: containers summed;
+init containers walked with the sidecars started so far; the larger of both; pod-level requests
+replace; overhead is added. Under in-place resize the aggregate is the maximum of the spec's
+requests, the allocated and the actuated amounts. All amounts are exact (billionths) until the last
+step, which rounds up once: cpu to millicores, everything else to whole units.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -27,7 +27,7 @@ EPHEMERAL_STORAGE = "ephemeral-storage"
 PODS = "pods"
 HUGEPAGES_PREFIX = "hugepages-"
 
-#: What a container that names no cpu or memory counts as, for scoring only, in billionths.
+#: The amounts of a container without a cpu or memory request, for scoring only, in billionths.
 NON_ZERO_DEFAULTS: Mapping[str, int] = {
     CPU: 100 * NANOS_PER_MILLI,
     MEMORY: 200 * 1024 * 1024 * NANOS,
@@ -63,12 +63,12 @@ def is_extended(resource: str) -> bool:
 
 
 def may_be_devices(resource: str) -> bool:
-    """Whether a resource is one that a DeviceClass can stand for."""
+    """Whether a DeviceClass can stand for the resource."""
     return is_extended(resource) or resource.startswith(DEVICE_CLASS_RESOURCE_PREFIX)
 
 
 def is_scalar(resource: str) -> bool:
-    """Resources that upstream counts beside the four it knows; others it does not count."""
+    """Whether upstream counts the resource besides cpu, memory, ephemeral-storage and pods."""
     return (
         is_extended(resource)
         or resource.startswith((HUGEPAGES_PREFIX, "attachable-volumes-"))
@@ -88,12 +88,12 @@ def requested(
 ) -> Amounts:
     """The pod's request: cpu in millicores, everything else in whole units. Raises QuantityError.
 
-    ``defaults``: what a container that has no key for a resource counts as, in billionths.
+    ``defaults``: the amounts of a container without a key for the resource, in billionths.
     ``pod_level``: whether spec.resources is honoured (upstream's NodeResourcesFit score does not).
     """
     level = _pod_level_requests(pod) if pod_level else {}
     if level and defaults:
-        # A default stands only for what the pod as a whole does not request.
+        # A default applies only to a resource that the pod as a whole does not request.
         cached = _footprint(pod, level, NO_DEFAULTS)
         defaults = {name: amount for name, amount in defaults.items() if name not in cached}
     return {
@@ -139,7 +139,8 @@ def _effective_pod_level(pod: Pod, level: Amounts) -> Amounts:
 
 
 def _resized(pod: Pod, defaults: Mapping[str, int]) -> Amounts:
-    """What containers ask for or, where the kubelet says what it gave them, the largest of all."""
+    """The requests of the containers; with a kubelet's report, the largest of requested, allocated
+    and actuated."""
     spec = _aggregate(pod, lambda c: _with_defaults(_requests(c), defaults))
     reported = _pod_level_status(pod) or _container_statuses(pod, defaults)
     if reported is None:
@@ -159,7 +160,7 @@ def _pod_level_status(pod: Pod) -> tuple[Amounts, Amounts] | None:
 
 
 def _container_statuses(pod: Pod, defaults: Mapping[str, int]) -> tuple[Amounts, Amounts] | None:
-    """(allocated, actuated) summed up from containers, if any status tells of resources."""
+    """(allocated, actuated) summed over containers, if any status reports resources."""
     reported = (*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ()))
     if all(s.allocated_resources is None and s.resources is None for s in reported):
         return None

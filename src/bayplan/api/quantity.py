@@ -1,11 +1,11 @@
 """Kubernetes quantities as integers.
 
-A quantity is a decimal number with a binary (Ki), decimal (k, m) or exponent (e3) suffix, and
-never finer than a billionth: what is smaller is rounded away from zero when it is read. So whole
-numbers of billionths add and compare exactly; only a final amount is rounded, away from zero, to
-whole units or to thousandths, as ``Quantity.Value`` and ``Quantity.MilliValue`` do upstream
-(apimachinery, resource/quantity.go). Where an amount leaves int64, ours stays at its limit;
-upstream's becomes 0 or wraps.
+A quantity is a decimal number with a binary (Ki), decimal (k, m) or exponent (e3) suffix, and never
+finer than a billionth: what is smaller is rounded away from zero when it is read. So whole numbers
+of billionths add and compare exactly; only a final amount is rounded, away from zero, to whole
+units or to thousandths, as ``Quantity.Value`` and ``Quantity.MilliValue`` do upstream
+(apimachinery, resource/quantity.go). An amount beyond int64 stays at the limit; upstream's becomes
+0 or wraps.
 """
 
 import re
@@ -31,7 +31,7 @@ _SUFFIXES: dict[str, Fraction] = {
     **{suffix: Fraction(1000**power) for power, suffix in enumerate("kMGTPE", 1)},
     **{f"{suffix}i": Fraction(1024**power) for power, suffix in enumerate("KMGTPE", 1)},
 }
-#: Nobody writes so many digits, and Python refuses to read some thousands of them.
+#: A limit of digits: Python refuses to read thousands of digits.
 _LENGTH_MAX = 1000
 
 
@@ -45,7 +45,7 @@ class QuantityError(ValueError):
 # Typed: True is no quantity, though it equals 1.
 @lru_cache(maxsize=4096, typed=True)
 def parse(quantity: Quantity) -> Fraction:
-    """The exact value of what is written. Raises QuantityError."""
+    """The exact value of a text. Raises QuantityError."""
     if isinstance(quantity, bool):
         raise QuantityError(quantity)
     if isinstance(quantity, int):
@@ -65,7 +65,7 @@ def parse(quantity: Quantity) -> Fraction:
 
 @lru_cache(maxsize=4096)
 def nanos(quantity: Quantity) -> int:
-    """Billionths, rounded away from zero: what to add and compare with. Raises QuantityError."""
+    """Billionths, rounded away from zero, for sums and comparisons. Raises QuantityError."""
     value = parse(quantity) * NANOS
     return _away_from_zero(value.numerator, value.denominator)
 

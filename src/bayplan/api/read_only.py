@@ -1,8 +1,8 @@
 """Mappings that plugins read and may not change.
 
-An object of the cluster is shared by everybody who reads it, and a signature or a cached result
-follows from what it said when it came. A change in place would be seen by some and not by others;
-it is refused. To read costs the same as of a plain dict.
+All readers share one object of the cluster, and signatures and cached results depend on its content
+when it arrived. Some readers would see a change in place and others would not, so a change raises.
+Reading costs the same as with a plain dict.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ def _refuse(*_: Any, **__: Any) -> NoReturn:
 
 @final
 class ReadOnlyDict(dict[K, V]):
-    """A dict whose content is that of its creation."""
+    """A dict that cannot be changed after its creation."""
 
     __slots__ = ()
 

@@ -47,7 +47,7 @@ def parse_int64(text: str) -> int | None:
     match = _INT64.fullmatch(text)
     if match is None:
         return None
-    # Only the digits that matter: Python refuses to read thousands of leading zeros.
+    # Without leading zeros: Python refuses to read thousands of digits.
     number = int(match[1]) if text[0] != "-" else -int(match[1])
     return number if -(2**63) <= number < 2**63 else None
 
@@ -238,8 +238,8 @@ def _field_requirement(expression: LabelSelectorRequirement) -> Requirement:
         raise SelectorError(f"field {expression.key}: exactly one value is wanted")
     if expression.key == NODE_NAME_FIELD:
         return _requirement(expression)
-    # A node has no other field: any reads as "". Whether that satisfies is known now, and said by
-    # a condition on the name that always or never holds.
+    # A node has no other field: any other field reads as "". The result is constant, and is
+    # expressed as a condition on the name that always or never holds.
     holds = (expression.values == ("",)) == (expression.operator == IN)
     return Requirement(NODE_NAME_FIELD, NOT_IN if holds else IN, ())
 
@@ -289,9 +289,10 @@ def first_untolerated(
 
 @final
 class NodeRequirements:
-    """What a pod demands of its node, compiled: node selector, required node affinity, tolerations.
+    """The demands of a pod on its node, compiled: node selector, required node affinity,
+    tolerations.
 
-    Cordoned nodes are not refused here: DaemonSets use them.
+    Does not refuse cordoned nodes: DaemonSets use them.
     """
 
     def __init__(self, spec: PodSpec, tolerations: Iterable[Toleration]) -> None:

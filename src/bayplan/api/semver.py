@@ -1,4 +1,5 @@
-"""Semantic versions (semver.org, 2.0.0): parse and compare. What follows a plus sign says nothing.
+"""Semantic versions (semver.org, 2.0.0): parse and compare. Build metadata after a plus sign is
+ignored.
 
 Upstream: github.com/blang/semver/v4, as the API server's CEL library uses it.
 """

@@ -1,4 +1,4 @@
-"""Volumes, claims and what CSI drivers say of themselves: the kinds that volume plugins look up."""
+"""Volumes, claims and CSI drivers: the kinds that volume plugins read."""
 
 from msgspec import field
 
@@ -24,7 +24,7 @@ from bayplan.api.volume_sources import (
 
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
-#: The provisioner of a class whose volumes somebody makes by hand.
+#: The provisioner of a class whose volumes are created by hand.
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 FILESYSTEM = "Filesystem"
 STORAGE = "storage"
@@ -33,7 +33,7 @@ AVAILABLE = "Available"
 BOUND = "Bound"
 LOST = "Lost"
 
-#: Annotations that scheduler and volume controller leave for each other.
+#: Annotations that scheduler and volume controller write for each other.
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
@@ -138,7 +138,8 @@ class CSINodeSpec(Api):
 
 
 class CSINode(Api):
-    """What drivers a node has, and how many volumes each may attach there; named as the node."""
+    """The CSI drivers of a node, and the number of volumes that each may attach; has the node's
+    name."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: CSINodeSpec = CSINodeSpec()

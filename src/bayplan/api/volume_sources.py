@@ -1,7 +1,7 @@
-"""Where volumes come from, as far as it decides where a pod may run.
+"""Sources of volumes, as far as they affect where a pod may run.
 
-A pod's volume and a PersistentVolume name the same sources in the same words. Of each only what a
-plugin reads is decoded: what tells two volumes apart, and whether it is only read.
+A pod's volume and a PersistentVolume name the same sources in the same words. Only fields that a
+plugin reads are decoded: the identity of the volume, and whether it is read-only.
 """
 
 from msgspec import field

@@ -1,10 +1,11 @@
-"""DefaultBinder: write the binding, and find out what became of it where no answer came.
+"""DefaultBinder: write the binding, and read the pod back if no answer came.
 
 A binding may be written once: the API server refuses to bind a bound pod, or another pod of the
 same name (the binding carries the uid). So a request without an answer is never repeated here. The
-pod is read back: bound to our node is success, anything else an error after which the pod is tried
-again as the cluster then shows it. A conflict is read back, too: something on the way may have sent
-our request twice. Upstream: plugins/defaultbinder, which knows neither case.
+plugin reads the pod back: a pod bound to the chosen node is a success; otherwise the binding is an
+error, and the pod is tried again in its new state. After a conflict the plugin reads the pod back,
+too, because a proxy may have sent the request twice. Upstream: plugins/defaultbinder, which handles
+neither case.
 """
 
 from typing import final
@@ -63,12 +64,12 @@ async def _read_back(
 
 
 def _may_pass(problem: ApiError) -> bool:
-    """Whether the server is merely busy, or out of order for a while."""
+    """Whether the error may be temporary: the server is busy or fails."""
     return problem.code == _TOO_MANY_REQUESTS or problem.code >= _SERVER_ERRORS
 
 
 def _verdict(pod: PodInfo, node_name: str, current: Pod) -> Status | None:
-    """What the pod in the API says about our binding."""
+    """Whether the pod in the API has this binding."""
     if current.metadata.uid != pod.uid:
         return _failed(node_name, f"another pod has its name, with uid {current.metadata.uid}")
     if not current.spec.node_name:

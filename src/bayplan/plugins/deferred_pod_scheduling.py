@@ -1,8 +1,8 @@
-"""DeferredPodScheduling: whether a pod that runs could be resized where it is (KEP-1287).
+"""DeferredPodScheduling: whether a running pod can be resized on its node (KEP-1287).
 
 The kubelet defers a resize that finds no room on the node. The scheduler may make room by
-preemption, on that node and no other, unless the node says that it must not; and the pod is never
-bound: the kubelet resizes it. Upstream: plugins/deferredpodscheduling (v1.37), gate
+preemption on that node only, unless the node disables it. The pod is never bound again: the kubelet
+resizes the pod. Upstream: plugins/deferredpodscheduling (v1.37), gate
 InPlacePodVerticalScalingSchedulerPreemption.
 """
 
@@ -43,7 +43,7 @@ _PATH = "spec.podPreemptionPolicy"
 class DeferredPodScheduling(
     PreFilterPlugin, ScalarFilterPlugin, PermitPlugin, EnqueueExtensions, SignPlugin
 ):
-    """Keeps pods whose resize is deferred to their node, and from being bound."""
+    """Restricts pods with a deferred resize to their node, and prevents their binding."""
 
     name = "DeferredPodScheduling"
     caching = Caching(facets=Facet.DECLARED, facets_if_unconcerned=Facet(0))
@@ -56,7 +56,7 @@ class DeferredPodScheduling(
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView
     ) -> PreFilterResult | Status | None:
-        # Upstream asks about all nodes, to the same end.
+        # Upstream evaluates all nodes, with the same result.
         return PreFilterResult(frozenset((pod.node_name,))) if self._concerns(pod) else SKIP
 
     def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:

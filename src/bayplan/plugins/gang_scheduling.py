@@ -1,6 +1,6 @@
 """GangScheduling: members of a scheduling.k8s.io PodGroup wait until enough of them are there.
 
-What keeps them together afterwards is the engine's group cycle. Upstream: plugins/gangscheduling.
+Afterwards the engine's group cycle places the members together. Upstream: plugins/gangscheduling.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ class GangScheduling(PreEnqueuePlugin, EnqueueExtensions):
         ]
 
     def _group(self, pod: PodInfo) -> GroupState | None:
-        """The pod's group, if it is one of Kubernetes' own kind."""
+        """The pod's group, if its kind is Kubernetes' own."""
         key = pod.group_key
         if key is None or key.api_group != UPSTREAM_GROUP:
             return None
@@ -59,13 +59,13 @@ class GangScheduling(PreEnqueuePlugin, EnqueueExtensions):
 
 
 def _of_its_group(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
-    """Another member came, or was bound."""
+    """Another member was created or bound."""
     is_member = isinstance(new, PodInfo) and new.group_key == pod.group_key
     return QueueingHint.QUEUE if is_member else QueueingHint.QUEUE_SKIP
 
 
 def _its_group(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
-    """The group's object came, or changed."""
+    """The group's object was added or changed."""
     key = pod.group_key
     meta = new.metadata
     is_its = key is not None and (key.namespace, key.name) == (meta.namespace, meta.name)

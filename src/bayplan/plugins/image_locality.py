@@ -1,8 +1,8 @@
 """ImageLocality: prefer nodes that already hold the images of a pod, by their size.
 
-An image counts the more the more nodes hold it, so that a rare one does not draw all its pods to
-one node. Nodes that hold an image are known per image: only the pod's own images are looked at.
-Upstream: plugins/imagelocality.
+The more nodes have an image, the more the image counts, so that a rare image does not attract all
+its pods to one node. The nodes of each image are indexed: only the pod's images are read. Upstream:
+plugins/imagelocality.
 """
 
 from collections import Counter
@@ -25,9 +25,9 @@ from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo, PodShape
 
 _MIB = 1024 * 1024
-#: Together smaller than this, images are not worth a preference.
+#: Images with a smaller total size do not count.
 SIZE_BYTES_MIN = 23 * _MIB
-#: Larger than this, an image counts as if it were this large.
+#: A larger image counts as if it had this size.
 SIZE_BYTES_MAX_PER_IMAGE = 1000 * _MIB
 
 
@@ -57,13 +57,13 @@ class ImageLocality(ScorePlugin, SignPlugin):
         return divide(counted * MAX_NODE_SCORE, most - SIZE_BYTES_MIN)
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
-        """All images, those of image volumes too, each as often as it is named."""
+        """All images, image volumes included, each as often as the pod names it."""
         return _images(pod).signature
 
 
 @dataclass(frozen=True, slots=True)
 class _Images:
-    #: Full name → how many containers and volumes name it.
+    #: Full name → number of containers and volumes that name it.
     times: dict[str, int]
     count: int
     signature: Hashable

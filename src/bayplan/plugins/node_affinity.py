@@ -1,9 +1,9 @@
 """NodeAffinity: nodeSelector and node affinity, the pod's own and the configuration's.
 
 Required terms reject nodes, preferred ones add their weights. A pod's terms are compiled once per
-shape; each term is then answered for all nodes by comparing label columns. Required terms that do
-not parse match nothing, silently; preferred ones that do not parse end the attempt. Upstream:
-plugins/nodeaffinity and component-helpers nodeaffinity.
+shape; each term is then evaluated for all nodes by a comparison of label columns. A required term
+that does not parse matches no node, without an error; a preferred term that does not parse ends the
+attempt. Upstream: plugins/nodeaffinity and component-helpers nodeaffinity.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -88,7 +88,7 @@ class AddedSelector(NodeSelector, frozen=True, forbid_unknown_fields=True):
 
 
 class AddedPreference(PreferredSchedulingTerm, frozen=True, forbid_unknown_fields=True):
-    """A term worth its weight."""
+    """A term with its weight."""
 
     preference: AddedTerm = AddedTerm()
 
@@ -101,7 +101,7 @@ class AddedAffinity(NodeAffinityRules, frozen=True, forbid_unknown_fields=True):
 
 
 class NodeAffinityArgs(PluginArgs, frozen=True):
-    """``addedAffinity`` is demanded of the nodes of all pods, beside their own affinity."""
+    """``addedAffinity`` applies to all pods, in addition to their own affinity."""
 
     added_affinity: AddedAffinity | None = None
 
@@ -135,7 +135,7 @@ class NodeAffinity(
     EnqueueExtensions,
     SignPlugin,
 ):
-    """Keeps pods to the nodes they select, and draws them to those they prefer."""
+    """Restricts pods to the nodes that they select, and prefers the nodes that they prefer."""
 
     name = "NodeAffinity"
     caching = Caching(facets=Facet.LABELS, signs_template=True, pre_state_per_template=True)
@@ -203,14 +203,14 @@ class NodeAffinity(
         return [ClusterEventWithHint(event, self._after_node)]
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
-        """What the configuration adds is the same for all pods of the instance."""
+        """The signature leaves out the added affinity, which is the same for all pods."""
         return pod.shape.once("NodeAffinity.sign", _canonical)
 
     def _after_node(self, pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
-        """Worth it where a node matches that did not, or was not there.
+        """QUEUE if the node matches, and did not match or exist before.
 
-        Upstream forgets to ask whether the old node matched addedAffinity; a pod would then wait
-        for a node that only now begins to.
+        Upstream does not check whether the old node matched addedAffinity, so there a pod keeps
+        waiting for a node that begins to match.
         """
         fits = self._fits(pod, new)
         if fits is False or (fits and old is not None and self._fits(pod, old)):
@@ -232,16 +232,17 @@ def _rejection(rows: Mask, reason: str) -> Rejection:
 
 @dataclass(frozen=True, slots=True)
 class _Demands:
-    """All labels of the pod's nodeSelector, and one of its required terms."""
+    """A node must have all labels of the pod's nodeSelector, and match one of the required
+    terms."""
 
     selector: NodeTerm | None
-    #: None: no required affinity; (): one that nothing satisfies.
+    #: None: no required affinity; (): a required affinity that no node satisfies.
     terms: tuple[NodeTerm, ...] | None
     pre_filter: PreFilterResult | Status | None
     is_none: bool
 
     def matching(self, nodes: NodeView) -> Mask | None:
-        """bool[nodes]; None: nothing is demanded."""
+        """bool[nodes]: nodes that meet the demands; None: the pod has none."""
         selected = None if self.selector is None else nodes.labels.matching_term(self.selector)
         if self.terms is None:
             return selected
@@ -249,13 +250,13 @@ class _Demands:
         return matching if selected is None else matching & selected
 
     def are_met(self, labels: Mapping[str, str], name: str) -> bool:
-        """The same of one node."""
+        """Whether one node meets the demands."""
         if self.selector is not None and not self.selector.matches(labels, name):
             return False
         return self.terms is None or any(term.matches(labels, name) for term in self.terms)
 
     def fits(self, node: Node) -> bool | None:
-        """None: nothing matches, but some term does not parse.
+        """None: no term matches, and some term does not parse.
 
         Upstream's hint then fails, which makes the queue try the pod.
         """
@@ -278,7 +279,7 @@ def _compiled_demands(shape: PodShape) -> _Demands:
         selector=selector,
         terms=_terms_of(rules.required),
         pre_filter=_narrowed(rules.required),
-        # An empty nodeSelector demands nothing, but counts as one.
+        # An empty nodeSelector demands nothing, but counts as a nodeSelector.
         is_none=labels is None and rules.required is None,
     )
 
@@ -298,7 +299,8 @@ def _terms_of(selector: NodeSelector | None) -> tuple[NodeTerm, ...] | None:
 
 
 def _narrowed(required: NodeSelector | None) -> PreFilterResult | Status | None:
-    """The nodes that the terms name, if each names some. Terms are OR-ed, their fields AND-ed."""
+    """The nodes that the terms name, if each term names some. Terms are OR-ed, the fields of a term
+    AND-ed."""
     names: set[str] = set()
     terms = (required.node_selector_terms or ()) if required is not None else ()
     for term in terms:
@@ -316,7 +318,7 @@ def _narrowed(required: NodeSelector | None) -> PreFilterResult | Status | None:
 
 
 def _any_of(terms: Sequence[NodeTerm], nodes: NodeView) -> Mask:
-    """bool[nodes]: whom one of the terms matches."""
+    """bool[nodes]: nodes that one of the terms matches."""
     if not terms:
         return np.zeros(len(nodes), np.bool_)
     matching = nodes.labels.matching_term(terms[0])
@@ -358,7 +360,7 @@ def _compiled_preferences(shape: PodShape) -> _Preferences | None:
 
 
 def _canonical(shape: PodShape) -> Hashable:
-    """Selector, required and preferred terms as they are written, but for their order."""
+    """Selector, required and preferred terms as written, sorted."""
     labels, rules = shape.spec.node_selector, _rules(shape)
     required: Hashable = None
     if rules.required is not None:

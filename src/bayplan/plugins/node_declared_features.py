@@ -1,8 +1,9 @@
-"""NodeDeclaredFeatures: a pod that needs something of the kubelet goes where the node declares it.
+"""NodeDeclaredFeatures: a pod that needs a feature of the kubelet fits nodes that declare the
+feature.
 
-A pod's spec says what it needs; a node's status.declaredFeatures what it has (KEP-5328). Upstream:
-plugins/nodedeclaredfeatures, component-helpers/nodedeclaredfeatures (v1.37). Features that only
-matter when a running pod is changed place no pod and are left out.
+The needs follow from the pod's spec; status.declaredFeatures lists the features of a node
+(KEP-5328). Upstream: plugins/nodedeclaredfeatures, component-helpers/nodedeclaredfeatures (v1.37).
+Features that concern only changes of running pods are left out.
 """
 
 from collections.abc import Hashable, Sequence
@@ -44,7 +45,7 @@ _RESTARTS_ALL = "RestartAllContainers"
 
 @final
 class NodeDeclaredFeatures(PreFilterPlugin, ScalarFilterPlugin, EnqueueExtensions, SignPlugin):
-    """Rejects nodes that do not declare what a pod's spec needs."""
+    """Rejects nodes that lack a declared feature that the pod needs."""
 
     name = "NodeDeclaredFeatures"
     caching = Caching(facets=Facet.DECLARED, signs_template=True, pre_state_per_template=True)
@@ -100,13 +101,13 @@ def _has_mount_options(container: Container) -> bool:
 
 
 def _after_node(pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
-    """Upstream does not ask whether what is declared now is what the pod needs."""
+    """Upstream does not check whether the declared features are those that the pod needs."""
     before = old.status.declared_features or () if old is not None else None
     is_news = before is None or before != (new.status.declared_features or ())
     return QueueingHint.QUEUE if is_news else QueueingHint.QUEUE_SKIP
 
 
 def _after_itself(pod: PodInfo, old: Any, new: PodInfo) -> QueueingHint:
-    """Worth it where the pod needs something else than before."""
+    """QUEUE if the pod needs other features than before."""
     is_news = required(old) != required(new)
     return QueueingHint.QUEUE if is_news else QueueingHint.QUEUE_SKIP

@@ -1,6 +1,6 @@
 """NodeName: a pod that names its node in spec.nodeName fits no other node.
 
-Such a pod is usually bound already by its author. Upstream: plugins/nodename.
+The author of such a pod has usually bound the pod already. Upstream: plugins/nodename.
 
 NodeNameOrder is a tie-break key of Bayplan: among equal nodes, the one with the smallest name.
 Names are compared letter by letter, as kubectl sorts them: node-10 comes before node-9.
@@ -31,7 +31,7 @@ OTHER_NODE = "node(s) didn't match the requested node name"
 
 @final
 class NodeName(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
-    """Keeps a pod to the node it names."""
+    """Restricts a pod to the node that it names."""
 
     name = "NodeName"
     caching = Caching(facets=Facet.NODE, signs_template=True, pre_state_per_template=True)

@@ -1,7 +1,7 @@
-"""NodePorts: keep a pod off nodes where a port of the host that it wants is taken.
+"""NodePorts: reject nodes on which a host port of the pod is in use.
 
-Ports in use are indexed by (protocol, port), so the nodes in conflict are looked up, not searched
-for. Upstream: plugins/nodeports.
+Ports in use are indexed by (protocol, port), so a conflict is a look-up. Upstream:
+plugins/nodeports.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -39,7 +39,7 @@ _TAKEN: Final = ((Code.UNSCHEDULABLE, (PORT_TAKEN,)),)
 
 @final
 class NodePorts(PreFilterPlugin, FilterPlugin, RowFilter, EnqueueExtensions, SignPlugin):
-    """Rejects nodes on which a wanted host port is in use."""
+    """Rejects nodes on which a host port of the pod is in use."""
 
     name = "NodePorts"
     caching = Caching(
@@ -77,12 +77,12 @@ class NodePorts(PreFilterPlugin, FilterPlugin, RowFilter, EnqueueExtensions, Sig
         ]
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
-        """Address, protocol and port, sorted, with their defaults: all of them decide."""
+        """Address, protocol and port, sorted, with their defaults."""
         return pod.shape.host_ports
 
 
 def _after_pod_gone(pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
-    """Worth it where a pod that was placed, or about to be, had a port that this one wants."""
+    """QUEUE if the deleted pod was placed or nominated, and had a conflicting host port."""
     freed = old.shape.host_ports if old.node_name or old.nominated_node_name else ()
     ports = pod.shape.host_ports
     if any(conflicts(one, other) for one in ports for other in freed):

@@ -1,11 +1,10 @@
-"""NodeResourcesBalancedAllocation: prefer nodes whose resources are used up alike.
+"""NodeResourcesBalancedAllocation: prefer nodes whose resources are used evenly.
 
-A node's balance is 100 x (1 - the standard deviation of its used fractions). The score says what
-the pod does to it: 75 leaves it as it is, more improves it, less upsets it. The balance without
-the pod follows from the row alone, so it is a column, and only that with the pod is computed per
-pod; but where devices are counted, both are. Upstream: plugins/noderesources,
-balanced_allocation.go (v1.37), which ends with a fault where a device is to be matched by the
-selectors of its class.
+A node's balance is 100 x (1 - the standard deviation of its used fractions). The score shows how
+the pod changes the balance: 75 is no change, more is an improvement. The balance without the pod
+depends on the row alone, so it is a column; only the balance with the pod is computed per pod. If
+devices are counted, both are computed per pod. Upstream: plugins/noderesources,
+balanced_allocation.go (v1.37), which fails if the selectors of a device class must be evaluated.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -39,15 +38,15 @@ from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo, PodShape
 from bayplan.state.resources import Bundle
 
-#: Up to so many nodes the balance without the pod is computed faster than its column is kept.
+#: Up to this many nodes, computing the balance without the pod is faster than updating a column.
 FEW_NODES = 500
 
 _FACETS = Facet.REQUESTED | Facet.ALLOCATABLE
 
-#: float64 [nodes], [resources, nodes]; in front of them may stand [alternatives].
+#: float64 [nodes], [resources, nodes]; optionally with a first axis [alternatives].
 Matrix = npt.NDArray[np.float64]
 
-# As arrays: numpy would make one of a plain number at every call.
+# Arrays, because numpy converts a plain number at every call.
 _ONE, _TWO, _HALF = np.array(1.0), np.array(2.0), np.array(0.5)
 _THREE_QUARTERS = np.array(MAX_NODE_SCORE * 0.75)
 _HALF_SCORE, _HIGHEST_SCORE = np.array(MAX_NODE_SCORE / 2), np.array(float(MAX_NODE_SCORE))
@@ -81,10 +80,10 @@ _CACHING: Final = Caching(
 class NodeResourcesBalancedAllocation(
     PreScorePlugin[NodeResourcesBalancedAllocationArgs], ScorePlugin, RowScore, SignPlugin
 ):
-    """Scores what a pod does to the balance of a node's resources."""
+    """Scores how a pod changes the balance of a node's resources."""
 
     name = "NodeResourcesBalancedAllocation"
-    #: Labels may say which nodes devices are for.
+    #: Labels may decide which nodes devices are for.
     caching = _CACHING
     #: Devices may stand for a resource.
     kinds = (DEVICE_CLASS, RESOURCE_SLICE, RESOURCE_CLAIM)
@@ -93,13 +92,13 @@ class NodeResourcesBalancedAllocation(
     def setup(self) -> None:
         args = self.args or NodeResourcesBalancedAllocationArgs()
         self._resources = args.resources or DEFAULT_RESOURCES
-        # Devices that stand for a resource are no amount of the node's.
+        # Devices that stand for a resource are not among the node's amounts.
         amounts_only = not any(may_be_devices(spec.name) for spec in self._resources)
         self.caching = replace(_CACHING, amounts_only=amounts_only)
         self._request_key = f"NodeResourcesBalancedAllocation.request {self._resources!r}"
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> Status | None:
-        """A pod that asks for none of the resources would be drawn to one node with its like."""
+        """Without Skip, all pods that request none of the resources would prefer the same node."""
         return SKIP if self._request(pod).is_empty else None
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
@@ -157,10 +156,10 @@ class NodeResourcesBalancedAllocation(
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What a pod asks of the balanced resources. Empty: of none of them anything."""
+    """The pod's requests for the balanced resources. Empty: it requests none of them."""
 
     bundle: Bundle
-    #: Of the same resources.
+    #: Zero of the same resources.
     nothing: Bundle
     #: Nothing and the bundle as alternatives.
     both: Bundle
@@ -172,16 +171,16 @@ class _Request:
 
 
 def _balance_without_pod(nodes: NodeView, nothing: Bundle) -> Matrix:
-    """float64[nodes], kept: the balance of the resources that are looked at for the pod."""
+    """float64[nodes], a cached column: the balance of the resources that count for the pod."""
     key = ("NodeResourcesBalancedAllocation", nothing.resources)
     return nodes.derived(key, _FACETS, np.float64, lambda rows: _balance(rows, nothing))
 
 
 def _balance(nodes: AmountsOfNodes, bundle: Bundle) -> Matrix:
-    """float64[nodes], or [alternatives, nodes]: whole numbers in 50..100, with the bundle on top
-    of what is requested. Good until the next is asked for."""
+    """float64[nodes], or [alternatives, nodes]: whole numbers in 50..100, with the bundle on top of
+    what is requested. Valid until the next call."""
     used, allocatable, offered, is_within = nodes.resources.usage(bundle, scored=False)
-    # By upstream's formulas in upstream's order, so that they round alike.
+    # Upstream's formulas in upstream's order, so that rounding is equal.
     fractions = np.divide(used, allocatable, out=used if used.dtype == np.float64 else None)
     if not is_within:
         np.minimum(fractions, _ONE, out=fractions)
@@ -191,20 +190,21 @@ def _balance(nodes: AmountsOfNodes, bundle: Bundle) -> Matrix:
 
 
 def _balance_of_one(fractions: Sequence[float]) -> float:
-    """The same of one node, by the resources that it offers."""
+    """The balance of one node, over the resources that the node offers."""
     count = len(fractions)
     if count < 2:
         return 100.0
     if count == 2:
         return float(int((2.0 - abs(fractions[0] - fractions[1])) * 50.0))
-    # One after the other, as with arrays: Python's own sum may round otherwise.
+    # In order, as with arrays: Python's sum may round differently.
     mean = reduce(add, fractions) / count
     squares = [(fraction - mean) * (fraction - mean) for fraction in fractions]
     return float(int((1.0 - sqrt(reduce(add, squares) / count)) * 100.0))
 
 
 def _uneven_balance(fractions: Matrix, offered: Mask) -> Matrix:
-    """Nodes that offer the same of the resources are computed together; the rest is left out."""
+    """Nodes that offer the same resources are computed together; resources that they lack are left
+    out."""
     bits = np.left_shift(1, np.arange(len(offered)))
     offers = bits @ offered  # bit i: the node offers resource i
     balances = np.full_like(fractions[..., 0, :], _HIGHEST_SCORE)
@@ -216,13 +216,13 @@ def _uneven_balance(fractions: Matrix, offered: Mask) -> Matrix:
 
 
 def _even_balance(fractions: Matrix) -> Matrix:
-    """The balance where every node offers every resource, at least one; they are written over."""
+    """The balance if every node offers every resource. Writes to ``fractions``."""
     count = fractions.shape[-2]
     first: Matrix = fractions[..., 0, :]
     if count == 1:
         return np.full_like(first, _HIGHEST_SCORE)
     if count == 2:
-        # 100 x (1 - difference / 2): halving is exact, so it may wait.
+        # 100 x (1 - difference / 2): halving is exact, so the order does not matter.
         first -= fractions[..., 1, :]
         np.subtract(_TWO, np.abs(first, out=first), out=first)
         first *= _HALF_SCORE
@@ -233,7 +233,7 @@ def _even_balance(fractions: Matrix) -> Matrix:
 
 
 def _added_up(fractions: Matrix) -> Matrix:
-    """One after the other: numpy's own sum may take another order, and round otherwise."""
+    """In order: numpy's sum may use another order and round differently."""
     total: Matrix = fractions[..., 0, :].copy()
     for place in range(1, fractions.shape[-2]):
         total += fractions[..., place, :]

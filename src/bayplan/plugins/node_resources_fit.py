@@ -1,10 +1,10 @@
 """NodeResourcesFit: a node must have room for what a pod requests; how full it gets is its score.
 
 What a pod requests is compiled once per shape. Filter then compares one amount per resource with
-what the nodes have left; Score hands the pod's demand to one of three strategies. The two do not
-count alike: Filter honours spec.resources, while Score adds up containers alone, and one without
-cpu or memory counts as 100m or 200Mi there. Where devices stand for a resource that is scored, they
-are counted on nodes that do not offer it themselves. Upstream: plugins/noderesources, fit.go.
+what the nodes have left; Score passes the pod's demand to one of three strategies. Filter and Score
+count differently: Filter honours spec.resources; Score adds up containers alone, and counts a
+container without cpu or memory as 100m or 200Mi. If devices stand for a scored resource, they are
+counted on nodes that do not offer the resource themselves. Upstream: plugins/noderesources, fit.go.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -78,7 +78,7 @@ from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo, PodShape
 
 TOO_MANY_PODS = "Too many pods"
-#: Reasons are told in this order, then other resources by name.
+#: The order of reasons; other resources follow by name.
 NAMED_FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 LEAST_ALLOCATED: Final = "LeastAllocated"
@@ -115,7 +115,8 @@ class ScoringStrategy(_Arg, frozen=True):
 
 
 class NodeResourcesFitArgs(PluginArgs, frozen=True):
-    """What is not compared (somebody else sees to it), and how nodes are scored."""
+    """Resources that are not compared (another component manages them), and how nodes are
+    scored."""
 
     ignored_resources: tuple[str, ...] = ()
     ignored_resource_groups: tuple[str, ...] = ()
@@ -171,10 +172,10 @@ class NodeResourcesFit(
     """Rejects nodes without room for a pod, and scores how full it would make them."""
 
     name = "NodeResourcesFit"
-    #: Labels may say which nodes devices are for.
+    #: Labels may decide which nodes devices are for.
     caching = _CACHING
     gates = ("InPlacePodVerticalScalingSchedulerPreemption",)
-    #: Devices may stand for a resource; which classes there are is a change of all rows.
+    #: Devices may stand for a resource; a change of the classes is logged as a change of all rows.
     kinds = (DEVICE_CLASS, RESOURCE_SLICE, RESOURCE_CLAIM)
     optional_kinds = kinds
 
@@ -184,7 +185,7 @@ class NodeResourcesFit(
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._resources = args.scoring_strategy.resources
         self._scorer = _scorer(args.scoring_strategy)
-        # Devices that stand for a resource are no amount of the node's.
+        # Devices that stand for a resource are not among the node's amounts.
         amounts_only = not any(may_be_devices(spec.name) for spec in self._resources)
         self.caching = replace(_CACHING, amounts_only=amounts_only)
         effective = (sorted(self._ignored), sorted(self._ignored_groups), self._resources)
@@ -202,7 +203,8 @@ class NodeResourcesFit(
     def filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView, feasible: NodeMask
     ) -> Iterable[Rejection]:
-        """All that is short is told. Evicting pods does not help where the whole node is."""
+        """Reports every insufficient resource. A node whose allocatable amount is too small is
+        unresolvable: evicting pods does not help."""
         full = nodes.resources.insufficient(PODS, 1)
         if full is not None:
             yield Rejection(full, Code.UNSCHEDULABLE, (TOO_MANY_PODS,))
@@ -263,17 +265,17 @@ class NodeResourcesFit(
         return with_resizes(events) if self._tries_resizes else events
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
-        """What is compared and what is scored; the two count differently."""
+        """The amounts that Filter compares and those that Score counts; they differ."""
         wants = self._wants(pod)
         if self._tries_resizes and pod.has_deferred_resize:
             return wants.needs, wants.demands.each, pod.node_name
         return wants.needs, wants.demands.each
 
     def _after_node(self, pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
-        """Worth it where the pod fits the node when empty, and found more there than before.
+        """QUEUE if the pod fits the empty node, and the node offers more than before.
 
-        Upstream compares ignored resources here, too, and so misses nodes that its own filter
-        takes.
+        Upstream compares ignored resources here, too, and so misses nodes that its own Filter
+        accepts.
         """
         after = amounts(new.status.allocatable)
         has_room = all(
@@ -300,7 +302,7 @@ class NodeResourcesFit(
         return self.handle.devices.device_classes.behind(resource) is not None
 
     def _from_devices(self, pod: PodInfo, allocatable: Amounts) -> set[str]:
-        """Requested resources that a node does not offer itself, and devices stand for."""
+        """Requested resources that a node does not offer itself and that devices stand for."""
         names = (need.resource for need in self._wants(pod).needs)
         return {n for n in names if allocatable.get(n, 0) <= 0 and self._are_devices(n)}
 
@@ -331,9 +333,9 @@ class _Need(NamedTuple):
 
     resource: str
     amount: int
-    #: What of it the node must have left. Nothing for a pod that runs there and is to be resized:
-    #: it counts there with what it wants, and fits unless that is too much. Upstream looks at no
-    #: other resources of such a pod than those of `NAMED_FIRST`.
+    #: The amount that the node must have left. 0 for a running pod that is resized: the node counts
+    #: the pod with its new requests already, and the pod fits unless these are too large. Of such a
+    #: pod upstream reads only the resources of `NAMED_FIRST`.
     more: int
     reasons: tuple[str, ...]
 
@@ -348,9 +350,9 @@ class _Wants:
 
 
 def _compared(shape: PodShape) -> Mapping[str, int]:
-    """What a pod of this shape requests by its spec, as Filter compares it, in order of reasons.
+    """The requests of a pod by its spec, as Filter compares them, in the order of reasons.
 
-    By its spec alone, as a pod that no kubelet has seen: what is counted once it runs may be more.
+    By its spec alone, as before any kubelet has seen the pod; a running pod may count more.
     """
     amounts = requested(Pod(spec=shape.spec))
     requested_names = [name for name, amount in amounts.items() if amount > 0 and is_counted(name)]
@@ -389,7 +391,7 @@ def _after_pod_gone(pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
 
 
 def _after_other_shrunk(pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
-    """Worth it where a placed pod gives back some of what this one requests."""
+    """QUEUE if a placed pod releases an amount that this pod requests."""
     before, after = old.requests, new.requests
     shrunk = new.node_name and any(
         amount and before.get(name, 0) > after.get(name, 0) for name, amount in pod.requests.items()
@@ -403,7 +405,7 @@ def _after_itself_shrunk(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
 
 
 def _after_class(pod: PodInfo, old: DeviceClass | None, new: DeviceClass) -> QueueingHint:
-    """Worth it where devices begin to stand for a resource that the pod requests."""
+    """QUEUE if devices begin to stand for a resource that the pod requests."""
     stands_for = new.spec.extended_resource_name or ""
     names = [stands_for]
     if old is None:

@@ -1,7 +1,7 @@
-"""NodeUnschedulable: keep pods off nodes with spec.unschedulable, unless they tolerate that.
+"""NodeUnschedulable: reject nodes with spec.unschedulable, unless the pod tolerates it.
 
-To tolerate it is to tolerate the taint that the node controller puts on such nodes, whether or not
-it is there yet. Upstream: plugins/nodeunschedulable.
+A pod tolerates it by a toleration of the taint that the node controller adds to such nodes, even
+before the node has the taint. Upstream: plugins/nodeunschedulable.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -39,7 +39,7 @@ _TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 
 @final
 class NodeUnschedulable(PreFilterPlugin, FilterPlugin, RowFilter, EnqueueExtensions, SignPlugin):
-    """Keeps pods off cordoned nodes."""
+    """Rejects cordoned nodes."""
 
     name = "NodeUnschedulable"
     caching = Caching(facets=Facet.TAINTS, signs_template=True, pre_state_per_template=True)
@@ -48,7 +48,7 @@ class NodeUnschedulable(PreFilterPlugin, FilterPlugin, RowFilter, EnqueueExtensi
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView
     ) -> PreFilterResult | Status | None:
-        """Upstream's runs for every pod and never skips."""
+        """Upstream's PreFilter runs for every pod and never returns Skip."""
         return None
 
     def filter(
@@ -78,7 +78,7 @@ class NodeUnschedulable(PreFilterPlugin, FilterPlugin, RowFilter, EnqueueExtensi
 
 
 def _after_node(pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
-    """Worth it where a node is schedulable that was not, or was not there."""
+    """QUEUE if the node is schedulable, and was not schedulable or did not exist before."""
     was_closed = old is None or old.spec.unschedulable
     return QueueingHint.QUEUE if was_closed and not new.spec.unschedulable else _SKIP
 

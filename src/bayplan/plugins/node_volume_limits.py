@@ -1,13 +1,13 @@
 """NodeVolumeLimits: a node attaches no more volumes of a CSI driver than its CSINode allows.
 
-Counted are the distinct volumes of the pods on a node, those that are being attached or detached
-(VolumeAttachments), and those the pod would bring; in-tree volumes count as their driver's where
-the node has a CSINode. How many each node has per driver is a column, kept current; only where they
-are too many with all of the pod's is it asked which of them the node has already. Upstream:
-plugins/nodevolumelimits, csi.go.
+The count includes the distinct volumes of the pods on a node, volumes that are being attached or
+detached (VolumeAttachments), and the volumes of the pod. An in-tree volume counts for its CSI
+driver if the node has a CSINode. The count per node and driver is a derived column. Only if the
+count with all of the pod's volumes is too large does the plugin check which of them the node has
+already. Upstream: plugins/nodevolumelimits, csi.go.
 
-A placed pod whose claim is not its own, or whose disk no driver would understand, is not counted;
-upstream ends the attempts of other pods with an error there.
+A placed pod is not counted if its claim belongs to another pod or no driver understands its disk;
+upstream then fails the attempts of other pods with an error.
 """
 
 from collections import Counter
@@ -57,7 +57,7 @@ _NO_LIMIT: Final = np.iinfo(np.int64).max
 
 
 class _Volume(NamedTuple):
-    """What tells a volume from others. One that does not exist yet goes by its claim."""
+    """The identity of a volume; a volume that does not exist yet is identified by its claim."""
 
     driver: str
     handle: str
@@ -105,7 +105,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
                     yield from self._rejections(volumes, nodes, selected)
 
     def _rejections(self, new: _VolumeSet, nodes: NodeView, selected: Mask) -> Iterable[Rejection]:
-        """Who of ``selected`` lacks a driver, or has too many volumes."""
+        """Rejects the nodes of ``selected`` that lack a driver or have too many volumes."""
         new_counts = Counter(volume.driver for volume in new)
         for driver in new_counts:
             lacking = selected & self._lacking(driver, nodes)
@@ -135,7 +135,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
         ]
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
-        """Disks, and the claims by their names; claims made for the pod alone are nobody else's."""
+        """Disks, and claims by name; a claim made for the pod alone belongs to no other pod."""
         volumes = pod.shape.volumes
         if volumes.has_ephemeral:
             return None
@@ -151,7 +151,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
         )
 
     def _lacking(self, driver: str, nodes: NodeView) -> Mask:
-        """bool[nodes]: who has not the driver, where that matters."""
+        """bool[nodes]: nodes that lack a driver that the pod needs."""
         csi_driver = self.handle.volumes.api.csi_driver(driver) if self._asks_for_drivers else None
         if csi_driver is None or not csi_driver.spec.prevent_pod_scheduling_if_missing:
             return np.zeros(len(nodes), np.bool_)
@@ -175,7 +175,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
     # ---- one node -------------------------------------------------------------------------
 
     def _is_over(self, node: NodeInfo, new: _VolumeSet) -> bool:
-        """Whether there are too many once those are left out that the node's pods have, too."""
+        """Whether there are too many volumes when volumes that the node has already count once."""
         here, counts = self._used_on(node), self._counts_on(node)
         limits = _limits_of(self.handle.volumes.api.csi_node(node.name))
         more = Counter(volume.driver for volume in new if volume not in here)
@@ -206,7 +206,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
     # ---- one pod --------------------------------------------------------------------------
 
     def _volumes_of(self, pod: PodInfo, *, has_csi: bool) -> _VolumeSet | Status:
-        """What a pod would attach; a Status where that cannot be known."""
+        """The volumes that a pod would attach; a Status if they cannot be determined."""
         volumes: _VolumeSet = {}
         for use in pod.shape.volumes.claims:
             name = pod.claim_name(use)
@@ -225,7 +225,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
             return Status(Code.ERROR, (str(problem),))
 
     def _attachable_volumes(self, pod: PodInfo, *, has_csi: bool) -> _VolumeSet:
-        """What a placed pod has attached, as far as that can be known."""
+        """The volumes that a placed pod has attached, as far as they can be determined."""
         volumes: _VolumeSet = {}
         for use in pod.shape.volumes.claims:
             key = namespaced_name(pod.namespace, pod.claim_name(use))
@@ -247,7 +247,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
         return _only(volume.csi_volume)
 
     def _volume_to_come(self, claim: ClaimInfo, *, has_csi: bool) -> _VolumeSet:
-        """By its class it is known who will attach it."""
+        """The storage class determines the driver of a volume that does not exist yet."""
         storage_class = self.handle.volumes.api.storage_class(claim.class_name)
         if not claim.class_name or storage_class is None:
             return {}
@@ -298,7 +298,7 @@ def _limits_of(csi_node: CSINode | None) -> Mapping[str, int]:
 
 
 def _after_csi_node_updated(pod: PodInfo, old: CSINode, new: CSINode) -> QueueingHint:
-    """Worth it where some driver may attach more than before; no number counts as none."""
+    """QUEUE if some driver may attach more volumes than before; a missing number counts as 0."""
     before, after = _counts(old), _counts(new)
     grown = any(count > before.get(driver, 0) for driver, count in after.items())
     return QueueingHint.QUEUE if grown else QueueingHint.QUEUE_SKIP
@@ -326,7 +326,7 @@ def _after_claim_added(pod: PodInfo, old: None, new: PersistentVolumeClaim) -> Q
 
 
 def _after_detached(pod: PodInfo, old: VolumeAttachment, new: None) -> QueueingHint:
-    """Worth it for any named claim, and for a disk of the same driver."""
+    """QUEUE for any named claim, and for a disk of the same driver."""
     volumes = pod.shape.volumes
     if volumes.claim_names():
         return QueueingHint.QUEUE

@@ -1,9 +1,9 @@
-"""Which plugins there are: name → class.
+"""The registry of plugins: name → class.
 
-Those in the tree stand in a table, and each is imported when its class is first needed; installed
-packages bring theirs by the entry point group `bayplan.plugins`; a policy of one's own is a file.
-A class that cannot serve as a plugin is refused where it comes in, so that all others may rely on
-it: concrete, named, with an extension point, and nobody's subclass.
+Plugins in the tree are in a table, and each is imported when its class is first needed. Installed
+packages add plugins through the entry point group `bayplan.plugins`; a user's policy is a file. The
+registry refuses a class that cannot serve as a plugin. Every class in it is concrete, has a name,
+an extension point and methods that can be called, and is no subclass of a plugin.
 """
 
 import importlib.util
@@ -58,9 +58,9 @@ _IN_TREE = {
     "DefaultBinder": "default_binder",
     "NodeDeclaredFeatures": "node_declared_features",
     "GangScheduling": "gang_scheduling",
-    # Not kube-scheduler's, but of its siblings: scheduler-plugins.
+    # From kubernetes-sigs/scheduler-plugins.
     "Coscheduling": "coscheduling",
-    # Not kube-scheduler's: what scores are composed with.
+    # Bayplan's own: for the composition of scores.
     "TopologyScorer": "topology_scorer",
     "Invert": "score_connectors",
     "Normalize": "score_connectors",
@@ -147,7 +147,7 @@ class Registry:
         return self._origins[name]
 
     def add(self, plugin: type[Plugin], origin: str = "") -> None:
-        """Make a plugin known. Raises ConfigError for a class that cannot serve as one."""
+        """Add a plugin. Raises ConfigError for a class that cannot serve as a plugin."""
         fault = _fault_of(plugin)
         if fault is not None:
             raise ConfigError([Problem(plugin.__qualname__, fault)], origin)
@@ -160,11 +160,11 @@ class Registry:
 
     @property
     def extenders(self) -> tuple[type[InProcessExtender], ...]:
-        """Extenders that are Python classes, in the order they came. Each is asked."""
+        """Extenders that are Python classes, in the order of their calls."""
         return tuple(self._extenders.values())
 
     def add_extender(self, extender: type[InProcessExtender], origin: str = "") -> None:
-        """Have an extender asked by every scheduler of this registry. Raises ConfigError."""
+        """Add an extender, which every scheduler of this registry calls. Raises ConfigError."""
         fault = _fault_of_extender(extender, self._extenders)
         if fault:
             raise ConfigError([Problem(extender.__qualname__, fault)], origin)
@@ -203,7 +203,7 @@ class Registry:
         return names
 
     def load_entry_points(self) -> list[str]:
-        """Add what installed packages offer; returns the names. Raises ConfigError."""
+        """Add the plugins of installed packages; returns their names. Raises ConfigError."""
         names: list[str] = []
         for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda p: (p.name, p.value)):
             origin = f"entry point {point.name} = {point.value}"
@@ -295,14 +295,14 @@ def _is_concrete(parent: type[Any]) -> bool:
 
 
 def _run(path: Path, source: str) -> ModuleType:
-    # The module's own name: two files called policy.py do not meet, nor does one called random.py
-    # stand in for the library's.
+    # A unique module name: two files called policy.py do not collide, and random.py does not
+    # replace the library's.
     module_name = f"bayplan_plugin_{path.stem}_{stable_hash(str(path.resolve())):x}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     if spec is None or spec.loader is None:
         raise ConfigError([Problem("", "not a Python file", "wanted a name ending in .py")], source)
     module = importlib.util.module_from_spec(spec)
-    sys.modules[module_name] = module  # classes look their own annotations up there
+    sys.modules[module_name] = module  # classes resolve their annotations there
     try:
         spec.loader.exec_module(module)
     except BaseException as error:  # whatever the file does when it is run
@@ -313,7 +313,7 @@ def _run(path: Path, source: str) -> ModuleType:
 
 
 def _classes_in(module: ModuleType, base: type[C]) -> list[type[C]]:
-    """Subclasses of ``base`` that are defined there, in their order."""
+    """Subclasses of ``base`` that the module defines, in their order."""
     return [
         value
         for value in vars(module).values()
@@ -324,7 +324,8 @@ def _classes_in(module: ModuleType, base: type[C]) -> list[type[C]]:
 
 
 def _defined_in(module: ModuleType) -> Iterator[type[Plugin]]:
-    """Its plugin classes in the order they stand there, but for abstract ones with subclasses."""
+    """The plugin classes that a module defines, in their order, without abstract ones with
+    subclasses."""
     for plugin in _classes_in(module, Plugin):
         if not (inspect.isabstract(plugin) and plugin.__subclasses__()):
             yield plugin

@@ -22,7 +22,7 @@ WAITING = "waiting for scheduling gates: [{}]"
 
 @final
 class SchedulingGates(PreEnqueuePlugin, EnqueueExtensions):
-    """Keeps gated pods out of the queue."""
+    """Prevents pods with scheduling gates from entering activeQ."""
 
     name = "SchedulingGates"
 
@@ -42,5 +42,5 @@ class SchedulingGates(PreEnqueuePlugin, EnqueueExtensions):
 
 
 def _after_gates_eliminated(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
-    """The event says all there is to know."""
+    """The event itself means that the pod has no gates any more."""
     return QueueingHint.QUEUE

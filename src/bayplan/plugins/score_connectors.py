@@ -98,7 +98,7 @@ class Scale(ScorePlugin[ScaleArgs]):
 
     def setup(self) -> None:
         self._factor = Fraction(str(self.args.factor)).limit_denominator(_DENOMINATOR_MAX)
-        #: From here on every score comes to 100.
+        #: Scores from this value on become 100.
         self._enough = ceil(MAX_NODE_SCORE / self._factor) if self._factor else 0
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
@@ -136,7 +136,7 @@ class StepsArgs(PluginArgs, frozen=True):
 
 @final
 class Steps(ScorePlugin[StepsArgs]):
-    """What the shape says of the source's score."""
+    """The source's score, mapped through the configured points."""
 
     name = "Steps"
 

@@ -1,9 +1,10 @@
-"""TaintToleration: keep a pod off nodes whose taints it does not tolerate, or would rather not.
+"""TaintToleration: reject nodes with taints that the pod does not tolerate, and prefer nodes
+without them.
 
 NoSchedule and NoExecute taints reject a node; PreferNoSchedule taints that are not tolerated are
-counted, and the fewest are the best. Nodes share few distinct lists of taints: the pod's verdict
-on each list is a table, kept with the pod's shape, and the nodes' answers are gathered from it.
-Upstream: plugins/tainttoleration (v1.37, without the alpha operators Lt and Gt).
+counted, and the fewest are the best. Nodes share few distinct lists of taints: the results for each
+list are a table, which is stored with the pod's shape, and each node's result is looked up in the
+table. Upstream: plugins/tainttoleration (v1.37, without the alpha operators Lt and Gt).
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -116,7 +117,8 @@ class TaintToleration(
 
 
 def _after_node(pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
-    """Worth it where a node is tolerated that was not, or was not there."""
+    """QUEUE if the pod tolerates the node, and did not tolerate it or the node did not exist
+    before."""
     was_closed = old is None or _closed(old, pod)
     return QueueingHint.QUEUE if was_closed and not _closed(new, pod) else QueueingHint.QUEUE_SKIP
 
@@ -140,9 +142,9 @@ def _refuses(taints: Sequence[Taint], pod: PodInfo) -> bool:
 
 
 class _Verdicts:
-    """What one pod shape says to each distinct list of taints, by the list's id.
+    """The results of one pod shape for each distinct list of taints, by the list's id.
 
-    Lists only ever join the cluster's vocabulary: the tables grow with it.
+    The cluster's vocabulary of lists only grows, and the tables grow with it.
     """
 
     def __init__(self, tolerations: Tolerations) -> None:
@@ -197,7 +199,8 @@ def _forbids(taint: Taint) -> bool:
 
 
 def _canonical(shape: PodShape) -> Hashable:
-    """What matches alike signs alike; how long an eviction may wait matters to nobody here."""
+    """Tolerations that match the same taints sign equal values; tolerationSeconds does not
+    matter."""
     return tuple(sorted({_matching_part(toleration) for toleration in shape.tolerations}))
 
 

@@ -1,8 +1,8 @@
-"""TopologyScorer: a node is as good as its rack, zone or other domain. Ours.
+"""TopologyScorer: a node gets the score of its rack, zone or other domain. Bayplan's own.
 
-A domain is worth the sum, mean, highest or lowest of what a source scores its nodes. The sum
-favours large domains, the mean does not. ``over: feasible`` counts the nodes that can take the pod;
-``over: all`` counts every node there is, a full one too: the right choice for filling up domains
+The score of a domain is the sum, mean, maximum or minimum of a source's scores of its nodes. The
+sum favours large domains, the mean does not. ``over: feasible`` counts the nodes that can take the
+pod; ``over: all`` counts every node, full nodes included: the right choice for filling up domains
 that are nearly full.
 """
 
@@ -41,24 +41,25 @@ class TopologyScorerArgs(PluginArgs, frozen=True):
 
 @final
 class TopologyScorer(ScorePlugin[TopologyScorerArgs]):
-    """The best domain's nodes get 100, the worst one's 0, others in proportion between them."""
+    """Nodes of the best domain get 100, nodes of the worst 0, and other nodes a score in
+    proportion."""
 
     name = "TopologyScorer"
     scope = "cluster"
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
-        """int64[nodes]; 0 where the label is absent, and such nodes are part of no domain."""
+        """int64[nodes]; 0 for nodes without the label, which belong to no domain."""
         args: TopologyScorerArgs = self.args
         counted = nodes.all() if args.over == "all" else nodes
         ids = counted.labels.ids(args.topology_key)
         scores = state.scores(args.score_from, args.stage)
         worths = _domain_scores(ids[ids >= 0], scores[ids >= 0], args.aggregate)
-        # Nodes without the label have the id -1, which finds the last entry.
+        # Nodes without the label have the id -1, which indexes the last entry.
         return np.append(worths, 0)[nodes.labels.ids(args.topology_key)]
 
 
 def _domain_scores(ids: Int32s, scores: NodeScores, aggregate: str) -> Int64s:
-    """int64[ids]: 0..100 by domain; 0 for ids that none of the nodes has."""
+    """int64[ids]: 0..100 by domain; 0 for ids that no node has."""
     counts = np.bincount(ids)
     worths = _aggregated(ids, scores, aggregate, counts)
     is_there = counts > 0

@@ -1,9 +1,9 @@
-"""VolumeRestrictions: volumes that not any two pods may share.
+"""VolumeRestrictions: volumes that two pods may not share.
 
-Some disks (GCE, EBS, iSCSI, Ceph RBD) bear only one pod per node, or only readers. A claim that is
-ReadWriteOncePod bears one pod in the whole cluster: who uses it is counted, and the count is kept
-right in a what-if. It is not any node that decides about such a claim, so the plugin looks across
-nodes, and is asked only for pods that have such volumes. Upstream: plugins/volumerestrictions.
+Some disks (GCE, EBS, iSCSI, Ceph RBD) allow one pod per node, or only readers. A ReadWriteOncePod
+claim allows one pod in the whole cluster: its users are counted, and the count is updated in a
+what-if. The result for such a claim does not depend on one node, so the plugin has scope cluster,
+and runs only for pods with such volumes. Upstream: plugins/volumerestrictions.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -64,7 +64,7 @@ class _Notes(Cloneable):
 class VolumeRestrictions(
     PreFilterPlugin, PreFilterExtensions, FilterPlugin, EnqueueExtensions, SignPlugin
 ):
-    """Keeps pods apart whose volumes do not go together."""
+    """Rejects nodes with pods whose volumes conflict with the pod's."""
 
     name = "VolumeRestrictions"
     scope = "cluster"
@@ -138,7 +138,7 @@ class VolumeRestrictions(
 
 
 def _disks_taken(disks: Sequence[Volume], nodes: NodeView) -> Mask:
-    """bool[nodes]: where a pod has a disk that goes with none of those wanted."""
+    """bool[nodes]: nodes with a pod whose disk conflicts with one of the pod's."""
     taken = np.zeros(len(nodes), np.bool_)
     if not disks:
         return taken
@@ -180,7 +180,7 @@ def _conflict(one: Volume, other: Volume) -> bool:
 
 
 def _after_pod_gone(pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
-    """Worth it where the pod that went had one of this one's disks, or a claim in common."""
+    """QUEUE if the deleted pod shares a disk or a claim with this pod."""
     if old.namespace != pod.namespace:
         return QueueingHint.QUEUE_SKIP
     own, freed = pod.shape.volumes, old.shape.volumes

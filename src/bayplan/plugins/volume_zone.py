@@ -1,8 +1,8 @@
-"""VolumeZone: a volume that is labelled with a zone or region is used there.
+"""VolumeZone: a volume with zone or region labels fits nodes with the same labels.
 
 The labels of the volumes behind a pod's bound claims are looked up once per attempt; each is then
-compared with a column of the nodes' labels. A node without any such label takes any volume: that is
-how a cluster of one zone looks. Upstream: plugins/volumezone.
+compared with a column of the nodes' labels. A node without any such label fits every volume:
+clusters of one zone have no such labels. Upstream: plugins/volumezone.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -56,7 +56,7 @@ _NEWER: Final = {BETA_ZONE: ZONE, BETA_REGION: REGION}
 
 
 class _Topology(NamedTuple):
-    """A label of a volume, with the values that a node may have there."""
+    """A label of a volume, with the values that a node may have for it."""
 
     key: str
     values: tuple[str, ...]
@@ -64,7 +64,7 @@ class _Topology(NamedTuple):
 
 @final
 class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
-    """Rejects nodes in other zones than the volumes of a pod."""
+    """Rejects nodes in zones other than those of the pod's volumes."""
 
     name = "VolumeZone"
     caching = Caching(
@@ -142,7 +142,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
         ]
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
-        """The claims by their names; what stands behind them is storage."""
+        """The claims by name; a change of their volumes is a change of storage."""
         names = pod.shape.volumes.claim_names()
         return (pod.namespace, tuple(names)) if names else ()
 
@@ -151,7 +151,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
 
 
 def _topologies(volume: PersistentVolume) -> list[_Topology]:
-    """What the labels of a volume say; a label with an empty part says nothing."""
+    """The topology labels of a volume; a label with an empty part is ignored."""
     labels = volume.metadata.labels or {}
     topologies: list[_Topology] = []
     for key in _LABELS:
@@ -162,7 +162,8 @@ def _topologies(volume: PersistentVolume) -> list[_Topology]:
 
 
 def _within(topology: _Topology, nodes: NodeView) -> Mask:
-    """bool[nodes]: whose label, or the newer one in its place, has one of the values."""
+    """bool[nodes]: nodes whose label, or the newer label that replaces it, has one of the
+    values."""
     satisfying = nodes.labels.matching(Requirement(topology.key, IN, topology.values))
     newer = _NEWER.get(topology.key)
     if newer is None:
@@ -192,7 +193,7 @@ def _after_claim(
 def _after_volume(
     pod: PodInfo, old: PersistentVolume | None, new: PersistentVolume
 ) -> QueueingHint:
-    """Worth it where it is new, or in another zone now."""
+    """QUEUE if the volume is new, or its zone has changed."""
     if old is None or _topologies(old) != _topologies(new):
         return QueueingHint.QUEUE
     return QueueingHint.QUEUE_SKIP

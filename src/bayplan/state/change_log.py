@@ -80,8 +80,8 @@ class ChangeLog:
     def rows_since(self, generation: int, facets: int) -> Rows:
         """Rows changed after ``generation`` in one of ``facets``, ascending.
 
-        Exact as far back as the log reaches; beyond, and where every row changed, freed rows and
-        rows changed in other facets may be among them.
+        Exact as far back as the log reaches. Beyond that, or if every row changed, the result may
+        include freed rows and rows that changed in other facets.
         """
         count = self.generation - generation
         if count <= 0:
@@ -110,7 +110,7 @@ class ChangeLog:
     ) -> list[tuple[int, int]] | None:
         """(row, facets) of each change after ``generation`` in one of ``facets``, oldest first.
 
-        None where there are more, or one of them is of all rows.
+        None if there are more changes, or a change of all rows.
         """
         count = self.generation - generation
         if count == 1:

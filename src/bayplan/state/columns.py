@@ -21,7 +21,7 @@ NodeScores = Int64s
 NodeMask = Mask
 
 INITIAL_CAPACITY = 64
-#: Shorter arrays are allocated as fast as they are reused.
+#: Allocating a shorter array is as fast as reusing one.
 _SMALL = 64
 #: Columns of a stack before it grows.
 _FIRST_PLACES = 4

@@ -77,7 +77,7 @@ class AllocatedDevices:
     """Taken devices, and how much is consumed of those that are shared."""
 
     def __init__(self) -> None:
-        #: Claims that have the whole device; more than one only if somebody blundered.
+        #: Claims that have the whole device; more than one only by a mistake of another component.
         self._whole: Counter[DeviceId] = Counter()
         self._shares: Counter[DeviceId] = Counter()
         self._consumed: dict[DeviceId, Counter[str]] = {}
@@ -93,7 +93,7 @@ class AllocatedDevices:
         return device in self._whole or device in self._shares
 
     def consumed(self, device: DeviceId) -> Amounts:
-        """What shares of the device consume, by capacity."""
+        """The amounts that shares of the device consume, by capacity."""
         return self._consumed.get(device, _NOTHING)
 
     def devices(self) -> Iterator[DeviceId]:
@@ -142,7 +142,7 @@ ANY_NODE = ""
 
 @dataclass(frozen=True, slots=True)
 class _Reach:
-    """Whom devices are for: one node, those that one of the terms selects, or all."""
+    """The nodes that can use devices: one node, the nodes that one of the terms selects, or all."""
 
     node_name: str = ANY_NODE
     terms: tuple[NodeTerm, ...] | None = None
@@ -174,14 +174,14 @@ class _Offer:
 
 @final
 class ClassDevices:
-    """Which devices there are for a node, and where a device is."""
+    """The devices of one class: which devices a node can use, and which nodes can use a device."""
 
     def __init__(self, device_class: DeviceClass, slices: Iterable[ResourceSlice]) -> None:
         self.device_class = device_class
         self._expressions = tuple(
             each.cel.expression for each in device_class.spec.selectors or () if each.cel
         )
-        #: Name of a node, or ANY_NODE → name of a slice → what it offers there.
+        #: Name of a node, or ANY_NODE → name of a slice → the devices that the slice offers there.
         self._offers: dict[str, dict[str, list[_Offer]]] = defaultdict(dict)
         #: By name of a slice.
         self._of_slice: dict[str, list[_Offer]] = {}
@@ -191,7 +191,7 @@ class ClassDevices:
             self.put(each)
 
     def put(self, resource_slice: ResourceSlice) -> Collection[str]:
-        """A slice as it is from now on. Whom it concerns: names of nodes, ANY_NODE among them."""
+        """Add or replace a slice. Returns the names of the nodes concerned (or ANY_NODE)."""
         gone = self.remove(resource_slice)
         name = resource_slice.metadata.name
         offers = self._of_slice[name] = list(self._offers_of(resource_slice))
@@ -203,7 +203,7 @@ class ClassDevices:
         return {*gone, *(offer.reach.node_name for offer in offers)}
 
     def remove(self, resource_slice: ResourceSlice) -> Collection[str]:
-        """A slice of this name counts no longer. Whom it concerned."""
+        """Remove a slice. Returns the names of the nodes concerned."""
         name = resource_slice.metadata.name
         offers = self._of_slice.pop(name, ())
         for offer in offers:
@@ -224,7 +224,7 @@ class ClassDevices:
     def counts(
         self, nodes: Iterable[Node], allocated: AllocatedDevices
     ) -> Iterator[tuple[int, int]]:
-        """How many devices there are for each of these nodes, and how many of them are taken."""
+        """The number of devices for each of these nodes, and the number of those that are taken."""
         anywhere = [
             (offer, offer.taken_count(allocated))
             for offers in self._offers.get(ANY_NODE, {}).values()
@@ -281,8 +281,8 @@ class ClassDevices:
         return _Offer(reach, ids, is_broken=False)
 
     def _means(self, driver: str, device: Device) -> bool:
-        """Whether all selectors hold, asked in order. Raises CelError."""
-        # Here upstream does not tell selectors that a device may be shared.
+        """Whether all selectors hold, evaluated in order. Raises CelError."""
+        # As upstream, selectors do not see here that a device may be shared.
         shown = structs.replace(device, allow_multiple_allocations=None)
         return all(_holds(expression, driver, shown) for expression in self._expressions)
 
@@ -297,7 +297,7 @@ def _holds(expression: str, driver: str, device: Device) -> bool:
 def _reach(
     all_nodes: bool | None, node_name: str | None, selector: NodeSelector | None
 ) -> _Reach | None:
-    """None: nobody is named."""
+    """None: no node is named."""
     if all_nodes:
         return _Reach()
     if node_name:
@@ -310,7 +310,7 @@ def _reach(
 # ---- device counts --------------------------------------------------------------------------
 
 
-#: Of one node; an array of such is [rows].
+#: The counts of one node; arrays are [rows].
 COUNTS = np.dtype([("devices", np.int64), ("taken", np.int64)])
 CountsByRow = npt.NDArray[np.void]
 
@@ -320,7 +320,7 @@ _FACETS = Facet.ALLOCATABLE | Facet.LABELS
 
 @final
 class DeviceCounts:
-    """Columns of counts, one for each resource that was asked about."""
+    """Columns of counts, one for each resource that was read."""
 
     def __init__(
         self, table: NodeTable, objects: ClusterObjects, allocated: AllocatedDevices
@@ -328,7 +328,7 @@ class DeviceCounts:
         self._table = table
         self._slices: KindObjects = objects.of(RESOURCE_SLICE)
         self._allocated = allocated
-        #: By the resource that a class stands for.
+        #: By resource that a class stands for.
         self._of_resource: dict[str, ClassDevices] = {}
         objects.of(DEVICE_CLASS).subscribe(self._class_changed)
         self._slices.subscribe(self._slice_changed)
@@ -369,7 +369,7 @@ class DeviceCounts:
         self._note(concerned)
 
     def _class_changed(self, old: Any, new: Any) -> None:
-        """Which resources devices stand for decides about every node's room."""
+        """A change of the resources that devices stand for changes the amounts of every node."""
         self._table.log.note(ALL_ROWS, Facet.ALLOCATABLE)
 
     def _note(self, places: Iterable[str]) -> None:
@@ -384,7 +384,7 @@ class DeviceCounts:
 # ---- devices --------------------------------------------------------------------------------
 
 
-#: Kinds that whoever looks at devices declares.
+#: The kinds that a plugin must declare to read devices.
 DEVICE_KINDS = (RESOURCE_CLAIM, RESOURCE_SLICE, DEVICE_CLASS, DEVICE_TAINT_RULE)
 
 
@@ -512,8 +512,8 @@ def _with_allocation(claim: ResourceClaim, allocation: AllocationResult) -> Reso
 
 
 def is_older(one: ResourceClaim, other: ResourceClaim) -> bool:
-    """Whether a version is older than another. Versions are numbers (KEP-5504); of others nothing
-    is known."""
+    """Whether a version is older than another. Versions are numbers (KEP-5504); other versions are
+    never older."""
     versions = [each.metadata.resource_version or "" for each in (one, other)]
     if not all(version.isdecimal() for version in versions):
         return False
@@ -587,7 +587,7 @@ class Devices:
         self.resource_claims.subscribe(self._counts.taken_changed)
 
     def counts(self, resource: str) -> CountsByRow | None:
-        """COUNTS [rows]: how many devices stand for a resource, and how many are taken.
+        """COUNTS [rows]: the number of devices that stand for a resource, and of those taken.
 
         None if no class stands for the resource.
         """

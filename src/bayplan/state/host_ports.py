@@ -21,7 +21,7 @@ class HostPort(NamedTuple):
 
 
 def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
-    """What containers and sidecars bind on their host, defaults filled in, sorted."""
+    """The host ports of containers and sidecars, with defaults, sorted."""
     ports = {_host_port(port) for container in _lasting(spec) for port in container.ports or ()}
     return tuple(sorted(p for p in ports if p.port > 0))
 

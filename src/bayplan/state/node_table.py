@@ -62,7 +62,7 @@ class DrawOrder:
         #: (key, row) of the nodes that are not in the order yet.
         self._added: list[tuple[tuple[int, str], int]] = []
         self._array: Rows | None = None
-        #: By row: its place in the order; of other rows, anything.
+        #: By row: its place in the order; undefined for rows without a node.
         self._places: Rows | None = None
 
     def add(self, name: str, row: int) -> None:
@@ -154,7 +154,7 @@ class ClaimUsers:
     """Claim ("namespace/name") → the rows of its users, and how many volumes name the claim."""
 
     def __init__(self) -> None:
-        #: Row → pods there that use the claim, also as one made for the pod alone.
+        #: Row → pods there that use the claim, claims made for one pod included.
         self._rows: dict[str, Counter[int]] = {}
         #: Volumes that name the claim.
         self._named: Counter[str] = Counter()
@@ -298,7 +298,7 @@ class NodeTable:
     def _note_node(self, row: int) -> None:
         self.log.note(row, ALL_FACETS)
         if len(self.images):
-            # The share of nodes that hold an image enters the score of each of them.
+            # The score of a node with an image depends on the share of nodes that have the image.
             self.log.note(ALL_ROWS, Facet.IMAGES)
 
     def _row_for(self, name: str) -> int:
@@ -396,7 +396,7 @@ class NodeTable:
         return self._draw_order.rows()
 
     def draw_places(self) -> Rows:
-        """intp[rows]: where in that order a row stands; of rows without a node, anything."""
+        """intp[rows]: the place of each row in that order; undefined for rows without a node."""
         return self._draw_order.places()
 
     def nth_drawn(self, marked: Mask, count: int, index: int) -> int:
@@ -430,7 +430,7 @@ class NodeTable:
         dtype: npt.DTypeLike,
         compute: Callable[[Rows], npt.NDArray[Any]],
     ) -> Column:
-        """A column that follows from each row's ``facets``, current; see NodeView.derived."""
+        """A column that depends on ``facets`` of each row, up to date; see NodeView.derived."""
         column = self._derived.get(key)
         if column is None:
             column = self._derived[key] = Derived(Column(self.capacity, dtype), facets, -1)
@@ -439,7 +439,7 @@ class NodeTable:
                 rows: Rows = np.arange(self.row_count)
             else:
                 rows = self.log.rows_since(column.generation, column.facets)
-            # A row without a node has nothing to follow from; all of it changes when one comes.
+            # A row without a node has no values; all its facets change when a node is added.
             rows = rows[self.alive.values[rows]]
             if len(rows):
                 column.column.values[rows] = compute(rows)
@@ -467,13 +467,13 @@ class NodeTable:
 
 
 def _note_holders(log: ChangeLog, rows: set[int]) -> None:
-    """An image came to or went from some node: the others that hold it score anew."""
+    """An image was added to or removed from a node: the scores of all its nodes change."""
     for row in sorted(rows) if len(rows) <= _ROWS_NOTED_MAX else (ALL_ROWS,):
         log.note(row, Facet.IMAGES)
 
 
 def changed_facets(old: Node, new: Node) -> Facet:
-    """What differs between two versions of a node, as far as any plugin may read it."""
+    """The facets that differ between two versions of a node."""
     facets = Facet(0)
     if old.status.allocatable != new.status.allocatable:
         facets |= Facet.ALLOCATABLE

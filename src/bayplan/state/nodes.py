@@ -319,7 +319,7 @@ class NodeInfo:
         self._table = table
         self._loan = loan
         self._row = row
-        #: Looked up since the last change of the table: several plugins ask for the same.
+        #: Read since the last change of the table: several plugins read the same resource.
         self._amounts: dict[str, RowAmounts] = _NO_AMOUNTS
         self._generation = -1
 
@@ -371,7 +371,7 @@ class NodeInfo:
         return list(self._open().pods[self._row].values())
 
     def amounts(self, resource: str) -> RowAmounts:
-        """What it has of one resource, and what of that is taken."""
+        """The amounts of one resource: allocatable, requested and free."""
         table = self._table if not self._loan.ended else self._open()
         if self._generation != table.log.generation:
             self._generation, self._amounts = table.log.generation, {}
@@ -409,7 +409,7 @@ class NodeInfo:
 
     @property
     def pvc_ref_counts(self) -> Mapping[str, int]:
-        """Claim ("namespace/name") → how many volumes of the pods here name it."""
+        """Claim ("namespace/name") → number of volumes of the node's pods that name it."""
         return Counter(key for pod in self.pods for key in named_claims(pod))
 
     @property

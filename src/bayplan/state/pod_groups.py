@@ -74,7 +74,7 @@ def _no_members() -> dict[MemberStatus, dict[str, Pod]]:
 @final
 @dataclass(slots=True, eq=False)
 class GroupState:
-    """One group: its object, if there is one, and its pods."""
+    """One group: its object, if it exists, and its pods."""
 
     key: GroupKey
     group: PodGroup | None = None
@@ -137,7 +137,7 @@ class GroupState:
 
     @property
     def is_complete(self) -> bool:
-        """Whether there is a group object, and enough members are here to try."""
+        """Whether the group object exists, and the group has enough members for an attempt."""
         return self.group is not None and self.here_count >= self.group.min_member
 
     @property
@@ -212,7 +212,7 @@ class PodGroups:
         return None if key is None else self.by_key.get(key) or GroupState(key)
 
     def all(self) -> Iterable[GroupState]:
-        """In the order in which they became known."""
+        """In the order in which the scheduler first saw them."""
         return self.by_key.values()
 
     @property

@@ -52,7 +52,7 @@ class RankedPods:
         """``pods``: of each row of the node table by uid, which are read when needed."""
         self._pods = pods
         self.generation = -1
-        #: Rows where a pod was started since; what else changes stands in the table's log.
+        #: Rows on which a pod started since; other changes are in the table's log.
         self._restarted: set[int] = set()
         self.priorities: Ranked = np.full((0, _PLACES_FIRST), NO_PRIORITY, np.int64)
         self.starts = np.full((0, _PLACES_FIRST), inf, np.float64)
@@ -61,7 +61,7 @@ class RankedPods:
         self.turns: npt.NDArray[np.int64] = np.zeros(0, np.int64)
         #: The lowest priority of each row.
         self.lowest: npt.NDArray[np.int64] = np.full(0, NO_PRIORITY, np.int64)
-        #: By resource, for those that were asked for.
+        #: By resource that was read.
         self._amounts: dict[str, Ranked] = {}
         self._ranked: list[tuple[PodInfo, ...]] = []
 
@@ -152,7 +152,7 @@ class RankedView:
 
     @property
     def lowest(self) -> npt.NDArray[np.int64]:
-        """int64[nodes]: of the least important pod; NO_PRIORITY where there is none."""
+        """int64[nodes]: the lowest priority of a node's pods; NO_PRIORITY without pods."""
         return self._ranked.lowest[self._rows]
 
     @property
@@ -165,9 +165,9 @@ class RankedView:
         return self._ranked.turns[self._rows] > turn
 
     def amounts(self, resource: str) -> Ranked:
-        """What each pod takes of a resource."""
+        """The amount of a resource that each pod requests."""
         return self._ranked.amounts(resource)[self._rows]
 
     def pods(self, position: int) -> tuple[PodInfo, ...]:
-        """Of one node; older versions of them may stand here."""
+        """The pods of one node; some may be older versions."""
         return self._ranked.pods(int(self._rows[position]))

@@ -1,4 +1,5 @@
-"""Code: what became of a question. Rejection: some nodes of a view that cannot take a pod, and why.
+"""Code: the outcome of a call of a plugin. Rejection: nodes of a view that do not fit a pod, and
+why.
 
 Upstream: framework.Code (k8s.io/kube-scheduler/framework, v1.37).
 """
@@ -24,7 +25,7 @@ class Code(IntEnum):
     ERROR = 1
     #: Cannot be scheduled now; waits for an event of the rejecting plugin, then pays backoff.
     UNSCHEDULABLE = 2
-    #: The same, and evicting pods would not help: preemption leaves such nodes alone.
+    #: The same, and evicting pods does not help: preemption skips such nodes.
     UNSCHEDULABLE_AND_UNRESOLVABLE = 3
     #: Permit only: hold the pod until allowed, rejected or timed out.
     WAIT = 4

@@ -103,8 +103,7 @@ AmountArray = npt.NDArray[Any]
 class Bundle:
     """Amounts of some resources, made ready to be added to those of all nodes at once.
 
-    Several alternatives are asked about together: their answers are [alternatives, resources,
-    nodes].
+    Several alternatives are evaluated together: the results are [alternatives, resources, nodes].
     """
 
     __slots__ = ("amounts", "as_floats", "as_ints", "resources")
@@ -141,9 +140,9 @@ class Usage(NamedTuple):
     used: AmountArray
     #: Only to be read. 1 in place of 0, so that it can be divided by.
     allocatable: AmountArray
-    #: bool[resources, nodes]: who offers any at all; None: all nodes do, of each resource.
+    #: bool[resources, nodes]: whether a node offers the resource; None: every node offers each.
     offered: Mask | None
-    #: Whether it is known that nobody would use more than is allocatable.
+    #: Whether it is certain that no node would use more than its allocatable amount.
     is_within: bool
 
 
@@ -198,22 +197,22 @@ class _Resource:
         self.offering_count = 0
         #: Whether all amounts there ever were are exact in float64.
         self.is_exact = True
-        #: No node has less: often that is enough to know, and no column need be read.
+        #: A lower bound of what each node has free: often it decides without a read of the column.
         self.free_at_least = 0
 
     # Plain integers: arithmetic with numpy's own takes four times as long.
 
     def offer(self, row: int, amount: int) -> None:
-        """What the node of a row offers from now on."""
+        """Set the allocatable amount of a row."""
         before = self.allocatable.values.item(row)
         if amount != before:
             self.offering_count += bool(amount) - bool(before)
             self._set(self.allocatable, self.allocatable_floats, row, amount)
-        # The row may be new to the nodes, although nothing changes in it.
+        # A row may begin to hold a node without a change of the amount.
         self.take(row, before - amount)
 
     def count(self, row: int, requested: int, scored: int) -> None:
-        """A pod comes to a row; it leaves where both are negative."""
+        """Add a pod's amounts to a row; negative amounts remove a pod."""
         if requested:
             taken, free = self.requested.values, self.free.values
             amount, left = taken.item(row) + requested, free.item(row) - requested
@@ -233,7 +232,7 @@ class _Resource:
             self._set(self.scored, self.scored_floats, row, amount)
 
     def take(self, row: int, amount: int) -> None:
-        """So much less is free."""
+        """Reduce the free amount."""
         values = self.free.values
         left = values.item(row) - amount
         values[row] = left = left if -EXACT_BELOW < left < EXACT_BELOW else _as_int64(left)
@@ -241,7 +240,7 @@ class _Resource:
             self.free_at_least = left
 
     def short(self, amount: int, rows: Rows | slice, are_all: bool) -> Mask | None:
-        """bool[rows]: which have less free; None: none has."""
+        """bool[rows]: rows with less free; None: no row."""
         if amount <= self.free_at_least:
             return None
         free = self.free.lent[rows]
@@ -273,15 +272,15 @@ class _Selection:
     is_even: bool
 
     def holds(self, amounts: Sequence[int]) -> bool:
-        """Whether every node is known to have these amounts free."""
+        """Whether every node certainly has these amounts free."""
         pairs = zip(amounts, self.resources, strict=True)
         return all(amount <= resource.free_at_least for amount, resource in pairs)
 
 
 @final
 class Resources:
-    """All amounts of all rows of the node table. What is free is at any time what the others say,
-    and floats are equal to their integers where they are read."""
+    """All amounts of all rows of the node table. Invariants: free is allocatable minus requested;
+    float copies equal their integers where they are read."""
 
     def __init__(self, capacity: int) -> None:
         self._kinds = _Kinds(capacity)
@@ -289,7 +288,8 @@ class Resources:
         self._selections: dict[tuple[str, ...], _Selection] = {}
         self._scratch = Scratch(np.float64)
         self.equivalence = RowEquivalence(capacity)
-        #: Whether all that came can leave again: sums that wrapped are not what they were.
+        #: Whether all sums are exact: a sum that wrapped does not return to its value when pods
+        #: leave.
         self._are_exact = True
         self._nothing = self._of("")
         self._pods = self._of(PODS)
@@ -299,7 +299,7 @@ class Resources:
 
     # ---- reading --------------------------------------------------------------------------
 
-    # A resource that nobody offered or asked for so far is 0 everywhere.
+    # A resource that no node offers and no pod requests is 0 everywhere.
 
     def allocatable(self, resource: str) -> Column:
         return self._resources.get(resource, self._nothing).allocatable
@@ -328,7 +328,7 @@ class Resources:
         return sorted(name for name, amounts in self._resources.items() if amounts.offering_count)
 
     def allocatable_on(self, row: int) -> dict[str, int]:
-        """What a row has any of."""
+        """The allocatable amounts of a row that are not 0."""
         amounts = {n: r.allocatable.values.item(row) for n, r in self._resources.items()}
         return {name: amount for name, amount in amounts.items() if amount}
 
@@ -339,16 +339,16 @@ class Resources:
     def short(
         self, resource: str, amount: int, rows: Rows | slice, *, are_all: bool
     ) -> Mask | None:
-        """bool[rows]: which have less free than that; None: none has.
+        """bool[rows]: rows with less free than this amount; None: no row.
 
-        ``are_all``: whether these are all rows that hold nodes, or just some.
+        ``are_all``: whether these are all rows that hold nodes.
         """
         return self._resources.get(resource, self._nothing).short(amount, rows, are_all)
 
     def usage(self, bundle: Bundle, rows: Rows | slice, node_count: int, *, scored: bool) -> Usage:
-        """What would be used of a bundle's resources if its amounts came on top.
+        """What would be used of a bundle's resources with its amounts on top.
 
-        ``scored``: pods that ask for no cpu or no memory count as if they did.
+        ``scored``: pods without a CPU request count as 100m, without a memory request as 200Mi.
         """
         kinds, selection = self._kinds, self._selection(bundle.resources, node_count)
         places = selection.places
@@ -368,8 +368,8 @@ class Resources:
     # ---- writing --------------------------------------------------------------------------
 
     def set_allocatable(self, row: int, amounts: Amounts) -> None:
-        """What the node of a row offers, nothing where there is none; called for each that comes,
-        goes or changes."""
+        """Set the amounts that the node of a row offers; empty without a node. Called when a node
+        is added, removed or changed."""
         for name in amounts:
             if name == PODS or is_counted(name):
                 self._of(name)
@@ -382,7 +382,7 @@ class Resources:
             self.equivalence.set_unique(row)
 
     def count(self, row: int, shape: PodShape, step: int) -> None:
-        """A pod comes to a row (step 1) or leaves it (-1)."""
+        """Add a pod to a row (step 1), or remove it (-1)."""
         for name, requested, scored in shape.once("resources.amounts", _amounts):
             resource = self._resources.get(name) or self._of(name)
             resource.count(row, step * requested, step * scored)

@@ -78,7 +78,7 @@ class ClaimInfo:
 
     @cached_property
     def size_nanos(self) -> int | None:
-        """What is asked for, in billionths of a byte; None: nothing is said."""
+        """The requested size in billionths of a byte; None: the claim states none."""
         return _storage(self.claim.spec.resources.requests)
 
     @property
@@ -135,7 +135,7 @@ class VolumeInfo:
 
     @cached_property
     def plugin(self) -> InTreePlugin | None:
-        """The in-tree plugin whose volume it is, where a CSI driver took over from it."""
+        """The in-tree plugin of the volume, if the plugin was migrated to a CSI driver."""
         return plugin_of(self.volume.spec)
 
     @cached_property
@@ -146,7 +146,8 @@ class VolumeInfo:
 
     @cached_property
     def csi_volume(self) -> CSIVolume | None:
-        """Who attaches it under what name; None: no CSI driver does."""
+        """The CSI driver that attaches the volume, and its handle; None: no CSI driver attaches
+        it."""
         csi = self.volume.spec.csi
         if csi is not None:
             return CSIVolume(csi.driver, csi.volume_handle)
@@ -201,7 +202,7 @@ def _bytes(quantity: str | int | float | None) -> int | None:
 
 
 def _node_terms(required: NodeSelector | None) -> NodeTerms:
-    """Only a node's labels are looked at; to conditions on its name, the name is empty."""
+    """Reads a node's labels only; conditions on its name see an empty name."""
     if required is None:
         return None
     terms = map(node_term, required.node_selector_terms or ())

@@ -33,10 +33,11 @@ _SECONDS_MAX = 2**31 - 1
 
 
 class CoschedulingArgs(PluginArgs, frozen=True):
-    """``placement`` is ours; the others matter with ``placement: pod`` only."""
+    """``placement`` is Bayplan's own; the other fields have an effect with ``placement: pod``
+    only."""
 
     placement: Literal["group", "pod"] = "group"
-    #: How long a member waits where its group does not say; 0: as long as by default.
+    #: How long a member waits if its group sets no time; 0: the default time.
     permit_waiting_time_seconds: int = DEFAULT_WAIT_SECONDS
     #: How long a group that failed is denied; 0: not at all.
     pod_group_backoff_seconds: int = 0

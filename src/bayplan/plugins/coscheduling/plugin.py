@@ -1,12 +1,12 @@
 """Coscheduling: members of a group wait at Permit until enough of them have a node.
 
 The plugin of kubernetes-sigs/scheduler-plugins, with its extension points in the order in which
-they run. `Recent` remembers groups that were changed a moment ago. minResources is a lower bound:
-the cluster's free amounts in sum, which say nothing about a single node.
+they run. `Recent` remembers groups that were changed a moment ago. minResources is compared with
+the free amounts of the whole cluster; the check does not show whether a single node has room.
 
-Hints: a new or placed sibling may complete the group, a change of the group may lower its demand,
-and freed amounts may let one more member wait. A place that a member gives back without a binding
-does not count: two groups that are both too small would pass that place to each other for ever.
+Hints: a new or placed sibling may complete the group, a change of the group may lower its minimum,
+and freed amounts may let one more member wait. A node that a member gives back without a binding
+wakes no other group: two groups that are both too small would pass the node to each other for ever.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -83,7 +83,7 @@ def _group_events(kinds: PodGroupKinds) -> list[ClusterEventWithHint]:
 
 
 def _after_pod_came(pod: PodInfo, old: None, new: PodInfo) -> QueueingHint:
-    """Another member is here, or on a node."""
+    """Another member was created, or placed on a node."""
     is_sibling = pod.group_key is not None and pod.group_key == new.group_key
     return _QUEUE if is_sibling else _SKIP
 
@@ -104,7 +104,7 @@ def _after_node(groups: PodGroups, pod: PodInfo, old: Node | None, new: Node) ->
 
 
 def _after_group(api_group: str, pod: PodInfo, old: Any, new: Any) -> QueueingHint:
-    """Its own group's object came, or says something else."""
+    """The object of the pod's own group was added or changed."""
     metadata = new.metadata
     key = GroupKey(api_group, metadata.namespace or DEFAULT_NAMESPACE, metadata.name)
     return _QUEUE if pod.group_key == key else _SKIP
@@ -155,9 +155,9 @@ class Recent:
 
 
 def missing(group: PodGroup, members: Sequence[Pod | PodInfo], nodes: NodeView) -> dict[str, int]:
-    """Resource → how much of it all nodes together lack; empty: nothing is missing.
+    """Resource → the amount that all nodes together lack; empty: nothing is missing.
 
-    What ``members``, those that hold a node, use is counted as free. Raises QuantityError.
+    Amounts used by ``members``, which have a node, count as free. Raises QuantityError.
     """
     if not group.min_resources:
         return {}
@@ -179,14 +179,14 @@ def shortage_message(gap: Mapping[str, int]) -> str:
 def _used_by(
     members: Sequence[Pod | PodInfo], nodes: NodeView
 ) -> list[tuple[int, Mapping[str, int]]]:
-    """(the node's position, what the member requests there), of each that is on a node."""
+    """(position of the node, requests of the member), for each member that is on a node."""
     infos = [each if isinstance(each, PodInfo) else pod_info(each) for each in members]
     placed = [(nodes.position(each.node_name), each.requests) for each in infos]
     return [(at, {**requests, PODS: 1}) for at, requests in placed if at is not None]
 
 
 def _free(resource: str, used: Sequence[tuple[int, Mapping[str, int]]], nodes: NodeView) -> int:
-    """A node that is overcommitted has nothing, and takes nothing from the others."""
+    """An overcommitted node has nothing free; its deficit is not taken from other nodes."""
     taken = nodes.pods.counts() if resource == PODS else nodes.requested(resource)
     free: Int64s = nodes.allocatable(resource) - taken
     for at, requests in used:
@@ -229,7 +229,8 @@ class Coscheduling(
     EnqueueExtensions,
     SignPlugin,
 ):
-    """Sorts groups; with ``placement: pod`` it also keeps their members together, one by one."""
+    """Sorts groups; with ``placement: pod`` also holds members at Permit until the group is
+    complete."""
 
     name = "Coscheduling"
     scope = "cluster"
@@ -251,10 +252,11 @@ class Coscheduling(
     # ---- extension points -----------------------------------------------------------------
 
     def key(self, queued: QueuedPodInfo) -> tuple[int, str, str, float, int]:
-        """Priority, then the age of the group, then its name: members follow one another.
+        """Sorts by priority, then age of the group, then its name, so that members follow one
+        another.
 
-        Pods without a group go by their own age, and among those of one second by who came first.
-        The API's time stamps are compared, for a group may be older than this scheduler.
+        Pods without a group are sorted by their own age, and within one second by arrival. The ages
+        are the API's time stamps, because a group may be older than this scheduler.
         """
         pod = queued.pod
         state = self.handle.pod_groups.of(pod)
@@ -272,7 +274,7 @@ class Coscheduling(
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView
     ) -> PreFilterResult | Status | None:
-        """No rejection here is one that evicting pods could resolve."""
+        """Evicting pods resolves no rejection of this method."""
         members = self._members(pod)
         group = None if members is None else members.group
         if members is None or group is None:
@@ -333,7 +335,7 @@ class Coscheduling(
         return None, 0.0
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """A member that gives its place back takes those that wait with it."""
+        """A member that gives its node back ends the wait of the other members."""
         members = self._members(pod)
         group = None if members is None else members.group
         if members is None or group is None:
@@ -350,8 +352,8 @@ class Coscheduling(
     async def post_bind(
         self, state: CycleState, pod: PodInfo, node_name: str, port: BindPort
     ) -> None:
-        """The group's status is counted from its pods, by whoever writes it: nothing is added up
-        here."""
+        """The controller that writes the group's status counts the pods; this method adds nothing
+        up."""
 
     # ---- sign and events ------------------------------------------------------------------
 
@@ -365,7 +367,7 @@ class Coscheduling(
     # ---- groups ---------------------------------------------------------------------------
 
     def _members(self, pod: PodInfo) -> GroupState | None:
-        """The pod's group, where it is this plugin's to keep together."""
+        """The pod's group, if this plugin keeps its members together."""
         return self.handle.pod_groups.of(pod) if self._by_pod else None
 
     def _timeout_seconds(self, group: PodGroup) -> float:
@@ -381,7 +383,7 @@ class Coscheduling(
             self._deny(group.key, members)
 
     def _deny(self, key: GroupKey, members: GroupState) -> None:
-        """Its members are tried again when that ends: no event tells them."""
+        """The members are tried again when the denial ends, because no event reports its end."""
         now = self.handle.now_seconds
         self._denied.note(key, now)
         if self._denied.has(key, now):
@@ -405,7 +407,7 @@ def _shortage(group: PodGroup, members: GroupState, nodes: NodeView) -> Status |
 
 
 def _activate_siblings(state: CycleState, pod: PodInfo, members: GroupState) -> None:
-    """The first one waits: now each other member has a reason to be tried."""
+    """The first member waits: from now on another attempt at the other members makes sense."""
     for each in _infos(members.pending()):
         if each.uid != pod.uid:
             state.pods_to_activate[each.key] = each

@@ -1,9 +1,9 @@
-"""Disruption budgets: which victims one of them would rather keep.
+"""Disruption budgets: which victims are protected by a budget.
 
-A budget says how many more of its pods may go. Victims are looked at from the most important one
-on, and each takes one from the budgets that select it; who finds a budget used up violates it.
-Budgets are asked in order of namespace and name (upstream: in any order). Upstream:
-framework/preemption/util.go, FilterVictimsWithPDBViolation.
+A budget states how many more of its pods may be evicted. Victims are counted from the most
+important on, and each victim takes one from the budgets that select it; a victim whose budget is
+used up violates the budget. Budgets are read in order of namespace and name (upstream: in any
+order). Upstream: framework/preemption/util.go, FilterVictimsWithPDBViolation.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -56,7 +56,7 @@ class Budgets:
         return [self._is_violated(pod, left) for pod in victims]
 
     def _is_violated(self, pod: PodInfo, left: list[int]) -> bool:
-        """Ends at the first budget that is used up: the others are not charged."""
+        """Stops at the first budget that is used up; later budgets are not charged."""
         for number in self.selecting(pod):
             if pod.name in self._budgets[number].disrupted:
                 continue

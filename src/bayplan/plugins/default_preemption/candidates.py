@@ -1,7 +1,7 @@
 """Candidates: nodes, each with its victims, and the choice among them.
 
-What the choice compares stands in arrays, one value per candidate; who the victims are is found for
-those that somebody asks about. Upstream: preemption.go, pickOneNodeForPreemption (v1.37).
+The compared costs are arrays with one value per candidate; the victims of a candidate are listed
+only when they are read. Upstream: preemption.go, pickOneNodeForPreemption (v1.37).
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ PRIORITY_OFFSET = 2**31
 
 @dataclass(slots=True)
 class Costs:
-    """What evicting the victims of each candidate costs, in the order in which it is compared."""
+    """The costs of evicting the victims of each candidate, in the order of comparison."""
 
     pdb_violation_counts: Int64s
     highest_priorities: Int64s
@@ -35,7 +35,7 @@ class Costs:
         return Costs(*(getattr(self, each.name)[chosen] for each in fields(self)))
 
     def cheapest(self) -> Mask:
-        """bool[candidates]: those that no comparison tells apart from the best."""
+        """bool[candidates]: the candidates that are equal to the best in every comparison."""
         best = np.ones(len(self.starts), np.bool_)
         for each in fields(self):
             cost: npt.NDArray[np.generic] = getattr(self, each.name)
@@ -49,7 +49,7 @@ class Costs:
 
 @dataclass(slots=True)
 class Batch:
-    """Some candidates: their positions among all nodes, their costs, and who leaves them."""
+    """Some candidates: their positions among all nodes, their costs, and their victims."""
 
     positions: Rows
     costs: Costs
@@ -66,11 +66,11 @@ class Batch:
 
 
 def listed(candidates: Sequence[tuple[int, Victims]]) -> Batch:
-    """Candidates whose victims are known, by position."""
+    """Candidates with listed victims, by position."""
     all_victims = [victims for _, victims in candidates]
     pods = [victims.pods for victims in all_victims]
     tops = [max(pod.priority for pod in each) for each in pods]
-    # Whoever changes victims may order them as he likes: the first one counts, as upstream.
+    # An extender may return victims in any order: the first one counts, as upstream.
     firsts = [each[0].priority for each in pods]
     costs = Costs(
         np.array([each.pdb_violation_count for each in all_victims], np.int64),

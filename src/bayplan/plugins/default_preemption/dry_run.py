@@ -1,9 +1,9 @@
-"""The dry run: which nodes would take the pod if some of their pods left, and who they are.
+"""The dry run: which nodes would fit the pod without some of their pods, and which pods these are.
 
 Nodes are tried from a start that is drawn until there are enough candidates, one of them without
-violating a budget; where amounts of resources are all that matters many nodes are searched side by
-side, as if one after another. A node that pods of the same or higher priority are nominated to is
-always searched by itself, and so is one with a member of a group that leaves as one. Upstream:
+violating a budget; if only amounts of resources matter, many nodes are searched at once, with the
+same result as one by one. A node with nominated pods of the same or higher priority is always
+searched alone, and so is a node with a member of a group that is evicted as a whole. Upstream:
 preemption.go, DryRunPreemption (v1.37).
 """
 
@@ -39,7 +39,7 @@ _NO_VICTIMS = unresolvable(NO_VICTIMS)
 
 @dataclass(slots=True)
 class Findings:
-    """What a dry run found."""
+    """The results of a dry run."""
 
     batches: list[Batch] = field(default_factory=list[Batch])
     #: Nodes that are no candidates: how many give each reason, and their statuses by name.
@@ -51,7 +51,7 @@ class Findings:
 
     @property
     def candidates(self) -> Batch | None:
-        """In the order in which they were found, those without violations first."""
+        """In the order of the search, candidates without violations first."""
         if not self.batches:
             return None
         every = joined(self.batches)
@@ -81,7 +81,7 @@ class DryRun:
     pod: PodInfo
     budgets: Budgets
     units: Units
-    #: What earlier searches found; this one adds to it.
+    #: The results of earlier searches; this search adds its own.
     cache: SearchCache
     nodes: NodeView = field(init=False)
 
@@ -101,7 +101,7 @@ class DryRun:
         batch = None if alone else self._search_cached(positions, candidate_count)
         if batch is None:
             return self._search_anew(positions, candidate_count, by_themselves)
-        # Why others are no candidates is not kept: nobody asks, as a rule, where there are some.
+        # The reasons of other nodes are not stored: they are rarely read if there are candidates.
         findings = Findings([batch])
         findings.status_sources.append(
             lambda: self._search_anew(positions, candidate_count, by_themselves).statuses()
@@ -111,7 +111,7 @@ class DryRun:
     def _search_anew(
         self, positions: Rows, candidate_count: int, by_themselves: Rows | None
     ) -> Findings:
-        """``by_themselves``: nodes to be tried alone, beside others; None: all of them are."""
+        """``by_themselves``: nodes that are searched alone; None: all of them."""
         findings = Findings()
         with_victims = self._with_victims(positions, findings)
         if by_themselves is not None:
@@ -140,8 +140,8 @@ class DryRun:
     # ---- with what is known ------------------------------------------------------------------
 
     def _search_cached(self, positions: Rows, candidate_count: int) -> Batch | None:
-        """None: nothing is kept for such pods; or there is no candidate, and what is kept does not
-        say why."""
+        """None: nothing is cached for such pods, or there is no candidate, and the cache does not
+        show the reasons."""
         filter_key = self.runner.filter_key(self.state, self.pod)
         if filter_key is None:
             return None
@@ -183,7 +183,7 @@ class DryRun:
     def _search_many(
         self, positions: Rows, by_themselves: Rows, candidate_count: int, findings: Findings
     ) -> bool:
-        """False: amounts were not enough to know, and nothing was found out."""
+        """False: amounts do not decide, and nothing was added."""
         state = self.state.clone()
         done = count = 0
         while done < len(positions):
@@ -224,7 +224,7 @@ class DryRun:
         return both.take(order)
 
     def _is_enough(self, findings: Findings, candidate_count: int) -> bool:
-        """Cuts off what would not have been tried any more, one after another."""
+        """Drops the candidates that a search one by one would not have reached."""
         every = joined(findings.batches)
         gentle = np.cumsum(every.costs.pdb_violation_counts == 0)
         counts = np.arange(1, len(every) + 1)

@@ -35,7 +35,7 @@ from bayplan.state.pods import PodInfo
 DISRUPTION_TARGET = "DisruptionTarget"
 PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
 POD, POD_GROUP = "pod", "podgroup"
-#: Begins what is said at the pod, or at members of a group; upstream's words.
+#: The beginning of the message for a pod, or for members of a group; upstream's words.
 PREFIX, GROUP_PREFIX = "preemption: ", "pod group preemption: "
 
 _NORMAL, _PREEMPTED, _PREEMPTING = "Normal", "Preempted", "Preempting"
@@ -43,14 +43,14 @@ _NORMAL, _PREEMPTED, _PREEMPTING = "Normal", "Preempted", "Preempting"
 
 @dataclass(frozen=True, slots=True)
 class Preemptor:
-    """Whom room is made for: a pod, or the members of a group."""
+    """The preemptor: a pod, or the members of a group."""
 
     kind: str
     uid: str
     pods: Sequence[PodInfo]
     #: Where they are to go.
     node_names: Sequence[str]
-    #: The group's object; None for a pod, whose reference upstream's events lack.
+    #: The group's object; None for a pod: upstream's events have no reference to it.
     reference: ObjectReference | None = None
 
     @property
@@ -63,7 +63,7 @@ class Preemptor:
 
     @property
     def place(self) -> str:
-        """What victims hear of where room is made. Upstream: Candidate.Name."""
+        """The place that messages to victims name. Upstream: Candidate.Name."""
         return "cluster" if self.kind == POD_GROUP else ", ".join(self.node_names)
 
 
@@ -77,7 +77,7 @@ class VictimWriter:
         self._preemptor = preemptor
 
     def outranked(self) -> list[PodInfo]:
-        """Pods of lower priority that expect room there, and whose status says so."""
+        """Pods of lower priority that are nominated there, by their status, too."""
         nominator, priority = self._handle.nominator, self._preemptor.priority
         return [
             pod
@@ -87,8 +87,8 @@ class VictimWriter:
         ]
 
     async def evict(self, port: BindPort, victim: PodInfo) -> bool:
-        """Tell a pod to go. True: it was not bound yet, and no deletion will be heard of. Raises
-        ApiError, OutcomeUnknownError."""
+        """Evict a pod. True: the pod was not bound yet, and no deletion follows. Raises ApiError,
+        OutcomeUnknownError."""
         preemptor = self._preemptor
         note = f"Preempted by {preemptor.kind} {preemptor.uid} on node {preemptor.place}"
         in_memory = await self._preempt_in_memory(port, victim)
@@ -117,7 +117,7 @@ class VictimWriter:
         return True
 
     async def _delete(self, port: BindPort, victim: PodInfo) -> None:
-        """Say why first. Raises ApiError, OutcomeUnknownError."""
+        """Write the condition, then delete the pod. Raises ApiError, OutcomeUnknownError."""
         condition = self._condition(victim)
         if condition is not None:
             patch = PatchPodStatus(victim.namespace, victim.name, victim.uid, condition)
@@ -125,7 +125,7 @@ class VictimWriter:
         await port.delete_pod(victim.namespace, victim.name, victim.uid)
 
     def _condition(self, victim: PodInfo) -> PodCondition | None:
-        """None: it says so already."""
+        """None: the status has this condition already."""
         scheduler, kind = self._preemptor.scheduler_name, self._preemptor.kind
         message = f"{scheduler}: preempting to accommodate a higher priority {kind}"
         conditions = (c for c in victim.status.conditions or () if c.type == DISRUPTION_TARGET)
@@ -186,7 +186,7 @@ class AwaitedEviction:
         if self._problems:
             self._end()
             return
-        # What fails here is noted, and no failure of the preemption.
+        # A failure here is noted, and does not fail the preemption.
         outranked = [(pod, _clear) for pod in self._writer.outranked()]
         self._write(outranked, self._end, [])
 
@@ -249,8 +249,8 @@ class Evictions:
         self.running: dict[str, _Eviction] = {}
 
     def is_running(self, uid: str) -> bool:
-        """Whether room is still being made. Who is turned away for that is tried again when it
-        is done."""
+        """Whether evictions for the preemptor are under way. A pod that is turned away meanwhile is
+        tried again when they have ended."""
         eviction = self.running.get(uid)
         if eviction is None:
             return False
@@ -269,12 +269,12 @@ class Evictions:
         eviction.start()
 
     def awaited(self, preemptor: Preemptor, victims: Victims) -> AwaitedEviction:
-        """Making room, to be begun by whoever waits for it."""
+        """The evictions; they begin when the caller awaits them."""
         going = self._going(preemptor, victims)
         return AwaitedEviction(self._handle, self._instance_name, preemptor, going)
 
     def _going(self, preemptor: Preemptor, victims: Victims) -> list[PodInfo]:
-        """Those that are to be told."""
+        """The pods to evict."""
         if victims.pdb_violation_count:
             violations = self._handle.metrics.preemption_pdb_violations
             violations.add(preemptor.kind, count=victims.pdb_violation_count)
@@ -300,11 +300,11 @@ class _Eviction:
         self._preemptor = preemptor
         self._writer = VictimWriter(handle, instance_name, preemptor)
         self._last = victims[-1]
-        #: Those before the last one that were not told to go yet.
+        #: The victims before the last one that are not evicted yet.
         self._all_but_last = {pod.uid: pod for pod in victims[:-1]}
         self._began_seconds = handle.now_seconds
         self._has_failed = False
-        #: Whether somebody was turned away because this was not done.
+        #: Whether the preemptor was turned away because the evictions had not ended.
         self.was_awaited = False
 
     def ended(self) -> object:
@@ -331,7 +331,7 @@ class _Eviction:
                 self._all_but_last_are_done()
 
     def _all_but_last_are_done(self) -> None:
-        """Where one could not be told to go the last one stays: the pod is tried again sooner."""
+        """If one eviction has failed, the last victim stays, and the pod is tried again sooner."""
         if self._has_failed:
             self._end(activate=True)
         else:

@@ -1,7 +1,7 @@
-"""DefaultPreemption: where no node takes a pod, less important pods make room for it.
+"""DefaultPreemption: if no node fits a pod, less important pods make room for the pod.
 
-The pod is nominated to the node where that costs least, and its victims are told to go; it is tried
-again when they are gone, and others leave the room to it meanwhile. Upstream:
+The pod is nominated to the node with the lowest costs, and the victims are evicted. The pod is
+tried again when they are gone; until then pods of lower priority leave the room free. Upstream:
 plugins/defaultpreemption, framework/preemption (v1.37).
 """
 
@@ -105,7 +105,8 @@ class DefaultPreemptionArgs(PluginArgs, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _Hopeless:
-    """Why nothing helped pods of one shape, and what that follows from."""
+    """The reason why preemption does not help pods of one shape, and the objects that it depends
+    on."""
 
     generation: int
     codes: Codes
@@ -125,7 +126,7 @@ class DefaultPreemption(
     def setup(self) -> None:
         self._args: DefaultPreemptionArgs = self.args or DefaultPreemptionArgs()
         self._evictions = Evictions(self.handle, self.instance_name)
-        #: Whether attempts end before their victims are told to go.
+        #: Whether attempts end before their victims are evicted.
         self._is_async = self.handle.gates.enabled("SchedulerAsyncPreemption")
         #: Compiled from these objects.
         self._budgets: tuple[Sequence[Any], Budgets] = ((), Budgets())
@@ -133,7 +134,7 @@ class DefaultPreemption(
         self._hopeless: WeakKeyDictionary[PodShape, _Hopeless] = WeakKeyDictionary()
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
-        """A pod that room is being made for waits until its victims were told to go."""
+        """A preemptor waits until its victims are evicted."""
         is_under_way = pod.uid in self._evictions.running and self._evictions.is_running(pod.uid)
         return unresolvable(UNDER_WAY) if is_under_way else None
 
@@ -151,7 +152,7 @@ class DefaultPreemption(
         return nomination, Status(status.code, (PREFIX + status.message,))
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        # A pod that is kept out of the queue is looked at for events of this plugin only.
+        # A pod that PreEnqueue gates is moved by events of this plugin only.
         event = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)
         return [ClusterEventWithHint(event, _after_pod_gone)]
 
@@ -172,7 +173,7 @@ class DefaultPreemption(
         return any(self._awaits_victims(name, priority) for name in sorted(nominated))
 
     def in_order_of_return(self, units: Sequence[Unit]) -> list[Unit]:
-        """Those first that a budget would rather keep, then the most important ones."""
+        """Pods that a budget protects first, then the most important ones."""
         ranked = sorted(units, key=lambda unit: unit.importance)
         counts = violations(ranked, self._current_budgets())
         pairs = list(zip(ranked, counts, strict=True))
@@ -319,7 +320,7 @@ def _is_unchanged(hopeless: _Hopeless, snapshot: Snapshot, codes: Codes) -> bool
 
 
 def _reviewed(state: CycleState, batch: Batch, nodes: NodeView) -> Batch | Status:
-    """What others leave of the candidates. See framework.preemption."""
+    """The candidates that other plugins accept. See framework.preemption."""
     review: CandidateReview | None = state.get(REVIEW)
     if review is None:
         return batch
@@ -346,5 +347,5 @@ def _together(errors: Sequence[Status]) -> str:
 
 
 def _after_pod_gone(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
-    """Whether there is room now is for those to say who found none before."""
+    """Whether there is room now is decided by the plugins that rejected the pod."""
     return QueueingHint.QUEUE_SKIP

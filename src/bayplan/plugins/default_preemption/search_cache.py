@@ -1,8 +1,8 @@
-"""What searches side by side found, kept row by row for pods that are alike.
+"""Results of searches on many nodes, cached by row for pods with equal keys.
 
-Who has to leave a node for a pod follows from the node and its pods, and from what budgets allow.
-So a pod whose like preempted before needs only those nodes searched that changed since, and of
-these only the ones that it comes by. See docs/decisions/0010.
+The victims on a node depend on the node, its pods and the disruption budgets. So for a pod with the
+key of an earlier preemptor only the nodes that changed since are searched, and of these only those
+that the dry run reaches. See docs/decisions/0010.
 """
 
 from collections import OrderedDict
@@ -21,24 +21,24 @@ from bayplan.plugins.default_preemption.victims import SIDE_BY_SIDE_MIN, Places,
 from bayplan.state.cache import Snapshot
 from bayplan.state.columns import Rows
 
-#: Likenesses that something is kept of.
+#: Keys in the cache.
 ENTRIES_MAX = 8
 
 _UNKNOWN, _NO_CANDIDATE, _CANDIDATE = 0, 1, 2
 
-#: Searches these positions of all nodes; None: amounts were not enough to know.
+#: Searches these positions of all nodes; None: amounts do not decide.
 SearchSide = Callable[[Rows], Side | None]
 
 
 @final
 class CachedSearch:
-    """What is known for pods of one filter_key and priority."""
+    """The cached results for pods of one filter_key and priority."""
 
     def __init__(self, filter_key: FilterKey, budgets: Budgets) -> None:
         self._facets = int(filter_key.facets)
         self._objects = filter_key.objects
         self._budgets = budgets
-        #: Up to where the log of changes, and the ranks of pods, were looked at.
+        #: The generation of the change log and the turn of the pod ranks that the results include.
         self._generation: int = -1
         self._turn: int = -1
         self._kinds: npt.NDArray[np.int8] = np.zeros(0, np.int8)
@@ -48,7 +48,7 @@ class CachedSearch:
         self._violating: Places = np.zeros((0, 0), np.bool_)
 
     def holds(self, filter_key: FilterKey, budgets: Budgets) -> bool:
-        """Whether it follows from what still is so, but for rows that changed."""
+        """Whether the results still hold, apart from rows that changed."""
         pairs = zip(self._objects, filter_key.objects, strict=True)
         return budgets is self._budgets and all(old is new for old, new in pairs)
 
@@ -66,8 +66,8 @@ class CachedSearch:
     def search(
         self, snapshot: Snapshot, positions: Rows, candidate_count: int, side: SearchSide
     ) -> Batch | None:
-        """The first candidates among these positions, as many as are wanted, one of them without
-        violating a budget. None: amounts were not enough to know."""
+        """The first candidates among these positions, up to the required number, one of them
+        without a violation. None: amounts do not decide."""
         nodes = snapshot.nodes
         rows = nodes.table.rows[positions]
         while True:
@@ -75,7 +75,8 @@ class CachedSearch:
             unknown = np.flatnonzero(self._kinds[rows] == _UNKNOWN)
             if not len(unknown) or unknown[0] >= end:
                 break
-            # Others that will be come by sooner or later cost little beside them.
+            # Searching further nodes at the same time costs little; the dry run reaches them sooner
+            # or later.
             chunk = positions[unknown[: max(candidate_count, SIDE_BY_SIDE_MIN)]]
             result = side(chunk)
             if result is None:
@@ -142,7 +143,7 @@ def _widened(old: Places, rows: int, places: int) -> Places:
 
 @final
 class SearchCache:
-    """Those of the likenesses that were asked for last."""
+    """The results of the most recently used keys."""
 
     def __init__(self) -> None:
         self._entries: OrderedDict[Hashable, CachedSearch] = OrderedDict()

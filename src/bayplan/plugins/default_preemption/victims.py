@@ -38,7 +38,7 @@ NO_VICTIMS = "No preemption victims found for incoming pod"
 
 
 def fits_without(node_name: str) -> Status:
-    """The Error of a node that the pod turned out to fit with nobody leaving."""
+    """The Error for a node that the pod fits without any victim."""
     return Status(Code.ERROR, (f'expected at least one victim pod on node "{node_name}"',))
 
 
@@ -90,8 +90,8 @@ def victims_on(
     *,
     units: Units,
 ) -> Victims | Status:
-    """Who has to leave a node for the pod, or why that is of no use. The state is the caller's own
-    clone: it is changed."""
+    """The victims on a node for the pod, or why evictions do not help. Changes ``state``, which is
+    the caller's own clone."""
     runner, state, pod = question
     evictable = (unit for unit in units.of(node.pods) if unit.priority < pod.priority)
     possible = sorted(evictable, key=lambda unit: unit.importance)
@@ -113,7 +113,7 @@ def victims_on(
 
 
 def violations(units: Sequence[Unit], budgets: Budgets) -> list[int]:
-    """Of each unit, the most important first: how many of its pods a budget would rather keep."""
+    """For each unit, the most important first: the number of its pods that a budget protects."""
     violating = iter(budgets.violated_by([pod for unit in units for pod in unit.pods]))
     return [sum(next(violating) for _ in unit.pods) for unit in units]
 
@@ -121,7 +121,7 @@ def violations(units: Sequence[Unit], budgets: Budgets) -> list[int]:
 def _reprieved(
     tried: _Node, possible: Sequence[Unit], violations: Sequence[int]
 ) -> Victims | Status:
-    """Those who could not come back."""
+    """The units that are not reprieved."""
     leaving: list[Unit] = []
     violation_count = 0
     for turn in (True, False):
@@ -154,16 +154,16 @@ Places = npt.NDArray[np.bool_]  # [nodes, places]
 
 @dataclass(slots=True)
 class Side:
-    """What the search found of the nodes that it was asked about."""
+    """The results of a search for its nodes."""
 
     #: Positions among all nodes, where the pod fits once all have left, and victims are needed.
     batch: Batch
-    #: Who has to leave each of these, and whom of all a budget would rather keep; None: nobody.
+    #: The victims of each of these nodes, and the pods that a budget protects; None: no pod.
     leaving: Places
     violating: Places | None
-    #: Names of nodes that the pod fits with nobody leaving.
+    #: Names of nodes that the pod fits without any victim.
     needless: list[str]
-    #: What the Filters said of all nodes without their pods.
+    #: The Filter results of all nodes without their pods.
     without_all: Verdicts
 
 
@@ -176,11 +176,11 @@ class _Search:
     pod: PodInfo
     nodes: NodeView
     ranked: RankedView
-    #: Who may be evicted.
+    #: The pods that may be evicted.
     evictable: Places
 
     def ask(self, away: Places, reading: Facet | None = None) -> Verdicts:
-        """What the Filters say of the nodes without those who are away."""
+        """The Filter results of the nodes without the pods that are away."""
         relieved = without_victims(self.nodes, VictimAmounts(self.ranked, away))
         if reading is None:
             return self.runner.filter_relieved(self.state, self.pod, relieved)
@@ -193,7 +193,7 @@ def victims_on_all(
     question: tuple[FilterRunner, CycleState, PodInfo],
     budgets: Budgets,
 ) -> Side | None:
-    """Search these positions of all nodes. None: amounts were not enough to know."""
+    """Search these positions of all nodes. None: amounts do not decide."""
     runner, state, pod = question
     chosen = snapshot.nodes.take(positions)
     ranked = snapshot.ranked_pods(chosen)
@@ -224,7 +224,7 @@ def victims_on_all(
 
 
 def _reprieved_on_nodes(search: _Search, violating: Places | None) -> Places:
-    """Who has to leave: all who may, but for those who could come back one after another."""
+    """The victims: all pods that may be evicted, except those that are reprieved one by one."""
     away = search.evictable.copy()
     order = _order_of_return(search.evictable, violating)
     every = np.arange(len(away))
@@ -242,14 +242,15 @@ def _reprieved_on_nodes(search: _Search, violating: Places | None) -> Places:
 def _order_of_return(evictable: Places, violating: Places | None) -> npt.NDArray[Any]:
     """intp[nodes, places]: in which order the pods of each node come back."""
     if violating is None or not violating.any():
-        # In columns that hold nobody who may be evicted nobody comes back.
+        # Columns without evictable pods are skipped.
         places = np.flatnonzero(evictable.any(axis=0))
         return np.tile(places, (len(evictable), 1))
     return np.argsort(~violating, axis=1, kind="stable")
 
 
 def _violating(search: _Search, budgets: Budgets) -> Places | None:
-    """Whom a budget would rather keep, among all who may be evicted; None: there is no budget."""
+    """The pods that a budget protects, among those that may be evicted; None: there is no
+    budget."""
     if not len(budgets):
         return None
     violating = np.zeros_like(search.evictable)
@@ -264,7 +265,7 @@ def _violating(search: _Search, budgets: Budgets) -> Places | None:
 
 
 def _costs(ranked: RankedView, leaving: Places, violating: Places | None) -> Costs:
-    """Of every node; those that nobody leaves have no meaning."""
+    """Costs of every node; undefined for nodes without victims."""
     first = np.argmax(leaving, axis=1)
     every = np.arange(len(leaving))
     counts = np.count_nonzero(leaving, axis=1).astype(np.int64)
@@ -283,8 +284,8 @@ def _costs(ranked: RankedView, leaving: Places, violating: Places | None) -> Cos
 def victims_at(
     nodes: NodeView, ranked: RankedView, position: int, leaving: Mask, *, violated: Mask | None
 ) -> Victims:
-    """In their newest versions. Among equals those come first that a budget would rather keep:
-    they were the first who could not come back."""
+    """The victims in their newest versions. Among equals, pods that a budget protects come first:
+    they were the first that could not be reprieved."""
     newest = {pod.uid: pod for pod in nodes.info(position).pods}
     there = ranked.pods(position)
     places: list[int] = np.flatnonzero(leaving).tolist()

@@ -1,4 +1,4 @@
-"""Writing down what was found: the allocation of each claim, as its status keeps it.
+"""Converts a result of the search into the allocation that the claim's status stores.
 
 Upstream: the second half of Allocate, and createNodeSelector.
 """
@@ -35,7 +35,7 @@ def allocation(
     assigned: Sequence[AssignedDevice],
     node_name: str,
 ) -> AllocationResult:
-    """What a claim gets on a node. Raises AllocationError."""
+    """The allocation of a claim on a node. Raises AllocationError."""
     results = tuple(_result(each, claim.uid, index) for index, each in enumerate(assigned))
     devices = DeviceAllocationResult(results=results, config=_configuration(claim, search) or None)
     return AllocationResult(devices=devices, node_selector=_node_selector(assigned, node_name))
@@ -58,7 +58,8 @@ def _result(assigned: AssignedDevice, claim_uid: str, index: int) -> DeviceReque
 
 
 def _share_id(claim_uid: str, index: int) -> str:
-    """Tells the shares of a device apart; looks like a uuid, and a run repeats it."""
+    """An id that distinguishes the shares of a device: a uuid, equal in every repetition of a
+    run."""
     text = f"{claim_uid}/{index}"
     digits = f"{stable_hash(text):016x}{stable_hash('share/' + text):016x}"
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
@@ -94,7 +95,8 @@ def _of_classes(chosen: Sequence[Alternative]) -> list[DeviceAllocationConfigura
 def _of_claim(
     claim: ResourceClaim, chosen: Sequence[Alternative]
 ) -> list[DeviceAllocationConfiguration]:
-    """What names no request means all; what names only alternatives that lost means nobody."""
+    """A configuration without requests applies to all requests; one that names only alternatives
+    that were not chosen applies to none."""
     mine = {name for each in chosen for name in _names(each)}
     return [
         DeviceAllocationConfiguration(
@@ -122,7 +124,8 @@ def _names(alternative: Alternative) -> set[str]:
 
 
 def _node_selector(assigned: Sequence[AssignedDevice], node_name: str) -> NodeSelector | None:
-    """This node alone where a device is local to it, else what all slices demand; None: all."""
+    """Selects this node alone if a device is local to it, else the nodes that all slices allow;
+    None: all nodes."""
     fields: list[LabelSelectorRequirement] = []
     labels: list[LabelSelectorRequirement] = []
     for each in assigned:

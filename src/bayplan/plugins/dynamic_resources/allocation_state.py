@@ -1,4 +1,4 @@
-"""What is looked for, and what has been given: the record that a search fills in."""
+"""The record of a search: the requests of each claim, and the devices allocated so far."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from bayplan.state.device_table import Amounts
 
 @dataclass(slots=True, eq=False)
 class Alternative:
-    """One alternative of a request, with what is known about it before the search."""
+    """One alternative of a request, with all that follows from the cluster before the search."""
 
     request: Request
     device_class: DeviceClass
@@ -31,7 +31,8 @@ class AssignedDevice:
 
     request: Request
     candidate: Candidate
-    #: What it consumes of a device that is shared; None: it gets the device as a whole.
+    #: The capacity that the request consumes of a shared device; None: the request gets the whole
+    #: device.
     share: Amounts | None
     #: Whether the device's counters were consumed for it.
     draws_counters: bool
@@ -39,7 +40,7 @@ class AssignedDevice:
 
 @dataclass(slots=True, eq=False)
 class ClaimSearch:
-    """One claim: what it wants, and what it has got so far."""
+    """One claim: its requests, and the devices allocated so far."""
 
     #: "namespace/name"
     name: str

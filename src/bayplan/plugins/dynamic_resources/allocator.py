@@ -1,8 +1,8 @@
 """The allocator: devices for a pod's claims on one node.
 
-What does not depend on the node is prepared once per attempt; what does not depend on the attempt
-(pools of a node, results of selectors) is kept until slices change. Upstream: structured.Allocator
-in the variant for the features that are on in v1.37.
+What does not depend on the node is prepared once per attempt. What does not depend on the attempt
+(pools of a node, results of selectors) is cached until slices change. Upstream:
+structured.Allocator in the variant for the features that are on in v1.37.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -104,10 +104,10 @@ class Allocator:
     def allocate(
         self, node: Node, claims: Sequence[ResourceClaim], tick: Callable[[], None]
     ) -> list[AllocationResult] | None:
-        """One allocation per claim; None: the node does not have what they want.
+        """One allocation per claim; None: the node lacks devices for them.
 
-        Raises AllocationError where something is wrong with a claim, a class or a slice, and
-        NodeAllocationFailed where something is wrong with the node's pools.
+        Raises AllocationError for an invalid claim, class or slice, and NodeAllocationFailed for
+        invalid pools of the node.
         """
         pools = self._pools.pools(node)
         features = self._pools.features
@@ -153,7 +153,7 @@ class Allocator:
         )
 
     def _alternatives(self, claim: ResourceClaim, request: DeviceRequest) -> Sequence[Request]:
-        """Raises AllocationError where one asks for what is switched off."""
+        """Raises AllocationError for a request that needs a disabled feature."""
         alternatives = alternatives_of(request)
         if not self._pools.features.consumable_capacity:
             for each in alternatives:

@@ -1,4 +1,4 @@
-"""What one attempt at a pod knows about its claims: from PreFilter to the end of binding."""
+"""The state of one attempt about the pod's claims, from PreFilter to the end of binding."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from bayplan.plugins.dynamic_resources.extended import IN_MEMORY_NAME, NodeClaim
 
 @dataclass(slots=True, eq=False)
 class NodeAllocation:
-    """What Filter found for one node."""
+    """The result of Filter for one node."""
 
     #: Of the claims that were to be allocated, by their index.
     results: Mapping[int, AllocationResult]
@@ -20,21 +20,21 @@ class NodeAllocation:
 
 @dataclass(slots=True, eq=False)
 class Attempt:
-    """The pod's claims, and what becomes of them."""
+    """The pod's claims with their allocations."""
 
     #: Those that the pod names, then the special one for extended resources, if it needs one.
     claims: list[ResourceClaim]
     has_special: bool
     #: By index of an allocated claim: the nodes that can use it; None: all.
     selectors: Sequence[Sequence[NodeTerm] | None] = ()
-    #: None: there is nothing to allocate.
+    #: None: no claim needs an allocation.
     allocator: Allocator | None = None
     #: Indices of allocated claims that some node cannot use.
     unavailable: set[int] = field(default_factory=set[int])
     by_node: dict[str, NodeAllocation] = field(default_factory=dict[str, NodeAllocation])
-    #: By index of the claim: what Reserve decided, until it is in the API.
+    #: By index of the claim: the allocation that Reserve chose, until the API has it.
     reserved: dict[int, AllocationResult] = field(default_factory=dict[int, AllocationResult])
-    #: What was put in flight, by uid.
+    #: Allocations in flight, by uid of the claim.
     in_flight: dict[str, AllocationResult] = field(default_factory=dict[str, AllocationResult])
 
     #: Indices of claims that PreBind has begun to write.

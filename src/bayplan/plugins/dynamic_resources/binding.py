@@ -1,9 +1,9 @@
-"""Writes to the API: what Reserve decided is stored in claims, and taken back where that failed.
+"""Writes allocations of Reserve to the API, and reverts them after a failure.
 
 A claim is written in two steps: a finalizer, so that it is not deleted while it has devices, then
-allocation and reservation together in its status. Every patch names the version it means; in a
-conflict the claim is read and looked at again. A write without an answer is never repeated blindly:
-the claim is read to see what became of it. Upstream: bindClaim, deleteClaim.
+allocation and reservation together in its status. Every patch names the resourceVersion that it
+changes; after a conflict the claim is read and checked again. A write without an answer is not
+repeated before the claim was read. Upstream: bindClaim, deleteClaim.
 """
 
 from collections.abc import Awaitable, Callable
@@ -31,7 +31,7 @@ Write = Callable[[BindPort], Awaitable[None]]
 
 
 class BindingError(Exception):
-    """A claim cannot be given what was decided; the text says why."""
+    """A claim cannot get its allocation; the text says why."""
 
 
 async def bind_claim(
@@ -70,8 +70,8 @@ async def bind_claim(
 
 
 async def refreshed(port: BindPort, claim: ResourceClaim) -> ResourceClaim:
-    """The newest version of a claim. Raises BindingError where other devices are allocated to it
-    by now, or another claim has its name."""
+    """The newest version of a claim. Raises BindingError if other devices were allocated to the
+    claim meanwhile, or if another claim has its name."""
     newest = await _read(port, claim)
     if claim.allocation is None or newest.allocation is None:
         return newest
@@ -81,10 +81,10 @@ async def refreshed(port: BindPort, claim: ResourceClaim) -> ResourceClaim:
 
 
 async def unreserve(port: BindPort, claim: ResourceClaim, pod_uid: str) -> ResourceClaim | None:
-    """Remove a pod from the users of a claim; returns the claim as it is then.
+    """Remove a pod from the users of a claim; returns the updated claim.
 
-    None: the claim is gone, also where another one has its name by now, or others keep on writing
-    to it. Raises ApiError, OutcomeUnknownError.
+    None: the claim was deleted (another claim may have its name), or conflicting writes do not end.
+    Raises ApiError, OutcomeUnknownError.
     """
     for _ in range(CONFLICT_TRIES):
         try:
@@ -106,7 +106,7 @@ async def unreserve(port: BindPort, claim: ResourceClaim, pod_uid: str) -> Resou
 
 
 async def deallocate(port: BindPort, claim: ResourceClaim) -> None:
-    """Take back what a claim that nobody uses was given. Raises ApiError, OutcomeUnknownError."""
+    """Remove the allocation of a claim without users. Raises ApiError, OutcomeUnknownError."""
     cleared: Patch = {"reservedFor": None, "allocation": None, "devices": None}
     await _patched(port, claim, {"status": cleared})
 
@@ -132,7 +132,7 @@ async def delete_claim(port: BindPort, claim: ResourceClaim) -> None:
 
 
 async def create_special_claim(port: BindPort, claim: ResourceClaim) -> ResourceClaim:
-    """Create what so far existed in memory only. Raises ApiError, OutcomeUnknownError."""
+    """Create a claim that existed in memory only. Raises ApiError, OutcomeUnknownError."""
     content: Patch = _plain(claim)
     for name in ("name", "uid"):
         content["metadata"].pop(name)
@@ -141,7 +141,8 @@ async def create_special_claim(port: BindPort, claim: ResourceClaim) -> Resource
 
 
 async def tell_containers(port: BindPort, pod: PodInfo, claim: str, mappings: Mappings) -> None:
-    """Write into the pod which container gets which request. Raises ApiError and the like."""
+    """Write into the pod's status which container gets which request. Raises ApiError,
+    OutcomeUnknownError."""
     status = {"resourceClaimName": claim, "requestMappings": _plain(mappings)}
     patch: Patch = {
         "metadata": {"uid": pod.uid},
@@ -225,7 +226,7 @@ async def _newest(port: BindPort, claim: ResourceClaim) -> ResourceClaim | None:
 
 
 def _meant(claim: ResourceClaim) -> Patch:
-    """Who writes says which version is meant."""
+    """A patch that names the version of the claim that it changes."""
     meta: Patch = {"uid": claim.uid}
     if claim.metadata.resource_version:
         meta["resourceVersion"] = claim.metadata.resource_version
@@ -233,5 +234,5 @@ def _meant(claim: ResourceClaim) -> Patch:
 
 
 def _plain(value: Any) -> Any:
-    """As it stands in JSON."""
+    """The value as plain JSON."""
     return msgspec.json.decode(msgspec.json.encode(value))

@@ -1,8 +1,9 @@
-"""Capacity that several allocations of one device share: what requests consume, and what fits.
+"""Capacity that several allocations of one device share: how much requests consume, and whether it
+fits.
 
-A request for a capacity is rounded up as the device's policy says; who asks for nothing gets the
-policy's default, or all of it. All amounts are in billionths; steps are counted in whole units.
-Upstream: structured/internal/incubating/consumable_capacity.go.
+A request for a capacity is rounded up by the device's policy. A request without an amount gets the
+policy's default, or all of the capacity. All amounts are in billionths; steps are counted in whole
+units. Upstream: structured/internal/incubating/consumable_capacity.go.
 """
 
 from collections.abc import Mapping
@@ -24,7 +25,7 @@ _NEGATIVE = "capacity value is negative"
 
 
 def consumed_by(request: CapacityRequirements | None, device: Device) -> dict[str, int] | None:
-    """What a request consumes of each capacity; None: of a capacity the device does not have.
+    """The amount that a request consumes of each capacity; None: the device lacks a capacity.
 
     Raises AllocationError.
     """
@@ -42,7 +43,7 @@ def consumed_by(request: CapacityRequirements | None, device: Device) -> dict[st
 
 
 def fits(consumed: Amounts, device: Device, taken: Amounts, allocating: Amounts) -> bool:
-    """Whether a device has so much left beside what is taken and what is about to be."""
+    """Whether a device has these amounts left, after taken and tentative shares."""
     for name, each in (device.capacity or {}).items():
         amount = consumed[name]
         if _violates(amount, each.request_policy):

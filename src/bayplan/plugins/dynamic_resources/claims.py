@@ -1,7 +1,7 @@
-"""A pod's claims: found by name, checked for whom they were made.
+"""A pod's claims, looked up by name; a claim made from a template must belong to the pod.
 
-A pod names a claim, or a template from which a controller makes one; the controller says in the
-pod's status which. Sentences are upstream's: dynamic-resource-allocation/resourceclaim.
+A pod names a claim, or a template from which a controller creates one; the controller writes its
+name into the pod's status. Messages are upstream's: dynamic-resource-allocation/resourceclaim.
 """
 
 from typing import Protocol
@@ -29,7 +29,7 @@ def claims_of(pod: PodInfo, claims: ClaimLookup) -> list[ResourceClaim] | Status
 
 
 def is_owned_by(claim: ResourceClaim, pod: PodInfo) -> bool:
-    """Whether the claim was made for this pod and no other of its name."""
+    """Whether the claim was made for this pod, and not for an earlier pod of the same name."""
     owners = claim.metadata.owner_references or ()
     return any(owner.controller and owner.uid == pod.uid for owner in owners)
 

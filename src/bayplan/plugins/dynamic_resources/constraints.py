@@ -15,7 +15,7 @@ _Value = tuple[str, object]
 
 
 class Constraint(Protocol):
-    """What is added is removed in reverse order."""
+    """Devices are removed in the reverse order in which they were added."""
 
     def add(self, request: Request, candidate: Candidate) -> bool:
         """Count the device in, unless it must not be among those that are."""
@@ -27,7 +27,7 @@ class Constraint(Protocol):
 
 
 def constraint(declared: DeviceConstraint, claim: str, index: int) -> Constraint:
-    """Raises AllocationError for a kind that is not known."""
+    """Raises AllocationError for an unknown kind of constraint."""
     names = frozenset(declared.requests or ())
     if declared.match_attribute is not None:
         return _SameAttribute(names, declared.match_attribute)

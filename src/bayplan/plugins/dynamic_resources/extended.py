@@ -1,8 +1,8 @@
-"""Extended resources that devices stand for: a pod asks for example.com/gpu and gets a device.
+"""Extended resources that devices stand for: a pod requests example.com/gpu and gets a device.
 
-A DeviceClass may name an extended resource. Where a node does not offer that resource itself, the
-scheduler makes a claim of its own for the pod, with a request per container, and writes into the
-pod's status which container gets which request. Upstream: extendeddynamicresources.go.
+A DeviceClass may name an extended resource. If a node does not offer that resource itself, the
+scheduler creates a claim for the pod, with a request per container, and writes into the pod's
+status which container gets which request. Upstream: extendeddynamicresources.go.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,7 +37,7 @@ Mappings = tuple[ContainerExtendedResourceRequest, ...]
 
 
 def may_want_devices(shape: PodShape) -> bool:
-    """Whether such pods may have anything to do with devices: mostly they have not."""
+    """Whether pods of this shape may request devices; most shapes do not."""
     return shape.once("DynamicResources.may_want", _may_want)
 
 
@@ -92,7 +92,7 @@ class NodeClaim:
 def claim_for_node(
     pod: PodInfo, special: ResourceClaim, node: NodeInfo, classes: DeviceClassLister
 ) -> NodeClaim | Status | None:
-    """None: no device of this node stands for anything that the pod asks for."""
+    """None: no device of this node stands for a resource that the pod requests."""
     if special.spec.devices.requests is not None:
         return unresolvable(STALE_CLAIM)
     class_names: dict[str, str] = {}
@@ -116,7 +116,7 @@ def claim_for_node(
 
 @dataclass(slots=True)
 class _ContainerRequests:
-    """What containers ask for of one resource."""
+    """The requests of the containers for one resource."""
 
     requests: list[DeviceRequest]
     mappings: list[ContainerExtendedResourceRequest]
@@ -136,9 +136,10 @@ def _requests(
 
 
 def _of_resource(pod: PodInfo, resource: str, class_name: str) -> _ContainerRequests:
-    """Containers that run on keep their devices; init containers use those first.
+    """Containers that keep running have devices of their own; init containers use those devices
+    first.
 
-    Of what init containers need besides, one request serves all: the largest.
+    If init containers need more devices, one request serves all of them: the largest.
     """
     containers = list(all_containers(pod.spec))
     init_count = len(pod.spec.init_containers or ())
@@ -179,7 +180,8 @@ def _of_container(
     *,
     reusable: Sequence[DeviceRequest],
 ) -> tuple[DeviceRequest | None, list[ContainerExtendedResourceRequest]]:
-    """The request that the container needs beside those it may reuse, and what it uses."""
+    """The request that the container needs in addition to those it may reuse, and all requests that
+    it uses."""
     requests = (container.resources.requests if container.resources is not None else None) or {}
     amount, remainder = divmod(nanos(requests.get(resource, 0)), NANOS)
     if not amount or remainder or amount > INT64_MAX:

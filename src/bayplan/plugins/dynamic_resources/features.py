@@ -1,7 +1,7 @@
-"""What of dynamic resource allocation is switched on: gates, resolved once at start.
+"""The features of dynamic resource allocation that are enabled: gates, resolved once at start.
 
-A feature that is off is as if nobody had ever published or asked for it, or an error where that
-would surprise who asked: each part of the search looks at the one field that concerns it. Upstream:
+A disabled feature is ignored in slices and claims, or is an error where ignoring it would surprise
+the author of a claim. Each part of the search reads the one field that concerns it. Upstream:
 AllocatorFeatures in dynamicresources.go, and where the allocator reads them.
 """
 
@@ -45,7 +45,7 @@ class DeviceFeatures:
         return msgspec.structs.replace(device, taints=taints, allow_multiple_allocations=shared)
 
     def counts(self, resource_slice: ResourceSlice) -> bool:
-        """Whether a slice is looked at at all."""
+        """Whether the allocator reads a slice."""
         spec = resource_slice.spec
         is_partitioned = spec.per_device_node_selection is not None or bool(spec.shared_counters)
         return self.partitionable_devices or not is_partitioned

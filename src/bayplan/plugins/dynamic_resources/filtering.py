@@ -1,4 +1,5 @@
-"""Filter: can the pod's claims be used on a node, and can those without devices get some there?"""
+"""Filter: whether allocated claims can be used on a node, and whether other claims can get devices
+there."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,9 +22,9 @@ from bayplan.state.pods import PodInfo
 
 NOT_AVAILABLE = "resourceclaim not available on the node"
 CANNOT_ALLOCATE = "cannot allocate all claims"
-#: What a node declares that need not be asked before a pod with such a device starts.
+#: The feature of nodes whose kubelet can skip a driver's node operations for a device.
 OPTIONAL_NODE_OPERATIONS = "DRAOptionalNodeOperations"
-#: The clock is looked at once in so many steps of a search.
+#: Steps of a search between two readings of the clock.
 _STEPS_PER_LOOK = 64
 
 
@@ -34,7 +35,7 @@ class _OutOfTime(Exception):
 @final
 @dataclass(frozen=True, slots=True)
 class NodeFilter:
-    """Asks node after node; notes in the attempt what it finds."""
+    """Evaluates nodes one by one, and stores each result in the attempt."""
 
     handle: Handle
     #: How long a search on one node may take; 0: as long as it takes.
@@ -44,7 +45,7 @@ class NodeFilter:
     has_binding_conditions: bool = True
 
     def verdict(self, attempt: Attempt, pod: PodInfo, node: NodeInfo) -> Status | None:
-        """None: the node can be used, and what it would give is noted."""
+        """None: the node can be used, and its allocation is stored."""
         special: NodeClaim | None = None
         if attempt.special is not None:
             classes = self.handle.devices.device_classes

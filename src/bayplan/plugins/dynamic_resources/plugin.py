@@ -81,7 +81,7 @@ _NODE_ACTIONS = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDAT
 
 
 def device_events(claims: ClaimLookup) -> Sequence[ClusterEventWithHint]:
-    """What pods with claims wait for. Hints look claims up as they are after the change."""
+    """The events that pods with claims wait for. Hints read claims as they are after the change."""
 
     def after_claim(
         pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim | None
@@ -89,7 +89,7 @@ def device_events(claims: ClaimLookup) -> Sequence[ClusterEventWithHint]:
         return _after_claim(pod, old, new, claims)
 
     def after_own_update(pod: PodInfo, old: Any, new: PodInfo) -> QueueingHint:
-        """Its claims were made: the controller says so in the pod's status."""
+        """The controller has created the pod's claims, and reports them in the pod's status."""
         pod_claims = claims_of(new, claims)
         return QueueingHint.QUEUE_SKIP if isinstance(pod_claims, Status) else QueueingHint.QUEUE
 
@@ -126,7 +126,8 @@ def _after_claim(
 
 #: Between two looks at whether a write has ended.
 RELEASE_POLL_SECONDS: Final = 0.05
-#: How many are remembered; of the oldest is known what the API tells, and no more.
+#: The number of stored releases. The oldest are dropped; for them only the API's version of the
+#: claim is used.
 COUNT_MAX: Final = 10_000
 
 
@@ -151,7 +152,8 @@ class Releases:
             self._is_open[claim_uid, pod_uid] = False
 
     async def ended(self, claim_uid: str, pod_uid: str, port: BindPort) -> bool:
-        """Wait for the write. False: there was none since the pod's last PreBind."""
+        """Wait until the write has ended. False: there was no write since the pod's last
+        PreBind."""
         key = (claim_uid, pod_uid)
         while self._is_open.get(key):
             await port.sleep(RELEASE_POLL_SECONDS)
@@ -166,12 +168,12 @@ DELETED = "deletion of ResourceClaim completed"
 #: The message of upstream's error where PreFilter did not run.
 NO_NOTES = "not found"
 NO_ALLOCATION = "claim allocation not found for node"
-#: How often conditions of devices are looked at.
+#: The time between two checks of the devices' conditions.
 POLL_SECONDS = 5.0
 
 _TIME_IS_UP = "context deadline exceeded"
 _KEY = "DynamicResources"
-#: Of pods that want no devices; nobody writes into it.
+#: The state of pods that request no devices; it is never changed.
 _NO_CLAIMS = Attempt([], has_special=False)
 
 
@@ -256,9 +258,9 @@ class DynamicResources(
     def post_filter(
         self, state: CycleState, pod: PodInfo, node_to_status: NodeToStatus
     ) -> tuple[Nomination | None, Status | None]:
-        """Nothing fits: give up devices that tie the pod to nodes it cannot use.
+        """No node fits: release devices that restrict the pod to nodes that it cannot use.
 
-        Upstream takes any such claim by chance; ours takes the first.
+        Upstream takes a random claim of this kind; Bayplan takes the first.
         """
         attempt: Attempt | None = state.get(_KEY)
         if attempt is None:
@@ -327,7 +329,7 @@ class DynamicResources(
         try:
             for index, claim in enumerate(list(attempt.claims)):
                 if await self._releases.ended(claim.uid, pod.uid, port):
-                    # What the attempt knows of the claim's users may be from before.
+                    # The attempt may have an older list of the claim's users.
                     claim = attempt.claims[index] = await binding.refreshed(port, claim)
                 if not claim.is_reserved_for(pod.uid):
                     await self._bind(attempt, index, pod, node_name, port=port)
@@ -345,9 +347,9 @@ class DynamicResources(
         return device_events(self.handle.devices.resource_claims)
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
-        """Devices are found for the whole cluster: an answer about them is never kept.
+        """A search for devices depends on the whole cluster, so its result is never cached.
 
-        Whether a class stands for a resource that the pod requests is not known from the pod.
+        The pod does not show whether a class stands for a resource that the pod requests.
         """
         return None if may_want_devices(pod.shape) else ()
 
@@ -363,7 +365,7 @@ class DynamicResources(
                 return  # the node offers the resource itself
             await self._create_special(attempt, node_name, port)
         claim = attempt.claims[index]
-        # From here on there is something to take back, whatever comes of it.
+        # From here on a failure must release the claim.
         attempt.written.add(index)
         stamp = self._stamp if self._features.binding_conditions else None
         bound = await binding.bind_claim(port, claim, pod, allocation, stamp=stamp)
@@ -384,7 +386,7 @@ class DynamicResources(
             self._releases.end(claim.uid, pod_uid)
 
     async def _create_special(self, attempt: Attempt, node_name: str, port: BindPort) -> None:
-        """From now on the claim is known by another uid."""
+        """From now on the claim has another uid."""
         special, old = attempt.by_node[node_name].special, attempt.claims[-1]
         assert special is not None, f"{old.key} was not asked for"
         created = await binding.create_special_claim(port, special.claim)
@@ -409,7 +411,7 @@ class DynamicResources(
             await port.sleep(POLL_SECONDS)
 
     def _is_ready(self, claim: ResourceClaim) -> bool | str:
-        """As the API tells by now; a text says what has failed."""
+        """By the API's version of the claims; a text says what has failed."""
         namespace, name = claim.metadata.namespace or "", claim.metadata.name
         newest = self.handle.devices.resource_claims.get(namespace, name)
         if newest is None or newest.uid != claim.uid:
@@ -437,7 +439,7 @@ def _perform(handle: Handle, claim: ResourceClaim, write: binding.Write) -> None
 
 
 def _is_free_but_for(claim: ResourceClaim, pod: PodInfo) -> bool:
-    """Whether nobody else uses the claim."""
+    """Whether no other pod uses the claim."""
     return all(user.uid == pod.uid for user in claim.status.reserved_for or ())
 
 

@@ -27,7 +27,7 @@ class AllocationError(Exception):
 
 
 class NodeAllocationFailed(Exception):
-    """This node cannot be used, whatever is asked; others may do."""
+    """This node cannot be used for any claim; other nodes are not affected."""
 
 
 # ---- pools ----------------------------------------------------------------------------------
@@ -43,7 +43,7 @@ class PoolId(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """A device with where it stands."""
+    """A device with its pool and slice."""
 
     id: DeviceId
     device: Device
@@ -78,9 +78,10 @@ def gather_pools(
     all_slices: Sequence[ResourceSlice],
     features: DeviceFeatures = ALL_ON,
 ) -> list[Pool]:
-    """The pools a node can use; those whose devices need preparing before binding come last.
+    """The pools that a node can use; pools with devices that need preparation before binding come
+    last.
 
-    ``slices``: those that may concern the node. Raises AllocationError.
+    ``slices``: all slices that may concern the node. Raises AllocationError.
     """
     relevant = _newest_by_pool(
         each for each in slices if features.counts(each) and _is_relevant(node, each)
@@ -96,7 +97,7 @@ def gather_pools(
 def matches_node(
     node: Node, name: str | None, all_nodes: bool | None, selector: NodeSelector | None
 ) -> bool:
-    """Whether a slice or a device says that a node can use it. Raises AllocationError."""
+    """Whether a node can use a slice or a device. Raises AllocationError."""
     if name:
         return name == node.metadata.name
     if all_nodes:
@@ -135,7 +136,7 @@ def _is_relevant(node: Node, resource_slice: ResourceSlice) -> bool:
 
 
 def uses_compatibility_groups(resource_slice: ResourceSlice) -> bool:
-    """An alpha feature that is off: such a slice is left out, and its pool incomplete."""
+    """A disabled alpha feature: the slice is ignored, and its pool is incomplete."""
     return any(
         consumption.compatibility_groups
         for device in resource_slice.spec.devices or ()
@@ -169,7 +170,7 @@ def _pool(
     all_slices: Sequence[ResourceSlice],
     features: DeviceFeatures,
 ) -> Pool | None:
-    """None: the driver is replacing what is known here, with nothing for this node yet."""
+    """None: the driver is replacing the pool's slices, and has published none for this node yet."""
     slice_count = slices[0].spec.pool.resource_slice_count
     if len(slices) == slice_count:
         return _built(pool_id, slices, (), features)

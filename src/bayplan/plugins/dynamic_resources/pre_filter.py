@@ -1,4 +1,4 @@
-"""PreFilter: whether the pod's claims exist, and what has to be allocated.
+"""PreFilter: whether the pod's claims exist, and which of them need an allocation.
 
 An allocated device may name conditions that must be true before the pod is bound, and conditions
 that mean a failure. Upstream: isClaimReadyForBinding, isClaimTimeout.
@@ -32,7 +32,7 @@ BINDING_TIMEOUT = "device binding timeout"
 
 
 def is_ready(claim: ResourceClaim) -> bool | str:
-    """Whether all devices are ready; a text says which of them failed."""
+    """Whether all devices are ready; a text names the device that failed."""
     if claim.allocation is None:
         return False
     for result in claim.allocation.results:

@@ -43,7 +43,7 @@ class Request:
         return self.parent or self.name
 
     def tolerates_all_of(self, taints: Sequence[DeviceTaint] | None) -> bool:
-        """Taints with an effect that is not known keep nobody away."""
+        """Taints with an unknown effect have no effect."""
         return all(
             taint.effect not in (_NO_EXECUTE, _NO_SCHEDULE)
             or any(_tolerates(toleration, taint) for toleration in self.tolerations)

@@ -1,11 +1,11 @@
-"""The search for devices: every request of every claim gets its own, or nobody gets any.
+"""The search for devices: every request of every claim gets devices, or none does.
 
-One decision after the other: which alternative of a request, which device for its n-th place. Each
-decision is a generator of what may be chosen; it makes the choice, lends it to the decisions below,
-and takes it back when it is asked for the next. So the stack of generators is the whole state, and
-its depth is bounded by memory, not by recursion. The first solution is taken: the order of devices
-ranks them. Within one request devices are tried in ascending order only, as sets have no order.
-Upstream: allocateOne in structured/internal/incubating/allocator_incubating.go.
+Decisions follow one another: which alternative of a request, which device as its n-th. Each
+decision is a generator of choices. It makes a choice, yields to the decisions below, and undoes the
+choice before it makes the next one. So the stack of generators is the whole state, and its depth is
+bounded by memory, not by recursion. The first solution is taken: the order of devices ranks them.
+Within one request devices are tried in ascending order only, as sets have no order. Upstream:
+allocateOne in structured/internal/incubating/allocator_incubating.go.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -69,9 +69,9 @@ class Search:
         self._meant: dict[tuple[int, int, int, DeviceId], bool] = {}
 
     def run(self, tick: Callable[[], None]) -> list[list[AssignedDevice]] | None:
-        """Per claim what it gets; None: there is no way. Raises AllocationError.
+        """The result for each claim; None: there is no solution. Raises AllocationError.
 
-        ``tick`` is called before every decision; what it raises ends the search.
+        ``tick`` is called before every decision; an exception from it ends the search.
         """
         place: _Place | None = _Place()
         while True:
@@ -94,7 +94,7 @@ class Search:
     # ---- the order of decisions -----------------------------------------------------------
 
     def _next_decision(self, place: _Place) -> _Place | None:
-        """Skip what needs no decision; None: everything is decided."""
+        """Skip requests that need no decision; None: all decisions are made."""
         while place.claim < len(self._claims):
             claim = self._claims[place.claim]
             if place.request >= len(claim.requests):
@@ -105,7 +105,7 @@ class Search:
                     return place
                 place = place._replace(alternative=0)
             alternative = self._alternative(place)
-            # A request for all devices wants at least one.
+            # A request for all devices needs at least one.
             if place.device < alternative.device_count or (
                 alternative.wants_all and not alternative.all_devices
             ):
@@ -125,7 +125,7 @@ class Search:
     # ---- going back -----------------------------------------------------------------------
 
     def _is_too_many(self, place: _Place) -> bool:
-        """Whether the claim cannot list as many devices as are wanted."""
+        """Whether the request has more devices than a claim can list."""
         if place.alternative < 0:
             return False
         assigned_count = len(self._claims[place.claim].assigned)
@@ -133,9 +133,10 @@ class Search:
         return assigned_count + left_count > ALLOCATION_RESULTS_MAX
 
     def _retreat(self, claim: int) -> None:
-        """Other devices would be as many: go back to an alternative, or to the claim before.
+        """Another choice of devices has the same size: go back to the last alternative, or to the
+        claim before.
 
-        Raises AllocationError where the first claim has no alternative.
+        Raises AllocationError if the first claim has no alternative.
         """
         while self._stack and self._stack[-1].claim == claim:
             if self._stack[-1].is_alternatives:
@@ -154,7 +155,7 @@ class Search:
             self._note_failure()
 
     def _note_failure(self) -> None:
-        """What was chosen on top has failed, and not by being too many."""
+        """Note that the last choice has failed, for another reason than too many devices."""
         if self._stack:
             self._stack[-1].all_too_many = False
 
@@ -167,7 +168,7 @@ class Search:
             yield place._replace(alternative=index)
 
     def _one_of_all(self, place: _Place) -> _Choices:
-        """Of all devices the one whose turn it is: without it there is no solution."""
+        """The next of all devices: without this device there is no solution."""
         for candidate in self._alternative(place).all_devices[place.device : place.device + 1]:
             taking = self._take(place, candidate)
             if taking is Taking.CONSTRAINED:
@@ -188,7 +189,7 @@ class Search:
                 yield from self._lent(place, start=index + 1)
 
     def _lent(self, place: _Place, *, start: int) -> _Choices:
-        """What was taken, until the next choice is asked for, or nobody asks any more."""
+        """Yields the choice; undoes it when the next choice is requested or the search ends."""
         try:
             yield place._replace(device=place.device + 1, start=start)
         finally:

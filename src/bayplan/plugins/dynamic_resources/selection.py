@@ -1,7 +1,8 @@
-"""Which devices a request means: by its class's selectors, its own, and what the node may use.
+"""Which devices a request selects: by the selectors of its class, its own selectors, and the
+devices that the node may use.
 
-Whether an expression holds for a device follows from the two alone. So results are kept as long as
-the slice that lists the device is there: the next pod, or the next node, need not ask again.
+The result of an expression for a device depends on these two alone. So results are cached until the
+slice that lists the device changes, and serve all pods and nodes.
 """
 
 from collections.abc import Sequence

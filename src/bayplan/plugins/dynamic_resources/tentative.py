@@ -28,19 +28,19 @@ _Name = tuple[str, str]
 
 @final
 class Counters:
-    """What is left of the counters of each pool, during one search."""
+    """The amounts that are left of each pool's counters during one search."""
 
     def __init__(self, allocated: AllocatedDevices) -> None:
         self._allocated = allocated
         self._available: dict[PoolId, Counter[_Name]] = {}
 
     def take(self, candidate: Candidate) -> bool:
-        """Consume what the device needs, unless some counter would not suffice."""
+        """Consume the device's counters; nothing is consumed if some counter does not suffice."""
         available = self._of(candidate.pool)
         needed = _consumed(candidate.device)
         for name, amount in needed.items():
             available[name] -= amount
-        # Whatever is short already (somebody blundered) keeps every consumer away.
+        # A counter that is overdrawn already (a mistake of a driver) refuses every consumer.
         if all(amount >= 0 for amount in available.values()):
             return True
         available.update(needed)
@@ -69,7 +69,7 @@ class Counters:
 
 
 def _devices(pool: Pool) -> Iterator[Device]:
-    """Those for other nodes, too."""
+    """Devices of other nodes are included."""
     for candidate in pool.candidates:
         yield candidate.device
     for each in pool.other_slices:
@@ -122,7 +122,8 @@ class Takings:
         return bool(claims) or self._allocated.is_whole_taken(candidate.id)
 
     def consumption(self, request: Request, candidate: Candidate) -> Amounts | None:
-        """What the request would consume; None: so much is not left, or there is no such capacity.
+        """The capacity that the request would consume; None: too little is left, or the device
+        lacks the capacity.
 
         Raises AllocationError.
         """
@@ -168,7 +169,7 @@ class Takings:
         return Taking.TAKEN
 
     def give_back(self, index: int, claim: ClaimSearch) -> None:
-        """Undo what the claim was given last."""
+        """Undo the claim's last allocation."""
         assigned = claim.assigned.pop()
         candidate = assigned.candidate
         if assigned.share is None:
@@ -194,7 +195,7 @@ class Takings:
         return not (is_shared and has_shares)
 
     def _sharing(self, device: DeviceId) -> Amounts:
-        """What shares that are about to be given consume together."""
+        """The capacity that all tentative shares of a device consume together."""
         total: dict[str, int] = {}
         for share in self._shares.get(device, ()):
             for name, amount in share.items():

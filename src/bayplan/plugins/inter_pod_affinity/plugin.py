@@ -61,7 +61,7 @@ _NO_LABELS: Labels = {}
 def after_assigned_pod(
     pod: PodInfo, old: PodInfo | None, new: PodInfo | None, labels_of: LabelsOf
 ) -> QueueingHint:
-    """Another pod came to a node (``old`` None), changed there, or left (``new`` None)."""
+    """Another pod was placed (``old`` None), changed, or was deleted (``new`` None)."""
     if any(other is not None and not _has_place(other) for other in (old, new)):
         return QueueingHint.QUEUE_SKIP
     if own_terms(pod).is_unclear or (new is None and old is not None and own_terms(old).is_unclear):
@@ -72,7 +72,8 @@ def after_assigned_pod(
 
 
 def after_node(pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
-    """A node came (``old`` None), or its labels changed: does it join a domain that matters?"""
+    """A node was added (``old`` None), or its labels changed: whether the node joins a domain that
+    matters."""
     if own_terms(pod).is_unclear:
         return QueueingHint.QUEUE
     before, after = _labels(old), _labels(new)
@@ -113,7 +114,7 @@ def _helps(pod: PodInfo, old: PodInfo | None, new: PodInfo | None, labels_of: La
 
 
 def _all_mean(terms: tuple[AffinityTerm, ...], pod: PodInfo, labels_of: LabelsOf) -> bool:
-    """Whether there are terms and each of them means the pod."""
+    """Whether there are terms and each of them selects the pod."""
     return bool(terms) and all(_means(term, pod, labels_of) for term in terms)
 
 
@@ -139,7 +140,7 @@ class DomainCounts:
 
     def __init__(self, tables: dict[str, Floats] | None = None) -> None:
         self._tables: dict[str, Floats] = tables if tables is not None else {}
-        #: Keys whose table nobody else holds.
+        #: Keys whose table is not shared.
         self._owned: set[str] = set()
 
     @property
@@ -180,11 +181,11 @@ class DomainCounts:
         return DomainCounts(dict(self._tables))
 
     def of(self, nodes: NodeView, key: str) -> Floats:
-        """float64[nodes]: what each node's domain counts, 0 where it is in none."""
+        """float64[nodes]: the count of each node's domain; 0 for nodes without a domain."""
         return self._table(nodes, key).take(nodes.labels.ids(key))
 
     def present(self, nodes: NodeView, key: str) -> Mask:
-        """bool[nodes]: whose domain counts more than nothing."""
+        """bool[nodes]: nodes whose domain has a positive count."""
         return (self._table(nodes, key) > 0).take(nodes.labels.ids(key))
 
     def _table(self, nodes: NodeView, key: str) -> Floats:
@@ -214,7 +215,7 @@ _WEIGHT_MAX = 100
 
 
 class InterPodAffinityArgs(PluginArgs, frozen=True):
-    """``hardPodAffinityWeight``: what a placed pod's required affinity to the pod is worth."""
+    """``hardPodAffinityWeight``: the weight of a placed pod's required affinity to the pod."""
 
     hard_pod_affinity_weight: int = 1
     #: Applies to pods without preferred terms of their own only, as upstream's does.
@@ -226,13 +227,13 @@ class InterPodAffinityArgs(PluginArgs, frozen=True):
             yield "hardPodAffinityWeight", f"{weight}; wanted a number in 0..{_WEIGHT_MAX}"
 
 
-#: Terms of placed pods that keep others away.
+#: Terms of placed pods that reject other pods.
 _REFUSING = (TermKind.REQUIRED_ANTI_AFFINITY,)
 
 
 @dataclass(slots=True, eq=False)
 class _Notes(Cloneable):
-    """What PreFilter found, kept right by add_pod and remove_pod."""
+    """The result of PreFilter; add_pod and remove_pod update it."""
 
     own: OwnTerms
     #: The pods that match all required affinity terms, if there are any.

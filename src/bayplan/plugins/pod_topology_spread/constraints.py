@@ -128,8 +128,8 @@ class Constraint:
     #: Nodes with taints that the pod does not tolerate are not counted.
     honors_taints: bool
     selector: Selector
-    #: The placed pods that count. None: an empty selector counts nobody (fact of v1.37.0),
-    #: although it matches everybody wherever it is asked about one pod.
+    #: The placed pods that count. None: an empty selector counts no pod (fact of v1.37.0), although
+    #: it matches every pod where a single pod is checked.
     pods: PodSet | None
     #: 1 if the pod itself matches, else 0.
     self_match_count: int

@@ -1,9 +1,9 @@
-"""Which nodes count: those with the labels, and that the inclusion policies let in.
+"""Which nodes count: nodes with the labels that the inclusion policies include.
 
 nodeAffinityPolicy Honor leaves out nodes that the pod's node selector and required node affinity
-exclude, nodeTaintsPolicy Honor those with a taint that the pod does not tolerate. What the policies
-need is compiled once per shape, and asked once per view however many constraints honour it; where
-all nodes are let in there is no mask at all.
+exclude, nodeTaintsPolicy Honor those with a taint that the pod does not tolerate. The policies are
+compiled once per shape, and evaluated once per view for all constraints; if all nodes are included,
+there is no mask.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,7 +42,7 @@ class Topology:
     def slots(self, key: str) -> Slots:
         slots = self._slots.get(key)
         if slots is None:
-            # Widened here once: bincount and take would each do it again.
+            # Widened once here, because bincount and take would each widen it again.
             slots = np.add(self.nodes.labels.ids(key), 1, dtype=np.intp)
             self._slots[key] = slots
         return slots
@@ -52,7 +52,7 @@ class Topology:
 
     @property
     def are_all(self) -> bool:
-        """Whether these are all nodes of the cluster, whose domains the table keeps counted."""
+        """Whether these are all nodes of the cluster, for which the table has counts by domain."""
         return len(self.nodes) == self.nodes.table.node_count
 
     def node_counts(self, key: str) -> Floats:
@@ -64,7 +64,7 @@ class Topology:
         return counts
 
     def has_absent(self, key: str) -> bool:
-        """Whether some node has no such label."""
+        """Whether some node lacks the label."""
         if self.nodes.labels.any_missing(key):
             return self.are_all or not self.slots(key).all()
         return False
@@ -79,7 +79,7 @@ class Topology:
         return counts
 
     def complete(self, constraints: Iterable[Constraint]) -> Mask | None:
-        """bool[nodes]: who has the label of every constraint; None: all do."""
+        """bool[nodes]: nodes with the label of every constraint; None: all nodes."""
         complete: Mask | None = None
         for key in dict.fromkeys(constraint.topology_key for constraint in constraints):
             if self.has_absent(key):
@@ -87,7 +87,7 @@ class Topology:
         return complete
 
     def included(self, constraint: Constraint) -> Mask | None:
-        """bool[nodes]: whom the policies of a constraint let in; None: all."""
+        """bool[nodes]: nodes that the policies of a constraint include; None: all."""
         by_affinity = self._by_affinity() if constraint.honors_affinity else None
         by_taints = self._by_taints() if constraint.honors_taints else None
         return both(by_affinity, by_taints)
@@ -176,7 +176,7 @@ def _compiled_demands(shape: PodShape) -> _Demands:
 
 
 class _Tolerated:
-    """What one pod shape says to each distinct list of taints, by the list's id."""
+    """Whether one pod shape tolerates each distinct list of taints, by the list's id."""
 
     def __init__(self, shape: PodShape) -> None:
         # Not the shape itself: it holds this.

@@ -1,8 +1,8 @@
 """Hard constraints: how full each domain is, and which nodes are in one that is too full.
 
 A domain is too full if its matching pods, with this one, would exceed the emptiest eligible
-domain's by more than maxSkew. Upstream: podtopologyspread/filtering.go, which keeps the two
-emptiest domains; here the emptiest is found when it is asked for, and after any change.
+domain's by more than maxSkew. Upstream: podtopologyspread/filtering.go, which stores the two
+emptiest domains; here the emptiest domain is computed when it is read after a change.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,23 +27,23 @@ from bayplan.state.pods import PodInfo
 TOO_SKEWED = "node(s) didn't match pod topology spread constraints"
 NO_LABEL = f"{TOO_SKEWED} (missing required label)"
 
-#: Upstream's emptiest domain where there is none.
+#: The count of upstream's emptiest domain if there is no domain.
 _NO_DOMAIN_COUNT = 2**31 - 1
 
 
 class _Domains:
-    """Matching pods per domain of one constraint; changed only by who owns it."""
+    """Matching pods per domain of one constraint; only the owner changes it."""
 
     __slots__ = ("counts", "lowest_count", "owner", "present")
 
     def __init__(self, owner: object, counts: Floats, present: Mask) -> None:
         self.owner = owner
-        #: float64[slots]: exact, they are whole numbers; 0 where there is no eligible node. What
-        #: stands in the absent slot means nothing.
+        #: float64[slots]: exact whole numbers; 0 without an eligible node. The absent slot is
+        #: undefined.
         self.counts = counts
         #: bool[slots]: which domains have an eligible node.
         self.present = present
-        #: Of the emptiest domain; None: not known since the last change.
+        #: The count of the emptiest domain; None: not computed since the last change.
         self.lowest_count: float | None = None
 
     def owned_by(self, owner: object) -> "_Domains":
@@ -73,7 +73,7 @@ class _Domains:
 
 @final
 class HardSpread(Cloneable):
-    """What PreFilter found out, for Filter; add and remove keep it right in a what-if.
+    """The result of PreFilter for Filter; add_pod and remove_pod update it in a what-if.
 
     Clones share their counts until one of them changes.
     """
@@ -81,14 +81,13 @@ class HardSpread(Cloneable):
     def __init__(
         self, constraints: Sequence[Constraint], domains: list[_Domains], topology: Topology
     ) -> None:
-        """``topology``: of the nodes that were counted; they are mostly those that are asked
-        about."""
+        """``topology``: of the counted nodes; mostly Filter evaluates the same nodes."""
         self._constraints: Final = constraints
         self._domains = domains
         self._topology = topology
 
     def clone(self) -> "HardSpread":
-        # Nobody owns them from here on: not the original either.
+        # From here on the counts are shared: the original does not own them either.
         for domains in self._domains:
             domains.owner = None
         return HardSpread(self._constraints, list(self._domains), self._topology)
@@ -140,7 +139,7 @@ def hard_spread(constraints: Sequence[Constraint], pod: PodInfo, nodes: NodeView
 
 
 def _counted(topology: Topology, constraint: Constraint, complete: Mask | None) -> _Domains:
-    """Nodes that do not count are put into the slot that nobody reads."""
+    """Nodes that do not count go into the slot that is never read."""
     key, eligible = constraint.topology_key, both(complete, topology.included(constraint))
     if eligible is None and topology.are_all:
         return _recount(topology, constraint)
@@ -166,13 +165,14 @@ def _recount(topology: Topology, constraint: Constraint) -> _Domains:
 
 
 def _missing(topology: Topology, constraint: Constraint) -> Mask | None:
-    """bool[nodes]: without the label; None: nobody."""
+    """bool[nodes]: nodes without the label; None: no node."""
     key = constraint.topology_key
     return topology.slots(key) == ABSENT_SLOT if topology.has_absent(key) else None
 
 
 def _crowded(topology: Topology, constraint: Constraint, domains: _Domains) -> Mask | None:
-    """bool[nodes]: in a domain that is too full; None: nobody. Says nothing without the label."""
+    """bool[nodes]: nodes in a domain that is too full; None: no node. Undefined for nodes without
+    the label."""
     limit = constraint.max_skew - constraint.self_match_count
     limit += domains.lowest(constraint.min_domains)
     too_full = domains.counts > limit

@@ -152,7 +152,7 @@ class PodTopologySpread(
     EnqueueExtensions,
     SignPlugin,
 ):
-    """Keeps the pods of one kind from crowding in one domain, and draws them to emptier ones."""
+    """Rejects domains with too many matching pods, and prefers emptier domains."""
 
     name = "PodTopologySpread"
     scope = "cluster"
@@ -219,11 +219,11 @@ class PodTopologySpread(
         return self._hints.events()
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
-        """An empty part says that there is never anything to ask.
+        """An empty signature means that the plugin never concerns the pod.
 
-        With defaults in force that cannot be said: a Service or an owner that comes between two
-        pods of one signature makes the defaults apply to the second, and whether they do is no
-        part of the pod. PreFilter and PreScore, which always run, say Skip where they do not.
+        With default constraints this does not hold: a Service or an owner that comes between two
+        pods of one signature makes the defaults apply to the second, and whether they do is no part
+        of the pod. PreFilter and PreScore, which always run, say Skip where they do not.
         """
         return None if self._rules.has_defaults or has_own(pod) else ()
 

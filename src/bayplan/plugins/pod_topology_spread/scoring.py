@@ -34,7 +34,7 @@ _FEW_SCORES = 1024
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What one constraint adds to a node's score."""
+    """The part of a node's score for one constraint."""
 
     constraint: Constraint
     weight: float
@@ -44,12 +44,12 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class SoftSpread:
-    """What PreScore found out, for Score and NormalizeScore."""
+    """The result of PreScore for Score and NormalizeScore."""
 
     parts: Sequence[_Part]
     #: Whether nodes without all the labels are left out.
     require_all: bool
-    #: bool[feasible nodes]: those left out; None: nobody.
+    #: bool[feasible nodes]: ignored nodes; None: no node.
     ignored: Mask | None
     #: Of the feasible nodes.
     topology: Topology
@@ -71,7 +71,7 @@ class SoftSpread:
         return round_half_away(total)
 
     def normalized(self, scores: NodeScores) -> NodeScores:
-        """int64[feasible nodes] in 0..100, reversed: the most pods of all come to about 0."""
+        """int64[feasible nodes] in 0..100, reversed: the node with the most pods gets about 0."""
         counted = scores if self.ignored is None else scores[~self.ignored]
         if not len(counted):
             return np.zeros(len(scores), np.int64)

@@ -1,4 +1,4 @@
-"""VolumeBinding: a pod goes where its volumes are, or can be made.
+"""VolumeBinding: a pod fits nodes that reach its volumes, or where they can be provisioned.
 
 `claims` sorts a pod's claims into those that have a volume and those that wait for one; `finding`
 answers for all nodes at once which volumes they would get there; `scoring` prefers nodes by how

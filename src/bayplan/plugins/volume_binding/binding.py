@@ -33,11 +33,11 @@ from bayplan.state.volumes import Volumes, claim_not_found, volume_not_found
 @final
 @dataclass(slots=True)
 class Binding:
-    """A claim that is bound to a volume which is there."""
+    """A claim that will be bound to an existing volume."""
 
     claim: ClaimInfo
     volume: VolumeInfo
-    #: What the volume will be; None: it says so already.
+    #: The volume to be written; None: it has these values already.
     new: PersistentVolume | None = None
     is_written: bool = False
 
@@ -62,7 +62,7 @@ class Decision:
     provisions: list[Provision]
 
     def assume(self, volumes: Volumes) -> None:
-        """Have everybody see it."""
+        """Assume the decision, so that other pods see it."""
         for binding in self.bindings:
             if binding.new is not None:
                 volumes.assume_volume(binding.new)
@@ -70,7 +70,8 @@ class Decision:
             volumes.assume_claim(provision.new)
 
     def restore(self, volumes: Volumes) -> None:
-        """Take back what was not written; the API will tell of the rest. May be repeated."""
+        """Drop assumed objects that were not written; the API reports the written ones. May be
+        called again."""
         for binding in self.bindings:
             if binding.new is not None and not binding.is_written:
                 volumes.restore_volume(binding.new)
@@ -135,7 +136,7 @@ Write = tuple[str, str, str, dict[str, Any]]
 
 
 def volume_write(binding: Binding) -> Write:
-    """Refused if somebody wrote the volume meanwhile."""
+    """The API refuses the write if the volume changed meanwhile."""
     new = binding.new or binding.volume.volume
     patch = {
         "metadata": _expecting(new.metadata.resource_version, new.metadata.annotations),
@@ -145,7 +146,7 @@ def volume_write(binding: Binding) -> Write:
 
 
 def claim_write(provision: Provision) -> Write:
-    """Refused if somebody wrote the claim meanwhile."""
+    """The API refuses the write if the claim changed meanwhile."""
     new, claim = provision.new, provision.claim
     patch = {"metadata": _expecting(new.metadata.resource_version, new.metadata.annotations)}
     return PERSISTENT_VOLUME_CLAIM, claim.namespace, claim.name, patch
@@ -170,7 +171,7 @@ NOT_TRANSLATED: Final = "failed to translate pv to csi: could not translate pv: 
 
 
 class BindingFailed(Exception):
-    """It will not come about; the message says why."""
+    """The binding cannot succeed; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +212,7 @@ class Progress:
         if claim.volume_name:
             volume = self.volumes.api.volume(claim.volume_name)
             if volume is None:
-                return False  # told of later than the claim, or gone: then the claim will tell
+                return False  # reported later than the claim, or deleted: wait
             self._check_reach(volume)
         return claim.is_fully_bound
 

@@ -51,7 +51,7 @@ class PodClaims:
     """In the order of the pod's volumes, each as often as it is used."""
 
     bound: tuple[ClaimInfo, ...]
-    #: Unbound; bound once it is known where the pod goes.
+    #: Unbound claims that wait for the pod's node (WaitForFirstConsumer).
     delayed: tuple[ClaimInfo, ...]
 
 
@@ -134,8 +134,8 @@ class Matched:
 
 @dataclass(frozen=True, slots=True)
 class Provisioned:
-    """A claim that a volume is to be made for. ``needed``: bool[nodes]; ``capacity_indices``:
-    where in ``capacities`` it says that there is room, NONE where nobody keeps count."""
+    """A claim whose volume is to be provisioned. ``needed``: bool[nodes]; ``capacity_indices``:
+    index into ``capacities`` of the entry with room, NONE if the driver reports no capacity."""
 
     claim: ClaimInfo
     needed: Mask
@@ -149,17 +149,17 @@ def _no_problems() -> list[tuple[Mask, str]]:
 
 @dataclass(slots=True)
 class NodeVolumes:
-    """What was found for the nodes of one view. Masks are bool[nodes]."""
+    """The volumes for the nodes of one view. Masks are bool[nodes]."""
 
-    #: Nodes that do not reach a bound volume; nodes without volume to bind, or to make; nodes with
-    #: too little room to make one; a bound volume does not exist.
+    #: Nodes that do not reach a bound volume; nodes without a volume to bind or to provision; nodes
+    #: without the capacity to provision one; nodes for which a bound volume does not exist.
     out_of_reach: Mask
     unbound: Mask
     short: Mask
     missing: Mask
     matched: list[Matched] = field(default_factory=list[Matched])
     provisioned: list[Provisioned] = field(default_factory=list[Provisioned])
-    #: Where something is wrong with the objects themselves: the attempt ends with an error.
+    #: (nodes, message) of invalid objects: the attempt ends with an error.
     problems: list[tuple[Mask, str]] = field(default_factory=_no_problems)
 
     def rejections(self) -> Iterator[Rejection]:
@@ -177,13 +177,13 @@ class NodeVolumes:
 
     @property
     def fits(self) -> bool:
-        """Of a view of one node: whether it would do."""
+        """For a view of one node: whether the node fits."""
         masks = (self.out_of_reach, self.unbound, self.short, self.missing)
         return not self.problems and not any(mask.any() for mask in masks)
 
 
 def find_volumes(volumes: Volumes, claims: PodClaims, nodes: NodeView) -> NodeVolumes:
-    """What becomes of a pod's claims on each node."""
+    """The volumes of a pod's claims on each node."""
     return _Search(volumes, nodes).run(claims)
 
 
@@ -234,7 +234,7 @@ class _Search:
     # ---- bound claims ---------------------------------------------------------------------
 
     def _look_at_bound(self, claims: Iterable[ClaimInfo]) -> None:
-        """The first claim in which a node fails decides what is said of it."""
+        """The first claim that a node fails decides the node's reason."""
         undecided = self._all()
         for claim in claims:
             volume = self._volumes.volume(claim.volume_name)
@@ -246,7 +246,8 @@ class _Search:
             undecided = undecided & ~wrong
 
     def _reaching(self, volume: VolumeInfo, selected: Mask) -> Mask:
-        """bool[nodes]: who reaches a volume; where a CSI driver has taken over, by its labels."""
+        """bool[nodes]: nodes that reach a volume; by the CSI driver's labels if the plugin was
+        migrated."""
         reaching = matching(volume.node_terms, self._nodes)
         if volume.plugin is None or not volume.plugin.is_counted:
             return reaching
@@ -262,7 +263,7 @@ class _Search:
             return reaching | failing
 
     def _migrated(self, plugin: str) -> Mask:
-        """bool[nodes]: whose CSINode says that a driver serves the plugin's volumes."""
+        """bool[nodes]: nodes whose CSINode lists the plugin as migrated."""
         names = [
             csi_node.metadata.name
             for csi_node in self._volumes.api.csi_nodes
@@ -306,10 +307,10 @@ class _Search:
         ]
         return volumes, [volume for volume in volumes if volume.is_claimed_by(claim)]
 
-    # ---- volumes to make ------------------------------------------------------------------
+    # ---- volumes to provision -------------------------------------------------------------
 
     def _make(self, claims: Iterable[tuple[ClaimInfo, Mask]]) -> None:
-        """The first claim in which a node fails decides what is said of it."""
+        """The first claim that a node fails decides the node's reason."""
         undecided = self._all()
         for claim, needing in claims:
             unprovisioned = needing & undecided
@@ -336,7 +337,7 @@ class _Search:
         return self._volumes.api.storage_class(name), f'failed to find storage class "{name}"'
 
     def _may_make(self, storage_class: StorageClass) -> Mask:
-        """bool[nodes]: for whom the class makes volumes."""
+        """bool[nodes]: nodes for which the class provisions volumes."""
         if storage_class.provisioner in ("", NO_PROVISIONER):
             return np.zeros(len(self._nodes), np.bool_)
         terms = storage_class.allowed_topologies
@@ -350,7 +351,8 @@ class _Search:
     def _room(
         self, claim: ClaimInfo, storage_class: StorageClass
     ) -> tuple[Sequence[CapacityInfo], Int32s, Mask]:
-        """(what is known of the room, which of it each node would use, where there is enough)."""
+        """(reported capacities, the index that each node would use, bool[nodes]: nodes with
+        enough)."""
         capacity_indices = np.full(len(self._nodes), NONE, np.int32)
         driver = self._volumes.api.csi_driver(storage_class.provisioner)
         if claim.size_nanos is None or driver is None or not driver.spec.storage_capacity:
@@ -366,7 +368,7 @@ class _Search:
 
 
 def matching(terms: NodeTerms, nodes: NodeView) -> Mask:
-    """bool[nodes]: who reaches a volume with these terms."""
+    """bool[nodes]: nodes that reach a volume with these terms."""
     if terms is None:
         return np.ones(len(nodes), np.bool_)
     reaching = np.zeros(len(nodes), np.bool_)
@@ -389,7 +391,7 @@ def _selected(selector: Selector, nodes: NodeView) -> Mask:
 
 
 def _in_topology(term: TopologySelectorTerm, nodes: NodeView) -> Mask:
-    """A term that is empty, or that does not parse, allows nobody."""
+    """An empty or malformed term allows no node."""
     expressions = term.match_label_expressions or ()
     if not expressions or not all(one.values and is_label_key(one.key) for one in expressions):
         return np.zeros(len(nodes), np.bool_)
@@ -397,7 +399,8 @@ def _in_topology(term: TopologySelectorTerm, nodes: NodeView) -> Mask:
 
 
 def may_hold(volume: VolumeInfo, claim: ClaimInfo) -> bool:
-    """Whether a volume is nobody else's, large enough, and of the right mode and attributes."""
+    """Whether a volume is reserved for no other claim, large enough, and of the right mode and
+    attributes."""
     spec, claim_spec = volume.volume.spec, claim.claim.spec
     if spec.claim_ref is not None and not volume.is_claimed_by(claim):
         return False
@@ -412,7 +415,7 @@ def may_hold(volume: VolumeInfo, claim: ClaimInfo) -> bool:
 
 
 def fitting_volumes(claim: ClaimInfo, volumes: Iterable[VolumeInfo]) -> list[VolumeInfo]:
-    """Those nobody has, smallest first. Raises SelectorError."""
+    """Free volumes that match the claim, smallest first. Raises SelectorError."""
     selector = claim.selector
     modes = set(claim.claim.spec.access_modes or ())
     fitting = [

@@ -126,7 +126,8 @@ def _migrated(csi_node: CSINode) -> str:
 
 
 def _after_driver(pod: PodInfo, old: CSIDriver, new: CSIDriver) -> QueueingHint:
-    """Worth it where capacity is not asked about any more. Upstream looks at inline volumes."""
+    """QUEUE if the driver no longer requires capacity checks. Upstream reads inline volumes
+    here."""
     is_used = new.metadata.name in pod.shape.volumes.inline_drivers
     stopped = bool(old.spec.storage_capacity) and not new.spec.storage_capacity
     return _worth(is_used and stopped)
@@ -135,7 +136,7 @@ def _after_driver(pod: PodInfo, old: CSIDriver, new: CSIDriver) -> QueueingHint:
 def _after_capacity(
     pod: PodInfo, old: CSIStorageCapacity | None, new: CSIStorageCapacity
 ) -> QueueingHint:
-    """Worth it where larger volumes can be made than before."""
+    """QUEUE if larger volumes can be provisioned than before."""
     if old is None:
         return QueueingHint.QUEUE
     before, after = CapacityInfo(old).volume_bytes_max, CapacityInfo(new).volume_bytes_max
@@ -146,7 +147,7 @@ def _after_capacity(
 
 
 class _Classes:
-    """Per storage class: what is asked for, what is offered, and where; [nodes] each."""
+    """Per storage class: requested and offered bytes; [nodes] each."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -155,7 +156,7 @@ class _Classes:
         self.where: dict[str, Mask] = {}
 
     def add(self, name: str, where: Mask, requested: int) -> Int64s:
-        """Returns what is offered of the class, to be written to."""
+        """The offered amounts of the class; the caller writes to the array."""
         zeros = np.zeros(self._count, np.int64)
         self.requested[name] = self.requested.get(name, zeros) + requested * where
         self.where[name] = self.where.get(name, where) | where
@@ -163,7 +164,7 @@ class _Classes:
 
 
 def scores(volumes: NodeVolumes, by_utilization: Sequence[int], count: int) -> NodeScores:
-    """int64[nodes]: 0..100; nodes where nothing is known of any storage score 0."""
+    """int64[nodes]: 0..100; nodes without any reported storage score 0."""
     classes = _Classes(count)
     has_static = np.zeros(count, np.bool_)
     for matched in volumes.matched:
@@ -212,7 +213,7 @@ def _add_provisioned(classes: _Classes, volumes: NodeVolumes, where_nothing_is_t
 
 
 def _utilization(requested: Int64s, offered: Int64s) -> Int64s:
-    """int64[nodes]: 0..100; more than there is, and nothing at all, is full."""
+    """int64[nodes]: 0..100; a request above the offer, and an offer of 0, count as full."""
     is_full = (offered == 0) | (requested > offered)
     share = requested * MAX_UTILIZATION // np.maximum(offered, 1)
     return np.where(is_full, MAX_UTILIZATION, share)
@@ -221,7 +222,7 @@ def _utilization(requested: Int64s, offered: Int64s) -> Int64s:
 # ---- plugin ---------------------------------------------------------------------------------
 
 
-#: Between two looks at what the volume controller has done.
+#: The time between two checks of the volume controller's work.
 POLL_SECONDS: Final = 1.0
 TIMED_OUT: Final = "binding volumes: context deadline exceeded"
 
@@ -250,7 +251,8 @@ class VolumeBindingArgs(PluginArgs, frozen=True):
 
 @dataclass(slots=True)
 class Notes:
-    """What one attempt knows; ``decision`` from Reserve on, None where all is bound."""
+    """The state of one attempt; ``decision`` is set from Reserve on, None if all claims are
+    bound."""
 
     claims: PodClaims
     decision: Decision | None = None
@@ -318,7 +320,7 @@ class VolumeBinding(
         return None if self._scores else SKIP
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
-        """int64[nodes]: how well the claims use what storage there is; 0..100."""
+        """int64[nodes]: how well the claims use the offered storage; 0..100."""
         notes = self._notes(state)
         if notes is None or not notes.claims.delayed:
             return uniform(0, len(nodes))
@@ -383,9 +385,9 @@ class VolumeBinding(
         return registered_events()
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
-        """The claims by their names; claims made for the pod alone are nobody else's.
+        """The claims by name; a claim made for the pod alone belongs to no other pod.
 
-        Inline drivers matter to a hint only.
+        Inline drivers concern a hint only.
         """
         volumes = pod.shape.volumes
         if volumes.has_ephemeral:
@@ -395,7 +397,7 @@ class VolumeBinding(
 
 
 async def _write(decision: Decision, port: BindPort) -> None:
-    """What was written stays written: there is no way back. Raises ApiError and such."""
+    """Writes are not undone after a failure. Raises ApiError, OutcomeUnknownError."""
     for binding in decision.bindings:
         if binding.new is not None:
             await port.patch(*volume_write(binding))
