@@ -60,7 +60,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin, RowFilter, EnqueueExtensions, Sig
     ) -> Iterable[Rejection]:
         taken = nodes.pods.conflicting_ports(pod.shape.host_ports)
         if np.count_nonzero(taken):
-            yield Rejection(taken, Code.UNSCHEDULABLE, (PORT_TAKEN,))
+            yield nodes.reject(taken, PORT_TAKEN)
 
     def filter_row(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Verdict:
         for port in pod.shape.host_ports:

@@ -109,7 +109,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
         new_counts = Counter(volume.driver for volume in new)
         for driver in new_counts:
             lacking = selected & self._lacking(driver, nodes)
-            yield Rejection(lacking, Code.UNSCHEDULABLE, (NOT_INSTALLED.format(driver),))
+            yield nodes.reject(lacking, NOT_INSTALLED.format(driver))
             selected = selected & ~lacking
         over = np.zeros(len(nodes), np.bool_)
         for driver, count in new_counts.items():
@@ -118,7 +118,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
             over |= selected & (limits >= 0) & (counts > limits)
         for position in np.flatnonzero(over).tolist():
             over[position] = self._is_over(nodes.info(position), new)
-        yield Rejection(over, Code.UNSCHEDULABLE, (TOO_MANY,))
+        yield nodes.reject(over, TOO_MANY)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         csi_added = ClusterEvent(EventResource.CSI_NODE, ActionType.ADD)

@@ -31,7 +31,7 @@ from bayplan.framework.plugin import (
     PreFilterPlugin,
     SignPlugin,
 )
-from bayplan.framework.status import SKIP, Code, Rejection, Status, unresolvable
+from bayplan.framework.status import SKIP, Rejection, Status, unresolvable
 from bayplan.framework.types import PreFilterResult
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Mask, NodeMask
@@ -113,9 +113,9 @@ class VolumeRestrictions(
     ) -> Iterable[Rejection]:
         notes: _Notes = state[self.instance_name]
         taken = _disks_taken(pod.shape.volumes.exclusive, nodes)
-        yield Rejection(taken, Code.UNSCHEDULABLE, (DISK_CONFLICT,))
+        yield nodes.reject(taken, DISK_CONFLICT)
         if notes.user_count > 0:
-            yield Rejection(~taken, Code.UNSCHEDULABLE, (CLAIM_IN_USE,))
+            yield nodes.reject(~taken, CLAIM_IN_USE)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         pod_gone = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)

@@ -92,9 +92,9 @@ class GpuShare(
             models = nodes.labels.values(MODEL_LABEL)
             ids = [index for index, model in enumerate(models) if model in ask.models]
             other = ~np.isin(nodes.labels.ids(MODEL_LABEL), ids)
-            yield Rejection(other, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (WRONG_MODEL,))
+            yield nodes.reject(other, WRONG_MODEL, code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
         fit_counts = (self._devices.free(nodes) >= ask.milli).sum(axis=1)
-        yield Rejection(fit_counts < ask.count, Code.UNSCHEDULABLE, (TOO_LITTLE,))
+        yield nodes.reject(fit_counts < ask.count, TOO_LITTLE)
 
     # ---- the devices ------------------------------------------------------------------------
 
