@@ -61,7 +61,7 @@ def test_each_fault_is_absent_in_some_seeds_and_present_in_others() -> None:
         assert 5 < hits < 35, name
 
 
-def test_without_faults_it_is_the_cluster_within() -> None:
+def test_without_faults_calls_reach_the_inner_cluster_unchanged() -> None:
     async def scene(inner: EmbeddedCluster, cluster: FaultyCluster) -> None:
         info = created(inner)
         await cluster.bind(info, "n1")
@@ -83,7 +83,7 @@ def test_a_conflict_changes_nothing() -> None:
     run_scene(scene, conflicts=1.0)
 
 
-def test_of_unknown_outcomes_some_are_carried_out() -> None:
+def test_some_calls_with_an_unknown_outcome_are_carried_out() -> None:
     async def scene(inner: EmbeddedCluster, cluster: FaultyCluster) -> None:
         bound = 0
         for number in range(40):
@@ -96,7 +96,7 @@ def test_of_unknown_outcomes_some_are_carried_out() -> None:
     run_scene(scene, unknown_outcomes=1.0)
 
 
-def test_a_status_patch_and_a_deletion_may_get_no_answer() -> None:
+def test_a_status_patch_or_a_deletion_may_get_no_answer() -> None:
     async def scene(inner: EmbeddedCluster, cluster: FaultyCluster) -> None:
         info = created(inner)
         patch = PatchPodStatus("default", "web", info.uid, None, "n1")
@@ -153,7 +153,7 @@ def test_a_dropped_watch_loses_no_event() -> None:
     run_scene(scene, watch_drops=0.3)
 
 
-def test_a_watch_may_be_too_late_and_its_events_late() -> None:
+def test_a_watch_may_be_expired_and_its_events_delayed() -> None:
     async def gone(inner: EmbeddedCluster, cluster: FaultyCluster) -> None:
         with pytest.raises(GoneError):
             await anext(cluster.watch(POD, "0"))
@@ -166,7 +166,7 @@ def test_a_watch_may_be_too_late_and_its_events_late() -> None:
     assert run_scene(late, watch_lags=1.0, slow_seconds=3.0) > 0.0
 
 
-def test_when_it_is_calm_nothing_goes_wrong() -> None:
+def test_in_the_calm_phase_no_call_fails() -> None:
     async def scene(inner: EmbeddedCluster, cluster: FaultyCluster) -> None:
         cluster.calm()
         await cluster.bind(created(inner), "n1")

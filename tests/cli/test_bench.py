@@ -32,7 +32,7 @@ def measured(*arguments: str | Path) -> dict[str, dict[str, Any]]:
     return {f"{one['labels']['Name']} {one['labels']['Metric']}": one for one in items}
 
 
-def test_the_table_is_for_a_person(file: Path) -> None:
+def test_the_table_is_for_human_readers(file: Path) -> None:
     rows = [line.split() for line in answer("bench", file).splitlines()]
     assert rows[0][:6] == ["workload", "nodes", "pods", "used", "seconds", "pods/s"]
     assert [row[:4] for row in rows if row and row[0].startswith("Case")] == [
@@ -41,7 +41,7 @@ def test_the_table_is_for_a_person(file: Path) -> None:
     ]
 
 
-def test_json_is_upstreams_data_items(file: Path) -> None:
+def test_json_has_upstreams_data_items(file: Path) -> None:
     found = measured(file, "--name", "two")
     assert set(found) == {
         "Case/two/namespace-1 BindingThroughput",
@@ -52,7 +52,7 @@ def test_json_is_upstreams_data_items(file: Path) -> None:
     assert item["data"]["Average"] > 0
 
 
-def test_results_may_be_kept_in_a_file(file: Path, tmp_path: Path) -> None:
+def test_results_can_be_written_to_a_file(file: Path, tmp_path: Path) -> None:
     answer("bench", file, "--name", "/two$", "--out", tmp_path / "out.json")
     kept = json.loads((tmp_path / "out.json").read_text())
     assert [one["labels"]["Name"] for one in kept["dataItems"]] == ["Case/two/namespace-1"] * 2
@@ -63,7 +63,7 @@ def test_a_folder_is_searched_and_labels_select(file: Path) -> None:
     assert {name.split()[0] for name in found} == {"Case/two/namespace-1"}
 
 
-def test_a_list_runs_nothing(file: Path) -> None:
+def test_list_runs_nothing(file: Path) -> None:
     lines = answer("bench", file, "--list").splitlines()
     assert [line.split() for line in lines if line.startswith("Case")] == [
         ["Case/two", "short"],
@@ -71,7 +71,7 @@ def test_a_list_runs_nothing(file: Path) -> None:
     ]
 
 
-def test_who_cannot_be_run_is_named_and_others_run(tmp_path: Path) -> None:
+def test_an_invalid_workload_is_named_and_the_others_run(tmp_path: Path) -> None:
     workloads = [workload("typo", podz=1), workload("good")]
     path = write_cases(tmp_path, {**case(NODES, PODS), "workloads": workloads})
     done = bayplan("bench", path)
@@ -80,12 +80,12 @@ def test_who_cannot_be_run_is_named_and_others_run(tmp_path: Path) -> None:
     assert f"Case/typo cannot be run: {path}: [0].workloads[0].params.podz: no " in done.stderr
 
 
-def test_nothing_to_run_is_bad_input(tmp_path: Path) -> None:
+def test_an_empty_selection_is_bad_input(tmp_path: Path) -> None:
     path = write_cases(tmp_path, {**case(NODES, PODS), "workloads": [workload("typo", podz=1)]})
     assert refusal("bench", path)[0].startswith("Case/typo cannot be run: ")
 
 
-def test_a_workload_that_fails_is_told_by_the_exit_code(tmp_path: Path) -> None:
+def test_a_failing_workload_sets_the_exit_code(tmp_path: Path) -> None:
     pods = op("createPods", count=1, podTemplatePath="pod.yaml")
     churn = op("churn", mode="recreate", number=1, templatePaths=["pod.yaml"])
     path = write_cases(tmp_path, case(op("createNodes", count=1), churn, pods), pod=LARGE_POD)
@@ -95,7 +95,7 @@ def test_a_workload_that_fails_is_told_by_the_exit_code(tmp_path: Path) -> None:
     assert any(line.startswith(f"bayplan: {said}") for line in done.stderr.splitlines())
 
 
-def test_an_average_below_the_threshold_is_remarked(
+def test_an_average_below_the_threshold_is_reported(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bayplan.cli.bench.below_threshold", lambda outcome: [outcome.name])
@@ -117,13 +117,11 @@ def test_an_average_below_the_threshold_is_remarked(
         (("--plugin", "gone.py"), "gone.py: cannot be read: No such file"),
     ],
 )
-def test_options_that_are_wrong_are_refused(
-    file: Path, arguments: tuple[str, ...], said: str
-) -> None:
+def test_invalid_options_are_refused(file: Path, arguments: tuple[str, ...], said: str) -> None:
     assert refusal("bench", file, *arguments)[0].startswith(said)
 
 
-def test_files_that_are_wrong_are_refused_with_all_their_faults(tmp_path: Path) -> None:
+def test_invalid_files_are_refused_with_all_problems(tmp_path: Path) -> None:
     path = write_cases(tmp_path, case(op("createPod")), case(op("barrier", labels=1), name="b"))
     lines = refusal("bench", path, tmp_path / "none.yaml")
     told = [line.replace(str(tmp_path), "") for line in lines]
@@ -138,20 +136,20 @@ def test_files_that_are_wrong_are_refused_with_all_their_faults(tmp_path: Path) 
     assert missing == "/none.yaml: cannot be read: No such file or directory"
 
 
-def test_a_configuration_of_ones_own_is_used(file: Path, tmp_path: Path) -> None:
+def test_a_given_configuration_is_used(file: Path, tmp_path: Path) -> None:
     own = tmp_path / "own.config"
     own.write_text(CONFIG % ", profiles: [{schedulerName: other}]")
     done = bayplan("bench", file, "--name", "two", "--config", own, "--timeout", "0.1")
     assert "5 pods are not bound" in done.stderr
 
 
-def test_a_bad_configuration_is_refused_at_once(file: Path, tmp_path: Path) -> None:
+def test_an_invalid_configuration_is_refused_at_once(file: Path, tmp_path: Path) -> None:
     own = tmp_path / "own.config"
     own.write_text(CONFIG % ", profilez: []")
     assert refusal("bench", file, "--config", own)[0].startswith(f"{own}: profilez: unknown field")
 
 
-def test_results_that_cannot_be_kept_are_told(file: Path, tmp_path: Path) -> None:
+def test_results_that_cannot_be_written_are_reported(file: Path, tmp_path: Path) -> None:
     done = bayplan("bench", file, "--name", "two", "--out", tmp_path)
     assert (done.exit_code, "cannot be written: Is a directory" in done.stderr) == (2, True)
 
@@ -167,7 +165,7 @@ class Broken(PostBindPlugin):
 """
 
 
-def test_a_plugin_that_fails_is_named_and_the_exit_code_is_1(file: Path, tmp_path: Path) -> None:
+def test_a_failing_plugin_is_named_and_the_exit_code_is_1(file: Path, tmp_path: Path) -> None:
     plugin, config = tmp_path / "broken.py", tmp_path / "c.yaml"
     plugin.write_text(FAILING_POST_BIND)
     config.write_text(json.dumps(profile(postBind=["Broken"])))

@@ -41,7 +41,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]:
     return kinds
 
 
-def test_the_file_is_the_owners_and_what_it_holds_is_counted(
+def test_the_file_is_private_to_its_owner_and_its_objects_are_counted(
     asked: list[list[str]], tmp_path: Path
 ) -> None:
     file = tmp_path / "cluster.yaml"
@@ -56,7 +56,7 @@ def test_the_file_is_the_owners_and_what_it_holds_is_counted(
     assert "apps/v1 ReplicaSet" in asked[0]
 
 
-def test_what_the_configured_plugins_do_not_look_up_is_not_read(
+def test_kinds_that_the_configured_plugins_do_not_read_are_not_listed(
     asked: list[list[str]], tmp_path: Path
 ) -> None:
     config = profile()
@@ -65,7 +65,7 @@ def test_what_the_configured_plugins_do_not_look_up_is_not_read(
     assert "apps/v1 ReplicaSet" not in asked[0]
 
 
-def test_redacted_it_says_what_it_kept_and_still_simulates(
+def test_a_redacted_capture_lists_what_it_keeps_and_can_be_simulated(
     asked: list[list[str]], tmp_path: Path
 ) -> None:
     file = tmp_path / "cluster.yaml"
@@ -76,7 +76,7 @@ def test_redacted_it_says_what_it_kept_and_still_simulates(
     assert "node-1" in answer("simulate", file, "--format", "json")
 
 
-def test_failures_are_said_in_a_line(
+def test_failures_are_reported_in_one_line(
     asked: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = refusal("capture", "-o", tmp_path / "no" / "such")

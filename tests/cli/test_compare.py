@@ -45,7 +45,7 @@ def experiment(folder: Path, **spec: Any) -> Path:
     return write_objects(folder / "experiment.yaml", {**kind, "spec": whole})
 
 
-def test_flags_say_what_is_compared(tmp_path: Path) -> None:
+def test_flags_select_what_is_compared(tmp_path: Path) -> None:
     text = answer("compare", cluster_file(tmp_path), *configs(tmp_path), "--seeds", "0..2")
     lines = [" ".join(line.split()) for line in text.splitlines()]
     assert lines[0].startswith("spread against packed: better in nodes_emptiable (+2); worse in ")
@@ -53,7 +53,7 @@ def test_flags_say_what_is_compared(tmp_path: Path) -> None:
     assert any(line.startswith("6 runs, 24 simulated decisions, ") for line in lines)
 
 
-def test_an_experiment_says_the_same_from_a_file(tmp_path: Path) -> None:
+def test_an_experiment_file_gives_the_same_result_as_flags(tmp_path: Path) -> None:
     file = experiment(tmp_path, inputs=[{"paths": [cluster_file(tmp_path).name]}], seeds="0..1")
     found = json.loads(answer("compare", file, "--format", "json"))
     packed, spread = (found["policies"][name]["nodes_used"] for name in ("packed", "spread"))
@@ -61,7 +61,7 @@ def test_an_experiment_says_the_same_from_a_file(tmp_path: Path) -> None:
     assert spread["mean"] == 3.0
 
 
-def test_nodes_pods_and_seeds_of_an_experiment_may_be_given(tmp_path: Path) -> None:
+def test_nodes_pods_and_seeds_of_an_experiment_can_be_overridden(tmp_path: Path) -> None:
     file, nodes = experiment(tmp_path), write_objects(tmp_path / "nodes.json", node_with_cpu("n"))
     given = ("--nodes", nodes, "--pods", cluster_file(tmp_path), "--seeds", "4,6,8")
     found = json.loads(answer("compare", file, *given, "--format", "json"))
@@ -69,7 +69,7 @@ def test_nodes_pods_and_seeds_of_an_experiment_may_be_given(tmp_path: Path) -> N
     assert found["policies"]["spread"]["nodes_used"]["mean"] == 4.0
 
 
-def test_several_inputs_are_told_apart(tmp_path: Path) -> None:
+def test_several_inputs_are_reported_separately(tmp_path: Path) -> None:
     cluster_file(tmp_path)
     inputs = [{"name": name, "paths": ["cluster.json"]} for name in ("one", "two")]
     found = json.loads(answer("compare", experiment(tmp_path, inputs=inputs), "--format", "json"))
@@ -77,7 +77,7 @@ def test_several_inputs_are_told_apart(tmp_path: Path) -> None:
     assert found["inputs"].keys() == {"one", "two"}
 
 
-def test_a_folder_keeps_everything(tmp_path: Path) -> None:
+def test_a_folder_receives_all_results(tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = bayplan("compare", cluster_file(tmp_path), *configs(tmp_path), "--out", out)
     assert done.exit_code == 0
@@ -86,7 +86,7 @@ def test_a_folder_keeps_everything(tmp_path: Path) -> None:
     assert (out / "report.html").is_file()
 
 
-def test_a_run_that_was_killed_is_taken_up_again_and_finds_the_same(tmp_path: Path) -> None:
+def test_a_killed_comparison_continues_and_has_the_same_result(tmp_path: Path) -> None:
     plugin = write_objects(tmp_path / "deadly.py", DEADLY)
     value = configuration("MostAllocated")
     value["profiles"][0]["plugins"]["score"]["enabled"].append({"name": "Deadly"})
@@ -120,7 +120,7 @@ def test_equal_runs_have_no_differing_decision(tmp_path: Path) -> None:
     assert answer("compare", one, other) == "0 differing decisions\n"
 
 
-def test_with_and_without_reuse_no_decision_differs(tmp_path: Path) -> None:
+def test_with_and_without_reuse_decisions_are_equal(tmp_path: Path) -> None:
     """What docs/batching.md tells who doubts it to do."""
     folders: list[Path] = []
     for name, is_on in (("on", True), ("off", False)):
@@ -133,7 +133,7 @@ def test_with_and_without_reuse_no_decision_differs(tmp_path: Path) -> None:
     assert answer("compare", *folders) == "0 differing decisions\n"
 
 
-def test_differing_decisions_are_counted_and_the_first_ones_told(tmp_path: Path) -> None:
+def test_differing_decisions_are_counted_and_the_first_ones_listed(tmp_path: Path) -> None:
     one = simulated(tmp_path, "one", "MostAllocated")
     done = bayplan("compare", one, simulated(tmp_path, "other", "LeastAllocated"))
     assert done.exit_code == 1
@@ -143,7 +143,7 @@ def test_differing_decisions_are_counted_and_the_first_ones_told(tmp_path: Path)
     assert "default/p" in done.stdout
 
 
-def test_runs_of_a_comparison_are_compared_the_same_way(tmp_path: Path) -> None:
+def test_runs_of_a_comparison_can_be_compared(tmp_path: Path) -> None:
     answer("compare", cluster_file(tmp_path), *configs(tmp_path), "--out", tmp_path / "out")
     [one, other] = (tmp_path / "out" / "runs").iterdir()
     assert answer("compare", one, one) == "0 differing decisions\n"
@@ -161,11 +161,11 @@ def test_runs_of_a_comparison_are_compared_the_same_way(tmp_path: Path) -> None:
         (("--pods", "p.csv"), "--nodes, --pods: these options need an experiment file"),
     ],
 )
-def test_a_wrong_command_is_refused(tmp_path: Path, arguments: Any, line: str) -> None:
+def test_an_invalid_command_is_refused(tmp_path: Path, arguments: Any, line: str) -> None:
     assert line in refusal("compare", cluster_file(tmp_path), *arguments)
 
 
-def test_strictly_an_input_that_is_not_understood_is_refused(tmp_path: Path) -> None:
+def test_strict_mode_refuses_an_unknown_field(tmp_path: Path) -> None:
     typo = write_objects(
         tmp_path / "typo.yaml", node_with_cpu("n1"), pod("a", nodeSelectr={"disk": "ssd"})
     )
@@ -173,7 +173,7 @@ def test_strictly_an_input_that_is_not_understood_is_refused(tmp_path: Path) -> 
     assert 'spec.nodeSelectr is no field of a Pod; did you mean "nodeSelector"?' in line
 
 
-def test_seeds_and_executors_that_are_wrong_are_refused(tmp_path: Path) -> None:
+def test_invalid_seeds_and_executors_are_refused(tmp_path: Path) -> None:
     given = (cluster_file(tmp_path), *configs(tmp_path))
     [line] = refusal("compare", *given, "--seeds", "many")
     assert 'found "many", wanted seeds such as 0..9' in line
@@ -181,23 +181,23 @@ def test_seeds_and_executors_that_are_wrong_are_refused(tmp_path: Path) -> None:
     assert line == "--executor: found 'ray://x', wanted dask://HOST:PORT"
 
 
-def test_an_experiment_has_its_configurations(tmp_path: Path) -> None:
+def test_an_experiment_needs_configurations(tmp_path: Path) -> None:
     [line] = refusal("compare", experiment(tmp_path), *configs(tmp_path)[:2])
     assert line.startswith("--config: the configurations are in ")
 
 
-def test_an_experiment_without_an_input_says_how_to_give_one(tmp_path: Path) -> None:
+def test_an_experiment_without_input_explains_how_to_give_one(tmp_path: Path) -> None:
     [line] = refusal("compare", experiment(tmp_path))
     assert line.endswith("spec.inputs: found nothing, wanted an input here, or --nodes and --pods")
 
 
-def test_one_run_alone_is_compared_with_nothing(tmp_path: Path) -> None:
+def test_a_single_run_cannot_be_compared(tmp_path: Path) -> None:
     one = simulated(tmp_path, "one", "MostAllocated")
     assert refusal("compare", one) == ["runs: found 1, wanted two, to compare their decisions"]
     assert os.listdir(one)
 
 
-def test_fewer_than_no_processes_are_refused(tmp_path: Path) -> None:
+def test_a_negative_number_of_processes_is_refused(tmp_path: Path) -> None:
     done = bayplan("compare", tmp_path, "--config", "a.yaml", "--processes", "-3")
     assert done.exit_code == 2
     assert "-3 is not in the range x>=0" in done.stderr
@@ -214,7 +214,7 @@ class Broken(ScalarFilterPlugin):
 """
 
 
-def test_a_plugin_that_fails_is_named_with_its_configuration_and_the_exit_code_is_1(
+def test_a_failing_plugin_is_named_with_its_configuration_and_the_exit_code_is_1(
     tmp_path: Path,
 ) -> None:
     plugin = write_objects(tmp_path / "broken.py", BROKEN)

@@ -26,7 +26,7 @@ print("nor this")
 """
 
 
-def test_a_good_configuration_is_printed_whole_and_can_be_read_again(tmp_path: Path) -> None:
+def test_a_valid_configuration_is_printed_completely_and_can_be_read_again(tmp_path: Path) -> None:
     file = write_objects(tmp_path / "c.yaml", profile())
     whole = answer("config", "check", file)
     effective = yaml.safe_load(whole)
@@ -37,7 +37,7 @@ def test_a_good_configuration_is_printed_whole_and_can_be_read_again(tmp_path: P
     assert answer("config", "check", again) == whole
 
 
-def test_a_bad_configuration_is_told_all_that_is_wrong_with_it(tmp_path: Path) -> None:
+def test_all_problems_of_a_configuration_are_reported(tmp_path: Path) -> None:
     config = {**profile(score=["NodeResourceFit"]), "podMaxBackoffSecond": 3}
     file = write_objects(tmp_path / "c.yaml", config)
     assert refusal("config", "check", file) == [
@@ -49,7 +49,7 @@ def test_a_bad_configuration_is_told_all_that_is_wrong_with_it(tmp_path: Path) -
     ]
 
 
-def test_what_has_no_effect_is_remarked_on_beside_the_answer(tmp_path: Path) -> None:
+def test_settings_without_effect_are_reported_beside_the_answer(tmp_path: Path) -> None:
     file = write_objects(tmp_path / "c.yaml", {**profile(), "parallelism": 4})
     done = bayplan("config", "check", file)
     assert done.exit_code == 0
@@ -62,7 +62,7 @@ def test_standard_input_has_its_name() -> None:
     assert "profiles" in answer("config", "check", "-", stdin=json.dumps(profile()).encode())
 
 
-def test_feature_gates_of_the_command_line_count(tmp_path: Path) -> None:
+def test_feature_gates_of_the_command_line_apply(tmp_path: Path) -> None:
     file = write_objects(tmp_path / "c.yaml", profile())
     gates = yaml.safe_load(
         answer("config", "check", file, "--feature-gates", "GenericWorkload=true")
@@ -70,7 +70,7 @@ def test_feature_gates_of_the_command_line_count(tmp_path: Path) -> None:
     assert gates["featureGates"]["GenericWorkload"] is True
 
 
-def test_plugins_of_ones_own_are_checked_with_it(tmp_path: Path) -> None:
+def test_plugins_of_files_are_checked_with_the_configuration(tmp_path: Path) -> None:
     plugin = write_objects(tmp_path / "mine.py", MINE)
     file = write_objects(tmp_path / "c.yaml", profile(score=["Mine"]))
     effective = yaml.safe_load(answer("config", "check", file, "--plugin", plugin))
@@ -78,7 +78,7 @@ def test_plugins_of_ones_own_are_checked_with_it(tmp_path: Path) -> None:
     assert args["Mine"]["label"] == "cost"
 
 
-def test_the_schema_is_json_and_knows_plugins_of_ones_own(tmp_path: Path) -> None:
+def test_the_schema_is_json_and_includes_plugins_of_files(tmp_path: Path) -> None:
     plugin = write_objects(tmp_path / "mine.py", MINE)
     assert "Mine" not in answer("config", "schema")
     schema = json.loads(answer("config", "schema", "--plugin", plugin))
@@ -86,7 +86,7 @@ def test_the_schema_is_json_and_knows_plugins_of_ones_own(tmp_path: Path) -> Non
     assert "Mine" in json.dumps(schema)
 
 
-def test_a_plugin_file_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_plugin_file_is_refused(tmp_path: Path) -> None:
     broken = write_objects(tmp_path / "broken.py", "from bayplan import (\n")
     [line] = refusal("config", "schema", "--plugin", broken)
     assert line.startswith(f"{broken}: line 1: SyntaxError: ")
@@ -111,12 +111,12 @@ def test_the_score_graph_is_drawn(tmp_path: Path) -> None:
     assert answer("config", "graph", file, "--format", "svg").startswith("<svg")
 
 
-def test_what_is_effective_has_the_sources_args_and_can_be_read_again(tmp_path: Path) -> None:
+def test_the_effective_configuration_has_the_sources_and_can_be_read_again(tmp_path: Path) -> None:
     whole = answer("config", "check", write_objects(tmp_path / "c.yaml", composed()))
     assert answer("config", "check", write_objects(tmp_path / "again.yaml", whole)) == whole
 
 
-def test_what_kube_scheduler_would_not_understand_is_listed(tmp_path: Path) -> None:
+def test_fields_unknown_to_kube_scheduler_are_listed(tmp_path: Path) -> None:
     file = write_objects(tmp_path / "c.yaml", composed())
     done = bayplan("config", "check", file, "--for", "kube-scheduler")
     assert done.exit_code == 1

@@ -36,13 +36,13 @@ def standard_output(monkeypatch: pytest.MonkeyPatch, encoding: str = "utf-8") ->
 # ---- shapes --------------------------------------------------------------------------------
 
 
-def test_a_line_stays_a_line_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_stays_one_line_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = standard_output(monkeypatch)
     console.show([Text("word " * 100), Text("next")])
     assert raw.getvalue().decode().splitlines() == [("word " * 100).rstrip(), "next"]
 
 
-def test_a_table_is_folded_to_a_width_that_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_is_wrapped_to_a_readable_width(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = standard_output(monkeypatch)
     made = table("said")
     made.add_row("word " * 100)
@@ -52,7 +52,7 @@ def test_a_table_is_folded_to_a_width_that_can_be_read(monkeypatch: pytest.Monke
     assert max(map(len, lines)) <= console.PIPED_WIDTH
 
 
-def test_brackets_and_colons_mean_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_brackets_and_colons_are_printed_literally(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = standard_output(monkeypatch)
     made = table("[bold]said[/bold]")
     made.add_row("plugin(s) [a b] :smile: [/x]")
@@ -60,7 +60,7 @@ def test_brackets_and_colons_mean_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     assert "plugin(s) [a b] :smile: [/x]" in raw.getvalue().decode()
 
 
-def test_names_from_a_cluster_neither_move_the_cursor_nor_forge_a_line(
+def test_names_from_a_cluster_cannot_move_the_cursor_or_forge_a_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     raw = standard_output(monkeypatch)
@@ -75,13 +75,15 @@ def test_names_from_a_cluster_neither_move_the_cursor_nor_forge_a_line(
     assert not [line for line in written_text.splitlines() if line.startswith("4 of 4")]
 
 
-def test_what_a_terminal_cannot_write_has_a_substitute(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_characters_that_a_terminal_cannot_write_are_replaced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     raw = standard_output(monkeypatch, "ascii")
     console.show([Text("a → b … c – d é")])
     assert raw.getvalue() == b"a > b . c - d ?\n"
 
 
-def test_tables_have_other_lines_where_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_fall_back_to_ascii_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = standard_output(monkeypatch, "latin-1")
     made = table("a", "b")
     made.add_row("1", "2")
@@ -89,7 +91,7 @@ def test_tables_have_other_lines_where_there_are_none(monkeypatch: pytest.Monkey
     assert raw.getvalue() == b"a | b\n--+--\n1 | 2\n"
 
 
-def test_bytes_go_out_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_are_written_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = standard_output(monkeypatch, "ascii")
     streams.put("é\n".encode())
     assert raw.getvalue() == "é\n".encode()
@@ -99,7 +101,7 @@ def test_bytes_go_out_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("output", ["text", "json"])
-def test_who_reads_no_further_is_no_failure(objects: Path, output: str) -> None:
+def test_a_closed_pipe_is_not_a_failure(objects: Path, output: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     done = process("simulate", objects, "--format", output, stdout=writing)
@@ -108,7 +110,7 @@ def test_who_reads_no_further_is_no_failure(objects: Path, output: str) -> None:
 
 
 @pytest.mark.parametrize("output", ["text", "json"])
-def test_a_disk_that_is_full_is_a_line(objects: Path, output: str) -> None:
+def test_a_full_disk_is_reported_in_one_line(objects: Path, output: str) -> None:
     with open("/dev/full", "wb") as full:
         done = process("simulate", objects, "--format", output, stdout=full)
     assert done.returncode == 1
@@ -118,7 +120,7 @@ def test_a_disk_that_is_full_is_a_line(objects: Path, output: str) -> None:
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_streams_that_are_closed_are_no_failure(objects: Path, closed: str) -> None:
+def test_closed_streams_are_not_a_failure(objects: Path, closed: str) -> None:
     command = f'"$0" -c "from bayplan.cli import main; main()" simulate "$1" {closed}'
     shell = ["sh", "-c", command, sys.executable, str(objects)]
     done = subprocess.run(shell, capture_output=True, check=False, timeout=100)
@@ -151,7 +153,7 @@ def all_of(terminal: int) -> bytes:
     return seen
 
 
-def test_a_terminal_sees_progress_and_then_the_summary(objects: Path) -> None:
+def test_a_terminal_shows_progress_and_then_the_summary(objects: Path) -> None:
     code, seen = on_a_terminal("simulate", objects)
     assert code == 0
     assert seen.index("reading") < seen.index("2/2")
@@ -166,31 +168,31 @@ def test_tables_are_as_wide_as_the_terminal(objects: Path) -> None:
     assert "Insufficient" in " ".join(summary)
 
 
-def test_emphasis_is_for_terminals_that_have_it() -> None:
+def test_emphasis_is_used_only_on_terminals_that_support_it() -> None:
     assert "\x1b[1mNodeName" in on_a_terminal("plugins")[1]
     assert "\x1b" not in on_a_terminal("plugins", TERM="dumb")[1]
 
 
-def test_a_terminal_sees_that_a_replay_takes_its_time(tmp_path: Path, objects: Path) -> None:
+def test_a_terminal_shows_the_progress_of_a_replay(tmp_path: Path, objects: Path) -> None:
     process("simulate", objects, "--out", tmp_path / "run")
     code, seen = on_a_terminal("why", "a", "--run", tmp_path / "run", "--node", "n1")
     assert code == 0
     assert seen.index("replaying the run") < seen.index("attempt 1 at default/a")
 
 
-def test_nothing_moves_where_there_is_no_terminal(objects: Path) -> None:
+def test_without_a_terminal_there_is_no_progress_bar(objects: Path) -> None:
     assert process("simulate", objects).stderr == b""
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_every_encoding_will_do(objects: Path, encoding: str) -> None:
+def test_every_encoding_is_supported(objects: Path, encoding: str) -> None:
     env = {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
     for arguments in (("simulate", objects), ("simulate", "--help")):
         done = process(*arguments, env=env)
         assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_a_pipe_is_as_wide_as_columns_says(
+def test_without_a_terminal_the_width_comes_from_columns(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
@@ -201,7 +203,7 @@ def test_a_pipe_is_as_wide_as_columns_says(
     assert len(capfd.readouterr().out.splitlines()) == 1
 
 
-def test_progress_without_a_terminal_is_a_line_now_and_then(
+def test_progress_without_a_terminal_is_an_occasional_line(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [0.0]

@@ -51,7 +51,7 @@ def test_the_installed_command_runs(tmp_path: Path) -> None:
     assert done.stdout.startswith("1 of 1 pod placed on 1 node\n")
 
 
-def test_the_version_is_the_packages() -> None:
+def test_the_version_is_that_of_the_package() -> None:
     assert answer("--version") == f"bayplan, version {version('bayplan')}\n"
 
 
@@ -61,14 +61,14 @@ def test_every_command_is_listed_and_has_help(command: str) -> None:
     assert answer(command, "-h").startswith(f"Usage: bayplan {command} ")
 
 
-def test_a_command_that_does_not_exist_is_a_line_with_the_nearest_name() -> None:
+def test_an_unknown_command_is_refused_with_the_nearest_name() -> None:
     done = process("simulat")
     assert done.returncode == 2
     assert b'No such command "simulat"; did you mean "simulate"?' in done.stderr
     assert b"Traceback" not in done.stderr
 
 
-def test_assertions_must_not_be_stripped() -> None:
+def test_running_without_assertions_is_refused() -> None:
     done = process("plugins", python=("-O",))
     assert done.returncode == 1
     assert done.stderr == (
@@ -76,7 +76,7 @@ def test_assertions_must_not_be_stripped() -> None:
     )
 
 
-def test_an_interrupted_run_ends_without_a_trace_and_keeps_its_journal(tmp_path: Path) -> None:
+def test_an_interrupted_run_ends_without_a_traceback_and_keeps_its_journal(tmp_path: Path) -> None:
     objects = write_objects(tmp_path / "in.yaml", node("n1"), pod("first"), pod("second"))
     plugin = write_objects(tmp_path / "interrupts.py", INTERRUPTS)
     config = write_objects(tmp_path / "config.yaml", profile(filter=["Interrupts"]))
@@ -90,7 +90,7 @@ def test_an_interrupted_run_ends_without_a_trace_and_keeps_its_journal(tmp_path:
     assert "chose n1" in answer("why", "first", "--run", run)
 
 
-def test_what_must_never_happen_ends_the_run_with_a_line(tmp_path: Path) -> None:
+def test_a_broken_invariant_ends_the_run_with_one_line(tmp_path: Path) -> None:
     small = node("small", status={"allocatable": {"cpu": "1500m", "pods": "9"}})
     objects = write_objects(tmp_path / "in.yaml", small, node("n1"), pod("a"), pod("b"))
     plugin = write_objects(tmp_path / "overbooks.py", OVERBOOKS)
@@ -106,5 +106,5 @@ def test_what_must_never_happen_ends_the_run_with_a_line(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("arguments", [(), ("config",)])
-def test_a_command_without_its_command_shows_help(arguments: tuple[str, ...]) -> None:
+def test_a_command_group_without_a_command_shows_help(arguments: tuple[str, ...]) -> None:
     assert "Commands:" in bayplan(*arguments).output

@@ -12,11 +12,11 @@ async def loop_module() -> str:
     return type(asyncio.get_running_loop()).__module__
 
 
-def test_it_is_asyncios_where_no_other_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_asyncio_is_used_if_no_other_loop_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_loop, "uvloop", None)
     assert run_event_loop(loop_module()).startswith("asyncio")
 
 
-def test_it_is_uvloop_where_that_is_installed() -> None:
+def test_uvloop_is_used_if_it_is_installed() -> None:
     pytest.importorskip("uvloop", reason="uvloop is not installed")
     assert run_event_loop(loop_module()).startswith("uvloop")

@@ -43,7 +43,7 @@ def test_dot_has_every_instance_and_edge() -> None:
     assert '"0 A" -> "0 C" [label=all];' in dot
 
 
-def test_a_picture_has_sources_to_the_left_of_their_readers() -> None:
+def test_a_picture_has_sources_left_of_their_readers() -> None:
     root = ElementTree.fromstring(as_svg([DIAMOND]))
     space = "{http://www.w3.org/2000/svg}"
     boxes = [int(box.get("x", "0")) for box in root.iter(f"{space}rect")]

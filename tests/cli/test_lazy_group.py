@@ -11,7 +11,7 @@ from bayplan.cli.lazy_group import LazyGroup
 from tests.cli.command_line import bayplan, process
 
 
-def test_every_command_is_where_the_table_says() -> None:
+def test_every_command_is_in_its_table() -> None:
     context = click.Context(cli)
     for name in cli.list_commands(context):
         command = cli.get_command(context, name)
@@ -20,7 +20,7 @@ def test_every_command_is_where_the_table_says() -> None:
 
 
 @pytest.mark.parametrize("names", [(), ("config",), ("plugins",)])
-def test_the_list_of_a_group_has_the_first_sentence_of_each_command(names: tuple[str, ...]) -> None:
+def test_a_group_lists_the_first_sentence_of_each_command(names: tuple[str, ...]) -> None:
     group = COMMANDS[names]
     assert isinstance(group, LazyGroup)
     assert group.entries
@@ -28,7 +28,7 @@ def test_the_list_of_a_group_has_the_first_sentence_of_each_command(names: tuple
         assert entry.summary == COMMANDS[*names, name].get_short_help_str(limit=1000)
 
 
-def test_the_shell_completes_commands_and_their_options() -> None:
+def test_the_shell_completes_commands_and_options() -> None:
     def completed(words: str) -> list[str]:
         env = {"_BAYPLAN_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": "1"}
         ended = process(env=env)
@@ -38,7 +38,7 @@ def test_the_shell_completes_commands_and_their_options() -> None:
     assert completed("bayplan --v") == ["--version"]
 
 
-def test_all_are_listed_with_what_they_do() -> None:
+def test_all_commands_are_listed_with_a_description() -> None:
     listed = bayplan("--help").stdout
     assert "Schedule the pods of a real cluster." in listed
     places = [listed.index(f"\n  {name} ") for name in ("run", "simulate", "plugins")]
@@ -58,7 +58,7 @@ def every_command(command: click.Command, *names: str) -> Iterator[tuple[tuple[s
 COMMANDS = dict(every_command(cli))
 
 
-def test_no_sentence_of_a_list_is_cut() -> None:
+def test_no_description_in_a_list_is_cut() -> None:
     for names, command in COMMANDS.items():
         if isinstance(command, click.Group):
             _, _, listed = bayplan(*names, "--help").stdout.partition("Commands:")
@@ -81,13 +81,13 @@ def test_a_command_of_a_group_is_suggested_too() -> None:
     assert 'No such command "chek"; did you mean "check"?' in bayplan("config", "chek").stderr
 
 
-def test_one_that_does_not_exist_is_refused() -> None:
+def test_an_unknown_command_is_refused() -> None:
     ended = bayplan("scheduel")
     assert ended.exit_code == 2
     assert "No such command" in ended.stderr
 
 
-def test_what_only_a_real_cluster_needs_is_not_imported_for_the_others() -> None:
+def test_modules_for_a_real_cluster_are_not_imported_by_other_commands() -> None:
     code = "import sys; from bayplan.cli import cli; cli(['plugins'], standalone_mode=False); "
     code += "sys.stderr.write(str(sorted({'aiohttp', 'kubernetes_asyncio'} & set(sys.modules))))"
     ended = process(script=code)

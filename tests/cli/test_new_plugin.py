@@ -24,13 +24,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.modules.pop(MODULE, None)
 
 
-def test_it_runs_in_a_simulation_unedited(folder: Path) -> None:
+def test_the_generated_plugin_runs_in_a_simulation(folder: Path) -> None:
     given = ("--plugin", folder / f"{MODULE}.py", "--config", folder / "config.yaml")
     done = json.loads(answer("simulate", folder / "scenario.yaml", *given, "--format", "json"))
     assert done["placements"] == {f"default/{name}": "quiet" for name in "cde"}
 
 
-def test_its_configuration_has_one_line_for_it_and_its_args(folder: Path) -> None:
+def test_the_generated_configuration_has_one_line_for_the_plugin_and_its_args(folder: Path) -> None:
     given = ("--plugin", folder / f"{MODULE}.py")
     whole = answer("config", "check", folder / "config.yaml", *given)
     assert "pointsPerPod: 10" in whole
@@ -38,7 +38,7 @@ def test_its_configuration_has_one_line_for_it_and_its_args(folder: Path) -> Non
     assert len(enabled) == 2
 
 
-def test_its_tests_pass(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_generated_tests_pass(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(folder))
     tests = runpy.run_path(str(folder / f"test_{MODULE}.py"))
     names = [name for name in tests if name.startswith("test_")]
@@ -47,7 +47,7 @@ def test_its_tests_pass(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         tests[name]()
 
 
-def test_its_entry_point_leads_to_the_plugin(folder: Path) -> None:
+def test_the_generated_entry_point_names_the_plugin(folder: Path) -> None:
     project = tomllib.loads((folder / "pyproject.toml").read_text())
     assert project["project"]["name"] == "prefer-quiet-nodes"
     assert project["project"]["entry-points"][ENTRY_POINT_GROUP] == {NAME: f"{MODULE}:{NAME}"}
@@ -57,12 +57,12 @@ def test_its_entry_point_leads_to_the_plugin(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "module"), [("A", "a"), ("GPUShare", "gpu_share"), ("PreferZone2", "prefer_zone2")]
 )
-def test_the_module_is_called_after_it(tmp_path: Path, name: str, module: str) -> None:
+def test_the_module_is_named_after_the_plugin(tmp_path: Path, name: str, module: str) -> None:
     answer("plugins", "new", name, "--out", tmp_path / "x")
     assert (tmp_path / "x" / f"{module}.py").is_file()
 
 
-def test_what_is_there_already_is_left_alone(folder: Path) -> None:
+def test_existing_files_are_left_alone(folder: Path) -> None:
     before = {file: file.read_bytes() for file in folder.iterdir()}
     assert refusal("plugins", "new", NAME) == [
         f"{MODULE}: exists already; name another folder with --out"
@@ -82,13 +82,13 @@ def test_what_is_there_already_is_left_alone(folder: Path) -> None:
         ("Class", 'found "Class", wanted another name: class is a keyword or a module of Python'),
     ],
 )
-def test_a_name_that_cannot_be_is_refused(tmp_path: Path, name: str, said: str) -> None:
+def test_an_invalid_name_is_refused(tmp_path: Path, name: str, said: str) -> None:
     [line] = refusal("plugins", "new", name, "--out", tmp_path / "x")
     assert line.startswith(f"NAME: {said}")
     assert not (tmp_path / "x").exists()
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     [line] = refusal("plugins", "new", NAME, "--out", tmp_path / "file" / "x")
     assert line.startswith(f"{tmp_path / 'file' / 'x'}: cannot be written: ")

@@ -6,7 +6,7 @@ from bayplan.cli.options import examples, format_option
 from tests.cli.command_line import bayplan
 
 
-def test_examples_stand_in_help_line_by_line() -> None:
+def test_examples_are_printed_line_by_line_in_help() -> None:
     command = click.Command("x", epilog=examples("bayplan x a.yaml", "bayplan x b.yaml"))
     text = command.get_help(click.Context(command))
     assert "Examples:\n    bayplan x a.yaml\n    bayplan x b.yaml" in text
@@ -23,6 +23,6 @@ def test_a_format_has_a_default_that_help_names() -> None:
     assert "[default: text]" in text
 
 
-def test_every_format_is_described_alike() -> None:
+def test_every_format_is_described_equally() -> None:
     for name in ("simulate", "compare", "bench", "plugins"):
         assert "Format of the output" in bayplan(name, "--help").stdout

@@ -40,7 +40,7 @@ def parsed(*arguments: str) -> dict[str, Any] | str:
         (["--", "--leader-elect"], None, ("--leader-elect",)),
     ],
 )
-def test_a_boolean_takes_its_value_after_an_equals_sign_only(
+def test_a_boolean_takes_its_value_only_after_an_equals_sign(
     arguments: list[str], leader_elect: bool | None, rest: tuple[str, ...]
 ) -> None:
     values = parsed(*arguments)
@@ -49,25 +49,25 @@ def test_a_boolean_takes_its_value_after_an_equals_sign_only(
 
 
 @pytest.mark.parametrize("value", ["yes", "on", "", "TRue"])
-def test_a_boolean_is_spelled_as_in_go(value: str) -> None:
+def test_a_boolean_has_gos_spellings(value: str) -> None:
     complaint = parsed(f"--leader-elect={value}")
     assert "wanted true or false" in complaint
 
 
 @pytest.mark.parametrize("form", [["-v", "4"], ["-v4"], ["--v=4"], ["--v", "4"]])
-def test_other_flags_are_read_as_before(form: list[str]) -> None:
+def test_other_flags_are_parsed_as_before(form: list[str]) -> None:
     values = parsed(*form)
     assert isinstance(values, dict)
     assert values["verbosity"] == "4"
 
 
-def test_repeated_feature_gates_add_up() -> None:
+def test_repeated_feature_gates_are_merged() -> None:
     values = parsed("--feature-gates", "A=true,B=false", "--feature-gates=C=true")
     assert isinstance(values, dict)
     assert values["feature_gates"] == "A=true,B=false,C=true"
 
 
-def test_a_list_that_names_the_component_for_some_gates_only_is_refused() -> None:
+def test_a_list_that_names_the_component_for_only_some_gates_is_refused() -> None:
     values = parsed("--feature-gates=kube:A=true", "--feature-gates=kube:B=true")
     assert isinstance(values, dict)
     assert values["feature_gates"] == "kube:A=true,kube:B=true"

@@ -27,14 +27,14 @@ def paragraph(text: str, name: str) -> list[str]:
     return [" ".join(line.split()) for line in found.splitlines()[1:]]
 
 
-def test_every_plugin_has_its_paragraph_and_the_missing_ones_a_line() -> None:
+def test_every_plugin_has_a_paragraph_and_missing_ones_are_listed() -> None:
     text = answer("plugins")
     for plugin in in_tree_plugins():
         assert paragraph(text, plugin.name)
     assert text.splitlines()[-1].startswith("not here yet: ")
 
 
-def test_a_paragraph_says_where_what_for_and_when() -> None:
+def test_a_paragraph_names_package_points_and_events() -> None:
     assert paragraph(answer("plugins"), "InterPodAffinity") == [
         "at preFilter, filter, preScore, score",
         "args {hardPodAffinityWeight: 1, ignorePreferredTermsOfExistingPods: false}",
@@ -46,7 +46,7 @@ def test_a_paragraph_says_where_what_for_and_when() -> None:
     ]
 
 
-def test_a_plugin_of_a_file_says_where_it_came_from(tmp_path: Path) -> None:
+def test_a_plugin_of_a_file_names_its_file(tmp_path: Path) -> None:
     plugin = write_objects(tmp_path / "mine.py", MINE)
     lines = paragraph(answer("plugins", "--plugin", plugin), "Mine")
     assert lines[0] == f"from {plugin}"
@@ -68,7 +68,7 @@ def test_json_is_one_row_per_plugin() -> None:
     assert rows["TopologyPlacementGenerator"]["note"] == "not here yet"
 
 
-def test_a_bad_configuration_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_configuration_is_refused(tmp_path: Path) -> None:
     file = write_objects(tmp_path / "c.yaml", profile(score=["Ghost"]))
     [line] = refusal("plugins", "--config", file)
     assert line.startswith(f"{file}: profiles[0].plugins.score.enabled[0].name: no plugin")

@@ -23,7 +23,7 @@ PROBLEMS = [
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
-def test_every_problem_is_a_line_and_the_end(
+def test_every_problem_is_one_line_and_ends_the_command(
     problem: Exception, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as end, refusals():
@@ -33,12 +33,12 @@ def test_every_problem_is_a_line_and_the_end(
     assert lines == [f"bayplan: {line}" for line in str(problem).splitlines()]
 
 
-def test_a_bug_is_no_refusal() -> None:
+def test_a_bug_is_not_reported_as_a_refusal() -> None:
     with pytest.raises(ZeroDivisionError), refusals():
         raise ZeroDivisionError
 
 
-def test_what_is_printed_on_the_way_does_not_get_into_the_answer(
+def test_output_during_the_command_does_not_enter_the_answer(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with refusals():
@@ -47,12 +47,12 @@ def test_what_is_printed_on_the_way_does_not_get_into_the_answer(
     assert (said.out, said.err) == ("", "a plugin says\n")
 
 
-def test_no_configuration_is_the_default_one() -> None:
+def test_without_a_configuration_the_default_applies() -> None:
     [profile] = read_config(None, "").spec.profiles
     assert profile.scheduler_name == "default-scheduler"
 
 
-def test_feature_gates_are_read_with_either() -> None:
+def test_feature_gates_are_read_with_and_without_a_configuration() -> None:
     assert (
         read_config(None, "SchedulerPopFromBackoffQ=false").gate("SchedulerPopFromBackoffQ")
         is False
@@ -67,7 +67,7 @@ def test_feature_gates_are_read_with_either() -> None:
         pytest.param("nul\0l", "embedded null byte", id="it is no name"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, reason: str) -> None:
+def test_an_unreadable_file_is_named(tmp_path: Path, name: str, reason: str) -> None:
     path = str(tmp_path / name)
     for read in (lambda: read_config(path, ""), lambda: read_plugins([path])):
         with pytest.raises(BadInputError) as refused:
@@ -75,7 +75,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, reason: 
         assert str(refused.value) == f"{path}: cannot be read: {reason}"
 
 
-def test_plugins_of_files_stand_beside_the_others(tmp_path: Path) -> None:
+def test_plugins_of_files_are_added_to_the_others(tmp_path: Path) -> None:
     file = write_objects(
         tmp_path / "mine.py",
         "from bayplan import ScalarFilterPlugin\n"
@@ -94,7 +94,7 @@ def test_each_line_of_a_remark_names_the_program(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().err == "bayplan: one\nbayplan: two\\x1b[1m\n"
 
 
-def test_a_broken_invariant_is_a_line_and_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broken_invariant_is_one_line_and_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end, refusals():
         raise RunAborted("two pods on one port")
     assert end.value.code == 1

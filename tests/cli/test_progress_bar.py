@@ -5,7 +5,7 @@ import pytest
 from bayplan.cli.progress_bar import progress_bar
 
 
-def test_a_bar_tells_how_many_are_done_and_disappears(
+def test_a_progress_bar_counts_and_disappears(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")

@@ -18,7 +18,7 @@ def test_roles_and_bindings_are_printed_ready_to_apply(tmp_path: Path) -> None:
     assert found[3]["subjects"][0]["name"] == "bayplan"
 
 
-def test_a_bad_configuration_has_no_roles(tmp_path: Path) -> None:
+def test_an_invalid_configuration_has_no_roles(tmp_path: Path) -> None:
     config = write_objects(tmp_path / "c.yaml", profile(filter=["NodeNam"]))
     assert 'did you mean "NodeName"' in refusal("config", "rbac", config)[0]
 

@@ -32,7 +32,7 @@ def served(monkeypatch: pytest.MonkeyPatch, problem: Exception | None = None) ->
     return given
 
 
-def test_the_defaults_are_kube_schedulers_but_for_the_address(
+def test_defaults_equal_kube_schedulers_except_for_the_address(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     given = served(monkeypatch)
@@ -45,7 +45,7 @@ def test_the_defaults_are_kube_schedulers_but_for_the_address(
     assert options.config.spec.leader_election.leader_elect
 
 
-def test_what_it_is_told_arrives(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_all_flags_reach_the_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     given = served(monkeypatch)
     config = write_objects(tmp_path / "c.yaml", profile())
     line = (
@@ -63,7 +63,7 @@ def test_what_it_is_told_arrives(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert (serving.cert_file, serving.key_file, serving.client_ca_file) == ("c", "p", "a")
 
 
-def test_bare_leader_elect_leaves_the_next_argument_alone(
+def test_bare_leader_elect_does_not_consume_the_next_argument(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     given = served(monkeypatch)
@@ -87,15 +87,13 @@ def test_repeated_feature_gates_add_up_and_may_name_the_component(
 
 
 @pytest.mark.parametrize("form", [["-v", "4"], ["-v4"], ["-v=4"], ["--v=4"], ["--v", "4"]])
-def test_verbosity_is_written_as_one_is_used_to(
-    monkeypatch: pytest.MonkeyPatch, form: list[str]
-) -> None:
+def test_verbosity_has_the_usual_forms(monkeypatch: pytest.MonkeyPatch, form: list[str]) -> None:
     given = served(monkeypatch)
     assert bayplan("run", *form).exit_code == 0
     assert given[0] == (4, "text")
 
 
-def test_a_bad_configuration_is_refused_before_anything_begins(
+def test_an_invalid_configuration_is_refused_before_the_start(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     given = served(monkeypatch)
@@ -105,7 +103,7 @@ def test_a_bad_configuration_is_refused_before_anything_begins(
     assert given == []
 
 
-def test_wrong_args_of_a_plugin_inside_another_are_told_before_the_server_is_waited_for(
+def test_invalid_args_of_an_inner_plugin_are_reported_before_the_server_is_contacted(
     tmp_path: Path,
 ) -> None:
     wrong = (
@@ -147,7 +145,7 @@ def test_wrong_args_of_a_plugin_inside_another_are_told_before_the_server_is_wai
         ),
     ],
 )
-def test_how_it_ends_says_why(
+def test_the_exit_code_and_message_give_the_reason(
     monkeypatch: pytest.MonkeyPatch, problem: Exception, code: int, said: str
 ) -> None:
     served(monkeypatch, problem)

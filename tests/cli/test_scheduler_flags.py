@@ -92,7 +92,7 @@ def test_a_default_start_has_no_remark(served: list[ServerOptions]) -> None:
     assert started(served)[1] == []
 
 
-def test_flags_of_the_election_count_beside_a_configuration_file(
+def test_election_flags_apply_beside_a_configuration_file(
     served: list[ServerOptions], tmp_path: Path
 ) -> None:
     config = write_objects(
@@ -115,7 +115,7 @@ def test_flags_of_the_election_count_beside_a_configuration_file(
     assert found.retry_period == "3s"
 
 
-def test_flags_are_validated_as_the_fields_they_set() -> None:
+def test_flags_are_validated_like_the_fields_they_set() -> None:
     [line] = refusal("run", "--leader-elect-lease-duration=5s")
     assert line.startswith("leaderElection.leaseDuration: 5s; wanted more than renewDeadline")
     [line] = refusal("run", "--leader-elect-resource-lock=endpoints")
@@ -123,7 +123,7 @@ def test_flags_are_validated_as_the_fields_they_set() -> None:
     assert "wanted a duration such as 15s" in bayplan("run", "--leader-elect-retry-period=5").stderr
 
 
-def test_deprecated_flags_count_only_without_a_configuration_file(
+def test_deprecated_flags_apply_only_without_a_configuration_file(
     served: list[ServerOptions], tmp_path: Path
 ) -> None:
     flags = ("--kube-api-qps=7.5", "--kube-api-burst=9")
@@ -147,13 +147,13 @@ _VALUES = {"boolean": "true", "integer": "1", "float": "1", "duration": "5s", "t
 
 
 @pytest.mark.parametrize("flag", IDLE_FLAGS, ids=lambda flag: flag.name)
-def test_a_flag_without_effect_is_told(served: list[ServerOptions], flag: Any) -> None:
+def test_a_flag_without_effect_is_reported(served: list[ServerOptions], flag: Any) -> None:
     value = _VALUES[flag.kind.name]
     remarks = started(served, f"--{flag.name}={value}")[1]
     assert remarks == [f"--{flag.name} has no effect: {flag.reason}"]
 
 
-def test_profiling_has_nothing_to_serve(served: list[ServerOptions]) -> None:
+def test_profiling_has_no_effect(served: list[ServerOptions]) -> None:
     remarks = started(served, "--profiling=false", "--contention-profiling")[1]
     assert remarks == [
         f"--{name} has no effect: there is no Go profiler"
@@ -161,7 +161,7 @@ def test_profiling_has_nothing_to_serve(served: list[ServerOptions]) -> None:
     ]
 
 
-def test_what_the_endpoints_are_told_arrives(served: list[ServerOptions]) -> None:
+def test_endpoint_flags_reach_the_server(served: list[ServerOptions]) -> None:
     arguments = (
         "--tls-min-version=VersionTLS13",
         "--tls-cipher-suites=TLS_AES_128_GCM_SHA256,TLS_RSA_WITH_AES_128_CBC_SHA",
@@ -195,17 +195,19 @@ def test_what_the_endpoints_are_told_arrives(served: list[ServerOptions]) -> Non
     assert policy.open_paths == {"/livez", "/metrics"}
 
 
-def test_the_longest_wait_without_an_event_is_a_flag(served: list[ServerOptions]) -> None:
+def test_the_longest_wait_without_an_event_is_configured_by_a_flag(
+    served: list[ServerOptions],
+) -> None:
     assert started(served)[0].config.unschedulable_max_seconds == 300
     flag = "--pod-max-in-unschedulable-pods-duration=90s"
     assert started(served, flag)[0].config.unschedulable_max_seconds == 90
 
 
-def test_master_stands_for_the_server_of_the_kubeconfig(served: list[ServerOptions]) -> None:
+def test_master_overrides_the_server_of_the_kubeconfig(served: list[ServerOptions]) -> None:
     assert started(served, "--master=https://10.0.0.1:6443")[0].master == "https://10.0.0.1:6443"
 
 
-def test_the_written_configuration_is_one(served: list[ServerOptions], tmp_path: Path) -> None:
+def test_the_written_configuration_is_valid(served: list[ServerOptions], tmp_path: Path) -> None:
     path = tmp_path / "written.yaml"
     done = bayplan("run", f"--write-config-to={path}", "--kube-api-qps=7", "--leader-elect=false")
     assert (done.exit_code, served) == (0, [])
@@ -222,6 +224,6 @@ def test_the_version_is_printed(served: list[ServerOptions]) -> None:
         assert (done.exit_code, done.stdout.startswith("Bayplan "), served) == (0, True, [])
 
 
-def test_no_flag_has_two_meanings() -> None:
+def test_every_flag_has_one_meaning() -> None:
     names = [flag.name for flag in (*FIELD_FLAGS, *IDLE_FLAGS)]
     assert len(names) == len(set(names))

@@ -9,7 +9,7 @@ from tests.cli.command_line import bayplan
 from tests.scenarios.world import Setup, config_dict
 
 
-def test_several_profiles_want_one_to_be_named(tmp_path: Path) -> None:
+def test_with_several_profiles_one_must_be_named(tmp_path: Path) -> None:
     config = config_dict(Setup())
     config["profiles"].append({**config["profiles"][0], "schedulerName": "other"})
     file = tmp_path / "c.yaml"
@@ -36,7 +36,7 @@ def test_several_profiles_want_one_to_be_named(tmp_path: Path) -> None:
         (("no.yaml",), "no.yaml"),
     ],
 )
-def test_what_is_wrong_is_said_before_anything_is_served(
+def test_problems_are_reported_before_the_server_starts(
     options: tuple[str, ...], said: str
 ) -> None:
     done = bayplan("serve-extender", *options)

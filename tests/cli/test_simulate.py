@@ -39,7 +39,7 @@ def objects(tmp_path: Path) -> Path:
         pytest.param(("--pod-gc-quarantine", "40s", "--pod-gc-period", "20s"), 60.0, id="upstream"),
     ],
 )
-def test_options_say_when_the_pods_of_a_deleted_node_go(
+def test_options_set_the_times_of_pod_garbage_collection(
     tmp_path: Path, options: tuple[str, ...], gone_at: float
 ) -> None:
     gone = scenario({"at": "5s", "delete": [{"kind": "Node", "name": "n1"}]})
@@ -47,13 +47,13 @@ def test_options_say_when_the_pods_of_a_deleted_node_go(
     assert simulated(path, *options)["pods"]["default/a"]["deleted_at"] == gone_at
 
 
-def test_an_option_that_is_no_duration_is_refused(objects: Path) -> None:
+def test_an_invalid_duration_is_refused(objects: Path) -> None:
     wanted = "a duration such as 30s, 1m30s, 250ms or a number of seconds"
     said = refusal("simulate", objects, "--pod-gc-period", "soon")
     assert said == [f'--pod-gc-period: found "soon", wanted {wanted}']
 
 
-def test_what_is_not_understood_is_noted_and_strictly_refused(tmp_path: Path) -> None:
+def test_an_unknown_field_is_noted_and_refused_in_strict_mode(tmp_path: Path) -> None:
     path = write_objects(tmp_path / "in.yaml", node("n1"), pod("a", nodeSelectr={"disk": "ssd"}))
     [note] = simulated(path)["notes"]
     assert note.endswith('spec.nodeSelectr is no field of a Pod; did you mean "nodeSelector"?')
@@ -70,7 +70,7 @@ TOO_LARGE = (
 )
 
 
-def test_the_summary_is_for_a_person(objects: Path) -> None:
+def test_the_summary_is_for_human_readers(objects: Path) -> None:
     lines = answer("simulate", objects).splitlines()
     assert lines[0] == "1 of 2 pods placed on 1 node"
     assert f"   1   {TOO_LARGE}   default/large" in lines
@@ -78,7 +78,7 @@ def test_the_summary_is_for_a_person(objects: Path) -> None:
     assert lines[-1].endswith("bayplan why default/large --run runs/a")
 
 
-def test_json_is_one_object_with_what_was_promised(objects: Path) -> None:
+def test_json_is_one_object_with_the_documented_keys(objects: Path) -> None:
     found = simulated(objects, "--seed", "5")
     assert found["nodes"] == 1
     assert found["counts"] == {
@@ -107,14 +107,14 @@ def test_json_is_one_object_with_what_was_promised(objects: Path) -> None:
     assert found["wall_seconds"] >= 0
 
 
-def test_objects_may_come_by_standard_input() -> None:
+def test_objects_can_be_read_from_standard_input() -> None:
     found = simulated(
         "-", stdin=json.dumps({"kind": "List", "items": [node("n1"), pod()]}).encode()
     )
     assert found["placements"] == {"default/web": "n1"}
 
 
-def test_pods_that_ended_are_left_out_and_it_is_said(tmp_path: Path) -> None:
+def test_finished_pods_are_left_out_with_a_note(tmp_path: Path) -> None:
     ended = [
         pod(f"p{i}", status={"phase": phase}) for i, phase in enumerate(("Failed", "Succeeded"))
     ]
@@ -123,11 +123,11 @@ def test_pods_that_ended_are_left_out_and_it_is_said(tmp_path: Path) -> None:
     assert "2 pods left out, completed or failed" in answer("simulate", file)
 
 
-def test_a_seed_larger_than_a_word_is_a_seed(objects: Path) -> None:
+def test_a_seed_may_exceed_64_bits(objects: Path) -> None:
     assert simulated(objects, "--seed", "1" * 30)["seed"] == int("1" * 30)
 
 
-def test_retries_alone_are_not_waited_for(objects: Path) -> None:
+def test_retries_alone_do_not_prolong_the_run(objects: Path) -> None:
     found = simulated(objects)
     assert (found["simulated_seconds"], found["counts"]["unschedulable"]) == (0.0, 1)
 
@@ -148,7 +148,9 @@ def test_without_a_configuration_every_pod_is_scheduled(mixed: Path) -> None:
     assert found["counts"]["other_schedulers"] == 0
 
 
-def test_with_one_only_pods_of_its_profiles_are(tmp_path: Path, mixed: Path) -> None:
+def test_with_a_configuration_only_pods_of_its_profiles_are_scheduled(
+    tmp_path: Path, mixed: Path
+) -> None:
     config = profile()
     config["profiles"][0]["schedulerName"] = "ours"
     found = simulated(mixed, "--config", write_objects(tmp_path / "c.yaml", config))
@@ -157,7 +159,7 @@ def test_with_one_only_pods_of_its_profiles_are(tmp_path: Path, mixed: Path) -> 
     assert found["counts"]["other_schedulers"] == 2
 
 
-def test_a_missing_name_is_the_default_ones(tmp_path: Path, mixed: Path) -> None:
+def test_a_missing_scheduler_name_is_the_default_name(tmp_path: Path, mixed: Path) -> None:
     found = simulated(mixed, "--config", write_objects(tmp_path / "c.yaml", profile()))
     assert list(found["placements"]) == ["default/none"]
 
@@ -174,13 +176,13 @@ def trace(tmp_path: Path, header: str = f"{POD_LIST},{TIMES}", ends: str = ",0,5
     return [nodes, write_objects(tmp_path / "pods.csv", rows)]
 
 
-def test_by_arrivals_pods_stay(tmp_path: Path) -> None:
+def test_with_time_arrivals_pods_stay(tmp_path: Path) -> None:
     found = simulated(*trace(tmp_path))
     assert found["placements"] == {"default/p1": "n1"}
     assert list(found["unschedulable"]) == ["default/p2"]
 
 
-def test_by_the_trace_they_come_and_go(tmp_path: Path) -> None:
+def test_with_time_trace_pods_come_and_go(tmp_path: Path) -> None:
     found = simulated(*trace(tmp_path), "--time", "trace")
     assert found["placements"] == {"default/p1": "n1", "default/p2": "n1"}
     assert found["pods"]["default/p1"]["deleted_at"] == 50.0
@@ -211,7 +213,7 @@ def test_a_trace_without_times_cannot_be_replayed(tmp_path: Path) -> None:
         pytest.param("{a: " * 400 + "}" * 400, "nested more than", id="deep"),
     ],
 )
-def test_bad_input_is_a_line_with_file_document_and_place(
+def test_bad_input_is_one_line_with_file_document_and_path(
     tmp_path: Path, content: str, said: str
 ) -> None:
     file = write_objects(tmp_path / "in.yaml", content)
@@ -220,24 +222,24 @@ def test_bad_input_is_a_line_with_file_document_and_place(
     assert said in line
 
 
-def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     bad = pod("b", containers=[container("lots")])
     file = write_objects(tmp_path / "in.yaml", node("n1"), node("n1"), bad)
     assert len(refusal("simulate", file, tmp_path / "ghost.yaml")) == 3
 
 
-def test_a_folder_without_objects_says_what_it_looked_for(tmp_path: Path) -> None:
+def test_a_folder_without_objects_is_refused_with_the_supported_suffixes(tmp_path: Path) -> None:
     [line] = refusal("simulate", tmp_path)
     assert line == f"{tmp_path}: found no file ending in one of .csv, .json, .yaml, .yml"
 
 
-def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+def test_bytes_that_are_not_text_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "in.yaml"
     file.write_bytes(b"\xff\x00\xfe")
     assert refusal("simulate", file) == [f"{file}, document 1, line 1: not UTF-8"]
 
 
-def test_a_patch_of_what_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_patch_of_a_missing_object_is_refused(tmp_path: Path) -> None:
     ghost = {
         "apiVersion": "v1",
         "kind": "Node",
@@ -249,7 +251,7 @@ def test_a_patch_of_what_is_not_there_is_refused(tmp_path: Path) -> None:
     ]
 
 
-def test_standard_input_cannot_be_two_things() -> None:
+def test_standard_input_cannot_be_used_twice() -> None:
     assert refusal("simulate", "-", "--config", "-") == [
         "standard input: found - for the configuration and for objects; one must be a file"
     ]
@@ -259,13 +261,13 @@ def test_standard_input_cannot_be_two_things() -> None:
     "option",
     [("--config", "ghost.yaml"), ("--plugin", "ghost.py"), ("--feature-gates", "Ghost=true")],
 )
-def test_what_an_option_names_must_be_there(objects: Path, option: tuple[str, str]) -> None:
+def test_a_file_named_by_an_option_must_exist(objects: Path, option: tuple[str, str]) -> None:
     [line] = refusal("simulate", objects, *option)
     assert "host" in line
 
 
 @pytest.mark.parametrize("option", [("--seed", "x"), ("--time", "never"), ("--format", "xml")])
-def test_a_wrong_option_shows_how_it_is_used(objects: Path, option: tuple[str, str]) -> None:
+def test_an_invalid_option_shows_the_usage(objects: Path, option: tuple[str, str]) -> None:
     done = bayplan("simulate", objects, *option)
     assert done.exit_code == 2
     assert f"Invalid value for '{option[0]}'" in done.stderr
@@ -274,7 +276,7 @@ def test_a_wrong_option_shows_how_it_is_used(objects: Path, option: tuple[str, s
 # ---- remarks -------------------------------------------------------------------------------
 
 
-def test_what_a_configuration_does_not_do_is_remarked_on(tmp_path: Path, objects: Path) -> None:
+def test_settings_without_effect_are_reported(tmp_path: Path, objects: Path) -> None:
     extender = {"urlPrefix": "http://example.com/"}
     config = {**profile(), "parallelism": 4, "extenders": [extender]}
     file = write_objects(tmp_path / "c.yaml", config)
@@ -287,7 +289,7 @@ def test_what_a_configuration_does_not_do_is_remarked_on(tmp_path: Path, objects
     assert "parallelism" not in done.stderr
 
 
-def test_without_a_configuration_there_is_nothing_to_remark_on(objects: Path) -> None:
+def test_without_a_configuration_nothing_is_reported(objects: Path) -> None:
     assert bayplan("simulate", objects).stderr == ""
 
 
@@ -305,7 +307,7 @@ class Cheap(ScalarScorePlugin):
 """
 
 
-def test_a_policy_in_a_file_decides(tmp_path: Path) -> None:
+def test_a_plugin_file_decides(tmp_path: Path) -> None:
     nodes = [node(f"n{cents}", labels={"cents": str(cents)}) for cents in (30, 10, 20)]
     file = write_objects(tmp_path / "in.yaml", *nodes, pod("a"))
     plugin = write_objects(tmp_path / "cheap.py", CHEAP)
@@ -314,14 +316,14 @@ def test_a_policy_in_a_file_decides(tmp_path: Path) -> None:
     assert found["placements"] == {"default/a": "n10"}
 
 
-def test_what_it_prints_is_not_part_of_the_answer(tmp_path: Path, objects: Path) -> None:
+def test_output_of_a_plugin_is_not_part_of_the_answer(tmp_path: Path, objects: Path) -> None:
     plugin = write_objects(tmp_path / "noisy.py", f"print('noise')\n{CHEAP}")
     done = bayplan("simulate", objects, "--plugin", plugin, "--format", "json")
     assert json.loads(done.stdout)["nodes"] == 1
     assert done.stderr.startswith("noise\n")
 
 
-def test_one_that_no_profile_has_is_remarked_on(tmp_path: Path, objects: Path) -> None:
+def test_a_plugin_that_no_profile_uses_is_reported(tmp_path: Path, objects: Path) -> None:
     plugin = write_objects(tmp_path / "cheap.py", CHEAP)
     done = bayplan("simulate", objects, "--plugin", plugin)
     assert done.exit_code == 0
@@ -350,7 +352,7 @@ def test_a_plugin_file_that_fails_is_named_with_its_line(
     assert line.startswith(f"{plugin}: {said}")
 
 
-def test_a_plugin_that_cannot_start_is_refused(tmp_path: Path, objects: Path) -> None:
+def test_a_plugin_that_fails_in_setup_is_refused(tmp_path: Path, objects: Path) -> None:
     source = f"{CHEAP}\n    def setup(self):\n        raise RuntimeError('no licence')\n"
     plugin = write_objects(tmp_path / "cheap.py", source)
     config = write_objects(tmp_path / "c.yaml", profile(score=["Cheap"]))
@@ -373,7 +375,7 @@ class Broken(ScalarFilterPlugin):
 """
 
 
-def test_a_plugin_that_fails_is_named_with_pod_file_and_line(tmp_path: Path) -> None:
+def test_a_failing_plugin_is_named_with_pod_file_and_line(tmp_path: Path) -> None:
     file = write_objects(tmp_path / "in.yaml", node("n1"), pod("a"), pod("b"))
     plugin = write_objects(tmp_path / "broken.py", BROKEN)
     config = write_objects(tmp_path / "c.yaml", profile(filter=["Broken"]))
@@ -394,7 +396,7 @@ def test_a_plugin_that_fails_is_named_with_pod_file_and_line(tmp_path: Path) -> 
         ("pass", "score_node returned nothing (is a return missing?); wanted an int from 0 to 100"),
     ],
 )
-def test_a_score_that_is_no_int_is_told_with_the_functions_line(
+def test_a_score_that_is_not_an_int_is_reported_with_the_line_of_the_function(
     tmp_path: Path, body: str, said: str
 ) -> None:
     source = f"""
@@ -414,7 +416,7 @@ class Half(ScalarScorePlugin):
     assert f'running Score plugin "Half": {said}' in done.stdout
 
 
-def test_a_plugin_whose_file_is_forgotten_is_asked_for(tmp_path: Path, objects: Path) -> None:
+def test_a_missing_plugin_file_is_requested(tmp_path: Path, objects: Path) -> None:
     config = write_objects(tmp_path / "c.yaml", profile(score=["PreferCheapNodes"]))
     [line] = refusal("simulate", objects, "--config", config)
     assert 'no plugin "PreferCheapNodes"; a plugin in a file is loaded by --plugin FILE.py' in line
@@ -449,7 +451,7 @@ class Broken({base}):
 
 
 @pytest.mark.parametrize("point", RAISING)
-def test_a_plugin_that_raises_ends_the_command_with_1_and_the_summary_names_it(
+def test_a_plugin_that_raises_ends_the_command_with_1_and_is_named_in_the_summary(
     tmp_path: Path, point: str
 ) -> None:
     file = write_objects(tmp_path / "in.yaml", node("n1"), node("n2"), pod("a"))
@@ -465,7 +467,7 @@ def test_a_plugin_that_raises_ends_the_command_with_1_and_the_summary_names_it(
     assert line.endswith("RuntimeError: broken (broken.py:6)")
 
 
-def test_a_pod_that_fits_nowhere_is_an_answer(objects: Path) -> None:
+def test_a_pod_that_fits_nowhere_is_not_a_failure(objects: Path) -> None:
     done = bayplan("simulate", objects)
     assert (done.exit_code, simulated(objects)["failures"]) == (0, [])
 
@@ -487,7 +489,7 @@ def test_a_member_of_a_group_whose_plugin_raises_is_a_failure(tmp_path: Path, po
     assert "of plugin Broken, " in done.stdout
 
 
-def test_its_failure_is_the_same_in_a_replay(tmp_path: Path) -> None:
+def test_a_replay_reports_the_same_failure(tmp_path: Path) -> None:
     """The file has its own name in the folder of the run, too."""
     file = write_objects(tmp_path / "in.yaml", node("n1"), pod("a"), pod("b"))
     plugin = write_objects(tmp_path / "broken.py", BROKEN)
@@ -503,7 +505,9 @@ def test_its_failure_is_the_same_in_a_replay(tmp_path: Path) -> None:
 # ---- keeping a run -------------------------------------------------------------------------
 
 
-def test_a_run_is_kept_whole_and_the_summary_says_how_to_ask(tmp_path: Path, objects: Path) -> None:
+def test_a_run_is_stored_completely_and_the_summary_names_the_next_command(
+    tmp_path: Path, objects: Path
+) -> None:
     run = tmp_path / "my run"
     lines = answer("simulate", objects, "--out", run).splitlines()
     assert lines[-1] == (
@@ -519,30 +523,32 @@ def test_a_run_is_kept_whole_and_the_summary_says_how_to_ask(tmp_path: Path, obj
     ]
 
 
-def test_the_summary_file_is_the_object_that_is_printed(tmp_path: Path, objects: Path) -> None:
+def test_the_summary_file_equals_the_printed_object(tmp_path: Path, objects: Path) -> None:
     printed = simulated(objects, "--out", tmp_path / "run")
     assert json.loads((tmp_path / "run/summary.json").read_text()) == printed
 
 
-def test_a_place_that_cannot_be_written_is_refused(objects: Path) -> None:
+def test_an_unwritable_folder_is_refused(objects: Path) -> None:
     [line] = refusal("simulate", objects, "--out", objects / "run")
     assert line == f"{objects}/run: cannot be written: Not a directory"
 
 
-def test_nothing_is_kept_of_what_was_refused(tmp_path: Path) -> None:
+def test_a_refused_run_leaves_no_folder(tmp_path: Path) -> None:
     refusal("simulate", tmp_path / "ghost.yaml", "--out", tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("folder", ["runs/a", "."])
-def test_a_run_kept_where_its_input_is_is_no_input(
+def test_a_run_stored_beside_its_input_is_not_read_as_input(
     tmp_path: Path, objects: Path, folder: str
 ) -> None:
     first = simulated(objects.parent, "--out", tmp_path / folder)
     assert simulated(objects.parent, "--out", tmp_path / folder)["digest"] == first["digest"]
 
 
-def test_a_plugin_that_cannot_start_costs_no_earlier_run(tmp_path: Path, objects: Path) -> None:
+def test_a_plugin_that_fails_in_setup_does_not_replace_an_earlier_run(
+    tmp_path: Path, objects: Path
+) -> None:
     answer("simulate", objects, "--out", tmp_path / "run")
     source = f"{CHEAP}\n    def setup(self):\n        raise RuntimeError('no licence')\n"
     plugin = write_objects(tmp_path / "cheap.py", source)
@@ -552,5 +558,5 @@ def test_a_plugin_that_cannot_start_costs_no_earlier_run(tmp_path: Path, objects
     assert (tmp_path / "run/summary.json").exists()
 
 
-def test_a_folder_without_a_name_is_refused(objects: Path) -> None:
+def test_an_empty_folder_name_is_refused(objects: Path) -> None:
     assert refusal("simulate", objects, "--out", "") == ["--out: found nothing, wanted a folder"]

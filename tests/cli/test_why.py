@@ -42,7 +42,7 @@ def run(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def test_a_story_is_told_from_the_beginning(run: Path) -> None:
+def test_attempts_are_explained_from_the_first(run: Path) -> None:
     text = answer("why", "default/late", "--run", run)
     first, second = text.index("0.000 s  attempt 1 "), text.index("5.000 s  attempt 2 ")
     assert first < text.index("1 Insufficient cpu") < second
@@ -53,7 +53,7 @@ def test_a_pod_without_a_namespace_is_in_default(run: Path) -> None:
     assert answer("why", "late", "--run", run) == answer("why", "default/late", "--run", run)
 
 
-def test_a_group_is_asked_for_by_its_kind(tmp_path: Path) -> None:
+def test_a_group_is_addressed_by_its_kind(tmp_path: Path) -> None:
     group = {
         "apiVersion": "scheduling.x-k8s.io/v1alpha1",
         "kind": "PodGroup",
@@ -77,24 +77,24 @@ def test_a_group_is_asked_for_by_its_kind(tmp_path: Path) -> None:
     assert said.endswith('did you mean "job"?')
 
 
-def test_one_attempt_can_be_asked_for(run: Path) -> None:
+def test_one_attempt_can_be_selected(run: Path) -> None:
     text = answer("why", "late", "--run", run, "--attempt", "1")
     assert "attempt 1 " in text
     assert "attempt 2 " not in text
 
 
-def test_one_node_is_asked_by_replaying(run: Path) -> None:
+def test_one_node_is_explained_by_a_replay(run: Path) -> None:
     lines = answer("why", "late", "--run", run, "--node", "n1").splitlines()
     assert lines[0].startswith("5.000 s  attempt 2 at default/late: chose n2")
     assert lines[1].startswith("n1: rejected by NodeResourcesFit: Insufficient cpu (")
 
 
-def test_one_node_in_an_attempt_before_it_was_there(run: Path) -> None:
+def test_a_node_that_did_not_exist_at_the_attempt_was_not_evaluated(run: Path) -> None:
     text = answer("why", "late", "--run", run, "--node", "n2", "--attempt", "1")
     assert "n2: not evaluated: the node did not exist then" in text
 
 
-def test_a_node_that_the_run_never_had_is_refused_with_the_nearest_names(run: Path) -> None:
+def test_an_unknown_node_is_refused_with_the_nearest_names(run: Path) -> None:
     assert refusal("why", "late", "--run", run, "--node", "n3") == [
         f"{run}: no node n3 in this run; there are 2, for example: n1, n2"
     ]
@@ -124,7 +124,7 @@ def shop(tmp_path: Path) -> Path:
         ("deployments", "shop/web"),
     ],
 )
-def test_a_workload_is_answered_with_its_pods_in_groups(shop: Path, words: tuple[str, ...]) -> None:
+def test_a_workload_is_explained_by_groups_of_its_pods(shop: Path, words: tuple[str, ...]) -> None:
     lines = answer("why", *words, "--run", shop).splitlines()
     assert lines[0] == "Deployment/web in shop: 3 pods, 2 with a node, 1 waiting"
     assert any(line.startswith("n1     2      shop/web-") for line in lines)
@@ -140,13 +140,13 @@ def test_a_workload_without_pods_is_refused_with_the_nearest_names(shop: Path) -
     assert "Deployment/web in shop" in said
 
 
-def test_a_workload_is_not_known_to_a_running_scheduler() -> None:
+def test_a_running_scheduler_does_not_know_workloads() -> None:
     assert refusal("why", "deployment/web", "--address", "127.0.0.1:1") == [
         "Deployment/web: wanted --run; with --address, name one of its pods"
     ]
 
 
-def test_two_namespaces_are_one_too_many(shop: Path) -> None:
+def test_two_different_namespaces_are_refused(shop: Path) -> None:
     (said,) = refusal("why", "shop/web", "-n", "other", "--run", shop)
     assert said == "found shop/web and --namespace other, wanted one namespace"
 
@@ -158,22 +158,22 @@ def test_two_namespaces_are_one_too_many(shop: Path) -> None:
         ("theirs", "default/theirs is left to another scheduler: there was nothing to decide"),
     ],
 )
-def test_a_pod_that_needed_no_decision_is_answered_too(run: Path, name: str, said: str) -> None:
+def test_a_pod_that_needed_no_decision_is_answered(run: Path, name: str, said: str) -> None:
     assert answer("why", name, "--run", run) == f"{said}\n"
 
 
-def test_a_pod_of_another_namespace_is_pointed_at(run: Path) -> None:
+def test_a_pod_of_another_namespace_is_suggested(run: Path) -> None:
     [line] = refusal("why", "x", "--run", run)
     assert line == f"{run}: there is no decision about default/x; known names include: kube/x"
 
 
-def test_an_attempt_that_never_was_is_refused(run: Path) -> None:
+def test_an_unknown_attempt_is_refused(run: Path) -> None:
     for more in ((), ("--node", "n1")):
         [line] = refusal("why", "late", "--run", run, "--attempt", "7", *more)
         assert line == f"{run}: no attempt 7 at default/late; known attempts: 1, 2"
 
 
-def test_a_pod_that_was_never_tried_has_no_node_to_look_at(tmp_path: Path) -> None:
+def test_a_pod_that_was_never_tried_has_no_node_to_explain(tmp_path: Path) -> None:
     gated = pod("gated", schedulingGates=[{"name": "example.com/g"}])
     file = write_objects(tmp_path / "in.yaml", node("n1"), gated)
     answer("simulate", file, "--out", tmp_path / "run")
@@ -182,19 +182,19 @@ def test_a_pod_that_was_never_tried_has_no_node_to_look_at(tmp_path: Path) -> No
     assert line.endswith("no attempt at default/gated; known attempts: none")
 
 
-def test_a_folder_that_holds_no_run_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     [line] = refusal("why", "late", "--run", tmp_path)
     assert "no run is kept here" in line
 
 
 @pytest.mark.parametrize("file", ["journal.jsonl", "inputs/manifest.json", "inputs/workload.json"])
-def test_a_run_that_was_damaged_is_refused_by_the_file(run: Path, file: str) -> None:
+def test_a_damaged_run_is_refused_with_the_file(run: Path, file: str) -> None:
     (run / file).write_text("no longer\n")
     [line] = refusal("why", "late", "--run", run, "--node", "n1")
     assert line.startswith(f"{run}/{file}: ")
 
 
-def test_plugins_come_along(tmp_path: Path) -> None:
+def test_plugins_of_the_run_are_loaded(tmp_path: Path) -> None:
     source = (
         "from bayplan import ScalarFilterPlugin, unschedulable\n"
         "class Picky(ScalarFilterPlugin):\n"
@@ -241,14 +241,14 @@ def said_of(*arguments: str) -> str:
     return " ".join(refusal(*arguments))
 
 
-def test_a_running_scheduler_tells_what_it_remembers(address: str) -> None:
+def test_a_running_scheduler_returns_its_records(address: str) -> None:
     assert answer("why", "a/p", "--address", address).splitlines() == [
         "times are seconds since the scheduler's start, 2026-01-01T00:00:00Z",
         "1.000 s  binding to n1: bound",
     ]
 
 
-def test_what_a_running_scheduler_does_not_remember_is_said_so(address: str) -> None:
+def test_an_unknown_pod_of_a_running_scheduler_is_reported(address: str) -> None:
     said = said_of("why", "a/x", "--address", address)
     assert "no record of a/x among 1 records" in said
     assert "known names include: a/p" in said
@@ -257,7 +257,7 @@ def test_what_a_running_scheduler_does_not_remember_is_said_so(address: str) -> 
     )
 
 
-def test_a_story_has_one_source() -> None:
+def test_run_and_address_exclude_each_other() -> None:
     assert "wanted either --run DIR or --address" in said_of("why", "p")
     said = said_of("why", "p", "--run", "x", "--address", "127.0.0.1:1")
     assert "wanted either --run DIR or --address" in said
@@ -276,12 +276,12 @@ def test_a_story_has_one_source() -> None:
         ("[::1]:9", "http://[::1]:9"),
     ],
 )
-def test_an_address_may_be_short(text: str, url: str) -> None:
+def test_an_address_has_short_forms(text: str, url: str) -> None:
     assert address_of(text, "", "").url == url
 
 
 @pytest.mark.parametrize("text", ["host", "ftp://host:1", "host:port", "http://:1", "host:99999"])
-def test_an_address_that_is_none_is_refused(text: str) -> None:
+def test_an_invalid_address_is_refused(text: str) -> None:
     with pytest.raises(NotAnsweredError, match="wanted HOST:PORT"):
         address_of(text, "", "")
 
@@ -306,27 +306,27 @@ def asked(make: Callable[[int], Address], *, tls: bool = False, access: Any = No
     return asyncio.run(main())
 
 
-def test_the_story_comes_over_http_and_https() -> None:
+def test_records_are_fetched_over_http_and_https() -> None:
     for scheme, tls in (("http", False), ("https", True)):
         answer = asked(lambda port, s=scheme: Address(f"{s}://127.0.0.1:{port}"), tls=tls)
         assert answer.records == (BOUND,)
 
 
-def test_who_vouches_for_it_is_asked_where_that_is_wanted(tmp_path: Path) -> None:
+def test_the_certificate_is_verified_with_a_given_ca(tmp_path: Path) -> None:
     other = tmp_path / "ca.pem"
     other.write_text("nobody")
     with pytest.raises(NotAnsweredError):
         asked(lambda port: Address(f"https://127.0.0.1:{port}", ca_file=str(other)), tls=True)
 
 
-def test_a_token_is_sent_and_its_absence_told() -> None:
+def test_a_token_is_sent_and_a_missing_token_is_reported() -> None:
     answer = asked(lambda port: Address(f"http://127.0.0.1:{port}", "t"), access=TokenWanted())
     assert answer.records == (BOUND,)
     with pytest.raises(NotAnsweredError, match=r"HTTP 401: Unauthorized.*--token-file"):
         asked(lambda port: Address(f"http://127.0.0.1:{port}"), access=TokenWanted())
 
 
-def test_nobody_there_is_said_with_what_to_do() -> None:
+def test_an_unreachable_scheduler_is_reported_with_a_hint() -> None:
     with pytest.raises(NotAnsweredError, match="does `bayplan run` serve there"):
         asyncio.run(history_from(Address("http://127.0.0.1:1"), "a/p"))
     with pytest.raises(NotAnsweredError, match="HTTP or HTTPS"):

@@ -62,7 +62,7 @@ def test_probes_need_no_token(path: str) -> None:
     assert reviewer.asked == []
 
 
-def test_whoever_the_api_server_allows_may_read() -> None:
+def test_a_user_that_the_api_server_allows_may_read() -> None:
     reviewer = Reviewer()
     assert denial(reviewer, "/metrics", "Bearer good") == (200, "")
     (_, _), (path, spec) = reviewer.asked
@@ -72,24 +72,24 @@ def test_whoever_the_api_server_allows_may_read() -> None:
 
 
 @pytest.mark.parametrize("authorization", ["", "Basic Zm9v", "Bearer", "Bearer  "])
-def test_without_a_token_nothing_is_asked(authorization: str) -> None:
+def test_without_a_token_no_review_is_made(authorization: str) -> None:
     reviewer = Reviewer()
     assert denial(reviewer, "/metrics", authorization)[0] == 401
     assert reviewer.asked == []
 
 
-def test_a_token_nobody_knows_is_refused() -> None:
+def test_an_unknown_token_is_refused() -> None:
     assert denial(Reviewer(), "/metrics", "Bearer bad")[0] == 401
 
 
-def test_a_user_who_may_not_is_told_who_and_what() -> None:
+def test_a_forbidden_user_gets_name_and_path() -> None:
     reviewer = Reviewer()
     reviewer.allows = False
     text = 'Forbidden: User "prometheus" cannot get path "/metrics"'
     assert denial(reviewer, "/metrics", "Bearer good") == (403, text)
 
 
-def test_if_the_api_server_cannot_be_asked_nobody_may() -> None:
+def test_if_the_api_server_cannot_be_reached_access_is_refused() -> None:
     reviewer = Reviewer()
     reviewer.problem = ApiError(403, "Forbidden", "cannot create tokenreviews")
     status, text = denial(reviewer, "/metrics", "Bearer good")
@@ -97,7 +97,7 @@ def test_if_the_api_server_cannot_be_asked_nobody_may() -> None:
     assert "cannot create tokenreviews" in text
 
 
-def test_answers_are_cached_for_a_while() -> None:
+def test_reviews_are_cached_for_a_while() -> None:
     """A token's user is one answer, what the user may read another; refusals are answers, too."""
     reviewer, clock = Reviewer(), ManualClock()
     access = ReviewedAccess(reviewer, clock)
@@ -135,7 +135,7 @@ async def statuses(access: ReviewedAccess, requests: list[tuple[str, str]]) -> l
     return [200 if denial is None else denial.status for denial in found]
 
 
-def test_one_token_that_comes_many_times_at_once_is_reviewed_once() -> None:
+def test_concurrent_requests_with_one_token_share_one_review() -> None:
     async def main() -> None:
         reviewer = MuteReviewer()
         access = ReviewedAccess(reviewer, ManualClock())
@@ -148,7 +148,7 @@ def test_one_token_that_comes_many_times_at_once_is_reviewed_once() -> None:
     asyncio.run(main())
 
 
-def test_beyond_the_reviews_in_flight_the_answer_is_too_many_requests() -> None:
+def test_more_reviews_than_allowed_in_flight_get_too_many_requests() -> None:
     async def main() -> None:
         reviewer = MuteReviewer()
         access = ReviewedAccess(reviewer, ManualClock())
@@ -166,7 +166,7 @@ def test_beyond_the_reviews_in_flight_the_answer_is_too_many_requests() -> None:
     asyncio.run(main())
 
 
-def test_a_flood_from_one_address_takes_no_review_from_another() -> None:
+def test_a_flood_from_one_address_does_not_block_another_address() -> None:
     async def main() -> None:
         reviewer, clock = Reviewer(), ManualClock()
         access = ReviewedAccess(reviewer, clock)
@@ -181,7 +181,7 @@ def test_a_flood_from_one_address_takes_no_review_from_another() -> None:
     asyncio.run(main())
 
 
-def test_a_flood_from_many_addresses_pushes_no_accepted_token_out_of_the_cache() -> None:
+def test_a_flood_from_many_addresses_evicts_no_accepted_token() -> None:
     async def main() -> None:
         reviewer, clock = Reviewer(), ManualClock()
         access = ReviewedAccess(reviewer, clock)
@@ -194,7 +194,7 @@ def test_a_flood_from_many_addresses_pushes_no_accepted_token_out_of_the_cache()
     asyncio.run(main())
 
 
-def test_a_review_without_an_answer_ends_in_time() -> None:
+def test_a_review_without_an_answer_times_out() -> None:
     clock = ManualClock()
     access = ReviewedAccess(MuteReviewer(), clock)
     denial = run(access.denial("/metrics", "Bearer slow", None), clock)
@@ -202,7 +202,7 @@ def test_a_review_without_an_answer_ends_in_time() -> None:
     assert (denial.status, clock.now()) == (503, REVIEW_SECONDS_MAX)
 
 
-def test_a_certificate_says_who_asks_and_comes_before_a_token() -> None:
+def test_a_certificate_identifies_the_user_and_precedes_a_token() -> None:
     reviewer = Reviewer()
     owner = Owner("ops", ("admins", "system:authenticated"))
     assert denial(reviewer, "/metrics", "Bearer bad", owner) == (200, "")
@@ -214,7 +214,7 @@ def test_a_certificate_says_who_asks_and_comes_before_a_token() -> None:
     assert denial(reviewer, "/metrics", "", owner) == (403, text)
 
 
-def test_a_certificates_owner_is_its_common_name_in_its_organizations() -> None:
+def test_the_owner_of_a_certificate_is_its_common_name_with_organizations() -> None:
     subject = (
         (("organizationName", "a"),),
         (("organizationName", "b"), ("countryName", "CH")),
@@ -228,7 +228,7 @@ def test_without_a_name_there_is_no_owner(certificate: Any) -> None:
     assert owner_of(certificate) is None
 
 
-def test_paths_that_are_open_are_a_flag() -> None:
+def test_open_paths_are_configured_by_a_flag() -> None:
     policy = AccessPolicy(open_paths=frozenset(("/metrics", "/debug/*")))
     assert policy.is_open("/metrics")
     assert policy.is_open("/debug/journal")
@@ -236,7 +236,7 @@ def test_paths_that_are_open_are_a_flag() -> None:
     assert not policy.is_open("/metrics/more")
 
 
-def test_how_long_each_answer_holds_is_a_flag() -> None:
+def test_cache_durations_are_configured_by_flags() -> None:
     reviewer, clock = Reviewer(), ManualClock()
     policy = AccessPolicy(token_seconds=100, allowed_seconds=20, denied_seconds=5)
 

@@ -51,14 +51,14 @@ def test_every_page_of_every_kind_is_read_and_pods_come_last() -> None:
     assert found.absent == ["example.com/v1 Wish", "scheduling.k8s.io/v1 PriorityClass"]
 
 
-def test_pods_that_have_ended_are_not_asked_for() -> None:
+def test_finished_pods_are_excluded() -> None:
     client: Any = Client()
     run(capture(client, []), ManualClock())
     (first, *_) = [path for path in client.asked if path.startswith("/api/v1/pods")]
     assert "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed" in first
 
 
-def test_an_object_is_as_kubectl_prints_it_without_its_field_managers() -> None:
+def test_an_object_is_printed_as_by_kubectl_without_managed_fields() -> None:
     client: Any = Client()
     (first, *_) = run(capture(client, []), ManualClock()).objects
     assert first == {

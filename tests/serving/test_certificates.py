@@ -27,7 +27,7 @@ NOW_SECONDS = NOW.timestamp()
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.1.2.3", "scheduler.example.com"])
-def test_a_certificate_of_our_own_names_its_host(host: str) -> None:
+def test_a_self_signed_certificate_names_its_host(host: str) -> None:
     pem = self_signed(host, NOW_SECONDS)
     certificate = x509.load_pem_x509_certificate(pem[pem.index(b"-----BEGIN CERT") :])
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -36,7 +36,7 @@ def test_a_certificate_of_our_own_names_its_host(host: str) -> None:
     assert self_signed_context(host, NOW_SECONDS).minimum_version == ssl.TLSVersion.TLSv1_2
 
 
-def test_a_given_one_is_read_from_files(tmp_path: Path) -> None:
+def test_a_given_certificate_is_read_from_files(tmp_path: Path) -> None:
     pem = self_signed("localhost", NOW_SECONDS)
     both = tmp_path / "tls.pem"
     both.write_bytes(pem)
@@ -44,7 +44,7 @@ def test_a_given_one_is_read_from_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, b"no certificate"])
-def test_one_that_cannot_be_used_is_refused_with_its_files(
+def test_an_unusable_certificate_is_refused_with_its_files(
     tmp_path: Path, content: bytes | None
 ) -> None:
     file = tmp_path / "tls.crt"
@@ -54,7 +54,7 @@ def test_one_that_cannot_be_used_is_refused_with_its_files(
         server_context(str(file), str(file))
 
 
-def test_a_client_may_show_a_certificate_of_the_given_authorities(tmp_path: Path) -> None:
+def test_a_client_may_present_a_certificate_of_the_given_authorities(tmp_path: Path) -> None:
     context = self_signed_context("localhost", NOW_SECONDS)
     authorities = tmp_path / "ca.crt"
     authorities.write_bytes(self_signed("ca", NOW_SECONDS))
@@ -64,7 +64,7 @@ def test_a_client_may_show_a_certificate_of_the_given_authorities(tmp_path: Path
 
 
 @pytest.mark.parametrize("content", [None, b"no certificate"])
-def test_authorities_that_cannot_be_read_are_refused_with_their_file(
+def test_unreadable_authorities_are_refused_with_their_file(
     tmp_path: Path, content: bytes | None
 ) -> None:
     file = tmp_path / "ca.crt"
@@ -74,7 +74,7 @@ def test_authorities_that_cannot_be_read_are_refused_with_their_file(
         trust_clients(self_signed_context("localhost", NOW_SECONDS), str(file))
 
 
-def test_the_authorities_of_the_cluster_are_trusted_by_their_text() -> None:
+def test_the_authorities_of_the_cluster_are_given_as_text() -> None:
     context = self_signed_context("localhost", NOW_SECONDS)
     pem = self_signed("ca", NOW_SECONDS).decode()
     trust_client_authorities(context, pem[pem.index("-----BEGIN CERTIFICATE") :])
@@ -115,7 +115,7 @@ def context_with(**settings: Any) -> ssl.SSLContext:
     return context
 
 
-def test_the_lowest_version_is_a_flag() -> None:
+def test_the_minimum_tls_version_is_configured_by_a_flag() -> None:
     assert agreed(context_with(), ssl.TLSVersion.TLSv1_2)[0] == "TLSv1.2"
     strict = context_with(version_min="VersionTLS13")
     assert agreed(strict, ssl.TLSVersion.TLSv1_3)[0] == "TLSv1.3"
@@ -124,7 +124,7 @@ def test_the_lowest_version_is_a_flag() -> None:
     assert context_with(version_min="VersionTLS10").minimum_version == ssl.TLSVersion.TLSv1
 
 
-def test_cipher_suites_are_named_as_in_go() -> None:
+def test_cipher_suites_have_gos_names() -> None:
     suites = ("TLS_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256")
     found = agreed(context_with(cipher_suites=suites), ssl.TLSVersion.TLSv1_2)
     assert found[1] == "ECDHE-ECDSA-CHACHA20-POLY1305"
@@ -134,12 +134,12 @@ def test_cipher_suites_are_named_as_in_go() -> None:
         agreed(context_with(cipher_suites=suites[:1]), ssl.TLSVersion.TLSv1_2)
 
 
-def test_suites_that_openssl_does_not_offer_are_refused_if_there_is_no_other() -> None:
+def test_suites_unknown_to_openssl_are_refused_if_none_remains() -> None:
     with pytest.raises(CertificateError, match="--tls-cipher-suites TLS_RSA_WITH_RC4_128_SHA: "):
         context_with(cipher_suites=("TLS_RSA_WITH_RC4_128_SHA",))
 
 
-def test_every_suite_has_its_own_name_in_openssl() -> None:
+def test_every_suite_has_a_distinct_name_in_openssl() -> None:
     names = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     names.set_ciphers("ALL:@SECLEVEL=0")
     known = {suite["name"] for suite in names.get_ciphers()}
@@ -156,7 +156,7 @@ def pair(folder: Path, host: str) -> tuple[str, bytes]:
     return f"{file},{file}", certificate.public_bytes(Encoding.DER)
 
 
-def test_a_caller_gets_the_certificate_of_the_name_it_asks_for(tmp_path: Path) -> None:
+def test_a_client_gets_the_certificate_for_the_requested_name(tmp_path: Path) -> None:
     wild, wild_certificate = pair(tmp_path, "*.example.com")
     one, one_certificate = pair(tmp_path, "one.example.org")
     context = context_with(named_pairs=(f"{wild}:*.example.com,other", one))
@@ -170,12 +170,12 @@ def test_a_caller_gets_the_certificate_of_the_name_it_asks_for(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("text", ["a", ",b", "a,", "nowhere.crt,nowhere.key:x"])
-def test_a_named_pair_that_cannot_be_used_is_refused(text: str) -> None:
+def test_an_unusable_named_pair_is_refused(text: str) -> None:
     with pytest.raises(CertificateError, match="--tls-sni-cert-key"):
         context_with(named_pairs=(text,))
 
 
-def test_a_pair_is_made_in_its_folder_once(tmp_path: Path) -> None:
+def test_a_pair_is_created_in_its_folder_once(tmp_path: Path) -> None:
     folder = tmp_path / "certs"
     first = directory_context(str(folder), "localhost", NOW_SECONDS)
     certificate, key = (folder / f"kube-scheduler.{ending}" for ending in ("crt", "key"))

@@ -15,7 +15,7 @@ from tests.adapters.live.serving import status
 from tests.adapters.live.talking import talking_to
 
 
-def test_the_build_is_a_metric_that_is_always_one() -> None:
+def test_the_build_info_metric_is_one() -> None:
     registry = CollectorRegistry()
     register_build_info(registry)
     (family,) = registry.collect()
@@ -49,7 +49,7 @@ def seen(cluster: LiveCluster) -> dict[str, Any]:
     }
 
 
-def test_events_that_were_given_up_are_counted() -> None:
+def test_dropped_events_are_counted() -> None:
     async def main() -> dict[str, Any]:
         async with talking_to(Api()) as client, open_cluster(client) as cluster:
             await cluster.create_event(event("a"))
@@ -77,7 +77,7 @@ def test_events_beyond_the_queue_are_counted(monkeypatch: pytest.MonkeyPatch) ->
     assert found["workqueue_depth['events']"] == 3
 
 
-def test_what_the_api_server_does_not_answer_is_shown_while_it_lasts() -> None:
+def test_failing_requests_are_shown_while_they_fail() -> None:
     async def main() -> tuple[dict[str, Any], dict[str, Any]]:
         async with talking_to(Api()) as client, open_cluster(client) as cluster:
             cluster._failures.begin("list v1 Node", ApiError(403, "Forbidden", "no"))

@@ -15,7 +15,7 @@ def memory(*records: BindingRecord | GroupRecord | NoteRecord, length_max: int =
     return sink
 
 
-def test_a_pods_records_come_oldest_first_and_survive_the_way() -> None:
+def test_the_records_of_a_pod_are_returned_oldest_first_and_decodable() -> None:
     kept = memory(bound("a/p", 1.0), bound("a/q"), bound("a/p", 2.0))
     answer = decode(encode(history_of("a/p", kept, "2026-01-01T00:00:00Z")))
     assert answer.records == (bound("a/p", 1.0), bound("a/p", 2.0))
@@ -23,13 +23,13 @@ def test_a_pods_records_come_oldest_first_and_survive_the_way() -> None:
     assert answer.record_count_max == RECORDS_MAX
 
 
-def test_who_is_not_remembered_gets_names_of_those_who_are() -> None:
+def test_an_unknown_pod_is_answered_with_similar_names() -> None:
     note = NoteRecord(at_seconds=1.0, subject="node n1", text="ignored")
     answer = history_of("a/x", memory(bound("a/q"), bound("a/p"), note), "")
     assert (answer.records, answer.subjects) == ((), ("a/p", "a/q"))
 
 
-def test_groups_are_asked_for_and_suggested_by_themselves() -> None:
+def test_groups_are_requested_and_suggested_separately() -> None:
     one = GroupRecord(at_seconds=1.0, group="a/g", api_group="x", result="placed")
     kept = memory(bound("a/p"), one)
     assert history_of(group_subject("a/g"), kept, "").records == (one,)
@@ -37,7 +37,7 @@ def test_groups_are_asked_for_and_suggested_by_themselves() -> None:
     assert history_of("a/other", kept, "").subjects == ("a/p",)
 
 
-def test_the_oldest_is_forgotten_first() -> None:
+def test_the_oldest_record_is_dropped_first() -> None:
     kept = memory(bound("a/p"), bound("a/q"), length_max=1)
     assert history_of("a/p", kept, "").records == ()
     assert history_of("a/q", kept, "").records == (bound("a/q"),)

@@ -75,7 +75,7 @@ def test_each_kind_of_review_has_its_credentials(
     ]
 
 
-def test_the_cluster_says_whose_client_certificates_count(tmp_path: Path) -> None:
+def test_client_certificate_authorities_come_from_the_cluster(tmp_path: Path) -> None:
     api = Api({"data": {"client-ca-file": AUTHORITIES}})
     assert asked(tmp_path, api, authentication=True, authorization=False) == AUTHORITIES
     assert api.asked[-1] == ("Bearer authentication", AUTHENTICATION_CONFIG)
@@ -84,7 +84,7 @@ def test_the_cluster_says_whose_client_certificates_count(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("authentication", "options"), [(False, {}), (True, {"skips_lookup": True})]
 )
-def test_nothing_is_looked_up_unless_the_flags_ask_for_it(
+def test_without_the_flags_nothing_is_looked_up(
     tmp_path: Path, authentication: bool, options: dict[str, bool]
 ) -> None:
     api = Api({"data": {"client-ca-file": AUTHORITIES}})
@@ -93,7 +93,7 @@ def test_nothing_is_looked_up_unless_the_flags_ask_for_it(
     assert [path for _, path in api.asked] == [TOKEN_REVIEWS, ACCESS_REVIEWS]
 
 
-def test_a_lookup_that_fails_is_told_or_ends_the_start(
+def test_a_failed_lookup_is_logged_or_ends_the_start(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "a").mkdir()

@@ -47,19 +47,19 @@ def filters(found: SchedulerConfig) -> list[str]:
     return [entry.name for entry in profile.lists["filter"]]
 
 
-def test_kinds_of_what_is_not_enabled_are_not_asked_for() -> None:
+def test_kinds_of_disabled_plugins_are_not_requested() -> None:
     assert kinds_in_use(config("NodeName"), REGISTRY) == []
     # Devices registers no events, so it waits for those of all kinds.
     expected = sorted({*Devices.kinds, *KIND_OF_RESOURCE.values()})
     assert kinds_in_use(config("NodeName", "Devices"), REGISTRY) == expected
 
 
-def test_a_server_that_has_everything_changes_nothing() -> None:
+def test_a_server_with_all_kinds_changes_nothing() -> None:
     given = config("NodeName", "Devices")
     assert without_absent(given, REGISTRY, lambda kind: True) == (given, [])
 
 
-def test_a_plugin_whose_kinds_are_missing_is_switched_off_with_one_line() -> None:
+def test_a_plugin_with_missing_kinds_is_disabled_with_one_line() -> None:
     given = config("NodeName", "Devices")
     left, absent = without_absent(given, REGISTRY, lambda kind: kind == "v1 Service")
     assert filters(left) == ["NodeName"]
@@ -70,14 +70,14 @@ def test_a_plugin_whose_kinds_are_missing_is_switched_off_with_one_line() -> Non
     )
 
 
-def test_every_instance_of_it_is_switched_off() -> None:
+def test_every_instance_of_the_plugin_is_disabled() -> None:
     given = config("Devices/a", "NodeName", "Devices/b")
     left, absent = without_absent(given, REGISTRY, lambda kind: False)
     assert filters(left) == ["NodeName"]
     assert [found.plugin for found in absent] == ["Devices"]
 
 
-def test_a_plugin_of_the_default_profile_is_switched_off_too() -> None:
+def test_a_plugin_of_the_default_profile_is_disabled() -> None:
     given = config_from(DEFAULT_CONFIG)
     assert "PodTopologySpread" in filters(given)
     left, absent = without_absent(given, REGISTRY, lambda kind: kind != "apps/v1 ReplicaSet")
@@ -98,7 +98,7 @@ class Lenient(ScalarFilterPlugin):
 REGISTRY.add(Lenient)
 
 
-def test_a_kind_that_a_plugin_can_do_without_does_not_switch_it_off() -> None:
+def test_a_missing_optional_kind_does_not_disable_the_plugin() -> None:
     given = config("NodeName", "Lenient")
     assert without_absent(given, REGISTRY, lambda kind: kind != CLASS) == (given, [])
     left, absent = without_absent(given, REGISTRY, lambda kind: kind != SLICE)
@@ -106,7 +106,7 @@ def test_a_kind_that_a_plugin_can_do_without_does_not_switch_it_off() -> None:
     assert [found.kinds for found in absent] == [(SLICE,)]
 
 
-def test_a_server_without_devices_leaves_all_but_the_plugin_for_devices() -> None:
+def test_a_server_without_device_kinds_disables_only_dynamic_resources() -> None:
     given = config_from(DEFAULT_CONFIG)
     left, absent = without_absent(given, REGISTRY, lambda kind: "resource.k8s.io" not in kind)
     assert [found.plugin for found in absent] == ["DynamicResources"]
@@ -121,11 +121,11 @@ MING = "scheduling.ming.io/v1"
 POD_GROUPS = (("PodGroup", "podgroups", True),)
 
 
-def test_a_server_without_pod_groups_has_none_to_follow() -> None:
+def test_without_pod_group_kinds_nothing_is_watched() -> None:
     assert offered_kinds(KINDS, lambda _: False) == ()
 
 
-def test_each_api_group_is_followed_in_its_newest_version() -> None:
+def test_each_api_group_is_watched_in_its_newest_version() -> None:
     assert offered_kinds(KINDS, lambda kind: "/v1 " not in kind or ".ming." in kind) == (
         "scheduling.k8s.io/v1beta1 PodGroup",
         "scheduling.x-k8s.io/v1alpha1 PodGroup",
@@ -165,7 +165,9 @@ def _messages(caplog: pytest.LogCaptureFixture, text: str) -> list[str]:
     return [r.getMessage() for r in caplog.records if r.getMessage().startswith(text)]
 
 
-def test_a_kind_that_comes_later_is_followed_from_then_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_kind_that_appears_later_is_watched_from_then_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(logging.INFO, logger="bayplan")
     watched = _Watched(FakeApi({**OFFERED, MING: POD_GROUPS}))
     watched.changes = [{}, {X_K8S: POD_GROUPS}, {}]
@@ -175,7 +177,7 @@ def test_a_kind_that_comes_later_is_followed_from_then_on(caplog: pytest.LogCapt
     assert len(_messages(caplog, "Pod groups are followed from now on")) == 1
 
 
-def test_while_pods_wait_for_a_kind_it_is_looked_for_more_often_and_named_once(
+def test_a_kind_that_pods_wait_for_is_polled_more_often_and_named_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     watched = _Watched(FakeApi(), awaited={COSCHEDULING_GROUP, "unheard.of"})
@@ -187,7 +189,7 @@ def test_while_pods_wait_for_a_kind_it_is_looked_for_more_often_and_named_once(
     assert "deploy/crds" in message
 
 
-def test_a_kind_that_may_not_be_read_is_named_once_and_followed_when_it_may(
+def test_a_forbidden_kind_is_named_once_and_watched_when_it_is_allowed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     api = FakeApi({**OFFERED, MING: POD_GROUPS}, ("list podgroups",))
@@ -198,7 +200,7 @@ def test_a_kind_that_may_not_be_read_is_named_once_and_followed_when_it_may(
     assert len(_messages(caplog, "Pod groups are not looked at")) == 1
 
 
-def test_a_server_that_fails_once_is_asked_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failed_discovery_is_repeated(caplog: pytest.LogCaptureFixture) -> None:
     api = FakeApi()
     watched = _Watched(api)
     watched.changes = [{X_K8S: None}, {X_K8S: POD_GROUPS}]

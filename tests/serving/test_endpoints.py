@@ -49,13 +49,13 @@ def ask(
     return asyncio.run(main())
 
 
-def test_who_answers_lives() -> None:
+def test_a_server_that_answers_is_live() -> None:
     for path in ("/livez", "/healthz"):
         answer = ask(path, sources(caches=False))
         assert (answer.status, answer.text) == (200, "ok")
 
 
-def test_ready_is_who_has_listed_everything() -> None:
+def test_a_server_is_ready_when_all_caches_are_synced() -> None:
     assert ask("/readyz", sources(caches=True)).text == "ok"
     answer = ask("/readyz", sources(caches=False, shutdown=True))
     assert answer.status == 500
@@ -64,12 +64,12 @@ def test_ready_is_who_has_listed_everything() -> None:
     )
 
 
-def test_each_check_can_be_seen() -> None:
+def test_verbose_lists_each_check() -> None:
     answer = ask("/readyz?verbose", sources(caches=True))
     assert answer.text == "[+]ping ok\n[+]caches ok\nreadyz check passed\n"
 
 
-def test_metrics_come_in_prometheus_text_format() -> None:
+def test_metrics_have_the_prometheus_text_format() -> None:
     answer = ask("/metrics")
     assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
     line = 'scheduler_schedule_attempts_total{profile="bayplan",result="scheduled"} 1.0'
@@ -77,23 +77,23 @@ def test_metrics_come_in_prometheus_text_format() -> None:
     assert answer.headers["Cache-Control"] == "no-cache, private"
 
 
-def test_the_configuration_is_shown() -> None:
+def test_the_configuration_is_served() -> None:
     answer = ask("/configz")
     assert answer.text == '{"componentconfig": {"kind": "KubeSchedulerConfiguration"}}'
 
 
-def test_a_pods_story_is_told() -> None:
+def test_the_journal_of_a_pod_is_served() -> None:
     answer = decode(ask("/debug/journal?pod=a/p").body)
     assert answer.records == (BOUND,)
 
 
-def test_a_story_needs_a_namespace_and_a_name() -> None:
+def test_a_journal_request_needs_namespace_and_name() -> None:
     answer = ask("/debug/journal?pod=p")
     assert answer.status == 400
     assert "wanted ?pod=namespace/name" in answer.text
 
 
-def test_nothing_can_be_written() -> None:
+def test_writing_methods_are_refused() -> None:
     assert ask("/metrics", method="POST").status == 405
 
 
@@ -108,18 +108,18 @@ class Nobody:
         return Denial(403, "Forbidden: no")
 
 
-def test_who_may_not_sees_nothing() -> None:
+def test_an_unauthorized_user_gets_nothing() -> None:
     nobody = Nobody()
     answer = ask("/configz", access=nobody)
     assert (answer.status, answer.text) == (403, "Forbidden: no\n")
     assert nobody.asked == [("/configz", "Bearer t")]
 
 
-def test_it_speaks_tls() -> None:
+def test_endpoints_are_served_over_tls() -> None:
     assert ask("/livez", tls=self_signed_context("127.0.0.1", 1_767_225_600.0)).text == "ok"
 
 
-def test_metrics_are_switched_off_by_their_whole_name() -> None:
+def test_metrics_are_disabled_by_their_full_name() -> None:
     hidden = frozenset(("scheduler_schedule_attempts_total", "scheduler_goroutines"))
     text = ask("/metrics", replace(sources(), hidden_metrics=hidden)).text
     assert "scheduler_schedule_attempts_total" not in text

@@ -100,7 +100,7 @@ def served(
     return asyncio.run(main())
 
 
-def test_names_are_answered_with_names() -> None:
+def test_node_names_are_answered_with_node_names() -> None:
     status, answer = asked("/filter", {"Pod": POD, "Nodes": None, "NodeNames": ["small", "big"]})
     assert status == 200
     assert answer == {
@@ -112,14 +112,14 @@ def test_names_are_answered_with_names() -> None:
     }
 
 
-def test_whole_nodes_are_answered_with_whole_nodes() -> None:
+def test_complete_nodes_are_answered_with_complete_nodes() -> None:
     items = [NODES["small"], NODES["big"]]
     _, answer = asked("/filter", {"Pod": POD, "Nodes": {"items": items}, "NodeNames": None})
     assert answer["NodeNames"] is None
     assert answer["Nodes"] == {"metadata": {}, "items": [NODES["big"]]}
 
 
-def test_members_are_read_in_any_case() -> None:
+def test_field_names_are_case_insensitive() -> None:
     _, answer = asked("/filter", {"pod": POD, "nodenames": ["big"]})
     assert answer["NodeNames"] == ["big"]
 
@@ -148,14 +148,14 @@ NAMED = {"Pods": [{"UID": "v"}], "NumPDBViolations": 2}
         {"NodeNameToVictims": {"big": WHOLE, "small": WHOLE}, "NodeNameToMetaVictims": None},
     ],
 )
-def test_nodes_that_would_not_do_are_spared(victims: Any) -> None:
+def test_nodes_where_preemption_does_not_help_are_removed(victims: Any) -> None:
     assert asked("/preempt", {"Pod": POD, **victims}) == (
         200,
         {"NodeNameToMetaVictims": {"big": NAMED}},
     )
 
 
-def test_without_victims_there_is_nothing_to_answer() -> None:
+def test_without_victims_the_answer_is_empty() -> None:
     said = "found no victims in the question, wanted ExtenderPreemptionArgs"
     assert asked("/preempt", {"Pod": POD}) == (500, f"bayplan: {said}\n")
 
@@ -172,7 +172,7 @@ def test_without_victims_there_is_nothing_to_answer() -> None:
         ({"Pod": {**POD, "spec": 7}, "NodeNames": ["big"]}, "bayplan: v1 Pod: "),
     ],
 )
-def test_what_cannot_be_answered_says_why(body: Any, said: str) -> None:
+def test_an_unanswerable_request_gets_the_reason(body: Any, said: str) -> None:
     status, answer = asked("/filter", body)
     assert (status, answer["Error"][: len(said)]) == (200, said)
     for path in ("/prioritize", "/preempt"):
@@ -180,7 +180,7 @@ def test_what_cannot_be_answered_says_why(body: Any, said: str) -> None:
         assert (status, text[: len(said)]) == (500, said)
 
 
-def test_before_the_cluster_is_known_nothing_is_answered() -> None:
+def test_before_the_cache_is_synced_requests_are_refused() -> None:
     said = "the cluster has not been listed yet"
     _, answer = asked("/filter", {"Pod": POD, "NodeNames": ["big"]}, is_synced=False)
     assert answer == {"Error": f"bayplan: {said}"}
@@ -202,7 +202,7 @@ def test_deep_nesting_is_answered_with_bad_request(verb: str, part: str) -> None
     assert (status, answer) == (400, "bayplan: found a question that is nested too deeply\n")
 
 
-def test_a_question_that_is_too_long_is_refused_before_it_is_read() -> None:
+def test_a_request_that_is_too_long_is_refused_before_it_is_read() -> None:
     async def ask(session: aiohttp.ClientSession, url: str) -> int:
         headers = {"Content-Length": str(QUESTION_BYTES_MAX + 1)}
         async with session.post(f"{url}/filter", data=Endless(), headers=headers) as answer:
@@ -221,7 +221,7 @@ class Endless(aiohttp.BytesPayload):
         await asyncio.Event().wait()
 
 
-def test_a_question_without_its_length_is_refused() -> None:
+def test_a_request_without_a_length_is_refused() -> None:
     async def chunks() -> AsyncGenerator[bytes]:
         yield b"{}"
 
@@ -232,11 +232,11 @@ def test_a_question_without_its_length_is_refused() -> None:
     assert served(ask) == 411
 
 
-def test_a_packed_question_is_refused() -> None:
+def test_a_compressed_request_is_refused() -> None:
     assert asked("/filter", b"{}", headers={"Content-Encoding": "gzip"})[0] == 415
 
 
-def test_questions_that_take_all_the_memory_leave_health_and_are_followed_by_others(
+def test_requests_beyond_the_memory_limit_are_refused_while_health_answers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(extender_endpoints, "QUESTIONS_BYTES_MAX", 10_000)
@@ -264,7 +264,7 @@ def test_questions_that_take_all_the_memory_leave_health_and_are_followed_by_oth
     assert statuses[-1] == 200
 
 
-def test_health_answers_between_questions_that_wait() -> None:
+def test_health_answers_while_requests_wait() -> None:
     names = [f"n{number}" for number in range(20_000)]
     question = msgspec.json.encode({"Pod": POD, "NodeNames": names})
     order: list[str] = []
@@ -290,7 +290,7 @@ def test_too_many_nodes_are_refused() -> None:
     assert asked("/preempt", named) == (500, f"{said}\n")
 
 
-def test_a_pod_larger_than_any_cluster_stores_is_refused() -> None:
+def test_a_pod_larger_than_the_api_allows_is_refused() -> None:
     meta = {"name": "p", "uid": "u", "annotations": {"a": "x" * POD_BYTES_MAX}}
     question = msgspec.json.encode({"Pod": {**POD, "metadata": meta}, "NodeNames": ["big"]})
     _, answer = asked("/filter", io.BytesIO(question))
@@ -298,5 +298,5 @@ def test_a_pod_larger_than_any_cluster_stores_is_refused() -> None:
 
 
 @pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}])
-def test_a_page_in_a_browser_may_not_ask(headers: dict[str, str]) -> None:
+def test_a_request_from_a_browser_page_is_refused(headers: dict[str, str]) -> None:
     assert asked("/filter", {"Pod": POD, "NodeNames": ["big"]}, headers=headers)[0] == 403

@@ -15,7 +15,7 @@ from tests.adapters.extenders.server import closed_port
 from tests.scenarios.world import PROFILE, Setup, config_dict
 
 
-def test_it_answers_about_the_objects_it_was_given_until_it_is_told_to_end() -> None:
+def test_the_server_answers_about_the_given_objects_until_it_is_stopped() -> None:
     """A pod that is there already takes its room."""
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
     placed = manifests.pod("there", nodeName="n1", containers=[manifests.container("4")])

@@ -133,7 +133,9 @@ async def ended(connected: Connected) -> bool:
     return True
 
 
-def test_connections_beyond_a_peers_rate_are_closed_and_other_peers_answered(play: Play) -> None:
+def test_connections_beyond_the_rate_of_a_peer_are_closed_and_other_peers_answered(
+    play: Play,
+) -> None:
     async def main() -> None:
         bounds = limits(connection_rate_per_peer=Rate(per_second=0.001, burst=3))
         async with serving(bounds) as server:
@@ -145,7 +147,7 @@ def test_connections_beyond_a_peers_rate_are_closed_and_other_peers_answered(pla
     play(main())
 
 
-def test_the_peer_with_most_connections_loses_its_oldest(play: Play) -> None:
+def test_the_peer_with_the_most_connections_loses_its_oldest(play: Play) -> None:
     async def main() -> None:
         async with serving(limits(connections_max=4)) as server:
             held = [await server.connect() for _ in range(4)]
@@ -164,7 +166,7 @@ def test_the_peer_with_most_connections_loses_its_oldest(play: Play) -> None:
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: a\r\nX-slow: "])
-def test_a_header_that_does_not_come_ends_its_connection(play: Play, sent: bytes) -> None:
+def test_a_missing_header_ends_its_connection(play: Play, sent: bytes) -> None:
     async def main() -> None:
         async with serving(limits(header_seconds=SOON_SECONDS)) as server:
             connected = await server.connect()
@@ -175,7 +177,7 @@ def test_a_header_that_does_not_come_ends_its_connection(play: Play, sent: bytes
     play(main())
 
 
-def test_the_header_of_a_later_request_has_as_long(play: Play) -> None:
+def test_a_later_request_has_the_same_header_timeout(play: Play) -> None:
     async def main() -> None:
         async with serving(limits(header_seconds=SOON_SECONDS)) as server:
             connected = await server.connect()
@@ -188,7 +190,7 @@ def test_the_header_of_a_later_request_has_as_long(play: Play) -> None:
     play(main())
 
 
-def test_a_connection_without_a_next_request_ends_and_is_no_refusal(play: Play) -> None:
+def test_an_idle_connection_ends_and_is_not_counted_as_refused(play: Play) -> None:
     async def main() -> None:
         async with serving(limits(idle_seconds=SOON_SECONDS)) as server:
             connected = await server.connect()
@@ -220,7 +222,7 @@ def test_an_exchange_that_takes_too_long_ends(play: Play, sent: bytes) -> None:
     play(main())
 
 
-def test_a_handshake_that_does_not_come_ends_and_delays_no_other(play: Play) -> None:
+def test_a_missing_handshake_ends_and_delays_no_other(play: Play) -> None:
     async def main() -> None:
         tls = self_signed_context("127.0.0.1", 1_767_225_600.0)
         unchecked = ssl.create_default_context()
@@ -236,7 +238,7 @@ def test_a_handshake_that_does_not_come_ends_and_delays_no_other(play: Play) -> 
     play(main())
 
 
-def test_a_handshake_gives_its_place_to_another_peer(play: Play) -> None:
+def test_a_pending_handshake_yields_its_place_to_another_peer(play: Play) -> None:
     async def main() -> None:
         tls = self_signed_context("127.0.0.1", 1_767_225_600.0)
         unchecked = ssl.create_default_context()
@@ -251,7 +253,7 @@ def test_a_handshake_gives_its_place_to_another_peer(play: Play) -> None:
     play(main())
 
 
-def test_a_client_that_leaves_writes_no_traceback(
+def test_a_client_that_disconnects_causes_no_traceback(
     play: Play, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
@@ -281,7 +283,7 @@ def test_a_client_that_leaves_writes_no_traceback(
         ("Host: localhost\r\nOrigin: https://evil.example\r\n", b"403 Forbidden"),
     ],
 )
-def test_a_foreign_page_is_refused(play: Play, headers: str, status: bytes) -> None:
+def test_a_request_from_a_foreign_page_is_refused(play: Play, headers: str, status: bytes) -> None:
     async def main() -> None:
         async with serving(limits(), guard=refuse_foreign_names) as server:
             request = f"GET / HTTP/1.1\r\n{headers}\r\n".encode()
@@ -290,7 +292,7 @@ def test_a_foreign_page_is_refused(play: Play, headers: str, status: bytes) -> N
     play(main())
 
 
-def test_it_stops_although_connections_are_open(play: Play) -> None:
+def test_the_server_stops_with_open_connections(play: Play) -> None:
     async def main() -> None:
         async with serving(limits()) as server:
             held = [await server.connect() for _ in range(5)]
@@ -303,7 +305,7 @@ def test_it_stops_although_connections_are_open(play: Play) -> None:
     play(main())
 
 
-def test_an_address_in_use_is_an_error_of_the_system(play: Play) -> None:
+def test_an_address_in_use_is_an_os_error(play: Play) -> None:
     async def main() -> None:
         async with serving(limits()) as server:
             second = HttpServer(web.Application())
@@ -335,7 +337,7 @@ def test_all_peers_together_have_a_rate() -> None:
     assert sum(rates.try_take(f"10.0.0.{number}") for number in range(100)) == 5
 
 
-def test_the_peers_seen_last_are_remembered() -> None:
+def test_the_most_recent_peers_are_remembered() -> None:
     rates = PeerRates(Rate(1, 1), ManualClock(), total=Rate(1, 10 * PEERS_MAX))
     assert takes(rates, "first", 2) == 1
     for number in range(PEERS_MAX - 1):
@@ -356,7 +358,7 @@ def test_the_peers_seen_last_are_remembered() -> None:
         ("", ""),
     ],
 )
-def test_one_host_of_ipv6_is_one_peer(address: str, peer: str) -> None:
+def test_an_ipv6_network_of_one_host_is_one_peer(address: str, peer: str) -> None:
     assert peer_of(address) == peer
 
 
@@ -368,7 +370,7 @@ FOREIGN = ["evil.example", "10.0.0.1:80", "localhost.evil.example", "127.0.0.1.e
 
 
 @pytest.mark.parametrize("host", LOCAL)
-def test_a_name_of_this_machine_is_answered(host: str) -> None:
+def test_a_local_name_is_accepted(host: str) -> None:
     assert refuse_foreign_names({"Host": host}) == ""
     assert refuse_foreign_names({"Host": "localhost", "Origin": f"http://{host}"}) == ""
 
@@ -386,15 +388,15 @@ def test_an_origin_without_a_local_name_is_refused(origin: str) -> None:
     assert "Origin is" in refuse_foreign_names({"Host": "localhost", "Origin": origin})
 
 
-def test_where_names_are_unknown_a_page_is_told_by_its_origin() -> None:
+def test_without_known_names_pages_are_recognized_by_their_origin() -> None:
     assert refuse_pages({"Host": "anything.example"}) == ""
     assert refuse_pages({"Host": "localhost", "Origin": "http://localhost"}).startswith("Forbidden")
 
 
-def test_what_is_refused_is_shown_short_and_without_control_characters() -> None:
+def test_refused_values_are_printed_short_and_without_control_characters() -> None:
     assert refuse_foreign_names({"Host": "\x1b" + "x" * 5000}).count("x") < 110
     assert "\x1b" not in refuse_foreign_names({"Host": "\x1b[2J.example"})
 
 
-def test_a_server_with_credentials_answers_under_every_name() -> None:
+def test_a_server_with_credentials_accepts_every_name() -> None:
     assert answer_everybody({"Host": "evil.example", "Origin": "https://evil.example"}) == ""

@@ -44,7 +44,7 @@ def written(form: str, verbosity: int = 2) -> io.StringIO:
     return stream
 
 
-def test_a_text_line_is_klogs() -> None:
+def test_a_text_line_has_the_klog_format() -> None:
     stream = written(TEXT)
     Log("scheduler").info("Successfully bound pod to node", pod="a/b", node="n1", attempts=2)
     head, _, rest = stream.getvalue().partition("] ")
@@ -52,7 +52,7 @@ def test_a_text_line_is_klogs() -> None:
     assert rest == '"Successfully bound pod to node" pod="a/b" node="n1" attempts=2\n'
 
 
-def test_a_line_stays_a_line_whatever_is_in_it() -> None:
+def test_a_line_stays_one_line_whatever_its_values() -> None:
     stream = written(TEXT)
     Log("scheduler").error("Error", err='first\nsecond "quoted"', ok=True)
     assert stream.getvalue().endswith('"Error" err="first\\nsecond \\"quoted\\"" ok=true\n')
@@ -60,7 +60,7 @@ def test_a_line_stays_a_line_whatever_is_in_it() -> None:
     assert stream.getvalue().count("\n") == 1
 
 
-def test_a_json_line_has_its_keys_at_the_top() -> None:
+def test_a_json_line_has_its_keys_at_the_top_level() -> None:
     stream = written(JSON)
     Log("scheduler").info("Chose", v=2, pod="a/b", count=3)
     line: dict[str, Any] = json.loads(stream.getvalue())
@@ -69,7 +69,7 @@ def test_a_json_line_has_its_keys_at_the_top() -> None:
     assert line == {**head, "pod": "a/b", "count": 3}
 
 
-def test_every_json_line_has_a_level_and_problems_have_no_verbosity() -> None:
+def test_every_json_line_has_a_level_and_only_infos_have_a_verbosity() -> None:
     stream = written(JSON, 4)
     log = Log("election")
     log.info("Leads")
@@ -86,7 +86,7 @@ def test_every_json_line_has_a_level_and_problems_have_no_verbosity() -> None:
 
 
 @pytest.mark.parametrize(("verbosity", "count"), [(0, 1), (2, 2), (4, 3)])
-def test_verbosity_decides_what_is_written(verbosity: int, count: int) -> None:
+def test_verbosity_selects_the_written_lines(verbosity: int, count: int) -> None:
     stream = written(TEXT, verbosity)
     log = Log("scheduler")
     for level in (0, 2, 4):
@@ -94,14 +94,14 @@ def test_verbosity_decides_what_is_written(verbosity: int, count: int) -> None:
     assert stream.getvalue().count("\n") == count
 
 
-def test_problems_are_written_at_any_verbosity() -> None:
+def test_warnings_and_errors_are_written_at_any_verbosity() -> None:
     stream = written(TEXT, 0)
     Log("scheduler").error("Broken")
     Log("scheduler").warning("Bent")
     assert [line[0] for line in stream.getvalue().splitlines()] == ["E", "W"]
 
 
-def test_lines_of_libraries_take_the_same_way() -> None:
+def test_lines_of_libraries_have_the_same_format() -> None:
     stream = written(JSON)
     try:
         raise ValueError("what")
@@ -112,7 +112,7 @@ def test_lines_of_libraries_take_the_same_way() -> None:
     assert "ValueError: what" in line["err"]
 
 
-def test_the_greatest_verbosity_is_what_logging_calls_debug() -> None:
+def test_the_highest_verbosity_is_the_debug_level() -> None:
     stream = written(TEXT, VERBOSITY_MAX)
     logging.getLogger("bayplan.adapters").debug("detail")
     assert '"detail"' in stream.getvalue()
@@ -242,7 +242,7 @@ def test_each_outcome_is_one_line(name: str, caplog: pytest.LogCaptureFixture) -
     assert vars(line)["bayplan_keys"] == keys
 
 
-def test_a_choice_alone_is_a_detail(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_choice_is_logged_at_debug_level(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO - OUTCOME, logger="bayplan")
     OutcomeLog().write(attempt("scheduled", node="n1"))
     assert caplog.records == []

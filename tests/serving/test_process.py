@@ -17,7 +17,7 @@ def played(script: Coroutine[Any, Any, Any]) -> Any:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_is_asked_to_stop_once_by_a_signal(number: signal.Signals) -> None:
+def test_one_signal_requests_a_stop(number: signal.Signals) -> None:
     async def script() -> None:
         stop = stop_on_signals()
         os.kill(os.getpid(), number)
@@ -32,7 +32,7 @@ def test_it_is_asked_to_stop_once_by_a_signal(number: signal.Signals) -> None:
         signal.signal(number, before)
 
 
-def test_another_signal_does_what_it_is_told_while_the_block_lasts() -> None:
+def test_a_signal_handler_is_active_inside_the_block() -> None:
     async def script() -> None:
         asked = asyncio.Event()
         with on_signal("SIGUSR2", asked.set):
@@ -43,7 +43,7 @@ def test_another_signal_does_what_it_is_told_while_the_block_lasts() -> None:
     played(script())
 
 
-def test_a_signal_this_system_does_not_have_is_none() -> None:
+def test_an_unavailable_signal_is_ignored() -> None:
     async def script() -> None:
         with on_signal("SIGNONE", lambda: None):
             pass
@@ -51,7 +51,7 @@ def test_a_signal_this_system_does_not_have_is_none() -> None:
     played(script())
 
 
-def test_work_goes_on_until_it_is_asked_to_stop() -> None:
+def test_work_continues_until_a_stop_is_requested() -> None:
     async def script() -> None:
         stop, ended = asyncio.Event(), list[str]()
 
@@ -77,7 +77,7 @@ def test_work_goes_on_until_it_is_asked_to_stop() -> None:
     played(script())
 
 
-def test_what_is_there_at_the_beginning_is_not_looked_through_again() -> None:
+def test_objects_of_the_start_are_excluded_from_garbage_collection() -> None:
     before = gc.get_threshold()
     try:
         settle_memory()

@@ -30,7 +30,7 @@ POD_GROUPS = {
 }
 
 
-def test_kinds_that_no_configured_plugin_looks_up_may_not_be_read() -> None:
+def test_kinds_that_no_configured_plugin_reads_may_not_be_read() -> None:
     found = rules(config_from(config_dict(Setup(plugins=["NodeName"]))))
     assert found == {
         ("", "nodes"): ["list", "watch"],
@@ -44,7 +44,7 @@ def test_kinds_that_no_configured_plugin_looks_up_may_not_be_read() -> None:
     }
 
 
-def test_kinds_that_a_configured_plugin_looks_up_may_be_read_and_no_more() -> None:
+def test_kinds_that_a_configured_plugin_reads_may_be_read_and_no_more() -> None:
     found = rules(config_from(config_dict(Setup(plugins=["Devices"]))))
     assert found["", "services"] == ["list", "watch"]
     assert found["resource.k8s.io", "resourceslices"] == ["list", "watch"]

@@ -17,13 +17,13 @@ def hidden(*objects: Content) -> list[Content]:
     return redacted(objects).objects
 
 
-def test_nothing_that_is_told_to_a_pod_is_left() -> None:
+def test_no_confidential_text_remains() -> None:
     text = str(hidden(NODE, POD))
     for secret in ("hunter2", "acme", "billing", "charge-cards", "10.0.0.7", "annotations"):
         assert secret not in text
 
 
-def test_a_name_is_the_same_wherever_it_stands() -> None:
+def test_a_name_is_replaced_by_the_same_name_everywhere() -> None:
     node, pod = hidden(NODE, POD)
     assert node["metadata"]["name"] == "node-1"
     assert node["metadata"]["labels"] == {"kubernetes.io/hostname": "node-1", "zone": "z1"}
@@ -37,7 +37,7 @@ def test_a_name_is_the_same_wherever_it_stands() -> None:
     assert meta["ownerReferences"][0]["name"] == "statefulset-1"
 
 
-def test_what_decides_about_placement_stays() -> None:
+def test_fields_that_affect_placement_stay() -> None:
     node, pod = hidden(NODE, POD)
     assert node["status"]["allocatable"] == {"cpu": "4"}
     (container,) = pod["spec"]["containers"]
@@ -45,27 +45,27 @@ def test_what_decides_about_placement_stays() -> None:
     assert (pod["metadata"]["labels"]["app"], pod["metadata"]["uid"]) == ("web", "u1")
 
 
-def test_an_image_without_a_tag_is_still_the_one_on_the_node() -> None:
+def test_an_image_without_a_tag_still_matches_the_image_on_the_node() -> None:
     node, pod = hidden(NODE, POD)
     assert pod["spec"]["containers"][0]["image"] == "image-1:latest"
     assert node["status"]["images"] == [{"names": ["image-1:latest"], "sizeBytes": 10}]
 
 
 @pytest.mark.parametrize("namespace", ["default", "kube-system"])
-def test_namespaces_that_every_cluster_has_stay(namespace: str) -> None:
+def test_namespaces_that_every_cluster_has_keep_their_names(namespace: str) -> None:
     pod = {**POD, "metadata": {**POD["metadata"], "namespace": namespace}}
     here = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
     found, own = hidden(pod, here)
     assert found["metadata"]["namespace"] == own["metadata"]["name"] == namespace
 
 
-def test_a_value_that_may_be_a_number_is_none_of_the_names() -> None:
+def test_a_value_that_may_be_a_number_is_not_a_name() -> None:
     node = {**NODE, "metadata": {"name": "7"}}
     _, pod = hidden(node, POD)
     assert pod["metadata"]["labels"]["rank"] == "7"
 
 
-def test_what_looks_like_a_name_and_is_none_stays() -> None:
+def test_values_that_only_look_like_names_stay() -> None:
     term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"zone": "zone"}}}
     spec = {
         "schedulerName": "zone",
@@ -79,14 +79,14 @@ def test_what_looks_like_a_name_and_is_none_stays() -> None:
     assert constraint["labelSelector"]["matchLabels"] == {"zone": "pod-1"}
 
 
-def test_kinds_that_only_a_plugin_knows_are_left_out_and_counted() -> None:
+def test_kinds_known_only_to_plugins_are_left_out_and_counted() -> None:
     wish = {"apiVersion": "example.com/v1", "kind": "Wish", "metadata": {"name": "w"}}
     found = redacted([NODE, wish, wish])
     assert found.left_out == {"example.com/v1 Wish": 2}
     assert [content["kind"] for content in found.objects] == ["Node"]
 
 
-def test_what_was_given_is_not_changed() -> None:
+def test_the_argument_is_not_changed() -> None:
     before = str(POD)
     hidden(NODE, POD)
     assert str(POD) == before
@@ -156,7 +156,7 @@ def stays(place: tuple[str, str]) -> bool:
 
 
 @pytest.mark.parametrize("kind", sorted(objects._TYPES))
-def test_no_text_survives_but_that_of_listed_fields(kind: str) -> None:
+def test_only_the_text_of_listed_fields_remains(kind: str) -> None:
     markers = Markers()
     version, _, name = kind.partition(" ")
     content = markers.fill(inspection.type_info(objects._TYPES[kind]))
@@ -223,7 +223,7 @@ def test_names_of_objects_outside_the_file_are_replaced() -> None:
     assert terms["matchExpressions"][0]["values"] == terms["matchFields"][0]["values"] == [new]
 
 
-def test_the_claim_of_an_ephemeral_volume_still_has_the_name_that_its_pod_gives_it() -> None:
+def test_the_claim_of_an_ephemeral_volume_matches_the_name_derived_from_its_pod() -> None:
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -245,7 +245,7 @@ def test_the_claim_of_an_ephemeral_volume_still_has_the_name_that_its_pod_gives_
     assert left_claim["metadata"]["annotations"] == {storage_objects.BIND_COMPLETED: "yes"}
 
 
-def test_a_cel_selector_still_selects_the_attribute_that_it_compares() -> None:
+def test_a_cel_selector_still_selects_its_attribute() -> None:
     slices: Content = {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceSlice",

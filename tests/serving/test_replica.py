@@ -118,7 +118,7 @@ async def end(*replicas: OneReplica) -> None:
         await each.task
 
 
-def test_without_an_election_it_leads_at_once_and_ends_when_asked():
+def test_without_an_election_a_replica_leads_at_once_and_ends_on_request():
     async def script(world: ReplicaSet) -> None:
         one = OneReplica(world, "a", elects=False)
         world.add_pods("p")
@@ -130,7 +130,7 @@ def test_without_an_election_it_leads_at_once_and_ends_when_asked():
     run_replicas(script)
 
 
-def test_a_standby_listens_and_binds_nothing():
+def test_a_standby_watches_and_binds_nothing():
     async def script(world: ReplicaSet) -> None:
         a = OneReplica(world, "a")
         await until(world, 1)
@@ -147,7 +147,7 @@ def test_a_standby_listens_and_binds_nothing():
     run_replicas(script)
 
 
-def test_asked_to_stop_it_ends_what_it_began_and_then_gives_the_lease_up():
+def test_a_stopped_replica_finishes_its_bindings_and_then_releases_the_lease():
     async def script(world: ReplicaSet) -> None:
         world.bind_seconds = 5.0
         a = OneReplica(world, "a")
@@ -173,7 +173,7 @@ def test_asked_to_stop_it_ends_what_it_began_and_then_gives_the_lease_up():
     run_replicas(script)
 
 
-def test_a_binding_that_does_not_end_does_not_keep_it_for_ever():
+def test_a_hanging_binding_does_not_block_the_shutdown():
     async def script(world: ReplicaSet) -> None:
         world.bind_seconds = 1000.0
         a = OneReplica(world, "a")
@@ -187,7 +187,7 @@ def test_a_binding_that_does_not_end_does_not_keep_it_for_ever():
     run_replicas(script)
 
 
-def test_one_that_cannot_renew_stops_binding_before_its_lease_ends():
+def test_a_replica_that_cannot_renew_stops_binding_before_its_lease_ends():
     async def script(world: ReplicaSet) -> None:
         a = OneReplica(world, "a")
         await until(world, 1)
@@ -206,7 +206,7 @@ def test_one_that_cannot_renew_stops_binding_before_its_lease_ends():
     run_replicas(script)
 
 
-def test_a_pod_decided_before_the_lease_ended_is_not_bound_after_it():
+def test_a_pod_decided_before_the_lease_ended_is_not_bound_afterwards():
     """The process stands still between the decision and the request."""
 
     async def script(world: ReplicaSet) -> None:
@@ -222,7 +222,7 @@ def test_a_pod_decided_before_the_lease_ended_is_not_bound_after_it():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_leader_killed_among_many_pods_leaves_none_and_binds_none_twice(seed: int):
+def test_a_leader_killed_among_many_pods_loses_none_and_binds_none_twice(seed: int):
     async def script(world: ReplicaSet) -> None:
         chance = stream(seed, "kill")
         world.bind_seconds = 0.05
@@ -244,7 +244,7 @@ def test_a_leader_killed_among_many_pods_leaves_none_and_binds_none_twice(seed: 
     run_replicas(script)
 
 
-def test_one_that_delays_its_cache_listens_only_once_it_leads():
+def test_with_a_delayed_cache_a_replica_watches_only_after_it_leads():
     async def script(world: ReplicaSet) -> None:
         a = OneReplica(world, "a")
         await until(world, 1)
@@ -276,7 +276,7 @@ def test_a_failure_of_the_runner_ends_the_replica():
     run_replicas(script)
 
 
-def test_a_standby_that_is_asked_to_stop_leaves_the_leader_its_lease():
+def test_a_stopped_standby_does_not_release_the_lease_of_the_leader():
     async def script(world: ReplicaSet) -> None:
         a = OneReplica(world, "a")
         await until(world, 1)
@@ -290,7 +290,7 @@ def test_a_standby_that_is_asked_to_stop_leaves_the_leader_its_lease():
     run_replicas(script)
 
 
-def test_the_parts_of_the_shutdown_fit_into_its_time():
+def test_the_parts_of_the_shutdown_fit_into_its_time_limit():
     """aiohttp takes its time-out twice: for handlers to end, and to end them."""
     assert 2 * http_server.SHUTDOWN_SECONDS == replica.ENDPOINTS_SECONDS_MAX
     assert transport.CLOSE_SECONDS == replica.CLOSE_SECONDS_MAX
@@ -304,7 +304,7 @@ def test_the_parts_of_the_shutdown_fit_into_its_time():
     assert sum(parts) == replica.SHUTDOWN_SECONDS_MAX
 
 
-def test_a_lease_that_cannot_be_released_ends_the_wait_in_time():
+def test_a_lease_that_cannot_be_released_does_not_block_the_shutdown():
     async def script(world: ReplicaSet) -> None:
         a = OneReplica(world, "a")
         await until(world, 1)

@@ -96,7 +96,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records]
 
 
-def test_it_begins_leads_and_ends_with_the_lease_given_up(
+def test_the_server_starts_leads_and_releases_its_lease(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="bayplan")
@@ -109,7 +109,7 @@ def test_it_begins_leads_and_ends_with_the_lease_given_up(
     assert api.lease["spec"]["holderIdentity"] == ""
 
 
-def test_the_lease_is_where_the_configuration_says(tmp_path: Path) -> None:
+def test_the_lease_has_the_configured_name(tmp_path: Path) -> None:
     api = FakeApi()
     election = {"resourceName": "mine", "resourceNamespace": "elsewhere"}
     played(tmp_path, api, given=config(leaderElection=election))
@@ -117,13 +117,13 @@ def test_the_lease_is_where_the_configuration_says(tmp_path: Path) -> None:
     assert "PUT /apis/coordination.k8s.io/v1/namespaces/elsewhere/leases/mine" in api.asked
 
 
-def test_without_an_election_no_lease_is_touched(tmp_path: Path) -> None:
+def test_without_an_election_no_lease_is_read_or_written(tmp_path: Path) -> None:
     api = FakeApi()
     played(tmp_path, api, given=config(leaderElection={"leaderElect": False}))
     assert not [asked for asked in api.asked if "leases" in asked]
 
 
-def test_what_it_may_not_read_is_named_by_verb_and_resource(
+def test_missing_read_rights_are_named_by_verb_and_resource(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scheduler_server, "DENIED_SECONDS_MAX", 0.0)
@@ -145,7 +145,7 @@ class StartingApi(FakeApi):
         return await super().__call__(request)
 
 
-def test_an_api_server_that_is_starting_is_waited_for(
+def test_a_starting_api_server_is_waited_for(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scheduler_server, "_FIRST_RETRY_SECONDS", 0.001)
@@ -158,7 +158,7 @@ def test_an_api_server_that_is_starting_is_waited_for(
     assert api.listed.is_set()
 
 
-def test_a_certificate_that_is_not_trusted_ends_the_start(
+def test_an_untrusted_certificate_ends_the_start(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
@@ -180,7 +180,7 @@ def test_a_certificate_that_is_not_trusted_ends_the_start(
     assert "The API server does not answer; trying again" not in lines(caplog)
 
 
-def test_what_it_may_not_write_is_told_and_it_goes_on(
+def test_missing_write_rights_are_logged_and_the_server_continues(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     played(tmp_path, FakeApi(forbidden=("delete pods",)))
@@ -198,7 +198,7 @@ GROUPS = {"scheduling.ming.io/v1": (("PodGroup", "podgroups", True),)}
         ("patch podgroups/status", "Pod groups are not told how they stand"),
     ],
 )
-def test_what_it_may_not_do_with_groups_is_told_and_it_goes_on(
+def test_missing_rights_for_groups_are_logged_and_the_server_continues(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, forbidden: str, said: str
 ) -> None:
     api = FakeApi({**OFFERED, **GROUPS}, (forbidden,))
@@ -209,7 +209,7 @@ def test_what_it_may_not_do_with_groups_is_told_and_it_goes_on(
     assert wanted in vars(record)["bayplan_keys"]["err"]
 
 
-def test_a_plugin_whose_group_is_missing_is_switched_off_with_one_line(
+def test_a_plugin_with_a_missing_api_group_is_disabled_with_one_line(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     api = FakeApi(offered={"v1": OFFERED["v1"]})
@@ -220,7 +220,7 @@ def test_a_plugin_whose_group_is_missing_is_switched_off_with_one_line(
     assert not [asked for asked in api.asked if asked.endswith("/replicasets")]
 
 
-def test_a_server_that_does_not_answer_is_waited_for_until_it_is_asked_to_stop(
+def test_a_silent_api_server_is_waited_for_until_a_stop_is_requested(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def stopped(seconds: float) -> None:
@@ -254,9 +254,7 @@ def test_endpoints_on_loopback_are_plain_and_open(
     assert "process_resident_memory_bytes" in seen["/metrics"]
 
 
-def test_endpoints_elsewhere_speak_tls_and_ask_for_a_token(
-    tmp_path: Path, unused_port: int
-) -> None:
+def test_endpoints_elsewhere_use_tls_and_require_a_token(tmp_path: Path, unused_port: int) -> None:
     seen: dict[str, int] = {}
 
     async def look() -> None:
@@ -274,7 +272,7 @@ def test_endpoints_elsewhere_speak_tls_and_ask_for_a_token(
 # ---- blocking -------------------------------------------------------------------------------
 
 
-def test_a_blocking_call_is_counted_each_second_and_logged_when_it_is_news(
+def test_a_blocking_call_is_counted_each_second_and_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     metrics = SchedulerMetrics()
@@ -300,7 +298,7 @@ def keys(record: logging.LogRecord) -> dict[str, Any]:
     return vars(record)["bayplan_keys"]
 
 
-def test_what_differs_is_told_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+def test_differences_are_logged_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="bayplan")
 
     async def story(world: World) -> None:
@@ -332,7 +330,7 @@ class Busy:
     async def sleep(self, seconds: float) -> None: ...
 
 
-def test_a_server_that_cannot_be_asked_is_said_so(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unreachable_api_server_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     async def story(world: World) -> None:
         busy: Any = Busy()
         await CacheCheck(world.scheduler, busy).run()
@@ -345,7 +343,7 @@ def test_a_server_that_cannot_be_asked_is_said_so(caplog: pytest.LogCaptureFixtu
     )
 
 
-def test_one_check_at_a_time_and_none_after_the_end() -> None:
+def test_one_cache_check_runs_at_a_time_and_none_after_the_end() -> None:
     calls: list[str] = []
 
     class Slow:

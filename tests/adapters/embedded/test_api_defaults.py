@@ -46,7 +46,7 @@ def test_a_pod_gets_its_plain_defaults() -> None:
     assert spec["terminationGracePeriodSeconds"] == 0
 
 
-def test_what_is_given_stays() -> None:
+def test_given_values_stay() -> None:
     given = pod(schedulerName="bayplan", restartPolicy="Never", terminationGracePeriodSeconds=30)
     spec = written(given)["spec"]
     assert [spec["schedulerName"], spec["restartPolicy"]] == ["bayplan", "Never"]
@@ -58,20 +58,20 @@ def test_null_and_empty_mean_absent(absent: Any) -> None:
     assert written(pod(schedulerName=absent))["spec"]["schedulerName"] == "default-scheduler"
 
 
-def test_a_negative_grace_is_one_second() -> None:
+def test_a_negative_grace_period_becomes_one_second() -> None:
     given = pod(terminationGracePeriodSeconds=-5)
     assert written(given)["spec"]["terminationGracePeriodSeconds"] == 1
 
 
 @pytest.mark.parametrize("field", ["containers", "initContainers"])
-def test_requests_come_from_limits_where_there_are_none(field: str) -> None:
+def test_missing_requests_are_copied_from_limits(field: str) -> None:
     resources = {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "500m"}}
     given: Content = {field: [container(resources=resources)]}
     spec = written(pod(**given))["spec"]
     assert spec[field][0]["resources"]["requests"] == {"cpu": "500m", "memory": "1Gi"}
 
 
-def test_ports_are_tcp_and_on_the_host_where_the_pod_is() -> None:
+def test_ports_default_to_tcp_and_get_host_ports_on_the_host_network() -> None:
     ports = [{"containerPort": 80}, {"containerPort": 53, "hostPort": 5353, "protocol": "UDP"}]
     inside = written(pod(containers=[container(ports=ports)]))["spec"]
     assert inside["containers"][0]["ports"][0] == {"protocol": "TCP", "containerPort": 80}
@@ -82,7 +82,7 @@ def test_ports_are_tcp_and_on_the_host_where_the_pod_is() -> None:
     ]
 
 
-def test_nothing_is_counted_finer_than_in_thousandths() -> None:
+def test_quantities_are_rounded_up_to_thousandths() -> None:
     asked = {"requests": {"cpu": "1500u", "memory": "1Gi"}, "limits": {"cpu": "2"}}
     given = pod(containers=[container(resources=asked)], overhead={"cpu": "1n"})
     spec = written(given)["spec"]
@@ -94,7 +94,7 @@ def test_nothing_is_counted_finer_than_in_thousandths() -> None:
     }
 
 
-def test_nothing_is_changed_in_place() -> None:
+def test_the_argument_is_not_changed() -> None:
     given = pod(hostNetwork=True, containers=[container(ports=[{"containerPort": 80}])])
     before = repr(given)
     created(given)
@@ -104,7 +104,7 @@ def test_nothing_is_changed_in_place() -> None:
 # ---- tolerations ----------------------------------------------------------------------------
 
 
-def test_a_new_pod_puts_up_with_a_lost_node_for_five_minutes() -> None:
+def test_a_new_pod_tolerates_a_lost_node_for_five_minutes() -> None:
     own = {"key": "dedicated", "operator": "Exists"}
     assert created(pod())["spec"]["tolerations"] == [NOT_READY, UNREACHABLE]
     assert created(pod(tolerations=[own]))["spec"]["tolerations"] == [own, NOT_READY, UNREACHABLE]
@@ -123,7 +123,9 @@ def test_a_new_pod_puts_up_with_a_lost_node_for_five_minutes() -> None:
         ),
     ],
 )
-def test_the_pods_own_word_on_these_taints_counts(own: Content, added: list[Content]) -> None:
+def test_tolerations_of_the_pod_for_these_taints_are_respected(
+    own: Content, added: list[Content]
+) -> None:
     assert created(pod(tolerations=[own]))["spec"]["tolerations"] == [own, *added]
 
 
@@ -137,7 +139,7 @@ def affinity_pod(term: Content, **labels: str) -> Content:
     return pod(labels=labels, affinity={"podAffinity": required, "podAntiAffinity": preferred})
 
 
-def test_label_keys_are_merged_into_the_selectors_of_all_terms() -> None:
+def test_match_label_keys_are_merged_into_the_selectors_of_all_terms() -> None:
     term = {
         "topologyKey": ZONE,
         "labelSelector": {"matchLabels": {"app": "a"}},
@@ -156,7 +158,7 @@ def test_label_keys_are_merged_into_the_selectors_of_all_terms() -> None:
         assert found["labelSelector"]["matchLabels"] == {"app": "a"}
 
 
-def test_merging_twice_is_merging_once() -> None:
+def test_merging_is_idempotent() -> None:
     spread = {
         "topologyKey": ZONE,
         "maxSkew": 1,
@@ -182,7 +184,7 @@ def test_without_a_selector_nothing_is_merged() -> None:
 # ---- resources of the pod as a whole --------------------------------------------------------
 
 
-def test_a_pod_asks_as_a_whole_what_its_containers_ask_and_else_its_limit() -> None:
+def test_pod_level_requests_default_to_container_requests_and_then_to_the_limit() -> None:
     given = pod(
         resources={"limits": {"cpu": "2", "memory": "1Gi"}},
         containers=[container("300m"), container("200m")],
@@ -192,7 +194,7 @@ def test_a_pod_asks_as_a_whole_what_its_containers_ask_and_else_its_limit() -> N
     assert resources["requests"] == {"cpu": "500m", "memory": "1Gi"}
 
 
-def test_a_pod_without_resources_of_its_own_gets_none() -> None:
+def test_a_pod_without_pod_level_resources_gets_none() -> None:
     assert "resources" not in created(pod())["spec"]
     assert created(pod(resources={}))["spec"]["resources"] == {}
 
@@ -204,25 +206,25 @@ def test_a_new_pod_is_pending() -> None:
     assert created_status(pod()) == {"phase": "Pending"}
 
 
-def test_a_gated_pod_says_so() -> None:
+def test_a_gated_pod_has_the_gated_condition() -> None:
     status = created_status(pod(schedulingGates=[{"name": "x"}]))
     assert status["conditions"][0]["reason"] == "SchedulingGated"
 
 
 @pytest.mark.parametrize("said", ["Pending", "Unknown", None])
-def test_a_pod_on_a_node_runs(said: str | None) -> None:
+def test_a_pod_on_a_node_is_running(said: str | None) -> None:
     assert created_status(pod(nodeName="n", status={"phase": said}))["phase"] == "Running"
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-def test_a_pod_that_has_ended_stays_so(phase: str) -> None:
+def test_a_finished_pod_keeps_its_phase(phase: str) -> None:
     assert created_status(pod(nodeName="n", status={"phase": phase}))["phase"] == phase
 
 
 # ---- nodes and namespaces -------------------------------------------------------------------
 
 
-def test_a_node_offers_its_capacity_unless_it_says_what_it_offers() -> None:
+def test_allocatable_defaults_to_capacity() -> None:
     assert written(node(status={"capacity": {"cpu": "4"}}))["status"] == {
         "capacity": {"cpu": "4"},
         "allocatable": {"cpu": "4"},
@@ -232,21 +234,21 @@ def test_a_node_offers_its_capacity_unless_it_says_what_it_offers() -> None:
     assert written(node(status={}))["status"] == {}
 
 
-def test_no_taint_is_made_up_for_a_cordoned_node() -> None:
+def test_a_cordoned_node_gets_no_taint() -> None:
     assert written(node(spec={"unschedulable": True}))["spec"] == {"unschedulable": True}
 
 
-def test_a_namespace_carries_its_name_as_a_label() -> None:
+def test_a_namespace_has_its_name_as_a_label() -> None:
     shop = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
     assert written(shop)["metadata"]["labels"] == {"kubernetes.io/metadata.name": "shop"}
 
 
-def test_other_kinds_stay_as_they_are() -> None:
+def test_other_kinds_stay_unchanged() -> None:
     group = {"apiVersion": "x/v1", "kind": "PodGroup", "metadata": {"name": "g"}, "spec": {}}
     assert written(group) is group
 
 
-def test_a_placed_pod_carries_zone_and_region_of_its_node_over_its_own() -> None:
+def test_a_placed_pod_gets_zone_and_region_of_its_node() -> None:
     there = node(labels={ZONE: "z1", "topology.kubernetes.io/region": "r", "disk": "ssd"})
     found = with_topology_labels(pod(labels={"app": "a", ZONE: "old"}), there)
     assert found["metadata"]["labels"] == {
@@ -301,7 +303,7 @@ FILLED: dict[str, Any] = {
 }
 
 
-def test_a_request_is_for_one_device_unless_it_says_otherwise() -> None:
+def test_a_device_request_defaults_to_one_device() -> None:
     assert claim({"spec": SPEC}) == {"spec": FILLED}
 
 
@@ -309,5 +311,5 @@ def test_a_template_has_the_defaults_of_its_claims() -> None:
     assert template({"spec": {"spec": SPEC}}) == {"spec": {"spec": FILLED}}
 
 
-def test_what_asks_for_nothing_stays_as_it_is() -> None:
+def test_a_claim_without_requests_stays_unchanged() -> None:
     assert claim({"spec": {"devices": {}}}) == {"spec": {"devices": {}}}

@@ -93,7 +93,7 @@ def _like(name: str, **meta: Any) -> Content:
     return {**content, "metadata": {"name": name, "namespace": "default", "labels": labels, **meta}}
 
 
-def test_each_pod_of_a_template_is_what_it_would_be_as_the_first() -> None:
+def test_pods_of_one_template_do_not_affect_each_other() -> None:
     world, names = TimedServer(), ("a", "b", "c")
     for name in names:
         world.clock.advance_to(world.clock.now() + 10)
@@ -121,7 +121,7 @@ def test_a_pod_of_a_template_keeps_its_own_identity() -> None:
     assert metadata["resourceVersion"] == "2"
 
 
-def test_a_pod_of_a_template_is_refused_for_its_own_name_only() -> None:
+def test_a_pod_of_a_template_is_refused_only_for_its_own_name() -> None:
     world = TimedServer()
     world.server.create(_like("a"))
     with pytest.raises(AlreadyExistsError):
@@ -132,7 +132,7 @@ def test_a_pod_of_a_template_is_refused_for_its_own_name_only() -> None:
         world.server.create(_like("b", labels={"app": "-"}))
 
 
-def test_a_new_priority_class_counts_for_the_next_pod_of_a_template() -> None:
+def test_a_new_priority_class_applies_to_the_next_pod_of_a_template() -> None:
     world = TimedServer()
     world.server.create(_like("a"))
     default = {"metadata": {"name": "high"}, "value": 7, "globalDefault": True}
@@ -143,18 +143,18 @@ def test_a_new_priority_class_counts_for_the_next_pod_of_a_template() -> None:
     assert [world.content(key)["spec"]["priority"] for key in keys] == [0, 7]
 
 
-def test_a_pod_made_anew_is_another_one() -> None:
+def test_a_recreated_pod_has_another_uid() -> None:
     world = TimedServer()
     first = world.server.create(pod()).content["metadata"]["uid"]
     world.server.delete(WEB)
     assert world.server.create(pod()).content["metadata"]["uid"] != first
 
 
-def test_two_worlds_give_the_same_uids() -> None:
+def test_two_clusters_give_the_same_uids() -> None:
     assert TimedServer().server.create(pod()).content == TimedServer().server.create(pod()).content
 
 
-def test_an_object_from_a_cluster_stays_who_it_was() -> None:
+def test_an_object_from_a_cluster_keeps_its_identity() -> None:
     meta = {"name": "web", "uid": "abc", "creationTimestamp": "2020-02-02T00:00:00Z"}
     kept = TimedServer().server.create({**pod(), "metadata": meta}).content["metadata"]
     assert (kept["uid"], kept["creationTimestamp"]) == ("abc", "2020-02-02T00:00:00Z")
@@ -169,7 +169,7 @@ def test_defaults_and_admission_are_applied() -> None:
     assert len(spec["tolerations"]) == 2
 
 
-def test_a_name_is_made_from_generate_name() -> None:
+def test_a_name_is_generated_from_generate_name() -> None:
     world = TimedServer()
     content = {**pod(), "metadata": {"generateName": "web-"}}
     names = [world.server.create(content).key.name for _ in range(3)]
@@ -177,7 +177,7 @@ def test_a_name_is_made_from_generate_name() -> None:
     assert all(name.startswith("web-") and len(name) == 9 for name in names)
 
 
-def test_a_pod_that_stands_on_a_node_runs_and_has_its_zone() -> None:
+def test_a_pod_created_on_a_node_runs_and_has_its_zone() -> None:
     world = TimedServer()
     world.server.create(node("n1", labels={"topology.kubernetes.io/zone": "z1"}))
     content = world.server.create(pod(nodeName="n1")).content
@@ -185,13 +185,13 @@ def test_a_pod_that_stands_on_a_node_runs_and_has_its_zone() -> None:
     assert content["metadata"]["labels"] == {"topology.kubernetes.io/zone": "z1"}
 
 
-def test_a_start_time_that_is_given_is_kept() -> None:
+def test_a_given_start_time_stays() -> None:
     since = "2020-01-01T00:00:00Z"
     given = pod(nodeName="n1", status={"phase": "Running", "startTime": since})
     assert TimedServer().server.create(given).content["status"]["startTime"] == since
 
 
-def test_a_taken_name_is_refused() -> None:
+def test_an_existing_name_is_refused() -> None:
     world = TimedServer()
     world.server.create(pod())
     with pytest.raises(ApiError, match='pods "web" already exists') as found:
@@ -199,7 +199,7 @@ def test_a_taken_name_is_refused() -> None:
     assert (found.value.code, found.value.reason) == (409, "AlreadyExists")
 
 
-def test_an_invalid_object_is_refused_with_all_that_is_wrong() -> None:
+def test_an_invalid_object_is_refused_with_all_problems() -> None:
     world = TimedServer()
     with pytest.raises(ApiError) as found:
         world.server.create(pod(containers=[container("1x")], restartPolicy="No"))
@@ -217,7 +217,7 @@ def test_an_unknown_priority_class_is_refused() -> None:
 
 
 @pytest.mark.parametrize("content", [{}, {"apiVersion": "v1"}, {**pod(), "metadata": []}])
-def test_what_is_no_object_is_refused(content: Any) -> None:
+def test_a_value_that_is_not_an_object_is_refused(content: Any) -> None:
     with pytest.raises(ApiError) as found:
         TimedServer().server.create(content)
     assert found.value.code == 400
@@ -226,7 +226,7 @@ def test_what_is_no_object_is_refused(content: Any) -> None:
 # ---- update and patch -----------------------------------------------------------------------
 
 
-def test_a_patch_merges_and_makes_a_version() -> None:
+def test_a_patch_merges_and_creates_a_version() -> None:
     world = TimedServer()
     world.server.create(node("n1", labels={"a": "1"}))
     key = object_key("v1 Node", "", "n1")
@@ -237,14 +237,14 @@ def test_a_patch_merges_and_makes_a_version() -> None:
     assert (content["metadata"]["resourceVersion"], content["metadata"]["generation"]) == ("2", 2)
 
 
-def test_a_patch_that_changes_nothing_is_no_change() -> None:
+def test_a_patch_without_changes_creates_no_version() -> None:
     world = TimedServer()
     world.server.create(node("n1", labels={"a": "1"}))
     world.server.patch(object_key("v1 Node", "", "n1"), {"metadata": {"labels": {"a": "1"}}})
     assert world.store.version == 1
 
 
-def test_who_writes_from_an_old_version_is_refused() -> None:
+def test_an_update_of_an_old_version_is_refused() -> None:
     world = TimedServer()
     old = world.server.create(pod_group(minimum=3)).content
     world.server.patch(key_of(old), {"spec": {"minMember": 2}})
@@ -255,7 +255,7 @@ def test_who_writes_from_an_old_version_is_refused() -> None:
     assert world.content(key_of(old))["spec"] == {"minMember": 2}
 
 
-def test_who_writes_from_the_newest_version_replaces() -> None:
+def test_an_update_of_the_newest_version_replaces_the_object() -> None:
     world = TimedServer()
     old = world.server.create(pod_group(minimum=3)).content
     world.server.update({**old, "spec": {"other": 1}})
@@ -277,7 +277,7 @@ def test_identity_cannot_be_patched() -> None:
     assert (after["name"], after["creationTimestamp"]) == ("web", before["creationTimestamp"])
 
 
-def test_a_patch_is_validated_and_defaulted_too() -> None:
+def test_a_patched_object_is_validated_and_defaulted() -> None:
     world = TimedServer()
     world.server.create(node("n1"))
     key = object_key("v1 Node", "", "n1")
@@ -305,7 +305,7 @@ def test_gates_are_removed_by_a_patch() -> None:
     )
 
 
-def test_what_is_not_there_cannot_be_changed() -> None:
+def test_a_missing_object_cannot_be_changed() -> None:
     server = TimedServer().server
     for call in (
         lambda: server.patch(WEB, {}),
@@ -320,7 +320,7 @@ def test_what_is_not_there_cannot_be_changed() -> None:
 # ---- binding --------------------------------------------------------------------------------
 
 
-def test_a_bound_pod_runs_at_once_on_a_node_that_need_not_exist() -> None:
+def test_a_bound_pod_runs_at_once_even_on_a_missing_node() -> None:
     world = TimedServer()
     world.clock.advance_to(60)
     world.bound()
@@ -339,7 +339,7 @@ def test_a_bound_pod_runs_at_once_on_a_node_that_need_not_exist() -> None:
     }
 
 
-def test_a_binding_takes_the_zone_and_clears_the_nomination() -> None:
+def test_a_binding_copies_the_zone_and_clears_the_nomination() -> None:
     world = TimedServer()
     world.server.create(node("n1", labels={"topology.kubernetes.io/zone": "z1"}))
     world.server.create(pod())
@@ -350,7 +350,7 @@ def test_a_binding_takes_the_zone_and_clears_the_nomination() -> None:
     assert world.content()["metadata"]["labels"] == {"topology.kubernetes.io/zone": "z1"}
 
 
-def test_a_pod_is_bound_once() -> None:
+def test_a_pod_is_bound_only_once() -> None:
     world = TimedServer()
     uid = world.bound()
     with pytest.raises(ConflictError, match='pod web is already assigned to node "n1"'):
@@ -409,7 +409,7 @@ def test_conditions_are_merged_by_type_and_keep_their_time_while_their_status_st
     ]
 
 
-def test_the_same_status_again_is_no_change() -> None:
+def test_an_equal_status_creates_no_version() -> None:
     world = TimedServer()
     world.server.create(pod())
     patch = PatchPodStatus("default", "web", world.uid(), unschedulable("one"), "n1")
@@ -419,7 +419,7 @@ def test_the_same_status_again_is_no_change() -> None:
     assert world.store.version == version
 
 
-def test_a_nomination_is_set_left_alone_and_cleared() -> None:
+def test_a_nomination_is_set_kept_and_cleared() -> None:
     world = TimedServer()
     world.server.create(pod())
     uid = world.uid()
@@ -440,14 +440,14 @@ def test_a_status_for_another_pod_of_that_name_is_refused() -> None:
 # ---- delete ---------------------------------------------------------------------------------
 
 
-def test_a_pending_pod_goes_at_once_whatever_its_grace() -> None:
+def test_a_pending_pod_is_deleted_at_once_despite_its_grace_period() -> None:
     world = TimedServer()
     world.server.create(pod(terminationGracePeriodSeconds=30))
     world.server.delete(WEB)
     assert world.store.get(WEB) is None
 
 
-def test_a_running_pod_goes_when_its_grace_has_passed() -> None:
+def test_a_running_pod_is_deleted_after_its_grace_period() -> None:
     world = TimedServer()
     world.bound(terminationGracePeriodSeconds=20)
     world.server.delete(WEB)
@@ -462,14 +462,14 @@ def test_a_running_pod_goes_when_its_grace_has_passed() -> None:
     assert not world.server.terminating
 
 
-def test_a_running_pod_without_grace_goes_at_once() -> None:
+def test_a_running_pod_without_a_grace_period_is_deleted_at_once() -> None:
     world = TimedServer()
     world.bound()
     world.server.delete(WEB)
     assert world.store.get(WEB) is None
 
 
-def test_a_pod_that_has_ended_goes_at_once() -> None:
+def test_a_finished_pod_is_deleted_at_once() -> None:
     world = TimedServer()
     world.bound(terminationGracePeriodSeconds=20)
     world.server.set_phase(WEB, "Succeeded")
@@ -478,7 +478,7 @@ def test_a_pod_that_has_ended_goes_at_once() -> None:
     assert world.store.get(WEB) is None
 
 
-def test_a_finalizer_holds_an_object_until_it_is_removed() -> None:
+def test_a_finalizer_keeps_an_object_until_its_removal() -> None:
     world = TimedServer()
     world.bound(finalizers=["example.com/keep"], terminationGracePeriodSeconds=5)
     world.server.delete(WEB)
@@ -488,7 +488,7 @@ def test_a_finalizer_holds_an_object_until_it_is_removed() -> None:
     assert world.store.get(WEB) is None
 
 
-def test_removing_a_finalizer_does_not_shorten_the_grace() -> None:
+def test_removing_a_finalizer_does_not_shorten_the_grace_period() -> None:
     world = TimedServer()
     world.bound(finalizers=["example.com/keep"], terminationGracePeriodSeconds=5)
     world.server.delete(WEB)
@@ -498,7 +498,7 @@ def test_removing_a_finalizer_does_not_shorten_the_grace() -> None:
     assert world.store.get(WEB) is None
 
 
-def test_an_object_created_on_its_way_out_goes_on() -> None:
+def test_an_object_created_while_being_deleted_stays_so() -> None:
     world = TimedServer()
     world.server.create(
         pod(nodeName="n1", terminationGracePeriodSeconds=7, deletionTimestamp=START)
@@ -518,7 +518,7 @@ def test_a_deletion_for_another_pod_of_that_name_is_refused() -> None:
         world.server.delete(WEB, uid="other")
 
 
-def test_the_grace_of_one_pod_does_not_take_the_next_of_its_name() -> None:
+def test_the_grace_period_of_one_pod_does_not_delete_the_next_of_its_name() -> None:
     world = TimedServer()
     world.bound(terminationGracePeriodSeconds=5)
     world.server.delete(WEB)
@@ -529,7 +529,7 @@ def test_the_grace_of_one_pod_does_not_take_the_next_of_its_name() -> None:
     assert world.store.get(WEB) is not None
 
 
-def test_a_life_in_events() -> None:
+def test_the_life_of_a_pod_is_a_sequence_of_events() -> None:
     world = TimedServer()
     watch = world.store.watch(POD, "0")
     world.bound(terminationGracePeriodSeconds=5)
@@ -549,7 +549,7 @@ def test_a_life_in_events() -> None:
     ]
 
 
-def test_the_oldest_of_a_kind_can_be_forgotten() -> None:
+def test_the_oldest_objects_of_a_kind_can_be_removed() -> None:
     world = TimedServer()
     for name in ("a", "b"):
         world.server.create(pod_group(name))
@@ -565,7 +565,7 @@ NOW = "2026-01-01T00:00:05Z"
 SCHEDULED = {"type": "PodScheduled", "status": "True", "lastTransitionTime": NOW}
 
 
-def test_a_bound_pod_runs_and_is_nominated_no_longer() -> None:
+def test_a_bound_pod_runs_and_is_no_longer_nominated() -> None:
     before = {"phase": "Pending", "nominatedNodeName": "n2", "conditions": []}
     after = bound_status(before, NOW)
     assert after == {"phase": "Running", "conditions": [SCHEDULED], "startTime": NOW}
@@ -581,7 +581,7 @@ def test_a_bound_pod_runs_and_is_nominated_no_longer() -> None:
         (pod(schedulingGates=[{"name": "a"}]), "has non-empty .spec.schedulingGates"),
     ],
 )
-def test_why_a_pod_cannot_be_bound(content: Content, why: str | None) -> None:
+def test_a_refused_binding_has_a_reason(content: Content, why: str | None) -> None:
     assert why_not_bindable(content) == why
 
 
@@ -590,17 +590,17 @@ def told(status: str, message: str | None = None) -> PatchPodStatus:
     return PatchPodStatus("default", "web", "", condition)
 
 
-def test_a_condition_is_added_behind_the_others() -> None:
+def test_a_new_condition_is_appended() -> None:
     ready = {"type": "Ready", "status": "False"}
     assert patched({"conditions": [ready]}, told("True"), NOW)["conditions"] == [ready, SCHEDULED]
 
 
-def test_a_condition_that_turns_gets_a_new_time() -> None:
+def test_a_condition_whose_status_changes_gets_a_new_time() -> None:
     old = {"type": "PodScheduled", "status": "False", "lastTransitionTime": "before"}
     assert patched({"conditions": [old]}, told("True"), NOW)["conditions"] == [SCHEDULED]
 
 
-def test_a_condition_that_stays_keeps_its_time_and_loses_its_old_words() -> None:
+def test_a_condition_whose_status_stays_keeps_its_time_and_gets_new_text() -> None:
     old = {
         "type": "PodScheduled",
         "status": "False",
@@ -638,31 +638,31 @@ def test_without_classes_a_pod_has_priority_0_and_may_preempt() -> None:
     assert filled(pod(), HIGH) == (0, "PreemptLowerPriority", None)
 
 
-def test_a_class_gives_its_value_and_its_policy() -> None:
+def test_a_class_determines_priority_and_preemption_policy() -> None:
     assert filled(pod(priorityClassName="high"), LOW, HIGH) == (1000, "Never", "high")
     assert filled(pod(priorityClassName="low"), LOW, HIGH) == (-5, "PreemptLowerPriority", "low")
 
 
-def test_the_classes_of_the_system_are_always_there() -> None:
+def test_the_system_classes_always_exist() -> None:
     name = "system-node-critical"
     assert filled(pod(priorityClassName=name)) == (2_000_001_000, "PreemptLowerPriority", name)
 
 
-def test_the_default_class_is_for_all_who_name_none() -> None:
+def test_the_default_class_applies_to_pods_without_a_class() -> None:
     found = filled(pod(), default_class("b", 7), default_class("a", 3), HIGH)
     assert found == (3, "PreemptLowerPriority", "a")
 
 
-def test_a_given_priority_is_kept() -> None:
+def test_a_given_priority_stays() -> None:
     assert filled(pod(priority=5), default_class("a", 3)) == (5, "PreemptLowerPriority", None)
     assert filled(pod(priority=5, priorityClassName="gone"))[0] == 5
     assert filled(pod(priority=5, priorityClassName="high"), HIGH) == (5, "Never", "high")
 
 
-def test_a_given_policy_is_kept() -> None:
+def test_a_given_policy_stays() -> None:
     assert filled(pod(preemptionPolicy="Never"))[1] == "Never"
 
 
-def test_a_class_that_does_not_exist_is_refused() -> None:
+def test_a_missing_class_is_refused() -> None:
     with pytest.raises(NoPriorityClass, match="no PriorityClass with name hihg was found"):
         with_priority(pod(priorityClassName="hihg"), [HIGH])

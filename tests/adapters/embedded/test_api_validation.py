@@ -19,7 +19,7 @@ def paths(content: Content) -> list[str]:
     return [problem.path for problem in problems(content)]
 
 
-def test_a_spec_that_was_checked_is_not_looked_through_again() -> None:
+def test_a_validated_spec_is_not_validated_again() -> None:
     """What both versions share cannot have become wrong."""
     before = pod(containers=[])
     assert paths(before) == ["spec.containers"]
@@ -39,7 +39,7 @@ def named(content: Content, name: str) -> Content:
 
 
 @pytest.mark.parametrize("content", [pod(), node(), pod_group(), priority_class("high", 10)])
-def test_good_objects_are_taken(content: Content) -> None:
+def test_valid_objects_are_accepted(content: Content) -> None:
     assert paths(content) == []
 
 
@@ -70,23 +70,23 @@ def test_good_objects_are_taken(content: Content) -> None:
         (pod(priority="high"), "spec.priority"),
     ],
 )
-def test_bad_objects_are_refused_with_the_path(content: Content, path: str) -> None:
+def test_invalid_objects_are_refused_with_the_path(content: Content, path: str) -> None:
     assert paths(content) == [path]
 
 
-def test_custom_kinds_may_be_called_what_they_like() -> None:
+def test_names_of_custom_kinds_are_not_restricted() -> None:
     assert paths(named(pod_group(), "Upper_Case")) == []
 
 
-def test_annotations_may_be_called_in_upper_case() -> None:
+def test_annotation_keys_may_contain_upper_case() -> None:
     assert paths(pod(annotations={"Example.com/Note": "x"})) == []
 
 
-def test_the_system_has_its_own_priorities() -> None:
+def test_only_system_classes_have_system_priorities() -> None:
     assert paths(priority_class("system-node-critical", 2_000_001_000)) == []
 
 
-def test_all_that_is_wrong_is_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     content = named(pod(nodeName="N", restartPolicy="No"), "Web")
     assert paths(content) == ["metadata.name", "spec.restartPolicy", "spec.nodeName"]
 
@@ -104,7 +104,7 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
         ({**pod(), "metadata": {"generateName": "web-"}}, []),
     ],
 )
-def test_an_object_has_kind_and_name(content: Any, wanted: list[str]) -> None:
+def test_an_object_needs_kind_and_name(content: Any, wanted: list[str]) -> None:
     assert [problem.path for problem in identity_problems(content)] == wanted
 
 
@@ -117,7 +117,7 @@ FIELDS = ["affinity", "containers", "tolerations", "resources", "nodeName", "pri
 
 
 @given(st.sampled_from(FIELDS), VALUES)
-def test_nonsense_in_a_field_is_a_problem_and_no_traceback(field: str, value: Any) -> None:
+def test_an_invalid_field_is_a_problem_and_not_an_exception(field: str, value: Any) -> None:
     for problem in problems(pod(**{field: value})):
         assert problem.actual
 
@@ -135,12 +135,12 @@ def test_only_a_binding_moves_a_pod() -> None:
     assert changed(pod(nodeName="n1"), pod(nodeName="n1", priority=1)) == []
 
 
-def test_gates_only_ever_go() -> None:
+def test_gates_can_only_be_removed() -> None:
     both = pod(schedulingGates=[{"name": "a"}, {"name": "b"}])
     assert changed(both, pod(schedulingGates=[{"name": "b"}])) == []
     assert changed(both, pod()) == []
     assert changed(pod(), both) == ["spec.schedulingGates[0].name", "spec.schedulingGates[1].name"]
 
 
-def test_other_kinds_change_as_they_like() -> None:
+def test_other_kinds_may_change_freely() -> None:
     assert update_problems("v1 Node", node(), node(spec={"unschedulable": True})) == []

@@ -75,7 +75,7 @@ def key(name: str) -> Any:
         ({}, 0, 0),
     ],
 )
-def test_numbers_and_percentages_are_of_the_pods_of_the_controllers(
+def test_numbers_and_percentages_refer_to_the_pods_of_the_controllers(
     bounds: Json, desired: int, allowed_count: int
 ) -> None:
     found = status(cluster_of(*pods(5, owner="r"), budget(**bounds)))
@@ -84,19 +84,19 @@ def test_numbers_and_percentages_are_of_the_pods_of_the_controllers(
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_it_does_not_matter_whether_the_budget_or_its_pods_come_first(is_first: bool) -> None:
+def test_the_order_of_budget_and_pods_does_not_matter(is_first: bool) -> None:
     parts = [budget(minAvailable=1)], pods(3)
     first, second = parts if is_first else reversed(parts)
     assert allowed(cluster_of(*first, *second)) == 2
 
 
-def test_pods_without_a_controller_count_for_a_number_only() -> None:
+def test_pods_without_a_controller_count_only_for_a_number() -> None:
     assert allowed(cluster_of(*pods(3), budget(minAvailable=1))) == 2
     found = status(cluster_of(*pods(3), budget(maxUnavailable=1)))
     assert (found["expectedPods"], found["disruptionsAllowed"]) == (0, 0)
 
 
-def test_a_pod_is_healthy_while_it_runs_unless_it_says_otherwise() -> None:
+def test_a_running_pod_is_healthy_unless_its_condition_differs() -> None:
     unready = [{"type": "Ready", "status": "False"}]
     found = status(
         cluster_of(
@@ -109,7 +109,7 @@ def test_a_pod_is_healthy_while_it_runs_unless_it_says_otherwise() -> None:
     assert (found["currentHealthy"], found["expectedPods"]) == (1, 4)
 
 
-def test_pods_that_leave_are_missing_from_what_is_allowed() -> None:
+def test_terminating_pods_reduce_the_allowed_disruptions() -> None:
     async def story() -> None:
         slow = protected_pod("slow")
         slow["spec"]["terminationGracePeriodSeconds"] = 1000
@@ -125,7 +125,7 @@ def test_pods_that_leave_are_missing_from_what_is_allowed() -> None:
     asyncio.run(story())
 
 
-def test_a_controller_whose_pods_were_evicted_still_wants_them() -> None:
+def test_evicted_pods_still_count_as_expected() -> None:
     async def story() -> None:
         cluster = cluster_of(*pods(4, owner="r"), budget(maxUnavailable="50%"))
         assert allowed(cluster) == 2
@@ -136,7 +136,7 @@ def test_a_controller_whose_pods_were_evicted_still_wants_them() -> None:
     asyncio.run(story())
 
 
-def test_a_status_that_came_with_the_budget_holds_until_a_pod_begins_or_ceases_to_run() -> None:
+def test_a_given_status_stays_until_a_pod_starts_or_stops_running() -> None:
     async def story() -> None:
         cluster = cluster_of(
             *pods(3),
@@ -154,7 +154,7 @@ def test_a_status_that_came_with_the_budget_holds_until_a_pod_begins_or_ceases_t
     asyncio.run(story())
 
 
-def test_a_new_spec_is_a_new_status_and_a_written_status_is_kept() -> None:
+def test_a_new_spec_recomputes_the_status_and_a_written_status_stays() -> None:
     async def story() -> None:
         cluster = cluster_of(*pods(3), budget(GIVEN, minAvailable=1))
         cluster.update(budget(minAvailable=2))
@@ -168,7 +168,7 @@ def test_a_new_spec_is_a_new_status_and_a_written_status_is_kept() -> None:
     asyncio.run(story())
 
 
-def test_other_pods_and_budgets_that_are_gone_are_nobodys_business() -> None:
+def test_other_pods_and_deleted_budgets_are_ignored() -> None:
     async def story() -> None:
         stranger = protected_pod("stranger")
         stranger["metadata"]["labels"] = {"app": "b"}

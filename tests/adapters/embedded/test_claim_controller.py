@@ -83,7 +83,7 @@ def claims(cluster: EmbeddedCluster) -> list[ResourceClaim]:
     return [cast(ResourceClaim, one.object) for one in cluster.objects(RESOURCE_CLAIM)]
 
 
-def test_a_claim_is_made_from_the_template_and_the_pod_is_told() -> None:
+def test_a_claim_is_created_from_its_template_and_named_in_the_pod_status() -> None:
     cluster = after(create(template(labels={"a": "b"})), create(pod_with_claims("p", BY_TEMPLATE)))
     (made,) = claims(cluster)
     assert made.metadata.name.startswith("p-gpu-")
@@ -97,15 +97,15 @@ def test_a_claim_is_made_from_the_template_and_the_pod_is_told() -> None:
     assert told == [("gpu", made.metadata.name)]
 
 
-def test_a_template_that_comes_later_is_not_too_late() -> None:
+def test_a_template_may_be_created_after_the_pod() -> None:
     assert len(claims(after(create(pod_with_claims("p", BY_TEMPLATE)), create(template())))) == 1
 
 
-def test_a_pod_that_names_a_claim_gets_none_made() -> None:
+def test_a_pod_that_names_a_claim_gets_no_generated_claim() -> None:
     assert claims(after(create(template()), create(pod_with_claims("p", BY_NAME)))) == []
 
 
-def test_a_long_name_is_cut_with_something_left_of_both() -> None:
+def test_a_long_name_keeps_parts_of_pod_and_claim() -> None:
     long = "p" * 60
     (made,) = claims(after(create(template()), create(pod_with_claims(long, BY_TEMPLATE))))
     assert len(made.metadata.name) <= 63
@@ -114,7 +114,7 @@ def test_a_long_name_is_cut_with_something_left_of_both() -> None:
 
 
 @pytest.mark.parametrize("ends", [delete(P), end(P)])
-def test_with_the_last_user_a_claim_loses_its_devices(ends: Any) -> None:
+def test_a_claim_without_users_loses_its_devices(ends: Any) -> None:
     cluster = after(create(pod_with_claims("p", BY_NAME, nodeName="n1")), create(used("p")), ends)
     (left,) = claims(cluster)
     assert left.allocation is None
@@ -122,26 +122,26 @@ def test_with_the_last_user_a_claim_loses_its_devices(ends: Any) -> None:
     assert left.metadata.finalizers is None
 
 
-def test_a_claim_keeps_its_devices_while_somebody_uses_it() -> None:
+def test_a_claim_keeps_its_devices_while_it_has_a_user() -> None:
     both = [create(pod_with_claims(name, BY_NAME, nodeName="n1")) for name in ("p", "q")]
     (left,) = claims(after(*both, create(used("p", "q")), delete(P)))
     assert left.allocation is not None
     assert [user.name for user in left.status.reserved_for or ()] == ["q"]
 
 
-def test_a_claim_that_is_being_deleted_goes_with_its_last_user() -> None:
+def test_a_claim_being_deleted_is_removed_with_its_last_user() -> None:
     placed = create(pod_with_claims("p", BY_NAME, nodeName="n1"))
     assert len(claims(after(placed, create(used("p")), delete(C)))) == 1
     assert claims(after(placed, create(used("p")), delete(C), delete(P))) == []
     assert claims(after(placed, create(used("p")), delete(P), delete(C))) == []
 
 
-def test_a_claim_that_was_made_for_a_pod_goes_with_it() -> None:
+def test_a_generated_claim_is_deleted_with_its_pod() -> None:
     steps = (create(template()), create(pod_with_claims("p", BY_TEMPLATE)))
     assert claims(after(*steps, delete(P))) == []
 
 
-def test_users_that_are_no_pods_are_left_alone() -> None:
+def test_users_that_are_not_pods_stay() -> None:
     content = used("p")
     content["status"]["reservedFor"].append(
         {"apiGroup": "example.com", "resource": "jobs", "name": "j", "uid": "u"}

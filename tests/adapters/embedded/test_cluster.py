@@ -61,7 +61,7 @@ def done(call: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(call)
 
 
-def test_a_write_of_the_status_changes_nothing_else() -> None:
+def test_a_status_write_changes_only_the_status() -> None:
     found = cluster()
     patch = {"metadata": {"labels": {"a": "b"}}, "status": {"reservedFor": [{"uid": "u"}]}}
     written = done(found.patch(*KEY, patch, "status"))
@@ -71,7 +71,7 @@ def test_a_write_of_the_status_changes_nothing_else() -> None:
     assert done(found.read(*KEY)) == written
 
 
-def test_a_patch_that_means_an_older_version_is_refused() -> None:
+def test_a_patch_in_an_older_version_is_refused() -> None:
     found = cluster()
     version = done(found.read(*KEY)).metadata.resource_version
     meant = {"metadata": {"resourceVersion": version}}
@@ -80,7 +80,7 @@ def test_a_patch_that_means_an_older_version_is_refused() -> None:
         done(found.patch(*KEY, {**meant, "status": {"reservedFor": []}}, "status"))
 
 
-def test_an_object_is_created_with_a_name_of_the_servers() -> None:
+def test_an_object_is_created_with_a_generated_name() -> None:
     found = cluster()
     content = {"metadata": {"generateName": "p-", "namespace": "default"}, "spec": {"devices": {}}}
     created = done(found.create_object(RESOURCE_CLAIM, content))
@@ -88,7 +88,7 @@ def test_an_object_is_created_with_a_name_of_the_servers() -> None:
     assert done(found.read(RESOURCE_CLAIM, "default", created.metadata.name)) == created
 
 
-def test_only_the_object_of_that_uid_is_deleted() -> None:
+def test_a_deletion_with_a_uid_deletes_only_that_object() -> None:
     found = cluster()
     with pytest.raises(ConflictError):
         done(found.delete_object(*KEY, "another"))
@@ -113,7 +113,7 @@ def emitted(note: str = "Successfully assigned") -> EmitEvent:
     return EmitEvent(regarding, "Normal", "Scheduled", "Binding", note, "bayplan")
 
 
-def test_it_serves_the_port() -> None:
+def test_the_embedded_cluster_implements_the_port() -> None:
     async def main() -> list[str | None]:
         cluster = EmbeddedCluster(ManualClock())
         stored = cluster.create(pod())
@@ -131,7 +131,7 @@ def test_it_serves_the_port() -> None:
     assert run(main(), ManualClock()) == ["n1", "Running", "b"]
 
 
-def test_sleep_and_grace_take_virtual_time() -> None:
+def test_sleep_and_grace_periods_take_virtual_time() -> None:
     clock = ManualClock()
 
     async def main() -> list[int]:
@@ -148,7 +148,7 @@ def test_sleep_and_grace_take_virtual_time() -> None:
     assert clock.now() == 30.0
 
 
-def test_a_pod_that_ends_leaves_the_list_but_not_the_cluster() -> None:
+def test_a_finished_pod_leaves_the_list_but_not_the_cluster() -> None:
     async def main() -> tuple[int, str]:
         cluster = EmbeddedCluster(ManualClock())
         cluster.create(pod(nodeName="n1"))
@@ -159,7 +159,7 @@ def test_a_pod_that_ends_leaves_the_list_but_not_the_cluster() -> None:
     assert run(main(), ManualClock()) == (0, "Succeeded")
 
 
-def test_events_are_objects() -> None:
+def test_events_are_stored_as_objects() -> None:
     async def main() -> EmbeddedCluster:
         cluster = EmbeddedCluster(ManualClock(start_seconds=5))
         await cluster.create_event(emitted())
@@ -175,7 +175,7 @@ def test_events_are_objects() -> None:
     assert first.content["reportingController"] == "bayplan"
 
 
-def test_the_oldest_events_go() -> None:
+def test_the_oldest_events_are_removed() -> None:
     async def main() -> EmbeddedCluster:
         cluster = EmbeddedCluster(ManualClock())
         for number in range(EVENTS_MAX + 10):
@@ -201,7 +201,7 @@ def test_observers_see_changes_as_they_happen() -> None:
     assert seen == ["1 False True", "2 True True", "3 True False"]
 
 
-def test_declared_fields_reach_those_who_watch() -> None:
+def test_declared_fields_reach_watchers() -> None:
     async def main() -> Pod:
         cluster = EmbeddedCluster(ManualClock(), declared={POD: ("spec.hostname",)})
         cluster.create(pod(hostname="h"))
@@ -212,7 +212,7 @@ def test_declared_fields_reach_those_who_watch() -> None:
     assert run(main(), ManualClock()).declared == {"spec.hostname": "h"}
 
 
-def test_a_forgotten_history_means_listing_again() -> None:
+def test_an_expired_version_requires_a_new_list() -> None:
     async def main() -> None:
         cluster = EmbeddedCluster(ManualClock())
         cluster.create(pod())
@@ -223,7 +223,7 @@ def test_a_forgotten_history_means_listing_again() -> None:
     run(main(), ManualClock())
 
 
-def test_a_watch_hears_of_what_comes_while_it_waits() -> None:
+def test_a_watch_receives_events_that_come_while_it_waits() -> None:
     async def main() -> WatchEvent:
         cluster = EmbeddedCluster(ManualClock())
         step = asyncio.ensure_future(anext(cluster.watch(POD, "0")))

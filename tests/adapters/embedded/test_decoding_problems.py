@@ -30,7 +30,7 @@ from tests.adapters.manifests import pod
         ),
     ],
 )
-def test_a_wrong_type_is_told_in_the_same_words(content: Any, text: str) -> None:
+def test_a_wrong_type_has_the_same_message_for_each_kind(content: Any, text: str) -> None:
     with pytest.raises(DecodeError) as failure:
         decode("v1 Pod", content)
     assert str(of_decoding(failure.value, content)) == text

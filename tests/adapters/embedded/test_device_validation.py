@@ -65,11 +65,11 @@ SYNTAX = ["device.driver =="]
         ),
     ],
 )
-def test_what_is_wrong_with_a_request(request_: Json, text: str) -> None:
+def test_an_invalid_device_request_is_refused(request_: Json, text: str) -> None:
     assert of_requests(request_) == [text]
 
 
-def test_an_expression_that_does_not_compile_is_told_in_one_line() -> None:
+def test_an_expression_that_does_not_compile_is_reported_in_one_line() -> None:
     (text,) = of_requests(exactly(expressions=SYNTAX))
     place = "requests[0].exactly.selectors[0].cel.expression"
     start = f'{place}: found "device.driver ==", wanted an expression about a device (compilation'
@@ -89,7 +89,7 @@ def test_names_are_unique_and_constraints_name_requests() -> None:
     ]
 
 
-def test_a_template_is_told_what_would_be_wrong_with_its_claims() -> None:
+def test_a_template_is_validated_like_its_claims() -> None:
     def of(spec: Any) -> list[str]:
         return told(TEMPLATE, {"metadata": {"name": "t"}, "spec": spec})
 
@@ -101,7 +101,7 @@ def test_a_template_is_told_what_would_be_wrong_with_its_claims() -> None:
     assert text.startswith('spec.spec.devices: found "none"')
 
 
-def test_a_class_has_expressions_about_devices() -> None:
+def test_a_class_contains_expressions_about_devices() -> None:
     assert told(CLASS, class_of("gpu", "device.driver == 'x'")) == []
     place = "spec.selectors[0].cel.expression"
     (text,) = told(CLASS, class_of("gpu", "1 + 1"))
@@ -110,7 +110,7 @@ def test_a_class_has_expressions_about_devices() -> None:
     assert told(CLASS, empty) == [f"{place}: found nothing, wanted an expression about a device"]
 
 
-def test_what_makes_sense_passes() -> None:
+def test_a_valid_claim_is_accepted() -> None:
     bare = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
     assert of_requests(bare, exactly("s", count=2), first_of("t", big={"count": 2}, small={})) == []
     everything = {"name": "r", "exactly": {"deviceClassName": "gpu", "allocationMode": "All"}}

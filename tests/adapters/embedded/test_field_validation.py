@@ -37,7 +37,7 @@ def test_a_pod_without_namespace_is_in_default() -> None:
     assert key_of(bare) == ObjectKey("v1 Pod", "default", "web")
 
 
-def test_a_node_has_no_namespace_whatever_it_says() -> None:
+def test_a_node_never_has_a_namespace() -> None:
     said = {**node("a"), "metadata": {"name": "a", "namespace": "kube-system"}}
     assert key_of(said) == object_key("v1 Node", "other", "a") == ObjectKey("v1 Node", "", "a")
 
@@ -49,11 +49,11 @@ def test_a_node_has_no_namespace_whatever_it_says() -> None:
         (ObjectKey("v1 Node", "", "a"), "Node a"),
     ],
 )
-def test_a_key_reads_as_people_write_it(key: ObjectKey, text: str) -> None:
+def test_a_key_has_a_readable_form(key: ObjectKey, text: str) -> None:
     assert str(key) == text
 
 
-def test_a_uid_follows_from_key_and_ordinal_and_looks_like_one() -> None:
+def test_a_uid_is_derived_from_key_and_ordinal_and_has_the_form_of_a_uid() -> None:
     key = ObjectKey("v1 Pod", "default", "web")
     uid = stable_uid(key, 0)
     assert uid == stable_uid(key, 0)
@@ -100,7 +100,7 @@ def of_labels(one: LabelSelectorRequirement) -> list[Problem]:
         requirement("Lt", "many"),  # whether it is a number is seen where it is used
     ],
 )
-def test_what_upstream_takes_is_taken(one: LabelSelectorRequirement) -> None:
+def test_selectors_valid_upstream_are_accepted(one: LabelSelectorRequirement) -> None:
     assert of_node(one) == []
 
 
@@ -127,7 +127,7 @@ OPERATORS = "one of In, NotIn, Exists, DoesNotExist, Gt, Lt"
         ),
     ],
 )
-def test_what_upstream_refuses_is_refused_in_words(
+def test_selectors_invalid_upstream_are_refused_with_a_message(
     one: LabelSelectorRequirement, said: str
 ) -> None:
     assert of_node(one) == [said]
@@ -142,15 +142,15 @@ def test_keys_and_values_are_checked() -> None:
     ]
 
 
-def test_numbers_are_compared_on_nodes_only() -> None:
+def test_numeric_operators_apply_to_nodes_only() -> None:
     assert [p.path for p in of_labels(requirement("Gt", "5"))] == ["s.matchExpressions[0].operator"]
 
 
-def test_no_terms_at_all_is_refused() -> None:
+def test_an_empty_list_of_terms_is_refused() -> None:
     assert [p.path for p in node_selector(NodeSelector(), "s")] == ["s.nodeSelectorTerms"]
 
 
-def test_a_preferred_term_may_ask_for_values_no_label_can_have() -> None:
+def test_a_preferred_term_may_have_values_that_no_label_can_have() -> None:
     odd = term(requirement("In", "not ok"))
     assert list(node_term(odd, "s", checks_values=False)) == []
     assert len(list(node_term(odd, "s", checks_values=True))) == 1
@@ -166,12 +166,14 @@ def test_a_preferred_term_may_ask_for_values_no_label_can_have() -> None:
         (requirement("In", "N 1", key="metadata.name"), "values[0]"),
     ],
 )
-def test_fields_of_a_node_are_its_name(one: LabelSelectorRequirement, field: str | None) -> None:
+def test_field_selectors_of_a_node_select_its_name(
+    one: LabelSelectorRequirement, field: str | None
+) -> None:
     found = node_term(NodeSelectorTerm(match_fields=(one,)), "s", checks_values=True)
     assert [p.path for p in found] == ([f"s.matchFields[0].{field}"] if field else [])
 
 
-def test_absent_selectors_are_fine() -> None:
+def test_absent_selectors_are_valid() -> None:
     assert list(label_selector(None, "s")) == list(node_selector(None, "s")) == []
 
 

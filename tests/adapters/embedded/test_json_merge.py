@@ -36,14 +36,12 @@ PLAIN = st.recursive(
         ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
     ],
 )
-def test_the_table_of_rfc_7386(target: Any, patch: Any, merged: Any) -> None:
+def test_the_examples_of_rfc_7386_hold(target: Any, patch: Any, merged: Any) -> None:
     assert merge_patch(target, patch) == merged
 
 
 @given(PLAIN, PLAIN)
-def test_nothing_is_changed_in_place_and_a_second_time_changes_nothing(
-    target: Any, patch: Any
-) -> None:
+def test_merging_changes_no_argument_and_is_idempotent(target: Any, patch: Any) -> None:
     before = repr((target, patch))
     once = merge_patch(target, patch)
     assert merge_patch(once, patch) == once

@@ -45,7 +45,7 @@ def test_one_counter_numbers_the_changes_of_all_kinds() -> None:
     assert stored.object.metadata.resource_version == "3"
 
 
-def test_a_watch_tells_what_happened_after_its_version_in_order() -> None:
+def test_a_watch_returns_later_events_in_order() -> None:
     store = ObjectStore()
     put(store, pod("a"))
     watch = store.watch(POD, "1")
@@ -60,7 +60,7 @@ def test_a_watch_tells_what_happened_after_its_version_in_order() -> None:
     ]
 
 
-def test_a_deletion_carries_the_last_state_with_its_own_version() -> None:
+def test_a_deletion_has_the_last_state_with_its_own_version() -> None:
     store = ObjectStore()
     put(store, pod("a", priority=7))
     watch = store.watch(POD, "1")
@@ -71,7 +71,7 @@ def test_a_deletion_carries_the_last_state_with_its_own_version() -> None:
     assert (event.object.spec.priority, event.object.metadata.resource_version) == (7, "2")
 
 
-def test_a_pod_that_ends_is_deleted_to_those_who_watch_but_still_there() -> None:
+def test_a_finished_pod_is_deleted_for_watchers_and_stays_stored() -> None:
     store = ObjectStore()
     put(store, pod("a"))
     watch = store.watch(POD, "1")
@@ -81,7 +81,7 @@ def test_a_pod_that_ends_is_deleted_to_those_who_watch_but_still_there() -> None
     assert taken(watch) == [(EventType.DELETED, "a", "2")]
 
 
-def test_a_list_shows_what_a_watch_shows_and_all_shows_everything() -> None:
+def test_list_hides_finished_pods_and_all_returns_them() -> None:
     store = ObjectStore()
     put(store, pod("a", status={"phase": "Failed"}))
     put(store, pod("b"))
@@ -101,21 +101,21 @@ def test_watchers_share_one_decoded_object() -> None:
     assert one.object is other.object is stored.object
 
 
-def test_declared_fields_are_kept() -> None:
+def test_declared_fields_are_stored() -> None:
     store = ObjectStore(declared={POD: ("spec.hostname",)})
     stored = put(store, pod("a", hostname="h"))
     assert isinstance(stored.object, Pod)
     assert stored.object.declared == {"spec.hostname": "h"}
 
 
-def test_what_does_not_decode_changes_nothing() -> None:
+def test_an_object_that_does_not_decode_changes_nothing() -> None:
     store = ObjectStore()
     with pytest.raises(DecodeError):
         put(store, pod("a", priority="high"))
     assert (store.version, store.all(POD)) == (0, [])
 
 
-def test_who_asks_for_what_is_forgotten_has_to_list_again() -> None:
+def test_a_watch_from_an_expired_version_has_to_list_again() -> None:
     store = ObjectStore(history_length=3)
     for number in range(10):
         put(store, pod(f"p{number}"))
@@ -124,7 +124,7 @@ def test_who_asks_for_what_is_forgotten_has_to_list_again() -> None:
     assert [name for _, name, _ in taken(store.watch(POD, "7"))] == ["p7", "p8", "p9"]
 
 
-def test_a_watch_that_falls_behind_is_gone() -> None:
+def test_a_watch_that_falls_behind_expires() -> None:
     store = ObjectStore(history_length=2)
     watch = store.watch(POD, "0")
     put(store, pod("p0"))
@@ -135,7 +135,7 @@ def test_a_watch_that_falls_behind_is_gone() -> None:
         watch.take()
 
 
-def test_forgotten_history_spares_a_watch_that_is_up_to_date() -> None:
+def test_trimming_the_history_keeps_watches_that_are_up_to_date() -> None:
     store = ObjectStore()
     put(store, pod("a"))
     current, behind = store.watch(POD, "1"), store.watch(POD, "0")
@@ -195,7 +195,7 @@ def test_an_event_names_its_kind() -> None:
 
 
 @pytest.mark.parametrize("type_", [{}, {"apiVersion": "v1", "kind": "Pod"}])
-def test_what_nobody_needs_is_left_out(type_: dict[str, str]) -> None:
+def test_kind_and_managed_fields_are_trimmed(type_: dict[str, str]) -> None:
     meta = {"name": "p", "managedFields": [{"manager": "kubectl"}], "labels": {"kind": "web"}}
     content = {**type_, "metadata": meta, "spec": {"kind": "of its own"}}
     assert json.loads(trimmed(content)) == {
@@ -205,5 +205,5 @@ def test_what_nobody_needs_is_left_out(type_: dict[str, str]) -> None:
     assert "managedFields" in meta  # what is shared stays as it is
 
 
-def test_an_object_without_metadata_is_sent_as_it_is() -> None:
+def test_an_object_without_metadata_is_sent_unchanged() -> None:
     assert json.loads(trimmed({"spec": {}})) == {"spec": {}}

@@ -82,7 +82,7 @@ NODE_AND_POD = create(node("n1"), on("a"))
 # ---- orphans --------------------------------------------------------------------------------
 
 
-def test_the_pods_of_a_deleted_node_are_failed_and_gone_at_once() -> None:
+def test_the_pods_of_a_deleted_node_fail_and_are_deleted_at_once() -> None:
     world = run_steps(AT_ONCE, (0, NODE_AND_POD), (5, CollectedCluster.delete_node))
     assert world.gone == {"a": 5}
     status = world.last["a"]["status"]
@@ -92,7 +92,7 @@ def test_the_pods_of_a_deleted_node_are_failed_and_gone_at_once() -> None:
     assert status["conditions"][-1]["message"] == "PodGC: node no longer exists"
 
 
-def test_without_pod_garbage_collection_they_stay() -> None:
+def test_without_pod_garbage_collection_the_pods_stay() -> None:
     assert not run_steps(None, (0, NODE_AND_POD), (5, CollectedCluster.delete_node)).gone
 
 
@@ -109,38 +109,38 @@ def test_pods_of_other_nodes_stay() -> None:
         pytest.param(20.5, 80, id="found at 40 s"),
     ],
 )
-def test_with_upstreams_times_an_orphan_goes_40_to_60_seconds_after_its_node(
+def test_with_upstreams_times_an_orphan_is_deleted_40_to_60_seconds_after_its_node(
     deleted_at: float, gone_at: float
 ) -> None:
     world = run_steps(UPSTREAM, (0, NODE_AND_POD), (deleted_at, CollectedCluster.delete_node))
     assert world.gone == {"a": gone_at}
 
 
-def test_a_node_that_is_back_before_its_quarantine_ends_keeps_its_pods() -> None:
+def test_a_node_that_returns_within_the_quarantine_keeps_its_pods() -> None:
     back = create(node("n1"))
     assert not run_steps(
         UPSTREAM, (0, NODE_AND_POD), (5, CollectedCluster.delete_node), (59, back)
     ).gone
 
 
-def test_a_quarantine_without_a_period_ends_to_the_second() -> None:
+def test_a_quarantine_without_a_period_ends_exactly() -> None:
     times = PodGcTimes(quarantine_seconds=0.1)
     world = run_steps(times, (0, NODE_AND_POD), (0.2, CollectedCluster.delete_node))
     assert world.gone["a"] == pytest.approx(0.3)
 
 
-def test_a_pod_that_is_created_on_a_missing_node_goes() -> None:
+def test_a_pod_created_on_a_missing_node_is_deleted() -> None:
     assert run_steps(AT_ONCE, (0, create(on("a", "nowhere")))).gone == {"a": 0}
 
 
-def test_a_pod_that_succeeded_goes_with_its_node_and_keeps_its_phase() -> None:
+def test_a_succeeded_pod_is_deleted_with_its_node_and_keeps_its_phase() -> None:
     done = on("a", status={"phase": "Succeeded"})
     world = run_steps(AT_ONCE, (0, create(node("n1"), done)), (5, CollectedCluster.delete_node))
     assert world.gone == {"a": 5}
     assert world.last["a"]["status"]["phase"] == "Succeeded"
 
 
-def test_an_orphan_that_is_being_deleted_does_not_wait_for_its_grace() -> None:
+def test_an_orphan_that_is_being_deleted_skips_its_grace_period() -> None:
     slow = pod("a", nodeName="n1", terminationGracePeriodSeconds=300)
     world = run_steps(
         AT_ONCE,
@@ -151,7 +151,7 @@ def test_an_orphan_that_is_being_deleted_does_not_wait_for_its_grace() -> None:
     assert world.gone == {"a": 6}
 
 
-def test_a_finalizer_keeps_an_orphan_which_has_failed_then() -> None:
+def test_a_finalizer_keeps_an_orphan_in_phase_failed() -> None:
     kept = on("a")
     kept["metadata"]["finalizers"] = ["example.com/keep"]
     world = run_steps(AT_ONCE, (0, create(node("n1"), kept)), (5, CollectedCluster.delete_node))
@@ -164,7 +164,7 @@ def test_a_finalizer_keeps_an_orphan_which_has_failed_then() -> None:
 # ---- pods that are being deleted ------------------------------------------------------------
 
 
-def test_a_pod_that_is_being_deleted_and_has_no_node_fails() -> None:
+def test_a_pod_without_a_node_that_is_being_deleted_fails() -> None:
     kept = pod("a")
     kept["metadata"]["finalizers"] = ["example.com/keep"]
     world = run_steps(AT_ONCE, (0, create(kept)), (5, lambda world: world.delete_pod("a")))
@@ -172,7 +172,7 @@ def test_a_pod_that_is_being_deleted_and_has_no_node_fails() -> None:
 
 
 @pytest.mark.parametrize(("ready", "gone_at"), [("Unknown", 5), ("True", 305)])
-def test_on_a_node_out_of_service_a_deleted_pod_goes_unless_the_node_is_ready(
+def test_on_an_out_of_service_node_a_terminating_pod_is_deleted_unless_the_node_is_ready(
     ready: str, gone_at: float
 ) -> None:
     taint = {"key": OUT_OF_SERVICE_TAINT, "effect": "NoExecute"}

@@ -48,7 +48,7 @@ GOOD: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("spec", GOOD)
-def test_what_upstream_takes_is_taken(spec: dict[str, Any]) -> None:
+def test_specs_valid_upstream_are_accepted(spec: dict[str, Any]) -> None:
     assert complaints(**spec) == []
 
 
@@ -78,7 +78,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("spec", "path"), BAD)
-def test_what_upstream_refuses_is_refused_with_its_path(spec: dict[str, Any], path: str) -> None:
+def test_specs_invalid_upstream_are_refused_with_the_path(spec: dict[str, Any], path: str) -> None:
     assert paths(**spec) == [path]
 
 
@@ -95,18 +95,18 @@ def test_what_upstream_refuses_is_refused_with_its_path(spec: dict[str, Any], pa
         ),
     ],
 )
-def test_ports(ports: list[dict[str, Any]], path: str) -> None:
+def test_ports_are_validated(ports: list[dict[str, Any]], path: str) -> None:
     assert paths(containers=[container(ports=ports)]) == [f"spec.containers[0].ports{path}"]
 
 
-def test_on_the_hosts_network_a_port_is_the_hosts() -> None:
+def test_on_the_host_network_host_ports_must_equal_container_ports() -> None:
     ports = [{"containerPort": 80, "hostPort": 81}]
     assert paths(hostNetwork=True, containers=[container(ports=ports)]) == [
         "spec.containers[0].ports[0].hostPort"
     ]
 
 
-def test_one_host_port_may_be_taken_per_protocol_and_address() -> None:
+def test_a_host_port_is_unique_per_protocol_and_address() -> None:
     ports = [
         {"containerPort": 80, "hostPort": 80},
         {"containerPort": 80, "hostPort": 80, "protocol": "UDP"},
@@ -128,7 +128,7 @@ def test_one_host_port_may_be_taken_per_protocol_and_address() -> None:
         ({"key": "a", "operator": "Exists", "tolerationSeconds": 3}, "effect"),
     ],
 )
-def test_tolerations(toleration: dict[str, Any], field: str) -> None:
+def test_tolerations_are_validated(toleration: dict[str, Any], field: str) -> None:
     assert paths(tolerations=[toleration]) == [f"spec.tolerations[0].{field}"]
 
 
@@ -151,12 +151,14 @@ def test_tolerations(toleration: dict[str, Any], field: str) -> None:
         ({"labelSelector": {"matchLabels": {"a": "b c"}}}, ["labelSelector.matchLabels.a"]),
     ],
 )
-def test_spreading(change: dict[str, Any], fields: list[str]) -> None:
+def test_topology_spread_constraints_are_validated(
+    change: dict[str, Any], fields: list[str]
+) -> None:
     expected = [f"spec.topologySpreadConstraints[0].{field}" for field in fields]
     assert paths(topologySpreadConstraints=[{**SPREAD, **change}]) == expected
 
 
-def test_spreading_twice_over_one_key_in_one_way_is_refused() -> None:
+def test_two_equal_spread_constraints_are_refused() -> None:
     assert paths(topologySpreadConstraints=[SPREAD, SPREAD]) == [
         "spec.topologySpreadConstraints[1]"
     ]
@@ -181,13 +183,13 @@ def test_spreading_twice_over_one_key_in_one_way_is_refused() -> None:
         ),
     ],
 )
-def test_pod_affinity(kind: str, change: dict[str, Any], fields: list[str]) -> None:
+def test_pod_affinity_is_validated(kind: str, change: dict[str, Any], fields: list[str]) -> None:
     expected = [f"spec.affinity.{kind}.{REQUIRED}[0].{field}" for field in fields]
     assert paths(affinity=affinity(kind, **change)) == expected
 
 
 @pytest.mark.parametrize("weight", [0, 101, -1])
-def test_weights_go_from_1_to_100(weight: int) -> None:
+def test_weights_range_from_1_to_100(weight: int) -> None:
     preference = {"matchExpressions": [{"key": "a", "operator": "Exists"}]}
     nodes = {PREFERRED: [{"weight": weight, "preference": preference}]}
     pods = {PREFERRED: [{"weight": weight, "podAffinityTerm": {"topologyKey": ZONE}}]}
@@ -197,7 +199,7 @@ def test_weights_go_from_1_to_100(weight: int) -> None:
     ]
 
 
-def test_a_misspelled_operator_is_told_with_its_whole_path() -> None:
+def test_a_misspelled_operator_is_reported_with_its_whole_path() -> None:
     terms = [{"matchExpressions": [{"key": "zone", "operator": "Inn", "values": ["a"]}]}]
     nodes = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
     place = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0]"

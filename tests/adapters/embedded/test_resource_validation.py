@@ -11,7 +11,7 @@ def paths(found: object) -> list[str]:
 
 
 @pytest.mark.parametrize("value", ["500m", "1Gi", 2, 0.5, "1e3", "0"])
-def test_quantities_are_taken(value: str | float) -> None:
+def test_valid_quantities_are_accepted(value: str | float) -> None:
     assert list(quantities({"cpu": value}, "")) == []
 
 
@@ -25,11 +25,13 @@ def test_quantities_are_taken(value: str | float) -> None:
         (float("inf"), "cpu", "q.cpu: found Infinity, wanted a quantity such as 500m, 2 or 1Gi"),
     ],
 )
-def test_nonsense_is_refused_in_words(value: str | float, resource: str, said: str) -> None:
+def test_invalid_quantities_are_refused_with_a_message(
+    value: str | float, resource: str, said: str
+) -> None:
     assert [str(problem) for problem in quantities({resource: value}, "q")] == [said]
 
 
-def test_a_node_may_have_anything() -> None:
+def test_a_node_may_have_any_resource() -> None:
     assert paths(quantities({"cpu": "4", "gpu": "1", "pods": "110"}, "s")) == []
     assert paths(quantities({"cpu": "4x", "pods": "1.5"}, "s")) == ["s.cpu", "s.pods"]
     assert paths(quantities(None, "s")) == []
@@ -53,23 +55,23 @@ def test_a_node_may_have_anything() -> None:
         ({"kubernetes.io/batteries": 1}, None, []),
     ],
 )
-def test_containers_ask_for_what_exists_and_within_limits(
+def test_containers_request_known_resources_within_limits(
     requests: Quantities, limits: Quantities | None, refused: list[str]
 ) -> None:
     found = ResourceRequirements(requests=requests, limits=limits)
     assert paths(requirements(found, "r")) == refused
 
 
-def test_a_misspelled_resource_gets_the_nearest_name() -> None:
+def test_a_misspelled_resource_is_reported_with_the_nearest_name() -> None:
     found = ResourceRequirements(requests={"memroy": "1Gi"})
     assert 'did you mean "memory"?' in str(next(iter(requirements(found, "r"))))
 
 
-def test_a_pod_as_a_whole_asks_for_cpu_and_memory_only() -> None:
+def test_pod_level_requests_are_limited_to_cpu_and_memory() -> None:
     found = ResourceRequirements(requests={"cpu": "1", "nvidia.com/gpu": 1, "hugepages-2Mi": 0})
     assert paths(requirements(found, "r", of_pod=True)) == ["r.requests"]
 
 
-def test_overhead_is_checked_like_a_container() -> None:
+def test_overhead_is_validated_like_a_container() -> None:
     assert paths(overhead({"cpu": "-1"}, "o")) == ["o.cpu"]
     assert paths(overhead(None, "o")) == []

@@ -61,7 +61,7 @@ TERM = {"matchExpressions": [{"key": "a", "operator": "Nope"}]}
         ),
     ],
 )
-def test_what_is_wrong_with_a_claim(spec: Json, text: str) -> None:
+def test_an_invalid_claim_is_refused(spec: Json, text: str) -> None:
     assert told("v1 PersistentVolumeClaim", spec=spec) == [text]
 
 
@@ -87,17 +87,17 @@ def test_what_is_wrong_with_a_claim(spec: Json, text: str) -> None:
         ({"claimRef": {"name": "A B"}}, f'spec.claimRef.name: found "A B", wanted {DNS}'),
     ],
 )
-def test_what_is_wrong_with_a_volume(spec: Json, text: str) -> None:
+def test_an_invalid_volume_is_refused(spec: Json, text: str) -> None:
     assert told("v1 PersistentVolume", spec=spec) == [text]
 
 
-def test_a_class_binds_at_once_or_late() -> None:
+def test_a_binding_mode_is_immediate_or_wait_for_first_consumer() -> None:
     assert told("storage.k8s.io/v1 StorageClass", volumeBindingMode="Late") == [
         'volumeBindingMode: found "Late", wanted one of Immediate, WaitForFirstConsumer'
     ]
 
 
-def test_what_makes_sense_passes_and_what_is_left_out_is_not_asked_for() -> None:
+def test_valid_objects_pass_and_optional_fields_may_be_absent() -> None:
     spec = {
         "accessModes": ["ReadWriteOnce", "ReadOnlyMany"],
         "resources": {"requests": {"storage": "1Gi"}},

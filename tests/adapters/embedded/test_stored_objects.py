@@ -9,7 +9,7 @@ from bayplan.clock import ManualClock
 from tests.adapters import manifests
 
 
-def test_they_are_whole_and_current() -> None:
+def test_objects_are_complete_and_current() -> None:
     cluster = EmbeddedCluster(ManualClock())
     objects = StoredObjects(cluster.get)
     assert objects.whole(NODE, "", "n1") is None

@@ -67,7 +67,7 @@ def answer(
 
 
 @pytest.mark.parametrize("ending", ["", "/", "//"])
-def test_a_question_goes_to_the_verb_below_the_prefix(ending: str) -> None:
+def test_a_call_goes_to_the_verb_below_the_prefix(ending: str) -> None:
     with extender({"filter": {"NodeNames": ["n1"]}}) as server:
         assert answer(f"{server.url}/scheduler{ending}").node_names == {"n1"}
         (question,) = server.asked("filter")
@@ -75,7 +75,7 @@ def test_a_question_goes_to_the_verb_below_the_prefix(ending: str) -> None:
         assert question["Pod"]["metadata"]["name"] == "p"
 
 
-def test_whole_nodes_go_to_one_that_keeps_none() -> None:
+def test_complete_nodes_go_to_an_extender_without_a_node_cache() -> None:
     echo: Callable[[Any], Any] = lambda question: {"Nodes": question["Nodes"]}  # noqa: E731
     with extender({"filter": echo}) as server:
         assert answer(server.url, nodeCacheCapable=False).node_names == {"n1"}
@@ -119,31 +119,31 @@ def status(code: int) -> Callable[[Any], web.Response]:
         ),
     ],
 )
-def test_what_went_wrong_is_said_in_upstreams_words(said: Any, error: str) -> None:
+def test_failures_have_upstreams_messages(said: Any, error: str) -> None:
     with extender({"filter": said}) as server:
         assert answer(server.url) == ExtenderAnswer(error=error.format(server.url))
 
 
-def test_one_that_does_not_answer_is_given_up_after_its_time() -> None:
+def test_a_call_without_an_answer_ends_at_its_timeout() -> None:
     with extender({"filter": lambda _: never()}) as server:
         found = answer(server.url, httpTimeout="50ms")
     assert found.error.endswith("(Client.Timeout exceeded while awaiting headers)")
 
 
-def test_one_that_is_not_there_is_named() -> None:
+def test_an_unreachable_extender_is_named() -> None:
     port = closed_port()
     assert (
         f"127.0.0.1:{port}: connect: connection refused" in answer(f"http://127.0.0.1:{port}").error
     )
 
 
-def test_a_pod_that_has_gone_is_not_asked_about() -> None:
+def test_no_call_is_made_about_a_deleted_pod() -> None:
     with extender({}) as server:
         assert answer(server.url, pod_is_there=False).error == "pod default/p is gone"
         assert server.verbs == []
 
 
-def test_two_may_share_an_address() -> None:
+def test_two_extenders_may_share_an_address() -> None:
     def other(server: Server) -> list[Extender]:
         return [entry(server.url), entry(server.url, filterVerb="other")]
 
@@ -173,7 +173,7 @@ def refused(url: str, **options: float) -> str:
     return str(raised.value)
 
 
-def test_a_question_is_posted_as_json() -> None:
+def test_a_call_is_posted_as_json() -> None:
     seen: list[tuple[str, str]] = []
 
     async def handler(request: web.BaseRequest) -> web.Response:
@@ -196,20 +196,20 @@ def test_a_question_is_posted_as_json() -> None:
     assert seen == [("POST", "application/json")]
 
 
-def test_nobody_listens() -> None:
+def test_a_refused_connection_has_upstreams_message() -> None:
     url = f"http://127.0.0.1:{closed_port()}/filter"
     address = url.removeprefix("http://").removesuffix("/filter")
     assert refused(url) == f'Post "{url}": dial tcp {address}: connect: connection refused'
 
 
-def test_no_answer_in_time() -> None:
+def test_a_timeout_has_upstreams_message() -> None:
     with extender({"filter": lambda _: never()}) as server:
         url = f"{server.url}/filter"
         said = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
         assert refused(url, timeout_seconds=0.05) == f'Post "{url}": {said}'
 
 
-def test_a_connection_that_breaks_is_tried_once_more() -> None:
+def test_a_broken_connection_is_retried_once() -> None:
     answers = [CUT, {"fine": True}]
     with extender({"filter": lambda _: answers.pop(0)}) as server:
         assert sent(f"{server.url}/filter") == (200, b'{"fine":true}')
@@ -217,7 +217,9 @@ def test_a_connection_that_breaks_is_tried_once_more() -> None:
 
 
 @pytest.mark.parametrize(("repeatable", "count"), [(True, 2), (False, 1)])
-def test_and_then_given_up(repeatable: bool, count: int) -> None:
+def test_a_call_fails_after_the_retry_or_at_once_if_it_is_not_repeatable(
+    repeatable: bool, count: int
+) -> None:
     with extender({"filter": CUT}) as server:
         url = f"{server.url}/filter"
         assert refused(url, repeatable=repeatable) == f'Post "{url}": EOF'
@@ -225,12 +227,14 @@ def test_and_then_given_up(repeatable: bool, count: int) -> None:
         assert len(server.asked("filter")) == count
 
 
-def test_a_name_that_nobody_has() -> None:
+def test_an_unknown_host_has_upstreams_message() -> None:
     url = "http://extender.invalid:80/filter"
     assert refused(url) == f'Post "{url}": dial tcp: lookup extender.invalid: no such host'
 
 
-def test_proxies_are_the_environments_but_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxies_come_from_the_environment_except_for_loopback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("http_proxy", "http://proxy.example.com:3128")
     monkeypatch.setenv("no_proxy", "near.example.com")
     assert sending._proxy("http://far.example.com/x") == "http://proxy.example.com:3128"

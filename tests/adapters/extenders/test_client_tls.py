@@ -60,18 +60,18 @@ def test_a_ca_from_a_file_is_trusted(pem: Path) -> None:
     assert asked(pem, enableHTTPS=True, tlsConfig={"caFile": str(pem)}) == FINE
 
 
-def test_or_from_the_configuration_itself(pem: Path) -> None:
+def test_a_ca_from_the_configuration_is_trusted(pem: Path) -> None:
     data = base64.b64encode(pem.read_bytes()).decode()
     assert asked(pem, tlsConfig={"caData": data, "caFile": "nowhere"}) == FINE
 
 
-def test_without_a_ca_enable_https_trusts_anybody(pem: Path) -> None:
+def test_without_a_ca_enable_https_trusts_any_certificate(pem: Path) -> None:
     """As upstream: makeTransport."""
     assert asked(pem, enableHTTPS=True) == FINE
     assert asked(pem, tlsConfig={"insecure": True}) == FINE
 
 
-def test_else_the_system_decides(pem: Path) -> None:
+def test_without_tls_settings_the_system_store_is_used(pem: Path) -> None:
     said = asked(pem)
     assert said.startswith('Post "https://127.0.0.1:')
     assert said.endswith(
@@ -79,7 +79,7 @@ def test_else_the_system_decides(pem: Path) -> None:
     )
 
 
-def test_the_certificate_must_name_whom_was_asked_for(pem: Path) -> None:
+def test_the_certificate_must_name_the_requested_host(pem: Path) -> None:
     trusted: dict[str, Any] = {"tlsConfig": {"caFile": str(pem)}}
     assert asked(pem, server_name="localhost", **trusted) == FINE
     said = asked(pem, server_name="scheduler.example.com", **trusted)
@@ -87,7 +87,7 @@ def test_the_certificate_must_name_whom_was_asked_for(pem: Path) -> None:
     assert "scheduler.example.com" in said
 
 
-def test_a_client_certificate_is_shown(pem: Path) -> None:
+def test_a_client_certificate_is_presented(pem: Path) -> None:
     files = {"certFile": str(pem), "keyFile": str(pem)}
     assert asked(pem, mutual=True, tlsConfig={"caFile": str(pem), **files}) == FINE
     data = base64.b64encode(pem.read_bytes()).decode()
@@ -112,7 +112,7 @@ def test_a_client_certificate_is_shown(pem: Path) -> None:
         ({"caData": base64.b64encode(b"no certificate").decode()}, ""),
     ],
 )
-def test_what_cannot_be_used_is_refused_with_its_place(given: dict[str, Any], said: str) -> None:
+def test_invalid_tls_settings_are_refused_with_the_path(given: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError) as raised:
         ssl_context("extenders[1]", entry(tlsConfig=given))
     assert str(raised.value).startswith("extenders[1].tlsConfig: ")

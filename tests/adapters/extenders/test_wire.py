@@ -47,13 +47,13 @@ def sent(verb: ExtenderVerb, *names: str, by_name: bool = True, **more: Any) -> 
 
 
 @pytest.mark.parametrize("verb", [FILTER, PRIORITIZE])
-def test_one_that_keeps_nodes_is_told_their_names(verb: ExtenderVerb) -> None:
+def test_an_extender_with_a_node_cache_gets_node_names(verb: ExtenderVerb) -> None:
     args = sent(verb, "n1", "n2")
     assert sorted(args) == ["NodeNames", "Nodes", "Pod"]
     assert (args["Nodes"], args["NodeNames"]) == (None, ["n1", "n2"])
 
 
-def test_the_pod_goes_out_whole() -> None:
+def test_the_pod_is_sent_complete() -> None:
     found = sent(FILTER, "n1")["Pod"]
     assert found["metadata"]["name"] == "p"
     assert found["metadata"]["resourceVersion"]
@@ -61,7 +61,7 @@ def test_the_pod_goes_out_whole() -> None:
     assert "kind" not in found
 
 
-def test_one_that_keeps_no_nodes_is_sent_them_whole() -> None:
+def test_an_extender_without_a_node_cache_gets_complete_nodes() -> None:
     args = sent(PRIORITIZE, "n1", "n2", by_name=False)
     assert args["NodeNames"] is None
     assert args["Nodes"]["metadata"] == {}
@@ -71,12 +71,12 @@ def test_one_that_keeps_no_nodes_is_sent_them_whole() -> None:
     assert "managedFields" not in first["metadata"]
 
 
-def test_a_node_that_went_meanwhile_is_not_sent() -> None:
+def test_a_deleted_node_is_not_sent() -> None:
     items = sent(FILTER, "n1", "n9", by_name=False)["Nodes"]["items"]
     assert [item["metadata"]["name"] for item in items] == ["n1"]
 
 
-def test_a_pod_that_went_meanwhile_cannot_be_asked_about() -> None:
+def test_a_call_about_a_deleted_pod_is_refused() -> None:
     question = AskExtender(1, "far", FILTER, pod("other"), ("n1",))
     with pytest.raises(GoneError, match="pod default/other is gone"):
         encoded(question, StoredObjects(cluster().get), by_name=True)
@@ -92,7 +92,7 @@ def test_a_binding_needs_no_objects() -> None:
     }
 
 
-def test_victims_are_told_by_uid() -> None:
+def test_victims_are_sent_by_uid() -> None:
     victim = pod("v", uid="u1")
     args = sent(PREEMPT, victims={"n1": Victims((victim,), 2)})
     assert args["NodeNameToVictims"] is None
@@ -100,7 +100,7 @@ def test_victims_are_told_by_uid() -> None:
     assert args["NodeNameToMetaVictims"] == meta
 
 
-def test_or_whole_to_one_that_keeps_nothing() -> None:
+def test_complete_victims_are_sent_to_an_extender_without_a_node_cache() -> None:
     args = sent(PREEMPT, by_name=False, victims={"n1": Victims((pod("v"),))})
     assert args["NodeNameToMetaVictims"] is None
     found = args["NodeNameToVictims"]["n1"]
@@ -139,35 +139,35 @@ def read(verb: ExtenderVerb, answer: Any, *, by_name: bool = True) -> ExtenderAn
     ],
     ids=["as upstream writes it", "in small letters", "with nodes in place of names"],
 )
-def test_a_filter_result_is_read(answer: dict[str, Any]) -> None:
+def test_a_filter_result_is_decoded(answer: dict[str, Any]) -> None:
     expected = ExtenderAnswer(
         node_names=frozenset({"n1"}), failed={"n2": "a"}, failed_and_unresolvable={"n3": "b"}
     )
     assert read(FILTER, answer) == expected
 
 
-def test_names_from_one_that_was_sent_nodes_do_not_count() -> None:
+def test_names_do_not_count_for_an_extender_that_got_complete_nodes() -> None:
     assert read(FILTER, {"NodeNames": ["n1"]}, by_name=False).node_names == frozenset()
 
 
 @pytest.mark.parametrize("answer", [None, {}, {"Nodes": None}, {"Nodes": {"items": None}}])
-def test_without_a_list_no_node_is_left(answer: Any) -> None:
+def test_a_result_without_a_list_leaves_no_node(answer: Any) -> None:
     assert read(FILTER, answer) == ExtenderAnswer()
 
 
-def test_an_error_of_its_own_is_its_words() -> None:
+def test_an_error_in_the_result_is_returned() -> None:
     assert read(FILTER, {"Error": "no licence", "NodeNames": ["n1"]}).error == "no licence"
     assert read(BIND, {"Error": "no licence"}).error == "no licence"
     assert read(BIND, {"Error": ""}).error == read(BIND, {}).error == ""
 
 
-def test_priorities_are_read() -> None:
+def test_priorities_are_decoded() -> None:
     answer = [{"Host": "n1", "Score": 3}, {"host": "n2", "score": 8}, {"Host": "n3"}]
     assert read(PRIORITIZE, answer).scores == (("n1", 3), ("n2", 8), ("n3", 0))
     assert read(PRIORITIZE, None).scores == ()
 
 
-def test_victims_are_read() -> None:
+def test_victims_are_decoded() -> None:
     answer = {"NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "u"}], "NumPDBViolations": 1}}}
     assert read(PREEMPT, answer).victims == {"n1": NamedVictims(("u",), 1)}
     small = {"nodeNameToMetaVictims": {"n1": {"pods": [{"uid": "u"}]}, "n2": None}}
@@ -192,7 +192,7 @@ def test_victims_are_read() -> None:
         (BIND, b"[" * 100_000, "Expected `object | null`"),
     ],
 )
-def test_nonsense_is_refused_with_what_was_found(
+def test_an_invalid_answer_is_refused_with_what_was_found(
     verb: ExtenderVerb, body: bytes, said: str
 ) -> None:
     with pytest.raises(NonsenseError, match=said.replace("|", r"\|")):

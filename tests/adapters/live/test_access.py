@@ -20,7 +20,7 @@ from tests.adapters.live.talking import talking_to
 NODES = Resource(NODE, "", "nodes", is_namespaced=False)
 
 
-def test_what_is_missing_is_named_by_verb_and_resource() -> None:
+def test_missing_rights_are_named_by_verb_and_resource() -> None:
     asked: list[dict[str, Any]] = []
 
     async def review(request: web.BaseRequest) -> web.StreamResponse:

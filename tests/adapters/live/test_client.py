@@ -58,7 +58,7 @@ def asked(
     return asyncio.run(main()), naps.taken
 
 
-def test_a_request_carries_who_we_are(tmp_path: Path) -> None:
+def test_a_request_has_a_user_agent_and_credentials(tmp_path: Path) -> None:
     script = Script(fine)
     answer, _ = asked(tmp_path, script, lambda client: client.get("/version?a=b%2Cc"))
     assert answer == {"fine": True}
@@ -67,7 +67,7 @@ def test_a_request_carries_who_we_are(tmp_path: Path) -> None:
     assert script.headers[0]["User-Agent"] == "bayplan"
 
 
-def test_content_goes_out_as_json_with_its_media_type(tmp_path: Path) -> None:
+def test_content_is_sent_as_json_with_its_media_type(tmp_path: Path) -> None:
     script = Script(fine)
     patch = "application/merge-patch+json"
     asked(
@@ -78,9 +78,7 @@ def test_content_goes_out_as_json_with_its_media_type(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_a_request_that_is_put_off_waits_as_long_as_the_server_says(
-    tmp_path: Path, method: str
-) -> None:
+def test_a_throttled_request_waits_as_long_as_the_server_says(tmp_path: Path, method: str) -> None:
     later = lambda: status(429, "TooManyRequests", "later", **{"Retry-After": "7"})  # noqa: E731
     _, naps = asked(
         tmp_path, Script(later, later, fine), lambda client: client.request(method, "/x")
@@ -88,7 +86,7 @@ def test_a_request_that_is_put_off_waits_as_long_as_the_server_says(
     assert naps == [7, 7]
 
 
-def test_a_server_that_puts_off_for_ever_is_believed_in_the_end(tmp_path: Path) -> None:
+def test_a_server_that_throttles_forever_raises_in_the_end(tmp_path: Path) -> None:
     busy = lambda: status(429, "TooManyRequests", "later")  # noqa: E731
     script = Script(*[busy] * (TRIES_PUT_OFF + 1))
     with pytest.raises(ApiError, match="later") as told:
@@ -96,7 +94,7 @@ def test_a_server_that_puts_off_for_ever_is_believed_in_the_end(tmp_path: Path) 
     assert told.value.code == 429
 
 
-def test_an_unavailable_server_is_asked_again_only_where_twice_is_once(tmp_path: Path) -> None:
+def test_only_idempotent_requests_are_retried_at_an_unavailable_server(tmp_path: Path) -> None:
     away = lambda: status(503, "ServiceUnavailable", "soon", **{"Retry-After": "1"})  # noqa: E731
     _, naps = asked(tmp_path, Script(away, fine), lambda client: client.request("PATCH", "/x"))
     assert naps == [1]
@@ -123,13 +121,13 @@ class Cutting:
         return cut(request) if self.left >= 0 else fine()
 
 
-def test_what_may_be_done_twice_is_repeated_with_growing_delays(tmp_path: Path) -> None:
+def test_idempotent_requests_are_retried_with_growing_delays(tmp_path: Path) -> None:
     _, naps = asked(tmp_path, Cutting(3), lambda client: client.request("PATCH", "/x"))
     assert len(naps) == 3
     assert 0.1 <= naps[0] <= 0.2 <= naps[1] <= 0.4 <= naps[2] <= 0.8
 
 
-def test_delays_repeat_with_the_seed(tmp_path: Path) -> None:
+def test_delays_are_determined_by_the_seed(tmp_path: Path) -> None:
     drawn = [
         asked(tmp_path, Cutting(3), lambda client: client.request("PATCH", "/x"), seed=seed)[1]
         for seed in (1, 1, 2)
@@ -137,19 +135,19 @@ def test_delays_repeat_with_the_seed(tmp_path: Path) -> None:
     assert drawn[0] == drawn[1] != drawn[2]
 
 
-def test_a_write_without_an_answer_is_not_repeated(tmp_path: Path) -> None:
+def test_a_write_without_an_answer_is_not_retried(tmp_path: Path) -> None:
     cutting = Cutting(1)
     with pytest.raises(OutcomeUnknownError, match="POST /x: no answer"):
         asked(tmp_path, cutting, lambda client: client.request("POST", "/x"))
     assert cutting.calls == 1
 
 
-def test_a_patch_that_got_no_answer_in_the_end_may_have_been_carried_out(tmp_path: Path) -> None:
+def test_a_patch_without_an_answer_has_an_unknown_outcome(tmp_path: Path) -> None:
     with pytest.raises(OutcomeUnknownError):
         asked(tmp_path, Cutting(99), lambda client: client.request("PATCH", "/x"))
 
 
-def test_a_server_that_nobody_listens_at_is_unreachable_and_nothing_was_done(
+def test_an_unreachable_server_means_that_nothing_was_done(
     tmp_path: Path,
 ) -> None:
     async def main() -> None:
@@ -164,7 +162,7 @@ def test_a_server_that_nobody_listens_at_is_unreachable_and_nothing_was_done(
     assert len(naps.taken) == TRIES_FAILED - 1
 
 
-def test_a_server_that_does_not_answer_in_time_leaves_the_outcome_unknown(tmp_path: Path) -> None:
+def test_a_timeout_leaves_the_outcome_unknown(tmp_path: Path) -> None:
     async def silent(request: web.BaseRequest) -> web.StreamResponse:
         await asyncio.Event().wait()
         raise AssertionError
@@ -175,7 +173,7 @@ def test_a_server_that_does_not_answer_in_time_leaves_the_outcome_unknown(tmp_pa
         asked(tmp_path, silent, lambda client: client.get("/x", timeout_seconds=0.05))
 
 
-def test_credentials_that_were_refused_are_read_anew_once(tmp_path: Path) -> None:
+def test_refused_credentials_are_reloaded_once(tmp_path: Path) -> None:
     async def picky(request: web.BaseRequest) -> web.StreamResponse:
         if request.headers["Authorization"] == "Bearer new":
             return fine()
@@ -186,13 +184,13 @@ def test_credentials_that_were_refused_are_read_anew_once(tmp_path: Path) -> Non
     assert answer == {"fine": True}
 
 
-def test_credentials_that_stay_refused_are_told(tmp_path: Path) -> None:
+def test_credentials_that_stay_refused_are_reported(tmp_path: Path) -> None:
     unknown = lambda: status(401, "Unauthorized", "Unauthorized")  # noqa: E731
     with pytest.raises(AccessDeniedError, match="does not accept our credentials"):
         asked(tmp_path, Script(unknown, unknown), lambda client: client.get("/x"))
 
 
-def test_a_lane_that_is_full_holds_no_other_back(tmp_path: Path) -> None:
+def test_a_full_lane_does_not_block_other_lanes(tmp_path: Path) -> None:
     async def ask(client: ApiClient) -> None:
         for _ in range(3):
             await client.request("POST", "/events", lane=Lane.EVENTS)
@@ -202,7 +200,7 @@ def test_a_lane_that_is_full_holds_no_other_back(tmp_path: Path) -> None:
     assert len(naps) == 2
 
 
-def test_a_request_whose_turn_comes_after_its_time_limit_is_not_sent(tmp_path: Path) -> None:
+def test_a_request_whose_turn_comes_after_its_deadline_is_not_sent(tmp_path: Path) -> None:
     async def ask(client: ApiClient) -> None:
         await client.request("POST", "/first")
         with pytest.raises(UnreachableError, match=r"POST /late: not sent: .* within 5 s"):
@@ -213,7 +211,9 @@ def test_a_request_whose_turn_comes_after_its_time_limit_is_not_sent(tmp_path: P
     assert (naps, len(script.asked)) == ([], 1)
 
 
-def test_a_request_that_finds_no_place_in_its_lane_in_time_is_not_sent(tmp_path: Path) -> None:
+def test_a_request_without_a_place_in_its_lane_before_its_deadline_is_not_sent(
+    tmp_path: Path,
+) -> None:
     async def silent(request: web.BaseRequest) -> web.StreamResponse:
         await asyncio.Event().wait()
         raise AssertionError
@@ -233,16 +233,14 @@ def test_a_request_that_finds_no_place_in_its_lane_in_time_is_not_sent(tmp_path:
     asked(tmp_path, silent, ask)
 
 
-def test_what_failed_is_told_alike_at_every_attempt(tmp_path: Path) -> None:
+def test_a_failure_has_the_same_message_at_every_attempt(tmp_path: Path) -> None:
     """So that a log can say it once."""
     with pytest.raises(OutcomeUnknownError, match=r"^POST /x: no answer"):
         asked(tmp_path, Cutting(1), lambda client: client.request("POST", "/x?version=7"))
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>log in first</html>", b'{"truncated":', b"[]"])
-def test_a_write_whose_answer_is_no_api_servers_may_not_have_been_carried_out(
-    tmp_path: Path, body: bytes
-) -> None:
+def test_a_write_with_a_foreign_answer_has_an_unknown_outcome(tmp_path: Path, body: bytes) -> None:
     with pytest.raises(OutcomeUnknownError, match="POST /x: found an answer that is not an API"):
         asked(
             tmp_path,
@@ -270,7 +268,7 @@ async def begun(request: web.BaseRequest) -> web.StreamResponse:
     return response
 
 
-def test_a_stream_that_falls_silent_is_dropped(tmp_path: Path) -> None:
+def test_a_silent_stream_is_closed(tmp_path: Path) -> None:
     async def silent(request: web.BaseRequest) -> web.StreamResponse:
         await begun(request)
         await asyncio.Event().wait()
@@ -280,7 +278,7 @@ def test_a_stream_that_falls_silent_is_dropped(tmp_path: Path) -> None:
         asked(tmp_path, silent, lambda client: pieces(client, 0.05))
 
 
-def test_a_stream_that_is_accepted_and_not_answered_is_dropped(
+def test_an_accepted_stream_without_an_answer_is_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def mute(request: web.BaseRequest) -> web.StreamResponse:
@@ -292,7 +290,7 @@ def test_a_stream_that_is_accepted_and_not_answered_is_dropped(
         asked(tmp_path, mute, pieces)
 
 
-def test_a_stream_whose_connection_breaks_is_dropped(tmp_path: Path) -> None:
+def test_a_stream_with_a_broken_connection_is_closed(tmp_path: Path) -> None:
     async def breaking(request: web.BaseRequest) -> web.StreamResponse:
         await begun(request)
         return cut(request)
@@ -301,7 +299,7 @@ def test_a_stream_whose_connection_breaks_is_dropped(tmp_path: Path) -> None:
         asked(tmp_path, breaking, pieces)
 
 
-def test_a_stream_that_is_refused_says_why(tmp_path: Path) -> None:
+def test_a_refused_stream_raises_the_reason(tmp_path: Path) -> None:
     gone = lambda: status(410, "Expired", "too old")  # noqa: E731
     with pytest.raises(ApiError, match="too old") as told:
         asked(tmp_path, Script(gone), pieces)
@@ -327,7 +325,7 @@ def test_every_attempt_is_counted(tmp_path: Path) -> None:
     assert counted == {("PATCH", "429"): 1, ("PATCH", "200"): 1, ("GET", "200"): 1}
 
 
-def test_a_certificate_that_is_not_trusted_is_told_as_one_and_not_tried_again(
+def test_an_untrusted_certificate_is_reported_and_not_retried(
     tmp_path: Path,
 ) -> None:
     tls = self_signed_context("127.0.0.1", RealClock().epoch_seconds())

@@ -40,7 +40,7 @@ from tests.adapters.live.talking import Server, done, talking_to
 WEB = pod("web", namespace="ns", uid="uid-web")
 
 
-def test_a_binding_names_the_node_and_the_pods_uid() -> None:
+def test_a_binding_names_the_node_and_the_uid_of_the_pod() -> None:
     server = Server()
     done(server, lambda cluster: cluster.bind(WEB, "n1"))
     assert server.asked == [
@@ -68,7 +68,7 @@ def test_a_binding_names_the_node_and_the_pods_uid() -> None:
         ((504, "Timeout", "timeout"), OutcomeUnknownError),
     ],
 )
-def test_a_binding_that_a_failing_server_may_have_written_is_not_taken_for_refused(
+def test_a_binding_answered_with_a_server_error_has_an_unknown_outcome(
     answer: tuple[int, str, str], raised: type[Exception]
 ) -> None:
     with pytest.raises(raised) as told:
@@ -77,7 +77,7 @@ def test_a_binding_that_a_failing_server_may_have_written_is_not_taken_for_refus
     assert str(told.value) == answer[2]
 
 
-def test_a_status_patch_is_merged_by_the_server_and_meant_for_one_uid() -> None:
+def test_a_status_patch_is_merged_by_the_server_and_names_the_uid() -> None:
     condition = PodCondition(
         type="PodScheduled",
         status="False",
@@ -109,7 +109,7 @@ def test_a_status_patch_is_merged_by_the_server_and_meant_for_one_uid() -> None:
 
 
 @pytest.mark.parametrize(("nominated", "status"), [("", {"nominatedNodeName": None}), (None, {})])
-def test_a_nomination_is_cleared_or_left_alone(
+def test_a_nomination_is_cleared_or_left_unchanged(
     nominated: str | None, status: dict[str, Any]
 ) -> None:
     patch = PatchPodStatus("ns", "web", "uid-web", None, nominated)
@@ -123,7 +123,7 @@ def test_a_nomination_is_cleared_or_left_alone(
         (409, "Conflict", "the UID in the precondition (u) does not match the UID in record (v)"),
     ],
 )
-def test_another_pod_under_the_name_is_as_good_as_none(answer: tuple[int, str, str]) -> None:
+def test_another_pod_under_the_name_counts_as_not_found(answer: tuple[int, str, str]) -> None:
     patch = PatchPodStatus("ns", "web", "u", None, "")
     with pytest.raises(NotFoundError):
         done(Server(status(*answer)), lambda cluster: cluster.patch_pod_status(patch))
@@ -131,7 +131,7 @@ def test_another_pod_under_the_name_is_as_good_as_none(answer: tuple[int, str, s
         done(Server(status(*answer)), lambda cluster: cluster.delete_pod("ns", "web", "u"))
 
 
-def test_a_conflict_of_versions_stays_one() -> None:
+def test_a_version_conflict_raises_a_conflict() -> None:
     patch = PatchPodStatus("ns", "web", "u", None, "")
     answer = status(409, "Conflict", "the object has been modified")
     with pytest.raises(ConflictError):
@@ -139,7 +139,7 @@ def test_a_conflict_of_versions_stays_one() -> None:
 
 
 @pytest.mark.parametrize(("uid", "preconditions"), [("u", {"uid": "u"}), ("", None)])
-def test_a_deletion_is_meant_for_one_uid(uid: str, preconditions: Any) -> None:
+def test_a_deletion_names_the_uid(uid: str, preconditions: Any) -> None:
     server = Server()
     done(server, lambda cluster: cluster.delete_pod("ns", "web", uid))
     [(method, path, content)] = server.asked
@@ -147,14 +147,14 @@ def test_a_deletion_is_meant_for_one_uid(uid: str, preconditions: Any) -> None:
     assert content.get("preconditions") == preconditions
 
 
-def test_an_object_is_patched_by_json_merge() -> None:
+def test_an_object_is_patched_with_a_json_merge_patch() -> None:
     server = Server()
     done(server, lambda cluster: cluster.patch(NODE, "", "n1", {"spec": {"unschedulable": None}}))
     assert server.asked == [("PATCH", "/api/v1/nodes/n1", {"spec": {"unschedulable": None}})]
     assert server.media_types == ["application/merge-patch+json"]
 
 
-def test_a_pod_is_read_back() -> None:
+def test_a_pod_is_decoded() -> None:
     server = Server(web.json_response({"metadata": {"name": "web"}, "spec": {"nodeName": "n1"}}))
     found = done(server, lambda cluster: cluster.get_pod("ns", "web"))
     assert found.spec.node_name == "n1"
@@ -163,7 +163,7 @@ def test_a_pod_is_read_back() -> None:
 # ---- kinds -----------------------------------------------------------------------------------
 
 
-def test_a_kind_is_offered_or_not() -> None:
+def test_a_kind_is_offered_if_the_server_lists_it() -> None:
     async def ask(cluster: LiveCluster) -> list[bool]:
         kinds = [POD, NODE, "resource.k8s.io/v1 ResourceClaim"]
         await cluster.discover(kinds)
@@ -172,7 +172,7 @@ def test_a_kind_is_offered_or_not() -> None:
     assert done(Server(), ask) == [True, True, False]
 
 
-def test_what_cannot_be_read_is_told_once_and_is_over_when_it_can(
+def test_an_unreadable_kind_is_reported_once_until_it_is_readable(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     message = 'nodes is forbidden: User "x" cannot list resource "nodes" in API group ""'
@@ -191,7 +191,7 @@ def test_what_cannot_be_read_is_told_once_and_is_over_when_it_can(
     assert caplog.messages == [f"cannot list v1 Node: {message}"]
 
 
-def test_a_watch_that_is_too_old_is_no_trouble_and_one_that_is_refused_is() -> None:
+def test_an_expired_watch_is_no_failure_and_a_refused_one_is() -> None:
     server = Server(status(410, "Expired", "too old"), status(403, "Forbidden", "cannot watch"))
 
     async def ask(cluster: LiveCluster) -> None:
@@ -205,7 +205,7 @@ def test_a_watch_that_is_too_old_is_no_trouble_and_one_that_is_refused_is() -> N
     done(server, ask)
 
 
-def test_a_watch_that_falls_silent_is_told_counted_and_seen_in_health(
+def test_a_silent_watch_is_reported_counted_and_shown_in_health(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Until a watch tells something again."""
@@ -251,7 +251,7 @@ def test_a_watch_that_falls_silent_is_told_counted_and_seen_in_health(
 # ---- failures -------------------------------------------------------------------------------
 
 
-def test_a_trouble_is_told_when_it_begins_and_when_it_is_over(
+def test_a_failure_is_logged_when_it_begins_and_when_it_ends(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)

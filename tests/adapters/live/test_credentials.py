@@ -80,7 +80,7 @@ def test_an_exec_plugin_runs_when_its_token_expires(
     assert (tmp_path / "runs").read_text() == "." * runs
 
 
-def test_a_refused_token_is_read_anew_whatever_its_expiry(tmp_path: Path) -> None:
+def test_a_refused_token_is_reloaded_regardless_of_its_expiry(tmp_path: Path) -> None:
     async def main() -> None:
         user = exec_user(tmp_path, "long", "2999-01-01T00:00:00Z")
         credentials = await load_credentials(kubeconfig(tmp_path, SERVER, user), ManualClock())
@@ -90,7 +90,7 @@ def test_a_refused_token_is_read_anew_whatever_its_expiry(tmp_path: Path) -> Non
     assert (tmp_path / "runs").read_text() == ".."
 
 
-def test_a_renewal_that_fails_leaves_what_was_there(
+def test_a_failed_renewal_keeps_the_old_token(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
@@ -105,7 +105,7 @@ def test_a_renewal_that_fails_leaves_what_was_there(
     assert "credentials not renewed from kubeconfig" in caplog.text
 
 
-def test_a_pods_token_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_token_of_a_pod_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "token").write_text("one\n")
     (tmp_path / "ca.crt").write_text(ca_certificate())
     monkeypatch.setattr("bayplan.adapters.live.credentials.SERVICE_ACCOUNT", tmp_path)
@@ -138,7 +138,7 @@ def ca_certificate() -> str:
         ("just text", "TypeError"),
     ],
 )
-def test_a_kubeconfig_that_makes_no_sense_is_told_in_one_sentence(
+def test_an_invalid_kubeconfig_is_reported_in_one_sentence(
     tmp_path: Path, content: str | None, said: str
 ) -> None:
     path = tmp_path / "kubeconfig"
@@ -149,14 +149,14 @@ def test_a_kubeconfig_that_makes_no_sense_is_told_in_one_sentence(
     assert f"kubeconfig {path}: cannot be used" in str(told.value)
 
 
-def test_a_pod_without_a_token_is_told_what_to_look_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pod_without_a_token_gets_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     with pytest.raises(CredentialsError, match="automountServiceAccountToken"):
         asyncio.run(load_credentials(None, ManualClock()))
 
 
-def test_the_proxy_of_the_environment_is_used_unless_it_is_to_be_bypassed(
+def test_the_proxy_of_the_environment_is_used_unless_no_proxy_applies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://proxy:3128")
@@ -166,7 +166,7 @@ def test_the_proxy_of_the_environment_is_used_unless_it_is_to_be_bypassed(
         assert asyncio.run(load_credentials(path, ManualClock())).proxy == proxy
 
 
-def test_master_stands_for_the_server_of_the_kubeconfig(tmp_path: Path) -> None:
+def test_master_overrides_the_server_of_the_kubeconfig(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path, "http://cluster.example:80", {"token": "t"})
     found = asyncio.run(load_credentials(path, ManualClock(), "http://other.example:81/"))
     assert (found.server, found.authorization()) == ("http://other.example:81", "Bearer t")
@@ -177,12 +177,12 @@ def test_master_without_a_kubeconfig_has_no_credentials() -> None:
     assert (found.server, found.authorization()) == ("http://other.example:81", "")
 
 
-def test_a_master_that_is_no_url_is_refused() -> None:
+def test_an_invalid_master_url_is_refused() -> None:
     with pytest.raises(CredentialsError, match="--master other: wanted a URL"):
         asyncio.run(load_credentials(None, ManualClock(), "other"))
 
 
-def test_the_plain_kind_needs_no_library(tmp_path: Path) -> None:
+def test_a_plain_kubeconfig_needs_no_library(tmp_path: Path) -> None:
     """Importing it takes longer than all the rest of a start."""
     path = kubeconfig(tmp_path, SERVER)
     code = (

@@ -35,7 +35,7 @@ def test_a_kind_is_found_with_its_path_and_scope() -> None:
     asyncio.run(main())
 
 
-def test_a_group_that_is_not_there_is_no_error_and_asked_for_once() -> None:
+def test_a_missing_group_is_no_error_and_requested_once() -> None:
     async def main() -> None:
         server = Server()
         async with talking_to(server) as client:
@@ -65,7 +65,7 @@ def test_a_group_that_is_not_there_is_no_error_and_asked_for_once() -> None:
         ),
     ],
 )
-def test_paths_are_as_the_api_has_them(
+def test_paths_have_the_form_of_the_api(
     resource: Resource, asked: tuple[str, ...], path: str
 ) -> None:
     assert resource.path(*asked) == path

@@ -26,7 +26,7 @@ def said(code: int, reason: str, message: str) -> ApiError:
         ),
     ],
 )
-def test_each_refusal_is_an_exception_of_its_own_with_the_servers_words(
+def test_each_refusal_has_its_own_exception_with_the_message_of_the_server(
     code: int, reason: str, message: str, kind: type[ApiError]
 ) -> None:
     problem = said(code, reason, message)
@@ -34,7 +34,7 @@ def test_each_refusal_is_an_exception_of_its_own_with_the_servers_words(
     assert (problem.code, problem.reason, str(problem)) == (code, reason, message)
 
 
-def test_a_name_that_is_taken_is_no_conflict_that_passes() -> None:
+def test_an_existing_name_is_not_a_conflict() -> None:
     problem = said(409, "AlreadyExists", 'pods "web" already exists')
     assert (type(problem), problem.reason) == (ApiError, "AlreadyExists")
 
@@ -44,7 +44,7 @@ def test_a_terminating_namespace_is_not_a_missing_right() -> None:
     assert type(said(403, "Forbidden", message)) is ApiError
 
 
-def test_unknown_credentials_say_what_to_do() -> None:
+def test_unknown_credentials_raise_with_a_hint() -> None:
     problem = said(401, "Unauthorized", "Unauthorized")
     assert isinstance(problem, AccessDeniedError)
     assert "GET /api/v1/nodes" in str(problem)
@@ -60,7 +60,7 @@ def test_unknown_credentials_say_what_to_do() -> None:
         (b"[1]", "[1]"),
     ],
 )
-def test_what_a_proxy_answers_is_told_as_it_is(body: bytes, message: str) -> None:
+def test_an_answer_of_a_proxy_is_reported_unchanged(body: bytes, message: str) -> None:
     problem = refusal(502, body, "GET /api/v1/nodes")
     assert (problem.code, problem.reason, str(problem)) == (502, "Unknown", message)
 
@@ -83,10 +83,10 @@ def test_what_a_proxy_answers_is_told_as_it_is(body: bytes, message: str) -> Non
         ),
     ],
 )
-def test_another_object_under_the_name_is_known_by_its_uid(code: int, message: str) -> None:
+def test_a_uid_mismatch_is_recognized(code: int, message: str) -> None:
     assert is_uid_mismatch(ApiError(code, "", message))
 
 
-def test_a_conflict_of_versions_is_not_about_the_uid() -> None:
+def test_a_version_conflict_is_not_a_uid_mismatch() -> None:
     assert not is_uid_mismatch(ConflictError("the object has been modified"))
     assert not is_uid_mismatch(ApiError(500, "", "UID in precondition"))

@@ -83,7 +83,7 @@ def written(server: Server, story: Story) -> int:
     return asyncio.run(main())
 
 
-def test_an_event_is_as_the_api_wants_it() -> None:
+def test_an_event_has_the_form_of_the_api() -> None:
     content = event_object(failed(), "p.1", ManualClock.EPOCH_SECONDS + 0.5, "host")
     assert content == {
         "apiVersion": "events.k8s.io/v1",
@@ -107,7 +107,7 @@ def test_an_event_is_as_the_api_wants_it() -> None:
     }
 
 
-def test_an_event_refers_to_its_second_object() -> None:
+def test_an_event_may_have_a_related_object() -> None:
     content = event_object(failed(related=GROUP), "p.1", ManualClock.EPOCH_SECONDS, "host")
     assert content["related"] == {
         "apiVersion": "scheduling.k8s.io/v1beta1",
@@ -119,7 +119,7 @@ def test_an_event_refers_to_its_second_object() -> None:
     }
 
 
-def test_each_event_has_a_name_of_its_own_that_is_short_enough() -> None:
+def test_each_event_has_a_unique_short_name() -> None:
     async def story(writer: EventWriter, clock: ManualClock) -> None:
         for reason in ("A", "B"):
             writer.put(failed("p" * 253, reason=reason))
@@ -130,7 +130,7 @@ def test_each_event_has_a_name_of_its_own_that_is_short_enough() -> None:
     assert all(len(name) == 253 for name in server.events)
 
 
-def test_events_that_a_mute_server_does_not_take_are_dropped_in_time() -> None:
+def test_events_that_a_silent_server_does_not_accept_are_dropped() -> None:
     async def mute(request: web.BaseRequest) -> web.StreamResponse:
         await asyncio.Event().wait()
         raise AssertionError
@@ -149,7 +149,7 @@ def test_events_that_a_mute_server_does_not_take_are_dropped_in_time() -> None:
     assert asyncio.run(main()) == 100 - WORKERS
 
 
-def test_repetitions_become_one_series() -> None:
+def test_repetitions_form_one_series() -> None:
     async def story(writer: EventWriter, clock: ManualClock) -> None:
         for number in range(5):
             writer.put(failed(note=f"no room, attempt {number}"))
@@ -161,7 +161,7 @@ def test_repetitions_become_one_series() -> None:
     assert server.counts() == [2]
 
 
-def test_a_pod_that_changed_begins_a_new_series_with_the_new_note() -> None:
+def test_a_changed_pod_starts_a_new_series_with_the_new_note() -> None:
     async def story(writer: EventWriter, clock: ManualClock) -> None:
         writer.put(failed(note="0/1 nodes are available: 1 Insufficient cpu."))
         for _ in range(2):
@@ -177,7 +177,7 @@ def test_a_pod_that_changed_begins_a_new_series_with_the_new_note() -> None:
     assert server.counts() == [1, 2]
 
 
-def test_events_with_different_second_objects_are_not_one_series() -> None:
+def test_events_with_different_related_objects_form_different_series() -> None:
     async def story(writer: EventWriter, clock: ManualClock) -> None:
         writer.put(failed())
         writer.put(failed(related=GROUP))
@@ -187,7 +187,7 @@ def test_events_with_different_second_objects_are_not_one_series() -> None:
     assert server.counts() == [1, 1]
 
 
-def test_a_series_that_ends_is_written_with_its_count() -> None:
+def test_a_finished_series_is_written_with_its_count() -> None:
     async def story(writer: EventWriter, clock: ManualClock) -> None:
         for _ in range(5):
             writer.put(failed())
@@ -203,7 +203,7 @@ def test_a_series_that_ends_is_written_with_its_count() -> None:
     assert server.counts() == [5, 1]
 
 
-def test_a_series_that_goes_on_is_written_every_half_hour() -> None:
+def test_a_running_series_is_written_every_half_hour() -> None:
     async def story(writer: EventWriter, clock: ManualClock) -> None:
         writer.put(failed())
         await writer.flush()
@@ -219,7 +219,7 @@ def test_a_series_that_goes_on_is_written_every_half_hour() -> None:
     assert server.counts() == [3 + SERIES_REFRESH_SECONDS // 60]
 
 
-def test_events_of_different_pods_and_reasons_are_not_one_series() -> None:
+def test_events_of_different_pods_and_reasons_form_different_series() -> None:
     async def story(writer: EventWriter, clock: ManualClock) -> None:
         for event in (failed("a"), failed("b"), failed("a", reason="Scheduled")):
             writer.put(event)
@@ -229,7 +229,7 @@ def test_events_of_different_pods_and_reasons_are_not_one_series() -> None:
     assert server.counts() == [1, 1, 1]
 
 
-def test_a_series_whose_event_has_expired_begins_anew() -> None:
+def test_a_series_whose_event_expired_starts_again() -> None:
     async def story(writer: EventWriter, clock: ManualClock) -> None:
         writer.put(failed())
         await writer.flush()
@@ -241,7 +241,7 @@ def test_a_series_whose_event_has_expired_begins_anew() -> None:
     assert server.counts() == [2]
 
 
-def test_an_event_that_arrived_in_an_attempt_before_is_not_dropped() -> None:
+def test_an_event_stored_by_an_earlier_attempt_is_not_dropped() -> None:
     async def story(writer: EventWriter, clock: ManualClock) -> None:
         writer.put(failed())
 
@@ -249,7 +249,7 @@ def test_an_event_that_arrived_in_an_attempt_before_is_not_dropped() -> None:
 
 
 @pytest.mark.parametrize("code", [403, 404, 500])
-def test_an_event_that_is_refused_is_dropped_and_the_next_one_written(code: int) -> None:
+def test_a_refused_event_is_dropped_and_the_next_one_written(code: int) -> None:
     async def story(writer: EventWriter, clock: ManualClock) -> None:
         writer.put(failed("a"))
         await writer.flush()
@@ -260,7 +260,9 @@ def test_an_event_that_is_refused_is_dropped_and_the_next_one_written(code: int)
     assert [event["regarding"]["name"] for event in server.events.values()] == ["b"]
 
 
-def test_when_too_many_wait_the_newest_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_newest_events_are_dropped_when_the_queue_is_full(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def story(writer: EventWriter, clock: ManualClock) -> None:
         for number in range(5):
             writer.put(failed(f"p{number}"))
@@ -271,7 +273,7 @@ def test_when_too_many_wait_the_newest_are_dropped(monkeypatch: pytest.MonkeyPat
     assert len(server.events) == 3
 
 
-def test_no_more_than_so_many_events_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_remembered_events_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(writer: EventWriter, clock: ManualClock) -> None:
         for _ in range(3):
             writer.put(failed("old"))

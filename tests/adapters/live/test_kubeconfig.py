@@ -41,7 +41,7 @@ def data(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-def test_a_token_and_who_is_trusted(tmp_path: Path) -> None:
+def test_token_and_ca_are_read(tmp_path: Path) -> None:
     cluster = {
         "certificate-authority-data": data("PEM"),
         "tls-server-name": "kubernetes",
@@ -58,7 +58,7 @@ def test_a_token_and_who_is_trusted(tmp_path: Path) -> None:
     )
 
 
-def test_files_are_looked_for_beside_the_kubeconfig(tmp_path: Path) -> None:
+def test_relative_paths_start_at_the_folder_of_the_kubeconfig(tmp_path: Path) -> None:
     for name in ("token", "crt", "key"):
         (tmp_path / name).write_text(name + "\n")
     user = {"tokenFile": "token", "client-certificate": "crt", "client-key": str(tmp_path / "key")}
@@ -68,7 +68,7 @@ def test_files_are_looked_for_beside_the_kubeconfig(tmp_path: Path) -> None:
     assert login.certificate == (b"crt\n", b"key\n")
 
 
-def test_what_is_given_as_data_wins_over_files(tmp_path: Path) -> None:
+def test_inline_data_overrides_files(tmp_path: Path) -> None:
     user = {"token": "given", "tokenFile": "/nowhere"}
     (tmp_path / "crt").write_text("file")
     user |= {"client-certificate": "crt", "client-certificate-data": data("both")}
@@ -78,7 +78,7 @@ def test_what_is_given_as_data_wins_over_files(tmp_path: Path) -> None:
     assert login.certificate == (b"both", b"both")
 
 
-def test_a_file_that_is_missing_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         plain_login(written(tmp_path, {"tokenFile": "nowhere"}))
 
@@ -95,7 +95,7 @@ def test_a_file_that_is_missing_is_told(tmp_path: Path) -> None:
         None,
     ],
 )
-def test_what_is_more_than_plain_is_left_to_the_library(tmp_path: Path, user: Any) -> None:
+def test_other_login_methods_are_left_to_the_library(tmp_path: Path, user: Any) -> None:
     assert plain_login(written(tmp_path, user)) is None
 
 
@@ -109,12 +109,12 @@ def test_what_is_more_than_plain_is_left_to_the_library(tmp_path: Path, user: An
         {"clusters": [{"name": "c", "cluster": {"server": "https://x", "surprise": 1}}]},
     ],
 )
-def test_what_makes_no_sense_is_left_to_the_library(tmp_path: Path, fields: Any) -> None:
+def test_invalid_fields_are_left_to_the_library(tmp_path: Path, fields: Any) -> None:
     assert plain_login(written(tmp_path, {"token": "abc"}, **fields)) is None
 
 
 @pytest.mark.parametrize("text", ["", "{", "just text", "\xff"])
-def test_what_is_no_kubeconfig_is_left_to_the_library(tmp_path: Path, text: str) -> None:
+def test_an_invalid_kubeconfig_is_left_to_the_library(tmp_path: Path, text: str) -> None:
     path = tmp_path / "kubeconfig"
     path.write_bytes(text.encode("latin-1"))
     assert plain_login(path) is None
@@ -127,7 +127,7 @@ def test_plain_http_has_no_tls() -> None:
     assert ssl_context(Login(server="http://x")) is None
 
 
-def test_only_the_given_authority_is_trusted() -> None:
+def test_only_the_given_ca_is_trusted() -> None:
     certificate, _ = certificate_and_key()
     context = ssl_context(Login(server="https://x", ca="Ümlaut\n".encode() + certificate))
     assert context is not None
@@ -141,7 +141,7 @@ def test_verification_can_be_switched_off() -> None:
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_NONE, False)
 
 
-def test_a_client_certificate_leaves_no_file_behind(
+def test_a_client_certificate_leaves_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -154,13 +154,13 @@ def test_a_client_certificate_leaves_no_file_behind(
 # ---- pem files ------------------------------------------------------------------------------
 
 
-def test_a_content_can_be_read_under_its_path_while_the_block_lasts() -> None:
+def test_content_is_readable_under_its_path_inside_the_block() -> None:
     with as_file(b"content") as path:
         assert Path(path).read_bytes() == b"content"
     assert not Path(path).exists()
 
 
-def test_where_there_are_no_files_in_memory_it_is_a_short_lived_one(
+def test_without_memfd_the_content_is_in_a_temporary_file(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delattr("os.memfd_create", raising=False)

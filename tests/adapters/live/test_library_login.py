@@ -19,12 +19,12 @@ def login(folder: Path, user: dict[str, Any]) -> Login:
     return asyncio.run(LibraryKubeconfig([kubeconfig(folder, SERVER, user)]).load())
 
 
-def test_a_password_is_a_header(tmp_path: Path) -> None:
+def test_a_password_becomes_a_header(tmp_path: Path) -> None:
     found = login(tmp_path, {"username": "u", "password": "p"})
     assert found == Login(server=SERVER, authorization="Basic dTpw")
 
 
-def test_files_that_are_joined_are_one(tmp_path: Path) -> None:
+def test_several_kubeconfig_files_are_merged(tmp_path: Path) -> None:
     first = Path(kubeconfig(tmp_path, SERVER, {"token": "abc"})).rename(tmp_path / "first")
     second = tmp_path / "second"
     second.write_text("apiVersion: v1\nkind: Config\n")
@@ -32,7 +32,7 @@ def test_files_that_are_joined_are_one(tmp_path: Path) -> None:
     assert found.authorization == "Bearer abc"
 
 
-def test_what_makes_no_sense_is_one_kind_of_error(tmp_path: Path) -> None:
+def test_an_invalid_kubeconfig_raises_a_login_error(tmp_path: Path) -> None:
     with pytest.raises(LoginError, match="File does not exists"):
         asyncio.run(LibraryKubeconfig([with_ca(tmp_path, "nowhere")]).load())
 
@@ -44,7 +44,7 @@ def with_ca(folder: Path, name: str) -> str:
     return path
 
 
-def test_an_exec_plugin_is_told_before_it_runs_and_without_its_arguments(
+def test_an_exec_plugin_is_logged_before_it_runs_without_its_arguments(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     credential = {

@@ -10,7 +10,7 @@ from tests.adapters.live.talking import Server, done
 ANSWER: dict[str, Any] = {"metadata": {"name": "p", "namespace": "ns", "uid": "u"}}
 
 
-def test_an_object_is_read_whole() -> None:
+def test_a_complete_object_is_read() -> None:
     server = Server(web.json_response(ANSWER))
     found = done(server, lambda cluster: cluster.read(POD, "ns", "p"))
     assert isinstance(found, Pod)
@@ -18,7 +18,7 @@ def test_an_object_is_read_whole() -> None:
     assert server.asked == [("GET", "/api/v1/namespaces/ns/pods/p", None)]
 
 
-def test_a_patch_goes_to_the_part_it_is_of_and_returns_the_object() -> None:
+def test_a_patch_goes_to_its_subresource_and_returns_the_object() -> None:
     server = Server(web.json_response(ANSWER), web.json_response(ANSWER))
     patch = {"status": {"phase": "Running"}}
     found = done(server, lambda cluster: cluster.patch(POD, "ns", "p", patch, "status"))
@@ -31,7 +31,7 @@ def test_a_patch_goes_to_the_part_it_is_of_and_returns_the_object() -> None:
     assert server.media_types == ["application/merge-patch+json"] * 2
 
 
-def test_an_object_is_created_with_its_kind_written_out() -> None:
+def test_an_object_is_created_with_its_kind() -> None:
     server = Server(web.json_response(ANSWER))
     content = {"metadata": {"namespace": "ns", "generateName": "p-"}}
     done(server, lambda cluster: cluster.create_object(POD, content))
@@ -39,7 +39,7 @@ def test_an_object_is_created_with_its_kind_written_out() -> None:
     assert server.asked == [("POST", "/api/v1/namespaces/ns/pods", sent)]
 
 
-def test_a_deletion_names_the_uid_it_means() -> None:
+def test_a_deletion_names_its_uid() -> None:
     server = Server(web.json_response({}))
     done(server, lambda cluster: cluster.delete_object(POD, "ns", "p", "u"))
     sent = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": "u"}}

@@ -24,13 +24,13 @@ def naps_of(bucket: TokenBucket, naps: Naps, count: int) -> list[float]:
     return naps.taken
 
 
-def test_a_burst_goes_at_once_and_the_rest_in_turn() -> None:
+def test_a_burst_runs_at_once_and_later_requests_at_the_rate() -> None:
     naps = Naps()
     bucket = TokenBucket(10, 3, ManualClock(), naps)
     assert naps_of(bucket, naps, 5) == [0.1, 0.2]
 
 
-def test_a_bucket_fills_with_time_and_not_beyond_its_burst() -> None:
+def test_a_bucket_refills_up_to_its_burst() -> None:
     clock, naps = ManualClock(), Naps()
     bucket = TokenBucket(10, 2, clock, naps)
     naps_of(bucket, naps, 2)
@@ -38,14 +38,14 @@ def test_a_bucket_fills_with_time_and_not_beyond_its_burst() -> None:
     assert naps_of(bucket, naps, 3) == [0.1]
 
 
-def test_a_negative_rate_is_no_limit() -> None:
+def test_a_negative_rate_means_no_limit() -> None:
     naps = Naps()
     bucket = TokenBucket(-1, 1, ManualClock(), naps)
     assert naps_of(bucket, naps, 50) == []
     assert bucket.try_take()
 
 
-def test_who_asks_for_a_turn_at_once_does_not_wait_for_one() -> None:
+def test_try_take_does_not_wait() -> None:
     clock = ManualClock()
     bucket = TokenBucket(2, 1, clock, Naps())
     assert [bucket.try_take(), bucket.try_take()] == [True, False]
@@ -53,7 +53,7 @@ def test_who_asks_for_a_turn_at_once_does_not_wait_for_one() -> None:
     assert bucket.try_take()
 
 
-def test_a_turn_that_is_given_up_is_somebody_elses() -> None:
+def test_a_cancelled_turn_is_available_to_another_request() -> None:
     naps: list[float] = []
 
     async def main() -> None:
@@ -74,7 +74,7 @@ def test_a_turn_that_is_given_up_is_somebody_elses() -> None:
     assert naps == [0.1, 0.1]
 
 
-def test_a_turn_that_would_come_too_late_is_refused_at_once_and_owes_nothing() -> None:
+def test_a_turn_beyond_the_deadline_is_refused_at_once_and_takes_nothing() -> None:
     clock, naps = ManualClock(), Naps()
     bucket = TokenBucket(10, 1, clock, naps)
 

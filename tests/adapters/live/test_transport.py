@@ -84,7 +84,7 @@ async def get(transport: ConnectionPool) -> Answer:
     return await transport.send("GET", "/x", "", None)
 
 
-def test_a_request_is_what_http_wants_and_a_connection_is_used_again() -> None:
+def test_a_request_is_valid_http_and_connections_are_reused() -> None:
     async def story(transport: ConnectionPool) -> None:
         for _ in range(2):
             head = "Authorization: Bearer a\r\n"
@@ -112,7 +112,7 @@ def test_a_request_is_what_http_wants_and_a_connection_is_used_again() -> None:
         pytest.param(FINE.replace(b"OK\r\n", b"OK\r\nConnection: close\r\n"), id="the last one"),
     ],
 )
-def test_an_answer_is_whole_however_its_length_is_told(answer: bytes) -> None:
+def test_an_answer_is_complete_for_each_kind_of_length(answer: bytes) -> None:
     async def story(transport: ConnectionPool) -> None:
         assert await get(transport) == Answer(200, b"fine")
         assert await get(transport) == Answer(200, b"fine")
@@ -120,7 +120,7 @@ def test_an_answer_is_whole_however_its_length_is_told(answer: bytes) -> None:
     talk(Server(answer, FINE), story)
 
 
-def test_a_server_says_when_to_come_back() -> None:
+def test_retry_after_is_read_from_the_answer() -> None:
     async def story(transport: ConnectionPool) -> None:
         answer = await get(transport)
         assert (answer.status, answer.retry_after) == (429, "7")
@@ -137,7 +137,7 @@ def test_a_server_says_when_to_come_back() -> None:
         (b"SSH-2.0-OpenSSH\r\n\r\n", "does not speak HTTP"),
     ],
 )
-def test_an_answer_that_does_not_come_may_have_been_one(answer: bytes, why: str) -> None:
+def test_a_missing_answer_has_an_unknown_outcome(answer: bytes, why: str) -> None:
     async def story(transport: ConnectionPool) -> None:
         with pytest.raises(NoAnswerError, match=why):
             await get(transport)
@@ -145,7 +145,7 @@ def test_an_answer_that_does_not_come_may_have_been_one(answer: bytes, why: str)
     talk(Server(answer), story)
 
 
-def test_where_nobody_listens_nothing_was_sent() -> None:
+def test_a_refused_connection_means_that_nothing_was_sent() -> None:
     async def main() -> None:
         async with connected(Server()) as transport:
             pass
@@ -156,7 +156,7 @@ def test_where_nobody_listens_nothing_was_sent() -> None:
     asyncio.run(main())
 
 
-def test_a_connection_that_the_server_closed_is_not_used_again() -> None:
+def test_a_connection_closed_by_the_server_is_not_reused() -> None:
     async def story(transport: ConnectionPool) -> None:
         await get(transport)
         server.writers[0].close()
@@ -169,7 +169,7 @@ def test_a_connection_that_the_server_closed_is_not_used_again() -> None:
     assert server.connection_count == 2
 
 
-def test_a_connection_that_was_idle_for_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_that_is_idle_for_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(transport: ConnectionPool) -> None:
         await get(transport)
         loop = asyncio.get_running_loop()
@@ -183,7 +183,7 @@ def test_a_connection_that_was_idle_for_long_is_closed(monkeypatch: pytest.Monke
     assert server.connection_count == 2
 
 
-def test_a_request_that_nobody_waits_for_any_more_takes_its_connection_along() -> None:
+def test_a_cancelled_request_closes_its_connection() -> None:
     async def story(transport: ConnectionPool) -> None:
         sending = asyncio.ensure_future(get(transport))
         while not server.requests:
@@ -198,7 +198,7 @@ def test_a_request_that_nobody_waits_for_any_more_takes_its_connection_along() -
     assert server.connection_count == 2
 
 
-def test_requests_under_way_at_once_have_a_connection_each() -> None:
+def test_concurrent_requests_have_separate_connections() -> None:
     async def story(transport: ConnectionPool) -> None:
         answers = await asyncio.gather(*(get(transport) for _ in range(5)))
         assert answers == [Answer(200, b"fine")] * 5
@@ -230,9 +230,7 @@ def through(
     return asyncio.run(main())
 
 
-def test_a_proxy_is_asked_for_the_whole_url(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_proxy_gets_the_whole_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, str, str]] = []
 
     async def proxy(request: web.BaseRequest) -> web.StreamResponse:
@@ -244,7 +242,7 @@ def test_a_proxy_is_asked_for_the_whole_url(
     assert asked == [(f"{FAR}/x?a=b%2Cc", "Bearer secret", "application/json")]
 
 
-def test_what_breaks_on_its_way_may_have_been_carried_out(
+def test_a_connection_broken_at_the_proxy_has_an_unknown_outcome(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def proxy(request: web.BaseRequest) -> web.StreamResponse:
@@ -254,7 +252,7 @@ def test_what_breaks_on_its_way_may_have_been_carried_out(
         through(tmp_path, monkeypatch, proxy)
 
 
-def test_a_proxy_that_is_not_there_means_that_nothing_was_sent(
+def test_an_unreachable_proxy_means_that_nothing_was_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def main() -> None:

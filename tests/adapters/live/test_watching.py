@@ -78,7 +78,7 @@ class Pages:
         )
 
 
-def test_a_list_is_all_of_its_pages_at_one_version() -> None:
+def test_a_list_joins_all_pages_of_one_version() -> None:
     pages = Pages([named("a"), named("b")], [named("c")])
     listing = asked(pages, lambda reading: reading.list())
     assert [found.metadata.name for found in listing.objects] == ["a", "b", "c"]
@@ -89,18 +89,18 @@ def test_a_list_is_all_of_its_pages_at_one_version() -> None:
     ]
 
 
-def test_a_list_of_nothing_is_empty() -> None:
+def test_an_empty_list_is_empty() -> None:
     assert not asked(Pages([]), lambda reading: reading.list()).objects
 
 
-def test_pages_that_grew_too_old_are_asked_for_at_once() -> None:
+def test_expired_pages_are_requested_again_as_one_list() -> None:
     pages = Pages([named("a")], [named("b")], expired=True)
     listing = asked(pages, lambda reading: reading.list())
     assert [found.metadata.name for found in listing.objects] == ["a", "b"]
     assert [query["limit"] for query in pages.queries] == [str(PAGE_LENGTH)] * 2 + ["0"]
 
 
-def test_pods_that_have_ended_are_not_asked_for_and_labels_select() -> None:
+def test_finished_pods_are_excluded_and_label_selectors_apply() -> None:
     pages = Pages([])
     asked(
         pages, lambda reading: reading.list(), PODS, ReadingOptions(label_selector="team in (a,b)")
@@ -150,7 +150,7 @@ def seen(*pieces: bytes, resource: Resource = NODES) -> tuple[list[WatchEvent], 
     return asked(server, ask, resource), server.queries[0]
 
 
-def test_a_watch_tells_changes_with_their_versions() -> None:
+def test_a_watch_returns_changes_with_their_versions() -> None:
     events, query = seen(
         line("ADDED", named("a", "6")),
         line("MODIFIED", named("a", "7")) + line("DELETED", named("a", "8")),
@@ -165,13 +165,13 @@ def test_a_watch_tells_changes_with_their_versions() -> None:
     assert query == {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": "5"}
 
 
-def test_a_line_may_come_in_pieces() -> None:
+def test_a_line_may_arrive_in_parts() -> None:
     whole = line("ADDED", named("a", "6")) + line("ADDED", named("b", "7"))
     events, _ = seen(whole[:10], whole[10:70], whole[70:])
     assert [event.object.metadata.name for event in events] == ["a", "b"]
 
 
-def test_a_bookmark_is_a_version_and_nothing_else() -> None:
+def test_a_bookmark_only_has_a_version() -> None:
     nulls = {
         "metadata": {"resourceVersion": "9", "creationTimestamp": None},
         "spec": {"containers": None},
@@ -180,7 +180,7 @@ def test_a_bookmark_is_a_version_and_nothing_else() -> None:
     assert event == WatchEvent(EventType.BOOKMARK, POD, None, "9")
 
 
-def test_a_version_that_is_too_old_is_gone() -> None:
+def test_an_expired_version_raises_gone() -> None:
     gone = {
         "kind": "Status",
         "code": 410,
@@ -191,14 +191,14 @@ def test_a_version_that_is_too_old_is_gone() -> None:
         seen(line("ERROR", gone))
 
 
-def test_any_other_error_is_the_servers() -> None:
+def test_other_errors_are_those_of_the_server() -> None:
     busy = {"kind": "Status", "code": 500, "reason": "InternalError", "message": "etcd is away"}
     with pytest.raises(ApiError, match="etcd is away") as told:
         seen(line("ERROR", busy))
     assert told.value.code == 500
 
 
-def test_what_is_no_such_object_is_told_as_one() -> None:
+def test_an_undecodable_object_raises_an_unreadable_answer() -> None:
     with pytest.raises(UnreadableAnswerError):
         seen(line("ADDED", {"metadata": {"name": 5}}))
 
@@ -213,7 +213,7 @@ NONSENSE = [
 
 
 @pytest.mark.parametrize("body", NONSENSE, ids=range(len(NONSENSE)))
-def test_a_list_that_is_no_answer_of_an_api_server_is_a_failure_outside(body: bytes) -> None:
+def test_a_list_with_a_foreign_answer_is_an_outside_failure(body: bytes) -> None:
     async def handler(request: web.BaseRequest) -> web.StreamResponse:
         return web.Response(body=body)
 
@@ -224,7 +224,7 @@ def test_a_list_that_is_no_answer_of_an_api_server_is_a_failure_outside(body: by
 @pytest.mark.parametrize(
     "line", [*NONSENSE[:4], b'{"type":"NEW","object":{"metadata":{"name":"a"}}}'], ids=range(5)
 )
-def test_a_watch_that_is_no_answer_of_an_api_server_is_a_failure_outside(line: bytes) -> None:
+def test_a_watch_with_a_foreign_answer_is_an_outside_failure(line: bytes) -> None:
     async def handler(request: web.BaseRequest) -> web.StreamResponse:
         return web.Response(body=line + b"\n")
 
@@ -252,7 +252,7 @@ def whole(kept: Originals, name: str) -> Any:
     return None if found is None else json.loads(found)
 
 
-def test_what_was_watched_is_given_back_whole_but_trimmed() -> None:
+def test_watched_objects_are_returned_complete_but_trimmed() -> None:
     kept = Originals([POD])
     note(kept, EventType.ADDED, raw("p", spec={"dnsPolicy": "Default"}))
     expected = {
@@ -263,7 +263,7 @@ def test_what_was_watched_is_given_back_whole_but_trimmed() -> None:
     assert whole(kept, "p") == expected
 
 
-def test_the_newest_counts_and_what_is_deleted_is_gone() -> None:
+def test_the_newest_version_counts_and_deleted_objects_are_removed() -> None:
     kept = Originals([POD])
     note(kept, EventType.ADDED, raw("p"))
     note(kept, EventType.MODIFIED, raw("p", spec={"nodeName": "n1"}))
@@ -272,7 +272,7 @@ def test_the_newest_counts_and_what_is_deleted_is_gone() -> None:
     assert whole(kept, "p") is None
 
 
-def test_a_list_replaces_everything_when_its_last_page_has_come() -> None:
+def test_a_list_replaces_everything_after_its_last_page() -> None:
     kept = Originals([POD])
     note(kept, EventType.ADDED, raw("old"))
     listing = kept.listing(POD)
@@ -284,7 +284,7 @@ def test_a_list_replaces_everything_when_its_last_page_has_come() -> None:
     assert whole(kept, "p") is not None
 
 
-def test_kinds_that_nobody_sends_on_are_not_kept() -> None:
+def test_kinds_that_are_not_sent_on_are_not_stored() -> None:
     kept = Originals([POD])
     note(kept, EventType.ADDED, raw("n1"), NODE)
     assert kept.whole(NODE, "", "n1") is None

@@ -5,7 +5,7 @@ from prometheus_client import CollectorRegistry
 from bayplan.adapters.live.work_queue_metrics import WorkQueueMetrics
 
 
-def test_items_are_counted_and_timed_from_coming_to_leaving() -> None:
+def test_items_are_counted_and_timed_from_arrival_to_completion() -> None:
     now_seconds, waiting = [0.0], [3]
     queue = WorkQueueMetrics("events", lambda: now_seconds[0], lambda: waiting[0])
     registry = CollectorRegistry()

@@ -59,7 +59,7 @@ def test_the_first_of_two_leads_at_once_and_the_other_waits():
     run_election(script)
 
 
-def test_in_quiet_times_a_renewal_is_one_request():
+def test_a_renewal_is_one_request():
     async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
         await a.candidate.win()
         holding = begin(a.candidate.hold())
@@ -70,7 +70,7 @@ def test_in_quiet_times_a_renewal_is_one_request():
     run_election(script)
 
 
-def test_a_leader_that_dies_is_followed_within_its_lease_and_one_try():
+def test_a_dead_leader_is_replaced_within_its_lease_and_one_retry():
     async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
         await a.candidate.win()
         holding, waiting = begin(a.candidate.hold()), begin(b.candidate.win())
@@ -102,7 +102,7 @@ def test_a_leader_that_cannot_renew_stops_before_another_leads():
     run_election(script)
 
 
-def test_a_request_that_hangs_does_not_keep_a_leader_past_its_deadline():
+def test_a_hanging_request_does_not_extend_leadership_beyond_the_deadline():
     async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
         await a.candidate.win()
         a.lock.delay_seconds = 1000.0
@@ -113,7 +113,7 @@ def test_a_request_that_hangs_does_not_keep_a_leader_past_its_deadline():
     run_election(script)
 
 
-def test_a_leader_that_stood_still_does_not_lead_when_it_wakes():
+def test_a_leader_that_was_suspended_does_not_lead_when_it_resumes():
     async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
         await a.candidate.win()
         holding = begin(a.candidate.hold())
@@ -125,7 +125,7 @@ def test_a_leader_that_stood_still_does_not_lead_when_it_wakes():
     run_election(script)
 
 
-def test_trouble_that_passes_in_time_changes_nothing():
+def test_failures_that_end_in_time_change_nothing():
     async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
         await a.candidate.win()
         holding = begin(a.candidate.hold())
@@ -140,7 +140,7 @@ def test_trouble_that_passes_in_time_changes_nothing():
     run_election(script)
 
 
-def test_a_lost_answer_is_no_lost_lease():
+def test_a_lost_answer_does_not_lose_the_lease():
     async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
         await a.candidate.win()
         holding = begin(a.candidate.hold())
@@ -154,7 +154,7 @@ def test_a_lost_answer_is_no_lost_lease():
     run_election(script)
 
 
-def test_a_lease_taken_by_somebody_ends_holding_with_a_name():
+def test_a_lease_taken_by_another_ends_leadership_and_names_the_holder():
     async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
         await a.candidate.win()
         holding = begin(a.candidate.hold())
@@ -167,7 +167,7 @@ def test_a_lease_taken_by_somebody_ends_holding_with_a_name():
     run_election(script)
 
 
-def test_a_released_lease_is_taken_at_the_next_try():
+def test_a_released_lease_is_taken_at_the_next_retry():
     async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
         await a.candidate.win()
         waiting = begin(b.candidate.win())
@@ -181,7 +181,7 @@ def test_a_released_lease_is_taken_at_the_next_try():
     run_election(script)
 
 
-def test_a_renewal_cancelled_under_way_does_not_keep_the_lease_from_being_released():
+def test_a_cancelled_renewal_does_not_prevent_the_release():
     store = dict[str, Any]()
 
     async def script(a: Replica, clock: ManualClock) -> None:
@@ -208,7 +208,7 @@ def test_only_a_leader_releases():
     run_election(script)
 
 
-def test_a_lease_that_was_deleted_is_made_again():
+def test_a_deleted_lease_is_created_again():
     store = dict[str, Any]()
 
     async def script(a: Replica, clock: ManualClock) -> None:
@@ -224,7 +224,7 @@ def test_a_lease_that_was_deleted_is_made_again():
     run(script(Replica("a", store, clock), clock), clock)
 
 
-def test_what_others_wrote_into_the_lease_stays():
+def test_fields_of_others_in_the_lease_stay():
     store: dict[str, Any] = {
         "metadata": {"resourceVersion": "7", "name": "bayplan", "labels": {"team": "x"}},
         "spec": {"strategy": "OldestEmulationVersion"},
@@ -240,7 +240,7 @@ def test_what_others_wrote_into_the_lease_stays():
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_whatever_fails_there_are_never_two_leaders_and_in_the_end_there_is_one(seed: int):
+def test_under_any_failures_there_are_never_two_leaders_and_finally_one(seed: int):
     clock, store, chance = ManualClock(), dict[str, Any](), stream(seed, "lease faults")
     replicas = [Replica(name, store, clock) for name in "abc"]
 

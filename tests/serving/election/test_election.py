@@ -41,41 +41,41 @@ def test_upstreams_durations_are_the_default():
     assert ElectionSettings(15.0, 10.0, 2.0) == SETTINGS
 
 
-def test_a_lease_that_nobody_ever_held_is_taken_without_counting_a_transition():
+def test_a_lease_without_a_holder_is_taken_without_counting_a_transition():
     record = election().next_record(0.0, 0.0)
     assert record == LeaseRecord(
         "a", 15, "1970-01-01T00:00:00.000000Z", "1970-01-01T00:00:00.000000Z", 0
     )
 
 
-def test_a_lease_of_another_is_left_alone_until_it_has_not_changed_for_its_duration():
+def test_the_lease_of_another_is_respected_until_it_is_unchanged_for_its_duration():
     found = election()
     found.observe(held_by("b"), 100.0)
     assert found.next_record(114.9, 0.0) is None
     assert found.next_record(115.0, 0.0) is not None
 
 
-def test_each_renewal_seen_starts_the_wait_anew():
+def test_each_observed_renewal_restarts_the_wait():
     found = election()
     found.observe(held_by("b", "t1"), 100.0)
     found.observe(held_by("b", "t2"), 110.0)
     assert found.next_record(124.9, 0.0) is None
 
 
-def test_reading_the_same_record_again_does_not_start_the_wait_anew():
+def test_reading_the_same_record_does_not_restart_the_wait():
     found = election()
     found.observe(held_by("b"), 100.0)
     found.observe(held_by("b"), 110.0)
     assert found.next_record(115.0, 0.0) is not None
 
 
-def test_the_duration_that_counts_is_the_one_the_holder_promised():
+def test_the_lease_duration_of_the_holder_counts():
     found = election()
     found.observe(held_by("b", lease_duration_seconds=60), 0.0)
     assert found.next_record(59.0, 0.0) is None
 
 
-def test_a_lease_that_was_released_is_free_at_once():
+def test_a_released_lease_is_free_at_once():
     found = election()
     found.observe(held_by("", lease_transitions=4), 100.0)
     record = found.next_record(100.0, 0.0)
@@ -83,7 +83,7 @@ def test_a_lease_that_was_released_is_free_at_once():
     assert (record.holder_identity, record.lease_transitions) == ("a", 5)
 
 
-def test_taking_over_counts_a_transition_and_renewing_does_not():
+def test_a_takeover_counts_a_transition_and_a_renewal_does_not():
     found = election()
     found.observe(held_by("b", lease_transitions=2), 0.0)
     taken = found.next_record(15.0, 1000.0)
@@ -97,20 +97,20 @@ def test_taking_over_counts_a_transition_and_renewing_does_not():
     assert renewed.renew_time > taken.renew_time
 
 
-def test_nobody_leads_before_the_api_server_took_the_record():
+def test_nobody_leads_before_the_api_server_accepts_the_record():
     found = election()
     found.next_record(0.0, 0.0)
     assert not found.is_leader(0.0)
 
 
-def test_leading_ends_at_the_renew_deadline_counted_from_when_the_renewal_was_sent():
+def test_leadership_ends_at_the_renew_deadline_counted_from_sending():
     found = leader(sent_seconds=100.0)
     assert found.is_leader(109.9)
     assert not found.is_leader(110.0)
     assert found.deadline_seconds == 110.0
 
 
-def test_whoever_stops_at_its_deadline_stops_before_another_may_begin():
+def test_a_holder_that_stops_at_its_deadline_stops_before_another_starts():
     """The other may have seen the record at the very moment it was sent."""
     old, other = leader(sent_seconds=100.0), election("b")
     other.observe(held_by("a"), 100.0)
@@ -119,14 +119,14 @@ def test_whoever_stops_at_its_deadline_stops_before_another_may_begin():
         assert not (old.is_leader(moment) and other.next_record(moment, 0.0) is not None)
 
 
-def test_a_leader_that_sees_another_holder_leads_no_longer():
+def test_a_leader_that_sees_another_holder_stops_leading():
     found = leader()
     found.observe(held_by("b"), 1.0)
     assert not found.is_leader(1.0)
     assert found.holder == "b"
 
 
-def test_a_record_of_ours_that_is_read_is_no_renewal():
+def test_reading_our_own_record_is_not_a_renewal():
     """A write whose answer was lost counts for nothing until another is confirmed."""
     found = election()
     found.observe(held_by("a"), 5.0)
@@ -134,7 +134,7 @@ def test_a_record_of_ours_that_is_read_is_no_renewal():
     assert found.next_record(5.0, 0.0) is not None
 
 
-def test_who_resigned_does_not_act_whatever_the_lease_says():
+def test_a_resigned_candidate_does_not_lead_whatever_the_lease_says():
     found = leader()
     found.resign()
     assert not found.is_leader(0.0)
@@ -147,12 +147,12 @@ def test_a_released_record_has_no_holder_and_keeps_the_transitions():
     assert record.renew_time == "1970-01-01T00:01:00.000000Z"
 
 
-def test_a_deadline_behind_the_leases_end_is_a_bug():
+def test_a_renew_deadline_beyond_the_lease_duration_is_a_bug():
     with pytest.raises(AssertionError):
         Election("a", ElectionSettings(10.0, 10.0, 2.0))
 
 
-def test_an_identity_names_its_host_and_is_fit_for_the_api():
+def test_an_identity_contains_its_host_and_is_valid_in_the_api():
     assert identity_of("node 1/x", "f00") == "node-1-x_f00"
     assert identity_of("", "f00") == "unknown_f00"
 
@@ -160,7 +160,7 @@ def test_an_identity_names_its_host_and_is_fit_for_the_api():
 # ---- leader metrics -------------------------------------------------------------------------
 
 
-def test_it_is_asked_when_it_is_looked_at() -> None:
+def test_the_gauge_is_computed_when_it_is_read() -> None:
     registry, leads = CollectorRegistry(), [False]
     registry.register(LeaderGauge("bayplan", lambda: leads[0]))
 

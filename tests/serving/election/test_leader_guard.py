@@ -53,7 +53,7 @@ class Written:
 
 
 @pytest.mark.parametrize("name", WRITES)
-def test_every_write_asks_at_the_last_moment(name: str) -> None:
+def test_every_write_checks_leadership_at_the_last_moment(name: str) -> None:
     written, leads = Written(), [True, False]
     fenced = FencedCluster(written, lambda: leads[0])  # pyright: ignore[reportArgumentType]
 
@@ -67,14 +67,14 @@ def test_every_write_asks_at_the_last_moment(name: str) -> None:
     assert written.calls == [name]
 
 
-def test_no_method_of_the_port_is_forgotten() -> None:
+def test_every_method_of_the_port_is_a_read_or_a_guarded_write() -> None:
     reads = {"list", "watch", "get_pod", "read", "sleep"}
     methods = {name for name in dir(Cluster) if not name.startswith("_")}
     assert methods == reads | set(WRITES)
     assert methods <= set(dir(FencedCluster))
 
 
-def test_a_standby_still_reads() -> None:
+def test_a_standby_can_read() -> None:
     clock = ManualClock()
     fenced = FencedCluster(EmbeddedCluster(clock), lambda: False)
 
@@ -89,7 +89,7 @@ def test_a_standby_still_reads() -> None:
     run(story(), clock)
 
 
-def test_a_pod_whose_binding_is_refused_is_tried_again_and_bound_by_whoever_leads() -> None:
+def test_a_pod_whose_binding_is_refused_is_bound_by_the_leader() -> None:
     leads = [False]
 
     async def story(world: World) -> None:
@@ -105,7 +105,7 @@ def test_a_pod_whose_binding_is_refused_is_tried_again_and_bound_by_whoever_lead
     play(story)
 
 
-def test_who_does_not_lead_asks_no_extender() -> None:
+def test_a_standby_calls_no_extender() -> None:
     asked: list[AskExtender] = []
 
     async def ask(question: AskExtender) -> ExtenderAnswer:

@@ -30,7 +30,7 @@ from bayplan.sim.loop import run
 RECORD = LeaseRecord("a", 15, "2026-01-01T00:00:00.000000Z", "2026-01-01T00:00:02.000000Z", 3)
 
 
-def test_a_record_survives_being_written_and_read():
+def test_a_record_survives_encoding_and_decoding():
     assert record_of(with_record(new_lease("ns", "bayplan"), RECORD)) == RECORD
 
 
@@ -49,12 +49,12 @@ def test_fields_have_the_names_of_the_api():
     }
 
 
-def test_a_lease_that_says_nothing_is_nobodys():
+def test_an_empty_lease_has_no_holder():
     assert record_of({"spec": {"holderIdentity": None}}) == LeaseRecord()
     assert record_of(new_lease("ns", "bayplan")) == LeaseRecord()
 
 
-def test_the_version_it_was_read_at_stays_so_that_a_change_meanwhile_is_a_conflict():
+def test_the_resource_version_is_sent_so_that_a_concurrent_change_conflicts():
     lease = new_lease("ns", "bayplan")
     lease["metadata"]["resourceVersion"] = "7"
     assert with_record(lease, RECORD)["metadata"]["resourceVersion"] == "7"
@@ -63,7 +63,7 @@ def test_the_version_it_was_read_at_stays_so_that_a_change_meanwhile_is_a_confli
 # ---- identity -------------------------------------------------------------------------------
 
 
-def test_the_namespace_is_the_pods_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_namespace_is_that_of_the_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("POD_NAMESPACE", raising=False)
     file = tmp_path / "namespace"
     assert own_namespace(file) == "kube-system"
@@ -73,7 +73,7 @@ def test_the_namespace_is_the_pods_own(tmp_path: Path, monkeypatch: pytest.Monke
     assert own_namespace(file) == "elsewhere"
 
 
-def test_no_two_lives_of_a_pod_are_the_same_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_process_has_its_own_identity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POD_NAME", "bayplan-0")
     one, other = new_identity(), new_identity()
     assert one != other
@@ -94,7 +94,7 @@ class Client:
         return json.dumps(content or {"kind": "Lease"}).encode()
 
 
-def test_each_request_has_its_path_and_a_rate_limit_of_its_own() -> None:
+def test_each_request_has_its_path_and_rate_limit() -> None:
     client = Client()
     lock = ApiLeaseLock(client, "schedulers", "bayplan")  # pyright: ignore[reportArgumentType]
     lease = new_lease(lock.namespace, lock.name)
