@@ -148,9 +148,10 @@ def node_score(table: ScoreTable, position: int) -> NodeScore:
 def _lines(table: ScoreTable, positions: Rows) -> tuple[NodeScore, ...]:
     columns = table.columns
     if isinstance(columns, MergedColumns):
-        lines = columns.lines(positions)
-    else:
-        lines = [column.lines(positions) for column in columns]
+        # Extenders and score graphs prevent that.
+        assert not table.extender_scores and table.reading is None
+        return columns.best_scores(positions, table.totals)
+    lines = [column.lines(positions) for column in columns]
     for name, scores in table.extender_scores.items():
         lines.append(PluginScores(name, 1, scores, scores).lines(positions))
     read = [column.lines(positions) for column in table.read]

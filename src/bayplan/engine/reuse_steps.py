@@ -27,9 +27,9 @@ from bayplan.framework.scoring import PluginScores, ScoreCall, ScoreTable, total
 from bayplan.framework.status import Status, is_rejected, is_success, unschedulable
 from bayplan.framework.timing import Watched, timed_point
 from bayplan.framework.validation import failure_of
-from bayplan.journal import PluginScore
+from bayplan.journal import NodeScore
 from bayplan.ports import ExtenderVerb
-from bayplan.state.columns import Rows, all_true
+from bayplan.state.columns import Int64s, Rows, all_true
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
 
@@ -348,17 +348,25 @@ class MergedColumns(Sequence[PluginScores]):
         self._order = order
         self._nodes = nodes
 
-    def lines(self, positions: Rows) -> list[list[PluginScore]]:
-        """By column, the scores of some nodes, for the journal. No column is computed."""
-        cached = {score.name: score for score in self._ranking.plan.scores}
-        called = {column.name: column for column in self._columns}
-        rows, lines = self._nodes.take(positions).table.rows, list[list[PluginScore]]()
-        for name in self._order:
-            if name in cached:
-                lines.append(cached[name].lines(rows))
-            elif name in called:
-                lines.append(called[name].lines(positions))
-        return lines
+    def best_scores(self, positions: Rows, totals: Int64s) -> tuple[NodeScore, ...]:
+        """The scores of some nodes, for the journal, as the columns have them. No cached column is
+        computed. ``totals``: of all nodes."""
+        index = self._nodes.table.index
+        cached = self._ranking.lines(positions if isinstance(index, slice) else index[positions])
+        sums = totals[positions].tolist()
+        if not self._columns:
+            return tuple(
+                NodeScore(line.node, total, line.plugins)
+                for line, total in zip(cached, sums, strict=True)
+            )
+        names = [score.name for score in self._ranking.plan.scores]
+        names += [column.name for column in self._columns]
+        places = sorted(range(len(names)), key=lambda place: self._order.index(names[place]))
+        called = [column.lines(positions) for column in self._columns]
+        return tuple(
+            NodeScore(line.node, total, tuple(map((*line.plugins, *others).__getitem__, places)))
+            for line, total, *others in zip(cached, sums, *called, strict=True)
+        )
 
     def __len__(self) -> int:
         return len(self._columns) + len(self._ranking.plan.scores)

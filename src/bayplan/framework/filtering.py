@@ -203,6 +203,10 @@ class FilterOutcome(RejectedNodes):
         else:
             self.error = status
 
+    def rejection_counts(self) -> tuple[RejectionCount, ...]:
+        # Called at every attempt, and RejectedNodes' takes long to find out that there are none.
+        return RejectedNodes.rejection_counts(self) if self.entries else ()
+
     def rejected(self) -> Iterator[Rejected]:
         for entry in self.entries:
             for code, count in _code_counts(entry):

@@ -89,6 +89,8 @@ class ScoreTable:
     tie_steps: Sequence[TieStep] = ()
     #: Set if the profile has a score graph or tie-break keys.
     reading: Reading | None = None
+    #: See `best`.
+    _best: Mask | None = None
 
     @property
     def read(self) -> Sequence[PluginScores]:
@@ -113,8 +115,11 @@ class ScoreTable:
         return pairs, int(self.totals[position])
 
     def best(self) -> Mask:
-        """bool[nodes]: the nodes with the highest total."""
-        return self.totals == highest(self.totals)
+        """bool[nodes]: the nodes with the highest total. The totals do not change from then on."""
+        best = self._best
+        if best is None:
+            best = self._best = self.totals == highest(self.totals)
+        return best
 
     def best_positions(self) -> Rows:
         """Positions of the highest total, ascending."""

@@ -351,6 +351,19 @@ def test_the_best_nodes_have_the_same_lines_as_in_the_table() -> None:
         attempts.label(name, **labels)
 
 
+@pytest.mark.parametrize("plugins", [(Bad, NotTheFirst, Rank, Company), (Bad, Rank, Unsigned)])
+def test_the_best_nodes_have_the_same_lines_as_without_a_partial_ranking(plugins: Any) -> None:
+    attempts = settled(*plugins)
+    for name in ("n003", "n005"):
+        cycle = attempts.attempt()
+        assert cycle.partial_ranking is not None and cycle.table is not None
+        scores = best_scores(cycle.table)
+        cycle.partial_ranking.validate()
+        fresh = attempts.fresh()
+        assert fresh.table is not None and scores == best_scores(fresh.table)
+        attempts.label(name, rank="9")
+
+
 def test_a_failing_plugin_ends_the_attempt_and_is_named() -> None:
     known = settled(Bad, NotTheFirst, Rank, Company)
     known.plugin("Rank").failure = OSError("disk")

@@ -151,15 +151,6 @@ class WeightedScore:
         raw = self.cache.of_row(row)
         return self._lines.get(raw) or self._line_of(raw)
 
-    def lines(self, rows: Rows) -> list[PluginScore]:
-        """The same for some rows."""
-        if self.cache.same is not None:
-            return [self.line(0)] * len(rows)
-        lines, raws = self._lines, self.cache.of_rows(rows)
-        if not lines.keys() >= set(raws):
-            return [lines.get(raw) or self._line_of(raw) for raw in raws]
-        return list(map(lines.__getitem__, raws))
-
     def _line_of(self, raw: int) -> PluginScore:
         normal = raw if self.normalizer is Normalizer.NONE else self._normal(raw)
         if len(self._lines) >= _LINES_MAX:

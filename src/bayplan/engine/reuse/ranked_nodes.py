@@ -16,7 +16,7 @@ moves one block of memory.
 
 from array import array
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import NamedTuple, final
 
@@ -527,10 +527,10 @@ class RankedNodes:
             return False
         if now == FEASIBLE:
             total = self._other_totals[row] + placed
+            place = self._places.item(row)
             if self._index is not None:
-                place = self._places.item(row)
                 self._index.move(place, self._totals[row], total)
-                self._lines.pop(place, None)
+            self._lines.pop(place, None)
             self._totals[row] = total
         else:
             self._drop(row)
@@ -649,10 +649,10 @@ class RankedNodes:
         if row in self._unscored or row in self._moved:
             return
         self._moved.add(row)
+        place = self._places.item(row)
         if self._index is not None:
-            place = self._places.item(row)
             self._index.remove(place, self._totals[row])
-            self._lines.pop(place, None)
+        self._lines.pop(place, None)
         for score in self._placed_scores:
             score.remove_row(row)
 
@@ -701,16 +701,23 @@ class RankedNodes:
     def best_scores(self, count_max: int) -> tuple[NodeScore, ...]:
         """The scores of the best nodes, best first; equals in draw order. All rows have totals."""
         assert self._index is not None, "the ranking is only a part of the answer"
-        lines, places = self._lines, self._index.first(count_max)
+        return tuple(self._lines_at(self._index.first(count_max)))
+
+    def lines(self, rows: Rows) -> list[NodeScore]:
+        """The cached scores and their sums, of some rows with totals."""
+        return self._lines_at(self._places[rows].tolist())
+
+    def _lines_at(self, places: Iterable[int]) -> list[NodeScore]:
+        lines = self._lines
         try:
-            return tuple(map(lines.__getitem__, places))
+            return list(map(lines.__getitem__, places))
         except KeyError:
             if len(lines) >= _LINES_MAX:
                 lines.clear()
             for place in places:
                 if place not in lines:
                     lines[place] = self._line(self._order.item(place))
-        return tuple(map(lines.__getitem__, places))
+        return list(map(lines.__getitem__, places))
 
     def _line(self, row: int) -> NodeScore:
         plugins = tuple([score.line(row) for score in self.plan.scores])

@@ -315,10 +315,6 @@ class CachedScores(RowCache):
     def of_row(self, row: int) -> int:
         return self._same if self.scores is None else self.scores.item(row)
 
-    def of_rows(self, rows: Rows) -> list[int]:
-        """The same of some rows."""
-        return [self._same] * len(rows) if self.scores is None else self.scores[rows].tolist()
-
     @property
     def same(self) -> int | None:
         """The score that every cached row has."""
