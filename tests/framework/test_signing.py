@@ -185,7 +185,7 @@ def test_signatures_leave_with_the_pods_that_have_them() -> None:
     kept = pod(labels={"app": "kept"})
     signed = signer.sign(kept)
     signer.sign(pod(labels={"app": "gone"}))
-    assert list(signer._known) == [signed.key]  # pyright: ignore[reportPrivateUsage]
+    assert list(signer._by_key) == [signed.key]  # pyright: ignore[reportPrivateUsage]
 
 
 _SORTED_KEYS = """

@@ -147,16 +147,16 @@ def _args_type(plugin_class: type) -> type[PluginArgs] | None:
 class PreEnqueuePlugin(Plugin[ArgsT]):
     @abstractmethod
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
-        """May the pod enter activeQ? Asked on each move there, so it must be quick.
+        """Whether the pod may enter activeQ. Called on each move there, so it must be fast.
 
-        A pod that is refused is gated: only events of the refusing plugin are looked at for it.
+        A pod that is rejected is gated: only the events of the rejecting plugin move it.
         """
 
 
 class QueueSortPlugin(Plugin[ArgsT]):
     @abstractmethod
     def key(self, queued: QueuedPodInfo) -> Any:
-        """Sorts activeQ, smallest first. Exactly one per scheduler: there is one queue."""
+        """The sort key in activeQ, smallest first. A scheduler has exactly one such plugin."""
 
 
 class PreFilterPlugin(Plugin[ArgsT]):
@@ -164,15 +164,15 @@ class PreFilterPlugin(Plugin[ArgsT]):
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView
     ) -> PreFilterResult | Status | None:
-        """Once per attempt, before any node is asked; ``nodes`` are all nodes.
+        """Called once per attempt, before Filter; ``nodes``: all nodes.
 
-        May reject the pod, narrow the nodes (the others count as unresolvable), or SKIP: its own
-        Filter, add_pod and remove_pod are then left out.
+        May reject the pod, narrow the nodes (other nodes count as unresolvable), or return SKIP:
+        then Filter, add_pod and remove_pod of this plugin are left out.
         """
 
 
 class PreFilterExtensions(ABC):
-    """For a PreFilter whose notes depend on the pods of nodes: keeps them right in a what-if.
+    """For a PreFilter whose notes depend on the pods of nodes: corrects the notes in a what-if.
 
     Called after pre_filter only, on a clone of the state (see `Cloneable`).
     """
@@ -193,28 +193,28 @@ class FilterPlugin(Plugin[ArgsT]):
     def filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView, feasible: NodeMask
     ) -> Iterable[Rejection]:
-        """Which of ``nodes`` cannot take the pod, and why.
+        """The nodes of the view that do not fit the pod, and why.
 
-        ``feasible``: bool[nodes], those that no earlier plugin rejected; answers for the others
-        are ignored. Judge the view that is handed in: it may be a what-if.
+        ``feasible``: bool[nodes], the nodes that no earlier plugin rejected; results for other
+        nodes are ignored. Read ``nodes`` only: the view may be a what-if.
         """
 
 
 class ScalarFilterPlugin(Plugin[ArgsT]):
     @abstractmethod
     def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        """Whether one node can take the pod: None, UNSCHEDULABLE or …_AND_UNRESOLVABLE."""
+        """Whether one node fits the pod: None, UNSCHEDULABLE or UNSCHEDULABLE_AND_UNRESOLVABLE."""
 
 
 class PostFilterPlugin(Plugin[ArgsT]):
-    #: What it says of a group that does not fit, where it makes no room for it; "": nothing.
+    #: The message for a group that does not fit, if the plugin makes no room for groups; "": none.
     group_reason: str = ""
 
     @abstractmethod
     def post_filter(
         self, state: CycleState, pod: PodInfo, node_to_status: NodeToStatus
     ) -> tuple[Nomination | None, Status | None]:
-        """After no node was found. SUCCESS: room is being made, take the nomination."""
+        """Called if no node fits. SUCCESS: the plugin makes room; the pod gets the nomination."""
 
 
 class GroupPlacement(ABC):
@@ -232,7 +232,7 @@ class GroupPlacement(ABC):
 class PreScorePlugin(Plugin[ArgsT]):
     @abstractmethod
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> Status | None:
-        """Once per attempt; ``nodes`` are the feasible ones. SKIP leaves the Score out."""
+        """Called once per attempt; ``nodes``: the feasible ones. SKIP leaves Score out."""
 
 
 class ScorePlugin(Plugin[ArgsT]):
@@ -262,11 +262,11 @@ class NormalizeScorePlugin(ABC):
 class ReservePlugin(Plugin[ArgsT]):
     @abstractmethod
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-        """Claim in memory what the pod will use; the first failure ends the attempt."""
+        """Reserve in memory what the pod will use. The first failure ends the attempt."""
 
     @abstractmethod
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Undo reserve. Idempotent, and may come without a reserve before it."""
+        """Undo reserve. Idempotent; may be called without a reserve before."""
 
 
 class PermitPlugin(Plugin[ArgsT]):
@@ -278,8 +278,9 @@ class PermitPlugin(Plugin[ArgsT]):
 
 
 class PreBindPlugin(Plugin[ArgsT]):
-    #: Whether it may run beside its neighbours in the profile that allow it, too: it neither reads
-    #: what they write nor relies on their order. Upstream: PreBindPreFlightResult.AllowParallel.
+    #: Whether the plugin may run at the same time as its neighbours in the profile that allow it,
+    #: too: it neither reads what they write nor depends on their order. Upstream:
+    #: PreBindPreFlightResult.AllowParallel.
     allows_parallel_pre_bind: ClassVar[bool] = False
 
     def pre_bind_preflight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
@@ -290,10 +291,10 @@ class PreBindPlugin(Plugin[ArgsT]):
     async def pre_bind(
         self, state: CycleState, pod: PodInfo, node_name: str, port: BindPort
     ) -> Status | None:
-        """Prepare what the pod needs outside the scheduler.
+        """Prepare what the pod needs outside of the scheduler.
 
-        It is cancelled where it waits for the port, when a plugin beside it fails or a preemption
-        takes the pod back. Unreserve follows.
+        If a plugin at its side fails, or a preemption takes the pod back, the coroutine is
+        cancelled while it waits for the port. Unreserve follows.
         """
 
 
@@ -302,7 +303,7 @@ class BindPlugin(Plugin[ArgsT]):
     async def bind(
         self, state: CycleState, pod: PodInfo, node_name: str, port: BindPort
     ) -> Status | None:
-        """Write the binding; SKIP hands the pod to the next binder."""
+        """Write the binding; SKIP: the next Bind plugin is called."""
 
 
 class PostBindPlugin(Plugin[ArgsT]):
@@ -310,34 +311,34 @@ class PostBindPlugin(Plugin[ArgsT]):
     async def post_bind(
         self, state: CycleState, pod: PodInfo, node_name: str, port: BindPort
     ) -> None:
-        """Told after the pod was bound; a failure here changes nothing."""
+        """Called after the pod was bound; a failure changes nothing."""
 
 
 class RowFilter(ABC):
-    """For a FilterPlugin: the same answer about one node, cheaper than through arrays.
+    """For a FilterPlugin: the same result for one node, faster than with arrays.
 
-    Asked in place of `filter` where single rows changed since the answers were kept.
+    Called in place of `filter` if single nodes changed since their results were cached.
     """
 
     @abstractmethod
     def filter_row(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Verdict:
-        """All that `filter` would say of this node, in its order."""
+        """Everything that `filter` would return for this node, in the same order."""
 
 
 class RowScore(ABC):
-    """For a ScorePlugin: the same raw score of one node, cheaper than through arrays."""
+    """For a ScorePlugin: the same raw score of one node, faster than with arrays."""
 
     @abstractmethod
     def score_row(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        """What `score` would give this node."""
+        """The score that `score` would return for this node."""
 
 
 class EnqueueExtensions(ABC):
-    """What makes pods that this plugin rejected worth another attempt."""
+    """The events after which pods that this plugin rejected are tried again."""
 
     @abstractmethod
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """Asked once, at start."""
+        """Called once, at start."""
 
 
 class SignPlugin(ABC):

@@ -1,11 +1,12 @@
-"""A pod's signature under one profile: what its plugins' answers about it follow from (KEP-5598).
+"""The signature of a pod in one profile: what the results of the plugins depend on (KEP-5598).
 
 Each plugin that filters, scores or breaks ties gives its own part. Upstream joins the parts into
-one text, and a single plugin that cannot sign leaves the whole pod without; here every part stands
-by itself, and a plugin without one is merely asked in full.
+one text, and a single plugin that cannot sign leaves the whole pod without a signature. Here each
+part stands by itself: a plugin that does not sign is evaluated for all nodes, and the others are
+still cached.
 
-There is one `PodSignature` per key, for as long as a pod has it: signatures are looked up and
-compared by identity, which costs the same however much is signed.
+There is one `PodSignature` object per key as long as some pod has it. Signatures are looked up and
+compared by identity, which takes the same time however much is signed.
 """
 
 from collections.abc import Hashable, Mapping
@@ -27,9 +28,10 @@ Parts = Mapping[str, Hashable | None]
 @final
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class PodSignature:
-    """What one profile's answers about a pod follow from; one signer's are equal if identical."""
+    """What the results of one profile's plugins for a pod depend on. Two signatures of one signer
+    are equal only if they are the same object."""
 
-    #: Instance name → its part; None: not signed, to be asked in full. In the profile's order.
+    #: Instance → its part, in the order of the profile; None: the instance does not sign.
     parts: Parts
     #: (profile, (instance, part) of each that signed, names of those that did not). Two signatures
     #: of a profile have equal keys if and only if they agree in all parts. Sets stand as sorted
@@ -38,18 +40,18 @@ class PodSignature:
 
     @property
     def unsigned(self) -> tuple[str, ...]:
-        """Instances that are asked in full."""
+        """Instances that do not sign, and are evaluated for all nodes."""
         return tuple(name for name, part in self.parts.items() if part is None)
 
 
 @final
 @dataclass(slots=True, eq=False)
 class _OfShape:
-    """What one signer knows of all pods of one shape."""
+    """What one signer remembers for all pods of one shape."""
 
-    #: By instance; of those that sign more than the shape, the first pod's.
+    #: By instance; of instances that sign more than the shape, the part of the first pod.
     parts: Parts
-    #: What those signed last, and what came of it.
+    #: The last parts of the instances that sign more than the shape, and the signature with them.
     source_parts: tuple[Hashable | None, ...]
     signature: PodSignature
 
@@ -60,7 +62,7 @@ class Signer:
 
     def __init__(self, plugins: ProfilePlugins) -> None:
         self._profile_name = plugins.profile_name
-        # What reads others' scores follows from more than it signs: it is asked in full.
+        # A plugin that reads the scores of others depends on more than it signs: it is not cached.
         self._signers = {
             plugin.instance_name: plugin
             for plugin in plugins.instances()
@@ -75,18 +77,18 @@ class Signer:
         ]
         #: Without doubles, in order.
         self._names = tuple({plugin.instance_name: None for plugin in answering})
-        #: Those that are to be asked about each pod.
+        #: Instances that sign each pod: their part depends on more than the shape.
         self._source_names = tuple(
             name
             for name in self._names
             if name in self._signers and not self._signers[name].promises.signs_template
         )
-        self._known: WeakValueDictionary[Hashable, PodSignature] = WeakValueDictionary()
-        #: Shapes outlive a signer; what they remember for it holds no plugin.
+        self._by_key: WeakValueDictionary[Hashable, PodSignature] = WeakValueDictionary()
+        #: Key for the memo of a shape. A shape may outlive the signer; the memo holds no plugin.
         self._memo_key = object()
 
     def sign(self, pod: PodInfo) -> PodSignature:
-        """The joint signature. Instances that sign the shape are asked once for all its pods."""
+        """The joint signature. Instances that sign the shape are called once for all its pods."""
         if pod.node_name:
             return self._joint({name: self.part(name, pod) for name in self._names})
         of_shape = pod.shape.once(self._memo_key, lambda _: self._of_shape(pod))
@@ -112,14 +114,15 @@ class Signer:
 
     def _joint(self, parts: Parts) -> PodSignature:
         key = _key(self._profile_name, parts)
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = PodSignature(MappingProxyType(dict(parts)), key)
-        return found
+        signature = self._by_key.get(key)
+        if signature is None:
+            signature = PodSignature(MappingProxyType(dict(parts)), key)
+            self._by_key[key] = signature
+        return signature
 
 
 def facets_read(plugin: Plugin, part: Hashable) -> Facet:
-    """The parts of a row that answers about pods of this part follow from."""
+    """The parts of a node that the plugin's results for pods of this part depend on."""
     if isinstance(plugin, SignPlugin) and part == ():
         narrower = plugin.promises.facets_if_unconcerned
         return plugin.promises.facets if narrower is None else narrower
@@ -127,23 +130,23 @@ def facets_read(plugin: Plugin, part: Hashable) -> Facet:
 
 
 def followed_kinds(plugin: Plugin) -> tuple[str, ...]:
-    """Those of `kinds` whose objects answers may follow from without a change of rows."""
+    """The kinds of objects on which results depend, and whose changes do not change a row."""
     return tuple(kind for kind in plugin.kinds if kind not in plugin.promises.kinds_in_facets)
 
 
 def follows_from_objects(plugin: Plugin, part: Hashable) -> bool:
-    """Whether such answers may follow from objects of these kinds, too."""
+    """Whether results for pods of this part depend on objects of these kinds."""
     if isinstance(plugin, SignPlugin) and part == ():
         return bool(followed_kinds(plugin)) and plugin.promises.facets_if_unconcerned is None
     return bool(followed_kinds(plugin))
 
 
 def _signed(signer: SignPlugin, pod: PodInfo) -> Hashable | None:
-    """Upstream, too, leaves a pod unsigned where signing fails."""
+    """The plugin's part; None if signing fails, as upstream."""
     try:
         part = signer.sign_pod(pod)
         hash(part)
-    except BaseException as problem:  # noqa: BLE001 - a plugin that fails to sign is asked in full
+    except BaseException as problem:  # noqa: BLE001 - a plugin that fails to sign is not cached
         raise_interruption(problem)
         return None
     return part
@@ -156,7 +159,7 @@ def _key(profile_name: str, parts: Parts) -> Hashable:
 
 
 def _canonical(part: Hashable) -> Hashable:
-    """Equal parts in one form; a set is marked as one, lest it equal a tuple."""
+    """Equal parts in one form. A set is marked, so that it differs from a tuple."""
     if isinstance(part, frozenset):
         members = map(_canonical, cast("frozenset[Hashable]", part))
         return frozenset, tuple(sorted(members, key=repr))

@@ -123,34 +123,34 @@ def _ignore(_: float) -> None: ...
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """A clock, and whoever wants to know."""
+    """A clock, and the observers of durations."""
 
     #: Seconds on a monotonic scale.
     now: Callable[[], float]
-    #: (plugin instance, extension point, code) → who is told how long that took.
+    #: (plugin instance, extension point, code) → the observer of these durations.
     plugin: Callable[[str, str, Code], Observe] = _ignored
     #: (extension point, code, profile) → the same.
     point: Callable[[str, Code, str], Observe] = _ignored
 
 
-#: Nobody wants to know.
+#: No duration is observed.
 UNWATCHED: Final = Watch(lambda: 0.0)
 
 
 @final
 class Stopwatch:
-    """Tells how long runs of one thing took, by their codes."""
+    """Observes the durations of runs by the codes of their results."""
 
     __slots__ = ("_of_code", "now", "took")
 
     def __init__(self, now: Callable[[], float], of_code: Callable[[Code], Observe]) -> None:
         self.now = now
         self._of_code = of_code
-        #: By code. Looked up by their labels at the first use: that costs more than all the rest.
+        #: By code. An observer is looked up by its labels on first use, because that is slow.
         self.took: list[Observe] = [partial(self._first, code) for code in Code]
 
     def idle(self, code: Code = Code.SUCCESS) -> None:
-        """There was nothing to run."""
+        """Record a run without plugins."""
         self.took[code](0.0)
 
     def _first(self, code: Code, seconds: float) -> None:
@@ -205,7 +205,7 @@ def code_in(answer: Any) -> Code:
 
 
 class Watched(Protocol):
-    """Whose extension points are timed."""
+    """An object whose extension points are timed."""
 
     @property
     def stopwatches(self) -> Mapping[str, Stopwatch]: ...
@@ -217,7 +217,8 @@ _Run = Callable[Concatenate[W, P], R]
 
 
 def timed_point(point: str) -> Callable[[_Run[W, P, R]], _Run[W, P, R]]:
-    """For a method that runs an extension point: tells how long it took and its answer's code."""
+    """For a function that runs an extension point: observes its duration by the code of its
+    result."""
 
     def decorate(run: _Run[W, P, R]) -> _Run[W, P, R]:
         @wraps(run)
@@ -257,7 +258,7 @@ class Bare:
 
 @final
 class PluginTimer:
-    """Wraps calls of plugins so that their durations are told, under the codes they answer."""
+    """Wraps calls of plugins so that their durations are observed by the codes of their results."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -280,7 +281,7 @@ class PluginTimer:
     def listed(
         self, name: str, point: str, call: Callable[P, Iterable[T]]
     ) -> Callable[P, Iterable[T]]:
-        """For answers that come piece by piece: what is done then is the plugin's time, too."""
+        """For results that come one by one: the time of the iteration is the plugin's time."""
 
         def all_at_once(*args: P.args, **options: P.kwargs) -> tuple[T, ...]:
             return tuple(call(*args, **options))

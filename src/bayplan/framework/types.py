@@ -1,4 +1,4 @@
-"""What a plugin is handed, and what it answers with, besides pods, nodes and statuses.
+"""What a plugin gets and returns, besides pods, nodes and statuses.
 
 Upstream: k8s.io/kube-scheduler/framework (v1.37).
 """
@@ -13,7 +13,7 @@ from bayplan.state.pods import PodInfo
 class Normalizer(Enum):
     """How raw scores become 0..100, over the feasible nodes."""
 
-    #: They are already.
+    #: Raw scores are in 0..100 already.
     NONE = "none"
     #: 100 x score / highest; all zero stays zero.
     MAX = "max"
@@ -32,12 +32,13 @@ MAX_NODE_SCORE = 100
 MAX_TOTAL_SCORE = 2**63 - 1
 
 
-MAX_PERMIT_TIMEOUT_SECONDS = 15 * 60.0  #: A Permit plugin may hold a pod this long at most.
+#: A pod waits at Permit for at most so long.
+MAX_PERMIT_TIMEOUT_SECONDS = 15 * 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class PreFilterResult:
-    """Which nodes are worth asking; None = all."""
+    """The nodes that Filter evaluates, by name; None: all nodes."""
 
     node_names: frozenset[str] | None = None
 
@@ -56,7 +57,7 @@ class NominatingMode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Nomination:
-    """What becomes of a pod's nomination: NOOP keeps it, OVERRIDE sets it, "" clears it."""
+    """A change of a pod's nomination: NOOP leaves it, OVERRIDE sets it, and "" clears it."""
 
     mode: NominatingMode = NominatingMode.NOOP
     node_name: str = ""
@@ -64,21 +65,21 @@ class Nomination:
 
 @dataclass(slots=True)
 class QueuedPodInfo:
-    """A pod in the queue and what its attempts left behind. Upstream: QueuedPodInfo."""
+    """A pod in the queue, and the results of its attempts. Upstream: QueuedPodInfo."""
 
     pod: PodInfo
-    #: When it was added, or came back; decides among equal priorities.
+    #: When the pod was added, or returned to the queue; orders pods of equal priority.
     timestamp_seconds: float
     #: Orders entries of one timestamp: first come, first served.
     sequence: int = 0
     attempts: int = 0
-    #: When it first entered activeQ: from here the user's waiting time counts.
+    #: When the pod first entered activeQ: the start of the time that users wait.
     initial_attempt_seconds: float | None = None
     unschedulable_plugins: frozenset[str] = frozenset()
     pending_plugins: frozenset[str] = frozenset()
     unschedulable_count: int = 0
     consecutive_errors_count: int = 0
-    #: The PreEnqueue plugin that keeps it out of activeQ, and what it said; "": none does.
+    #: The PreEnqueue plugin that keeps the pod out of activeQ, and its message; "": none does.
     gating_plugin: str = ""
     gating_message: str = ""
     was_flushed: bool = False
@@ -93,5 +94,5 @@ class QueuedPodInfo:
         return self.pod.priority
 
 
-#: Why one node cannot take a pod: its codes, each with its reasons; empty where it can.
+#: Why one node does not fit: codes, each with its reasons; empty: the node fits.
 Verdict = tuple[tuple[Code, tuple[str, ...]], ...]
