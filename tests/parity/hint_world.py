@@ -14,6 +14,7 @@ from bayplan.engine.core import EngineCore
 from bayplan.engine.event_handlers import EventHandlers
 from bayplan.engine.placements import Placements
 from bayplan.engine.podgroups.controller import PodGroupController
+from bayplan.engine.reservations import Reservations
 from bayplan.framework.events import ClusterEvent, EventResource
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import Journal
@@ -168,6 +169,7 @@ class HintWorld:
         engine.nominator = Nominator(engine.cluster.pods.get)
         engine.waiting = cluster.waiting
         engine.queue = cast(SchedulingQueue, self.tap)
+        engine.reservations = Reservations(cluster.clock, 0)
         engine.group_controller = PodGroupController(engine, reports_assembling=False)
         self._events = EventHandlers(engine, cast(Placements, NothingPlaced()))
 
