@@ -43,7 +43,7 @@ def test_the_stub_has_every_public_name_from_the_same_module() -> None:
         assert getattr(importlib.import_module(module), name) is getattr(bayplan, name)
 
 
-def test_the_stub_gives_each_name_to_those_who_import_it() -> None:
+def test_the_stub_exports_each_name() -> None:
     """A type checker takes a name of a stub for private without its alias."""
     imports = [
         each for each in ast.parse(_STUB.read_text()).body if isinstance(each, ast.ImportFrom)
@@ -104,7 +104,7 @@ def test_each_type_in_a_signature_of_the_contract_can_be_imported_from_bayplan()
         "is_success",
     ],
 )
-def test_what_the_docs_name_can_be_imported_from_bayplan(name: str) -> None:
+def test_names_in_the_docs_can_be_imported_from_bayplan(name: str) -> None:
     assert name in bayplan.__all__
 
 
@@ -117,6 +117,6 @@ def test_simulation_is_loaded_when_compare_is_used() -> None:
     assert run(script) == "False\nTrue\n"
 
 
-def test_other_names_are_missing_as_anywhere() -> None:
+def test_an_unknown_name_raises_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'bayplan' has no attribute 'compere'"):
         getattr(bayplan, "compere")  # noqa: B009

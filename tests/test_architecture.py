@@ -271,7 +271,7 @@ def test_an_exception_may_only_shrink(value: int, said: str) -> None:
     assert said in complaints({"a.py": value}, 5, {"a.py": 8})[0]
 
 
-def test_what_keeps_the_limit_or_its_exception_is_not_named() -> None:
+def test_a_place_within_its_limit_or_exception_is_not_reported() -> None:
     assert not complaints({"a.py": 5, "b.py": 8}, 5, {"b.py": 8})
 
 
@@ -279,7 +279,7 @@ def test_every_module_has_a_docstring() -> None:
     assert not [path for path in MODULES if not ast.get_docstring(parsed(path))]
 
 
-def test_no_module_has_a_name_that_says_nothing() -> None:
+def test_no_module_has_a_meaningless_name() -> None:
     parts = {path: Path(path).with_suffix("").parts for path in MODULES}
     assert not [p for p in MODULES if BANNED_NAMES & {part.strip("_") for part in parts[p]}]
 
@@ -368,7 +368,7 @@ def code_lines(path: str) -> list[tuple[int, str]]:
     return [(n, s) for n, s in stripped if n not in imports and s and not s.startswith("#")]
 
 
-def test_no_long_run_of_lines_stands_twice() -> None:
+def test_no_long_run_of_lines_occurs_twice() -> None:
     places: dict[tuple[str, ...], str] = {}
     twice: list[str] = []
     for path in MODULES:
@@ -381,7 +381,7 @@ def test_no_long_run_of_lines_stands_twice() -> None:
     assert not twice
 
 
-def test_no_import_hides_inside_a_function() -> None:
+def test_no_import_is_inside_a_function() -> None:
     hidden = [
         f"{path}:{inner.lineno} in {name}"
         for path in MODULES
@@ -392,7 +392,7 @@ def test_no_import_hides_inside_a_function() -> None:
     assert not hidden
 
 
-def test_nothing_inside_comes_through_the_front_door() -> None:
+def test_no_internal_module_imports_the_package_root() -> None:
     """`bayplan` re-exports from every layer: an import of its names would point up. Its version is
     its own."""
     modules = {Path(name).parts[0].removesuffix(".py") for name in MODULES} | {"__version__"}
@@ -471,7 +471,7 @@ def test_reuse_knows_neither_plugins_nor_groups(path: str) -> None:
     assert not imported & groups
 
 
-def test_all_of_reuse_is_looked_at() -> None:
+def test_the_rule_about_reuse_covers_all_of_its_modules() -> None:
     assert "engine/reuse/cache.py" in REUSE
 
 
@@ -528,7 +528,7 @@ def test_no_test_module_is_imported() -> None:
     assert not imports
 
 
-def test_no_machine_and_no_registry_is_named() -> None:
+def test_no_path_of_a_machine_and_no_registry_host_is_named() -> None:
     texts = {
         path: (ROOT / path).read_bytes().decode("utf-8", errors="ignore")
         for path in project_files()
@@ -542,7 +542,7 @@ def test_no_machine_and_no_registry_is_named() -> None:
     assert not named
 
 
-def test_links_in_documents_lead_somewhere() -> None:
+def test_links_in_documents_have_targets() -> None:
     broken: list[str] = []
     for path in (path for path in project_files() if path.endswith(".md")):
         document = ROOT / path

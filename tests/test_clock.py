@@ -5,7 +5,7 @@ import pytest
 from bayplan.clock import ManualClock, RealClock, cpu_seconds, go_duration, rfc3339, rfc3339_micro
 
 
-def test_a_manual_clock_stands_still_until_it_is_moved():
+def test_a_manual_clock_stands_still_until_it_is_advanced():
     clock = ManualClock()
     assert (clock.now(), clock.now()) == (0.0, 0.0)
     clock.advance_to(2.5)
@@ -25,7 +25,7 @@ def test_the_real_clock_does_not_go_back():
     assert clock.epoch_seconds() > ManualClock.EPOCH_SECONDS - 10 * 365 * 86400
 
 
-def test_time_stamps_are_written_as_the_api_writes_them():
+def test_time_stamps_have_the_format_of_the_api():
     assert rfc3339(ManualClock.EPOCH_SECONDS + 61.9) == "2026-01-01T00:01:01Z"
 
 
@@ -45,7 +45,7 @@ def test_time_stamps_are_written_as_the_api_writes_them():
         (3725.5, "1h2m5.5s"),
     ],
 )
-def test_durations_are_printed_as_go_prints_them(seconds: float, text: str):
+def test_durations_are_printed_as_by_go(seconds: float, text: str):
     assert go_duration(seconds) == text
 
 
@@ -55,5 +55,5 @@ def test_cpu_time_counts_work_and_not_waiting() -> None:
     assert cpu_seconds() > began
 
 
-def test_a_micro_time_has_microseconds_and_its_zone():
+def test_a_micro_time_has_microseconds_and_a_time_zone():
     assert rfc3339_micro(1.5) == "1970-01-01T00:00:01.500000Z"

@@ -39,6 +39,6 @@ def test_a_part_below_the_floor_is_named() -> None:
     assert said[-1] == "coverage 91.2 %: 1,000 of 1,100 lines, 30 of 40 branches"
 
 
-def test_a_file_that_nothing_imported_is_named() -> None:
+def test_a_file_that_no_test_imported_is_named() -> None:
     empty = {**report(20), "files": {}}
     assert next(iter(lines(empty))) == "not measured: engine/reuse/cache.py"

@@ -45,7 +45,7 @@ def test_a_duration_has_units(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "5", "5 s", "1d", "s", ".s", "1m-1s", "--1s", "1e3s", "soon"])
-def test_what_go_does_not_read_is_none(text: str) -> None:
+def test_text_that_go_rejects_is_rejected(text: str) -> None:
     assert not re.search(PATTERN, text)
     assert not is_duration(text)
 
@@ -73,7 +73,7 @@ def test_what_go_does_not_read_is_none(text: str) -> None:
         (0.25, 0.25),
     ],
 )
-def test_a_duration_is_so_many_seconds(value: Any, seconds: float) -> None:
+def test_a_duration_is_a_number_of_seconds(value: Any, seconds: float) -> None:
     assert parse_duration(value) == seconds
 
 
@@ -84,18 +84,18 @@ def test_a_duration_is_so_many_seconds(value: Any, seconds: float) -> None:
         *(-1, True, None, [], float("inf"), float("nan"), "1" * 200 + "s"),
     ],
 )
-def test_anything_else_is_none(value: Any) -> None:
+def test_other_values_are_rejected(value: Any) -> None:
     with pytest.raises(DurationError):
         parse_duration(value)
 
 
 @given(st.integers(0, 10**9))
-def test_what_go_prints_is_read_back(milliseconds: int) -> None:
+def test_durations_printed_by_go_are_read_back(milliseconds: int) -> None:
     assert parse_duration(go_duration(milliseconds / 1000)) == pytest.approx(milliseconds / 1000)
 
 
 @given(st.text() | st.floats() | st.integers())
-def test_no_nonsense_makes_it_fall_over(value: Any) -> None:
+def test_no_value_raises_another_exception(value: Any) -> None:
     with suppress(DurationError):
         assert parse_duration(value) >= 0
 
@@ -108,6 +108,6 @@ def test_no_nonsense_makes_it_fall_over(value: Any) -> None:
         r"(?:(?:[0-9]{1,4}(?:\.[0-9]{0,3})?|\.[0-9]{1,3})(?:h|m|s|ms|us|ns)){1,3}", fullmatch=True
     )
 )
-def test_what_go_reads_is_the_same_number_for_all(text: str) -> None:
+def test_all_readers_give_the_same_number(text: str) -> None:
     assert re.search(PATTERN, text)
     assert parse_duration(text) == duration_seconds(text)

@@ -40,7 +40,7 @@ ATTEMPT = AttemptRecord(
 BINDING = BindingRecord(at_seconds=2.0, pod="default/q", uid="u2", node="n1", result="bound")
 
 
-def test_what_is_written_to_a_file_is_read_back():
+def test_records_written_to_a_file_are_read_back():
     file = io.BytesIO()
     journal = Journal([FileSink(file)])
     journal.write(ATTEMPT)
@@ -60,7 +60,7 @@ def test_the_digest_depends_on_every_record_and_their_order():
     assert digest(ATTEMPT, BINDING) == digest(ATTEMPT, BINDING)
 
 
-def test_the_memory_keeps_the_newest_and_tells_a_pods_story():
+def test_a_memory_sink_keeps_the_newest_records_and_finds_those_of_a_pod():
     sink = MemorySink(length_max=2)
     for record in (ATTEMPT, BINDING, ATTEMPT):
         sink.write(record)
@@ -68,22 +68,22 @@ def test_the_memory_keeps_the_newest_and_tells_a_pods_story():
     assert sink.records_of("u2") == [BINDING]
 
 
-def test_a_journal_without_sinks_is_not_kept():
+def test_a_journal_without_sinks_does_not_record():
     assert not Journal().is_recording
     assert Journal([MemorySink()]).is_recording
 
 
-def test_a_line_that_is_no_record_is_refused_with_its_number():
+def test_an_invalid_line_is_refused_with_its_number():
     with pytest.raises(JournalError, match="line 2"):
         list(read([b'{"type":"note","at_seconds":1,"subject":"x","text":"y"}', b"{nonsense"]))
 
 
-def test_a_note_is_about_its_subject_and_all_else_about_a_pod() -> None:
+def test_a_note_concerns_its_subject_and_other_records_a_pod() -> None:
     assert subject_of(NoteRecord(at_seconds=0.0, subject="node n1", text="ignored")) == "node n1"
     assert subject_of(ATTEMPT) == "default/p"
 
 
-def test_a_groups_record_is_about_the_group_whatever_pod_has_its_name() -> None:
+def test_the_record_of_a_group_is_not_mixed_with_a_pod_of_its_name() -> None:
     record = GroupRecord(at_seconds=0.0, group="default/p", api_group="x", result="placed")
     assert subject_of(record) == group_subject("default/p") == "podgroup default/p"
     assert is_group(subject_of(record))

@@ -78,13 +78,13 @@ def own_count(loaded: set[str]) -> int:
 
 
 @pytest.mark.parametrize("option", ["--version", "--help"])
-def test_an_answer_that_needs_no_command_loads_none(option: str) -> None:
+def test_output_that_needs_no_command_loads_none(option: str) -> None:
     loaded = loaded_by(option)
     assert not set(_COSTLY) & loaded
     assert own_count(loaded) <= 9
 
 
-def test_a_simulation_and_a_question_about_it_load_what_they_use(tmp_path: Path) -> None:
+def test_a_simulation_and_a_why_load_only_the_modules_that_they_use(tmp_path: Path) -> None:
     """Whoever adds a module raises these numbers; a jump is an import at the wrong place."""
     objects = write_objects(tmp_path / "in.yaml", node("n1"), pod("a"))
     simulating = loaded_by("simulate", objects, "--out", tmp_path / "run")

@@ -14,7 +14,7 @@ from bayplan.metrics import Histogram, SchedulerMetrics, described
 BOUNDS = [0.1, 0.2, 0.4]
 
 
-def test_counts_are_read_back_under_upstreams_names() -> None:
+def test_counts_are_exposed_under_upstreams_names() -> None:
     metrics = SchedulerMetrics()
     metrics.incoming("active", "BackoffComplete", 1, "pod")
     metrics.incoming("active", "BackoffComplete", 1, "pod")
@@ -31,7 +31,7 @@ def test_the_gauge_of_unschedulable_pods_goes_up_and_down() -> None:
     assert metrics.value(name, plugin="NodePorts", profile="default-scheduler") == 1
 
 
-def test_many_attempts_share_one_label() -> None:
+def test_high_attempt_counts_share_one_label() -> None:
     metrics = SchedulerMetrics()
     for attempts in (14, 15, 40):
         metrics.scheduled(attempts, waited_seconds=3.0)
@@ -65,11 +65,11 @@ def test_an_attempt_is_counted_and_timed() -> None:
         ("rest_client_requests", "[ALPHA] "),
     ],
 )
-def test_a_text_begins_with_upstreams_stability_level(name: str, start: str) -> None:
+def test_a_help_text_begins_with_upstreams_stability_level(name: str, start: str) -> None:
     assert described(name, "What it counts.") == f"{start}What it counts."
 
 
-def test_every_metric_of_upstream_carries_its_level_and_ours_carry_none() -> None:
+def test_every_upstream_metric_has_its_level_and_ours_have_none() -> None:
     metrics = SchedulerMetrics()
     metrics.show_gauge("scheduler_shown", "Shown.", (), list)
     metrics.show_counter("bayplan_shown", "Shown.", (), list)
@@ -79,7 +79,7 @@ def test_every_metric_of_upstream_carries_its_level_and_ours_carry_none() -> Non
     assert len(leveled) > 30
 
 
-def test_two_schedulers_count_apart() -> None:
+def test_two_schedulers_count_separately() -> None:
     one, other = SchedulerMetrics(), SchedulerMetrics()
     one.attempt("scheduled", "a", 0.0)
     labels = {"result": "scheduled", "profile": "a"}
@@ -90,19 +90,19 @@ def test_two_schedulers_count_apart() -> None:
 # ---- counts ---------------------------------------------------------------------------------
 
 
-def test_a_count_without_labels_is_there_before_anything_happened() -> None:
+def test_a_counter_without_labels_is_exposed_from_the_start() -> None:
     metrics = SchedulerMetrics()
     text = generate_latest(metrics.registry).decode()
     assert "\nbayplan_bugs_total 0.0\n" in text
     assert "\n# TYPE scheduler_unschedulable_pods gauge\n" in text
 
 
-def test_a_counts_labels_are_as_many_as_were_declared() -> None:
+def test_a_counter_has_the_declared_number_of_labels() -> None:
     with pytest.raises(AssertionError, match="bayplan_bugs has labels"):
         SchedulerMetrics().bugs.add("one too many")
 
 
-def test_a_group_counts_as_one_entity_and_as_many_pods_as_it_has() -> None:
+def test_a_group_counts_as_one_entity_and_as_its_number_of_pods() -> None:
     metrics = SchedulerMetrics()
     metrics.incoming("active", "NodeAdd", 5, "podgroup")
     labels = {"queue": "active", "event": "NodeAdd"}
@@ -121,7 +121,7 @@ def samples(text: bytes) -> list[str]:
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.sampled_from("ab"))))
-def test_a_histogram_exposes_what_prometheus_own_does(observed: list[tuple[float, str]]) -> None:
+def test_a_histogram_has_the_output_of_prometheus_client(observed: list[tuple[float, str]]) -> None:
     ours, theirs = CollectorRegistry(), CollectorRegistry()
     histogram = Histogram("seconds", "A time.", BOUNDS, ("who",))
     ours.register(histogram)
@@ -132,7 +132,7 @@ def test_a_histogram_exposes_what_prometheus_own_does(observed: list[tuple[float
     assert samples(generate_latest(ours)) == samples(generate_latest(theirs))
 
 
-def test_labels_are_told_by_their_text() -> None:
+def test_labels_are_exposed_by_their_text() -> None:
     registry = CollectorRegistry()
     histogram = Histogram("seconds", "A time.", BOUNDS, ("status",))
     registry.register(histogram)
@@ -140,7 +140,7 @@ def test_labels_are_told_by_their_text() -> None:
     assert registry.get_sample_value("seconds_count", {"status": "Unschedulable"}) == 1
 
 
-def test_an_observer_may_be_kept() -> None:
+def test_an_observer_may_be_stored() -> None:
     registry = CollectorRegistry()
     histogram = Histogram("seconds", "A time.", BOUNDS, ("who",))
     registry.register(histogram)
@@ -150,7 +150,7 @@ def test_an_observer_may_be_kept() -> None:
     assert registry.get_sample_value("seconds_sum", {"who": "a"}) == pytest.approx(0.4)
 
 
-def test_labels_are_as_many_as_were_declared() -> None:
+def test_a_histogram_has_the_declared_number_of_labels() -> None:
     with pytest.raises(AssertionError, match="seconds has labels"):
         Histogram("seconds", "A time.", BOUNDS, ("who",)).observe(0.1)
 

@@ -24,13 +24,15 @@ from bayplan.ports import (
         (ApiError(403, "Forbidden", "pods web"), 403, "Forbidden"),
     ],
 )
-def test_a_refusal_carries_what_the_api_says(error: ApiError, code: int, reason: str) -> None:
+def test_a_refusal_has_code_reason_and_message_of_the_api(
+    error: ApiError, code: int, reason: str
+) -> None:
     assert isinstance(error, ApiError)
     assert (error.code, error.reason, str(error)) == (code, reason, "pods web")
 
 
 @pytest.mark.parametrize("error", [OutcomeUnknownError, WatchDroppedError])
-def test_what_is_no_refusal_is_told_apart(error: type[Exception]) -> None:
+def test_unknown_outcomes_and_ended_watches_are_not_refusals(error: type[Exception]) -> None:
     """No answer may mean that it was done, and the end of a watch is nobody's refusal."""
     assert not issubclass(error, ApiError)
 
@@ -44,7 +46,7 @@ def test_what_is_no_refusal_is_told_apart(error: type[Exception]) -> None:
         pytest.param((None, "n1"), ("b", ""), ("b", ""), id="a nomination cleared"),
     ],
 )
-def test_two_patches_of_a_status_become_one(
+def test_two_status_patches_are_merged(
     older: tuple[str | None, str | None],
     newer: tuple[str | None, str | None],
     both: tuple[str | None, str | None],
@@ -57,6 +59,6 @@ def patch(message: str | None, nominated: str | None) -> PatchPodStatus:
     return PatchPodStatus("default", "p", "uid", condition, nominated)
 
 
-def test_event_types_are_spelled_as_on_the_wire() -> None:
+def test_event_types_have_the_spelling_of_the_wire() -> None:
     spelled = ["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
     assert [str(each) for each in EventType] == spelled

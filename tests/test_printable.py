@@ -22,12 +22,12 @@ from bayplan.printable import printable, quoted
         pytest.param("\ud800", r"\ud800", id="half a character"),
     ],
 )
-def test_what_a_terminal_would_act_on_is_escaped(text: str, shown: str) -> None:
+def test_terminal_control_sequences_are_escaped(text: str, shown: str) -> None:
     assert printable(text) == shown
 
 
 @given(st.text())
-def test_no_control_character_is_left(text: str) -> None:
+def test_no_control_character_remains(text: str) -> None:
     shown = printable(text)
     assert not any(unicodedata.category(character) in ("Cc", "Cs", "Zl") for character in shown)
     assert len(shown.splitlines()) <= 1
@@ -45,5 +45,5 @@ def test_no_control_character_is_left(text: str) -> None:
         pytest.param("\U000e0001", r'"\U000e0001"', id="a tag beyond the first plane"),
     ],
 )
-def test_a_name_is_quoted_as_go_quotes_it(text: str, in_go: str) -> None:
+def test_a_name_is_quoted_as_by_go(text: str, in_go: str) -> None:
     assert quoted(text) == in_go

@@ -35,7 +35,7 @@ def test_paths_are_joined(path: str, rest: str, whole: str) -> None:
         ("ä" * 100, '"' + "ä" * 59 + "…"),
     ],
 )
-def test_values_are_shown_as_they_are_written(value: object, text: str) -> None:
+def test_values_are_printed_as_they_are_written(value: object, text: str) -> None:
     assert shown(value) == text
 
 
@@ -48,7 +48,7 @@ def test_values_are_shown_as_they_are_written(value: object, text: str) -> None:
         ("", None),
     ],
 )
-def test_only_a_name_that_is_alike_is_suggested(name: str, meant: str | None) -> None:
+def test_only_a_similar_name_is_suggested(name: str, meant: str | None) -> None:
     assert nearest(name, ["NodeResourcesFit", "SchedulingGates", "NodeName"]) == meant
 
 
@@ -64,7 +64,7 @@ def test_names_are_listed_in_order() -> None:
     assert listed(["a"]) == '"a"'
 
 
-def test_a_problem_says_where_what_was_found_and_what_was_wanted() -> None:
+def test_a_problem_has_path_value_and_expectation() -> None:
     problem = wrong("spec.priority", "high", "a number")
     assert str(problem) == 'spec.priority: found "high", wanted a number'
     assert str(wrong("", None, "an object")) == "found nothing, wanted an object"

@@ -33,7 +33,7 @@ def test_the_hash_is_the_same_in_a_process_with_another_hash_seed():
     assert found == {f"{rng.stable_hash('node-1')}\n"}
 
 
-def test_ties_are_drawn_evenly_and_another_attempt_draws_anew():
+def test_ties_are_drawn_evenly_and_again_for_each_attempt():
     drawn = Counter(rng.tie_index(7, f"uid-{i}", 1, 4) for i in range(4000))
     assert set(drawn) == {0, 1, 2, 3}
     assert all(850 < count < 1150 for count in drawn.values())

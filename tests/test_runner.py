@@ -140,7 +140,7 @@ def heard(lists: list[Any], watches: list[Any], seconds: float = 1.0) -> Heard:
     return found
 
 
-def test_it_lists_and_then_watches_from_there() -> None:
+def test_a_reflector_lists_and_then_watches_from_that_version() -> None:
     found = heard(
         [[pod_at_version("a"), pod_at_version("b")]], [[event(MODIFIED, pod_at_version("a", 11))]]
     )
@@ -152,20 +152,20 @@ def test_it_lists_and_then_watches_from_there() -> None:
     assert [what for _, what in found.asked[:2]] == ["list", "watch 10"]
 
 
-def test_it_resumes_a_dropped_watch_from_the_last_event() -> None:
+def test_a_dropped_watch_resumes_from_the_last_event() -> None:
     watches = [[event(ADDED, pod_at_version("a", 12)), WatchDroppedError("gone")], []]
     found = heard([[]], watches)
     assert found.asked == [(0.0, "list"), (0.0, "watch 10"), (RETRY_SECONDS_MIN, "watch 12")]
 
 
-def test_it_resumes_from_a_bookmark_and_tells_nobody_of_it() -> None:
+def test_a_dropped_watch_resumes_from_a_bookmark_which_is_not_delivered() -> None:
     bookmark = WatchEvent(EventType.BOOKMARK, POD, None, "17")
     found = heard([[]], [[bookmark, WatchDroppedError("cut")], []])
     assert found.events == []
     assert [what for _, what in found.asked] == ["list", "watch 10", "watch 17"]
 
 
-def test_a_watch_that_just_ends_is_resumed_without_hurry() -> None:
+def test_a_watch_that_ends_normally_resumes_at_a_slow_rate() -> None:
     watches = [
         [event(ADDED, pod_at_version("a", 12))],
         [event(MODIFIED, pod_at_version("a", 13))],
@@ -176,7 +176,7 @@ def test_a_watch_that_just_ends_is_resumed_without_hurry() -> None:
     assert found.asked[2][0] == RETRY_SECONDS_MIN
 
 
-def test_after_gone_it_lists_anew_and_tells_what_changed_meanwhile() -> None:
+def test_after_gone_the_reflector_relists_and_delivers_the_changes() -> None:
     before = [
         pod_at_version("same"),
         pod_at_version("changed"),
@@ -199,19 +199,19 @@ def test_after_gone_it_lists_anew_and_tells_what_changed_meanwhile() -> None:
     ]
 
 
-def test_another_object_under_the_same_name_replaces_the_one_before() -> None:
+def test_another_object_under_the_same_name_replaces_the_previous_one() -> None:
     found = heard(
         [[pod_at_version("a", uid="one")]], [[event(ADDED, pod_at_version("a", 12, uid="two"))], []]
     )
     assert found.events == [("ADDED", "a", "one"), ("DELETED", "a", "one"), ("ADDED", "a", "two")]
 
 
-def test_a_deletion_of_what_was_never_told_is_not_told() -> None:
+def test_a_deletion_of_an_undelivered_object_is_not_delivered() -> None:
     found = heard([[]], [[event(DELETED, pod_at_version("a", 12))], []])
     assert found.events == []
 
 
-def test_what_a_listing_shows_as_gone_is_told_by_its_metadata() -> None:
+def test_an_object_missing_from_a_listing_is_delivered_as_deleted_metadata() -> None:
     objects: list[Any] = []
 
     async def main() -> None:
@@ -228,7 +228,7 @@ def test_what_a_listing_shows_as_gone_is_told_by_its_metadata() -> None:
     assert objects[1].metadata == pod_at_version("a").metadata
 
 
-def test_a_busy_server_is_asked_again_later_and_later() -> None:
+def test_a_busy_server_is_retried_with_growing_delays() -> None:
     found = heard([BUSY], [], seconds=60.0)
     times = [when for when, _ in found.asked]
     gaps = [round(later - sooner, 6) for sooner, later in pairwise(times)]
@@ -236,14 +236,14 @@ def test_a_busy_server_is_asked_again_later_and_later() -> None:
     assert gaps[-1] == RETRY_SECONDS_MAX
 
 
-def test_once_it_answers_the_patience_begins_anew() -> None:
+def test_an_answer_resets_the_retry_delay() -> None:
     watches = [[event(ADDED, pod_at_version("a", 12)), BUSY], []]
     found = heard([BUSY, BUSY, []], watches)
     assert [what for _, what in found.asked] == ["list", "list", "list", "watch 10", "watch 12"]
     assert found.asked[4][0] - found.asked[3][0] == pytest.approx(0.1)
 
 
-def test_a_failure_nobody_expected_is_told_and_it_goes_on() -> None:
+def test_an_unexpected_failure_is_reported_and_the_reflector_continues() -> None:
     found = heard([[pod_at_version("a")]], [[ValueError("odd object")], []])
     assert found.failures == ["v1 Pod: odd object"]
     assert [what for _, what in found.asked] == ["list", "watch 10", "list", "watch 10"]
@@ -297,7 +297,7 @@ def send(patches: PodPatches, patch: PatchPodStatus) -> None:
         asyncio.get_running_loop().create_task(patches.write(patch.uid))
 
 
-def test_patches_of_one_pod_go_one_after_another_and_the_newest_wins() -> None:
+def test_patches_of_one_pod_are_sent_in_turn_and_the_newest_wins() -> None:
     async def story(patches: PodPatches) -> None:
         send(patches, saying("first", "n1"))
         await asyncio.sleep(1)
@@ -310,7 +310,7 @@ def test_patches_of_one_pod_go_one_after_another_and_the_newest_wins() -> None:
 
 
 @pytest.mark.parametrize("failure", [ConflictError("changed"), OutcomeUnknownError("no answer")])
-def test_a_failed_patch_is_tried_again_together_with_what_came_meanwhile(
+def test_a_failed_patch_is_retried_merged_with_newer_patches(
     failure: Exception,
 ) -> None:
     async def story(patches: PodPatches) -> None:
@@ -332,7 +332,7 @@ def test_a_newer_nomination_replaces_an_older_one() -> None:
     assert api.written == [(RETRY_SECONDS_MIN, "first", "")]
 
 
-def test_it_gives_up_after_some_tries() -> None:
+def test_a_patch_is_dropped_after_some_tries() -> None:
     async def story(patches: PodPatches) -> None:
         send(patches, saying("first"))
 
@@ -348,14 +348,14 @@ def test_it_gives_up_after_some_tries() -> None:
     assert [said for _, said, _ in api.written] == ["second"]
 
 
-def test_a_pod_that_is_gone_needs_no_patch() -> None:
+def test_a_patch_of_a_deleted_pod_is_dropped() -> None:
     async def story(patches: PodPatches) -> None:
         send(patches, saying("first"))
 
     assert patched(Api([NotFoundError("gone")] * 9), story).tries == 1
 
 
-def test_a_pod_about_to_be_bound_waits_for_the_request_under_way_and_for_no_more() -> None:
+def test_a_binding_waits_only_for_the_current_patch_request_of_its_pod() -> None:
     settled_at: list[float] = []
 
     async def story(patches: PodPatches) -> None:
@@ -382,7 +382,7 @@ class Waits(PermitPlugin):
         return Status(Code.WAIT), 60.0
 
 
-def test_what_a_plugin_allows_outside_of_any_call_is_done_at_once() -> None:
+def test_an_allow_outside_of_any_call_takes_effect_at_once() -> None:
     async def story(world: World) -> None:
         world.add_node("n1")
         world.add_pod("p")
@@ -405,7 +405,7 @@ class Wakes(PostBindPlugin):
         await port.sleep(100)
 
 
-def test_what_a_plugin_tells_while_it_waits_is_told_at_once() -> None:
+def test_an_event_that_a_plugin_emits_in_pre_bind_is_written_at_once() -> None:
     async def story(world: World) -> None:
         world.add_node("n1")
         world.add_pod("p")
@@ -516,7 +516,7 @@ def failing(problem: Exception) -> Any:
     return call
 
 
-def test_kinds_that_plugins_read_are_there_before_the_first_pod_is_tried() -> None:
+def test_kinds_that_plugins_read_are_listed_before_the_first_attempt() -> None:
     seen: list[int] = []
     handles: list[Any] = []
 
@@ -537,12 +537,12 @@ def test_events_that_cannot_be_written_are_dropped(problem: Exception) -> None:
     assert (found.cluster.objects(EVENT), found.bug_count, found.node_name) == ([], 0, "n1")
 
 
-def test_a_call_that_fails_as_none_should_ends_a_simulation() -> None:
+def test_an_unexpected_exception_in_a_call_ends_a_simulation() -> None:
     with pytest.raises(ValueError, match="what is this"):
         ran(calls={"create_event": failing(ValueError("what is this"))})
 
 
-def test_a_live_scheduler_counts_it_and_goes_on() -> None:
+def test_an_unexpected_exception_in_a_call_is_counted_by_a_live_scheduler() -> None:
     calls = {"create_event": failing(ValueError("what is this"))}
     found = ran(calls=calls, raise_bugs=False)
     assert (found.bug_count, found.node_name) == (1, "n1")
@@ -570,7 +570,7 @@ def test_a_binding_cycle_that_raises_does_not_lose_the_pod() -> None:
     assert (found.bug_count, found.node_name) == (1, "n1")
 
 
-def test_a_call_that_was_cancelled_before_it_began_leaves_nothing_unawaited() -> None:
+def test_a_call_cancelled_before_it_began_leaves_no_unawaited_coroutine() -> None:
     """Python warns of a coroutine that nobody awaits, and here warnings are errors."""
 
     async def never() -> None: ...
@@ -603,21 +603,21 @@ def checked(*, told_meanwhile: bool) -> list[str]:
     return run(main(), ManualClock())
 
 
-def test_a_check_finds_what_the_scheduler_does_not_know() -> None:
+def test_a_check_finds_objects_that_the_scheduler_does_not_know() -> None:
     assert checked(told_meanwhile=False) == ["node n1 is there and not known"]
 
 
-def test_a_check_does_not_tell_of_what_is_but_on_its_way() -> None:
+def test_a_check_does_not_report_changes_in_transit() -> None:
     assert checked(told_meanwhile=True) == []
 
 
-def test_when_it_is_cancelled_its_tasks_are_too() -> None:
+def test_cancelling_the_runner_cancels_its_tasks() -> None:
     found = ran(plugins=["Wakes"], classes=[Wakes])
     assert (found.node_name, found.left) == ("n1", [])
 
 
 @pytest.mark.parametrize("turns", range(6))
-def test_a_cancellation_that_comes_together_with_an_item_is_not_lost(turns: int) -> None:
+def test_a_cancellation_together_with_an_item_is_not_lost(turns: int) -> None:
     """While it waits for a deadline, wherever between the item and whoever waits for it."""
     clock = ManualClock()
     scheduler = Scheduler(config_from(config_dict(Setup())), Registry(), clock)
@@ -642,7 +642,7 @@ def test_a_cancellation_that_comes_together_with_an_item_is_not_lost(turns: int)
 # ---- standing by, and ending ----------------------------------------------------------------
 
 
-def test_while_it_is_paused_it_listens_and_tries_nothing() -> None:
+def test_a_paused_runner_receives_events_and_tries_no_pod() -> None:
     async def story(world: World) -> None:
         world.runner.pause()
         world.add_node("n1")
@@ -657,7 +657,7 @@ def test_while_it_is_paused_it_listens_and_tries_nothing() -> None:
     play(story)
 
 
-def test_a_pod_that_another_bound_meanwhile_is_not_tried() -> None:
+def test_a_pod_that_another_scheduler_bound_is_not_tried() -> None:
     async def story(world: World) -> None:
         world.runner.pause()
         world.add_node("n1")
@@ -687,7 +687,7 @@ class SlowBinding:
         await self._cluster.bind(pod, node_name)
 
 
-def test_it_is_drained_once_bindings_have_ended_and_their_events_are_written() -> None:
+def test_a_runner_is_drained_when_bindings_have_ended_and_their_events_are_written() -> None:
     clock, registry = ManualClock(), Registry()
     scheduler = Scheduler(config_from(config_dict(Setup())), registry, clock)
     cluster = EmbeddedCluster(clock)
@@ -747,7 +747,7 @@ def two_nodes_and(*pods: str) -> Callable[[World], Awaitable[None]]:
     return story
 
 
-def test_an_extender_is_asked_and_others_are_bound_meanwhile() -> None:
+def test_other_pods_are_bound_during_an_extender_call() -> None:
     asked: list[AskExtender] = []
 
     async def ask(effect: AskExtender) -> ExtenderAnswer:
@@ -763,7 +763,7 @@ def test_an_extender_is_asked_and_others_are_bound_meanwhile() -> None:
     assert [(effect.pod.name, effect.verb) for effect in asked] == [("far", "filter")]
 
 
-def test_a_node_that_changed_while_it_was_asked_is_looked_at_again() -> None:
+def test_a_node_that_changed_during_an_extender_call_is_evaluated_again() -> None:
     """S-16, part F: at 1 s n2 is no longer of the tier the pod wants."""
 
     async def ask(effect: AskExtender) -> ExtenderAnswer:
@@ -791,7 +791,7 @@ def test_a_node_that_changed_while_it_was_asked_is_looked_at_again() -> None:
         ),
     ],
 )
-def test_there_is_always_an_answer(asks: Any, said: str) -> None:
+def test_an_extender_call_always_gets_an_answer(asks: Any, said: str) -> None:
     world = play(two_nodes_and("far"), extenders=[Far()], asks=asks)
     assert world.bound("far") is None
     assert (world.reason("far"), world.message("far")) == ("SchedulerError", said)
@@ -800,14 +800,14 @@ def test_there_is_always_an_answer(asks: Any, said: str) -> None:
     assert 1 <= second <= 2
 
 
-def test_an_ignorable_one_that_does_not_answer_is_passed_over() -> None:
+def test_an_ignorable_extender_that_does_not_answer_is_skipped() -> None:
     world = play(two_nodes_and("far"), extenders=[Far(ignorable=True)], asks={})
     bound = world.bound("far")
     assert bound is not None
     assert bound[0] == 0.0
 
 
-def test_a_kind_that_is_followed_later_has_its_objects_listed() -> None:
+def test_a_kind_that_is_watched_later_is_listed() -> None:
     """Members of a group wait until groups of its kind are looked at."""
     kind = "scheduling.x-k8s.io/v1alpha1 PodGroup"
     clock = ManualClock()

@@ -18,12 +18,12 @@ def test_seeds_are_a_count_or_a_range(text: str, expected: list[int]) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "many", "1-5", "1..", "9..3", "0", "-4"])
-def test_seeds_that_name_none_are_refused_with_an_example(text: str) -> None:
+def test_invalid_seeds_are_refused_with_an_example(text: str) -> None:
     with pytest.raises(ValueError, match=re.escape(f"SEEDS={text}: ")):
         parse_seeds(text)
 
 
-def test_the_environment_overrides_how_many_seeds_are_tried(
+def test_the_environment_overrides_the_number_of_seeds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv(ONE_SEED, raising=False)
@@ -45,7 +45,7 @@ def test_a_failure_names_the_command_that_replays_it() -> None:
     ("argument", "variable"),
     [("SEEDS=1000..1003", "BAYPLAN_SIM_SEEDS=1000..1003"), ("SEED=7", "BAYPLAN_SIM_SEED=7")],
 )
-def test_make_sim_hands_its_seeds_to_the_tests(argument: str, variable: str) -> None:
+def test_make_sim_passes_its_seeds_to_the_tests(argument: str, variable: str) -> None:
     environment = {key: value for key, value in os.environ.items() if key != "MAKEFLAGS"}
     command = ["make", "--dry-run", "sim", argument]
     ran = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)

@@ -34,7 +34,7 @@ def stack() -> FrameType:
     return sys._getframe(1)
 
 
-def test_a_call_that_does_not_come_back_is_named_with_its_point_and_place() -> None:
+def test_a_call_that_does_not_return_is_named_with_its_point_and_place() -> None:
     calls, found = BlockingCalls(limit_seconds=5), list[BlockingCall | None]()
 
     def inside() -> None:
@@ -55,13 +55,13 @@ def test_many_short_calls_are_not_one_long_call() -> None:
     assert set(found) == {None}
 
 
-def test_nothing_is_found_where_no_plugin_is_at_work() -> None:
+def test_without_a_running_plugin_nothing_is_reported() -> None:
     calls = BlockingCalls(limit_seconds=5)
     assert [calls.sample(stack(), seconds) for seconds in (0, 9)] == [None, None]
     assert calls.sample(None, 99) is None
 
 
-def test_a_call_is_news_when_it_is_found_and_each_time_that_it_has_doubled() -> None:
+def test_a_blocking_call_is_news_when_it_is_found_and_each_time_its_duration_doubles() -> None:
     calls, news = BlockingCalls(limit_seconds=5), list[int]()
 
     def inside() -> None:

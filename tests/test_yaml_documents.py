@@ -54,7 +54,7 @@ def refusal(text: str | bytes) -> DocumentError:
         pytest.param("!!binary aGk=", "hi", id="a tag says base64"),
     ],
 )
-def test_a_scalar_is_what_kubernetes_reads(text: str, value: Any) -> None:
+def test_scalars_are_read_as_by_kubernetes(text: str, value: Any) -> None:
     found = value_of(f"a: {text}")["a"]
     assert found == value
     assert type(found) is type(value)
@@ -80,7 +80,7 @@ def test_a_null_is_an_absent_field(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["a: ~\nb: {c: null}", '{"a":null,"b":{"c":null}}'])
-def test_a_null_is_there_for_who_wants_it(text: str) -> None:
+def test_nulls_are_kept_on_request(text: str) -> None:
     [document] = load_documents(text, "some.yaml", keeps_nulls=True)
     assert document.value == {"a": None, "b": {"c": None}}
 
@@ -100,11 +100,11 @@ def test_a_null_in_a_list_keeps_its_place(text: str) -> None:
         pytest.param("*b", {"p": 1, "q": 2}, id="an alias stands for its value"),
     ],
 )
-def test_anchors_and_merges(text: str, value: Any) -> None:
+def test_anchors_and_merge_keys_are_supported(text: str, value: Any) -> None:
     assert value_of(f"b: &b {{p: 1, q: 2}}\na: {text}")["a"] == value
 
 
-def test_documents_are_numbered_as_written_and_empty_ones_left_out() -> None:
+def test_documents_are_numbered_as_written_and_empty_ones_are_left_out() -> None:
     found = load_documents("---\n# nothing\n---\na: 1\n---\n---\n\nb: 2\n", "some.yaml")
     assert [(d.value, d.source, d.index, d.line) for d in found] == [
         ({"a": 1}, "some.yaml", 2, 4),
@@ -118,7 +118,7 @@ def test_an_empty_text_has_no_documents(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", [b"\xef\xbb\xbfa: \xc3\xa4", "\ufeffa: ä", '\ufeff{"a": "ä"}'])
-def test_a_byte_order_mark_is_no_content(text: str | bytes) -> None:
+def test_a_byte_order_mark_is_ignored(text: str | bytes) -> None:
     assert value_of(text) == {"a": "ä"}
 
 
@@ -158,13 +158,13 @@ def test_a_refusal_names_source_document_and_line(
 
 
 @pytest.mark.parametrize("bracket", ["[", "{a: "])
-def test_nesting_has_an_end(bracket: str) -> None:
+def test_nesting_is_limited(bracket: str) -> None:
     closing = {"[": "]", "{a: ": "}"}[bracket]
     assert value_of(bracket * DEPTH_MAX + "x" + closing * DEPTH_MAX)
     assert "deep" in refusal(bracket * 100_000).message
 
 
-def test_nesting_through_aliases_has_the_same_end() -> None:
+def test_nesting_through_aliases_is_limited() -> None:
     lines = ["k0: &a0 x"]
     lines += [f"k{i}: &a{i} [*a{i - 1}]" for i in range(1, DEPTH_MAX + 1)]
     assert "deep" in refusal("\n".join(lines)).message
@@ -188,7 +188,7 @@ def test_a_short_text_that_aliases_expand_to_millions_of_values_is_refused() -> 
 
 
 @pytest.mark.parametrize(("scalar_count", "is_read"), [(822, False), (823, True)])
-def test_aliases_may_bring_in_99_percent_of_a_document(scalar_count: int, is_read: bool) -> None:
+def test_aliases_may_contribute_99_percent_of_a_document(scalar_count: int, is_read: bool) -> None:
     # sigs.k8s.io/yaml refuses the first text and reads the second.
     def items(item: str, count: int) -> str:
         return f"[{', '.join([item] * count)}]"
@@ -209,7 +209,7 @@ plain_values = st.recursive(
 
 
 @given(plain_values)
-def test_what_was_written_is_read(value: Any) -> None:
+def test_a_written_value_is_read_back(value: Any) -> None:
     assert value_of(json.dumps({"a": value})) == {"a": value}
     # Quoted: what looks like something else bare is a string all the same.
     quoted = yaml.safe_dump({"a": value}, allow_unicode=True, default_style='"')
@@ -217,5 +217,5 @@ def test_what_was_written_is_read(value: Any) -> None:
 
 
 @given(plain_values)
-def test_json_read_as_yaml_gives_the_same(value: Any) -> None:
+def test_json_read_as_yaml_gives_the_same_value(value: Any) -> None:
     assert value_of("# not JSON any more\n" + json.dumps(value, ensure_ascii=False)) == value

@@ -21,7 +21,7 @@ def test_each_load_runs_in_each_mode(load: Load, mode: str) -> None:
         assert found.attempts == (found.load.groups if mode == IN_ONE_PASS else found.load.pods)
 
 
-def test_what_is_not_bound_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unbound_pod_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.bench_gangs.LOADS", [Load("tight", 1, 1, 200)])
     done = CliRunner().invoke(main, [])
     assert done.exit_code == 1

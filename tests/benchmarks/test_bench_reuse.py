@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("load", LOADS, ids=lambda load: load.name)
-def test_every_load_is_decided_alike_with_reuse_and_without(load: Load) -> None:
+def test_every_load_has_equal_decisions_with_and_without_reuse(load: Load) -> None:
     found = measure(load, pods=30, repeat=1)
     assert found.is_identical
     assert found.decisions >= 3
@@ -50,7 +50,7 @@ def test_every_load_is_decided_alike_with_reuse_and_without(load: Load) -> None:
     assert (found.kept > 0.5) is not are_in_turn
 
 
-def test_pods_of_a_trace_come_and_go_and_wait_where_nothing_is_free(folder: Path) -> None:
+def test_pods_of_a_trace_come_and_go_and_wait_for_free_nodes(folder: Path) -> None:
     stage = played(Load("trace", trace(folder)), 0, reuse=True)
     assert len(stage.contents) == 8
     assert sorted(stage.places) == [f"p-{number}" for number in range(2, 10)]
@@ -58,14 +58,14 @@ def test_pods_of_a_trace_come_and_go_and_wait_where_nothing_is_free(folder: Path
     assert measure(Load("trace", trace(folder)), 0, 1).is_identical
 
 
-def test_pods_of_nodes_that_fail_are_decided_anew() -> None:
+def test_pods_of_failed_nodes_are_scheduled_again() -> None:
     [load] = [each for each in LOADS if each.name.startswith("reschedule")]
     stage = played(load, 60, reuse=True)
     assert sum(uid.startswith("again/") for uid in stage.places) == stage.attempt_count > 20
     assert len(stage.places) == 300
 
 
-def test_what_was_measured_is_a_table_and_a_file(folder: Path, tmp_path: Path) -> None:
+def test_measurements_are_a_table_and_a_file(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "rows.json"
     arguments = ["--only", "openb", "--repeat", "1", "--trace", str(folder), "--out", str(out)]
     done = CliRunner().invoke(main, arguments)
@@ -75,7 +75,7 @@ def test_what_was_measured_is_a_table_and_a_file(folder: Path, tmp_path: Path) -
     assert (row["load"], row["is_identical"]) == ("openb trace", True)
 
 
-def test_a_difference_and_a_missed_ratio_are_told() -> None:
+def test_differing_decisions_and_missed_ratios_are_reported() -> None:
     found = Measured("a", 10, 30.0, 20.0, 0.0, 0.0, is_identical=False)
     assert found.problems({"a": 1.5}) == ["a: decisions differ with reuse"]
     found.is_identical = True

@@ -14,7 +14,7 @@ def small(name: str, nodes: int) -> Shape:
     return replace(found, nodes=nodes, pods=nodes, init_pods=nodes * per_node)
 
 
-def test_each_pod_that_preempts_has_three_pods_evicted_and_takes_their_node() -> None:
+def test_each_preemptor_evicts_three_pods_and_takes_their_node() -> None:
     found = run(small("preemption-1000", 12), 60.0)
     assert (found.attempts, found.bound, found.victims, found.problem) == (12, 12, 36, "")
     assert found.nodes_used(12) == 12
@@ -29,7 +29,7 @@ def test_each_pod_that_preempts_has_three_pods_evicted_and_takes_their_node() ->
         ("basic-500", 10, 0, ""),
     ],
 )
-def test_what_makes_a_measurement_worthless_is_said(
+def test_a_worthless_measurement_has_a_reason(
     name: str, bound: int, victims: int, problem: str
 ) -> None:
     assert problem_of(small(name, 10), 10, bound, victims) == problem

@@ -17,7 +17,7 @@ def document(folder: Path, name: str) -> Path:
     return path
 
 
-def test_a_table_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+def test_a_table_replaces_the_previous_one(tmp_path: Path) -> None:
     path = document(tmp_path, "a")
     put_between(path, "a", markdown_table(("x", "y"), [("one", "1")]))
     lines = path.read_text().splitlines()
@@ -58,7 +58,7 @@ POINTS = [
 ]
 
 
-def test_growth_is_held_to_what_is_wanted() -> None:
+def test_growth_is_compared_with_its_limits() -> None:
     assert problems(POINTS) == []
     worse = [*POINTS[:1], Point("basic-5000", 50_000, 100.0, 1 << 30)]
     grown, kept = problems(worse)

@@ -40,7 +40,7 @@ def test_nodes_and_pods_are_the_first_events_of_a_watch() -> None:
     assert placed == ["node-00000", "node-00001", "node-00002", "node-00000", "", ""]
 
 
-def test_nodes_may_be_listed_and_of_all_else_there_is_nothing() -> None:
+def test_nodes_can_be_listed_and_all_other_kinds_are_empty() -> None:
     with PlacedApi(SHAPE) as api:
         assert len(answer(api, "/api/v1/nodes?resourceVersion=0")["items"]) == 3
         assert answer(api, "/api/v1/services?resourceVersion=0")["items"] == []
@@ -48,7 +48,7 @@ def test_nodes_may_be_listed_and_of_all_else_there_is_nothing() -> None:
         assert status(api, "GET", watched) == 422
 
 
-def test_it_is_done_when_all_pods_that_wait_were_bound() -> None:
+def test_the_server_is_done_when_all_pending_pods_are_bound() -> None:
     with PlacedApi(SHAPE) as api:
         for index in range(2):
             assert not api.is_done.is_set()

@@ -11,7 +11,7 @@ ABOUT = About(
 )
 
 
-def test_configurations_differ_line_by_line() -> None:
+def test_configurations_are_compared_line_by_line() -> None:
     assert ABOUT.difference("one", "two")[-3:] == [" a: 1", "-b: 2", "+b: 3"]
     assert ABOUT.difference("default", "one")[-2:] == ["+a: 1", "+b: 2"]
     assert ABOUT.difference("one", "one") == []

@@ -26,7 +26,7 @@ def test_a_comparison_is_a_table(tmp_path: Path) -> None:
     assert frame.loc["spread", "nodes_used"].to_list() == [3.0, 3.0]
 
 
-def test_with_a_folder_everything_is_kept_there(tmp_path: Path) -> None:
+def test_with_a_folder_all_results_are_stored(tmp_path: Path) -> None:
     out = tmp_path / "out"
     one, again = (
         bayplan.compare([cluster_file(tmp_path)], CONFIGURATIONS, [3], out=out) for _ in range(2)
@@ -36,18 +36,18 @@ def test_with_a_folder_everything_is_kept_there(tmp_path: Path) -> None:
     assert (out / "results.csv").is_file()
 
 
-def test_more_pods_arrive_until_enough_is_asked_for(tmp_path: Path) -> None:
+def test_pods_arrive_until_the_demand_is_reached(tmp_path: Path) -> None:
     file = cluster_file(tmp_path)
     found = bayplan.compare([file], {"default": None}, [1], until_demand={"cpu": 100})
     assert found[0]["placed"] == 12
 
 
-def test_what_is_wrong_is_an_exception_with_all_of_it(tmp_path: Path) -> None:
+def test_invalid_arguments_raise_an_exception_with_all_problems(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"spec.seeds"):
         bayplan.compare([cluster_file(tmp_path)], {"a": None}, "x")
 
 
-def test_where_all_runs_are_there_no_process_is_started(
+def test_if_all_runs_are_stored_no_process_is_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planned = plan(spec(tmp_path, seeds="0..1"), "test")

@@ -25,18 +25,18 @@ def record(pod: str, attempt: int, result: str, node: str = "") -> AttemptRecord
     )
 
 
-def test_every_attempt_is_a_decision_and_nothing_else_is() -> None:
+def test_only_attempts_are_decisions() -> None:
     note = NoteRecord(at_seconds=0, subject="x", text="y")
     records = [record("d/p", 1, "unschedulable"), note, record("d/p", 2, "scheduled", "a")]
     assert decisions_in(records) == {Attempt("d/p", 1): NOWHERE, Attempt("d/p", 2): ON_A}
 
 
-def test_equal_runs_differ_in_nothing() -> None:
+def test_equal_runs_have_no_differences() -> None:
     decided = {Attempt("p", 1): ON_A}
     assert differences(decided, dict(decided)) == []
 
 
-def test_another_node_and_another_attempt_are_differences() -> None:
+def test_another_node_or_another_attempt_is_a_difference() -> None:
     one = {Attempt("p", 1): ON_A, Attempt("q", 1): ON_B, Attempt("q", 2): ON_A}
     other = {Attempt("r", 1): ON_A, Attempt("q", 1): ON_B, Attempt("p", 1): ON_B}
     assert differences(one, other) == [
@@ -46,12 +46,12 @@ def test_another_node_and_another_attempt_are_differences() -> None:
     ]
 
 
-def test_decisions_come_back_from_csv() -> None:
+def test_decisions_are_read_back_from_csv() -> None:
     decided = {Attempt("d/p", 1): NOWHERE, Attempt('d/"q,', 2): ON_A}
     assert from_csv(to_csv(decided)) == decided
 
 
 @pytest.mark.parametrize("content", [b"", b"a,b\n", b"pod,attempt,result,node\np,x,s,a\n"])
-def test_anything_else_is_no_csv_of_ours(content: bytes) -> None:
+def test_other_csv_files_are_refused(content: bytes) -> None:
     with pytest.raises(ValueError, match=r".+"):
         from_csv(content)

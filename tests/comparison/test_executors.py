@@ -24,21 +24,21 @@ def fails() -> None:
     raise ValueError("no")
 
 
-def test_one_process_is_this_one() -> None:
+def test_one_process_means_the_current_process() -> None:
     with executor_for(None, 1) as executor:
         assert executor.submit(own_pid).result() == os.getpid()
         with pytest.raises(ValueError, match="no"):
             executor.submit(fails).result()
 
 
-def test_several_are_others_and_end_with_the_executor() -> None:
+def test_several_processes_are_started_and_end_with_the_executor() -> None:
     with executor_for(None, 2) as executor:
         pid = executor.submit(own_pid).result()
         assert pid != os.getpid()
     assert not Path(f"/proc/{pid}").exists()
 
 
-def test_they_end_when_the_comparison_is_interrupted() -> None:
+def test_processes_end_when_the_comparison_is_interrupted() -> None:
     pids: list[int] = []
 
     def interrupted() -> None:
@@ -56,12 +56,12 @@ def test_they_end_when_the_comparison_is_interrupted() -> None:
 
 
 @pytest.mark.parametrize("where", ["dask://", "ray://host:1", "host:8786"])
-def test_an_executor_that_is_none_is_refused(where: str) -> None:
+def test_an_invalid_executor_is_refused(where: str) -> None:
     with pytest.raises(ExecutorError, match=r"wanted dask://HOST:PORT"), executor_for(where, 1):
         pass
 
 
-def test_dask_that_is_not_installed_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_dask_is_reported_with_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> Any:
         raise ImportError(name)
 
@@ -82,7 +82,7 @@ def dask_address() -> Iterator[str]:
 
 
 @pytest.mark.filterwarnings("default")  # what Dask deprecates within itself
-def test_a_dask_cluster_finds_what_one_process_finds(tmp_path: Path, dask_address: str) -> None:
+def test_a_dask_cluster_gives_the_results_of_one_process(tmp_path: Path, dask_address: str) -> None:
     jobs = plan(spec(tmp_path, seeds="0..1"), "test").jobs
     found = []
     for where in (f"dask://{dask_address}", None):
@@ -93,7 +93,7 @@ def test_a_dask_cluster_finds_what_one_process_finds(tmp_path: Path, dask_addres
 
 
 @pytest.mark.filterwarnings("default")
-def test_a_scheduler_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_dask_scheduler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed", reason="the extra dask is not installed")
     monkeypatch.setattr(executors, "DASK_TIMEOUT", "0.1s")
     named = pytest.raises(ExecutorError, match="no scheduler answers")

@@ -43,7 +43,7 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
     assert spec.plugins == (str(tmp_path / "p.py"),)
 
 
-def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
+def test_absent_fields_have_their_defaults(tmp_path: Path) -> None:
     spec = read(tmp_path, document()).spec
     assert (spec.seeds, spec.time, spec.metrics, spec.arrivals.shuffled) == (
         0,
@@ -53,7 +53,7 @@ def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
     )
 
 
-def test_everything_that_is_wrong_is_told_at_once_with_its_path(tmp_path: Path) -> None:
+def test_all_problems_are_reported_at_once_with_their_paths(tmp_path: Path) -> None:
     value = document(
         time="later",
         seed="0..9",
@@ -85,12 +85,12 @@ def test_everything_that_is_wrong_is_told_at_once_with_its_path(tmp_path: Path) 
         ("{}\n---\n{}", "found 2 documents, wanted one Experiment"),
     ],
 )
-def test_a_wrong_document_is_refused(tmp_path: Path, value: Any, line: str) -> None:
+def test_an_invalid_document_is_refused(tmp_path: Path, value: Any, line: str) -> None:
     [found] = wrong(tmp_path, value)
     assert line in found
 
 
-def test_an_experiment_is_known_by_its_kind(tmp_path: Path) -> None:
+def test_an_experiment_is_recognized_by_its_kind(tmp_path: Path) -> None:
     for name, text, is_one in (
         ("a.yaml", json.dumps(document()), True),
         ("b.yaml", "kind: Pod", False),

@@ -49,7 +49,7 @@ def bring(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     monkeypatch.setattr(extensions, "entry_points", lambda group: brought.get(group, []))
 
 
-def test_a_metric_of_a_package_watches_each_run(
+def test_a_metric_of_an_installed_package_observes_each_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bring(monkeypatch, "Seen")
@@ -65,7 +65,7 @@ def test_a_metric_of_a_package_watches_each_run(
         ("missing", "AttributeError"),
     ],
 )
-def test_what_is_no_metric_is_refused_with_its_entry_point(
+def test_an_invalid_metric_is_refused_with_its_entry_point(
     monkeypatch: pytest.MonkeyPatch, what: str, told: str
 ) -> None:
     bring(monkeypatch, what)

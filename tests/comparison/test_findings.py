@@ -21,18 +21,18 @@ def verdicts(comparison: Comparison) -> dict[str, str]:
     return {metric: row[0].text for metric, row in findings(comparison, "").differing}
 
 
-def test_more_is_better_or_worse_as_the_metric_says() -> None:
+def test_more_is_better_or_worse_as_the_metric_declares() -> None:
     found = compared(placed=(5.0, 1.0), nodes_used=(5.0, 1.0), mine=(5.0, 1.0), same=(1.0, 0.0))
     assert verdicts(found) == {"placed": "better", "nodes_used": "worse", "mine": "different"}
     assert findings(found, "").same == ("same",)
 
 
-def test_the_largest_clear_differences_come_first() -> None:
+def test_the_largest_significant_differences_come_first() -> None:
     found = compared(nodes_used=(100.0, 1.0), placed=(100.0, 50.0), mine=(1.0, 9.0))
     assert list(verdicts(found)) == ["placed", "nodes_used", "mine"]
 
 
-def test_one_pair_of_runs_proves_nothing() -> None:
+def test_one_pair_of_runs_is_not_significant() -> None:
     assert verdicts(compared(seeds=1, placed=(5.0, 1.0))) == {"placed": "better?"}
 
 
@@ -45,12 +45,12 @@ def test_a_conclusion_is_one_sentence_per_configuration() -> None:
     )
 
 
-def test_no_difference_is_a_conclusion_too() -> None:
+def test_equal_metrics_have_a_conclusion() -> None:
     assert list(conclusions(compared(placed=(5.0, 0.0)), "")) == [
         "b against a: no metric differs (1 compared)."
     ]
 
 
-def test_rounding_of_floats_is_no_difference() -> None:
+def test_rounding_errors_are_not_differences() -> None:
     runs = [run("a", 0, held=3.25), run("b", 0, held=3.25 + 5e-16)]
     assert findings(Comparison(runs, "a"), "").same == ("held",)

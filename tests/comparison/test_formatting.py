@@ -13,7 +13,7 @@ from bayplan.comparison.statistics import Paired, summary
         (1234.56, "1,235"), (0.00123, "0.0012"), (-0.5, "-0.50"),
     ],
 )  # fmt: skip
-def test_a_number_is_as_exact_as_it_is_worth(value: float | None, text: str) -> None:
+def test_a_number_is_printed_with_a_fitting_precision(value: float | None, text: str) -> None:
     assert figure(value) == text
 
 

@@ -47,7 +47,7 @@ class Cells(HTMLParser):
             self.rows[-1][-1] += data
 
 
-def test_its_tables_have_means_differences_and_runs() -> None:
+def test_the_tables_have_means_differences_and_runs() -> None:
     rows = Cells(page(FOUND, "Study", {})).rows
     assert ["placed", "2.50 ± 1.41", "3.50 ± 1.41", "+1 [+1, +1] better"] in rows
     assert ["left", "1 ± 0"] in rows
@@ -55,14 +55,14 @@ def test_its_tables_have_means_differences_and_runs() -> None:
     assert any(row[0] == SPEED for row in rows)
 
 
-def test_the_conclusion_comes_first_and_metrics_say_what_is_better() -> None:
+def test_the_conclusion_comes_first_and_metrics_name_their_better_direction() -> None:
     text = page(FOUND, "Study", {})
     said = "b against a: better in placed (+1). 1 metric is the same."
     assert 0 < text.index(said) < text.index("What differs") < text.index("What was compared")
     assert "pods that were bound; in pods; higher is better ↑" in text
 
 
-def test_inputs_configurations_plugins_and_versions_are_named_and_configurations_compared() -> None:
+def test_inputs_configurations_plugins_and_versions_are_listed() -> None:
     about = About(
         inputs={"": ("cluster.yaml",)},
         configurations=(
@@ -82,7 +82,7 @@ def test_inputs_configurations_plugins_and_versions_are_named_and_configurations
         assert words in text
 
 
-def test_a_failure_stands_above_everything() -> None:
+def test_a_failure_comes_first() -> None:
     failure = FailureResult(plugin="Mine", count=2, example="d/p", message="broke")
     runs = [
         structs.replace(one, result=structs.replace(one.result, failures=(failure,)))

@@ -51,7 +51,7 @@ def test_the_same_job_gives_the_same_result(tmp_path: Path) -> None:
     assert lasting(perform(job)) == lasting(perform(job))
 
 
-def test_a_job_can_be_sent_and_brings_its_plugins_along(tmp_path: Path) -> None:
+def test_a_job_can_be_sent_with_its_plugins(tmp_path: Path) -> None:
     job = with_plugin(tmp_path)
     here = perform(job)
     (tmp_path / "last.py").unlink()
@@ -62,7 +62,7 @@ def test_a_job_can_be_sent_and_brings_its_plugins_along(tmp_path: Path) -> None:
     assert b"default/p0,1,scheduled,n2" in here.decisions
 
 
-def test_a_plugin_that_was_edited_makes_another_run(tmp_path: Path) -> None:
+def test_an_edited_plugin_gives_another_run(tmp_path: Path) -> None:
     job = with_plugin(tmp_path)
     [file] = job.plugin_files
     edited = msgspec.structs.replace(file, content=file.content + b"\n")
@@ -72,7 +72,7 @@ def test_a_plugin_that_was_edited_makes_another_run(tmp_path: Path) -> None:
     assert other.key != job.key == same.key
 
 
-def test_without_a_configuration_all_pods_are_the_default_schedulers(tmp_path: Path) -> None:
+def test_without_a_configuration_all_pods_belong_to_the_default_scheduler(tmp_path: Path) -> None:
     file = tmp_path / "other.json"
     wanted = spec(tmp_path, configurations=(ConfigurationSpec(name="default"),))
     text = (tmp_path / "cluster.json").read_text()
@@ -87,14 +87,12 @@ def test_without_a_configuration_all_pods_are_the_default_schedulers(tmp_path: P
 # ---- identity -------------------------------------------------------------------------------
 
 
-def test_a_key_follows_from_the_parts_and_not_from_their_order_in_a_mapping() -> None:
+def test_a_key_does_not_depend_on_the_order_of_a_mapping() -> None:
     assert key_of({"a": 1, "b": 2}) == key_of({"b": 2, "a": 1})
     assert key_of({"a": 1}) != key_of({"a": 2})
 
 
-def test_code_that_was_edited_makes_other_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_edited_code_gives_other_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "policy.py"
     monkeypatch.setattr(identity, "_sources", lambda _package: [file])
     keys = []
@@ -109,14 +107,14 @@ def test_code_that_was_edited_makes_other_runs(
 # ---- collecting -----------------------------------------------------------------------------
 
 
-def test_collections_are_rarer_while_it_lasts() -> None:
+def test_garbage_collections_are_rarer_inside_the_block() -> None:
     before = gc.get_threshold()
     with rarely_collected():
         assert gc.get_threshold()[0] > before[0]
     assert gc.get_threshold() == before
 
 
-def test_thresholds_come_back_after_a_failure() -> None:
+def test_thresholds_are_restored_after_a_failure() -> None:
     before = gc.get_threshold()
     with pytest.raises(ValueError, match="broken"), rarely_collected():
         raise ValueError("broken")

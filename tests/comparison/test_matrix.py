@@ -49,7 +49,7 @@ def test_runs_come_in_the_order_of_their_jobs(tmp_path: Path) -> None:
     assert [one.key for one in runs] == [job.key for job in wanted]
 
 
-def test_a_rerun_after_an_interruption_does_what_is_missing_and_finds_the_same(
+def test_an_interrupted_comparison_continues_and_has_the_same_result(
     tmp_path: Path,
 ) -> None:
     wanted, store = jobs(tmp_path), RunStore(tmp_path / "out")
@@ -62,14 +62,14 @@ def test_a_rerun_after_an_interruption_does_what_is_missing_and_finds_the_same(
     assert csv_of(mended) == csv_of(at_once)
 
 
-def test_a_third_run_runs_nothing(tmp_path: Path) -> None:
+def test_a_third_comparison_runs_nothing(tmp_path: Path) -> None:
     wanted, store = jobs(tmp_path), RunStore(tmp_path / "out")
     first, again = run(wanted, store, Told()), Told()
     assert run(wanted, store, again) == first
     assert all(was_there for _, _, was_there in again.runs)
 
 
-def test_processes_find_what_one_process_finds(tmp_path: Path) -> None:
+def test_several_processes_give_the_results_of_one(tmp_path: Path) -> None:
     wanted = jobs(tmp_path, seeds="0..1")
     with executor_for(None, 2) as executor:
         runs = run_matrix(wanted, executor, 3, None, on_run=Told())
@@ -88,7 +88,7 @@ class Broken(Executor):
         return future
 
 
-def test_a_run_that_fails_is_named_and_the_finished_ones_stay(tmp_path: Path) -> None:
+def test_a_failing_run_is_named_and_finished_runs_stay(tmp_path: Path) -> None:
     wanted, store = jobs(tmp_path), RunStore(tmp_path / "out")
     with pytest.raises(RunFailed, match=r"^packed, seed 1: ValueError: a plugin's bug$"):
         run_matrix(wanted, Broken(), 1, store, on_run=Told())
@@ -105,7 +105,7 @@ class EndsAtOnce(Executor):
         return future
 
 
-def test_a_process_that_ends_names_the_guard_that_a_script_needs(tmp_path: Path) -> None:
+def test_a_process_that_dies_names_the_guard_that_a_script_needs(tmp_path: Path) -> None:
     with pytest.raises(RunFailed) as raised:
         run_matrix(jobs(tmp_path), EndsAtOnce(), 1, None, on_run=Told())
     assert str(raised.value).startswith("packed, seed 0: its process ended before the run did. ")

@@ -40,7 +40,7 @@ def test_results_are_one_row_per_run() -> None:
     assert len(text.splitlines()) == 7
 
 
-def test_everything_is_written(tmp_path: Path) -> None:
+def test_all_outputs_are_written(tmp_path: Path) -> None:
     names = write_outputs(FOUND, tmp_path, "Study")
     assert names == [
         "results.csv", "timings.csv", "results.parquet", "plots/", "report.html",
@@ -53,7 +53,7 @@ def test_everything_is_written(tmp_path: Path) -> None:
     assert (tmp_path / "plots/placed.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_page_needs_nothing_else_and_escapes_names(tmp_path: Path) -> None:
+def test_the_page_is_self_contained_and_escapes_names(tmp_path: Path) -> None:
     write_outputs(FOUND, tmp_path, "Study")
     text = (tmp_path / "report.html").read_text()
     assert "<b>" not in text
@@ -64,14 +64,14 @@ def test_the_page_needs_nothing_else_and_escapes_names(tmp_path: Path) -> None:
     assert "1 ± 1" in text
 
 
-def test_results_and_page_are_the_same_every_time(tmp_path: Path) -> None:
+def test_results_and_page_are_reproducible(tmp_path: Path) -> None:
     for name in "xy":
         write_outputs(FOUND, tmp_path / name, "Study")
     for name in ("results.csv", "results.parquet", "plots/placed.png"):
         assert (tmp_path / "x" / name).read_bytes() == (tmp_path / "y" / name).read_bytes()
 
 
-def test_without_the_extra_there_are_tables_only(
+def test_without_the_plots_extra_there_are_only_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(outputs, "is_installed", lambda _module: False)
@@ -82,7 +82,7 @@ def test_without_the_extra_there_are_tables_only(
     assert "data:image" not in (tmp_path / "report.html").read_text()
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(RunFolderError, match="file: cannot be written"):
         write_outputs(FOUND, tmp_path / "file", "Study")

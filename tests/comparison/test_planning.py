@@ -28,7 +28,7 @@ def wrong(wanted: Any) -> list[str]:
     return list(refused.value.lines)
 
 
-def test_jobs_are_inputs_by_configurations_by_seeds(tmp_path: Path) -> None:
+def test_jobs_are_the_product_of_inputs_configurations_and_seeds(tmp_path: Path) -> None:
     found = plan(spec(tmp_path, seeds="3..5"), "e.yaml")
     assert [(job.configuration.name, job.seed) for job in found.jobs] == [
         (name, seed) for name in ("packed", "spread") for seed in (3, 4, 5)
@@ -37,7 +37,7 @@ def test_jobs_are_inputs_by_configurations_by_seeds(tmp_path: Path) -> None:
     assert len({job.key for job in found.jobs}) == 6
 
 
-def test_a_key_follows_from_the_run_and_not_from_its_name(tmp_path: Path) -> None:
+def test_a_key_depends_on_the_run_and_not_on_its_name(tmp_path: Path) -> None:
     one = spec(tmp_path)
     renamed = tuple(
         ConfigurationSpec(name=f"{c.name} again", config=c.config) for c in one.configurations
@@ -69,7 +69,7 @@ def test_another_workload_has_another_key(tmp_path: Path) -> None:
     assert plan(wanted, "e").jobs[0].key != one
 
 
-def test_names_that_are_wrong_are_told_at_once(tmp_path: Path) -> None:
+def test_invalid_names_are_reported_at_once(tmp_path: Path) -> None:
     config = ConfigurationSpec(name="a", config=configuration("MostAllocated"))
     wanted = spec(
         tmp_path,
@@ -92,7 +92,7 @@ def test_names_that_are_wrong_are_told_at_once(tmp_path: Path) -> None:
     assert metric.endswith('did you mean "placed"?')
 
 
-def test_a_configuration_that_would_not_start_is_refused_before_any_run(tmp_path: Path) -> None:
+def test_an_invalid_configuration_is_refused_before_any_run(tmp_path: Path) -> None:
     bad = configuration("MostAlocated")
     wanted = spec(tmp_path, configurations=(ConfigurationSpec(name="bad", config=bad),))
     [line] = wrong(wanted)
@@ -100,14 +100,14 @@ def test_a_configuration_that_would_not_start_is_refused_before_any_run(tmp_path
     assert 'did you mean "MostAllocated"?' in line
 
 
-def test_an_input_that_is_wrong_is_named(tmp_path: Path) -> None:
+def test_an_invalid_input_is_named(tmp_path: Path) -> None:
     wanted = spec(tmp_path, inputs=(InputSpec(name="small", paths=(str(tmp_path / "no"),)),))
     assert wrong(wanted) == [
         f"input small: {tmp_path / 'no'}: cannot be read: No such file or directory"
     ]
 
 
-def test_nodes_that_something_names_are_not_renumbered(tmp_path: Path) -> None:
+def test_nodes_that_are_referenced_by_name_are_not_renumbered(tmp_path: Path) -> None:
     arrivals = Arrivals(nodes_renumbered=True)
     assert len(plan(spec(tmp_path, arrivals=arrivals), "e").jobs) == 2
     placed = pod_with_cpu("running")
@@ -127,7 +127,7 @@ def with_a_map(pods: list[PodInfo]) -> list[dict[str, Any]]:
     return [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}]
 
 
-def test_a_preparation_adds_objects_that_follow_from_the_pods(
+def test_a_preparation_adds_objects_derived_from_the_pods(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     point = EntryPoint("maps", "tests.comparison.test_planning:with_a_map", "")
@@ -138,7 +138,7 @@ def test_a_preparation_adds_objects_that_follow_from_the_pods(
     assert added["data"] == {"pods": "default/p0,default/p1,default/p2,default/p3"}
 
 
-def test_a_preparation_that_nobody_brings_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_preparation_is_refused(tmp_path: Path) -> None:
     [line] = wrong(spec(tmp_path, prepare=("nobodys",)))
     assert line.startswith('e.yaml: spec.prepare[0]: found "nobodys", wanted ')
 
@@ -157,7 +157,7 @@ def test_a_preparation_that_nobody_brings_is_refused(tmp_path: Path) -> None:
         (["0..1", 9], (0, 1, 9)),
     ],
 )
-def test_ranges_and_lists_are_read_in_their_order_and_each_seed_once(
+def test_ranges_and_lists_of_seeds_are_read_in_order_without_duplicates(
     value: object, seeds: tuple[int, ...]
 ) -> None:
     assert parse_seeds(value, "seeds") == (seeds, [])
@@ -166,7 +166,7 @@ def test_ranges_and_lists_are_read_in_their_order_and_each_seed_once(
 @pytest.mark.parametrize(
     "value", ["", "a", "3..1", "1...2", "-1", -1, True, None, 1.5, "0..999999"]
 )
-def test_anything_else_is_refused_with_its_path(value: object) -> None:
+def test_invalid_seeds_are_refused_with_their_path(value: object) -> None:
     seeds, [problem] = parse_seeds(value, "spec.seeds")
     assert seeds == ()
     assert str(problem).startswith("spec.seeds: found ")

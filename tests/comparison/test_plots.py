@@ -27,7 +27,7 @@ def texts(svg: bytes) -> str:
     return " ".join(node.text or "" for node in ET.fromstring(svg).iter())
 
 
-def test_each_metric_and_each_curve_is_a_picture() -> None:
+def test_each_metric_and_each_curve_has_a_plot() -> None:
     found = pictures(Comparison(RUNS, "a"))
     assert found.keys() == {"placed", "y-over-x"}
     for png, svg in found.values():
@@ -35,7 +35,7 @@ def test_each_metric_and_each_curve_is_a_picture() -> None:
         assert ET.fromstring(svg).tag.endswith("svg")
 
 
-def test_several_inputs_have_pictures_of_their_own() -> None:
+def test_several_inputs_have_separate_plots() -> None:
     other = [msgspec.structs.replace(one, input="other") for one in RUNS]
     first = [msgspec.structs.replace(one, input="first") for one in RUNS]
     found = pictures(Comparison([*first, *other], "a"))
@@ -44,16 +44,16 @@ def test_several_inputs_have_pictures_of_their_own() -> None:
     }
 
 
-def test_reasons_are_told_by_the_table_alone() -> None:
+def test_reasons_are_listed_only_in_the_table() -> None:
     runs = [run("a", 0, **{"placed": 1.0, "unschedulable: Insufficient cpu": 2.0})]
     assert pictures(Comparison(runs, "a")).keys() == {"placed"}
 
 
-def test_a_curve_of_one_point_is_none() -> None:
+def test_a_curve_with_one_point_has_no_plot() -> None:
     assert pictures(Comparison([curved("a", 0, 0, (0.0, 1.0))], "a")).keys() == {"placed"}
 
 
-def test_what_is_the_same_in_every_pair_is_not_drawn() -> None:
+def test_metrics_that_never_differ_have_no_plot() -> None:
     runs = [curved(name, 0, 0, (0.0, 1.0), (1.0, 2.0)) for name in "ab"]
     assert pictures(Comparison(runs, "a")) == {}
     assert pictures(Comparison(runs[:1], "a")).keys() == {"placed", "y-over-x"}

@@ -17,13 +17,13 @@ def names(workload: Workload) -> list[str]:
     return [one["metadata"]["name"] for one in workload.initial if one["kind"] == "Node"]
 
 
-def test_each_node_gets_a_number_of_its_own_before_its_name() -> None:
+def test_each_node_gets_a_number_before_its_name() -> None:
     found = names(renumbered(Workload(initial=NODES), 1))
     assert [name.partition("-")[2] for name in found] == names(Workload(initial=NODES))
     assert sorted(name.partition("-")[0] for name in found) == [f"{i:02}" for i in range(12)]
 
 
-def test_the_seed_draws_the_numbers() -> None:
+def test_the_seed_determines_the_numbers() -> None:
     one, same, other = (renumbered(Workload(initial=NODES), seed) for seed in (1, 1, 2))
     assert names(one) == names(same) != names(other)
 
@@ -37,14 +37,14 @@ def labelled(name: str, **labels: str) -> dict[str, Any]:
     return {**node_with_cpu(name), "metadata": {"name": name, "labels": labels}}
 
 
-def test_the_host_name_follows_and_nothing_else_changes() -> None:
+def test_only_the_hostname_label_changes_with_the_name() -> None:
     first = labelled("a", **{HOSTNAME: "a", "zone": "a"})
     [found] = renumbered(Workload(initial=(first,)), 1).initial
     assert found["metadata"] == {"name": "0-a", "labels": {HOSTNAME: "0-a", "zone": "a"}}
     assert found["status"] == first["status"]
 
 
-def test_a_host_name_that_is_not_the_node_s_stays() -> None:
+def test_a_hostname_label_that_differs_from_the_name_stays() -> None:
     [found] = renumbered(Workload(initial=(labelled("a", **{HOSTNAME: "b"}),)), 1).initial
     assert found["metadata"]["labels"] == {HOSTNAME: "b"}
 
@@ -97,5 +97,7 @@ def bound(name: str, node_name: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_who_knows_a_node_by_its_name_is_found(workload: Workload, users: list[str]) -> None:
+def test_objects_that_reference_a_node_by_name_are_found(
+    workload: Workload, users: list[str]
+) -> None:
     assert list(name_users(workload)) == users

@@ -25,7 +25,7 @@ def lines(parts: object) -> list[str]:
     return [" ".join(line.split()) for line in file.getvalue().splitlines()]
 
 
-def test_the_conclusion_comes_first_then_what_differs_then_the_rest() -> None:
+def test_the_conclusion_comes_first_then_differences_then_the_other_metrics() -> None:
     text = lines(comparison_report(Comparison(RUNS, "a")))
     assert text[0] == "b against a: better in placed (+3). 1 metric is the same."
     first = text.index("placed 10 ± 0 13 ± 1 +3 [+0.52, +5.48] better")
@@ -33,13 +33,13 @@ def test_the_conclusion_comes_first_then_what_differs_then_the_rest() -> None:
     assert "6 runs, 60 simulated decisions, 5 per second in each process" in text
 
 
-def test_one_configuration_is_held_against_nothing() -> None:
+def test_a_single_configuration_is_not_compared() -> None:
     assert not any(
         "difference" in line for line in lines(comparison_report(Comparison(RUNS[:3], "a")))
     )
 
 
-def test_without_scipy_the_reader_is_told_how_to_have_intervals(
+def test_without_scipy_the_report_says_how_to_get_intervals(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(report, "has_intervals", lambda: False)
@@ -48,7 +48,7 @@ def test_without_scipy_the_reader_is_told_how_to_have_intervals(
 
 
 @pytest.mark.parametrize("count", [0, 1, 12])
-def test_differing_decisions_are_counted_and_some_are_told(count: int) -> None:
+def test_differing_decisions_are_counted_and_some_are_listed(count: int) -> None:
     found = [
         Difference(Attempt(f"d/p{i}", 1), Outcome("scheduled", "a"), None) for i in range(count)
     ]

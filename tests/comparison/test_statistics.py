@@ -20,7 +20,7 @@ def test_one_value_has_no_deviation() -> None:
     assert summary([3.0]).sd is None
 
 
-def test_pairs_are_runs_of_one_seed() -> None:
+def test_runs_are_paired_by_seed() -> None:
     # Differences 1, 2, 3: mean 2, deviation 1; Student's t for 2 degrees of freedom is 4.3027.
     found = paired({1: 11.0, 2: 22.0, 3: 33.0, 9: 0.0}, {1: 10.0, 2: 20.0, 3: 30.0, 8: 5.0})
     assert found is not None
@@ -29,19 +29,19 @@ def test_pairs_are_runs_of_one_seed() -> None:
     assert found.high == pytest.approx(2 + 4.302653 / 3**0.5, abs=1e-5)
 
 
-def test_a_difference_that_is_always_the_same_is_certain() -> None:
+def test_a_constant_difference_has_an_interval_of_zero_width() -> None:
     found = paired({1: 3.0, 2: 4.0}, {1: 1.0, 2: 2.0})
     assert found is not None
     assert (found.mean, found.low, found.high, found.is_nothing) == (2.0, 2.0, 2.0, False)
 
 
-def test_equal_runs_differ_by_nothing() -> None:
+def test_equal_runs_have_a_difference_of_zero() -> None:
     found = paired({1: 3.0, 2: 4.0}, {1: 3.0, 2: 4.0})
     assert found is not None
     assert found.is_nothing
 
 
-def test_one_pair_has_no_interval_and_no_pair_no_difference() -> None:
+def test_one_pair_has_no_interval_and_no_pairs_have_no_difference() -> None:
     found = paired({1: 3.0}, {1: 1.0})
     assert found is not None
     assert (found.mean, found.low, found.high) == (2.0, None, None)
@@ -59,11 +59,11 @@ def test_without_scipy_there_are_means_and_no_intervals(monkeypatch: pytest.Monk
 # ---- spans ----------------------------------------------------------------------------------
 
 
-def test_spans_are_told_by_mean_median_tail_and_maximum() -> None:
+def test_durations_are_summarized_by_mean_median_p95_and_maximum() -> None:
     assert span_metrics("s", [0, 10, 20]) == pytest.approx(
         {"s_mean": 10, "s_p50": 10, "s_p95": 19, "s_max": 20}
     )
 
 
-def test_nothing_is_said_of_no_spans() -> None:
+def test_without_durations_nothing_is_reported() -> None:
     assert span_metrics("s", []) == {}

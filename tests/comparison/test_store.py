@@ -16,7 +16,7 @@ def job(folder: Path) -> Job:
     return plan(spec(folder), "test").jobs[0]
 
 
-def test_what_is_kept_is_found_again(tmp_path: Path) -> None:
+def test_a_stored_run_is_found(tmp_path: Path) -> None:
     store, one = RunStore(tmp_path), job(tmp_path)
     assert store.find(one) is None
     kept = store.keep(one, perform(one))
@@ -24,7 +24,7 @@ def test_what_is_kept_is_found_again(tmp_path: Path) -> None:
     assert (kept.configuration, kept.seed) == ("packed", 0)
 
 
-def test_its_decisions_are_kept(tmp_path: Path) -> None:
+def test_the_decisions_of_a_run_are_stored(tmp_path: Path) -> None:
     one = job(tmp_path)
     RunStore(tmp_path).keep(one, perform(one))
     folder = tmp_path / "runs" / one.key
@@ -34,7 +34,7 @@ def test_its_decisions_are_kept(tmp_path: Path) -> None:
     assert Outcome("scheduled", "n9") not in decisions_of(folder).values()
 
 
-def test_a_run_that_was_not_finished_is_not_there(tmp_path: Path) -> None:
+def test_an_unfinished_run_is_not_found(tmp_path: Path) -> None:
     one = job(tmp_path)
     unfinished = tmp_path / "runs" / f".{one.key}.1"
     unfinished.mkdir(parents=True)
@@ -42,7 +42,7 @@ def test_a_run_that_was_not_finished_is_not_there(tmp_path: Path) -> None:
     assert RunStore(tmp_path).find(one) is None
 
 
-def test_a_file_that_is_none_of_ours_is_named(tmp_path: Path) -> None:
+def test_a_foreign_file_is_named(tmp_path: Path) -> None:
     one = job(tmp_path)
     folder = tmp_path / "runs" / one.key
     folder.mkdir(parents=True)
@@ -51,7 +51,7 @@ def test_a_file_that_is_none_of_ours_is_named(tmp_path: Path) -> None:
         RunStore(tmp_path).find(one)
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("a file")
     one = job(tmp_path)
     with pytest.raises(RunFolderError, match="cannot be written: Not a directory"):

@@ -27,33 +27,33 @@ def test_each_run_is_a_row_and_all_rows_have_the_same_columns() -> None:
     assert found[1:3] == [found[1], found[2]]
 
 
-def test_pandas_reads_it() -> None:
+def test_pandas_reads_a_comparison() -> None:
     frame: Any = pandas.DataFrame(Comparison(RUNS, "a"))
     placed = frame.groupby("configuration")["placed"].mean()
     assert placed.index.to_list() == ["a", "b"]
     assert placed.to_list() == [3.0, 5.0]
 
 
-def test_polars_reads_it() -> None:
+def test_polars_reads_a_comparison() -> None:
     frame = polars.DataFrame(Comparison(RUNS, "a"))
     assert frame.columns == ["input", "configuration", "seed", "placed", "waiting", REASON]
     placed = frame.group_by("configuration", maintain_order=True).agg(polars.col("placed").mean())
     assert placed.rows() == [("a", 3.0), ("b", 5.0)]
 
 
-def test_a_configuration_is_summed_up_over_its_seeds() -> None:
+def test_a_configuration_is_summarized_over_its_seeds() -> None:
     found = Comparison(RUNS, "a").summary("", "a", "placed")
     assert found is not None
     assert (found.mean, found.values) == (3.0, (4.0, 2.0))
 
 
-def test_a_number_that_some_runs_have_is_summed_up_over_those() -> None:
+def test_a_metric_of_only_some_runs_is_summarized_over_those() -> None:
     found = Comparison(RUNS, "a")
     assert found.by_seed("", "b", "waiting") == {1: 1.5}
     assert found.summary("", "a", "waiting") is None
 
 
-def test_a_reason_that_nobody_met_was_met_0_times() -> None:
+def test_a_reason_that_did_not_occur_counts_0_times() -> None:
     assert Comparison(RUNS, "a").by_seed("", "a", REASON) == {0: 0.0, 1: 2.0}
 
 
@@ -63,7 +63,7 @@ def test_differences_are_from_the_baseline() -> None:
     assert found.mean == -2.0
 
 
-def test_speed_is_beside_the_rows_and_not_in_them() -> None:
+def test_speed_is_reported_beside_the_rows() -> None:
     found = Comparison(RUNS, "a")
     assert SPEED not in found.columns
     assert found.policies("")["a"][SPEED].values == (5.0, 5.0)

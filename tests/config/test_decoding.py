@@ -70,12 +70,12 @@ def complaints(value: Any, kind: type[Struct] = Outer) -> list[str]:
         ([], "args: a list; wanted a mapping"),
     ],
 )
-def test_a_wrong_value_is_told_with_its_path(value: Any, complaint: str) -> None:
+def test_an_invalid_value_is_reported_with_its_path(value: Any, complaint: str) -> None:
     [found] = complaints(value)
     assert found.startswith(complaint)
 
 
-def test_a_wrong_choice_is_told_with_all_and_the_nearest() -> None:
+def test_an_invalid_choice_is_reported_with_all_choices_and_the_nearest() -> None:
     [complaint] = complaints({"kind": "MostAlocated"})
     assert complaint == (
         'args.kind: "MostAlocated"; wanted "LeastAllocated" or "MostAllocated"; '
@@ -83,20 +83,20 @@ def test_a_wrong_choice_is_told_with_all_and_the_nearest() -> None:
     )
 
 
-def test_all_problems_are_told_at_once_in_order() -> None:
+def test_all_problems_are_reported_at_once_in_order() -> None:
     value = {"count": 0, "flag": 1, "parts": [{"share": "x"}], "nothing": 1}
     paths = [problem.path for problem in decode(value, Outer, "")[1]]
     assert paths == ["count", "flag", "parts[0].share", "nothing"]
 
 
-def test_what_is_right_is_kept_beside_what_is_wrong() -> None:
+def test_valid_fields_are_decoded_beside_invalid_ones() -> None:
     value = {"count": 0, "flag": True, "parts": ["x", {"someName": "a", "share": "x"}]}
     decoded, problems = decode(value, Outer, "")
     assert decoded == Outer(flag=True, parts=(Inner(), Inner(some_name="a")))
     assert len(problems) == 3
 
 
-def test_a_field_without_default_is_missed_and_nothing_is_left() -> None:
+def test_a_missing_required_field_gives_no_value() -> None:
     decoded, problems = decode({"topologyKey": 1}, Needy, "args")
     assert decoded is None
     assert [str(problem) for problem in problems] == [
@@ -109,7 +109,7 @@ def test_an_optional_field_may_be_null() -> None:
     assert decode({"inner": None}, Outer, "") == (Outer(), [])
 
 
-def test_what_only_msgspec_notices_is_told_too() -> None:
+def test_a_problem_that_only_msgspec_finds_is_reported() -> None:
     class Dated(Struct, rename="camel"):
         started: dict[str, tuple[int, str]] = {}
 
@@ -120,7 +120,7 @@ def test_what_only_msgspec_notices_is_told_too() -> None:
 
 
 @given(st.builds(Inner, some_name=st.text(), share=st.floats(allow_nan=False)))
-def test_a_right_value_is_decoded_as_msgspec_does(inner: Inner) -> None:
+def test_a_valid_value_is_decoded_as_by_msgspec(inner: Inner) -> None:
     outer = Outer(inner=inner, parts=(inner,), either="x", names=["a"], free={"x": [1]})
     assert decode(msgspec.to_builtins(outer), Outer, "") == (outer, [])
 

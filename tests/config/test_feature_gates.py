@@ -36,26 +36,26 @@ def test_defaults_are_upstreams(name: str, value: bool) -> None:
     assert default_gates().enabled(name) is value
 
 
-def test_a_gate_that_does_not_exist_has_no_value() -> None:
+def test_an_unknown_gate_has_no_value() -> None:
     with pytest.raises(KeyError):
         default_gates().enabled("OpportunisticBatchin")
 
 
-def test_every_gate_that_another_one_needs_exists_and_may_be_off() -> None:
+def test_every_required_gate_exists_and_can_be_switched_off() -> None:
     for gate in GATES.values():
         assert all(name in GATES and not GATES[name].is_locked for name in gate.needs)
     assert not OTHER_COMPONENTS_GATES.intersection(GATES)
     assert len(ALL_NAMES) == len(GATES) + len(OTHER_COMPONENTS_GATES) + 3
 
 
-def test_a_gate_is_set_by_name_and_by_its_alias() -> None:
+def test_a_gate_is_set_by_its_name_or_its_alias() -> None:
     assert resolved(SchedulerPopFromBackoffQ=False)[0]["SchedulerPopFromBackoffQ"] is False
     values, problems = resolved(SchedulerOpportunisticBatching=False)
     assert values["OpportunisticBatching"] is False
     assert not problems
 
 
-def test_the_nearest_gate_of_the_scheduler_is_suggested() -> None:
+def test_the_nearest_scheduler_gate_is_suggested() -> None:
     assert resolved(OpportunisticBatchin=True)[1] == [
         (
             'featureGates.OpportunisticBatchin: unknown feature gate "OpportunisticBatchin"; '
@@ -76,7 +76,7 @@ def test_gates_of_other_components_are_accepted() -> None:
     assert resolved(NodeSwap=True) == (dict(default_gates().values), [])
 
 
-def test_a_gate_needs_others() -> None:
+def test_a_gate_requires_other_gates() -> None:
     assert resolved(PodGroupPreemptionPolicy=True)[1] == [
         (
             "featureGates.PodGroupPreemptionPolicy: PodGroupPreemptionPolicy is on; "
@@ -86,13 +86,13 @@ def test_a_gate_needs_others() -> None:
     assert resolved(PodGroupPreemptionPolicy=True, GenericWorkload=True)[1] == []
 
 
-def test_who_switches_off_what_others_need_is_named() -> None:
+def test_a_required_gate_that_is_switched_off_is_named() -> None:
     assert resolved(DRADeviceTaints=False)[1] == [
         "featureGates.DRADeviceTaints: DRADeviceTaintRules is on; wanted DRADeviceTaints on, too"
     ]
 
 
-def test_a_stage_is_switched_but_for_gates_with_a_value_of_their_own() -> None:
+def test_a_stage_switches_all_gates_without_an_explicit_value() -> None:
     values, problems = resolved(AllBeta=False, SchedulerPopFromBackoffQ=True)
     beta = {name for name, gate in GATES.items() if gate.stage == BETA}
     assert {name for name in beta if values[name]} == {"SchedulerPopFromBackoffQ"}
@@ -102,12 +102,12 @@ def test_a_stage_is_switched_but_for_gates_with_a_value_of_their_own() -> None:
     assert not problems
 
 
-def test_a_stage_that_lacks_what_it_needs_is_named() -> None:
+def test_a_stage_without_its_required_gates_is_named() -> None:
     paths = {line.split(":")[0] for line in resolved(AllAlpha=True)[1]}
     assert paths == {"featureGates.AllAlpha"}
 
 
-def test_later_sources_win() -> None:
+def test_later_sources_override_earlier_ones() -> None:
     gates, problems = resolve_gates(
         ("featureGates", {"OpportunisticBatching": False}),
         ("--feature-gates", {"SchedulerOpportunisticBatching": True}),
@@ -128,7 +128,7 @@ def test_later_sources_win() -> None:
         ("kube:A=true, kube : B=false", {"A": True, "B": False}),
     ],
 )
-def test_the_flag_is_read_as_go_reads_it(text: str, given: dict[str, bool]) -> None:
+def test_the_flag_has_gos_syntax(text: str, given: dict[str, bool]) -> None:
     assert parse_gates(text, "--feature-gates") == (given, [])
 
 
@@ -144,7 +144,7 @@ def test_the_flag_is_read_as_go_reads_it(text: str, given: dict[str, bool]) -> N
         ),
     ],
 )
-def test_a_value_that_is_no_boolean_is_refused(text: str, complaint: str) -> None:
+def test_a_value_that_is_not_a_boolean_is_refused(text: str, complaint: str) -> None:
     given, problems = parse_gates(f"B=true,{text}", "--feature-gates")
     assert given == {"B": True}
     assert [str(problem) for problem in problems] == [complaint]

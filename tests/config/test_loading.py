@@ -45,17 +45,17 @@ def test_the_default_configuration_has_upstreams_values() -> None:
         (b"\xff", "some.yaml: line 1: not UTF-8"),
     ],
 )
-def test_a_text_that_is_no_document_is_refused_at_once(text: str | bytes, said: str) -> None:
+def test_invalid_text_is_refused_at_once(text: str | bytes, said: str) -> None:
     assert refusal(text).startswith(said)
 
 
 @pytest.mark.parametrize("value", [[], "x", 3])
-def test_a_document_that_is_no_mapping_has_one_problem(value: Any) -> None:
+def test_a_document_that_is_not_a_mapping_has_one_problem(value: Any) -> None:
     [problem] = config_from(value).problems
     assert str(problem).endswith("; wanted a mapping")
 
 
-def test_a_problem_hides_those_that_follow_from_it() -> None:
+def test_a_problem_hides_its_consequences() -> None:
     config = config_from(
         HEAD
         | {
@@ -73,14 +73,14 @@ def test_a_problem_hides_those_that_follow_from_it() -> None:
     ]
 
 
-def test_gates_come_from_the_file_and_from_the_flag() -> None:
+def test_gates_come_from_the_file_and_the_flag() -> None:
     text = HEAD_YAML + "featureGates: {OpportunisticBatching: false, GenericWorkload: true}"
     config = load_config(text, "", feature_gates="OpportunisticBatching=true")
     assert config.gate("OpportunisticBatching")
     assert config.gate("GenericWorkload")
 
 
-def test_what_is_wrong_with_gates_is_told_with_the_rest() -> None:
+def test_problems_of_gates_are_reported_with_the_others() -> None:
     config = load_config(
         HEAD_YAML + "parallelism: 0\nfeatureGates: {OpportunisticBatchin: true, NodeSwap: 1}",
         "",
@@ -95,6 +95,6 @@ def test_what_is_wrong_with_gates_is_told_with_the_rest() -> None:
     ]
 
 
-def test_what_was_written_is_remembered() -> None:
+def test_the_written_fields_are_remembered() -> None:
     assert config_from(HEAD | {"parallelism": 16}).written == {"apiVersion", "kind", "parallelism"}
     assert config_from(None).written == frozenset()

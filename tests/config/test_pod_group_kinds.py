@@ -26,7 +26,7 @@ def config(*rows: dict[str, Any]) -> Any:
     )
 
 
-def test_without_a_row_the_kinds_are_those_that_every_scheduler_knows() -> None:
+def test_without_a_row_the_built_in_kinds_apply() -> None:
     assert group_kinds(config().spec.pod_groups.kinds) is BUILT_IN_KINDS
 
 
@@ -61,10 +61,10 @@ def test_a_row_may_give_a_known_kind_another_label() -> None:
         ({"group": "scheduling.ming.io"}, "wanted PodGroup: an API group has one kind"),
     ],
 )
-def test_a_row_that_makes_no_sense_is_refused(change: dict[str, str], text: str) -> None:
+def test_an_invalid_row_is_refused(change: dict[str, str], text: str) -> None:
     assert text in " ".join(map(str, config({**ROW, **change}).problems))
 
 
-def test_a_row_that_stands_twice_is_refused() -> None:
+def test_a_repeated_row_is_refused() -> None:
     (problem,) = config(ROW, ROW).problems
     assert "podGroups.kinds[0] is the same" in str(problem)

@@ -73,7 +73,7 @@ from bayplan.ports import ExtenderVerb
         ),
     ],
 )
-def test_fields_are_named_as_upstream_names_them(kind: type, names: str) -> None:
+def test_fields_have_upstreams_names(kind: type, names: str) -> None:
     assert [field.encode_name for field in structs.fields(kind)] == names.split()
 
 
@@ -98,7 +98,7 @@ def names(spec: KubeSchedulerConfiguration) -> list[str | None]:
         ("mine", {}, ("bayplan", "")),
     ],
 )
-def test_who_takes_kube_schedulers_pods_shares_its_lease(
+def test_a_profile_for_kube_schedulers_pods_shares_its_lease(
     scheduler: str | None, given: dict[str, Any], lease: tuple[str, str]
 ) -> None:
     spec = KubeSchedulerConfiguration(
@@ -109,7 +109,7 @@ def test_who_takes_kube_schedulers_pods_shares_its_lease(
 
 
 @pytest.mark.parametrize("given", ["0", "0s", "-0ms"])
-def test_a_zero_duration_stands_for_the_default(given: str) -> None:
+def test_a_zero_duration_means_the_default(given: str) -> None:
     spec = KubeSchedulerConfiguration(
         leader_election=LeaderElection(lease_duration=given, resource_name="mine"),
         extenders=(Extender(http_timeout=given),),
@@ -119,7 +119,7 @@ def test_a_zero_duration_stands_for_the_default(given: str) -> None:
     assert filled.extenders[0].http_timeout == "5s"
 
 
-def test_what_is_empty_stands_for_the_default_and_false_does_not() -> None:
+def test_an_empty_value_means_the_default_and_false_does_not() -> None:
     spec = KubeSchedulerConfiguration(
         leader_election=LeaderElection(leader_elect=False, resource_lock="", resource_name=""),
         client_connection=ClientConnection(content_type="", qps=0, burst=0),
@@ -136,7 +136,7 @@ def test_what_is_empty_stands_for_the_default_and_false_does_not() -> None:
     ("profiling", "contention", "effective"),
     [(True, None, True), (False, None, False), (False, True, True), (True, False, False)],
 )
-def test_contention_profiling_goes_with_profiling(
+def test_contention_profiling_follows_profiling(
     profiling: bool, contention: bool | None, effective: bool
 ) -> None:
     spec = KubeSchedulerConfiguration(
@@ -145,7 +145,7 @@ def test_contention_profiling_goes_with_profiling(
     assert with_defaults(spec).enable_contention_profiling is effective
 
 
-def test_sets_are_found_by_extension_point() -> None:
+def test_plugin_sets_are_found_by_extension_point() -> None:
     own = PluginSet()
     by_point = Plugins(pre_enqueue=own).by_point()
     assert by_point["preEnqueue"] is own
@@ -161,12 +161,12 @@ def entry(url: str = "http://a/", **fields: Any) -> Extender:
     return found
 
 
-def test_each_is_named_by_its_url_and_no_two_alike() -> None:
+def test_each_extender_has_a_unique_name_from_its_url() -> None:
     entries = [entry("http://a/"), entry("http://b/"), entry("http://a/")]
     assert list(named_extenders(entries)) == ["http://a/", "http://b/", "http://a/ (extenders[2])"]
 
 
-def test_verbs_that_are_written_are_asked_for() -> None:
+def test_configured_verbs_are_called() -> None:
     assert verb_paths(entry()) == {}
     assert verb_paths(entry(filterVerb="look", preemptVerb="evict")) == {
         ExtenderVerb.FILTER: "look",
@@ -174,7 +174,7 @@ def test_verbs_that_are_written_are_asked_for() -> None:
     }
 
 
-def test_only_some_managed_resources_are_none_of_the_schedulers_business() -> None:
+def test_only_marked_managed_resources_are_ignored_by_the_scheduler() -> None:
     fpga = {"name": "example.com/fpga", "ignoredByScheduler": True}
     entries = [entry(managedResources=[fpga, {"name": "example.com/gpu"}]), entry()]
     assert ignored_resources(entries) == ("example.com/fpga",)

@@ -17,7 +17,7 @@ def test_the_default_profile_has_upstreams_plugins_in_upstreams_order() -> None:
     )
 
 
-def test_their_weights_are_upstreams() -> None:
+def test_the_default_weights_are_upstreams() -> None:
     weights = {entry.name: entry.weight for entry in default_plugins(default_gates())}
     assert {name: weight for name, weight in weights.items() if weight} == {
         "TaintToleration": 3,
@@ -31,7 +31,7 @@ def test_their_weights_are_upstreams() -> None:
     }
 
 
-def test_gates_bring_plugins_to_their_places() -> None:
+def test_feature_gates_add_plugins_at_their_positions() -> None:
     assert names(GenericWorkload=True)[-1] == "GangScheduling"
     with_topology = names(GenericWorkload=True, TopologyAwareWorkloadScheduling=True)
     assert with_topology[-2:] == ["TopologyPlacementGenerator", "PodGroupPodsCount"]

@@ -22,7 +22,7 @@ def of_extenders(*extenders: dict[str, Any]) -> list[str]:
     return complaints(extenders=[{**address, **each} for each in extenders])
 
 
-def test_nothing_is_wrong_with_the_default() -> None:
+def test_the_default_configuration_is_valid() -> None:
     assert complaints() == []
     assert config_from(HEAD).problems == ()
 
@@ -73,7 +73,9 @@ def test_a_field_out_of_range_is_refused(fields: dict[str, Any], complaint: str)
         ({"leaseDuration": "5"}, 'leaseDuration: "5"; wanted a duration such as 15s or 1m30s'),
     ],
 )
-def test_a_leader_is_elected_by_a_lease_in_time(fields: dict[str, Any], complaint: str) -> None:
+def test_leader_election_needs_a_lease_and_consistent_durations(
+    fields: dict[str, Any], complaint: str
+) -> None:
     assert complaints(leaderElection=fields) == [f"leaderElection.{complaint}"]
 
 
@@ -85,7 +87,7 @@ def test_without_an_election_its_settings_do_not_matter() -> None:
 # ---- profiles ------------------------------------------------------------------------------
 
 
-def test_profiles_have_names_of_their_own() -> None:
+def test_profile_names_are_unique() -> None:
     assert complaints(profiles=[{"schedulerName": "a"}, {"schedulerName": "a"}]) == [
         'profiles[1].schedulerName: "a" again; profiles[0] has this name already'
     ]
@@ -102,7 +104,7 @@ def test_args_are_given_once_per_instance() -> None:
 
 
 @pytest.mark.parametrize("name", ["/a", "Fit/", "Fit/a/b"])
-def test_a_label_belongs_to_a_plugin(name: str) -> None:
+def test_a_label_needs_a_plugin(name: str) -> None:
     wanted = f'"{name}"; wanted Plugin, or Plugin/label if there are several instances'
     assert of_profile(
         plugins={"score": {"enabled": [{"name": name}]}, "filter": {"disabled": [{"name": name}]}},
@@ -114,7 +116,7 @@ def test_a_label_belongs_to_a_plugin(name: str) -> None:
     ]
 
 
-def test_a_plugin_is_named() -> None:
+def test_a_plugin_needs_a_name() -> None:
     [enabled] = of_profile(plugins={"multiPoint": {"enabled": [{"weight": 1}]}})
     assert enabled.startswith("profiles[0].plugins.multiPoint.enabled[0].name: missing")
     [config] = of_profile(pluginConfig=[{"args": {}}])
@@ -135,7 +137,7 @@ def test_a_weight_is_a_natural_number(weight: Any) -> None:
     assert complaint.startswith("profiles[0].plugins.score.enabled[0].weight: ")
 
 
-def test_profiles_write_the_same_queue_sort() -> None:
+def test_all_profiles_have_the_same_queue_sort() -> None:
     sort = {"queueSort": {"enabled": [{"name": "PrioritySort"}]}}
     first, second = {"schedulerName": "a"}, {"schedulerName": "b"}
     assert complaints(profiles=[first | {"plugins": sort}, second | {"plugins": sort}]) == []
@@ -146,7 +148,7 @@ def test_profiles_write_the_same_queue_sort() -> None:
 # ---- extenders -----------------------------------------------------------------------------
 
 
-def test_one_extender_may_bind() -> None:
+def test_only_one_extender_may_bind() -> None:
     binder = {"urlPrefix": "http://a/", "bindVerb": "bind"}
     assert of_extenders(binder, {"filterVerb": "f"}) == []
     assert of_extenders(binder, binder) == [
@@ -157,7 +159,7 @@ def test_one_extender_may_bind() -> None:
     ]
 
 
-def test_an_extender_that_scores_has_a_weight() -> None:
+def test_a_scoring_extender_has_a_weight() -> None:
     assert of_extenders({"prioritizeVerb": "p", "weight": 1}) == []
     assert of_extenders({"filterVerb": "f", "weight": -1}) == []
     assert of_extenders({"prioritizeVerb": "p"}) == [
@@ -175,7 +177,7 @@ def test_an_extender_manages_extended_resources(name: str) -> None:
     assert complaint.endswith("wanted a name such as example.com/gpu")
 
 
-def test_a_resource_is_managed_once() -> None:
+def test_a_resource_is_managed_by_one_extender() -> None:
     gpu = {"managedResources": [{"name": "example.com/gpu", "ignoredByScheduler": True}]}
     assert of_extenders(gpu) == []
     assert of_extenders(gpu, gpu) == [
@@ -187,7 +189,7 @@ def test_a_resource_is_managed_once() -> None:
 
 
 @pytest.mark.parametrize("url", ["", "127.0.0.1:8888", "ftp://a/", "http://", "http://a:x/"])
-def test_an_extender_that_is_asked_has_an_address(url: str) -> None:
+def test_an_extender_with_verbs_has_a_url(url: str) -> None:
     [complaint] = of_extenders({"urlPrefix": url, "filterVerb": "f"})
     assert complaint.startswith("extenders[0].urlPrefix: ")
     assert complaint.endswith("wanted http://HOST:PORT/PATH or https://HOST:PORT/PATH")

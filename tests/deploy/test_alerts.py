@@ -31,7 +31,7 @@ def shown() -> set[str]:
     }
 
 
-def test_every_alert_is_about_a_metric_that_is_shown_and_documented() -> None:
+def test_every_alert_uses_an_exposed_and_documented_metric() -> None:
     assert len(alerted()) == 6
     assert alerted() <= shown()
     text = OPERATIONS.read_text(encoding="utf-8")

@@ -32,7 +32,7 @@ def fields(struct: Any) -> set[str]:
     return set(struct.__struct_encode_fields__)
 
 
-def test_every_kind_that_kubernetes_does_not_bring_has_its_definition() -> None:
+def test_every_custom_kind_has_a_definition() -> None:
     found: set[str] = set()
     for file in FILES:
         spec = definition(file)["spec"]
@@ -42,7 +42,7 @@ def test_every_kind_that_kubernetes_does_not_bring_has_its_definition() -> None:
 
 
 @every_file
-def test_it_is_named_as_the_api_server_demands(file: Any) -> None:
+def test_a_definition_has_the_name_that_the_api_server_requires(file: Any) -> None:
     content = definition(file)
     spec = content["spec"]
     assert content["metadata"]["name"] == f"{spec['names']['plural']}.{spec['group']}"
@@ -50,7 +50,7 @@ def test_it_is_named_as_the_api_server_demands(file: Any) -> None:
 
 
 @every_file
-def test_no_field_that_is_read_or_written_is_pruned(file: Any) -> None:
+def test_no_field_that_bayplan_reads_or_writes_is_pruned(file: Any) -> None:
     properties = schema(file)
     assert set(properties["spec"]["properties"]) == fields(CoschedulingSpec)
     status = properties["status"]["properties"]
@@ -59,7 +59,7 @@ def test_no_field_that_is_read_or_written_is_pruned(file: Any) -> None:
 
 
 @every_file
-def test_its_status_is_written_apart_and_listed(file: Any) -> None:
+def test_the_status_is_a_subresource_with_printer_columns(file: Any) -> None:
     (version,) = definition(file)["spec"]["versions"]
     assert version["subresources"] == {"status": {}}
     columns = [column["name"] for column in version["additionalPrinterColumns"]]
@@ -67,7 +67,7 @@ def test_its_status_is_written_apart_and_listed(file: Any) -> None:
 
 
 @every_file
-def test_its_columns_show_how_a_group_stands(file: Any) -> None:
+def test_the_columns_show_the_state_of_a_group(file: Any) -> None:
     """As `kubectl get podgroups` prints a group of three that runs."""
     status = {"phase": "Running", "running": 3, "succeeded": 0, "failed": 0}
     group: Any = {"spec": {"minMember": 3}, "status": status}

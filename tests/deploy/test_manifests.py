@@ -34,11 +34,11 @@ def config_text() -> str:
     return found("ConfigMap")["data"]["scheduler.yaml"]
 
 
-def test_the_charts_rules_are_what_the_product_needs() -> None:
+def test_the_rules_of_the_chart_are_those_that_the_product_needs() -> None:
     assert RULES.read_text(encoding="utf-8") == rules(), "run `make manifests`"
 
 
-def test_the_roles_are_what_its_own_configuration_needs() -> None:
+def test_the_roles_are_those_that_the_configuration_needs() -> None:
     config = load_config(config_text(), "ConfigMap")
     for wanted in manifests(config, Registry(), Names(namespace=NAMESPACE)):
         given = found(wanted["kind"])
@@ -46,7 +46,7 @@ def test_the_roles_are_what_its_own_configuration_needs() -> None:
             assert given.get(part) == wanted.get(part), wanted["kind"]
 
 
-def test_everything_is_in_the_namespace_that_is_made() -> None:
+def test_every_object_is_in_the_created_namespace() -> None:
     namespace = yaml.safe_load((DEPLOY / "manifests" / "10-namespace.yaml").read_text())
     assert namespace["metadata"]["name"] == NAMESPACE
     for manifest in documents(MANIFESTS.read_text(encoding="utf-8")):
@@ -54,12 +54,12 @@ def test_everything_is_in_the_namespace_that_is_made() -> None:
             assert manifest["metadata"]["namespace"] == NAMESPACE, manifest["kind"]
 
 
-def test_its_configuration_is_one() -> None:
+def test_the_configuration_of_the_manifests_is_valid() -> None:
     (profile,) = resolve(load_config(config_text(), "ConfigMap"), Registry()).profiles
     assert profile.name == "bayplan"
 
 
-def test_its_arguments_are_those_of_the_command(
+def test_the_arguments_of_the_container_are_valid(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     config = tmp_path / "scheduler.yaml"
@@ -79,7 +79,7 @@ def test_its_arguments_are_those_of_the_command(
     assert not options.serving.is_open
 
 
-def test_a_network_policy_names_who_may_reach_the_endpoints() -> None:
+def test_a_network_policy_names_the_clients_of_the_endpoints() -> None:
     policy = found("NetworkPolicy")["spec"]
     labels = found("Deployment")["spec"]["template"]["metadata"]["labels"]
     assert policy["podSelector"]["matchLabels"].items() <= labels.items()
@@ -90,7 +90,7 @@ def test_a_network_policy_names_who_may_reach_the_endpoints() -> None:
     assert all(rule["from"])
 
 
-def test_it_runs_with_the_least_a_pod_can_have() -> None:
+def test_the_container_runs_with_minimal_privileges() -> None:
     pod = found("Deployment")["spec"]["template"]["spec"]
     assert pod["securityContext"]["runAsNonRoot"]
     own = container()["securityContext"]
@@ -101,13 +101,13 @@ def test_it_runs_with_the_least_a_pod_can_have() -> None:
     assert not [volume for volume in pod["volumes"] if "hostPath" in volume]
 
 
-def test_probes_ask_for_what_is_open_to_all() -> None:
+def test_probes_use_the_open_paths() -> None:
     for probe, path in (("livenessProbe", "/livez"), ("readinessProbe", "/readyz")):
         asked = container()[probe]["httpGet"]
         assert (asked["path"], asked["scheme"]) == (path, "HTTPS")
 
 
-def test_the_image_runs_as_nobody_and_starts_the_scheduler() -> None:
+def test_the_image_runs_as_an_unprivileged_user_and_starts_the_scheduler() -> None:
     lines = (DEPLOY / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
     user = int(next(line for line in lines if line.startswith("USER ")).split()[1].split(":")[0])
     assert user == found("Deployment")["spec"]["template"]["spec"]["securityContext"]["runAsUser"]
@@ -134,13 +134,13 @@ def test_one_command_builds_the_image_for_both_architectures() -> None:
     assert (DEPLOY.parent / words[words.index("--file") + 1]).is_file()
 
 
-def test_nothing_in_the_image_is_of_one_architecture() -> None:
+def test_the_image_is_independent_of_the_architecture() -> None:
     text = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
     instructions = [line for line in text.splitlines() if not line.startswith("#")]
     assert not re.search(r"amd64|arm64|x86_64|aarch64|--platform", "\n".join(instructions))
 
 
-def test_two_replicas_stand_for_election_and_use_the_pods_own_account() -> None:
+def test_two_replicas_use_leader_election_and_their_service_account() -> None:
     assert found("Deployment")["spec"]["replicas"] == 2
     assert load_config(config_text(), "ConfigMap").spec.leader_election.leader_elect
     pod = found("Deployment")["spec"]["template"]["spec"]
@@ -149,13 +149,13 @@ def test_two_replicas_stand_for_election_and_use_the_pods_own_account() -> None:
     assert "clientConnection" not in config_text()
 
 
-def test_what_the_image_is_built_from_is_what_git_knows() -> None:
+def test_the_image_is_built_from_tracked_files() -> None:
     kept = (DEPLOY.parent / ".dockerignore").read_text(encoding="utf-8").split()
     copied = re.findall(r"^COPY (?!--)(.*) \S+$", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE)
     assert {f"!{name}" for line in copied for name in line.split()} <= set(kept)
 
 
-def test_what_is_to_be_applied_makes_no_nodes() -> None:
+def test_no_manifest_creates_nodes() -> None:
     paths = [
         path for name in ("examples", "crds", "manifests") for path in (DEPLOY / name).iterdir()
     ]

@@ -21,7 +21,7 @@ RUN = {
 
 
 @pytest.mark.parametrize("path", DOCUMENTS)
-def test_a_document_works_as_it_stands(
+def test_a_document_works_as_written(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From its beginning to its end, in a folder of its own."""
@@ -35,13 +35,13 @@ def test_a_document_works_as_it_stands(
 
 
 @pytest.mark.parametrize("path", DOCUMENTS)
-def test_targets_of_make_are_in_the_makefile(path: str) -> None:
+def test_make_targets_in_documents_exist(path: str) -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     known = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
     assert set(make_targets((ROOT / path).read_text(encoding="utf-8"))) <= known
 
 
-def test_plugins_are_shown_in_all_three_ways() -> None:
+def test_all_three_kinds_of_plugins_are_documented() -> None:
     """Copying is none of them: by the configuration, by a source, by holding another."""
     text = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
     for words in ("**In the configuration**", "**In a plugin of your own**", "**In code**"):

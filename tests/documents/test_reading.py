@@ -22,7 +22,7 @@ x = 1
 """
 
 
-def test_code_commands_and_mentions_come_in_their_order() -> None:
+def test_code_commands_and_mentions_are_read_in_order() -> None:
     assert [(shown.sort, shown.line) for shown in shown_in(TEXT)] == [
         ("mention", 3),
         ("command", 6),
@@ -32,7 +32,7 @@ def test_code_commands_and_mentions_come_in_their_order() -> None:
     ]
 
 
-def test_a_console_is_shown_as_it_is() -> None:
+def test_a_console_block_is_read_unchanged() -> None:
     (shown,) = shown_in("Look:\n\n```console\n$ bayplan plugins\nNodeName\n```\n")
     assert (shown.sort, shown.text, shown.line) == (
         "console",
@@ -41,7 +41,7 @@ def test_a_console_is_shown_as_it_is() -> None:
     )
 
 
-def test_words_of_a_command_have_no_remark_and_no_program() -> None:
+def test_the_words_of_a_command_exclude_its_comment_and_the_program() -> None:
     commands = [shown.words for shown in shown_in(TEXT) if shown.sort != "python"]
     assert commands == [
         ["config", "graph", "FILE"],

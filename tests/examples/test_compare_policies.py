@@ -6,7 +6,7 @@ import sys
 from tests.examples.policies import EXAMPLES
 
 
-def test_it_compares_two_configurations_in_processes_of_their_own() -> None:
+def test_the_script_compares_two_configurations_in_separate_processes() -> None:
     script = EXAMPLES / "compare_policies.py"
     done = subprocess.run(
         [sys.executable, str(script)], capture_output=True, check=True, text=True, timeout=100

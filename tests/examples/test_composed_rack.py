@@ -82,7 +82,7 @@ def chosen(text: str) -> str:
     return choice.node_name
 
 
-def test_one_value_makes_the_difference_between_the_fullest_and_the_emptiest_rack() -> None:
+def test_one_value_selects_the_fullest_or_the_emptiest_racks() -> None:
     fullest = PIPELINE.read_text(encoding="utf-8")
     emptiest = re.sub(r"(?m)^(    args: .*)MostAllocated", r"\1LeastAllocated", fullest)
     changed = [
@@ -95,7 +95,7 @@ def test_one_value_makes_the_difference_between_the_fullest_and_the_emptiest_rac
     assert chosen(emptiest) == "n3"
 
 
-def test_code_and_pipeline_come_to_the_same_totals() -> None:
+def test_code_and_pipeline_give_the_same_totals() -> None:
     """150, 120, 96, 96, 40, 10: racks 100, 66, 0 and the nodes' own scores."""
     composed = COMPOSED.read_text(encoding="utf-8")
     wanted = {"n1": 150, "n2": 120, "n3": 96, "n4": 96, "n5": 40, "n6": 10}
@@ -119,7 +119,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, owner: Any, method: str) -> list[st
     return calls
 
 
-def test_code_computes_and_configures_twice_what_a_pipeline_does_once(
+def test_the_coded_plugin_computes_twice_what_a_pipeline_computes_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     composed, pipeline = (file.read_text(encoding="utf-8") for file in (COMPOSED, PIPELINE))
@@ -136,7 +136,7 @@ def test_code_computes_and_configures_twice_what_a_pipeline_does_once(
     assert strategies == [2, 1]
 
 
-def test_the_holders_normalisation_takes_the_place_of_the_inner_one(
+def test_the_outer_normalization_replaces_the_inner_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     registry = known()
@@ -152,7 +152,7 @@ def test_the_holders_normalisation_takes_the_place_of_the_inner_one(
     assert (outer, inner) == (["ComposedRack.normalize"], [])
 
 
-def test_the_inner_plugins_args_are_checked_under_their_full_path() -> None:
+def test_the_args_of_the_inner_plugin_are_checked_under_their_full_path() -> None:
     text = COMPOSED.read_text(encoding="utf-8")
     wrong = "Mots".join(text.rsplit("MostAllocated", 1))
     with pytest.raises(ConfigError) as caught:
@@ -164,13 +164,13 @@ def test_the_inner_plugins_args_are_checked_under_their_full_path() -> None:
 
 
 @pytest.mark.parametrize("args", [None, {"inner": {"scoringStrategy": {"type": "MostAllocated"}}}])
-def test_it_keeps_to_the_contract(args: Any) -> None:
+def test_the_composed_plugin_satisfies_check_plugin(args: Any) -> None:
     plugin = known().find("ComposedRack")
     assert plugin is not None
     check_plugin(plugin, args, clusters=5)
 
 
-def test_it_may_hold_a_plugin_that_needs_its_notes() -> None:
+def test_the_inner_plugin_may_use_its_pre_score_state() -> None:
     """Only Score is delegated; PodTopologySpread scores from what its PreScore noted."""
     text = COMPOSED.read_text(encoding="utf-8").replace(
         "inner: {scoringStrategy: {type: MostAllocated}}", "plugin: PodTopologySpread"

@@ -32,7 +32,7 @@ def test_in_one_pass_one_job_runs_after_the_other(options: tuple[Any, ...]) -> N
     assert [bound_at(found, job) for job in JOBS] == [[300.0] * 4, [900.0] * 4]
 
 
-def test_pod_by_pod_each_holds_what_the_other_one_lacks() -> None:
+def test_pod_by_pod_each_job_holds_what_the_other_needs() -> None:
     found = simulated(FOLDER, "--config", FOLDER / "pod_by_pod.yaml")
     assert [bound_at(found, job) for job in JOBS] == [[None] * 4, [None] * 4]
     messages = {pod["message"] for key, pod in found["pods"].items() if "train" in key}
@@ -40,7 +40,7 @@ def test_pod_by_pod_each_holds_what_the_other_one_lacks() -> None:
     assert messages == {f"0/1 nodes are available: 1 {wanted}."}
 
 
-def test_the_example_to_be_applied_to_a_cluster_is_placed_as_one() -> None:
+def test_the_example_for_a_cluster_is_placed_as_one_group() -> None:
     """One of `deploy/examples`: a PodGroup, and a ReplicaSet whose pods name it."""
     folder = EXAMPLES.parent / "deploy" / "examples"
     group, replicas = yaml.safe_load_all((folder / "gang.yaml").read_text(encoding="utf-8"))
@@ -70,7 +70,7 @@ def generated(nodes: Path, *options: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def test_one_seed_gives_one_scenario(tmp_path: Path) -> None:
+def test_a_seed_determines_the_scenario(tmp_path: Path) -> None:
     nodes = nodes_of(tmp_path, 8, 8)
     assert generated(nodes, "--seed", "1") == generated(nodes, "--seed", "1")
     assert generated(nodes, "--seed", "1") != generated(nodes, "--seed", "2")
@@ -92,7 +92,7 @@ def group_of(manifest: Any) -> str:
     return manifest["apiVersion"].partition("/")[0]
 
 
-def test_more_gpus_get_their_gangs_faster(tmp_path: Path) -> None:
+def test_more_gpus_get_gangs_at_a_higher_rate(tmp_path: Path) -> None:
     few = yaml.safe_load(generated(nodes_of(tmp_path, 8)))["spec"]["events"]
     many = yaml.safe_load(generated(nodes_of(tmp_path, 8, 8, 8, 8)))["spec"]["events"]
     last_few, last_many = (float(events[-1]["at"].removesuffix("s")) for events in (few, many))
@@ -100,7 +100,7 @@ def test_more_gpus_get_their_gangs_faster(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("config", ["one_pass", "pod_by_pod"])
-def test_generated_gangs_are_placed_either_way(tmp_path: Path, config: str) -> None:
+def test_generated_gangs_are_placed_in_both_modes(tmp_path: Path, config: str) -> None:
     nodes = nodes_of(tmp_path, *[8] * 20)
     scenario = tmp_path / "gangs.yaml"
     scenario.write_text(generated(nodes, "--gangs", "10"))

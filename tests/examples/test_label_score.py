@@ -20,24 +20,24 @@ def scores(values: dict[str, str | None], args: Any = None) -> list[int]:
 
 
 @pytest.mark.parametrize("args", [None, {"label": "rank"}])
-def test_it_keeps_to_the_contract(args: Any) -> None:
+def test_label_score_satisfies_check_plugin(args: Any) -> None:
     check_plugin(LabelScore, args, clusters=10)
 
 
-def test_the_labels_value_is_the_score() -> None:
+def test_the_value_of_the_label_is_the_score() -> None:
     assert scores({"n1": "10", "n2": "45", "n3": "90"}) == [10, 45, 90]
 
 
 @pytest.mark.parametrize("value", [None, "", "high", "2.5", "-3", "1_0", "٣"])
-def test_what_is_absent_or_no_whole_number_scores_0(value: str | None) -> None:
+def test_an_absent_or_invalid_value_scores_0(value: str | None) -> None:
     assert scores({"a": value, "b": "7"}) == [0, 7]
 
 
-def test_more_than_the_highest_score_is_the_highest() -> None:
+def test_a_value_above_the_highest_score_is_capped() -> None:
     assert scores({"a": "100", "b": "101", "c": "99999999999999999999"}) == [100, 100, 100]
 
 
-def test_another_label_may_say_it() -> None:
+def test_the_label_is_configurable() -> None:
     assert scores({"a": "10"}, {"label": "u"}) == [0]
 
 
@@ -50,7 +50,7 @@ def test_the_best_ranked_node_is_chosen() -> None:
     assert chosen(cycle_with("label_score", nodes, pod(cpu=1))) == "b"
 
 
-def test_a_node_that_is_full_is_not() -> None:
+def test_a_full_node_is_not_chosen() -> None:
     nodes = [
         node("a", labels={"example.com/rank": "60"}),
         node("b", cpu=1, labels={"example.com/rank": "90"}),

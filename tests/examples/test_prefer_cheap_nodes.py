@@ -23,7 +23,7 @@ def hours(*nodes: Node) -> list[int]:
     return [answer.scores[each.metadata.name] for each in nodes]
 
 
-def test_it_keeps_to_the_contract() -> None:
+def test_prefer_cheap_nodes_satisfies_check_plugin() -> None:
     check_plugin(PreferCheapNodes, clusters=10)
 
 
@@ -32,15 +32,15 @@ def test_half_the_price_is_twice_the_score() -> None:
 
 
 @pytest.mark.parametrize("price", ["", "cheap", "0", "-1", "nan", "inf"])
-def test_what_is_no_price_comes_last(price: str) -> None:
+def test_a_node_without_a_valid_price_scores_lowest(price: str) -> None:
     assert hours(priced("a", price)) == [0]
 
 
-def test_next_to_nothing_is_not_without_bounds() -> None:
+def test_a_price_near_zero_has_a_finite_score() -> None:
     assert hours(priced("a", "1e-300")) == [1_000_000]
 
 
-def test_the_cheapest_node_is_chosen_against_all_other_preferences() -> None:
+def test_the_cheapest_node_is_chosen_despite_other_preferences() -> None:
     nodes = [priced("dear", "0.80", cpu=64), priced("cheap", "0.10", cpu=2), node("unpriced")]
     cycle = cycle_with("prefer_cheap_nodes", nodes, pod(cpu=1))
     assert chosen(cycle) == "cheap"
@@ -49,7 +49,7 @@ def test_the_cheapest_node_is_chosen_against_all_other_preferences() -> None:
     assert column.normalized.tolist() == [12, 100, 0]
 
 
-def test_a_cheap_node_that_is_not_tolerated_is_none() -> None:
+def test_a_cheap_node_with_an_untolerated_taint_is_not_chosen() -> None:
     nodes = [
         priced("dear", "0.80"),
         priced("medium", "0.40"),

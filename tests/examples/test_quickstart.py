@@ -40,7 +40,7 @@ def test_the_workload_has_every_kind_of_controller(kind: str) -> None:
     assert kind in {each["kind"] for each in objects("workload.yaml")}
 
 
-def test_pods_of_the_workload_compile() -> None:
+def test_pods_of_the_workload_can_be_compiled() -> None:
     templates = [each["spec"].get("template", each) for each in objects("workload.yaml")]
     for template in templates:
         content = {"metadata": {"name": "p", "uid": "u"}, "spec": template["spec"]}

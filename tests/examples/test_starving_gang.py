@@ -9,7 +9,7 @@ from tests.examples.policies import EXAMPLES
 FOLDER = EXAMPLES / "starving_gang"
 
 
-def test_a_reservation_shortens_the_gangs_wait_and_holds_nobody_up_for_long() -> None:
+def test_a_reservation_shortens_the_wait_of_the_gang_and_delays_other_pods_little() -> None:
     configs = [
         text
         for name in ("greedy", "reserving")

@@ -15,7 +15,7 @@ from tests.live.world import UNLIMITED, World, play, scheduler_rights
 pytestmark = pytest.mark.timeout(400)
 
 
-def test_what_rbac_does_not_allow_is_one_error_that_names_verb_and_resource(
+def test_a_missing_right_is_one_error_that_names_verb_and_resource(
     control_plane: ControlPlane, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def story(world: World) -> None:
@@ -37,7 +37,7 @@ def test_what_rbac_does_not_allow_is_one_error_that_names_verb_and_resource(
     )
 
 
-def test_a_group_that_the_server_does_not_have_is_not_offered(
+def test_a_group_that_the_server_lacks_is_not_offered(
     control_plane: ControlPlane,
 ) -> None:
     async def story(world: World) -> None:

@@ -83,7 +83,7 @@ def _chosen(claim: Object) -> str:
     return claim["metadata"].get("annotations", {}).get(SELECTED_NODE, "")
 
 
-def test_a_claim_that_waits_gets_its_volume_where_its_pod_goes(
+def test_a_wait_for_first_consumer_claim_gets_its_volume_where_its_pod_goes(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     async def story(world: World) -> None:
@@ -165,7 +165,7 @@ def test_a_claim_is_allocated_and_reserved_for_all_pods_that_share_it(
     play(control_plane, story)
 
 
-def test_what_its_role_lacks_for_claims_is_told_at_the_start(
+def test_missing_rights_for_claims_are_logged_at_the_start(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     async def story(world: World) -> None:

@@ -79,7 +79,7 @@ def with_certificate_plugin(control_plane: ControlPlane, folder: Path) -> dict[s
         with_certificate_plugin,
     ],
 )
-def test_a_kubeconfig_says_who_we_are(
+def test_a_kubeconfig_determines_the_user(
     control_plane: ControlPlane,
     tmp_path: Path,
     user: Callable[[ControlPlane, Path], dict[str, Any]],
@@ -93,7 +93,7 @@ def test_a_kubeconfig_says_who_we_are(
     assert asyncio.run(main()) == "scheduler"
 
 
-def test_a_pod_is_its_service_account_and_its_token_is_read_again(
+def test_a_pod_uses_its_service_account_and_its_token_is_read_again(
     control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bayplan.adapters.live.credentials.SERVICE_ACCOUNT", tmp_path)

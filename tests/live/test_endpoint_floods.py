@@ -84,7 +84,7 @@ async def evict_for(found: Cluster, name: str, name_of_scheduler: str) -> None:
 
 
 @pytest.mark.parametrize("connections", [600, 100], ids=["new connections", "kept connections"])
-def test_three_thousand_junk_tokens_delay_neither_the_lease_nor_a_pod(
+def test_three_thousand_invalid_tokens_delay_neither_the_lease_nor_a_pod(
     control_plane: ControlPlane, tmp_path: Path, connections: int
 ) -> None:
     port, name = free_port(), f"run-flood-{connections}"

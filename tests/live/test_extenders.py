@@ -44,7 +44,7 @@ def says(world: World, name: str, text: str) -> Callable[[], bool]:
 
 
 @pytest.mark.parametrize(("answer", "text"), FAILURES)
-def test_a_pod_waits_for_an_extender_until_it_is_well_again(
+def test_a_pod_waits_until_its_failing_extender_recovers(
     control_plane: ControlPlane, tmp_path: Path, answer: Answer, text: str
 ) -> None:
     async def story(world: World) -> None:
@@ -73,7 +73,7 @@ def test_a_pod_waits_for_an_extender_until_it_is_well_again(
 
 
 @pytest.mark.parametrize("answer", [silent, CUT, b"<html>"], ids=["silent", "crash", "nonsense"])
-def test_an_extender_that_may_be_ignored_holds_nobody_up(
+def test_an_ignorable_extender_delays_no_pod(
     control_plane: ControlPlane, tmp_path: Path, answer: Answer
 ) -> None:
     async def story(world: World) -> None:
@@ -90,7 +90,7 @@ def test_an_extender_that_may_be_ignored_holds_nobody_up(
     play(control_plane, story)
 
 
-def test_an_extender_that_is_not_there_is_named_in_the_pods_condition(
+def test_an_unreachable_extender_is_named_in_the_condition_of_the_pod(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     async def story(world: World) -> None:
@@ -116,7 +116,7 @@ def without_n1(question: Any) -> Any:
     return {"NodeNameToMetaVictims": {n: v for n, v in victims.items() if n != "n1"}}
 
 
-def test_an_extender_spares_the_node_that_would_have_been_chosen(
+def test_an_extender_protects_the_node_that_preemption_would_have_chosen(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     async def story(world: World) -> None:

@@ -37,7 +37,7 @@ async def all_well(world: World, running: Running, count: int) -> None:
     assert await running.differences() == []
 
 
-def test_an_api_server_that_is_killed_and_comes_back(control_plane: ControlPlane) -> None:
+def test_an_api_server_is_killed_and_restarted(control_plane: ControlPlane) -> None:
     async def story(world: World) -> None:
         await world.add_nodes(*nodes(10))
         async with world.scheduler() as running:
@@ -68,7 +68,7 @@ def counting_gone(running: Running, monkeypatch: pytest.MonkeyPatch) -> list[str
     return gone
 
 
-def test_what_happened_while_the_past_was_compacted_is_reconciled(
+def test_changes_during_a_compaction_are_reconciled(
     control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def story(world: World) -> None:
@@ -96,7 +96,7 @@ def test_what_happened_while_the_past_was_compacted_is_reconciled(
     play(control_plane, story)
 
 
-def test_a_watch_that_stalls_is_noticed_and_begun_anew(control_plane: ControlPlane) -> None:
+def test_a_stalled_watch_is_noticed_and_restarted(control_plane: ControlPlane) -> None:
     async def story(world: World) -> None:
         await world.add_nodes(*nodes(2))
         async with proxy(control_plane) as network:
@@ -113,7 +113,7 @@ def test_a_watch_that_stalls_is_noticed_and_begun_anew(control_plane: ControlPla
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_two_thousand_pods_over_a_network_that_fails(
+def test_two_thousand_pods_are_placed_over_a_failing_network(
     control_plane: ControlPlane, seed: int
 ) -> None:
     async def story(world: World) -> None:
@@ -131,7 +131,7 @@ def test_two_thousand_pods_over_a_network_that_fails(
     play(control_plane, story)
 
 
-def test_a_binding_whose_answer_is_lost_is_read_back_and_not_repeated(
+def test_a_binding_with_a_lost_answer_is_read_back_and_not_repeated(
     control_plane: ControlPlane,
 ) -> None:
     async def story(world: World) -> None:
@@ -153,7 +153,7 @@ def test_a_binding_whose_answer_is_lost_is_read_back_and_not_repeated(
     play(control_plane, story)
 
 
-def test_a_pod_bound_by_somebody_else_meanwhile_is_not_bound_again(
+def test_a_pod_bound_by_another_scheduler_is_not_bound_again(
     control_plane: ControlPlane,
 ) -> None:
     """The server refuses the second binding with 409; both schedulers then agree."""
@@ -171,7 +171,7 @@ def test_a_pod_bound_by_somebody_else_meanwhile_is_not_bound_again(
     play(control_plane, story)
 
 
-def test_a_pod_deleted_while_it_is_being_bound_leaves_nothing_behind(
+def test_a_pod_deleted_during_its_binding_leaves_no_state(
     control_plane: ControlPlane,
 ) -> None:
     async def story(world: World) -> None:
@@ -193,7 +193,7 @@ def test_a_pod_deleted_while_it_is_being_bound_leaves_nothing_behind(
     play(control_plane, story)
 
 
-def test_pods_of_a_namespace_that_ends_hold_up_no_others(control_plane: ControlPlane) -> None:
+def test_pods_of_a_terminating_namespace_do_not_block_others(control_plane: ControlPlane) -> None:
     """Nothing is bound in a namespace that is being deleted: 403."""
 
     async def story(world: World) -> None:

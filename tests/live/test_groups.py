@@ -17,7 +17,7 @@ every_version = pytest.mark.parametrize("version", VERSIONS)
 
 
 @every_version
-def test_a_group_is_bound_as_one_or_not_at_all(
+def test_a_group_is_bound_completely_or_not_at_all(
     group_plane: ControlPlane, tmp_path: Path, version: str
 ) -> None:
     async def story(world: World) -> None:
@@ -64,7 +64,7 @@ def test_a_group_is_bound_as_one_or_not_at_all(
 
 
 @every_version
-def test_a_scheduler_killed_between_the_bindings_of_a_gang_is_followed(
+def test_a_scheduler_killed_between_the_bindings_of_a_gang_is_replaced(
     group_plane: ControlPlane, tmp_path: Path, version: str
 ) -> None:
     names = [f"p{number}" for number in range(30)]
@@ -89,7 +89,7 @@ def test_a_scheduler_killed_between_the_bindings_of_a_gang_is_followed(
     play(group_plane, story)
 
 
-def test_what_its_role_lacks_for_groups_is_told_and_pods_are_placed(
+def test_missing_rights_for_groups_are_logged_and_pods_are_placed(
     group_plane: ControlPlane, tmp_path: Path
 ) -> None:
     async def story(world: World) -> None:
@@ -107,7 +107,7 @@ def test_what_its_role_lacks_for_groups_is_told_and_pods_are_placed(
     play(group_plane, story)
 
 
-def test_kinds_that_come_while_it_runs_are_followed(
+def test_group_kinds_installed_at_run_time_are_watched(
     group_plane: ControlPlane, tmp_path: Path
 ) -> None:
     """Members of a group wait for its kind, its object, and then no more."""

@@ -14,22 +14,22 @@ def placed(name: str, cpu: str = "1", on: str = "n1") -> Object:
     return made
 
 
-def test_what_fits_and_was_bound_once_is_well() -> None:
+def test_a_valid_state_is_accepted() -> None:
     bindings = Counter({("a", 201): 1, ("b", 201): 1, ("b", 409): 3})
     pods = [placed("a"), placed("b", "500m")]
     assert broken([node("n1", cpu="1500m")], pods, bindings, {"uid-a": {"n1"}}) == []
 
 
-def test_a_node_that_is_too_full_is_named() -> None:
+def test_an_overfull_node_is_named() -> None:
     pods = [placed("a"), placed("b", "501m")]
     found = broken([node("n1", cpu="1500m", pods=1)], pods, {}, {})
     assert found == ["node n1 has 1500 cpu and 1501 taken", "node n1 has 1 pods and 2 taken"]
 
 
-def test_a_pod_that_was_bound_twice_is_named() -> None:
+def test_a_pod_bound_twice_is_named() -> None:
     assert broken([], [], {("a", 201): 2}, {}) == ["pod a was bound 2 times"]
 
 
-def test_a_pod_that_moved_is_named() -> None:
+def test_a_pod_that_changed_its_node_is_named() -> None:
     found = broken([], [placed("a")], {}, {"uid-a": {"n1", "n2"}})
     assert found == ["pod a moved: ['n1', 'n2']"]

@@ -20,7 +20,7 @@ from tests.live.world import SchedulerOptions, World, play, pod
 pytestmark = pytest.mark.timeout(400)
 
 
-def test_pods_are_bound_run_and_are_told_of(control_plane: ControlPlane) -> None:
+def test_pods_are_bound_and_get_events(control_plane: ControlPlane) -> None:
     async def story(world: World) -> None:
         await world.add_nodes(node("n1", cpu=2), node("n2", cpu=2))
         async with world.scheduler() as running:
@@ -38,7 +38,9 @@ def test_pods_are_bound_run_and_are_told_of(control_plane: ControlPlane) -> None
     play(control_plane, story)
 
 
-def test_a_pod_that_fits_nowhere_is_told_why_and_since_when(control_plane: ControlPlane) -> None:
+def test_a_pod_that_fits_nowhere_has_a_condition_with_reason_and_time(
+    control_plane: ControlPlane,
+) -> None:
     async def story(world: World) -> None:
         await world.add_nodes(node("n1", cpu=1))
         async with world.scheduler() as running:
@@ -57,7 +59,7 @@ def test_a_pod_that_fits_nowhere_is_told_why_and_since_when(control_plane: Contr
     play(control_plane, story)
 
 
-def test_a_pod_of_an_unknown_scheduler_is_left_alone(control_plane: ControlPlane) -> None:
+def test_a_pod_of_an_unknown_scheduler_is_ignored(control_plane: ControlPlane) -> None:
     async def story(world: World) -> None:
         await world.add_nodes(node("n1"))
         async with world.scheduler() as running:
@@ -71,7 +73,7 @@ def test_a_pod_of_an_unknown_scheduler_is_left_alone(control_plane: ControlPlane
     play(control_plane, story)
 
 
-def test_a_gated_pod_is_placed_when_its_last_gate_is_lifted(control_plane: ControlPlane) -> None:
+def test_a_gated_pod_is_placed_when_its_last_gate_is_removed(control_plane: ControlPlane) -> None:
     async def story(world: World) -> None:
         await world.add_nodes(node("n1"))
         gates = [{"name": "example.com/a"}, {"name": "example.com/b"}]
@@ -90,7 +92,9 @@ def test_a_gated_pod_is_placed_when_its_last_gate_is_lifted(control_plane: Contr
     play(control_plane, story)
 
 
-def test_one_new_node_frees_three_hundred_pods(control_plane: ControlPlane) -> None:
+def test_one_new_node_is_filled_with_three_hundred_pending_pods(
+    control_plane: ControlPlane,
+) -> None:
     async def story(world: World) -> None:
         names = [f"p{number:03}" for number in range(300)]
         await world.add_nodes(node("small", cpu=1, pods=2))
@@ -105,7 +109,9 @@ def test_one_new_node_frees_three_hundred_pods(control_plane: ControlPlane) -> N
     play(control_plane, story)
 
 
-def test_a_node_that_is_deleted_and_added_anew_is_a_new_one(control_plane: ControlPlane) -> None:
+def test_a_node_that_is_deleted_and_created_again_is_a_new_node(
+    control_plane: ControlPlane,
+) -> None:
     async def story(world: World) -> None:
         await world.add_nodes(node("n1", cpu=1, labels={"disk": "old"}))
         async with world.scheduler() as running:
@@ -220,7 +226,7 @@ def simulated(objects: list[Object], seed: int) -> list[AttemptRecord]:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_the_same_objects_are_decided_alike_live_and_simulated(
+def test_the_same_objects_give_the_same_decisions_live_and_simulated(
     control_plane: ControlPlane, seed: int
 ) -> None:
     """Feasible nodes, who rejected the others, scores, ties, draws: attempt for attempt."""

@@ -102,7 +102,7 @@ def history(world: World) -> Iterator[History]:
 @pytest.mark.parametrize(
     ("allowed_count", "chosen", "victims"), [(2, "n2", "d e f"), (3, "n1", "a b c")]
 )
-def test_a_budget_protects_pods_as_far_as_its_status_says(
+def test_a_budget_protects_as_many_pods_as_its_status_says(
     control_plane: ControlPlane, allowed_count: int, chosen: str, victims: str
 ) -> None:
     """Those on n1 are the less important ones."""
@@ -138,7 +138,7 @@ def test_a_budget_protects_pods_as_far_as_its_status_says(
     play(control_plane, story)
 
 
-def test_who_must_not_preempt_evicts_nobody(control_plane: ControlPlane) -> None:
+def test_a_pod_with_preemption_policy_never_evicts_nothing(control_plane: ControlPlane) -> None:
     async def story(world: World) -> None:
         await world.add_nodes(node("n1", cpu=3))
         await add_running(world, "n1", "a b c", 0)

@@ -48,7 +48,7 @@ def test_a_pod_goes_where_it_goes_on_the_embedded_cluster(
     play(control_plane, live)
 
 
-def test_the_same_pods_make_room(control_plane: ControlPlane) -> None:
+def test_the_same_victims_are_evicted(control_plane: ControlPlane) -> None:
     """S-06 A."""
     setup = Setup(plugins=test_s06.PLUGINS)
     recorded = embedded(test_s06.h_preempts, setup)
@@ -63,7 +63,7 @@ def test_the_same_pods_make_room(control_plane: ControlPlane) -> None:
     play(control_plane, live)
 
 
-def test_as_many_rows_are_asked_and_every_pod_has_a_node_of_its_own(
+def test_the_same_number_of_rows_is_evaluated_and_each_pod_has_its_own_node(
     control_plane: ControlPlane,
 ) -> None:
     """S-07 A."""
@@ -82,7 +82,7 @@ def test_as_many_rows_are_asked_and_every_pod_has_a_node_of_its_own(
     play(control_plane, live)
 
 
-def test_the_same_groups_are_placed_and_nothing_is_held(
+def test_the_same_groups_are_placed_and_nothing_is_reserved(
     group_plane: ControlPlane, tmp_path: Path
 ) -> None:
     """S-13 A."""

@@ -54,7 +54,9 @@ STANDS_BY = "Leader changed"
 # ---- one replica ----------------------------------------------------------------------------
 
 
-def test_it_binds_tells_and_ends_when_asked(control_plane: ControlPlane, tmp_path: Path) -> None:
+def test_a_scheduler_binds_writes_events_and_ends_on_request(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
     port = free_port()
     one = scheduler(control_plane, tmp_path, "run-one", port)
 
@@ -90,7 +92,7 @@ def test_it_binds_tells_and_ends_when_asked(control_plane: ControlPlane, tmp_pat
     assert "Ended" in one.said
 
 
-def test_a_capture_simulates_and_redacted_it_names_nothing(
+def test_a_capture_can_be_simulated_and_a_redacted_one_names_nothing(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     file, hidden = tmp_path / "cluster.yaml", tmp_path / "hidden.yaml"
@@ -119,7 +121,7 @@ def test_a_capture_simulates_and_redacted_it_names_nothing(
         ("4s", 1, "lost the lease"),
     ],
 )
-def test_it_ends_in_time_although_the_api_server_is_mute(
+def test_the_scheduler_ends_in_time_although_the_api_server_is_silent(
     control_plane: ControlPlane, tmp_path: Path, renew_deadline: str, exit_code: int, text: str
 ) -> None:
     """Bindings are under way, patches and events wait, and the lease cannot be given up."""
@@ -151,7 +153,7 @@ def test_it_ends_in_time_although_the_api_server_is_mute(
 # ---- several --------------------------------------------------------------------------------
 
 
-def test_a_leader_killed_among_a_thousand_pods_is_followed_and_each_is_bound_once(
+def test_a_leader_killed_among_a_thousand_pods_is_replaced_and_each_pod_is_bound_once(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     names = [f"p{number}" for number in range(1000)]
@@ -188,7 +190,7 @@ def test_a_leader_killed_among_a_thousand_pods_is_followed_and_each_is_bound_onc
 # ---- the chart ------------------------------------------------------------------------------
 
 
-def test_the_plain_manifests_are_the_chart() -> None:
+def test_the_plain_manifests_equal_the_rendered_chart() -> None:
     assert MANIFESTS.read_text(encoding="utf-8") == plain_manifests(), "run `make manifests`"
 
 
@@ -202,11 +204,11 @@ def test_the_plain_manifests_are_the_chart() -> None:
         "prometheusRule.enabled=true,prometheusRule.labels.team=a",
     ],
 )
-def test_every_choice_of_values_renders(values: str) -> None:
+def test_every_combination_of_values_renders(values: str) -> None:
     assert documents(rendered("--set", values))
 
 
-def test_whose_client_certificates_count_comes_from_a_config_map() -> None:
+def test_the_authorities_of_client_certificates_come_from_a_config_map() -> None:
     manifests = documents(rendered("--set", "clientCA.configMap=authorities,clientCA.key=a.crt"))
     (deployment,) = (each for each in manifests if each["kind"] == "Deployment")
     pod = deployment["spec"]["template"]["spec"]
@@ -238,19 +240,21 @@ def test_whose_client_certificates_count_comes_from_a_config_map() -> None:
         ("networkPolicy.peers.monitoring=null", None),
     ],
 )
-def test_the_peers_of_the_network_policy_are_values(values: str, ingress: Object | None) -> None:
+def test_the_peers_of_the_network_policy_come_from_values(
+    values: str, ingress: Object | None
+) -> None:
     manifests = documents(rendered("--set", values))
     (policy,) = (each for each in manifests if each["kind"] == "NetworkPolicy")
     assert policy["spec"]["ingress"] == ([] if ingress is None else [ingress])
 
 
-def test_a_peer_that_names_nobody_is_refused() -> None:
+def test_an_empty_network_policy_peer_is_refused() -> None:
     """An empty peer would be everybody."""
     with pytest.raises(subprocess.CalledProcessError):
         rendered("--set-json", 'networkPolicy.peers={"all":{}}')
 
 
-def test_a_value_that_does_not_exist_is_refused() -> None:
+def test_an_unknown_value_is_refused() -> None:
     with pytest.raises(subprocess.CalledProcessError) as refused:
         rendered("--set", "replicaCount=3")
     assert "replicaCount" in refused.value.stderr
@@ -316,7 +320,7 @@ async def check_endpoints(port: int) -> None:
     assert (await get(f"{url}/metrics", Authorization=f"Bearer {token('admin')}"))[0] == 200
 
 
-def test_a_client_certificate_says_who_reads_the_endpoints(
+def test_a_client_certificate_gives_access_to_the_endpoints(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     port = free_port()
@@ -354,7 +358,7 @@ def test_a_client_certificate_says_who_reads_the_endpoints(
         run_replicas(control_plane, "run-certificates", story)
 
 
-def test_what_its_role_lacks_ends_it_with_verb_and_resource(
+def test_a_missing_right_ends_the_scheduler_with_verb_and_resource(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     config = config_file(tmp_path / "c.yaml", {"profiles": [{"schedulerName": "run-bare"}]})

@@ -92,7 +92,7 @@ def lending(
 
 
 @pytest.mark.parametrize("cache_capable", [True, False])
-def test_kube_scheduler_places_pods_by_a_policy_of_ours(
+def test_kube_scheduler_places_pods_by_the_policy_of_the_extender(
     control_plane: ControlPlane, kube_scheduler: Path, tmp_path: Path, cache_capable: bool
 ) -> None:
     namespace = f"lent-{str(cache_capable).lower()}"
@@ -124,7 +124,7 @@ def test_kube_scheduler_places_pods_by_a_policy_of_ours(
 
 
 @pytest.mark.parametrize("cache_capable", [True, False])
-def test_kube_scheduler_evicts_nobody_where_a_policy_of_ours_would_refuse_the_pod(
+def test_kube_scheduler_evicts_nothing_where_the_extender_would_reject_the_pod(
     control_plane: ControlPlane, kube_scheduler: Path, tmp_path: Path, cache_capable: bool
 ) -> None:
     """Those on the first node are the less important ones: without us they would have to go."""

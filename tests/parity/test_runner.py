@@ -42,14 +42,14 @@ WITHOUT_ANSWERS = {
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_every_recorded_answer_is_ours(file: Path) -> None:
+def test_every_recorded_answer_is_reproduced(file: Path) -> None:
     tally = compare_files([file])
     assert tally.compared > 0
     assert not tally.different, "\n".join(report(tally, 5))
     assert not tally.not_understood
 
 
-def test_answers_are_kept_of_every_kind_of_question() -> None:
+def test_cached_results_of_every_kind_of_question_are_compared() -> None:
     """Whole answers from a ranking, and others of which a part is asked for."""
     tally = compare_files([CASES / "default-profile-mixed.jsonl", CASES / "noderesources.jsonl"])
     assert tally.kept["questions"] >= 100
@@ -61,7 +61,7 @@ def test_answers_are_kept_of_every_kind_of_question() -> None:
     assert again == {"choice", "error", "feasible", "filter", "fitError", *scores}
 
 
-def test_the_cases_speak_of_every_plugin() -> None:
+def test_the_cases_cover_every_plugin() -> None:
     text = "\n".join(file.read_text(encoding="utf-8") for file in FILES if file.suffix == ".jsonl")
     silent = {name for name in REGISTRY.names if f'"{name}":' not in text}
     assert silent <= WITHOUT_ANSWERS
@@ -313,14 +313,14 @@ TAMPERED = [
 
 
 @pytest.mark.parametrize(("suite", "name", "change", "field"), TAMPERED)
-def test_a_changed_record_is_noticed(suite: str, name: str, change: Change, field: str) -> None:
+def test_a_changed_record_is_detected(suite: str, name: str, change: Change, field: str) -> None:
     changed = case(suite, name)
     assert not compared(changed).different
     change(changed)
     assert field in different_fields(compared(changed))
 
 
-def test_a_changed_table_of_registered_events_is_noticed(tmp_path: Path) -> None:
+def test_a_changed_table_of_registered_events_is_detected(tmp_path: Path) -> None:
     table = json.loads((CASES / "hints-registered.json").read_bytes())
     table["default"]["registered"]["NodeAffinity"][0]["actions"].remove("Add")
     changed = tmp_path / "hints-registered.json"
@@ -341,7 +341,7 @@ def test_a_changed_table_of_registered_events_is_noticed(tmp_path: Path) -> None
         ("missed-added-affinity", "NodeAffinity, addedAffinity"),
     ],
 )
-def test_a_retry_that_upstream_misses_deviates_on_purpose(name: str, kind: str) -> None:
+def test_a_retry_that_upstream_misses_is_an_intended_deviation(name: str, kind: str) -> None:
     tally = compared(case("hints", name))
     assert not tally.different
     assert tally.of("hints", "hints").deviating == {kind: 1}
@@ -365,7 +365,7 @@ def test_another_missed_retry_is_a_difference(name: str, plugin: str) -> None:
     assert not tally.of("hints", "hints").deviating
 
 
-def test_ignoring_something_else_excuses_no_difference() -> None:
+def test_ignoring_another_resource_excuses_no_difference() -> None:
     changed = case("hints", "missed-ignored-resource")
     del changed["pod"]["spec"]["containers"][0]["resources"]["requests"]["example.com/gpu"]
     tally = compared(changed)
@@ -376,7 +376,7 @@ def test_ignoring_something_else_excuses_no_difference() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(REGISTRY.names) - WITHOUT_ANSWERS))
-def test_without_a_plugin_all_that_it_has_no_share_in_still_agrees(
+def test_without_a_plugin_all_answers_that_do_not_depend_on_it_agree(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without(monkeypatch, name)
@@ -385,7 +385,7 @@ def test_without_a_plugin_all_that_it_has_no_share_in_still_agrees(
     assert any(entry.passed_over[name] for entry in tally.fields.values())
 
 
-def test_what_a_missing_plugin_decides_is_passed_over_and_the_rest_is_compared(
+def test_answers_that_depend_on_a_missing_plugin_are_skipped_and_others_compared(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     without(monkeypatch, "InterPodAffinity")
@@ -395,7 +395,7 @@ def test_what_a_missing_plugin_decides_is_passed_over_and_the_rest_is_compared(
     assert tally.of("interpodaffinity", "scores.raw").compared > 0
 
 
-def test_scores_are_compared_on_the_nodes_that_a_missing_plugin_left(
+def test_scores_are_compared_on_the_nodes_that_the_missing_plugin_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     without(monkeypatch, "InterPodAffinity")
@@ -431,7 +431,7 @@ def test_an_unknown_answer_counts_as_different_and_is_named() -> None:
     assert tally.not_understood == {"mood": "most-allocated default/p1"}
 
 
-def test_an_unknown_list_of_objects_is_named_and_does_not_count() -> None:
+def test_an_unknown_list_of_objects_is_named_and_not_counted() -> None:
     changed = case(FIT, "most-allocated")
     changed["cluster"]["podGroups"] = []
     tally = compared(changed)
@@ -457,7 +457,7 @@ def test_an_unknown_suite_of_a_known_shape_is_compared() -> None:
         b'{"id": "x", "suite": "y", "pod": {}, "event": {}, "answers": {}}',
     ],
 )
-def test_nothing_that_stands_in_a_file_stops_the_run(line: bytes) -> None:
+def test_no_line_of_a_file_stops_the_run(line: bytes) -> None:
     tally = Tally()
     compare_file_line(line, "file:1", tally)
     assert tally.different > 0
@@ -489,6 +489,6 @@ def test_a_difference_exits_with_1_and_is_shown(
     assert said.endswith(f" answers compared, {1 + TIMES} differ\n")
 
 
-def test_two_processes_count_what_one_counts() -> None:
+def test_two_processes_give_the_counts_of_one() -> None:
     files = [CASES / "interpodaffinity.jsonl", CASES / "hints.jsonl"]
     assert report(compare_files(files, processes=2), 9) == report(compare_files(files), 9)

@@ -27,7 +27,7 @@ def as_in_group(found: Json, pod: str, group: int) -> Json:
         ("images", "volume", "signature.ImageLocality"),
     ],
 )
-def test_pods_that_differ_and_are_said_to_be_alike_are_a_difference(
+def test_different_pods_with_equal_signatures_are_a_difference(
     name: str, pod: str, field: str
 ) -> None:
     assert not compared(case(SUITE, name)).different
@@ -43,14 +43,14 @@ def test_pods_that_differ_and_are_said_to_be_alike_are_a_difference(
         pytest.param("plain", {"signable": False, "refusedBy": {"Coscheduling": {}}}, id="unknown"),
     ],
 )
-def test_a_plugin_that_signs_on_one_side_only_is_a_difference(pod: str, signature: Json) -> None:
+def test_a_plugin_that_signs_on_only_one_side_is_a_difference(pod: str, signature: Json) -> None:
     changed = case(SUITE, "no-terms")
     answer(changed, pod)["signature"] = signature
     assert different_fields(compared(changed)) == {"signature.unsigned"}
 
 
 @pytest.mark.parametrize("signature", [None, {}, {"signable": True}, {"signable": True, "mood": 1}])
-def test_a_signature_of_another_form_is_not_understood(signature: Json | None) -> None:
+def test_a_signature_of_another_form_is_unknown(signature: Json | None) -> None:
     changed = case(SUITE, "no-terms")
     answer(changed, "plain")["signature"] = signature
     tally = compared(changed)
@@ -73,7 +73,7 @@ def test_a_signature_of_another_form_is_not_understood(signature: Json | None) -
         ("no-terms", {"signature.unsigned": {NO_TERMS: 1}}),
     ],
 )
-def test_what_upstream_does_not_look_at_deviates_on_purpose(
+def test_fields_that_upstream_ignores_are_intended_deviations(
     name: str, wanted: dict[str, dict[str, int]]
 ) -> None:
     tally = compared(case(SUITE, name))
@@ -89,7 +89,7 @@ def raw_scores(name: str, plugin: str, pods: tuple[str, str], node: str) -> list
     return [answer(case(SUITE, name), p)["scores"][plugin][node]["raw"] for p in pods]
 
 
-def test_upstream_answers_differently_what_it_signs_alike() -> None:
+def test_upstream_gives_different_answers_for_equal_signatures() -> None:
     """Why ours differ: the record itself."""
     udp, tcp = (answer(case(SUITE, "host-ports"), pod) for pod in ("udp", "tcp-too"))
     assert udp["signature"] == tcp["signature"]

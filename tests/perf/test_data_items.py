@@ -22,7 +22,7 @@ def test_a_short_run_has_no_samples() -> None:
     assert metrics == ["BindingThroughput", "SchedulingDuration"]
 
 
-def test_the_file_is_upstreams() -> None:
+def test_the_file_has_upstreams_format() -> None:
     one = measurement("Case/w/a", log(*(n / 10 for n in range(1, 41))), 4.0)
     written = msgspec.json.decode(msgspec.json.encode(data_items([(one, 680.0)])))
     assert written["version"] == "v1"
@@ -41,6 +41,6 @@ def test_the_file_is_upstreams() -> None:
     assert written["dataItems"][-1]["data"] == {"Duration": 4.0}
 
 
-def test_without_a_pod_only_the_duration_is_told() -> None:
+def test_without_pods_only_the_duration_is_reported() -> None:
     items = data_items([(measurement("Case/w/a", log(), 1.0), 0.0)]).data_items
     assert [item.unit for item in items] == ["s"]

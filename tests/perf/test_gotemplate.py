@@ -33,14 +33,14 @@ def test_text_and_values_alternate() -> None:
     )
 
 
-def test_a_pipe_hands_on_the_last_argument() -> None:
+def test_a_pipe_passes_its_value_as_the_last_argument() -> None:
     (put,) = parse("{{ (or .n 1) | AddInt 2 }}")
     assert isinstance(put, Put)
     either = Call("or", (Reference("", ("n",)), Literal(1)))
     assert put.value == Call("AddInt", (Literal(2), either))
 
 
-def test_comments_leave_nothing_and_dashes_trim() -> None:
+def test_comments_are_dropped_and_dashes_trim() -> None:
     assert parse("a{{/* nothing */}}  {{- /* trimmed */ -}} \n b") == (Text("a"), Text("b"))
 
 
@@ -62,7 +62,7 @@ def test_comments_leave_nothing_and_dashes_trim() -> None:
         ("{{ , }}", 'line 1: found ",", wanted a value'),
     ],
 )
-def test_what_is_not_known_is_refused(text: str, said: str) -> None:
+def test_unknown_syntax_is_refused(text: str, said: str) -> None:
     with pytest.raises(TemplateError) as refused:
         parse(text)
     assert str(refused.value).startswith(said)
@@ -102,7 +102,9 @@ def test_what_is_not_known_is_refused(text: str, said: str) -> None:
         ("ge", (1, 2), False),
     ],
 )
-def test_functions_answer_as_upstreams(name: str, arguments: Any, result: Any) -> None:
+def test_functions_return_the_values_of_upstreams_functions(
+    name: str, arguments: Any, result: Any
+) -> None:
     found = FUNCTIONS[name](*arguments)
     assert (found, type(found)) == (result, type(result))
 
@@ -118,7 +120,7 @@ def test_functions_answer_as_upstreams(name: str, arguments: Any, result: Any) -
         ("lt", (True, 1), "found true, wanted a number"),
     ],
 )
-def test_questions_without_an_answer_are_refused(name: str, arguments: Any, said: str) -> None:
+def test_invalid_arguments_are_refused(name: str, arguments: Any, said: str) -> None:
     with pytest.raises(FunctionError, match=said):
         FUNCTIONS[name](*arguments)
 
@@ -146,7 +148,7 @@ VALUES: dict[str, Any] = {"Index": 7, "Count": 9, "n": 3.0, "big": 1000000.0, "s
         ('{{"a\\tb"}}{{true}}', "a\tbtrue"),
     ],
 )
-def test_actions_write_what_go_writes(text: str, written: str) -> None:
+def test_actions_write_the_output_of_go(text: str, written: str) -> None:
     assert Template(text).filled(VALUES) == written
 
 
@@ -161,7 +163,7 @@ def test_actions_write_what_go_writes(text: str, written: str) -> None:
         ("{{AddInt .s 1}}", 'line 1: found "x", wanted a number'),
     ],
 )
-def test_what_cannot_be_filled_in_is_refused(text: str, said: str) -> None:
+def test_a_template_that_cannot_be_executed_is_refused(text: str, said: str) -> None:
     with pytest.raises(TemplateError) as refused:
         Template(text).filled(VALUES)
     assert str(refused.value).startswith(said)

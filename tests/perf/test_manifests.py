@@ -27,23 +27,23 @@ def manifest(folder: Path, text: str, **options: Any) -> Manifest:
     return Manifest(path, **options)
 
 
-def test_a_template_is_filled(tmp_path: Path) -> None:
+def test_a_template_is_executed(tmp_path: Path) -> None:
     made = manifest(tmp_path, "apiVersion: v1\nkind: X\nmetadata: {name: 'a-{{.Index}}'}")
     assert [made.made({"Index": n})["metadata"]["name"] for n in (1, 2)] == ["a-1", "a-2"]
 
 
-def test_one_text_is_read_once(tmp_path: Path) -> None:
+def test_equal_text_is_parsed_once(tmp_path: Path) -> None:
     made = manifest(tmp_path, "kind: 'a-{{DivideInt .Index 2}}'")
     assert made.made({"Index": 0}) is made.made({"Index": 1})
     assert made.made({"Index": 0}) is not made.made({"Index": 2})
 
 
-def test_a_plain_file_is_not_filled(tmp_path: Path) -> None:
+def test_a_plain_file_is_not_executed(tmp_path: Path) -> None:
     made = manifest(tmp_path, "kind: '{{.Index}}'", is_template=False)
     assert made.made({}) == {"kind": "{{.Index}}"}
 
 
-def test_fields_of_pods_are_found_whatever_their_case(tmp_path: Path) -> None:
+def test_fields_of_pods_are_case_insensitive(tmp_path: Path) -> None:
     made = manifest(tmp_path, "apiVersion: v1\nkind: Pod\nSpec: {NodeName: n}")
     assert made.made({})["spec"] == {"nodeName": "n"}
 
@@ -58,24 +58,26 @@ def test_fields_of_pods_are_found_whatever_their_case(tmp_path: Path) -> None:
         ("- a", "a.yaml: wanted one object"),
     ],
 )
-def test_what_is_wrong_is_told_with_the_file(tmp_path: Path, text: str, said: str) -> None:
+def test_an_invalid_manifest_is_reported_with_its_file(
+    tmp_path: Path, text: str, said: str
+) -> None:
     with pytest.raises(ManifestError) as refused:
         manifest(tmp_path, text).made({})
     assert said in str(refused.value)
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ManifestError, match=r"none\.yaml: cannot be read: No such file"):
         Manifest(tmp_path / "none.yaml")
 
 
-def test_only_what_has_a_namespace_gets_one() -> None:
+def test_only_namespaced_objects_get_a_namespace() -> None:
     assert in_namespace(BASE_POD, "a")["metadata"] == {"generateName": "pod-", "namespace": "a"}
     assert "namespace" not in in_namespace(base_node("n-"), "a")["metadata"]
     assert "namespace" not in BASE_POD["metadata"]
 
 
-def test_a_namespace_and_a_kind_must_go_together() -> None:
+def test_namespace_and_kind_must_agree() -> None:
     assert scope_fault(BASE_POD, "a") is None
     assert scope_fault(base_node("n"), "") is None
     assert scope_fault(BASE_POD, "") == "found no namespace, wanted one: v1 Pod has one"
@@ -83,7 +85,7 @@ def test_a_namespace_and_a_kind_must_go_together() -> None:
     assert scope_fault({"kind": "A"}, "") == "apiVersion: found nothing, wanted a name such as v1"
 
 
-def test_pods_in_a_row_share_a_signature_label() -> None:
+def test_pods_of_one_operation_share_a_signature_label() -> None:
     labels = [signed_pod(BASE_POD, n, 2)["metadata"]["labels"]["signature"] for n in range(3)]
     assert labels == ["signature-label-0", "signature-label-0", "signature-label-1"]
 
@@ -100,7 +102,7 @@ def test_a_claim_and_its_volume_are_bound_to_each_other() -> None:
     assert {claim["status"]["phase"], volume["status"]["phase"]} == {"Bound"}
 
 
-def test_a_volume_of_aws_gets_an_id_of_its_own() -> None:
+def test_an_aws_volume_gets_a_unique_id() -> None:
     volume = {"kind": "PersistentVolume", "spec": {"awsElasticBlockStore": {"volumeID": "x"}}}
     _, volume, _ = with_volume(BASE_POD, {}, volume, "ns", index=3)
     assert volume["spec"]["awsElasticBlockStore"] == {"volumeID": "vol-3"}
@@ -118,13 +120,13 @@ def test_a_node_has_its_name_as_a_label() -> None:
     assert prepared(1)["metadata"]["name"] != node["metadata"]["name"]
 
 
-def test_label_values_are_given_in_turn() -> None:
+def test_label_values_are_assigned_in_turn() -> None:
     strategy = {"labelKey": "zone", "labelValues": ["a", "b"]}
     nodes = [prepared(n, labelNodePrepareStrategy=strategy) for n in range(3)]
     assert [node["metadata"]["labels"]["zone"] for node in nodes] == ["a", "b", "a"]
 
 
-def test_a_unique_label_differs_from_node_to_node() -> None:
+def test_a_unique_label_differs_for_each_node() -> None:
     nodes = [prepared(n, uniqueNodeLabelStrategy={"labelKey": "id"}) for n in range(3)]
     assert len({node["metadata"]["labels"]["id"] for node in nodes}) == 3
 

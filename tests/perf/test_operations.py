@@ -60,7 +60,7 @@ def pods(**fields: Any) -> Any:
     return op("createPods", **{"podTemplatePath": "pod.yaml", "namespace": "ns", **fields})
 
 
-def test_nodes_get_their_strategy_and_its_objects(tmp_path: Path) -> None:
+def test_nodes_get_their_strategy_and_the_objects_of_the_strategy(tmp_path: Path) -> None:
     strategy = {"csiNodeAllocatable": {"d": {"count": 3}}, "nodeAllocatable": {"gpu": "1"}}
     played = Played(
         tmp_path,
@@ -79,12 +79,12 @@ def test_pods_are_bound_before_the_next_operation(tmp_path: Path) -> None:
     assert (played.bound_count(), played.outcome.nodes, played.outcome.pods) == (8, 2, 8)
 
 
-def test_pods_go_into_a_namespace_of_their_own_where_none_is_named(tmp_path: Path) -> None:
+def test_pods_without_a_namespace_get_a_namespace_for_their_operation(tmp_path: Path) -> None:
     played = Played(tmp_path, NODES, op("createPods", count=1))
     assert played.contents(POD)[0]["metadata"]["namespace"] == "namespace-1"
 
 
-def test_sets_of_pods_are_in_namespaces_by_number(tmp_path: Path) -> None:
+def test_sets_of_pods_have_numbered_namespaces(tmp_path: Path) -> None:
     each = {"opcode": "createPods", "count": 1}
     played = Played(
         tmp_path, NODES, op("createPodSets", count=2, namespacePrefix="s", createPodsOp=each)
@@ -92,7 +92,7 @@ def test_sets_of_pods_are_in_namespaces_by_number(tmp_path: Path) -> None:
     assert {pod["metadata"]["namespace"] for pod in played.contents(POD)} == {"s-0", "s-1"}
 
 
-def test_namespaces_are_made_from_their_template(tmp_path: Path) -> None:
+def test_namespaces_are_created_from_their_template(tmp_path: Path) -> None:
     label = "{apiVersion: v1, kind: Namespace, metadata: {labels: {team: x}}}"
     played = Played(
         tmp_path,
@@ -103,7 +103,7 @@ def test_namespaces_are_made_from_their_template(tmp_path: Path) -> None:
     assert played.contents("v1 Namespace")[1]["metadata"]["labels"]["team"] == "x"
 
 
-def test_anything_can_be_created(tmp_path: Path) -> None:
+def test_any_kind_can_be_created(tmp_path: Path) -> None:
     text = "{apiVersion: v1, kind: %s, metadata: {name: 'x-{{.Index}}'}}"
     played = Played(
         tmp_path,
@@ -119,7 +119,7 @@ def test_anything_can_be_created(tmp_path: Path) -> None:
     assert played.names("scheduling.k8s.io/v1beta1 PodGroup") == ["x-0"]
 
 
-def test_a_barrier_waits_for_pods_that_nobody_waited_for(tmp_path: Path) -> None:
+def test_a_barrier_waits_for_pods_of_earlier_operations(tmp_path: Path) -> None:
     skipped = pods(count=2, skipWaitToCompletion=True)
     assert Played(tmp_path, NODES, skipped).bound_count() < 2
     assert Played(tmp_path, NODES, skipped, op("barrier")).bound_count() == 2
@@ -142,11 +142,11 @@ def test_a_barrier_may_wait_for_attempts_and_labels(tmp_path: Path) -> None:
     assert said["reason"] == "Unschedulable"
 
 
-def test_time_passes_while_it_sleeps(tmp_path: Path) -> None:
+def test_a_sleep_takes_time(tmp_path: Path) -> None:
     assert Played(tmp_path, op("sleep", duration="1m30s")).clock.now() >= 90
 
 
-def test_pods_are_deleted_by_their_labels_at_a_pace(tmp_path: Path) -> None:
+def test_pods_are_deleted_by_labels_at_a_given_rate(tmp_path: Path) -> None:
     labelled = SMALL_POD.replace("metadata: {", "metadata: {labels: {a: b}, ")
     played = Played(
         tmp_path,
@@ -160,7 +160,7 @@ def test_pods_are_deleted_by_their_labels_at_a_pace(tmp_path: Path) -> None:
     assert 1.5 <= played.clock.now() < 2
 
 
-def test_deleting_may_go_on_beside_what_follows(tmp_path: Path) -> None:
+def test_a_deletion_may_run_beside_later_operations(tmp_path: Path) -> None:
     delete = op("deletePods", namespace="ns", deletePodsPerSecond=1, skipWaitToCompletion=True)
     played = Played(tmp_path, NODES, pods(count=5), delete, op("sleep", duration="2.5s"))
     assert len(played.names(POD)) == 3
@@ -183,7 +183,7 @@ def test_churn_creates_and_deletes_in_turn(tmp_path: Path, seconds: float, count
     assert len(played.names(POD)) == count
 
 
-def test_an_update_replaces_what_is_there(tmp_path: Path) -> None:
+def test_an_update_replaces_the_object(tmp_path: Path) -> None:
     gated = GATED.replace("generateName: pod-", "name: 'p-{{.Index}}'")
     free = gated.replace("schedulingGates: [{name: g}], ", "")
     played = Played(
@@ -233,7 +233,7 @@ def test_a_steady_state_without_a_binding_fails(tmp_path: Path) -> None:
     assert outcome.failure == "operation 1 (createPods): no pod at all was bound in 3s"
 
 
-def test_what_is_measured_has_its_name_and_labels(tmp_path: Path) -> None:
+def test_a_measurement_has_its_name_and_labels(tmp_path: Path) -> None:
     played = Played(tmp_path, NODES, START, pods(count=3), STOP, pods(count=2, collectMetrics=True))
     names = [(one.name, one.pods) for one in played.outcome.measured]
     assert names == [("Case/small/m", 3), ("Case/small/ns", 2)]
@@ -250,7 +250,7 @@ def test_what_is_measured_has_its_name_and_labels(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_be_done_ends_the_workload(
+def test_an_impossible_operation_ends_the_workload(
     tmp_path: Path, operations: tuple[Any, ...], said: str
 ) -> None:
     named = SMALL_POD.replace("generateName: pod-", "name: p")
@@ -296,14 +296,14 @@ DEVICE_OPERATIONS: list[Any] = [
 DEVICE_FILES = {"gpu": GPU_CLASS, "slice": GPU_SLICE, "claim": GPU_CLAIM}
 
 
-def test_claims_are_made_and_given_devices_without_pods(tmp_path: Path) -> None:
+def test_claims_are_created_and_allocated_without_pods(tmp_path: Path) -> None:
     played = Played(tmp_path, *DEVICE_OPERATIONS, params={"n": 3}, **DEVICE_FILES)
     claims = played.contents("resource.k8s.io/v1 ResourceClaim")
     results = [claim["status"]["allocation"]["devices"]["results"][0] for claim in claims]
     assert len({(each["pool"], each["device"]) for each in results}) == 3
 
 
-def test_claims_for_which_there_is_nothing_end_the_workload(tmp_path: Path) -> None:
+def test_claims_that_cannot_be_allocated_end_the_workload(tmp_path: Path) -> None:
     one = case(*DEVICE_OPERATIONS, params={"n": 5})
     path = write_cases(tmp_path, one, pod=SMALL_POD, **DEVICE_FILES)
     clock = ManualClock()
@@ -314,19 +314,19 @@ def test_claims_for_which_there_is_nothing_end_the_workload(tmp_path: Path) -> N
 # ---- updates --------------------------------------------------------------------------------
 
 
-def test_a_pod_keeps_what_admission_gave_it() -> None:
+def test_an_update_keeps_fields_set_by_admission() -> None:
     old = pod_with_spec(priority=5, tolerations=[{"key": "a"}], schedulingGates=[{"name": "g"}])
     found = updated(old, pod_with_spec(containers=[]), ())
     assert found["spec"] == {"priority": 5, "tolerations": [{"key": "a"}], "containers": []}
 
 
-def test_another_kind_is_replaced() -> None:
+def test_an_object_of_another_kind_is_replaced() -> None:
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "spec": {}}
     old = {**node, "spec": {"taints": [{"key": "a"}]}}
     assert updated(old, node, ()) == node
 
 
-def test_a_resize_changes_resources_only() -> None:
+def test_a_resize_changes_only_resources() -> None:
     old = pod_with_spec(containers=[{"name": "a", "image": "i", "resources": 1}, {"name": "b"}])
     old["metadata"]["labels"] = {"x": "y"}
     found = updated(
@@ -339,7 +339,7 @@ def test_a_resize_changes_resources_only() -> None:
     assert found["metadata"] == old["metadata"]
 
 
-def test_a_status_changes_nothing_else() -> None:
+def test_a_status_update_changes_nothing_else() -> None:
     old = {**pod_with_spec(nodeName="n"), "status": {"phase": "Running"}}
     found = updated(old, {**pod_with_spec(), "status": {"phase": "Failed"}}, ("status",))
     assert found == {**old, "status": {"phase": "Failed"}}
@@ -351,7 +351,7 @@ def test_a_status_changes_nothing_else() -> None:
 KEYS = [object_key(POD, "default", str(n)) for n in range(3)]
 
 
-def test_items_come_at_their_ticks() -> None:
+def test_items_are_processed_at_their_ticks() -> None:
     clock, seen = ManualClock(), []
 
     async def main() -> None:
@@ -364,7 +364,7 @@ def test_items_come_at_their_ticks() -> None:
 
 
 @pytest.mark.parametrize(("per_second", "moments"), [(0, [0, 0, 0]), (4, [0.25, 0.5, 0.75])])
-def test_something_is_done_about_each(per_second: int, moments: list[float]) -> None:
+def test_each_item_is_processed(per_second: int, moments: list[float]) -> None:
     clock: ManualClock = ManualClock()
     done: list[Any] = []
     work = at_pace(KEYS, per_second, clock, lambda key: done.append((key, clock.now())))
@@ -402,21 +402,21 @@ def given(contents: dict[str, list[Any]], namespace: str = "") -> dict[str, Any]
     }
 
 
-def test_each_claim_gets_devices_that_no_other_has() -> None:
+def test_each_claim_gets_separate_devices() -> None:
     found = given(OBJECTS)
     assert sorted([found["c1"], found["c2"]], key=str) == [["n1"], ["n2"]]
     assert found["c3"] is None
 
 
-def test_the_same_again_is_the_same() -> None:
+def test_a_repeated_allocation_gives_the_same_result() -> None:
     assert given(OBJECTS) == given(OBJECTS)
 
 
-def test_claims_that_have_devices_keep_them_and_others_get_the_rest() -> None:
+def test_allocated_claims_keep_their_devices_and_others_get_the_remaining_ones() -> None:
     has_some = claim("c1", exactly(), status=allocated(("n1", "a")))
     contents = {**OBJECTS, RESOURCE_CLAIM: [has_some, claim("c2", exactly())]}
     assert given(contents) == {"c2": ["n2"]}
 
 
-def test_claims_of_other_namespaces_are_left_alone() -> None:
+def test_claims_of_other_namespaces_are_ignored() -> None:
     assert given(OBJECTS, "elsewhere") == {}

@@ -33,7 +33,7 @@ def refused(params: Value, *operations: Value) -> list[str]:
         ("createPodGroups", {"namespace": "a", "templatePath": "a"}),
     ],
 )
-def test_counts_are_parameters(opcode: str, fields: Value) -> None:
+def test_counts_can_be_parameters(opcode: str, fields: Value) -> None:
     (found,) = filled({"n": 7}, op(opcode, countParam="$n", **fields))
     assert found.count == 7
 
@@ -43,12 +43,12 @@ def test_a_count_may_be_multiplied() -> None:
     assert filled({"groups": 3, "each": 4}, pods)[0].count == 12
 
 
-def test_one_object_is_made_where_no_count_is_given() -> None:
+def test_without_a_count_one_object_is_created() -> None:
     any_op, update = op("createAny", templatePath="a"), op("updateAny", templatePath="a")
     assert [one.count for one in filled({}, any_op, update)] == [1, 1]
 
 
-def test_a_steady_state_and_its_duration_are_parameters() -> None:
+def test_steady_state_and_duration_can_be_parameters() -> None:
     pods = op("createPods", steadyStateParam="$steady", durationParam="$time", count=1)
     (found,) = filled({"steady": True, "time": "1m30s"}, pods)
     assert (found.steady_state, seconds(found.duration)) == (True, 90.0)
@@ -67,7 +67,7 @@ def test_sets_of_pods_are_unrolled() -> None:
     assert [(one.namespace, one.count) for one in found] == [("ns-0", 5), ("ns-1", 5)]
 
 
-def test_values_of_templates_are_read_as_go_reads_json() -> None:
+def test_template_values_are_read_as_go_reads_json() -> None:
     given = {"a": "$n", "b": 2, "c": "$x|[1, two]", "d": "$y|", "e": "text", "f": True}
     (found,) = filled({"n": 5}, op("createNodes", templateParams=given))
     values = found.template_params
@@ -130,5 +130,5 @@ def test_values_of_templates_are_read_as_go_reads_json() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_told(params: Value, operation: Value, said: str) -> None:
+def test_invalid_parameters_are_reported(params: Value, operation: Value, said: str) -> None:
     assert refused(params, operation)[0].startswith(said)

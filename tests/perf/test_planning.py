@@ -46,7 +46,7 @@ from tests.perf.kit import (
 CONFIG = "{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration%s}"
 
 
-def test_a_plan_has_its_operations_filled_in(tmp_path: Path) -> None:
+def test_a_plan_contains_its_operations_with_parameters(tmp_path: Path) -> None:
     path = write_cases(tmp_path, case(op("createNodes", countParam="$n"), params={"n": 3}))
     found = plan(path)
     assert (found.name, found.operations[0].count) == ("Case/small", 3)  # type: ignore[union-attr]
@@ -82,13 +82,13 @@ def test_only_selected_workloads_are_planned(tmp_path: Path) -> None:
         (op("stopCollectingProfile"), {}, "the operation stopCollectingProfile is not supported"),
     ],
 )
-def test_what_cannot_be_run_says_why(
+def test_a_workload_that_cannot_run_has_a_reason(
     tmp_path: Path, operation: Any, files: dict[str, str], said: str
 ) -> None:
     assert said in refusal(write_cases(tmp_path, case(operation), **files))
 
 
-def test_a_workload_is_refused_for_a_plugin_that_is_not_here(tmp_path: Path) -> None:
+def test_a_workload_that_needs_a_missing_plugin_is_refused(tmp_path: Path) -> None:
     claiming = SMALL_POD.replace("containers:", "resourceClaims: [{name: a}], containers:")
     path = write_cases(tmp_path, case(op("createPods", podTemplatePath="x.yaml")), x=claiming)
     others = Registry(each for each in in_tree_plugins() if each.name != "DynamicResources")
@@ -99,13 +99,13 @@ def test_a_workload_is_refused_for_a_plugin_that_is_not_here(tmp_path: Path) -> 
     assert isinstance(plan(path), Plan)
 
 
-def test_others_beside_it_can_be_run(tmp_path: Path) -> None:
+def test_the_other_workloads_can_run(tmp_path: Path) -> None:
     workloads = [{"name": "a", "params": {"x": 1}}, {"name": "b"}]
     path = write_cases(tmp_path, {**case(op("barrier")), "workloads": workloads})
     assert [type(one) for one in planned(path)] == [Refused, Plan]
 
 
-def test_gates_are_those_of_the_case_the_workload_and_the_command_line(tmp_path: Path) -> None:
+def test_feature_gates_come_from_the_case_the_workload_and_the_command_line(tmp_path: Path) -> None:
     whole = case(
         op("barrier"), featureGates={"GenericWorkload": True, "SchedulerAsyncAPICalls": True}
     )
@@ -122,13 +122,13 @@ def test_a_gate_that_cannot_be_set_refuses_the_workload(tmp_path: Path) -> None:
     assert "this gate is locked to true" in refusal(path)
 
 
-def test_a_configuration_is_named_by_the_test_case(tmp_path: Path) -> None:
+def test_a_test_case_names_its_configuration(tmp_path: Path) -> None:
     text = CONFIG % ", profiles: [{schedulerName: mine}]"
     path = write_cases(tmp_path, case(op("barrier"), schedulerConfigPath="c.yaml"), c=text)
     assert plan(path).config.spec.profiles[0].scheduler_name == "mine"
 
 
-def test_the_command_lines_configuration_goes_before_it(tmp_path: Path) -> None:
+def test_the_configuration_of_the_command_line_has_priority(tmp_path: Path) -> None:
     path = write_cases(tmp_path, case(op("barrier"), schedulerConfigPath="c.yaml"))
     own = load_config(CONFIG % ", profiles: [{schedulerName: ours}]", "own.yaml")
     assert plan(path, config=own).config.spec.profiles[0].scheduler_name == "ours"
@@ -138,7 +138,7 @@ def test_the_command_lines_configuration_goes_before_it(tmp_path: Path) -> None:
     ("text", "said"),
     [(None, "c.yaml: cannot be read"), (CONFIG % ", profilez: []", "profilez: unknown field")],
 )
-def test_a_bad_configuration_refuses_the_workload(
+def test_an_invalid_configuration_refuses_the_workload(
     tmp_path: Path, text: str | None, said: str
 ) -> None:
     files = {} if text is None else {"c": text}
@@ -146,7 +146,7 @@ def test_a_bad_configuration_refuses_the_workload(
     assert said in refusal(path)
 
 
-def test_upstreams_own_writing_is_read(tmp_path: Path) -> None:
+def test_upstreams_syntax_is_read(tmp_path: Path) -> None:
     """YAML with anchors and flow styles is YAML."""
     whole = case(op("barrier"))
     path = tmp_path / "x.yaml"
@@ -171,7 +171,7 @@ def test_upstreams_own_writing_is_read(tmp_path: Path) -> None:
         (",", True),
     ],
 )
-def test_labels_must_or_must_not_be_there(label_filter: str, takes: bool) -> None:
+def test_labels_are_required_or_excluded(label_filter: str, takes: bool) -> None:
     assert Selection(label_filter=label_filter).takes("A/b", ["performance", "slow"]) is takes
 
 
@@ -179,7 +179,7 @@ def test_labels_must_or_must_not_be_there(label_filter: str, takes: bool) -> Non
     ("pattern", "takes"),
     [("Basic", True), ("^Basic/5Nodes$", True), ("/500", False), ("^5", False)],
 )
-def test_a_name_is_searched_for(pattern: str, takes: bool) -> None:
+def test_names_are_matched_by_search(pattern: str, takes: bool) -> None:
     assert Selection([re.compile(pattern)]).takes("Basic/5Nodes", ()) is takes
 
 
@@ -216,7 +216,7 @@ NO_PLUGINS = Registry([])
         ),
     ],
 )
-def test_what_is_needed_is_named(content: dict[str, Any], said: str) -> None:
+def test_a_missing_plugin_is_named(content: dict[str, Any], said: str) -> None:
     (found,) = missing_for([content], NO_PLUGINS)
     assert found.startswith(said)
 
@@ -230,7 +230,7 @@ def test_what_is_needed_is_named(content: dict[str, Any], said: str) -> None:
         {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"}},
     ],
 )
-def test_what_no_plugin_looks_at_needs_none(content: dict[str, Any]) -> None:
+def test_objects_that_no_plugin_reads_need_no_plugin(content: dict[str, Any]) -> None:
     assert not list(missing_for([content], NO_PLUGINS))
 
 
@@ -241,12 +241,12 @@ class Gang(ScalarScorePlugin):
         return 0
 
 
-def test_a_plugin_that_is_here_is_not_missing() -> None:
+def test_an_available_plugin_is_not_missing() -> None:
     grouped = pod_with_spec(schedulingGroup={"podGroupName": "a"})
     assert not list(missing_for([grouped], Registry([Gang])))
 
 
-def test_features_that_no_plugin_knows_are_named() -> None:
+def test_features_that_no_plugin_supports_are_named() -> None:
     gates, _ = resolve_gates(("", {"DRAListTypeAttributes": True, "DRADeviceTaints": True}))
     found = list(features_missing(gates, Registry()))
     assert found == ["the feature DRAListTypeAttributes is not here yet"]

@@ -53,7 +53,7 @@ def test_a_wait_ends_when_the_last_pod_is_bound() -> None:
     in_a_loop(check)
 
 
-def test_a_pod_that_was_tried_is_attempted_and_not_scheduled() -> None:
+def test_a_pod_with_an_attempt_is_attempted_and_not_scheduled() -> None:
     def check(world: WatchedCluster) -> None:
         waits = [Wait([KEY], stage) for stage in (ATTEMPTED, SCHEDULED)]
         for wait in waits:
@@ -64,11 +64,11 @@ def test_a_pod_that_was_tried_is_attempted_and_not_scheduled() -> None:
     in_a_loop(check)
 
 
-def test_a_wait_for_nothing_is_over() -> None:
+def test_a_wait_for_no_pods_ends_at_once() -> None:
     in_a_loop(lambda world: Wait([], SCHEDULED).done.result())
 
 
-def test_bindings_are_logged_with_their_moment_and_node() -> None:
+def test_bindings_are_logged_with_time_and_node() -> None:
     def check(world: WatchedCluster) -> None:
         log = BindingLog(world.clock, ["default"], {"app": "x"})
         world.watch.join(log)
@@ -87,7 +87,7 @@ def test_bindings_are_logged_with_their_moment_and_node() -> None:
     in_a_loop(check)
 
 
-def test_who_left_is_told_no_more() -> None:
+def test_a_listener_that_left_gets_no_events() -> None:
     def check(world: WatchedCluster) -> None:
         bound = NewlyBound("default")
         world.watch.join(bound)
@@ -103,7 +103,7 @@ def test_who_left_is_told_no_more() -> None:
     in_a_loop(check)
 
 
-def test_a_status_of_another_condition_is_no_attempt() -> None:
+def test_a_status_with_another_condition_is_not_an_attempt() -> None:
     def check(world: WatchedCluster) -> None:
         wait = Wait([KEY], ATTEMPTED)
         other = PodCondition(type="Ready", status="False")

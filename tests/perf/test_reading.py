@@ -27,7 +27,7 @@ def test_operations_are_read_by_their_opcodes(tmp_path: Path) -> None:
     )
 
 
-def test_what_is_upstreams_and_not_here_is_known(tmp_path: Path) -> None:
+def test_unsupported_upstream_operations_are_recognized(tmp_path: Path) -> None:
     path = write_cases(tmp_path, case(op("startCollectingProfile", name="test")))
     assert read(path)[0].operations == (NotSupported(opcode="startCollectingProfile"),)
 
@@ -81,11 +81,11 @@ def test_what_is_upstreams_and_not_here_is_known(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_told_with_its_path(tmp_path: Path, value: Any, said: str) -> None:
+def test_an_invalid_field_is_reported_with_its_path(tmp_path: Path, value: Any, said: str) -> None:
     assert complaints_about(write_cases(tmp_path, value)).startswith(said)
 
 
-def test_a_name_may_be_given_to_one_test_case_only(tmp_path: Path) -> None:
+def test_the_name_of_a_test_case_is_unique(tmp_path: Path) -> None:
     path = write_cases(tmp_path, case(op("barrier")), case(op("barrier")))
     assert complaints_about(path) == '[1].name: "Case" is given twice; wanted once'
 
@@ -98,13 +98,13 @@ def test_a_name_may_be_given_to_one_test_case_only(tmp_path: Path) -> None:
         ("[a", "line 2: "),
     ],
 )
-def test_a_file_is_one_list(tmp_path: Path, text: str, said: str) -> None:
+def test_a_file_contains_one_list(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "x.yaml"
     path.write_text(text)
     assert complaints_about(path).startswith(said)
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     assert "cannot be read: No such file" in complaints_about(tmp_path / "none.yaml")
 
 
@@ -112,7 +112,7 @@ def names(folder: Path) -> list[str]:
     return [one.source.relative_to(folder).as_posix() for one in read(folder)]
 
 
-def test_folders_hold_the_files_that_upstream_names_so(tmp_path: Path) -> None:
+def test_folders_are_searched_for_upstreams_file_names(tmp_path: Path) -> None:
     for name in ("b", "a"):
         (tmp_path / name / "templates").mkdir(parents=True)
         write_cases(tmp_path / name, case(op("barrier")))
@@ -120,14 +120,14 @@ def test_folders_hold_the_files_that_upstream_names_so(tmp_path: Path) -> None:
     assert names(tmp_path) == ["a/performance-config.yaml", "b/performance-config.yaml"]
 
 
-def test_other_folders_hold_files_of_any_name(tmp_path: Path) -> None:
+def test_folders_without_such_files_are_searched_for_any_yaml_file(tmp_path: Path) -> None:
     write_cases(tmp_path, case(op("barrier"))).rename(tmp_path / "mine.yaml")
     (tmp_path / "templates").mkdir()
     (tmp_path / "templates" / "pod.yaml").write_text("a: 1")
     assert names(tmp_path) == ["mine.yaml"]
 
 
-def test_an_empty_folder_is_told(tmp_path: Path) -> None:
+def test_an_empty_folder_is_reported(tmp_path: Path) -> None:
     errors = InputErrors()
     assert read_files([str(tmp_path)], errors) == []
     with pytest.raises(ValueError, match=r"found no performance-config.yaml"):
@@ -160,5 +160,5 @@ def test_an_empty_folder_is_told(tmp_path: Path) -> None:
         pytest.param(Pod, {"spec": None}, {"spec": None}, id="a null"),
     ],
 )
-def test_members_get_the_names_their_type_knows(kind: Any, value: Any, found: Any) -> None:
+def test_field_names_get_the_case_of_their_type(kind: Any, value: Any, found: Any) -> None:
     assert with_field_names(value, kind) == found

@@ -42,13 +42,13 @@ def test_a_workload_without_a_measurement_has_a_row() -> None:
     assert rows(outcome()) == [["Case/w", "5,000"]]
 
 
-def test_a_list_says_what_cannot_be_run() -> None:
+def test_the_list_gives_the_reason_why_a_workload_cannot_run() -> None:
     table = listing([Refused("Case/w", ("no b", "no a"))], {"Case/w": ("short", "slow")})
     (line,) = [one for one in printed([table]).splitlines() if one.startswith("Case")]
     assert re.split(" {3,}", line) == ["Case/w", "short, slow", "no b; no a"]
 
 
-def test_a_threshold_is_held_against_the_average() -> None:
+def test_the_average_is_compared_with_the_threshold() -> None:
     (said,) = below_threshold(outcome(measurement(SAMPLES), threshold=1000))
     assert said == "Case/w/ns: 1,000 pods/s, the file's threshold is 1000"
     assert not list(below_threshold(outcome(measurement(SAMPLES), threshold=999)))

@@ -19,7 +19,7 @@ NODES = op("createNodes", count=3)
 PODS = op("createPods", count=5, collectMetrics=True)
 
 
-def test_an_outcome_tells_what_was_there_and_measured(tmp_path: Path) -> None:
+def test_an_outcome_has_counts_and_measurements(tmp_path: Path) -> None:
     whole = case(NODES, PODS)
     whole["workloads"][0]["threshold"] = 7
     outcome = run_cases(write_cases(tmp_path, whole))
@@ -28,26 +28,26 @@ def test_an_outcome_tells_what_was_there_and_measured(tmp_path: Path) -> None:
     assert [one.pods for one in outcome.measured] == [5]
 
 
-def test_thresholds_by_topic_are_nobodys(tmp_path: Path) -> None:
+def test_thresholds_by_topic_are_ignored(tmp_path: Path) -> None:
     whole = case(NODES)
     whole["workloads"][0]["threshold"] = {"dra": 7}
     assert run_cases(write_cases(tmp_path, whole)).threshold == 0
 
 
-def test_a_real_clock_tells_how_long_it_took(tmp_path: Path) -> None:
+def test_with_a_real_clock_the_duration_is_real(tmp_path: Path) -> None:
     one = plan(write_cases(tmp_path, case(NODES, PODS)))
     outcome = asyncio.run(WorkloadRun(one, Registry(), RealClock()).play())
     assert outcome.measured[0].pods_per_second
     assert outcome.measured[0].seconds > 0
 
 
-def test_what_was_measured_before_a_failure_is_kept(tmp_path: Path) -> None:
+def test_measurements_before_a_failure_are_kept(tmp_path: Path) -> None:
     outcome = run_cases(write_cases(tmp_path, case(NODES, PODS, op("stopCollectingMetrics"))))
     assert outcome.failure
     assert len(outcome.measured) == 1
 
 
-def test_a_bug_beside_the_operations_is_raised(
+def test_a_bug_outside_of_the_operations_is_raised(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     delete = op(
@@ -65,7 +65,7 @@ def test_a_bug_beside_the_operations_is_raised(
         run(whole.play(), clock)
 
 
-def test_the_seed_decides_ties(tmp_path: Path) -> None:
+def test_the_seed_determines_ties(tmp_path: Path) -> None:
     path = write_cases(tmp_path, case(op("createNodes", count=50), PODS), pod=SMALL_POD)
 
     def nodes(seed: int) -> list[str]:
@@ -89,14 +89,14 @@ def own_plans() -> list[Any]:
     return list(plan_all(cases, Selection(), Setting(Registry())))
 
 
-def test_our_own_scenarios_can_all_be_run() -> None:
+def test_all_scenarios_of_the_repository_can_run() -> None:
     assert [one for one in own_plans() if not isinstance(one, Plan)] == []
 
 
 @pytest.mark.parametrize(
     "one", [one for one in own_plans() if "short" in one.workload.labels], ids=lambda one: one.name
 )
-def test_our_own_scenarios_come_to_their_end(one: Plan) -> None:
+def test_all_scenarios_of_the_repository_end(one: Plan) -> None:
     clock = ManualClock()
     outcome = run(WorkloadRun(one, Registry(), clock).play(), clock)
     assert not outcome.failure

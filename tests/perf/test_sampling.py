@@ -27,11 +27,11 @@ def test_samples_are_taken_every_second(
     assert samples(times, 0.0, stop_seconds) == found
 
 
-def test_the_seconds_count_from_the_start() -> None:
+def test_seconds_count_from_the_start() -> None:
     assert samples([10.9, 11.3, 11.4], 10.25, 12.25) == [2.0]
 
 
-def test_percentiles_are_of_the_nearest_rank() -> None:
+def test_percentiles_use_the_nearest_rank() -> None:
     found = summarised([float(n) for n in range(10, 0, -1)])
     assert found == {"Average": 5.5, "Perc50": 5.0, "Perc90": 9.0, "Perc95": 10.0, "Perc99": 10.0}
 
@@ -40,5 +40,7 @@ def test_percentiles_are_of_the_nearest_rank() -> None:
     ("times", "found"),
     [([1.0, 1.5, 3.0], 1.5), ([2.0], None), ([2.0, 2.0], None), ([], None)],
 )
-def test_the_rate_is_between_first_and_last(times: list[float], found: float | None) -> None:
+def test_the_rate_is_computed_between_first_and_last_binding(
+    times: list[float], found: float | None
+) -> None:
     assert rate(times) == found

@@ -26,7 +26,7 @@ def files(tmp_path: Path) -> ScenarioFiles:
     return ScenarioFiles(tmp_path, None)
 
 
-def test_a_template_may_ask_for_index_count_and_params(files: ScenarioFiles) -> None:
+def test_a_template_may_use_index_count_and_params(files: ScenarioFiles) -> None:
     nodes = operation(
         "createNodes", nodeTemplatePath="node.yaml", count=2, templateParams={"x": "y"}
     )
@@ -34,7 +34,7 @@ def test_a_template_may_ask_for_index_count_and_params(files: ScenarioFiles) -> 
     assert env({"x": 1}, 2, 3) == {"x": 1, "Index": 2, "Count": 3}
 
 
-def test_without_a_file_nodes_and_pods_are_upstreams(files: ScenarioFiles) -> None:
+def test_without_a_file_nodes_and_pods_have_upstreams_defaults(files: ScenarioFiles) -> None:
     assert (
         files.node(operation("createNodes"), "node-0-", 0)["metadata"]["generateName"] == "node-0-"
     )
@@ -42,7 +42,7 @@ def test_without_a_file_nodes_and_pods_are_upstreams(files: ScenarioFiles) -> No
     assert pod["metadata"] == {"generateName": "pod-", "namespace": "ns"}
 
 
-def test_an_operations_pod_goes_before_the_test_cases(tmp_path: Path) -> None:
+def test_the_pod_of_an_operation_has_priority_over_that_of_the_test_case(tmp_path: Path) -> None:
     write_cases(tmp_path, pod=SMALL_POD, other=SMALL_POD.replace("pod-", "other-"))
     files = ScenarioFiles(tmp_path, "other.yaml")
 
@@ -53,7 +53,7 @@ def test_an_operations_pod_goes_before_the_test_cases(tmp_path: Path) -> None:
     assert (prefix(), prefix(podTemplatePath="pod.yaml")) == ("other-", "pod-")
 
 
-def test_a_pod_may_come_behind_its_claim_and_volume(files: ScenarioFiles) -> None:
+def test_a_pod_may_follow_its_claim_and_volume(files: ScenarioFiles) -> None:
     pods = operation(
         "createPods",
         persistentVolumeTemplatePath="volume.yaml",
@@ -80,13 +80,13 @@ def test_a_file_is_read_once(files: ScenarioFiles) -> None:
         (operation("barrier"), []),
     ],
 )
-def test_an_operation_shows_what_it_will_make(
+def test_an_operation_gives_examples_of_its_objects(
     files: ScenarioFiles, given: Any, kinds: list[str] | None
 ) -> None:
     found = [content["kind"] for _, content in files.examples(given)]
     assert found == (["Pod", "PersistentVolumeClaim"] if kinds is None else kinds)
 
 
-def test_a_file_that_is_missing_is_told(files: ScenarioFiles) -> None:
+def test_a_missing_file_is_reported(files: ScenarioFiles) -> None:
     with pytest.raises(ManifestError, match=r"gone\.yaml: cannot be read"):
         list(files.examples(operation("createAny", templatePath="gone.yaml")))

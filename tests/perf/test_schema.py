@@ -33,7 +33,7 @@ def test_all_opcodes_are_known() -> None:
 
 
 @pytest.mark.parametrize("opcode", OPERATIONS)
-def test_an_operation_stands_under_its_own_opcode(opcode: str) -> None:
+def test_an_operation_is_listed_under_its_opcode(opcode: str) -> None:
     kind = inspect.type_info(OPERATIONS[opcode])
     assert isinstance(kind, inspect.StructType)
     (field,) = [one for one in kind.fields if one.name == "opcode"]

@@ -10,7 +10,7 @@ from tests.perf.kit import LARGE_POD, SMALL_POD, case, op, run_cases, write_case
 NODE_POD = {"count": 1, "podTemplatePath": "pod.yaml"}
 
 
-def test_generated_names_that_meet_are_made_anew(tmp_path: Path) -> None:
+def test_colliding_generated_names_are_generated_again(tmp_path: Path) -> None:
     """Of so many pods some get a name that another one has: 27 letters, 5 of them."""
     pods = op("createPods", count=6000, podTemplatePath="pod.yaml", skipWaitToCompletion=True)
     gated = SMALL_POD.replace("spec: {", "spec: {schedulingGates: [{name: g}], ")
@@ -18,7 +18,7 @@ def test_generated_names_that_meet_are_made_anew(tmp_path: Path) -> None:
     assert (outcome.failure, outcome.pods) == ("", 6000)
 
 
-def test_a_name_that_is_given_twice_ends_the_workload(tmp_path: Path) -> None:
+def test_a_name_used_twice_ends_the_workload(tmp_path: Path) -> None:
     pods = op("createPods", count=2, podTemplatePath="pod.yaml", namespace="ns")
     text = SMALL_POD.replace("generateName: pod-", "name: only")
     outcome = run_cases(write_cases(tmp_path, case(pods), pod=text))
@@ -26,7 +26,7 @@ def test_a_name_that_is_given_twice_ends_the_workload(tmp_path: Path) -> None:
     assert outcome.failure == said
 
 
-def test_who_can_never_be_bound_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_pod_that_can_never_be_bound_is_not_waited_for(tmp_path: Path) -> None:
     path = write_cases(
         tmp_path, case(op("createNodes", count=1), op("createPods", **NODE_POD)), pod=LARGE_POD
     )
@@ -38,7 +38,7 @@ def test_who_can_never_be_bound_is_not_waited_for(tmp_path: Path) -> None:
     assert "0/1 nodes are available: 1 Insufficient cpu. preemption: " in failure
 
 
-def test_while_something_goes_on_a_wait_has_its_time(tmp_path: Path) -> None:
+def test_a_wait_lasts_while_something_happens(tmp_path: Path) -> None:
     churn = op("churn", mode="recreate", number=1, templatePaths=["any.yaml"])
     path = write_cases(
         tmp_path,
@@ -53,7 +53,7 @@ def test_while_something_goes_on_a_wait_has_its_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("namespaces", [["none"], ["namespace-1", "none"]])
-def test_a_barrier_needs_namespaces_that_were_made(tmp_path: Path, namespaces: list[str]) -> None:
+def test_a_barrier_needs_existing_namespaces(tmp_path: Path, namespaces: list[str]) -> None:
     path = write_cases(
         tmp_path,
         case(op("createNodes", count=1), op("createPods"), op("barrier", namespaces=namespaces)),

@@ -56,7 +56,7 @@ def test_the_strategy_decides(
         assert line.total == sum(plugin.weighted for plugin in line.plugins)
 
 
-def test_a_ratio_is_cut_towards_zero() -> None:
+def test_a_ratio_is_truncated_towards_zero() -> None:
     """Part C: at 1 % the line from 100 down to 0 at 3 % is at 100 - 33."""
     points = [(0, 10), (3, 0), (100, 0)]
     shape = [{"utilization": where, "score": score} for where, score in points]

@@ -82,7 +82,7 @@ def only(name: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_the_sentence(pod: PodOptions, message: str) -> None:
+def test_the_message_counts_the_reasons(pod: PodOptions, message: str) -> None:
     world = play(tried(**pod), plugins=PLUGINS)
     assert world.bound("p") is None
     assert world.message("p") == message
@@ -90,7 +90,7 @@ def test_the_sentence(pod: PodOptions, message: str) -> None:
     assert world.reason("p") == "Unschedulable"
 
 
-def test_each_nodes_own_status() -> None:
+def test_each_node_has_its_status() -> None:
     """Part A, node by node."""
     plugins = [*PLUGINS, "Witness"]
     world = play(tried(cpu=2, memory="4Gi"), plugins=plugins, classes=[Witness])
@@ -103,7 +103,7 @@ def test_each_nodes_own_status() -> None:
     assert world.unschedulable_plugins("p") == {"TaintToleration", "NodeResourcesFit"}
 
 
-def test_without_nodes_nobody_is_asked() -> None:
+def test_without_nodes_no_plugin_is_evaluated() -> None:
     """Part D."""
 
     async def story(world: World) -> None:
@@ -116,7 +116,7 @@ def test_without_nodes_nobody_is_asked() -> None:
     assert world.plugin("Witness").shown == []
 
 
-def test_the_journal_tells_who_rejected_how_many() -> None:
+def test_the_journal_counts_the_rejections_of_each_plugin() -> None:
     world = play(tried(cpu=2, memory="1Gi", **only("w1")), plugins=PLUGINS)
     (record,) = world.attempts("p")
     assert (record.result, record.node_count, record.feasible_count) == ("unschedulable", 13, 0)
@@ -127,7 +127,7 @@ def test_the_journal_tells_who_rejected_how_many() -> None:
     }
 
 
-def test_the_same_sentence_is_written_once() -> None:
+def test_an_unchanged_message_is_written_once() -> None:
     """An attempt that ends like the one before changes nothing in the pod's status."""
 
     async def story(world: World) -> None:

@@ -42,7 +42,7 @@ async def a_full_node(world: World) -> None:
     await world.until(3)
 
 
-def test_backoff_is_paid_to_its_end() -> None:
+def test_a_backoff_runs_to_its_end() -> None:
     world = play(a_full_node, plugins=[FIT])
     bound = world.bound("p")
     assert bound is not None
@@ -53,7 +53,7 @@ def test_backoff_is_paid_to_its_end() -> None:
     assert world.incoming("BackoffComplete") == {"active": 1}
 
 
-def test_an_idle_scheduler_takes_pods_out_of_backoff() -> None:
+def test_an_idle_scheduler_pops_pods_from_backoff() -> None:
     """The gate SchedulerPopFromBackoffQ."""
     world = play(a_full_node, plugins=[FIT], gates={"SchedulerPopFromBackoffQ": True})
     assert world.bound("p") == (0.5, "n1")
@@ -84,7 +84,7 @@ def without_gate(name: str) -> Callable[[Content], None]:
     return change
 
 
-def test_a_gated_pod_is_tried_when_its_last_gate_goes() -> None:
+def test_a_gated_pod_is_tried_when_its_last_gate_is_removed() -> None:
     def gated(world: World) -> float:
         return world.metric("scheduler_pending_pods", queue="gated")
 
@@ -152,7 +152,7 @@ async def a_follower_and_a_leader(world: World) -> None:
     await world.until(0.4)
 
 
-def test_a_stashed_pod_is_tried_when_the_stashing_cycle_succeeds() -> None:
+def test_a_pod_to_activate_is_tried_when_the_activating_cycle_succeeds() -> None:
     """Although it was backing off until 1 s."""
     world = play(a_follower_and_a_leader, plugins=["Chain"], classes=[Chain])
     assert world.bound("l") == (0.4, "n1")
@@ -160,7 +160,7 @@ def test_a_stashed_pod_is_tried_when_the_stashing_cycle_succeeds() -> None:
     assert world.incoming("ForceActivate") == {"active": 1}
 
 
-def test_without_the_stash_it_waits_for_the_flush() -> None:
+def test_without_an_activation_the_pod_waits_for_the_flush() -> None:
     async def story(world: World) -> None:
         world.plugin("Chain").stashes = False
         await a_follower_and_a_leader(world)
@@ -191,7 +191,7 @@ class Opener(ReservePlugin):
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None: ...
 
 
-def test_a_stash_made_in_a_failed_cycle_activates_nothing() -> None:
+def test_an_activation_in_a_failed_cycle_has_no_effect() -> None:
     async def story(world: World) -> None:
         world.add_node("n1", cpu=4, memory="8Gi")
         world.add_pod("one")
@@ -219,7 +219,7 @@ class Never(ScalarFilterPlugin, EnqueueExtensions):
         return [STORAGE_CLASS_ADDED]
 
 
-def test_no_pod_waits_for_an_event_for_ever() -> None:
+def test_no_pod_waits_forever_for_an_event() -> None:
     async def story(world: World) -> None:
         world.add_node("n1", cpu=4, memory="8Gi")
         world.add_pod("z")

@@ -70,7 +70,7 @@ async def three_answers(world: World) -> None:
     await world.until(0.1)
 
 
-def test_pending_pays_no_backoff_and_an_error_waits_for_no_event() -> None:
+def test_a_pending_plugin_skips_the_backoff_and_an_error_needs_no_event() -> None:
     async def story(world: World) -> None:
         await three_answers(world)
         gauge = {"plugin": "Gatekeeper", "profile": "bayplan"}
@@ -94,7 +94,7 @@ def test_pending_pays_no_backoff_and_an_error_waits_for_no_event() -> None:
     assert world.metric("scheduler_unschedulable_pods", **gauge) == 0
 
 
-def test_without_an_event_only_the_error_is_tried_again() -> None:
+def test_without_an_event_only_an_error_is_retried() -> None:
     async def story(world: World) -> None:
         await three_answers(world)
         await world.until(250)
@@ -106,7 +106,7 @@ def test_without_an_event_only_the_error_is_tried_again() -> None:
     assert [len(world.attempts(name)) for name in ("pe", "un")] == [1, 1]
 
 
-def test_the_condition_says_whether_it_was_a_rejection() -> None:
+def test_the_condition_distinguishes_rejection_and_error() -> None:
     world = play(three_answers, plugins=[FIT, "Gatekeeper"], classes=[Gatekeeper])
     assert {name: world.reason(name) for name in CODES} == {
         "pe": "Unschedulable",
@@ -213,7 +213,7 @@ def bad_world() -> World:
         pytest.param("wt", ['"BadNodeByNode"', "Wait"], id="it answers WAIT in Filter"),
     ],
 )
-def test_a_misdeed_fails_its_own_pod_and_is_tried_again(
+def test_an_invalid_result_fails_its_pod_and_is_retried(
     bad_world: World, name: str, words: list[str]
 ) -> None:
     assert bad_world.bound(name) is None
@@ -233,12 +233,12 @@ def test_a_hint_that_raises_counts_as_queue(bad_world: World) -> None:
     assert any("no idea" in note for note in bad_world.notes("Bad"))
 
 
-def test_the_others_are_scheduled(bad_world: World) -> None:
+def test_the_other_pods_are_scheduled(bad_world: World) -> None:
     assert bad_world.attempt_times("ok") == [0.0]
     assert bad_world.bound("late") == (60.0, bad_world.attempts("late")[0].node)
 
 
-def test_who_failed_is_counted(bad_world: World) -> None:
+def test_plugin_failures_are_counted(bad_world: World) -> None:
     attempts = sum(len(bad_world.attempts(name)) for name in ("fa", "sc", "wr"))
     assert bad_world.metric("bayplan_plugin_failures_total", plugin="Bad") == attempts
 
@@ -263,7 +263,7 @@ class Reluctant(PreScorePlugin, ScorePlugin):
         return np.zeros(len(nodes), np.int64)
 
 
-def test_what_pre_score_answers() -> None:
+def test_pre_score_may_pass_skip_or_fail() -> None:
     async def story(world: World) -> None:
         for name in ("n1", "n2"):
             world.add_node(name, cpu=8, memory="8Gi")

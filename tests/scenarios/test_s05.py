@@ -62,7 +62,7 @@ def allow(world: World, plugin: str) -> None:
     held.allow(plugin)
 
 
-def test_a_pod_that_waits_keeps_its_place_until_the_last_plugin_times_out() -> None:
+def test_a_pod_at_permit_keeps_its_node_until_the_last_plugin_times_out() -> None:
     """Part A."""
 
     async def story(world: World) -> None:
@@ -90,7 +90,7 @@ def test_a_pod_that_waits_keeps_its_place_until_the_last_plugin_times_out() -> N
     assert world.incoming("AssignedPodDelete") == {"active": 1}
 
 
-def test_the_first_deadline_counts_where_nobody_allows() -> None:
+def test_the_first_deadline_counts_if_no_plugin_allows() -> None:
     async def story(world: World) -> None:
         await p_and_then_q(world)
         await world.until(5)
@@ -160,7 +160,7 @@ def test_a_rejection_wins_over_a_wait() -> None:
     assert world.message("p") == "0/1 nodes are available: 1 not this one."
 
 
-def test_a_pod_deleted_while_it_waits_gives_its_place_back_at_once() -> None:
+def test_a_pod_deleted_at_permit_releases_its_node_at_once() -> None:
     async def story(world: World) -> None:
         await p_and_then_q(world)
         await world.until(2)
@@ -199,7 +199,7 @@ def reserving(plugin_name: str, log: Log, *, refuses: bool = False) -> type[Rese
     return Reserves
 
 
-def test_a_failed_reserve_is_undone_in_the_reverse_order() -> None:
+def test_a_failed_reserve_is_undone_in_reverse_order() -> None:
     log: Log = []
 
     async def story(world: World) -> None:
@@ -280,7 +280,7 @@ def test_the_first_binder_that_does_not_skip_binds() -> None:
     assert world.events("p", "Scheduled") == ["Successfully assigned default/p to n1"]
 
 
-def test_without_a_binder_that_takes_it_a_pod_is_not_bound() -> None:
+def test_a_pod_that_every_binder_skips_is_not_bound() -> None:
     log: Log = []
     classes = [binding("B1", log, skips=True), binding("B2", log, skips=True)]
 
@@ -298,7 +298,7 @@ def test_without_a_binder_that_takes_it_a_pod_is_not_bound() -> None:
     assert 1 <= second <= 2
 
 
-def test_what_post_bind_raises_changes_nothing() -> None:
+def test_an_exception_in_post_bind_changes_nothing() -> None:
     log: Log = []
     world = play(one_pod, plugins=[FIT, "Tells"], classes=[telling(log, raises=True)])
     assert world.bound("p") == (0.0, "n1")
@@ -355,7 +355,7 @@ def preparing(log: Log, answers: Sequence[Status | Exception | None]) -> type[Pr
         ),
     ],
 )
-def test_a_failed_pre_bind_gives_everything_back(
+def test_a_failed_pre_bind_undoes_the_placement(
     answer: Status | Exception, reason: str, message: str, blamed: set[str]
 ) -> None:
     log: Log = []

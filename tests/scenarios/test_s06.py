@@ -91,7 +91,7 @@ def first_attempt(world: World) -> tuple[str, str]:
     return first.message, first.nominated_node
 
 
-def test_part_a_the_node_whose_most_important_victim_is_the_least_important() -> None:
+def test_part_a_the_node_whose_most_important_victim_is_least_important_wins() -> None:
     async def story(world: World) -> None:
         seen = three_nodes(world)
         add_h(world)
@@ -125,7 +125,7 @@ def budget(allowed_count: int) -> dict[str, Any]:
     }
 
 
-def test_part_b_a_budget_that_would_be_violated_sends_it_elsewhere() -> None:
+def test_part_b_a_budget_violation_moves_the_preemptor_to_another_node() -> None:
     async def story(world: World) -> None:
         seen = three_nodes(world)
         world.cluster.create(budget(2))
@@ -138,7 +138,7 @@ def test_part_b_a_budget_that_would_be_violated_sends_it_elsewhere() -> None:
     play(story, plugins=PLUGINS)
 
 
-def test_a_budget_that_evictions_have_used_up_protects_those_who_are_left() -> None:
+def test_a_budget_exhausted_by_evictions_protects_the_remaining_pods() -> None:
     """Three may go, the most important ones first; then v4 must not, of the lowest priority."""
 
     async def story(world: World) -> None:
@@ -157,7 +157,7 @@ def test_a_budget_that_evictions_have_used_up_protects_those_who_are_left() -> N
     play(story, plugins=PLUGINS)
 
 
-def test_part_c_who_must_not_preempt_evicts_nobody() -> None:
+def test_part_c_preemption_policy_never_evicts_nothing() -> None:
     async def story(world: World) -> None:
         seen = three_nodes(world)
         add_h(world, spec={"preemptionPolicy": "Never"})
@@ -169,7 +169,7 @@ def test_part_c_who_must_not_preempt_evicts_nobody() -> None:
     play(story, plugins=PLUGINS)
 
 
-def test_part_e_the_room_is_kept_while_the_victim_goes() -> None:
+def test_part_e_the_room_stays_nominated_while_the_victim_terminates() -> None:
     async def story(world: World) -> None:
         world.add_node("m1", cpu=4, memory="64Gi")
         grace = {"terminationGracePeriodSeconds": 20}
@@ -191,7 +191,7 @@ def test_part_e_the_room_is_kept_while_the_victim_goes() -> None:
 
 
 @pytest.mark.parametrize("other_priority", [0, 20])
-def test_part_f_a_group_makes_room_for_all_its_members_or_for_none(other_priority: int) -> None:
+def test_part_f_a_group_evicts_for_all_its_members_or_for_none(other_priority: int) -> None:
     async def story(world: World) -> None:
         for number, priority in ((1, 0), (2, other_priority)):
             world.add_node(f"m{number}", cpu=4, memory="64Gi")
@@ -231,7 +231,7 @@ class Moody(ScalarFilterPlugin):
     ("labels", "nominated"),
     [pytest.param({"broken": "yes"}, "m1", id="error"), pytest.param({}, "", id="no candidate")],
 )
-def test_a_nomination_ends_where_nothing_helps_and_outlives_an_error(
+def test_a_nomination_is_cleared_if_nothing_helps_and_survives_an_error(
     labels: dict[str, str], nominated: str
 ) -> None:
     async def story(world: World) -> None:
@@ -304,7 +304,7 @@ async def two_full_nodes(world: World) -> None:
     await world.until(2)
 
 
-def test_a_plugin_is_told_of_each_pod_that_leaves_and_of_each_that_comes_back() -> None:
+def test_remove_pod_and_add_pod_are_called_for_each_victim_and_each_reprieved_pod() -> None:
     world = play(two_full_nodes, plugins=["Counting", *PLUGINS], classes=[Counting])
     counting: Counting = world.plugin("Counting")
     assert place(world) == "n1"
@@ -320,20 +320,20 @@ def test_a_plugin_is_told_of_each_pod_that_leaves_and_of_each_that_comes_back() 
     assert [each for each in counting.calls if each[1].startswith("b")] == [("remove", "b0")]
 
 
-def test_a_filter_sees_the_node_as_it_would_be_and_as_its_notes_say() -> None:
+def test_filter_sees_the_node_and_the_state_without_the_victims() -> None:
     world = play(two_full_nodes, plugins=["Counting", *PLUGINS], classes=[Counting])
     counting: Counting = world.plugin("Counting")
     assert {noted for noted, _ in counting.compared} >= {0, 1, 2, 3}
     assert all(noted == there for noted, there in counting.compared)
 
 
-def test_what_the_attempt_itself_noted_is_as_it_was_before_the_dry_run() -> None:
+def test_the_state_of_the_attempt_is_unchanged_after_the_dry_run() -> None:
     world = play(two_full_nodes, plugins=["Counting", *PLUGINS], classes=[Counting])
     originals = world.plugin("Counting").originals
     assert originals and all(now == before for now, before in originals)
 
 
-def test_a_plugin_with_nothing_to_say_is_not_told_of_pods_that_leave() -> None:
+def test_remove_pod_is_not_called_for_a_plugin_that_skipped() -> None:
     skipped = answering("Skipped", pre_filter=Status(Code.SKIP), add_pod=None, remove_pod=None)
     plugins = ["Counting", "Skipped", *PLUGINS]
     world = play(two_full_nodes, plugins=plugins, classes=[Counting, skipped])
@@ -365,7 +365,7 @@ def told(story: Callable[[World], Awaitable[None]], *names: str) -> World:
     return play(story, plugins=list(names), classes=[Info, Moody], raise_bugs=False)
 
 
-def test_the_second_plugin_helps_where_the_first_does_not() -> None:
+def test_the_second_post_filter_helps_where_the_first_does_not() -> None:
     async def story(world: World) -> None:
         three_nodes(world)
         add_h(world)
@@ -377,7 +377,7 @@ def test_the_second_plugin_helps_where_the_first_does_not() -> None:
     told(story, *BOTH)
 
 
-def test_where_none_helps_all_of_them_are_heard() -> None:
+def test_if_no_post_filter_helps_all_messages_are_reported() -> None:
     async def story(world: World) -> None:
         three_nodes(world)
         add_h(world, spec={"preemptionPolicy": "Never"})
@@ -388,7 +388,7 @@ def test_where_none_helps_all_of_them_are_heard() -> None:
     told(story, *BOTH)
 
 
-def test_after_an_error_nobody_is_asked_for_help() -> None:
+def test_after_an_error_post_filter_is_not_called() -> None:
     async def story(world: World) -> None:
         seen = three_nodes(world)
         world.change_node("n1", labels={"broken": "yes"})
@@ -400,7 +400,7 @@ def test_after_an_error_nobody_is_asked_for_help() -> None:
     told(story, "Moody", *BOTH)
 
 
-def test_nodes_that_no_eviction_helps_are_left_alone() -> None:
+def test_nodes_where_no_eviction_helps_are_not_tried() -> None:
     """The plugin is asked all the same, and finds no candidate by itself."""
 
     async def story(world: World) -> None:

@@ -88,7 +88,7 @@ def without(name: str) -> Answer:
     return answer
 
 
-def test_one_that_drops_the_best_node_has_the_next_one_nominated() -> None:
+def test_an_extender_that_drops_the_best_node_nominates_the_next_one() -> None:
     found, server = run(without("n3"))
     assert (found.pod.node, found.evicted) == ("n2", {"w7"})
     (question,) = server.asked("preempt")
@@ -102,19 +102,19 @@ def test_one_that_drops_the_best_node_has_the_next_one_nominated() -> None:
     assert question["NodeNameToVictims"] is None
 
 
-def test_without_it_the_best_node_is_nominated() -> None:
+def test_without_the_extender_the_best_node_is_nominated() -> None:
     found, _ = run(lambda question: question)
     assert (found.pod.node, found.evicted) == ("n3", {"v2", "v3", "v4"})
 
 
 @pytest.mark.parametrize("answer", [{}, {"NodeNameToMetaVictims": None}])
-def test_an_empty_answer_ends_it(answer: Any) -> None:
+def test_an_empty_answer_ends_the_preemption(answer: Any) -> None:
     found, _ = run(answer)
     assert (found.pod.node, found.pod.nominated_node, found.evicted) == (None, None, set())
     assert found.pod.message == f"{REFUSED}no candidate node for preemption"
 
 
-def test_one_that_knows_no_pods_is_sent_them_whole() -> None:
+def test_an_extender_without_a_node_cache_gets_complete_pods() -> None:
     def whole(question: Any) -> Any:
         assert question["NodeNameToMetaVictims"] is None
         victims = question["NodeNameToVictims"]["n1"]["Pods"]
@@ -125,7 +125,7 @@ def test_one_that_knows_no_pods_is_sent_them_whole() -> None:
     assert (found.pod.node, found.evicted) == ("n1", {"p5", "p10"})
 
 
-def test_one_after_another_is_asked_about_what_is_left() -> None:
+def test_the_second_extender_gets_the_candidates_that_the_first_left() -> None:
     with extender({"preempt": without("n3")}) as one, extender({"preempt": without("n2")}) as two:
         found = Run(one.url, two.url)
         (question,) = two.asked("preempt")
@@ -133,7 +133,7 @@ def test_one_after_another_is_asked_about_what_is_left() -> None:
     assert (found.pod.node, found.evicted) == ("n1", {"p5", "p10"})
 
 
-def test_one_that_is_down_ends_it_with_its_words() -> None:
+def test_an_unreachable_extender_ends_the_preemption_with_its_message() -> None:
     """As upstream: PostFilter's error is told, and the attempt is no error for it."""
     port = closed_port()
     found = Run(f"http://127.0.0.1:{port}/")
@@ -142,12 +142,12 @@ def test_one_that_is_down_ends_it_with_its_words() -> None:
     assert (found.pod.node, found.evicted) == (None, set())
 
 
-def test_one_that_is_down_may_be_passed_over() -> None:
+def test_an_unreachable_ignorable_extender_is_skipped() -> None:
     found = Run(f"http://127.0.0.1:{closed_port()}/", ignorable=True)
     assert (found.pod.node, found.evicted) == ("n3", {"v2", "v3", "v4"})
 
 
-def test_nonsense_is_told_at_the_pod() -> None:
+def test_an_invalid_answer_is_reported_at_the_pod() -> None:
     found, server = run({"NodeNameToMetaVictims": {"n9": {"Pods": [{"UID": "u"}]}}})
     said = f'extender "{server.url}" claims to preempt pods on node "n9"'
     assert found.pod.message == f"{REFUSED}{said}, but there is no such node"
@@ -214,7 +214,7 @@ def is_gone(world: World, name: str) -> bool:
     return all(stored.object.metadata.name != name for stored in world.cluster.objects("v1 Pod"))
 
 
-def test_whom_it_names_leaves_and_nobody_else() -> None:
+def test_exactly_the_victims_named_by_the_extender_are_evicted() -> None:
     ask = Asked()
 
     async def story(world: World) -> None:
@@ -232,7 +232,7 @@ def test_whom_it_names_leaves_and_nobody_else() -> None:
     assert note == f"{REFUSED}found a potential placement for pod on node n3, preempting 3 victims"
 
 
-def test_others_are_placed_while_it_thinks() -> None:
+def test_other_pods_are_placed_during_the_call() -> None:
     async def story(world: World) -> None:
         await h_comes(world)
         world.add_node("n4", cpu=1)
@@ -246,7 +246,7 @@ def test_others_are_placed_while_it_thinks() -> None:
     assert len(ask.questions) == 1
 
 
-def test_where_room_comes_meanwhile_nobody_is_evicted() -> None:
+def test_if_room_appears_during_the_call_nothing_is_evicted() -> None:
     async def story(world: World) -> None:
         await h_comes(world)
         world.add_node("n4", cpu=4, memory="64Gi")
@@ -257,7 +257,7 @@ def test_where_room_comes_meanwhile_nobody_is_evicted() -> None:
     assert not any(is_gone(world, name) for name in RUNNING)
 
 
-def test_a_node_whose_victims_have_changed_meanwhile_is_left_out() -> None:
+def test_a_node_whose_victims_changed_during_the_call_is_left_out() -> None:
     """v1 goes: two pods are enough on n3 now, and nobody was asked about these two."""
 
     async def story(world: World) -> None:
@@ -273,7 +273,7 @@ def test_a_node_whose_victims_have_changed_meanwhile_is_left_out() -> None:
     assert [name for name in RUNNING if is_gone(world, name)] == ["w7", "v1"]
 
 
-def test_where_all_has_changed_meanwhile_it_is_asked_anew() -> None:
+def test_if_all_candidates_changed_the_extender_is_called_again() -> None:
     async def story(world: World) -> None:
         for name in ("n1", "n2"):
             world.delete_node(name)
@@ -288,7 +288,7 @@ def test_where_all_has_changed_meanwhile_it_is_asked_anew() -> None:
     assert world.bound("h") == (6.0, "n3")
 
 
-def test_a_pod_that_left_while_it_thought_evicts_nobody() -> None:
+def test_a_preemptor_deleted_during_the_call_evicts_nothing() -> None:
     async def story(world: World) -> None:
         await h_comes(world)
         world.delete_pod("h")
@@ -299,7 +299,7 @@ def test_a_pod_that_left_while_it_thought_evicts_nobody() -> None:
     assert world.scheduler.only_retries_wait
 
 
-def test_what_is_passed_over_is_in_the_journal() -> None:
+def test_an_ignored_extender_failure_is_in_the_journal() -> None:
     async def story(world: World) -> None:
         add_h(world)
         await world.until(5)
@@ -311,7 +311,7 @@ def test_what_is_passed_over_is_in_the_journal() -> None:
     assert world.message("h") == f"{REFUSED}no candidate node for preemption"
 
 
-def test_a_pod_that_it_is_not_interested_in_is_none_of_its_business() -> None:
+def test_an_extender_is_not_called_for_an_uninteresting_pod() -> None:
     async def story(world: World) -> None:
         world.add_pod("other", cpu=3, memory="1Gi", priority=1000)
         await world.until(3)

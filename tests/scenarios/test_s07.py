@@ -141,7 +141,7 @@ def part_a(node_count: int) -> Callable[[World], Awaitable[None]]:
 @pytest.mark.parametrize(
     ("node_count", "asked", "asked_without", "per_node"), [(50, 69, 1000, 1), (5, 24, 100, 4)]
 )
-def test_each_further_pod_of_a_kind_is_asked_about_one_row(
+def test_each_further_pod_of_a_signature_evaluates_one_row(
     node_count: int, asked: int, asked_without: int, per_node: int
 ) -> None:
     on = Told(part_a(node_count))
@@ -153,7 +153,7 @@ def test_each_further_pod_of_a_kind_is_asked_about_one_row(
     assert not on.reuse.dropped_counts
 
 
-def test_what_is_asked_and_kept_is_counted_for_each_plugin() -> None:
+def test_evaluated_and_cached_rows_are_counted_for_each_plugin() -> None:
     on = Told(part_a(50))
     for name in (COUNTING, FIT):
         counts = on.reuse.row_counts()[name]
@@ -163,13 +163,13 @@ def test_what_is_asked_and_kept_is_counted_for_each_plugin() -> None:
     assert on.reuse.possible_count == 19
 
 
-def test_switched_off_nothing_is_kept_and_what_could_be_is_counted() -> None:
+def test_without_reuse_nothing_is_cached_and_possible_reuse_is_counted() -> None:
     off = Told(part_a(50), is_on=False)
     assert {counts.cached for counts in off.reuse.row_counts().values()} == {0}
     assert off.reuse.possible_count == 19
 
 
-def test_the_api_is_asked_for_the_same_with_and_without() -> None:
+def test_api_calls_are_equal_with_and_without_reuse() -> None:
     on, off = Told(part_a(50)), Told(part_a(50), is_on=False)
     assert on.requests == off.requests
     assert sum(verb == "bind" for verb, _ in on.requests) == 20
@@ -188,7 +188,7 @@ async def part_b(world: World) -> None:
     await world.until(1)
 
 
-def test_two_kinds_in_turns_are_asked_about_two_rows_each() -> None:
+def test_two_alternating_signatures_evaluate_two_rows_each() -> None:
     on, off = Told(part_b), Told(part_b, is_on=False)
     assert (on.rows_asked, off.rows_asked) == (136, 1000)
     assert on.places(IN_TURNS) == off.places(IN_TURNS)
@@ -256,7 +256,7 @@ def parts_b_to_d(asked: list[int]) -> Callable[[World], Awaitable[None]]:
     return story
 
 
-def test_heartbeats_a_label_and_a_new_node_cost_the_rows_they_change() -> None:
+def test_heartbeats_a_label_and_a_new_node_cost_the_rows_that_they_change() -> None:
     asked: list[int] = []
     on = Told(parts_b_to_d(asked))
     assert [after - before for before, after in pairwise(asked)] == [2, 2, 2]

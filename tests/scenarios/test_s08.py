@@ -33,7 +33,7 @@ async def four_want_a_port(world: World) -> None:
     await world.until(0)
 
 
-def test_part_a_three_of_four_find_a_free_port() -> None:
+def test_part_a_three_of_four_pods_get_a_free_port() -> None:
     async def story(world: World) -> None:
         await four_want_a_port(world)
         places = [world.bound(f"h{number}") for number in range(1, 4)]
@@ -75,7 +75,7 @@ def test_part_a_protocol_and_address_count_and_no_address_means_all() -> None:
     play(story, plugins=PORTS)
 
 
-def test_part_a_the_pod_that_waited_longest_gets_the_port_that_is_freed() -> None:
+def test_part_a_the_pod_that_waited_longest_gets_the_released_port() -> None:
     async def story(world: World) -> None:
         await ports_up_to_21(world)
         (holder,) = [n for n in ("h1", "h2", "h3") if (world.bound(n) or ("", ""))[1] == "n2"]
@@ -122,7 +122,7 @@ def is_used(world: World, key: str) -> bool:
         snapshot.end()
 
 
-def test_part_b_one_claim_for_one_pod_and_a_claim_that_is_not_there() -> None:
+def test_part_b_one_read_write_once_pod_claim_and_one_missing_claim() -> None:
     async def story(world: World) -> None:
         for name in ("n1", "n2"):
             world.add_node(name, cpu=8, memory="8Gi")
@@ -192,7 +192,7 @@ def written_devices(world: World) -> list[str]:
     return sorted(result.device for each in given for result in each.results)
 
 
-def test_part_c_devices_are_taken_from_the_moment_on_that_they_are_chosen() -> None:
+def test_part_c_devices_are_in_use_from_the_decision_on() -> None:
     async def story(world: World) -> None:
         world.add_node("n1", cpu=8, memory="8Gi")
         create(world, "resource.k8s.io/v1 DeviceClass", class_of("gpu"))

@@ -35,7 +35,7 @@ def claims(world: World) -> list[ResourceClaim]:
 
 
 @pytest.mark.parametrize("options", [{"spec": BY_TEMPLATE}, {"requests": {GPU: 1}}])
-def test_the_third_pod_gets_the_device_of_the_first_when_that_is_gone(options: Any) -> None:
+def test_the_third_pod_gets_the_device_of_the_deleted_first_pod(options: Any) -> None:
     async def story(world: World) -> None:
         with_two_gpus(world)
         for name in ("a", "b", "c"):
@@ -56,7 +56,7 @@ def test_the_third_pod_gets_the_device_of_the_first_when_that_is_gone(options: A
     play(story, plugins=PLUGINS)
 
 
-def test_pods_that_share_a_claim_go_to_one_node_and_it_is_free_after_them() -> None:
+def test_pods_that_share_a_claim_share_a_node_and_release_the_claim_at_the_end() -> None:
     async def story(world: World) -> None:
         with_two_gpus(world)
         create(world, RESOURCE_CLAIM, claim("c", exactly(count=2)))
@@ -132,7 +132,7 @@ def in_the_api(world: World) -> set[str]:
     return {name for name, allocation in found.items() if allocation is not None}
 
 
-def test_a_device_that_was_not_given_after_all_is_a_change_that_others_wait_for() -> None:
+def test_a_failed_allocation_activates_pods_that_wait_for_the_device() -> None:
     async def story(world: World) -> None:
         with_three_claims(world)
         add_pods(world)
@@ -156,7 +156,7 @@ def test_a_device_that_was_not_given_after_all_is_a_change_that_others_wait_for(
     assert bound[1] == "n1"
 
 
-def test_what_was_written_counts_before_the_watch_tells_of_it() -> None:
+def test_a_written_allocation_counts_before_the_watch_reports_it() -> None:
     async def story(world: World) -> None:
         with_three_claims(world)
         await world.until(20)

@@ -36,7 +36,7 @@ def totals(world: World) -> dict[str, int]:
     return {line.node: line.total for line in record.scores}
 
 
-def test_the_lower_of_a_score_and_its_inverse_takes_the_middle() -> None:
+def test_the_lower_of_a_score_and_its_inverse_favours_the_middle() -> None:
     world = world_of(("Combine/D", 1))
     assert totals(world) == {"n1": 10, "n2": 45, "n3": 10}
     assert world.bound("p0") == (0.0, "n2")
@@ -45,13 +45,13 @@ def test_the_lower_of_a_score_and_its_inverse_takes_the_middle() -> None:
     assert read == {"LabelScore": 45, "Scale/B": 45, "Invert/C": 55}
 
 
-def test_a_source_that_is_enabled_counts_too() -> None:
+def test_an_enabled_source_counts_in_the_total() -> None:
     world = world_of(("Combine/D", 1), ("LabelScore", 1))
     assert totals(world) == {"n1": 20, "n2": 90, "n3": 100}
     assert world.bound("p0") == (0.0, "n3")
 
 
-def test_two_instances_of_a_source_and_of_a_reader_stand_side_by_side() -> None:
+def test_two_instances_of_a_source_and_of_a_reader_coexist() -> None:
     args = {
         "LabelScore/s": {"label": "s"},
         "LabelScore/u": {"label": "u"},

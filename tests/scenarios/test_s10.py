@@ -61,7 +61,7 @@ def played(
 ONLY_RACK = ["NodeResourcesFit", ("TopologyScorer/rack", 1)]
 
 
-def test_the_fullest_rack_and_in_it_the_fullest_node() -> None:
+def test_the_fullest_rack_and_its_fullest_node_win() -> None:
     args = {**fit(), **scorer()}
     world, totals = played(ONLY_RACK, args, "NodeResourcesFit")
     assert totals == {"n1": 100, "n2": 100, "n3": 66, "n4": 66, "n5": 0}
@@ -71,18 +71,18 @@ def test_the_fullest_rack_and_in_it_the_fullest_node() -> None:
     assert (step.key, step.equal_count, step.left_count) == ("NodeResourcesFit", 2, 1)
 
 
-def test_by_the_mean_the_rack_of_one_node_wins() -> None:
+def test_with_the_mean_the_rack_of_one_node_wins() -> None:
     world, _ = played(ONLY_RACK, {**fit(), **scorer(aggregate="mean")})
     assert world.bound("p") == (0.0, "n5")
 
 
-def test_the_emptiest_rack_is_one_value_away() -> None:
+def test_one_value_selects_the_emptiest_rack() -> None:
     world, totals = played(ONLY_RACK, {**fit("LeastAllocated"), **scorer()}, "NodeNameOrder")
     assert totals == {"n3": 100, "n4": 100, "n1": 87, "n2": 87, "n5": 0}
     assert world.bound("p") == (0.0, "n3")
 
 
-def test_a_full_node_counts_for_its_rack_over_all_nodes() -> None:
+def test_a_full_node_counts_in_the_score_of_its_rack() -> None:
     """r2 has 30 + 30 + 100 then, and r1 70."""
     near, _ = played(ONLY_RACK, {**fit(), **scorer()}, "NodeNameOrder", full="n7")
     far, _ = played(ONLY_RACK, {**fit(), **scorer(over="all")}, "NodeNameOrder", full="n7")
@@ -90,7 +90,7 @@ def test_a_full_node_counts_for_its_rack_over_all_nodes() -> None:
     assert far.bound("p") == (0.0, "n3")
 
 
-def test_node_rack_and_zone_add_up_and_the_formula_runs_once(
+def test_node_rack_and_zone_add_up_and_the_source_is_computed_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[int] = []
@@ -108,7 +108,7 @@ def test_node_rack_and_zone_add_up_and_the_formula_runs_once(
     assert asked == [6]
 
 
-def test_weights_of_the_source_s_resources_move_the_racks() -> None:
+def test_resource_weights_of_the_source_change_the_order_of_racks() -> None:
     """cpu 50 and memory 10 on one node, 10 and 90 on the other: 30 and 50 in the mean, 40 and 30
     where cpu counts three times."""
 
@@ -130,7 +130,7 @@ def test_weights_of_the_source_s_resources_move_the_racks() -> None:
     assert chosen(resources=weights) == "n1"
 
 
-def test_racks_that_are_equal_all_get_100() -> None:
+def test_equal_racks_all_score_100() -> None:
     async def story(world: World) -> None:
         for name, rack in (("m1", "ra"), ("m2", "rb")):
             world.add_node(name, cpu=10, memory="10Gi", labels={"rack": rack})
@@ -153,7 +153,7 @@ class SameScores(ScalarScorePlugin):
         return self.table[node.name]
 
 
-def test_a_source_may_be_another_class_with_the_same_scores() -> None:
+def test_another_class_with_equal_scores_can_be_the_source() -> None:
     """Only scores are passed on: a plugin of somebody's own that knows nothing of readers will do,
     and the name of the source is all that changes."""
     args = scorer()

@@ -47,7 +47,7 @@ QUOTA = "example.com/v1 Quota"
         pytest.param(NO_NODES_AVAILABLE, "no nodes available to schedule pods", id="S-02"),
     ],
 )
-def test_values(found: object, wanted: object) -> None:
+def test_names_and_values_equal_upstreams(found: object, wanted: object) -> None:
     assert found == wanted
 
 
@@ -98,7 +98,7 @@ class Shut(ScalarFilterPlugin, EnqueueExtensions):
         return []
 
 
-def test_two_instances_of_one_class_go_by_their_own_names() -> None:
+def test_two_instances_of_one_class_have_separate_names() -> None:
     async def story(world: World) -> None:
         world.add_node("n1")
         world.add_pod("p", labels={"one": ""})
@@ -137,7 +137,7 @@ def quota(pods: int) -> dict[str, Any]:
     return {**kind, "metadata": metadata, "spec": {"pods": pods}}
 
 
-def test_a_plugin_reads_and_waits_for_objects_of_its_own_kind() -> None:
+def test_a_plugin_reads_and_waits_for_objects_of_a_declared_kind() -> None:
     """F-021 and F-081; and a gated pod has attempts 0 (F-036)."""
 
     async def story(world: World) -> None:
@@ -172,7 +172,7 @@ class Undeclared(ReservePlugin):
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None: ...
 
 
-def test_a_kind_that_is_not_declared_is_refused_at_the_start() -> None:
+def test_an_undeclared_kind_is_refused_at_the_start() -> None:
     async def story(world: World) -> None: ...
 
     with pytest.raises(ConfigError) as caught:
@@ -195,7 +195,7 @@ class Talks(ReservePlugin):
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None: ...
 
 
-def test_a_plugins_event_is_in_the_api_and_in_the_journal() -> None:
+def test_an_event_of_a_plugin_is_in_the_api_and_in_the_journal() -> None:
     async def story(world: World) -> None:
         world.add_node("n1")
         world.add_pod("p")
@@ -209,7 +209,7 @@ def test_a_plugins_event_is_in_the_api_and_in_the_journal() -> None:
 # ---- a run repeats itself -------------------------------------------------------------------
 
 
-def test_equal_seeds_make_equal_runs_and_others_differ_in_the_draw_only() -> None:
+def test_equal_seeds_give_equal_runs_and_other_seeds_differ_only_in_draws() -> None:
     async def story(world: World) -> None:
         for number in range(6):
             world.add_node(f"n{number}")

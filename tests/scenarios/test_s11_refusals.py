@@ -149,7 +149,7 @@ MADE_ROWS = [
         for row in (ROWS if command == "run" else [*ROWS, *MADE_ROWS])
     ],
 )
-def test_it_is_refused_with_its_place_in_one_line(
+def test_the_configuration_is_refused_in_one_line_with_its_path(
     tmp_path: Path, command: str, config: Config, words: list[str]
 ) -> None:
     file = write_objects(tmp_path / "c.yaml", config)

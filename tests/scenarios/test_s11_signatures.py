@@ -116,7 +116,7 @@ CONFIG_MAP = {"name": "v", "configMap": {"name": "settings"}}
         pytest.param({}, {"uid": "another"}, set(), id="uid"),
     ],
 )
-def test_parts_differ_where_answers_may(
+def test_signatures_differ_where_results_may_differ(
     one: PodOptions, other: PodOptions, wanted: set[str]
 ) -> None:
     assert differing(one, other) == wanted
@@ -142,14 +142,14 @@ NEAR = {
         pytest.param({"affinity": NEAR}, ("InterPodAffinity",), id="a pod affinity"),
     ],
 )
-def test_what_looks_across_nodes_is_unsigned_and_all_else_is_kept(
+def test_plugins_of_scope_cluster_are_unsigned_and_all_others_cached(
     options: PodOptions, unsigned: tuple[str, ...]
 ) -> None:
     assert SIGNER.sign(pod("p", **options)).unsigned == unsigned
     assert differing({}, options) == set(unsigned)
 
 
-def test_profiles_have_keys_of_their_own() -> None:
+def test_each_profile_has_its_own_cache_key() -> None:
     each = pod("p")
     assert SIGNER.sign(each).key != signer("another").sign(each).key
     assert SIGNER.sign(each).key == signer().sign(each).key

@@ -46,7 +46,7 @@ async def _two_of_three(world: World, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_part_a_members_wait_untried_until_enough_are_here(kind: str) -> None:
+def test_part_a_members_wait_without_attempts_until_the_quorum_exists(kind: str) -> None:
     async def story(world: World) -> None:
         await _two_of_three(world, kind)
         assert list(bound(world, *NAMES[:2])) == [None, None]
@@ -64,7 +64,9 @@ def test_part_a_members_wait_untried_until_enough_are_here(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_part_a_all_go_when_the_last_one_comes_and_a_late_one_goes_at_once(kind: str) -> None:
+def test_part_a_all_members_are_placed_when_the_last_comes_and_a_late_one_at_once(
+    kind: str,
+) -> None:
     async def story(world: World) -> None:
         await _two_of_three(world, kind)
         await world.until(60)
@@ -99,7 +101,7 @@ def test_part_a_all_go_when_the_last_one_comes_and_a_late_one_goes_at_once(kind:
     play(story, plugins=FIT)
 
 
-def test_part_a_the_same_bindings_whatever_the_kind() -> None:
+def test_part_a_every_kind_gives_the_same_bindings() -> None:
     places: list[list[Any]] = []
     for kind in (*KINDS, CONFIGURED):
 
@@ -117,7 +119,7 @@ def test_part_a_the_same_bindings_whatever_the_kind() -> None:
     assert None not in places[0]
 
 
-def test_an_object_of_a_configured_kind_that_makes_no_sense_is_noted_and_no_group() -> None:
+def test_an_invalid_object_of_a_configured_kind_is_noted_and_is_no_group() -> None:
     async def story(world: World) -> None:
         world.add_node("n1")
         put_group(world, "g", 1, CONFIGURED, minMember="three")
@@ -134,7 +136,7 @@ def test_an_object_of_a_configured_kind_that_makes_no_sense_is_noted_and_no_grou
     play(story, plugins=FIT, config={"podGroups": {"kinds": [CONFIGURED_ROW]}})
 
 
-def test_without_the_row_its_label_is_a_label_like_others() -> None:
+def test_without_the_row_the_label_has_no_meaning() -> None:
     async def story(world: World) -> None:
         world.add_node("n1")
         add_member(world, "a", "g", CONFIGURED)
@@ -145,7 +147,7 @@ def test_without_the_row_its_label_is_a_label_like_others() -> None:
 
 
 @pytest.mark.parametrize("kind", [X_K8S, MING, UPSTREAM])
-def test_part_b_a_lowered_minimum_lets_the_group_go_at_once(kind: str) -> None:
+def test_part_b_a_lowered_minimum_starts_the_group_at_once(kind: str) -> None:
     async def story(world: World) -> None:
         world.add_node("n1")
         put_group(world, "g", 10, kind)
@@ -162,7 +164,7 @@ def test_part_b_a_lowered_minimum_lets_the_group_go_at_once(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [X_K8S, MING, UPSTREAM])
-def test_part_c_members_wait_for_the_groups_object(kind: str) -> None:
+def test_part_c_members_wait_for_the_group_object(kind: str) -> None:
     async def story(world: World) -> None:
         world.add_node("n1")
         add_member(world, "a", "nginx", kind)
@@ -178,7 +180,7 @@ def test_part_c_members_wait_for_the_groups_object(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [X_K8S, MING])
-def test_part_d_five_that_do_not_count(kind: str) -> None:
+def test_part_d_five_pods_that_do_not_count_as_members(kind: str) -> None:
     async def story(world: World) -> None:
         world.add_node("n1")
         put_group(world, "nginx", 3, kind)
@@ -227,7 +229,7 @@ class RefusesOnce:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_part_e_the_scheduler_is_killed_between_the_bindings(kind: str) -> None:
+def test_part_e_a_scheduler_killed_between_bindings_is_replaced(kind: str) -> None:
     refusing: list[RefusesOnce] = []
 
     def reach(cluster: Cluster) -> Cluster:
@@ -263,7 +265,7 @@ def test_part_e_the_scheduler_is_killed_between_the_bindings(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_member_whose_binding_fails_is_tried_again_at_once_and_counted(kind: str) -> None:
+def test_a_member_whose_binding_fails_is_retried_at_once_and_counted(kind: str) -> None:
     def reach(cluster: Cluster) -> Cluster:
         return cast(Cluster, RefusesOnce(cluster))
 

@@ -15,7 +15,7 @@ from tests.scenarios.world import World, play
 X, Y = ("x1", "x2", "x3"), ("y1", "y2", "y3")
 
 
-def test_part_a_one_group_after_the_other_and_nothing_is_held_meanwhile() -> None:
+def test_part_a_one_group_follows_the_other_and_nothing_is_reserved_meanwhile() -> None:
     async def story(world: World) -> None:
         for index in range(1, 5):
             world.add_node(f"n{index}", cpu=4, memory="8Gi")
@@ -58,7 +58,7 @@ def _all_requested(world: World) -> int:
     return sum(world.requested(f"n{index}") for index in range(1, 5))
 
 
-def test_part_b_the_older_group_first_and_what_fits_beyond_the_minimum() -> None:
+def test_part_b_the_older_group_comes_first_with_the_members_beyond_the_minimum_that_fit() -> None:
     async def story(world: World) -> None:
         world.add_node("tiny", cpu="100m", memory="1Gi")
         put_group(world, "a", 3)
@@ -84,7 +84,7 @@ def test_part_b_the_older_group_first_and_what_fits_beyond_the_minimum() -> None
     play(story, plugins=FIT)
 
 
-def test_part_c_a_group_that_never_fits_does_not_spin() -> None:
+def test_part_c_a_group_that_never_fits_is_not_retried_in_a_loop() -> None:
     async def story(world: World) -> None:
         world.add_node("n1", cpu=1)
         put_group(world, "g", 50)
@@ -112,7 +112,7 @@ class CountingFilter(ScalarFilterPlugin, SignPlugin):
         return ()
 
 
-def test_part_d_equal_members_reuse_each_others_answers() -> None:
+def test_part_d_members_with_equal_signatures_reuse_results() -> None:
     async def story(world: World) -> None:
         for index in range(50):
             world.add_node(f"n{index}", cpu=4, memory="8Gi")
@@ -128,7 +128,7 @@ def test_part_d_equal_members_reuse_each_others_answers() -> None:
     play(story, plugins=["CountingFilter", *FIT], classes=[CountingFilter])
 
 
-def test_capacity_lost_between_two_members_turns_admits_no_half() -> None:
+def test_capacity_lost_between_two_members_admits_no_partial_group() -> None:
     """G-017: a node goes at the moment at which the group is tried."""
 
     async def story(world: World) -> None:
@@ -146,7 +146,7 @@ def test_capacity_lost_between_two_members_turns_admits_no_half() -> None:
     play(story, plugins=FIT)
 
 
-def test_a_member_that_keeps_failing_lengthens_no_siblings_wait() -> None:
+def test_a_member_that_keeps_failing_does_not_prolong_the_backoff_of_its_siblings() -> None:
     """G-015: backoff is counted once per attempt at the group, however many members it has."""
 
     async def story(world: World) -> None:
@@ -168,7 +168,7 @@ def test_a_member_that_keeps_failing_lengthens_no_siblings_wait() -> None:
     play(story, plugins=FIT)
 
 
-def test_one_that_does_not_fit_among_the_needed_ends_the_attempt_at_once() -> None:
+def test_a_required_member_that_does_not_fit_ends_the_attempt_at_once() -> None:
     """G-037, G-023: gang of 3 with room for 2: one pass, nobody waits, nothing is held."""
 
     async def story(world: World) -> None:

@@ -18,7 +18,7 @@ def test_part_a_no_single_node_holds_the_sum_and_the_group_fits() -> None:
     play(story, plugins=FIT)
 
 
-def test_part_b_the_sum_suffices_and_nothing_fits() -> None:
+def test_part_b_the_sum_suffices_and_no_placement_exists() -> None:
     async def story(world: World) -> None:
         for name in ("n1", "n2", "n3"):
             world.add_node(name, cpu=4, memory="8Gi")
@@ -37,7 +37,7 @@ def test_part_b_the_sum_suffices_and_nothing_fits() -> None:
     play(story, plugins=FIT)
 
 
-def test_part_c_what_members_hold_is_given_back() -> None:
+def test_part_c_resources_of_deleted_members_are_released() -> None:
     async def story(world: World) -> None:
         world.add_node("n1", cpu=4, memory="8Gi")
         world.add_node("n2", cpu=2, memory="8Gi")

@@ -38,7 +38,7 @@ def _pod_by_pod(**args: Any) -> dict[str, Any]:
     ],
     ids=["the group's", "the argument's", "the default"],
 )
-def test_part_a_members_wait_at_permit_to_the_very_second(
+def test_part_a_members_wait_at_permit_to_the_exact_second(
     timeout: dict[str, int], args: dict[str, int], seconds: int, told: str
 ) -> None:
     async def story(world: World) -> None:
@@ -64,7 +64,7 @@ def test_part_a_members_wait_at_permit_to_the_very_second(
     play(story, **_pod_by_pod(**args))
 
 
-def test_part_b_in_one_pass_nothing_is_held_and_the_time_out_is_told_once() -> None:
+def test_part_b_in_one_pass_nothing_is_reserved_and_the_timeout_is_reported_once() -> None:
     async def story(world: World) -> None:
         _start(world, scheduleTimeoutSeconds=10)
         await world.until(5)
@@ -86,7 +86,7 @@ def test_part_b_in_one_pass_nothing_is_held_and_the_time_out_is_told_once() -> N
     play(story, plugins=FIT)
 
 
-def test_part_b_a_group_that_timed_out_is_placed_when_a_node_comes() -> None:
+def test_part_b_a_group_that_timed_out_is_placed_when_a_node_is_added() -> None:
     async def story(world: World) -> None:
         _start(world, scheduleTimeoutSeconds=10)
         await world.until(40)
@@ -101,7 +101,7 @@ def test_part_b_a_group_that_timed_out_is_placed_when_a_node_comes() -> None:
 
 
 @pytest.mark.parametrize("placement", ["pod", "group"])
-def test_part_c_the_third_members_permit_lets_all_go_in_the_same_instant(placement: str) -> None:
+def test_part_c_permit_of_the_third_member_releases_all_members_at_once(placement: str) -> None:
     async def story(world: World) -> None:
         _start(world, node_count=3)
         await world.until(0)
@@ -110,7 +110,7 @@ def test_part_c_the_third_members_permit_lets_all_go_in_the_same_instant(placeme
     play(story, **{**_pod_by_pod(), "args": {"Coscheduling": {"placement": placement}}})
 
 
-def test_the_condition_is_no_ones_business_where_members_wait_at_permit() -> None:
+def test_the_timeout_condition_is_not_written_if_members_wait_at_permit() -> None:
     async def story(world: World) -> None:
         _start(world, scheduleTimeoutSeconds=10)
         await world.until(30)

@@ -94,7 +94,7 @@ def run(answers: dict[str, Any], **fields: Any) -> tuple[Run, Server]:
         return Run(server.url, **fields), server
 
 
-def test_part_a_filters_and_scores() -> None:
+def test_part_a_an_extender_filters_and_scores() -> None:
     found, server = run(PART_A)
     assert (found.pod.node, found.pod.bound_at) == ("n3", 0.0)
     fits = {"n2": 70, "n3": 40}
@@ -106,7 +106,7 @@ def test_part_a_filters_and_scores() -> None:
     assert {s.node: s.total for s in record.scores} == {"n2": 130, "n3": 200}
 
 
-def test_part_a_as_the_server_saw_it() -> None:
+def test_part_a_the_server_receives_filter_and_prioritize() -> None:
     _, server = run(PART_A)
     assert server.verbs == ["filter", "prioritize"]
     (filtered,), (scored,) = server.asked("filter"), server.asked("prioritize")
@@ -117,7 +117,7 @@ def test_part_a_as_the_server_saw_it() -> None:
     assert filtered["Pod"]["spec"]["containers"][0]["resources"]["requests"]["memory"] == "1Gi"
 
 
-def test_part_b_one_that_is_down_is_an_error() -> None:
+def test_part_b_an_unreachable_extender_is_an_error() -> None:
     port = closed_port()
     found = Run(f"http://127.0.0.1:{port}/", ignorable=False)
     assert found.pod.node is None
@@ -129,18 +129,18 @@ def test_part_b_one_that_is_down_is_an_error() -> None:
     assert found.blamed == set()
 
 
-def test_part_c_one_that_is_down_may_be_passed_over() -> None:
+def test_part_c_an_unreachable_ignorable_extender_is_skipped() -> None:
     found = Run(f"http://127.0.0.1:{closed_port()}/", ignorable=True)
     assert (found.pod.node, found.pod.bound_at) == ("n1", 0.0)
 
 
-def test_part_c_one_that_manages_something_else_is_not_called() -> None:
+def test_part_c_an_extender_of_other_resources_is_not_called() -> None:
     found, server = run(PART_A, managedResources=[{"name": "example.com/fpga"}])
     assert (found.pod.node, found.pod.bound_at) == ("n1", 0.0)
     assert server.verbs == []
 
 
-def test_part_d_one_that_refuses_every_node_is_blamed() -> None:
+def test_part_d_an_extender_that_rejects_every_node_is_blamed() -> None:
     found, server = run(REFUSES_ALL)
     assert found.pod.message == "0/3 nodes are available: 3 licence missing."
     assert found.blamed == {EXTENDER_NAME}
@@ -156,7 +156,7 @@ class NobodyElse(BindPlugin):
         raise AssertionError("the extender binds")
 
 
-def test_part_e_one_that_binds_does_so_in_place_of_the_plugins() -> None:
+def test_part_e_a_binding_extender_replaces_the_bind_plugins() -> None:
     with extender({**PART_A, "bind": {"Error": ""}}) as server:
         found = Run(server.url, binder=NobodyElse, bindVerb="bind")
     assert (found.pod.node, found.pod.bound_at, found.pod.attempts) == ("n3", 0.0, 1)
@@ -169,13 +169,13 @@ def test_part_e_one_that_binds_does_so_in_place_of_the_plugins() -> None:
     }
 
 
-def test_part_e_what_it_cannot_bind_is_tried_again() -> None:
+def test_part_e_a_failed_extender_binding_is_retried() -> None:
     found, server = run({**PART_A, "bind": {"Error": "no licence"}}, bindVerb="bind")
     assert (found.pod.node, found.pod.message) == (None, "no licence")
     assert len(server.asked("bind")) == 2
 
 
-def test_part_f_a_node_that_changed_while_it_was_asked_is_looked_at_again() -> None:
+def test_part_f_a_node_that_changed_during_the_call_is_evaluated_again() -> None:
     """The extender takes two seconds of the simulation's time."""
     asked: list[str] = []
 
@@ -205,7 +205,7 @@ async def _labelled(world: World) -> None:
 
 
 @pytest.mark.parametrize("verb", ["filter", "prioritize", "bind"])
-def test_answers_are_timed(verb: str) -> None:
+def test_extender_calls_are_timed(verb: str) -> None:
     found, server = run({**PART_A, "bind": {"Error": "no"}}, bindVerb="bind")
     result = "error" if verb == "bind" else "ok"
     labels = {"extender": server.url, "verb": verb, "result": result}

@@ -52,7 +52,7 @@ def digests(hash_seed: int) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_two_processes_with_other_hashes_write_one_journal() -> None:
+def test_two_processes_with_different_hash_seeds_write_the_same_journal() -> None:
     first, other = digests(0), digests(1)
     assert len(first) == len(SCENARIOS)
     assert first == other
@@ -78,7 +78,7 @@ def test_seeds_differ_only_in_choices_that_the_journal_marks_as_ties(name: str) 
     assert list(map(but_for_the_draw, one)) == list(map(but_for_the_draw, two))
 
 
-def test_seeds_do_differ_where_nodes_are_equal() -> None:
+def test_seeds_differ_if_nodes_are_equal() -> None:
     one, two = (attempts(s07_part_b(seed)) for seed in (1, 2))
     assert [record.node for record in one] != [record.node for record in two]
     assert all(record.tied_count > 1 for record in one)
@@ -98,19 +98,19 @@ PAGES = {
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_speaks_of_what_it_is_looked_for(page: str) -> None:
+def test_a_page_contains_its_required_words(page: str) -> None:
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     missing = [words for words in PAGES[page] if words not in text]
     assert missing == []
 
 
-def test_why_answers_are_kept_is_recorded_with_the_test_that_shows_it() -> None:
+def test_the_decision_on_caching_names_the_test_that_proves_it() -> None:
     """Rows B-065 and B-081."""
     (record,) = (ROOT / "docs" / "decisions").glob("*results-are-cached-per-row.md")
     assert "tests/engine/test_reuse_machine.py" in record.read_text(encoding="utf-8")
 
 
-def test_the_loads_that_reuse_is_for_are_measured_against_kept_ranges() -> None:
+def test_the_benchmark_covers_the_loads_that_reuse_is_for() -> None:
     """Rows B-002, B-005 and B-012: `make bench` runs all of them."""
     wanted = {
         "large job",

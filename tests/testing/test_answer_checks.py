@@ -32,13 +32,13 @@ def said_about(plugin_class: type[Plugin]) -> str:
     return str(failed.value)
 
 
-def test_a_score_that_depends_on_the_selection_is_caught() -> None:
+def test_a_score_that_depends_on_the_selection_is_detected() -> None:
     said = said_about(RanksNodes)
     assert said.startswith("RanksNodes: says something else through nodes.take(rows): scores of")
     assert 'scope = "cluster"' in said
 
 
-def test_writing_to_a_column_is_caught() -> None:
+def test_writing_to_a_column_is_detected() -> None:
     assert "WritesColumns: writes to a column of the nodes" in said_about(WritesColumns)
 
 
@@ -56,7 +56,7 @@ class BreaksTheSeal(ScorePlugin):
         return np.zeros(len(nodes), np.int64)
 
 
-def test_writing_to_a_column_in_spite_of_all_is_caught() -> None:
+def test_writing_to_a_column_by_force_is_detected() -> None:
     said = said_about(BreaksTheSeal)
     assert "writes to a column of the nodes (resources.pod_counts)" in said
 
@@ -74,7 +74,7 @@ class KeepsTheMask(FilterPlugin):
         yield Rejection(~feasible, Code.UNSCHEDULABLE, ("two are enough",))
 
 
-def test_writing_to_the_mask_is_caught() -> None:
+def test_writing_to_the_mask_is_detected() -> None:
     assert "filter writes to the mask it is handed" in said_about(KeepsTheMask)
 
 
@@ -88,7 +88,7 @@ class TooHigh(ScalarScorePlugin):
         return 40 * len(node.labels)
 
 
-def test_a_score_out_of_range_is_caught() -> None:
+def test_a_score_out_of_range_is_detected() -> None:
     assert 'plugin "TooHigh" returns an invalid score' in said_about(TooHigh)
 
 
@@ -102,7 +102,7 @@ class FloatScores(ScorePlugin):
         return nodes.pods.counts() / 2  # pyright: ignore[reportReturnType]
 
 
-def test_scores_of_another_type_are_caught() -> None:
+def test_scores_of_another_type_are_detected() -> None:
     line = FloatScores.score.__code__.co_firstlineno
     message = said_about(FloatScores)
     assert "score returned float64[9]; wanted int64[9]" in message
@@ -119,7 +119,7 @@ class WaitsInFilter(ScalarFilterPlugin):
         return Status(Code.WAIT)
 
 
-def test_a_wait_from_filter_is_caught() -> None:
+def test_a_wait_from_filter_is_detected() -> None:
     assert "Filter answered Wait, which it may not" in said_about(WaitsInFilter)
 
 
@@ -134,7 +134,7 @@ class ReadsTaintsInSecret(ScalarFilterPlugin):
         return unschedulable("tainted") if node.taints else None
 
 
-def test_an_undeclared_facet_is_caught_and_named() -> None:
+def test_an_undeclared_facet_is_detected_and_named() -> None:
     said = said_about(ReadsTaintsInSecret)
     assert "the answer changed when only TAINTS of the node changed: rejections of node" in said
     assert said.endswith("write caching = Caching(facets=…) with TAINTS")
@@ -151,7 +151,7 @@ class CountsPodsInSecret(ScalarScorePlugin):
         return min(len(node.pods), 100)
 
 
-def test_an_undeclared_look_at_pods_is_caught() -> None:
+def test_an_undeclared_read_of_pods_is_detected() -> None:
     assert "caching = Caching(facets=…) with REQUESTED, PODS" in said_about(CountsPodsInSecret)
 
 
@@ -166,7 +166,7 @@ class ReadsAnAnnotation(ScalarScorePlugin):
         return 100 if node.annotations.get("test.org/price") == "7" else 0
 
 
-def test_keys_that_only_the_plugin_knows_are_drawn() -> None:
+def test_keys_known_only_to_the_plugin_are_drawn() -> None:
     assert "caching = Caching(facets=…) with ANNOTATIONS" in said_about(ReadsAnAnnotation)
 
 
@@ -197,7 +197,7 @@ class ComparesWithOthers(ScalarScorePlugin):
         return min(labels.count("ssd"), 100)
 
 
-def test_a_look_across_nodes_is_caught() -> None:
+def test_a_read_of_other_nodes_is_detected() -> None:
     said = said_about(ComparesWithOthers)
     assert "changed its answer about one node when LABELS of another (node-" in said
     assert 'it must say scope = "cluster"' in said
@@ -217,7 +217,7 @@ class RemembersWho(ScalarScorePlugin):
         return self._asked_count % 100
 
 
-def test_an_answer_that_depends_on_earlier_questions_is_caught() -> None:
+def test_a_result_that_depends_on_earlier_calls_is_detected() -> None:
     assert "says something else when it is asked again" in said_about(RemembersWho)
 
 
@@ -233,7 +233,7 @@ class KeepsForAnother(ScorePlugin):
         return np.full(len(nodes), kept, np.int64)
 
 
-def test_a_shape_that_keeps_what_is_not_its_own_is_caught() -> None:
+def test_a_shape_that_stores_foreign_data_is_detected() -> None:
     assert "KeepsForAnother: says something else" in said_about(KeepsForAnother)
 
 
@@ -251,7 +251,7 @@ def _taint_counts(nodes: NodeView) -> NodeScores:
     return np.array([len(info.taints) for info in nodes.infos()], np.int64)
 
 
-def test_a_derived_column_that_lacks_a_facet_is_caught() -> None:
+def test_a_derived_column_that_lacks_a_facet_is_detected() -> None:
     assert "list all facets that the column follows from" in said_about(RankingInvalid)
 
 
@@ -275,5 +275,5 @@ class CountsTooEarly(PreFilterPlugin, FilterPlugin):
         yield Rejection(full, Code.UNSCHEDULABLE, ("two are enough",))
 
 
-def test_notes_that_do_not_follow_a_what_if_are_caught() -> None:
+def test_a_state_that_ignores_what_ifs_is_detected() -> None:
     assert "implement PreFilterExtensions" in said_about(CountsTooEarly)

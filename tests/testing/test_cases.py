@@ -16,7 +16,7 @@ def names_and_labels(subject: Subject, index: int) -> list[str]:
     return [repr(info.labels) for info in scene.cluster.lend().nodes.infos()]
 
 
-def test_a_scene_is_the_same_for_the_same_number() -> None:
+def test_a_scene_is_determined_by_its_number() -> None:
     subject = Subject(InterPodAffinity, None, (), None, seed=1)
     assert names_and_labels(subject, 3) == names_and_labels(subject, 3)
     assert names_and_labels(subject, 3) != names_and_labels(subject, 4)
@@ -40,7 +40,7 @@ class AsksForKeys(ScalarScorePlugin):
         return len([each for each in (*others, *known, *mine) if each])
 
 
-def test_a_plugin_is_listened_to() -> None:
+def test_the_events_of_a_plugin_are_recorded() -> None:
     subject = Subject(AsksForKeys, None, (), None, seed=1)
     subject.listen()
     vocabulary = subject.scene(0).draws.vocabulary
@@ -50,7 +50,7 @@ def test_a_plugin_is_listened_to() -> None:
     assert {"test.org/own", "test.org/other"} <= set(vocabulary.pod_annotations)
 
 
-def test_a_rebuilt_cluster_is_like_the_one_that_has_changed() -> None:
+def test_a_rebuilt_cluster_equals_the_changed_one() -> None:
     subject = Subject(InterPodAffinity, None, (), None, seed=1)
     scene = subject.scene(0)
     scene.cluster.cache.update_node(node("node-0", cpu=77))

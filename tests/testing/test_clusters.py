@@ -12,18 +12,18 @@ def contents(found: SampleCluster) -> list[str]:
     return [repr(info) for info in found.lend().nodes.infos()]
 
 
-def test_a_seed_says_it_all() -> None:
+def test_a_seed_determines_the_cluster() -> None:
     assert contents(cluster(5, 9, seed=3)) == contents(cluster(5, 9, seed=3))
     assert contents(cluster(5, 9, seed=3)) != contents(cluster(5, 9, seed=4))
 
 
-def test_as_many_are_drawn_as_are_wanted() -> None:
+def test_the_requested_numbers_of_nodes_and_pods_are_drawn() -> None:
     found = cluster(nodes=50, pods=100, seed=1)
     assert found.lend().node_count == 50
     assert len(found.cache.pods()) == 100
 
 
-def test_given_nodes_and_pods_are_taken_as_they_are() -> None:
+def test_given_nodes_and_pods_are_used_unchanged() -> None:
     found = cluster([node("a"), node("b")], [pod("p", node="a")])
     assert [len(info.pods) for info in found.lend().nodes.infos()] == [1, 0]
 
@@ -41,7 +41,7 @@ def test_a_pod_without_a_node_cannot_be_added() -> None:
         cluster([node("a")], [pod("p")])
 
 
-def test_a_new_loan_ends_the_one_before() -> None:
+def test_a_new_loan_ends_the_previous_one() -> None:
     found = cluster(2, 0)
     nodes = found.lend().nodes
     found.lend()
@@ -57,7 +57,7 @@ def test_adding_ends_the_loan() -> None:
     assert found.lend().node_count == 2
 
 
-def test_a_handle_knows_the_cluster() -> None:
+def test_a_handle_reads_the_cluster() -> None:
     found = cluster(3, 0, seed=8)
     given = handle(found, kinds=["v1 Namespace"])
     found.clock.advance_to(5.0)
@@ -72,13 +72,13 @@ def test_a_handle_lists_declared_kinds_only() -> None:
         handle().objects("v1 Service")
 
 
-def test_objects_are_put_as_in_a_manifest() -> None:
+def test_objects_are_added_as_in_a_manifest() -> None:
     found = SampleCluster().put("v1 Service", {"metadata": {"name": "s", "namespace": "n"}})
     given = handle(found, kinds=["v1 Service"])
     assert given.objects("v1 Service").get("s", "n") is not None
 
 
-def test_what_plugins_ask_for_is_kept() -> None:
+def test_requests_of_plugins_are_recorded() -> None:
     found = SampleCluster()
     given, waiting = handle(found), pod("p")
     given.activate([waiting])
@@ -90,13 +90,13 @@ def test_what_plugins_ask_for_is_kept() -> None:
     assert not given.reject_waiting_pod("x")
 
 
-def test_nominations_are_the_clusters() -> None:
+def test_nominations_are_those_of_the_cluster() -> None:
     found = SampleCluster()
     given = handle(found)
     given.nominator.add_nominated_pod(pod("p", nominated_node="a"), Nomination())
     assert found.nominator.nominated_nodes() == ["a"]
 
 
-def test_a_handle_makes_plugins_of_the_tree() -> None:
+def test_a_handle_creates_plugins_of_the_tree() -> None:
     made = handle().make("NodeResourcesFit", {"scoringStrategy": {"type": "MostAllocated"}})
     assert made.name == "NodeResourcesFit"

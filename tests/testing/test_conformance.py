@@ -20,11 +20,11 @@ from tests.testing.variants import VARIANTS
 
 
 @pytest.mark.parametrize(("plugin_class", "args"), VARIANTS)
-def test_a_plugin_of_the_tree_keeps_to_the_contract(plugin_class: type[Plugin], args: Any) -> None:
+def test_a_plugin_of_the_tree_satisfies_the_contract(plugin_class: type[Plugin], args: Any) -> None:
     check_plugin(plugin_class, args, clusters=10)
 
 
-def test_it_is_the_same_every_time() -> None:
+def test_the_result_is_reproducible() -> None:
     said = set[str]()
     for _ in range(2):
         with pytest.raises(CheckFailed) as failed:
@@ -59,7 +59,7 @@ class Gate(PreEnqueuePlugin):
         return None
 
 
-def test_the_report_says_how_long_a_gate_takes() -> None:
+def test_the_report_gives_the_duration_of_a_gate() -> None:
     assert 0 < check_plugin(Gate, clusters=1).pre_enqueue_cpu_seconds < 0.001
 
 
@@ -73,7 +73,7 @@ class GpuMinimum(ScalarScorePlugin):
         return 101 if pod.requests.get("test.org/card") else 0
 
 
-def test_what_the_plugin_is_about_can_be_given() -> None:
+def test_pods_for_the_plugin_can_be_given() -> None:
     check_plugin(GpuMinimum)
     with pytest.raises(CheckFailed, match="invalid score 101"):
         check_plugin(GpuMinimum, pods=[{"requests": {"test.org/card": 1}}])
@@ -91,7 +91,7 @@ class NeedsService(PreEnqueuePlugin):
         return None
 
 
-def test_what_the_plugin_needs_can_be_prepared() -> None:
+def test_objects_for_the_plugin_can_be_prepared() -> None:
     with pytest.raises(AssertionError):
         check_plugin(NeedsService, clusters=1)
     policy = {"metadata": {"name": "all"}}
@@ -113,7 +113,7 @@ class NeedsArgs(ScalarScorePlugin):
         return 0
 
 
-def test_missing_args_are_named_in_a_line() -> None:
+def test_missing_args_are_named_in_one_line() -> None:
     with pytest.raises(CheckFailed) as raised:
         check_plugin(NeedsArgs)
     assert str(raised.value).startswith("args: NeedsArgs: label: ")

@@ -78,19 +78,21 @@ class Prepares(PreFilterPlugin, PreScorePlugin, ScalarFilterPlugin, ScalarScoreP
 
 
 @pytest.mark.parametrize("plugin", [ByAmounts, Prepares, NodeResourcesFit, InterPodAffinity])
-def test_what_is_so_passes(plugin: Any) -> None:
+def test_correct_promises_pass(plugin: Any) -> None:
     check_plugin(plugin, clusters=5)
 
 
 @pytest.mark.parametrize("form", ["filter", "score"])
-def test_who_reads_more_than_amounts_is_found(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plugin_that_reads_more_than_amounts_is_detected(
+    form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ByAmounts, "reads_labels", form)
     with pytest.raises(CheckFailed, match="breaks the promise amounts_only"):
         check_plugin(ByAmounts)
 
 
 @pytest.mark.parametrize("read", ["pod", "nodes"])
-def test_notes_that_follow_from_more_than_the_template_are_found(
+def test_state_that_depends_on_more_than_the_template_is_detected(
     read: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Prepares, "reads", read)
@@ -154,7 +156,7 @@ def planted(
     return Planted
 
 
-def test_forms_that_agree_pass() -> None:
+def test_equivalent_one_row_forms_pass() -> None:
     check_plugin(Fair, clusters=3)
     check_plugin(planted(), clusters=3)
 
@@ -169,7 +171,7 @@ def test_forms_that_agree_pass() -> None:
         (planted(score_of_row=np.int64(0)), "score_row gives node"),
     ],
 )
-def test_forms_that_differ_are_found(wrong: type[Plugin], words: str) -> None:
+def test_differing_one_row_forms_are_detected(wrong: type[Plugin], words: str) -> None:
     with pytest.raises(CheckFailed) as failed:
         check_plugin(wrong, clusters=3)
     assert words in str(failed.value)

@@ -19,14 +19,14 @@ def small() -> SampleCluster:
     return cluster([node("a", cpu=1), node("b", cpu=8), node("c", cpu=4)], [])
 
 
-def test_an_answer_is_by_the_nodes_names() -> None:
+def test_a_result_is_indexed_by_node_name() -> None:
     found = small()
     answer = ask(plugin(NodeResourcesFit, cluster=found), pod(cpu=2), found.lend().nodes)
     assert answer.rejections == {"a": "UnschedulableAndUnresolvable: Insufficient cpu"}
     assert sorted(answer.scores) == ["b", "c"]
 
 
-def test_some_nodes_may_be_asked_about() -> None:
+def test_a_selection_of_nodes_can_be_evaluated() -> None:
     found = small()
     instance = plugin(NodeResourcesFit, cluster=found)
     nodes = found.lend().nodes
@@ -34,7 +34,7 @@ def test_some_nodes_may_be_asked_about() -> None:
     assert part == whole.about(["a", "c"])
 
 
-def test_a_rejection_by_pre_filter_ends_it() -> None:
+def test_a_rejection_by_pre_filter_ends_the_evaluation() -> None:
     found = small()
     fields = [{"key": "metadata.name", "operator": "In", "values": [name]} for name in ("a", "b")]
     terms = {"nodeSelectorTerms": [{"matchFields": fields}]}
@@ -43,13 +43,13 @@ def test_a_rejection_by_pre_filter_ends_it() -> None:
     assert answer == Answer("UnschedulableAndUnresolvable: pod affinity terms conflict")
 
 
-def test_a_skip_is_told() -> None:
+def test_a_skip_is_reported() -> None:
     found = small()
     answer = ask(plugin(NodeAffinity, cluster=found), pod(), found.lend().nodes)
     assert (answer.pre_filter, answer.pre_score, answer.scores) == ("Skip", "Skip", {})
 
 
-def test_an_error_that_a_plugin_answers_is_an_answer() -> None:
+def test_an_error_status_of_a_plugin_is_a_result() -> None:
     found = small()
     terms = [{"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "?"}]}}]
     affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}}
@@ -70,7 +70,7 @@ class Breaks(PreScorePlugin, ScalarScorePlugin):
         raise ZeroDivisionError(node.name)
 
 
-def test_an_exception_fails_with_itself_as_the_cause() -> None:
+def test_an_exception_fails_the_check_as_its_cause() -> None:
     found = small()
     instance = plugin(Breaks, cluster=found)
     assert ask(instance, pod("skip"), found.lend().nodes).pre_score == "Skip"
@@ -79,7 +79,7 @@ def test_an_exception_fails_with_itself_as_the_cause() -> None:
     assert isinstance(failed.value.__cause__, ZeroDivisionError)
 
 
-def test_the_first_difference_is_told() -> None:
+def test_the_first_difference_is_reported() -> None:
     one = Answer("", {"a": "Unschedulable: x"}, "", {"b": 1})
     other = Answer("", {}, "", {"b": 2})
     assert one.difference(one) == ""
@@ -87,7 +87,7 @@ def test_the_first_difference_is_told() -> None:
     assert Answer().difference(Answer("Skip")) == "pre_filter 'Success' or 'Skip'"
 
 
-def test_raw_scores_are_told() -> None:
+def test_raw_scores_are_reported() -> None:
     found = cluster([node("a", taints=["spot:PreferNoSchedule"]), node("b")], [])
     answer = ask(plugin(TaintToleration, cluster=found), pod(), found.lend().nodes)
     assert answer.scores == {"a": 1, "b": 0}

@@ -6,53 +6,53 @@ from bayplan.api.objects import HOSTNAME_LABEL, ZONE_LABEL, DecodeError, Taint, 
 from bayplan.testing import api_pod, node, pod
 
 
-def test_defaults_do() -> None:
+def test_all_arguments_have_defaults() -> None:
     assert (pod().key, pod().uid) == ("default/pod", "uid-default/pod")
     assert pod().requests == {}
     assert node().metadata.labels == {HOSTNAME_LABEL: "node"}
 
 
-def test_a_name_makes_the_uid() -> None:
+def test_the_uid_is_derived_from_the_name() -> None:
     assert pod("a").uid == pod("a", cpu=1).uid
     assert pod("a").uid != pod("a", namespace="other").uid
     assert pod("a", uid="x").uid == "x"
 
 
-def test_requests_are_those_of_its_container() -> None:
+def test_requests_are_those_of_the_container() -> None:
     found = pod("p", cpu="500m", memory="1Gi", requests={"nvidia.com/gpu": 2})
     assert found.requests == {"cpu": 500, "memory": 1 << 30, "nvidia.com/gpu": 2}
 
 
-def test_complex_parts_are_given_as_in_a_manifest_or_as_structs() -> None:
+def test_complex_fields_are_given_as_in_a_manifest_or_as_structs() -> None:
     plain = pod("p", tolerations=[{"key": "gpu", "operator": "Exists"}])
     typed = pod("p", tolerations=[Toleration(key="gpu", operator="Exists")])
     assert plain.shape is typed.shape
 
 
-def test_what_no_api_server_would_store_is_refused() -> None:
+def test_an_invalid_field_is_refused() -> None:
     with pytest.raises(DecodeError, match=r"spec\.tolerations"):
         pod("p", tolerations=[{"key": 3}])
 
 
-def test_a_container_says_its_own_requests() -> None:
+def test_a_container_has_its_own_requests() -> None:
     with pytest.raises(AssertionError, match="cpu belongs to the containers"):
         pod("p", cpu=1, containers=[{"name": "c"}])
 
 
-def test_a_pod_on_a_node_and_one_that_waits() -> None:
+def test_a_pod_is_created_on_a_node_or_pending() -> None:
     assert pod("p", node="a").node_name == "a"
     assert pod("p").node_name == ""
     assert pod("p", nominated_node="a").nominated_node_name == "a"
     assert pod("p", terminating=True).is_terminating
 
 
-def test_gates_and_ports_are_named_shortly() -> None:
+def test_gates_and_ports_have_short_forms() -> None:
     found = api_pod("p", gates=["example.com/a"], host_ports=[80])
     assert [gate.name for gate in found.spec.scheduling_gates or ()] == ["example.com/a"]
     assert [port.port for port in pod("p", host_ports=[80]).shape.host_ports] == [80]
 
 
-def test_further_fields_stand_beside_the_named_ones() -> None:
+def test_further_fields_are_merged_with_the_named_ones() -> None:
     found = api_pod("p", priority=3, spec={"hostNetwork": True}, status={"phase": "Running"})
     assert (found.spec.priority, found.spec.host_network, found.status.phase) == (
         3,
@@ -61,7 +61,7 @@ def test_further_fields_stand_beside_the_named_ones() -> None:
     )
 
 
-def test_taints_are_written_as_kubectl_writes_them() -> None:
+def test_taints_have_the_syntax_of_kubectl() -> None:
     found = node("a", taints=["gpu=a100:NoSchedule", "old:NoExecute"])
     assert found.spec.taints == (
         Taint(key="gpu", value="a100", effect="NoSchedule"),
@@ -74,7 +74,7 @@ def test_a_taint_without_an_effect_is_refused() -> None:
         node("a", taints=["gpu"])
 
 
-def test_a_node_says_what_it_offers_and_where_it_is() -> None:
+def test_a_node_has_allocatable_amounts_and_labels() -> None:
     found = node("a", cpu=8, memory="32Gi", allocatable={"nvidia.com/gpu": 4}, zone="z1")
     assert found.status.allocatable == {
         "cpu": 8,
@@ -85,7 +85,7 @@ def test_a_node_says_what_it_offers_and_where_it_is() -> None:
     assert (found.metadata.labels or {})[ZONE_LABEL] == "z1"
 
 
-def test_images_and_declared_fields() -> None:
+def test_images_and_declared_fields_can_be_given() -> None:
     found = node("a", images={"web": 5}, declared={"status.nodeInfo.osImage": "x"})
     assert [(i.names, i.size_bytes) for i in found.status.images or ()] == [(("web",), 5)]
     assert found.declared == {"status.nodeInfo.osImage": "x"}

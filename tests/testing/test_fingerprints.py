@@ -40,7 +40,7 @@ class Holder:
         ({"a": Slotted([1])}, {"a": Slotted([2])}),
     ],
 )
-def test_what_differs_has_another_fingerprint(one: Any, other: Any) -> None:
+def test_different_content_has_different_fingerprints(one: Any, other: Any) -> None:
     assert fingerprint(Holder(one)) != fingerprint(Holder(other))
 
 
@@ -54,28 +54,28 @@ def test_what_differs_has_another_fingerprint(one: Any, other: Any) -> None:
         (lambda: 1, lambda: 2),
     ],
 )
-def test_what_is_equal_has_one_fingerprint(one: Any, other: Any) -> None:
+def test_equal_content_has_one_fingerprint(one: Any, other: Any) -> None:
     assert fingerprint(Holder(one)) == fingerprint(Holder(other))
 
 
-def test_what_contains_itself_ends() -> None:
+def test_a_cyclic_value_has_a_fingerprint() -> None:
     ring = Holder(1)
     ring.other = ring
     assert fingerprint(ring) == fingerprint(ring)
 
 
-def test_what_is_not_its_own_is_left_out() -> None:
+def test_excluded_attributes_do_not_count() -> None:
     assert fingerprint(Holder(1, 2), ["other"]) == fingerprint(Holder(1, 3), ["other"])
 
 
-def test_columns_of_a_table_are_found_wherever_they_stand() -> None:
+def test_columns_of_a_table_are_found_at_any_depth() -> None:
     found = columns_of(cluster(2, 3).cache.table)
     assert ".resources.pod_counts" in found
     assert any("requested.columns" in path for path in found)
     assert any("placed_terms" in path for path in found)
 
 
-def test_what_is_left_out_is_so_inside_of_the_rest_too() -> None:
+def test_excluded_objects_do_not_count_at_any_depth() -> None:
     shared: list[int] = [1]
     one = Holder(Holder(shared), shared)
     before = fingerprint(one, ["other"])

@@ -26,7 +26,7 @@ def test_an_instance_has_a_handle_over_its_cluster() -> None:
     assert made.handle.objects("v1 Namespace").get("default") is not None
 
 
-def test_a_handle_of_ones_own_will_do() -> None:
+def test_a_given_handle_is_used() -> None:
     given = handle(name="mine")
     made = plugin(NodeResourcesFit, handle=given, instance_name="NodeResourcesFit/mine")
     assert made.handle is given

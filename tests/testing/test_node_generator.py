@@ -11,7 +11,7 @@ from bayplan.testing.node_generator import FACET_DRAWS, draw_node, merged
 
 
 @pytest.mark.parametrize("facet", FACET_DRAWS, ids=lambda facet: facet.name)
-def test_a_facet_drawn_anew_changes_no_other(facet: Facet) -> None:
+def test_drawing_one_facet_again_changes_no_other(facet: Facet) -> None:
     vocabulary = Vocabulary(node_fields=("status.nodeInfo.osImage",))
     draws = Draws(stream(1, "nodes"), vocabulary)
     changed = Facet(0)

@@ -25,7 +25,7 @@ def test_every_drawn_pod_compiles() -> None:
 
 
 @pytest.mark.parametrize("path", FIELD_DRAWS)
-def test_a_field_drawn_anew_can_differ(path: str) -> None:
+def test_a_field_that_is_drawn_again_can_differ(path: str) -> None:
     drawn = draws(path)
     options = draw_field(drawn, path, {})
     variants = {repr(api_pod("p", **draw_field(drawn, path, options))) for _ in range(30)}
@@ -42,7 +42,7 @@ def test_a_variant_differs_in_one_option() -> None:
 
 
 @pytest.mark.parametrize("path", ["spec.hostNetwork", "spec.affinity.podAffinity"])
-def test_a_field_that_is_taken_away_takes_no_other_with_it(path: str) -> None:
+def test_removing_a_field_removes_no_other(path: str) -> None:
     drawn = draws("taken away")
     options = draw_pod(drawn, probability=1.0)
     holder, _, field = path.rpartition(".")
@@ -58,7 +58,7 @@ def test_a_field_that_is_taken_away_takes_no_other_with_it(path: str) -> None:
     assert seen == {True, False}
 
 
-def test_placed_pods_are_not_gated_and_some_go() -> None:
+def test_placed_pods_are_not_gated_and_some_terminate() -> None:
     drawn = draws("placed")
     placed = [draw_placed_pod(drawn) for _ in range(100)]
     assert not any("gates" in options for options in placed)

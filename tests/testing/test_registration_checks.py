@@ -86,7 +86,7 @@ def failing(pod: Any, old: Any, new: Any) -> QueueingHint:
         pytest.param(hinted(failing), "its hint for NodeAdd fails: AttributeError", id="fails"),
     ],
 )
-def test_a_wrong_registration_is_caught(events: Sequence[Any], words: str) -> None:
+def test_a_wrong_registration_is_detected(events: Sequence[Any], words: str) -> None:
     assert words in said_about(registering(events))
 
 
@@ -101,7 +101,7 @@ def test_a_wrong_registration_is_caught(events: Sequence[Any], words: str) -> No
         ),
     ],
 )
-def test_a_right_registration_passes(events: Sequence[Any]) -> None:
+def test_a_correct_registration_passes(events: Sequence[Any]) -> None:
     check_plugin(registering(events), clusters=1)
 
 
@@ -157,5 +157,5 @@ class WrongFields(ScalarScorePlugin):
         (WrongFields, "fields has 'status.nodeInfo'; wanted Node or Pod and a path"),
     ],
 )
-def test_a_wrong_declaration_is_caught(plugin_class: type[Plugin], words: str) -> None:
+def test_a_wrong_declaration_is_detected(plugin_class: type[Plugin], words: str) -> None:
     assert words in said_about(plugin_class)

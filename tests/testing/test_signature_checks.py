@@ -24,7 +24,7 @@ def said_about(plugin_class: type[Plugin]) -> str:
     return str(failed.value)
 
 
-def test_equal_signatures_with_different_answers_are_caught_and_the_field_is_named() -> None:
+def test_equal_signatures_with_different_results_are_detected_and_the_field_is_named() -> None:
     said = said_about(SignsTooLittle)
     assert "signs too little: two pods that differ in spec.tolerations have the signature" in said
 
@@ -61,7 +61,7 @@ class ReadsRequests(ScalarScorePlugin, SignPlugin):
         return tuple(str(each.resources) for each in containers)
 
 
-def test_what_is_compiled_from_several_fields_is_not_signed_by_one_of_them() -> None:
+def test_one_source_field_does_not_sign_a_value_compiled_from_several() -> None:
     assert "reads requests, which sign_pod does not look at" in said_about(ReadsRequests)
 
 
@@ -78,7 +78,7 @@ class SignsTheName(ScalarScorePlugin, SignPlugin):
         return pod.name
 
 
-def test_a_signature_with_the_name_is_caught() -> None:
+def test_a_signature_with_the_name_is_detected() -> None:
     assert "sign_pod depends on metadata.name" in said_about(SignsTheName)
 
 
@@ -95,7 +95,7 @@ class SignsTheStatus(ScalarScorePlugin, SignPlugin):
         return pod.nominated_node_name
 
 
-def test_a_signature_with_the_status_is_caught() -> None:
+def test_a_signature_with_the_status_is_detected() -> None:
     assert "sign_pod depends on status" in said_about(SignsTheStatus)
 
 
@@ -113,7 +113,7 @@ class SignsAMap(ScalarScorePlugin, SignPlugin):
         return labels
 
 
-def test_a_signature_that_cannot_be_hashed_is_caught() -> None:
+def test_an_unhashable_signature_is_detected() -> None:
     assert "sign_pod returned what cannot be hashed" in said_about(SignsAMap)
 
 
@@ -130,7 +130,7 @@ class SignsNoneOfThose(ScalarScorePlugin, SignPlugin):
         return None if pod.labels else ()
 
 
-def test_a_pod_that_is_not_signed_may_be_read_at_will() -> None:
+def test_every_field_of_an_unsigned_pod_may_be_read() -> None:
     check_plugin(SignsNoneOfThose, clusters=10)
 
 
@@ -147,7 +147,7 @@ class SignsAll(ScalarScorePlugin, SignPlugin):
         return msgspec.json.encode(pod.spec, order="deterministic")
 
 
-def test_a_spec_signed_as_a_whole_will_do() -> None:
+def test_a_signature_of_the_whole_spec_passes() -> None:
     check_plugin(SignsAll, clusters=10)
 
 
@@ -173,7 +173,7 @@ class SignsOwnersOnce(SignsOnce):
         return () if pod.metadata.owner_references else None
 
 
-def test_what_is_no_part_of_the_shape_may_not_be_signed_once() -> None:
+def test_fields_outside_of_the_shape_may_not_be_signed_once() -> None:
     said = said_about(SignsOwnersOnce)
     assert (
         "the promise signs_template of its caching: sign_pod reads metadata.ownerReferences" in said
@@ -191,7 +191,7 @@ class SignsPoliciesOnce(SignsOnce):
         return tuple(policy.metadata.name for policy in self.handle.objects(POLICY).list())
 
 
-def test_what_is_in_the_cluster_may_not_be_signed_once() -> None:
+def test_cluster_objects_may_not_be_signed_once() -> None:
     numbers = count()
 
     def another_policy(over: SampleCluster) -> None:
@@ -236,5 +236,5 @@ class SignsTheSum(ScalarScorePlugin, SignPlugin):
         return pod.priority < 0 and pod.spec.host_network is True
 
 
-def test_fields_that_matter_only_together_are_found() -> None:
+def test_fields_that_matter_only_together_are_detected() -> None:
     assert "signs too little: two pods that differ in spec." in said_about(SignsTheSum)

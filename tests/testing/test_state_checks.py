@@ -57,11 +57,11 @@ class CountsBlindly(ReservePlugin):
         self._count_of[node_name] = self._count_of.get(node_name, 0) - 1
 
 
-def test_unreserve_without_a_reserve_is_caught() -> None:
+def test_unreserve_without_a_reserve_is_detected() -> None:
     assert "where no reserve came before it" in said_about(CountsBlindly)
 
 
-def test_an_unreserve_that_is_not_idempotent_is_caught() -> None:
+def test_an_unreserve_that_is_not_idempotent_is_detected() -> None:
     said = said_about(CountsDownTwice)
     assert "unreserve" in said
     assert "state" in said
@@ -83,7 +83,7 @@ class LeavesATrace(ReservePlugin):
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None: ...
 
 
-def test_a_reserve_that_is_not_undone_is_caught() -> None:
+def test_a_reserve_that_is_not_undone_is_detected() -> None:
     assert "unreserve does not undo reserve" in said_about(LeavesATrace)
 
 
@@ -104,7 +104,7 @@ class Reserves(ReservePlugin):
         self._node_of.pop(pod.uid, None)
 
 
-def test_a_reserve_that_is_undone_will_do() -> None:
+def test_a_reserve_that_is_undone_passes() -> None:
     check_plugin(Reserves, clusters=3)
 
 
@@ -119,7 +119,7 @@ class SlowGate(PreEnqueuePlugin):
         return None
 
 
-def test_a_slow_gate_is_caught() -> None:
+def test_a_slow_gate_is_detected() -> None:
     assert "pre_enqueue takes" in said_about(SlowGate)
 
 
@@ -242,7 +242,9 @@ WRONG: list[tuple[type[Plugin], str]] = [
 
 
 @pytest.mark.parametrize(("plugin_class", "words"), WRONG)
-def test_a_code_of_another_point_is_caught(plugin_class: type[Plugin], words: str) -> None:
+def test_a_code_of_another_extension_point_is_detected(
+    plugin_class: type[Plugin], words: str
+) -> None:
     assert words in said_about(plugin_class)
 
 
@@ -268,7 +270,7 @@ def test_objects_are_read_patched_created_and_deleted() -> None:
     assert [found.metadata.name for found in cluster.objects(RESOURCE_CLAIM).list()] == ["created"]
 
 
-def test_a_bound_pod_is_read_back_where_it_is() -> None:
+def test_a_bound_pod_is_read_back_with_its_node() -> None:
     port = SamplePort(SampleCluster().store)
 
     async def story() -> str | None:

@@ -44,20 +44,20 @@ def results(folder: Path, *extra: object, **fields: object) -> list[RunResult]:
     return [perform(job).result for job in plan(wanted, "test").jobs]
 
 
-def test_pods_are_counted_and_so_are_the_reasons_of_those_that_wait(tmp_path: Path) -> None:
+def test_pods_and_the_reasons_of_pending_pods_are_counted(tmp_path: Path) -> None:
     packed, _ = results(tmp_path, pod_with_cpu("big", cpu=5))
     assert packed.metrics["placed"] == 4
     assert packed.metrics["unschedulable"] == 1
     assert packed.metrics["unschedulable: Insufficient cpu"] == 1
 
 
-def test_allocation_is_in_percent_of_what_all_nodes_have(tmp_path: Path) -> None:
+def test_allocation_is_a_percentage_of_the_capacity_of_all_nodes(tmp_path: Path) -> None:
     packed, _ = results(tmp_path)
     assert packed.metrics["allocated_cpu_percent"] == pytest.approx(100 * 4 / 12)
     assert packed.metrics["peak_cpu_percent"] == pytest.approx(100 * 4 / 12)
 
 
-def test_its_curve_is_over_what_has_arrived(tmp_path: Path) -> None:
+def test_the_allocation_curve_is_over_the_arrived_demand(tmp_path: Path) -> None:
     packed, _ = results(tmp_path)
     points = packed.curves["cpu allocated % over cpu arrived %"]
     # Before each pod: all that came before it is placed.
@@ -66,7 +66,7 @@ def test_its_curve_is_over_what_has_arrived(tmp_path: Path) -> None:
     assert [y for _, y in points] == pytest.approx(shares)
 
 
-def test_fragmentation_is_what_a_pod_could_not_use(tmp_path: Path) -> None:
+def test_fragmentation_is_the_capacity_that_a_pod_could_not_use(tmp_path: Path) -> None:
     packed, spread = results(tmp_path, pod_with_cpu("big", cpu=5))
     # Packed: 8 cores are free on two nodes, none on the third. Four pods of five can use all of
     # it, the big one none.
@@ -74,7 +74,7 @@ def test_fragmentation_is_what_a_pod_could_not_use(tmp_path: Path) -> None:
     assert spread.metrics["fragmented_cpu_percent"] == pytest.approx(100 / 5)
 
 
-def test_what_is_free_where_a_pod_does_not_fit_is_fragmented(tmp_path: Path) -> None:
+def test_free_capacity_where_a_pod_does_not_fit_is_fragmented(tmp_path: Path) -> None:
     packed, spread = results(tmp_path, pod_with_cpu("wide", cpu=3))
     # The wide pod comes last. Packed onto n0 are four, it takes 3 of the second node: 1 + 4 are
     # free, of which it could use 4. Spread, 2 + 1 + 1: it takes 3 of one that has 1: 2, 3, 0 left.
@@ -91,7 +91,7 @@ def test_nodes_and_domains_that_hold_pods_are_counted(tmp_path: Path) -> None:
     assert spread.metrics[f"domains_used: {zone}"] == 1
 
 
-def test_waiting_is_from_creation_to_binding(tmp_path: Path) -> None:
+def test_waiting_time_is_from_creation_to_binding(tmp_path: Path) -> None:
     late = {
         "apiVersion": "bayplan.dev/v1alpha1",
         "kind": "Scenario",

@@ -43,7 +43,7 @@ def measured(nodes: list[Node], pods: list[PodInfo]) -> Emptiable:
 A, B, C = (a_node(name) for name in "abc")
 
 
-def test_spread_pods_could_stand_on_one_node() -> None:
+def test_spread_pods_fit_on_one_node() -> None:
     metric = measured([A, B, C], [on("a", "p"), on("b", "q"), on("c", "r")])
     # a moves to b, which stays therefore; c moves there, too.
     assert metric.emptiable() == ["a", "c"]
@@ -54,25 +54,25 @@ def test_full_nodes_cannot_be_emptied() -> None:
     assert measured([A, B], [on("a", "p", 3), on("b", "q", 3)]).emptiable() == []
 
 
-def test_room_is_given_once() -> None:
+def test_free_capacity_is_used_once() -> None:
     # b and c each would fit on a, together they do not; b does on c.
     metric = measured([A, B, C], [on("a", "p", 2), on("a", "q"), on("b", "r"), on("c", "s", 4)])
     assert metric.emptiable() == ["b"]
 
 
-def test_a_node_is_emptied_wholly_or_not_at_all() -> None:
+def test_a_node_is_emptied_completely_or_not_at_all() -> None:
     pods = [on("a", "p"), on("a", "q", 2), on("b", "r"), on("b", "s"), on("b", "t")]
     metric = measured([A, B], pods)
     assert metric.emptiable() == []
     assert measured([A, B], pods[:1] + pods[2:]).emptiable() == ["a"]
 
 
-def test_nodes_without_pods_take_nothing_in_and_are_not_counted() -> None:
+def test_nodes_without_pods_accept_nothing_and_are_not_counted() -> None:
     assert measured([A, B], [on("a", "p")]).emptiable() == []
 
 
 @pytest.mark.parametrize("owner", ["DaemonSet", "Node"])
-def test_pods_that_come_with_their_node_stay_there_and_take_room(owner: str) -> None:
+def test_pods_that_start_on_their_node_stay_and_use_capacity(owner: str) -> None:
     daemons = [on(name, f"d{name}", 3, owner) for name in "abc"]
     assert measured([A, B, C], daemons).emptiable() == []
     assert measured([A, B], [*daemons, on("a", "p"), on("b", "q")]).emptiable() == []
@@ -90,14 +90,14 @@ def test_pods_that_come_with_their_node_stay_there_and_take_room(owner: str) -> 
     ],
     ids=["cordoned", "tainted", "another label"],
 )
-def test_a_node_that_does_not_admit_a_pod_takes_it_not_in(other: Node) -> None:
+def test_a_node_that_rejects_a_pod_does_not_accept_it(other: Node) -> None:
     here = a_node("a", 1, labels={"disk": "ssd"})
     pods = [on("a", "p", nodeSelector={"disk": "ssd"}), on("b", "q", 3)]
     assert measured([here, other], pods).emptiable() == []
     assert measured([here, a_node("b", labels={"disk": "ssd"})], pods).emptiable() == ["a"]
 
 
-def test_what_ended_or_went_does_not_count() -> None:
+def test_finished_and_deleted_pods_do_not_count() -> None:
     metric = measured([A, B], [on("a", "p"), on("b", "q")])
     metric.pod(on("a", "p"), None)
     assert metric.emptiable() == []

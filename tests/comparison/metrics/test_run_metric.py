@@ -18,7 +18,7 @@ def documented() -> RunMetric:
     return cast(RunMetric, names["NodesUsed"]())
 
 
-def test_the_documented_one_works() -> None:
+def test_the_documented_metric_works() -> None:
     metric = documented()
     for name, node in (("a", "n1"), ("b", "n1"), ("c", "n2")):
         waiting = pod(name)
@@ -27,7 +27,7 @@ def test_the_documented_one_works() -> None:
     assert metric.values(cast(SimulationResult, None)) == {"nodes_used": 2}
 
 
-def test_what_it_does_not_want_to_know_it_need_not_take() -> None:
+def test_a_metric_need_not_implement_every_method() -> None:
     metric = documented()
     metric.node(None, None)
     assert metric.curves() == {}

@@ -44,7 +44,7 @@ def metrics(folder: Path, config: str) -> dict[str, float]:
     return perform(job).result.metrics
 
 
-def test_the_second_of_two_jobs_waits_for_the_first_one_to_end(tmp_path: Path) -> None:
+def test_the_second_of_two_jobs_waits_for_the_end_of_the_first(tmp_path: Path) -> None:
     """GPUs are free after five minutes, and a job takes ten."""
     assert metrics(tmp_path, "one_pass.yaml") == pytest.approx(
         {
@@ -58,12 +58,12 @@ def test_the_second_of_two_jobs_waits_for_the_first_one_to_end(tmp_path: Path) -
     )
 
 
-def test_groups_that_never_ran_are_counted_and_have_no_span(tmp_path: Path) -> None:
+def test_groups_that_never_ran_are_counted_without_a_duration(tmp_path: Path) -> None:
     found = metrics(tmp_path, "pod_by_pod.yaml")
     assert found == {"gangs_placed": 0, "gangs_waiting": 2}
 
 
-def test_where_there_are_no_groups_nothing_is_said(tmp_path: Path) -> None:
+def test_without_groups_nothing_is_reported(tmp_path: Path) -> None:
     [packed, _] = plan(spec(tmp_path, metrics=("gangs",)), "test").jobs
     assert perform(packed).result.metrics == {}
 
@@ -103,7 +103,7 @@ def test_attempts_that_nominate_are_preemptions() -> None:
     assert metric.values(RESULT) == {"preemptions": 2, "preemption_victims": 0}
 
 
-def test_a_victim_is_counted_once_and_nobody_else_is() -> None:
+def test_each_victim_is_counted_once_and_nothing_else() -> None:
     metric = Preemptions()
     victim = told("v", "DisruptionTarget", "PreemptionByScheduler")
     metric.pod(None, told("v", "PodScheduled", ""))
@@ -130,7 +130,7 @@ def until(percent: float, resource: str = "cpu") -> Arrivals:
     return Arrivals(shuffled=True, until_demand=Demand(resource=resource, percent=percent))
 
 
-def test_as_written_nothing_changes() -> None:
+def test_without_settings_the_workload_stays_unchanged() -> None:
     assert arranged(WORKLOAD, Arrivals(), 1) is WORKLOAD
 
 
@@ -141,7 +141,7 @@ def test_a_seed_shuffles_the_pods_and_loses_none() -> None:
     assert one.initial[0]["kind"] == "Node"
 
 
-def test_nodes_get_numbers_only_where_it_is_asked_for() -> None:
+def test_nodes_are_renumbered_only_on_request() -> None:
     asked, left = (
         arranged(WORKLOAD, Arrivals(shuffled=True, nodes_renumbered=flag), 1)
         for flag in (True, False)
@@ -153,11 +153,11 @@ def test_nodes_get_numbers_only_where_it_is_asked_for() -> None:
     assert names(asked) == names(left)
 
 
-def test_the_same_seed_makes_the_same_workload() -> None:
+def test_the_same_seed_gives_the_same_workload() -> None:
     assert arranged(WORKLOAD, until(200), 3) == arranged(WORKLOAD, until(200), 3)
 
 
-def test_pods_are_drawn_until_enough_is_asked_for() -> None:
+def test_pods_are_drawn_until_the_demand_is_reached() -> None:
     found = arranged(WORKLOAD, until(130), 1)
     assert len(names(found)) == 13  # 10 cores, one each
     assert len(set(names(found))) == 13
@@ -165,11 +165,11 @@ def test_pods_are_drawn_until_enough_is_asked_for() -> None:
     assert set(drawn) <= set(names(WORKLOAD))
 
 
-def test_nothing_is_drawn_where_enough_is_asked_for_already() -> None:
+def test_nothing_is_drawn_if_the_demand_is_already_reached() -> None:
     assert len(names(arranged(WORKLOAD, until(50), 1))) == 8
 
 
-def test_drawing_ends_where_no_pod_asks_for_the_resource() -> None:
+def test_drawing_ends_if_no_pod_requests_the_resource() -> None:
     assert len(names(arranged(WORKLOAD, until(130, "example.com/x"), 1))) == 8
 
 
@@ -186,7 +186,7 @@ def test_a_pod_drawn_again_is_another_pod() -> None:
     ("annotations", "asked"),
     [({}, 2.0), ({"bayplan.dev/gpu-milli": "460"}, 0.92), ({"bayplan.dev/gpu-milli": "x"}, 2.0)],
 )
-def test_a_share_of_a_gpu_counts_as_such(annotations: dict[str, str], asked: float) -> None:
+def test_a_share_of_a_gpu_counts_as_a_share(annotations: dict[str, str], asked: float) -> None:
     content: dict[str, Any] = pod_with_cpu("a")
     content["metadata"]["annotations"] = annotations
     limits = {"nvidia.com/gpu": "2"}

@@ -32,13 +32,13 @@ def results(folder: Path) -> list[RunResult]:
     return [perform(job).result for job in jobs]
 
 
-def test_nodes_that_hold_nothing_do_not_count(tmp_path: Path) -> None:
+def test_empty_nodes_do_not_count(tmp_path: Path) -> None:
     packed, spread = results(tmp_path)
     assert packed.metrics == {"utilized_cpu_percent": pytest.approx(100)}
     assert spread.metrics == {"utilized_cpu_percent": pytest.approx(100 * 4 / 12)}
 
 
-def test_its_curve_is_over_what_has_arrived(tmp_path: Path) -> None:
+def test_the_utilization_curve_is_over_the_arrived_demand(tmp_path: Path) -> None:
     packed, spread = results(tmp_path)
     name = "cpu utilized % over cpu arrived %"
     arrived = [100 * n / 12 for n in (1, 2, 3)]
@@ -63,7 +63,7 @@ def decoded(content: dict[str, Any]) -> Node:
     return found
 
 
-def test_a_node_whose_last_pod_ended_is_out_of_use() -> None:
+def test_a_node_whose_last_pod_ended_is_unused() -> None:
     metric = Utilization()
     metric.node(None, decoded(node_with_cpu("a", cpu=4)))
     metric.node(None, decoded(node_with_cpu("b", cpu=2)))
@@ -76,7 +76,7 @@ def test_a_node_whose_last_pod_ended_is_out_of_use() -> None:
     assert metric.values(RESULT) == {}
 
 
-def test_a_node_that_grows_while_it_is_in_use_has_more() -> None:
+def test_a_used_node_that_grows_has_more_capacity() -> None:
     metric = Utilization()
     small = decoded(node_with_cpu("a", cpu=2))
     metric.node(None, small)
@@ -95,7 +95,7 @@ def owned(found: PodInfo, kind: str) -> PodInfo:
 
 
 @pytest.mark.parametrize("kind", ["DaemonSet", "Node"])
-def test_pods_that_come_with_their_node_do_not_make_it_a_used_one(kind: str) -> None:
+def test_pods_that_start_on_their_node_do_not_make_the_node_used(kind: str) -> None:
     metric, nodes = Utilization(), Domains()
     for one in (metric, nodes):
         for name in ("a", "b"):
@@ -122,14 +122,14 @@ def metrics(folder: Path, config: str) -> dict[str, float]:
     return perform(job).result.metrics
 
 
-def test_a_group_placed_in_one_pass_holds_nothing_while_it_waits(tmp_path: Path) -> None:
+def test_a_group_placed_in_one_pass_holds_nothing_while_waiting(tmp_path: Path) -> None:
     assert metrics(tmp_path, "one_pass.yaml") == {
         "held_cpu_hours": 0,
         "held_nvidia.com/gpu_hours": 0,
     }
 
 
-def test_members_placed_one_by_one_hold_what_they_found(tmp_path: Path) -> None:
+def test_members_placed_one_by_one_hold_their_resources(tmp_path: Path) -> None:
     """Four GPUs and four cpus each, a minute long at least."""
     found = metrics(tmp_path, "pod_by_pod.yaml")
     gpu_hours = found["held_nvidia.com/gpu_hours"]
