@@ -80,7 +80,7 @@ class CycleEnd:
             result=result,
             node=choice.node_name if choice is not None else "",
             message=message,
-            node_count=cycle.snapshot.node_count,
+            node_count=engine.cluster.cache.table.node_count,
             feasible_count=feasible_count,
             rejections=rejections,
             scores=scores,

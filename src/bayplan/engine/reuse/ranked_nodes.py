@@ -167,6 +167,9 @@ class ScoreIndex:
 
     def first(self, count_max: int) -> "array[int]":
         """Places of the best rows, best first, at most so many."""
+        places = self._of_score[self._scores[-1]]
+        if isinstance(places, array) and len(places) >= count_max:
+            return places[:count_max]
         first = array(_PLACE)
         at = len(self._scores)
         while len(first) < count_max and at:
@@ -701,7 +704,11 @@ class RankedNodes:
     def best_scores(self, count_max: int) -> tuple[NodeScore, ...]:
         """The scores of the best nodes, best first; equals in draw order. All rows have totals."""
         assert self._index is not None, "the ranking is only a part of the answer"
-        return tuple(self._lines_at(self._index.first(count_max)))
+        places = self._index.first(count_max)
+        try:
+            return tuple(map(self._lines.__getitem__, places))
+        except KeyError:
+            return tuple(self._lines_at(places))
 
     def lines(self, rows: Rows) -> list[NodeScore]:
         """The cached scores and their sums, of some rows with totals."""
