@@ -1,4 +1,4 @@
-"""Cycles that wait for answers from outside: each question under a token of its own."""
+"""Cycles that wait for answers of extenders. Each call has a token of its own."""
 
 from dataclasses import dataclass, field
 from typing import final
@@ -12,14 +12,14 @@ from bayplan.ports import AskExtender, ExtenderAnswer
 class _Parked:
     cycle: Cycle
     question: Question
-    #: One for each extender, in the order of the question.
+    #: One for each extender of the question, in its order.
     tokens: list[int]
     answers: dict[int, ExtenderAnswer] = field(default_factory=dict[int, ExtenderAnswer])
 
 
 @final
 class PendingExtenderCalls:
-    """By token. A cycle is parked until its last answer has come."""
+    """The waiting cycles by token. A cycle waits until its last answer has come."""
 
     def __init__(self) -> None:
         self._parked: dict[int, _Parked] = {}
@@ -30,7 +30,7 @@ class PendingExtenderCalls:
         return self._cycle_count
 
     def park(self, cycle: Cycle, question: Question) -> list[AskExtender]:
-        """What is to be asked."""
+        """Store the cycle; returns the calls to make."""
         first, count = self._next_token, len(question.extenders)
         parked = _Parked(cycle, question, list(range(first, first + count)))
         self._next_token += count
@@ -43,7 +43,8 @@ class PendingExtenderCalls:
         ]
 
     def answered(self, token: int, answer: ExtenderAnswer) -> tuple[Cycle, Answered] | None:
-        """The cycle that goes on now, if one does; a token nobody waits for is ignored."""
+        """The cycle that has all its answers now; None: an answer is missing, or the token is
+        unknown."""
         parked = self._parked.pop(token, None)
         if parked is None:
             return None

@@ -53,20 +53,20 @@ _SCORING = (ScorePlugin, ScalarScorePlugin)
 
 
 def parts_of(plugin: Plugin) -> Sequence[Plugin]:
-    """What it made, in order."""
+    """The plugins that it made, in order."""
     handle: Any = plugin.handle
     return tuple(getattr(handle, "made", ()))
 
 
 def with_parts(plugins: Iterable[Plugin]) -> Iterator[Plugin]:
-    """These, and all that is inside of them."""
+    """The plugins and all their parts."""
     for plugin in plugins:
         yield plugin
         yield from with_parts(parts_of(plugin))
 
 
 def _inside(plugin: Plugin, base: type[Any]) -> Iterator[Any]:
-    """Its parts with an extension point, or, of those without it, their parts."""
+    """Its parts with an extension point; of a part without it, the parts of that part."""
     for part in parts_of(plugin):
         if isinstance(part, base):
             yield part
@@ -78,7 +78,7 @@ def _inside(plugin: Plugin, base: type[Any]) -> Iterator[Any]:
 
 
 def forwarded_pre_filters(plugins: Iterable[Plugin]) -> Iterator[tuple[str, Any]]:
-    """(instance, PreFilter) of those that leave it to their parts."""
+    """(instance, PreFilter) of plugins whose parts implement it for them."""
     for plugin in plugins:
         if isinstance(plugin, PreFilterPlugin) or not isinstance(plugin, _FILTERING + _SCORING):
             continue
@@ -89,7 +89,7 @@ def forwarded_pre_filters(plugins: Iterable[Plugin]) -> Iterator[tuple[str, Any]
 
 
 def forwarded_pre_scores(plugins: Iterable[Plugin]) -> Iterator[tuple[str, Any]]:
-    """(instance, PreScore) of those that leave it to their parts."""
+    """(instance, PreScore) of plugins whose parts implement it for them."""
     for plugin in plugins:
         if isinstance(plugin, _SCORING) and not isinstance(plugin, PreScorePlugin):
             parts: list[PreScorePlugin] = list(_inside(plugin, PreScorePlugin))
@@ -98,7 +98,7 @@ def forwarded_pre_scores(plugins: Iterable[Plugin]) -> Iterator[tuple[str, Any]]
 
 
 def forwarded_changes(plugins: Iterable[Plugin], method: str) -> Iterator[tuple[str, Any]]:
-    """(instance, add_pod or remove_pod) of those that leave PreFilter to their parts."""
+    """(instance, add_pod or remove_pod) of plugins whose parts implement PreFilter for them."""
     for plugin in plugins:
         if isinstance(plugin, _FILTERING) and not isinstance(plugin, PreFilterPlugin):
             parts: list[Plugin] = list(_inside(plugin, PreFilterExtensions))
@@ -326,7 +326,7 @@ def calls_of(plugins: ProfilePlugins, wrap: Wrap, evaluations: Evaluations | Non
 
 
 def calls_for(calls: Calls, plugins: ProfilePlugins, shape: PodShape) -> Calls:
-    """What is left of them for pods of this shape: see Plugin.concerns.
+    """The calls for pods of this shape; see `Plugin.concerns`.
 
     A plugin whose `concerns` raises fails the attempts at such pods, at PreFilter.
     """

@@ -1,7 +1,8 @@
-"""Extenders: what is asked outside the process, what comes back, and what follows from it.
+"""Calls of extenders, their answers, and what follows from the answers.
 
-The engine does not wait for an answer; it parks the pod's cycle with its question. Filters are
-asked one after another, each about what the one before left; those that score are asked at once.
+The engine does not wait for an answer: the cycle of the pod stops with a `Question` and starts
+again with the answer. Extenders that filter are called one after another, each for the nodes that
+the one before left. Extenders that score are called at the same time.
 Upstream: schedule_one.go, findNodesThatPassExtenders, prioritizeNodes and extendersBinding.
 """
 
@@ -37,7 +38,7 @@ _SCORE_MAX = 2**53
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The effect a cycle stops with: what to ask whom about which nodes."""
+    """The call of extenders for which a cycle stops."""
 
     extenders: tuple[Extender, ...]
     node_names: tuple[str, ...]
@@ -46,7 +47,7 @@ class Question:
 
     @property
     def extender(self) -> Extender:
-        """The only one, where one is asked at a time."""
+        """The only extender, for a verb with one call at a time."""
         return self.extenders[0]
 
 
@@ -58,7 +59,7 @@ class Answered:
     answers: tuple[ExtenderAnswer, ...]
 
     def failures(self) -> list[tuple[Extender, str]]:
-        """Who did not answer, and why."""
+        """The extenders that did not answer, each with the reason."""
         pairs = zip(self.question.extenders, self.answers, strict=True)
         return [(extender, answer.error) for extender, answer in pairs if answer.error]
 
@@ -69,9 +70,9 @@ class Answered:
 def applied(
     answered: Answered, outcome: FilterOutcome, statuses: dict[str, Status]
 ) -> Status | None:
-    """Take out of the outcome what an answer leaves out; ``statuses`` learns why.
+    """Remove the nodes from the outcome that an answer leaves out, and add their statuses.
 
-    Nodes that were not asked about are taken out, too, for no reason of their own. Returns the
+    Nodes that the extender was not called for are removed, too, without a status. Returns the
     Error that ends the attempt.
     """
     question, (answer,) = answered.question, answered.answers
@@ -91,7 +92,7 @@ def applied(
 
 
 def keep_only(outcome: FilterOutcome, names: Iterable[str]) -> list[str]:
-    """Take all but these nodes out of the outcome. Names of those that went."""
+    """Remove all other nodes from the outcome. Returns the names of the removed nodes."""
     kept = np.zeros(len(outcome.nodes), np.bool_)
     kept[outcome.nodes.positions(list(names))] = True
     gone = np.flatnonzero(outcome.feasible & ~kept).tolist()
@@ -105,7 +106,7 @@ def _unknown(extender: Extender, name: str) -> Status:
 
 
 def _status(name: str, answer: ExtenderAnswer) -> Status:
-    """Of a node that was left out; without a reason, as upstream, it is one nobody looked at."""
+    """The status of a removed node. Without a reason it has none, as upstream."""
     if name in answer.failed and name not in answer.failed_and_unresolvable:
         return Status(Code.UNSCHEDULABLE, (answer.failed[name],), EXTENDER_NAME)
     reason = answer.failed_and_unresolvable.get(name)
@@ -117,7 +118,7 @@ def _status(name: str, answer: ExtenderAnswer) -> Status:
 
 
 def add_scores(table: ScoreTable, answered: Answered) -> None:
-    """Add what extenders said to the totals. One that failed gives no scores, and that is all."""
+    """Add the scores of extenders to the totals. An extender that failed adds nothing."""
     place = {name: position for position, name in enumerate(table.nodes.names())}
     for extender, answer in zip(answered.question.extenders, answered.answers, strict=True):
         scores = _scores(extender, answer, place)
@@ -130,7 +131,7 @@ def add_scores(table: ScoreTable, answered: Answered) -> None:
 def _scores(
     extender: Extender, answer: ExtenderAnswer, place: Mapping[str, int]
 ) -> NodeScores | None:
-    """int64[nodes], weighted. Nodes that were not asked about do not matter."""
+    """int64[nodes], weighted; None: no scores. Nodes that are not in the table are ignored."""
     if answer.error:
         return None
     found = np.zeros(len(place), np.int64)
@@ -153,10 +154,10 @@ def not_connected(name: str) -> str:
 
 @final
 class Extenders:
-    """All there are, in the order in which they are asked."""
+    """All extenders, in the order of their calls."""
 
     def __init__(self, extenders: Iterable[Extender] = ()) -> None:
-        # One whose failure ends the attempt is asked before those that may be passed over.
+        # Extenders whose failure ends the attempt come before ignorable ones.
         self._all = sorted(extenders, key=lambda extender: extender.ignorable)
 
     def __bool__(self) -> bool:
@@ -166,14 +167,14 @@ class Extenders:
         return iter(self._all)
 
     def interested(self, pod: PodInfo, *verbs: ExtenderVerb) -> list[Extender]:
-        """Those that may be asked one of these about a pod, and want to be."""
+        """The extenders with one of these verbs that are interested in the pod."""
         if not self._all:
             return []
         wanted = frozenset(verbs)
         return [e for e in self._all if e.verbs & wanted and e.is_interested(pod)]
 
     def binding(self, pod: PodInfo) -> "ExtenderBinding | None":
-        """How a pod is bound in place of the Bind plugins; None: they bind it."""
+        """The extenders that bind the pod in place of the Bind plugins; None: the plugins do."""
         binders = self.interested(pod, ExtenderVerb.BIND)
         return ExtenderBinding(binders) if binders else None
 
@@ -181,12 +182,12 @@ class Extenders:
 @final
 @dataclass(frozen=True, slots=True)
 class ExtenderBinding:
-    """A pod's binding, left to extenders."""
+    """The binding of a pod by extenders."""
 
     _binders: list[Extender]
 
     async def bind(self, pod: PodInfo, node_name: str, ask: Ask) -> tuple[bool, Status | None]:
-        """(whether one of them took the pod, its failure). Does not raise."""
+        """Returns (whether one of them bound the pod or failed, its failure). Does not raise."""
         for extender in self._binders:
             question = AskExtender(0, extender.name, ExtenderVerb.BIND, pod, (node_name,))
             error = await _error_of(ask, question)
@@ -208,7 +209,6 @@ async def _error_of(ask: Ask, question: AskExtender) -> str:
 
 
 def raised(name: str, problem: BaseException) -> str:
-    """What became of a question whose asking raised. Raises ``problem`` itself where it is an
-    interruption."""
+    """The error of a call that raised. Raises ``problem`` itself if it is an interruption."""
     raise_interruption(problem)
     return f"extender {name}: {type(problem).__name__}: {problem}"
