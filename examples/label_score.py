@@ -1,7 +1,7 @@
-"""LabelScore: a node is as good as the number that one of its labels says.
+"""LabelScore: the score of a node is the number in one of its labels.
 
-The smallest policy over columns: distinct label values are few, so each is read once and the nodes'
-scores are looked up. Try it:
+The smallest policy over columns: nodes share few distinct label values, so each value is parsed
+once, and the scores of the nodes are looked up by id. Try it:
 
     bayplan simulate examples/label_score.scenario.yaml \\
         --plugin examples/label_score.py --config examples/label_score.config.yaml
@@ -27,7 +27,7 @@ from bayplan import (
 
 
 class LabelScoreArgs(PluginArgs, frozen=True):
-    """Which label says the score."""
+    """The label with the score."""
 
     label: str = "s"
 
@@ -41,12 +41,12 @@ class LabelScore(ScorePlugin[LabelScoreArgs], SignPlugin):
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
         values = nodes.labels.values(self.args.label)
-        # Nodes without the label have the id -1, which finds the last entry.
+        # Nodes without the label have the id -1, which indexes the last entry.
         table = np.array([*map(_score_of, values), 0], np.int64)
         return table[nodes.labels.ids(self.args.label)]
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
-        """All pods alike: nothing of the pod is looked at."""
+        """One signature for all pods: the score does not depend on the pod."""
         return ()
 
 

@@ -1,7 +1,7 @@
 """PreferCheapNodes: place pods where an hour costs the least.
 
-A policy node by node, as one would write it in Go. Nodes say their price in a label, in dollars per
-hour; whatever brings nodes into the cluster knows it. Try it:
+A policy node by node, as in Go. A label has the price of the node in dollars per hour; the tool
+that creates nodes sets the label. Try it:
 
     bayplan simulate examples/prefer_cheap_nodes.scenario.yaml \\
         --plugin examples/prefer_cheap_nodes.py --config examples/prefer_cheap_nodes.config.yaml
@@ -22,13 +22,13 @@ from bayplan import (
 )
 
 PRICE = "example.com/dollars-per-hour"
-#: A node that costs next to nothing must not make all others look alike.
+#: A limit: next to a node that costs almost nothing, all other scores would be 0.
 HOURS_MAX = 1_000_000
 
 
 @final
 class PreferCheapNodes(ScalarScorePlugin, SignPlugin):
-    """Half the price, twice the score; a node that says no price comes last."""
+    """Half the price, twice the score; a node without a price gets 0."""
 
     name = "PreferCheapNodes"
     caching = Caching(facets=Facet.LABELS)
@@ -40,12 +40,12 @@ class PreferCheapNodes(ScalarScorePlugin, SignPlugin):
         return min(int(1000 / dollars_per_hour), HOURS_MAX) if dollars_per_hour > 0 else 0
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
-        """All pods alike: the price of a node is the same for each."""
+        """One signature for all pods: the price of a node does not depend on the pod."""
         return ()
 
 
 def _number(text: str) -> float:
-    """0 for what is no number."""
+    """The number in a text; 0 if it is not a number."""
     try:
         return float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""ComposedRack: a scorer that holds another one, and rates racks by what it says.
+"""ComposedRack: a scorer that contains another scorer, and scores racks by its results.
 
 Composition in code: the inner plugin is made with `handle.make`, its args stand inside this
 plugin's own, and its PreFilter and PreScore run under this plugin's name. The same without code is
@@ -26,7 +26,7 @@ from bayplan import (
 
 
 class ComposedRackArgs(PluginArgs, frozen=True):
-    """Which label says the rack, and who scores the nodes of it."""
+    """The label with the rack, and the scorer of the nodes."""
 
     topology_key: str = "rack"
     plugin: str = "NodeResourcesFit"

@@ -48,7 +48,7 @@ def term(**wire: Any) -> AffinityTerm:
         ),
     ],
 )
-def test_whom_a_term_means(wire: dict[str, Any], meant: set[str]) -> None:
+def test_a_term_selects_pods_by_namespace_and_labels(wire: dict[str, Any], meant: set[str]) -> None:
     compiled = term(**wire)
     found = {n for n in ("a", "b") if compiled.matches(n, {"app": "web"}, {"team": n})}
     assert found == meant

@@ -91,7 +91,7 @@ def test_a_disk_has_the_handle_of_its_driver(found: PersistentVolume, handle: st
         pytest.param(volume(azureDisk={"diskURI": "u", "kind": "Shared"}), id="not managed"),
     ],
 )
-def test_a_disk_that_no_driver_would_understand_is_told(found: PersistentVolume) -> None:
+def test_a_disk_without_a_translation_is_reported(found: PersistentVolume) -> None:
     with pytest.raises(NotTranslated):
         translated(found)
 

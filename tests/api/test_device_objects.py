@@ -38,7 +38,7 @@ def test_a_claim_comes_back_as_it_was() -> None:
     assert msgspec.json.decode(msgspec.json.encode(found)) == CLAIM
 
 
-def test_a_claim_says_who_may_use_it() -> None:
+def test_a_claim_lists_its_consumers() -> None:
     found = decode(RESOURCE_CLAIM, CLAIM)
     assert isinstance(found, ResourceClaim)
     assert found.key == "ns/c"
@@ -47,7 +47,7 @@ def test_a_claim_says_who_may_use_it() -> None:
     assert [result.share_id for result in found.allocation.results] == ["s-1"]  # pyright: ignore[reportOptionalMemberAccess]
 
 
-def test_attributes_are_told_apart_by_their_kind() -> None:
+def test_attributes_of_different_types_are_different() -> None:
     attributes = {
         "a": {"int": 1},
         "b": {"bool": True},

@@ -79,7 +79,7 @@ def test_a_value_that_is_no_truth_is_an_error() -> None:
 @pytest.mark.parametrize(
     "expression", ["device.driver", "device.nothing", "1 +", "device.driver == 5", "absent(1)"]
 )
-def test_what_cannot_be_compiled_is_told_as_a_value(expression: str) -> None:
+def test_a_selector_that_does_not_compile_is_an_error_value(expression: str) -> None:
     assert isinstance(compile_selector(expression), CelError)
 
 

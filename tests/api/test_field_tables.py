@@ -76,7 +76,7 @@ def test_a_field_that_a_pod_does_not_have_is_named(
     assert unknown_fields("v1 Pod", content) == [(path, hint)]
 
 
-def test_fields_that_are_legal_and_read_by_nobody_here_are_known() -> None:
+def test_the_tables_list_legal_fields_that_are_not_read() -> None:
     probes = {"httpGet": {"port": "http", "httpHeaders": [{"name": "a", "value": "b"}]}}
     container = {
         "name": "c",

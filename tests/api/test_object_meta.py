@@ -24,7 +24,7 @@ def test_an_integer_beyond_the_widest_is_refused() -> None:
         msgspec.json.decode(b'{"big": 9223372036854775808}', type=Sample)
 
 
-def test_metadata_keeps_whom_an_object_belongs_to() -> None:
+def test_metadata_has_the_owners_of_an_object() -> None:
     text = b'{"name": "c", "ownerReferences": [{"kind": "Pod", "uid": "u", "controller": true}]}'
     owners = msgspec.json.decode(text, type=ObjectMeta).owner_references
     assert owners is not None

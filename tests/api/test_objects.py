@@ -47,7 +47,7 @@ UNKNOWN = "example.com/v1 Quota"
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_bytes_and_plain_values_decode_alike(kind: str) -> None:
+def test_bytes_and_plain_values_decode_to_equal_objects(kind: str) -> None:
     plain = {"metadata": {"name": "a", "labels": {"k": "v"}}, "unheardOf": [1]}
     found = decode(kind, json.dumps(plain).encode())
     assert isinstance(found, TYPES[kind])
@@ -126,7 +126,7 @@ def test_every_member_may_be_null_and_is_then_absent(kind: str) -> None:
         pytest.param(b'{"spec":' * 100_000, "recursion", id="too deep"),
     ],
 )
-def test_what_is_no_object_is_an_error_that_says_where(content: bytes, said: str) -> None:
+def test_an_invalid_object_is_an_error_that_names_the_path(content: bytes, said: str) -> None:
     with pytest.raises(DecodeError, match="v1 Pod") as caught:
         decode(POD, content)
     assert said in str(caught.value)
@@ -189,7 +189,7 @@ def test_any_plain_values_decode_or_raise_a_decode_error(kind: str, content: Any
 # ---- declared fields -----------------------------------------------------------------------
 
 
-def test_declared_paths_are_kept() -> None:
+def test_declared_paths_are_decoded() -> None:
     content = b'{"status":{"nodeInfo":{"kubeletVersion":"v1.37.0"}}}'
     found = decode(NODE, content, ("status.nodeInfo.kubeletVersion", "spec.none.such"))
     assert isinstance(found, Node)

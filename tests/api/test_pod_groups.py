@@ -23,7 +23,7 @@ def _group(kind: str, spec: dict[str, Any], **meta: Any) -> PodGroup:
     return KINDS[kind].compile(kind, decode(kind, content))
 
 
-def test_all_kinds_that_users_have_are_known() -> None:
+def test_all_kinds_that_users_have_are_in_the_table() -> None:
     assert sorted(kind.partition(" ")[0] for kind in KINDS) == [
         "scheduling.k8s.io/v1",
         "scheduling.k8s.io/v1alpha2",
@@ -66,7 +66,7 @@ def test_upstreams_gang_policy_gives_the_minimum(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", UPSTREAM)
-def test_upstreams_basic_policy_asks_for_no_minimum(kind: str) -> None:
+def test_upstreams_basic_policy_has_no_minimum(kind: str) -> None:
     assert _group(kind, {"schedulingPolicy": {"basic": {}}}).min_member == 1
 
 

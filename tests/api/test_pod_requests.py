@@ -63,7 +63,7 @@ def most_at_a_time(containers: Sequence[Fraction], steps: Sequence[Step]) -> Fra
     st.lists(st.tuples(st.booleans(), AMOUNTS), max_size=4),
     AMOUNTS,
 )
-def test_a_pod_asks_for_its_largest_moment_rounded_once(
+def test_a_pod_requests_its_largest_moment_rounded_once(
     containers: list[Fraction], steps: list[Step], overhead: Fraction
 ) -> None:
     found = requested(
@@ -93,7 +93,7 @@ def test_each_resource_has_its_own_largest_moment() -> None:
     assert found == {"cpu": 3000, "memory": 2 * MIB}
 
 
-def test_a_pod_without_containers_asks_for_nothing() -> None:
+def test_a_pod_without_containers_requests_nothing() -> None:
     assert requested(pod_with_spec()) == {}
 
 
@@ -150,7 +150,7 @@ def test_init_containers_have_defaults_too() -> None:
         pytest.param([{"cpu": "1"}, {}], {}, {}, 1100, id="no pod-level requests"),
     ],
 )
-def test_beside_pod_level_requests_a_default_stands_for_what_nobody_asks_for(
+def test_beside_pod_level_requests_defaults_apply_to_missing_resources(
     containers: list[Wire], level: Wire, overhead: Wire, cpu: int
 ) -> None:
     asking = pod_with_spec(
@@ -199,7 +199,7 @@ def test_sums_are_compared_not_containers() -> None:
     assert requested(pod_with_spec({"containerStatuses": told}, containers=asking)) == {"cpu": 5000}
 
 
-def test_an_init_container_is_told_of_in_its_own_list() -> None:
+def test_the_status_of_an_init_container_is_in_its_own_list() -> None:
     told = [{"name": "s", "allocatedResources": {"cpu": 4}}]
     asking = pod_with_spec(
         {"initContainerStatuses": told}, initContainers=[container("s", "Always", cpu=1)]
@@ -207,14 +207,14 @@ def test_an_init_container_is_told_of_in_its_own_list() -> None:
     assert requested(asking) == {"cpu": 4000}
 
 
-def test_what_the_status_says_of_the_whole_pod_takes_the_place_of_its_containers() -> None:
+def test_pod_level_amounts_of_the_status_replace_those_of_containers() -> None:
     whole = {"allocatedResources": {"cpu": 9}, "resources": {"requests": {"cpu": 4}}}
     assert requested(resized(**whole)) == {"cpu": 9000}
     assert requested(pod_with_spec(whole, containers=[container(cpu=2)])) == {"cpu": 9000}
 
 
 @pytest.mark.parametrize(("reason", "cpu"), [("", 6000), ("Deferred", 6000), ("Infeasible", 5000)])
-def test_pod_level_requests_are_resized_alike(reason: str, cpu: int) -> None:
+def test_pod_level_requests_are_resized_in_the_same_way(reason: str, cpu: int) -> None:
     pending = [{"type": "PodResizePending", "reason": reason}]
     told = {"resources": {"requests": {"cpu": 4}}, "allocatedResources": {"cpu": 5}}
     asking = pod_with_spec({**told, "conditions": pending}, resources={"requests": {"cpu": 6}})

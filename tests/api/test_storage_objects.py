@@ -26,7 +26,7 @@ from bayplan.api.storage_objects import (
 )
 
 
-def test_a_volume_says_where_it_is_and_whose_it_is() -> None:
+def test_a_volume_has_its_source_and_its_claim() -> None:
     term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
     spec: dict[str, Any] = {
         "capacity": {"storage": "10Gi"},
@@ -46,7 +46,7 @@ def test_a_volume_says_where_it_is_and_whose_it_is() -> None:
     assert found.status.phase == "Bound"
 
 
-def test_a_claim_says_what_it_asks_for_and_what_it_got() -> None:
+def test_a_claim_has_its_request_and_its_volume() -> None:
     spec = {
         "accessModes": ["ReadWriteOncePod"],
         "resources": {"requests": {"storage": "5Gi"}},

@@ -150,7 +150,7 @@ def test_no_scores_stay_none(normalizer: Normalizer) -> None:
     assert normalized(normalizer, array()).tolist() == []
 
 
-def test_nothing_to_tell_apart_is_0_of_100_or_all_of_them() -> None:
+def test_equal_scores_normalize_to_0_or_100() -> None:
     zeros = array(0, 0)
     assert normalized(Normalizer.MAX, zeros).tolist() == [0, 0]
     assert normalized(Normalizer.MAX_REVERSED, zeros).tolist() == [100, 100]

@@ -132,7 +132,7 @@ def test_a_plugin_that_a_pod_does_not_concern_is_called_to_score_only() -> None:
     assert left.unconcerned == left.filters_left_out == {"All"}
 
 
-def test_what_ignores_resizes_is_not_asked_where_a_pod_that_runs_is_to_be_resized() -> None:
+def test_plugins_that_ignore_resizes_are_not_called_for_a_resize() -> None:
     given = {"pre_filter": None, "filter": [], "post_filter": (None, None)}
     ignoring, other = answering("Ignoring", **given), answering("Other", **given)
     ignoring.ignores_resizes = True
@@ -232,7 +232,7 @@ def test_a_part_that_fails_is_its_holders_failure() -> None:
     assert "boom" in failed.message
 
 
-def test_what_a_part_says_about_the_pod_counts_only_for_one_that_filters() -> None:
+def test_the_verdict_of_a_part_counts_only_for_a_plugin_that_filters() -> None:
     inner = answering("Inner", pre_filter=unschedulable("no"), filter=[], score=scores(1, 2))
     assert isinstance(run(holding(inner, score=scores(3, 4)))[1], ScoreTable)
     _, rejected = run(holding(inner, filter=[], score=scores(3, 4)))
@@ -254,7 +254,7 @@ def test_a_parts_pre_filter_is_passed_on(answer: Any, skips: bool, names: Any) -
 
 
 @pytest.mark.parametrize("answer", [None, SKIP], ids=["has notes", "skipped"])
-def test_a_part_that_took_notes_is_told_of_pods(answer: Any) -> None:
+def test_a_part_with_state_gets_add_pod_and_remove_pod(answer: Any) -> None:
     inner = answering("Inner", pre_filter=answer, filter=[], add_pod=None)
     framework, state = framework_of(holding(inner, filter=[])), CycleState()
     nodes = cluster_of(node("a")).lend().nodes

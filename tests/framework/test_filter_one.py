@@ -60,7 +60,7 @@ def test_a_node_that_passes_passes_all() -> None:
     assert outcome.feasible.all() and not outcome.entries and told == ["good"]
 
 
-def test_all_reasons_of_the_first_that_says_no_are_told_and_nobody_else_is_asked() -> None:
+def test_the_first_rejection_ends_the_evaluation_with_all_its_reasons() -> None:
     told: list[str] = []
     outcome = asked("bad", Narrow, other(told))
     status = outcome.status_of(0)

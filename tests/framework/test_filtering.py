@@ -282,7 +282,7 @@ def test_without_a_rejection_nothing_is_counted() -> None:
     assert not Told().plugins() and not Told().reason_counts()
 
 
-def test_the_status_of_each_node_is_found_when_somebody_looks() -> None:
+def test_the_status_of_each_node_is_computed_when_read() -> None:
     nodes, told = SampleCluster().add(node("n1"), node("n2")).lend().nodes, Told()
     found = told.node_to_status(nodes, unresolvable("left out"))
     assert found.codes(nodes).tolist() == [Code.UNSCHEDULABLE_AND_UNRESOLVABLE] * 2
@@ -449,7 +449,7 @@ def test_an_invalid_filter_result_is_refused(how: str) -> None:
         row_filter_of(plugin)(CycleState(), pod(), two().lend().nodes.info(0))
 
 
-def test_all_that_was_said_of_a_node_is_its_verdict() -> None:
+def test_a_verdict_has_all_reasons_of_a_node() -> None:
     nodes = two().lend().nodes
     outcome = FilterOutcome(nodes, np.ones(2, np.bool_))
     outcome.add("Any", [Rejection(rows(0, 1), NO, ("a",)), Rejection(rows(1), NEVER, ("b", "c"))])

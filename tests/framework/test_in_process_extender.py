@@ -111,7 +111,7 @@ def test_it_binds_and_writes_through_the_port() -> None:
     assert run(Binds).pods["default/a"].bound_at == 7.0
 
 
-def test_it_is_asked_only_about_pods_that_ask_for_what_it_manages() -> None:
+def test_an_extender_is_called_for_pods_with_its_managed_resources() -> None:
     assert "default/a" in run(OfGpus).placements
     gpu = container("1")
     gpu["resources"]["limits"] = {"example.com/gpu": "1"}
@@ -133,7 +133,7 @@ def test_an_answer_in_another_form_is_its_error() -> None:
     assert said.startswith("extender Nonsense: WrongAnswer: returned ['n1', 'n2', 'n3']; wanted a")
 
 
-def test_the_methods_that_it_defines_are_what_it_is_asked_for() -> None:
+def test_the_verbs_of_an_extender_are_its_methods() -> None:
     assert Keeps.verbs() == {ExtenderVerb.PREEMPT}
     assert Filters.verbs() == RejectsAll.verbs() == {ExtenderVerb.FILTER}
 
@@ -149,7 +149,7 @@ def test_it_chooses_among_candidates_of_preemption() -> None:
     assert result.placements == {"default/urgent": "n2"}
 
 
-def test_one_in_a_plugin_s_file_is_asked(tmp_path: Path) -> None:
+def test_an_extender_in_a_plugin_file_is_called(tmp_path: Path) -> None:
     file = tmp_path / "licences.py"
     text = "from bayplan import InProcessExtender\n"
     text += "class Licences(InProcessExtender):\n"

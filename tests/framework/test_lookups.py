@@ -66,7 +66,7 @@ def test_all_functions_of_a_class_are_read() -> None:
     assert undeclared_kinds(Hides) == ["apps/v1beta1 Thing", "v1 Secret", "v1 Service"]
 
 
-def test_what_is_not_known_before_the_call_is_left_to_the_call() -> None:
+def test_a_kind_that_is_not_a_constant_is_checked_by_the_call() -> None:
     assert undeclared_kinds(Computes) == []
 
 

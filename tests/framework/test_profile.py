@@ -24,7 +24,7 @@ def test_the_two_forms_of_filter_and_score_are_one_point() -> None:
     assert extension_points_of(answering("A", score_node=None)) == ["score"]
 
 
-def test_who_has_no_say_about_resizes_where_they_are_tried() -> None:
+def test_plugins_that_ignore_resizes_are_left_out_of_resizes() -> None:
     ignoring = answering("Ignoring", filter=None)
     ignoring.ignores_resizes = True
     plugins = plugins_of(ignoring, answering("Other", filter=None))

@@ -50,7 +50,7 @@ def test_an_event_that_is_always_worth_it_stays_one() -> None:
     ("who", "where", "matters"),
     [(GROWS, "n1", True), (GROWS, "n2", False), (WAITS, "n1", False)],
 )
-def test_who_grows_on_its_node_may_take_its_room(who: PodInfo, where: str, matters: bool) -> None:
+def test_a_resized_pod_may_use_its_own_room(who: PodInfo, where: str, matters: bool) -> None:
     _, other, itself = hinted(ClusterEvent("Node", ActionType.ADD))
     events = [(e.event.resource, str(e.event.action)) for e in (other, itself)]
     assert events == [("AssignedPod", "UpdatePodScaleUp"), ("TargetPod", "UpdatePodScaleUp")]

@@ -381,7 +381,7 @@ def post_filtered(*answers: Any) -> tuple[Nomination | None, Status | None]:
     return framework_of(*plugins).run_post_filter(CycleState(), P, NodeToStatus())
 
 
-def test_without_a_post_filter_nothing_is_said() -> None:
+def test_without_a_post_filter_there_is_no_status() -> None:
     assert post_filtered() == (None, None)
 
 

@@ -65,7 +65,7 @@ def test_the_order_of_calls_is_the_same_every_time() -> None:
 # ---- what is read ---------------------------------------------------------------------------
 
 
-def test_a_diamond_asks_its_source_once() -> None:
+def test_a_source_with_two_readers_runs_once() -> None:
     a = source("A", 10, 45, 90, 0)
     b = reader("B", "A", score=lambda s: s)
     c = reader("C", "A", score=lambda s: 100 - s)
@@ -142,7 +142,7 @@ def test_pre_score_of_a_source_that_is_enabled_runs_once() -> None:
     assert asked(a, "pre_score") == 1
 
 
-def test_who_has_nothing_left_to_read_is_skipped_and_so_on() -> None:
+def test_a_reader_whose_sources_are_all_skipped_is_skipped() -> None:
     a = source("A", 1, 2, 3, 4, pre_score=SKIP)
     b, c = reader("B", "A"), reader("C", "B")
     table = table_of([c, source("E", 9, 8, 7, 6)], [a, b])
@@ -173,13 +173,13 @@ def wide(name: str = "W", *sources: str, **options: Any) -> Any:
     return reader(name, *(sources or ("A",)), over="all", **options)
 
 
-def test_a_source_may_be_asked_about_nodes_that_are_not_feasible() -> None:
+def test_a_source_may_score_nodes_that_are_not_feasible() -> None:
     a = source("A", 1, 2, 30, 4)
     w = wide(score=lambda s: np.array([s.sum(), s[2]]))
     assert table_of([w], [a], feasible=[0, 1]).totals.tolist() == [37, 30]
 
 
-def test_who_is_read_both_ways_is_asked_once_if_its_answer_is_row_wise() -> None:
+def test_a_row_wise_source_runs_once_for_feasible_and_all_nodes() -> None:
     a = source("A", 10, 20, 40, 30, normalizer=Normalizer.MAX)
     near, far = reader("N", "A", score=lambda s: s), wide(score=lambda s: s[[0, 1]])
     found = normalized(table_of([near, far], [a], feasible=[0, 1]))
@@ -188,7 +188,7 @@ def test_who_is_read_both_ways_is_asked_once_if_its_answer_is_row_wise() -> None
     assert asked(a) == 1
 
 
-def test_who_looks_across_nodes_is_asked_as_if_all_were_feasible() -> None:
+def test_a_source_with_scope_cluster_runs_as_if_all_nodes_were_feasible() -> None:
     """Its PreScore counts nodes; Score says the count."""
 
     def counted(state: Any, pod: Any, nodes: Any) -> None:
@@ -203,7 +203,7 @@ def test_who_looks_across_nodes_is_asked_as_if_all_were_feasible() -> None:
     assert (found["W"], found["N"]) == ([4, 4], [2, 2])
 
 
-def test_who_skips_over_all_nodes_only_is_skipped_there_only() -> None:
+def test_a_skip_over_all_nodes_holds_for_all_nodes_only() -> None:
     a = answering(
         "A",
         pre_score=lambda state, pod, nodes: SKIP if len(nodes) == NODE_COUNT else None,
@@ -250,7 +250,7 @@ def test_a_source_out_of_range_is_named() -> None:
     assert 'plugin "A" returns an invalid score 101' in found.message
 
 
-def test_a_reader_that_writes_into_a_source_is_named_and_hurts_nobody() -> None:
+def test_a_reader_that_writes_to_a_source_fails_alone() -> None:
     def writes(scores: Any) -> Any:
         scores += 1
         return scores

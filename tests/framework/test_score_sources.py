@@ -64,7 +64,7 @@ def test_a_source_that_is_named_twice_is_one() -> None:
     assert reads_of(Args(one="A", one_or_many=("B", "A"))).names == ("A", "B")
 
 
-def test_args_say_over_which_nodes() -> None:
+def test_args_name_the_nodes_of_a_source() -> None:
     assert not reads_of(Args()).over_all
     assert reads_of(Args(over="all")).over_all
 

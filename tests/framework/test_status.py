@@ -124,7 +124,7 @@ def test_none_and_a_bare_success_are_the_same() -> None:
 # ---- statuses of nodes ---------------------------------------------------------------------
 
 
-def test_absent_nodes_are_unresolvable_unless_said_otherwise() -> None:
+def test_absent_nodes_are_unresolvable_by_default() -> None:
     statuses = NodeToStatus({"n1": unschedulable("a")})
     assert statuses.get("n1").code is Code.UNSCHEDULABLE
     assert statuses.get("ghost").code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
@@ -208,7 +208,7 @@ def test_absent_nodes_count_with_their_reason() -> None:
     assert twelve.reason_counts(12) == Counter({"r": 12})
 
 
-def test_what_pre_filter_said_takes_the_place_of_the_reasons() -> None:
+def test_the_message_of_pre_filter_replaces_the_reasons() -> None:
     statuses = NodeToStatus(absent=unresolvable("not told"))
     diagnosis = Diagnosis(statuses, pre_filter_msg="pod affinity terms conflict")
     assert message(3, diagnosis) == "0/3 nodes are available: pod affinity terms conflict."
@@ -216,12 +216,12 @@ def test_what_pre_filter_said_takes_the_place_of_the_reasons() -> None:
     assert message(3, diagnosis).endswith("conflict. not found")
 
 
-def test_reasons_counted_by_somebody_else_are_taken_as_they_are() -> None:
+def test_counted_reasons_of_extenders_are_used_unchanged() -> None:
     diagnosis = Diagnosis(counted=Counter({"b": 2, "a": 10}))
     assert message(12, diagnosis) == "0/12 nodes are available: 10 a, 2 b."
 
 
-def test_without_any_reason_only_the_head_is_said() -> None:
+def test_a_message_without_reasons_has_only_the_head() -> None:
     assert message(2, Diagnosis()) == "0/2 nodes are available:"
     assert str(FitError("default/p", 2, Diagnosis())) == "0/2 nodes are available:"
     assert NO_NODES_AVAILABLE == "no nodes available to schedule pods"

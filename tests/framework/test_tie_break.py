@@ -47,7 +47,7 @@ def test_keys_are_compared_one_after_another_until_one_node_is_left() -> None:
     assert third.calls == []
 
 
-def test_what_no_key_tells_apart_is_left_to_the_draw() -> None:
+def test_nodes_that_are_equal_in_all_keys_are_drawn() -> None:
     left, steps = tied_after(answering("Same", score=scores(4, 4, 4, 4)))
     assert (left, steps) == (["n0", "n1", "n2"], [TieStep("Same", 3, 3)])
 
@@ -71,13 +71,13 @@ def test_a_key_that_also_scores_is_called_once() -> None:
     assert key.calls == [("Key", "score")]
 
 
-def test_a_key_whose_pre_score_skips_tells_no_nodes_apart() -> None:
+def test_a_key_whose_pre_score_skips_is_ignored() -> None:
     key = answering("Key", pre_score=SKIP, score=scores(1, 2, 3, 4))
     assert tied_after(key)[0] == ["n0", "n1", "n2"]
     assert ("Key", "score") not in key.calls
 
 
-def test_a_tie_break_plugin_is_asked_about_the_tied_nodes_only_and_may_answer_any_number() -> None:
+def test_a_tie_break_plugin_gets_the_tied_nodes_and_may_return_any_number() -> None:
     asked: list[list[str]] = []
 
     def exactly(state: Any, pod: Any, nodes: Any) -> Any:

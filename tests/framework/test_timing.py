@@ -55,7 +55,7 @@ def recording() -> CycleState:
     return state
 
 
-def test_an_extension_point_is_told_with_its_code_and_profile() -> None:
+def test_an_extension_point_is_timed_by_code_and_profile() -> None:
     timed = Timed()
     plugins = [
         answering("A", reserve=timed.passes(1.0)),
@@ -66,7 +66,7 @@ def test_an_extension_point_is_told_with_its_code_and_profile() -> None:
     assert timed.plugins == []
 
 
-def test_plugins_are_told_in_the_attempts_that_were_drawn() -> None:
+def test_plugins_are_timed_in_sampled_attempts() -> None:
     timed = Timed()
     plugins = [
         answering("A", reserve=timed.passes(1.0)),

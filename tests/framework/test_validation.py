@@ -58,7 +58,7 @@ def test_a_failure_says_which_line_of_the_plugins_file_it_came_from() -> None:
     assert message == f'running Score plugin "X": ValueError: no (test_validation.py:{line})'
 
 
-def test_what_a_plugin_calls_may_fail_elsewhere_and_its_own_line_is_told() -> None:
+def test_a_failure_in_a_called_library_names_the_plugins_own_line() -> None:
     with pytest.raises(JSONDecodeError) as caught:
         json.loads("{")
     line = caught.traceback[0].lineno + 1
@@ -67,13 +67,13 @@ def test_what_a_plugin_calls_may_fail_elsewhere_and_its_own_line_is_told() -> No
 
 
 @pytest.mark.parametrize("problem", [ConflictError("taken"), OutcomeUnknownError("lost")])
-def test_no_line_is_to_blame_for_what_the_api_says(problem: Exception) -> None:
+def test_an_api_error_names_no_line(problem: Exception) -> None:
     name = type(problem).__name__
     message = failure_of("X", "Bind", boom(problem)).message
     assert message == f'running Bind plugin "X": {name}: {problem}'
 
 
-def test_what_was_refused_is_told_without_the_exceptions_name() -> None:
+def test_a_refused_result_is_reported_without_the_exceptions_name() -> None:
     status = failure_of("X", "Score", WrongAnswer("7", "a Status"))
     assert status.message == 'running Score plugin "X": returned 7; wanted a Status'
 

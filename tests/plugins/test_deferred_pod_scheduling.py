@@ -48,13 +48,13 @@ def test_a_deferred_pod_is_tried_on_its_own_node_alone() -> None:
     assert verdict("n2") == unresolvable("pod assigned to different node")
 
 
-def test_no_other_node_need_be_asked() -> None:
+def test_no_other_node_is_evaluated() -> None:
     plugin, cluster = made(ON, node("n1"), node("n2"))
     result = plugin.pre_filter(STATE, RUNNING, cluster.lend().nodes)
     assert result == PreFilterResult(frozenset(("n1",)))
 
 
-def test_not_where_the_node_says_that_nobody_is_to_leave_for_a_resize() -> None:
+def test_a_node_that_disables_preemption_for_resizes_is_rejected() -> None:
     assert verdict("closed") == unresolvable("node had resize preemption disabled")
     assert verdict("empty") is None
 

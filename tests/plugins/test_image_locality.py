@@ -106,7 +106,7 @@ def test_images_of_volumes_count() -> None:
     assert scored(PLUGIN, running("web", volumes=("data:1",)), nodes) == {"n0": 100}
 
 
-def test_nobody_holds_the_image_and_a_pod_without_containers_holds_none() -> None:
+def test_missing_images_and_pods_without_containers_score_0() -> None:
     nodes = lent(HELD)
     assert set((scored(PLUGIN, running("other"), nodes) or {}).values()) == {0}
     assert set((scored(PLUGIN, pod(), nodes) or {}).values()) == {0}
@@ -136,7 +136,9 @@ def test_one_more_node_makes_every_share_smaller() -> None:
         pytest.param(running("x"), running("x", "x"), False, id="twice"),
     ],
 )
-def test_images_that_score_alike_sign_alike(one: PodInfo, other: PodInfo, alike: bool) -> None:
+def test_images_with_equal_scores_have_equal_signatures(
+    one: PodInfo, other: PodInfo, alike: bool
+) -> None:
     assert (PLUGIN.sign_pod(one) == PLUGIN.sign_pod(other)) is alike
 
 

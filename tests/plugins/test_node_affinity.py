@@ -211,14 +211,14 @@ NODES = [node("n1", labels={"zone": "a"}), node("n2", labels={"zone": "b"}), nod
         pytest.param(wanting([]), False, id="required affinity, though without terms"),
     ],
 )
-def test_who_has_nothing_to_ask(who: PodInfo, skips: bool) -> None:
+def test_pods_without_affinity_are_skipped(who: PodInfo, skips: bool) -> None:
     nodes = lent(NODES)
     assert (pre_filter_result(plugin(), who, nodes) is SKIP) is skips
     assert pre_filter_result(plugin([ZONE_A]), who, nodes) is not SKIP
     assert (pre_filter_result(plugin(None, [{"weight": 1}]), who, nodes) is SKIP) is skips
 
 
-def test_an_empty_node_selector_rejects_nobody() -> None:
+def test_an_empty_node_selector_rejects_no_node() -> None:
     assert rejected(plugin(), pod(nodeSelector={}), lent(NODES)) == {}
 
 
@@ -258,7 +258,7 @@ def test_terms_that_leave_no_node_conflict(terms: Any) -> None:
 # ---- Filter --------------------------------------------------------------------------------
 
 
-def test_terms_that_do_not_parse_match_nothing_and_say_nothing() -> None:
+def test_terms_that_do_not_parse_match_no_node_without_an_error() -> None:
     nodes = lent(NODES)
     assert rejected(plugin(), wanting([BROKEN, ZONE_A]), nodes) == unresolvable(
         ["n2", "n3"], NO_MATCH
@@ -273,7 +273,7 @@ def test_one_name_per_condition_is_what_parses() -> None:
     assert len(rejected(plugin(), wanting([two]), nodes)) == 3
 
 
-def test_what_the_configuration_demands_is_asked_first() -> None:
+def test_the_added_affinity_is_evaluated_first() -> None:
     found = rejected(plugin([ZONE_A]), pod(nodeSelector={"zone": "b"}), lent(NODES))
     assert found == unresolvable(["n1"], NO_MATCH) | unresolvable(["n2", "n3"], NO_ADDED_MATCH)
 
@@ -311,7 +311,7 @@ def test_a_preference_without_weight_is_never_read() -> None:
     assert scored(plugin(), preferring((0, BROKEN)), lent(NODES)) == {"n1": 0, "n2": 0, "n3": 0}
 
 
-def test_it_is_left_out_only_where_nobody_prefers_anything() -> None:
+def test_score_is_skipped_only_without_any_preference() -> None:
     nodes = lent(NODES)
     added = [{"weight": 0, "preference": ZONE_A}]
     assert scored(plugin(), pod(), nodes) is None
@@ -345,7 +345,7 @@ def test_it_is_left_out_only_where_nobody_prefers_anything() -> None:
         ),
     ],
 )
-def test_args_that_nobody_knows_are_refused(wire: Any, path: str) -> None:
+def test_unknown_args_are_refused(wire: Any, path: str) -> None:
     with pytest.raises(msgspec.ValidationError) as caught:
         msgspec.convert(wire, NodeAffinityArgs)
     assert path in str(caught.value)

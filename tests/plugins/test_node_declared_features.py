@@ -65,14 +65,14 @@ def test_a_node_must_declare_all_that_is_needed(features: tuple[str, ...], said:
     assert status is None or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
 
-def test_a_pod_that_needs_nothing_is_not_asked_about() -> None:
+def test_a_pod_without_needs_is_skipped() -> None:
     nodes = SampleCluster().lend().nodes
     asked = plugin(NodeDeclaredFeatures)
     assert asked.pre_filter(CycleState(), PLAIN, nodes) is SKIP
     assert asked.pre_filter(CycleState(), RESTARTING, nodes) is None
 
 
-def test_hints_say_whether_anything_changed() -> None:
+def test_hints_queue_a_pod_if_something_changed() -> None:
     asked = plugin(NodeDeclaredFeatures)
     one, other = declaring("a"), declaring("a", "b")
     added, updated = ActionType.ADD, ActionType.UPDATE_NODE_DECLARED_FEATURE
@@ -89,7 +89,7 @@ def test_it_keeps_to_the_contract() -> None:
     check_plugin(NodeDeclaredFeatures, pods=asking, clusters=6)
 
 
-def test_pods_are_alike_if_they_need_the_same() -> None:
+def test_pods_with_equal_needs_have_equal_signatures() -> None:
     asked = plugin(NodeDeclaredFeatures)
     assert asked.sign_pod(PLAIN) == asked.sign_pod(pod("other")) == ()
     assert asked.sign_pod(RESTARTING) == (RESTART_ALL_CONTAINERS,)

@@ -69,7 +69,7 @@ POSITIONS = st.lists(st.integers(0, 5), unique=True)
 
 
 @given(CLUSTERS, LISTS, POSITIONS)
-def test_it_says_of_all_nodes_what_the_rule_says_of_each(
+def test_the_result_for_all_nodes_equals_the_rule_for_each_node(
     cluster: list[list[Port]], wanted: list[Port], positions: list[int]
 ) -> None:
     nodes, asking = lent(cluster), with_ports("p", *wanted)
@@ -146,7 +146,7 @@ def test_a_pod_that_goes_is_worth_a_try_where_it_had_the_port(gone: PodInfo, sai
         pytest.param([], False, id="none"),
     ],
 )
-def test_ports_that_conflict_alike_sign_alike(other: list[Port], alike: bool) -> None:
+def test_equal_ports_have_equal_signatures(other: list[Port], alike: bool) -> None:
     one = PLUGIN.sign_pod(with_ports("p", port(80)))
     assert (PLUGIN.sign_pod(with_ports("q", *other)) == one) is alike
 

@@ -120,7 +120,7 @@ HALF_CPU, HALF_MEMORY = {"cpu": 500}, {"memory": 500}
         pytest.param({"memory": 900}, HALF_MEMORY, 72, id="over full is full"),
     ],
 )
-def test_it_says_what_the_pod_does_to_the_balance(
+def test_the_score_is_the_change_of_the_balance(
     running: Amounts, asked: Amounts, score: int
 ) -> None:
     nodes = lent([Place(EVEN, running=[[running]])])
@@ -134,7 +134,7 @@ def test_of_three_resources_the_deviation_counts_in_whole_percents() -> None:
     assert scored(plugin, pod_of_containers(containers=[{"memory": 100}]), nodes) == {"n0": 76}
 
 
-def test_a_pod_that_asks_for_none_of_the_resources_is_passed_over() -> None:
+def test_a_pod_without_balanced_resources_is_skipped() -> None:
     nodes = lent([Place(EVEN)])
     assert scored(PLUGIN, pod_of_containers(), nodes) is None
     assert scored(PLUGIN, pod_of_containers(containers=[{GPU: 1}]), nodes) is None
@@ -148,7 +148,7 @@ def test_what_the_pod_requests_as_a_whole_counts() -> None:
     assert scored(PLUGIN, asking, lent([Place(EVEN)])) == {"n0": 75}
 
 
-def test_the_kept_column_follows_what_is_placed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cached_column_follows_placements(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "FEW_NODES", 0)
     cache, asking = Cache(), pod_of_containers(containers=[{"memory": 500}])
     for name in ("a", "b"):
@@ -231,7 +231,7 @@ def test_devices_are_balanced_as_kube_scheduler_balances_them(
     assert {name: answers[name] for name in recorded} == recorded
 
 
-def test_devices_are_balanced_alike_among_few_nodes_and_many(
+def test_devices_are_balanced_equally_for_few_and_many_nodes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found = scored_devices.cluster()
@@ -245,7 +245,7 @@ def test_devices_are_balanced_alike_among_few_nodes_and_many(
     assert scores(balances, found, asking())["a"] == math.floor(75 + (53 - 50) / 2)
 
 
-def test_selectors_of_the_class_are_asked() -> None:
+def test_selectors_of_the_class_are_evaluated() -> None:
     """Where kube-scheduler v1.37.0 fails: it has nothing to compile them with there."""
     found = scored_devices.cluster(BIG_IF_KNOWN)
     args = {"resources": [{"name": name} for name in ("cpu", GPU)]}
@@ -254,7 +254,7 @@ def test_selectors_of_the_class_are_asked() -> None:
     assert scores(balances, found, asking())["e"] == math.floor(75 - (50 - 6.25) / 4)
 
 
-def test_a_pod_that_asks_for_none_of_the_resources_is_skipped_with_devices_too() -> None:
+def test_a_pod_without_balanced_resources_is_skipped_with_devices_too() -> None:
     found = scored_devices.cluster()
     args = {"resources": [{"name": GPU}]}
     balances = made(NodeResourcesBalancedAllocation, args, cluster=found)

@@ -97,7 +97,7 @@ def verdicts(
 
 
 @given(clusters(SMALL, SMALL), pods(SMALL), POSITIONS)
-def test_it_says_of_all_nodes_what_the_rule_says_of_each(
+def test_the_result_for_all_nodes_equals_the_rule_for_each_node(
     places: list[Place], containers: list[dict[str, int]], positions: list[int]
 ) -> None:
     nodes, asking = lent(places), pod_of_containers(containers=containers)
@@ -107,7 +107,7 @@ def test_it_says_of_all_nodes_what_the_rule_says_of_each(
 
 
 @given(clusters(SMALL, SMALL), pods(SMALL))
-def test_ignored_resources_are_compared_by_nobody(
+def test_ignored_resources_are_not_compared(
     places: list[Place], containers: list[dict[str, int]]
 ) -> None:
     plugin = fit(ignoredResources=[GPU, "cpu", HUGE], ignoredResourceGroups=["other.io"])
@@ -116,7 +116,7 @@ def test_ignored_resources_are_compared_by_nobody(
     assert found == verdicts(containers, places, ignored=(GPU, NIC))
 
 
-def test_all_that_is_short_is_told_in_upstreams_order() -> None:
+def test_insufficient_resources_are_listed_in_upstreams_order() -> None:
     wants = {NIC: 1, GPU: 1, "ephemeral-storage": 1, "memory": 1, "cpu": 1}
     (said,) = rejected(
         PLUGIN, pod_of_containers(containers=[wants]), lent([Place({}, pods=0)])
@@ -322,7 +322,7 @@ def test_a_new_node_is_worth_a_try_where_the_pod_fits(after: Node, said: str) ->
         pytest.param({"cpu": 3000, GPU: 1}, ENOUGH, "QueueSkip", id="cpu shrank"),
     ],
 )
-def test_a_changed_node_is_worth_a_try_where_what_is_asked_for_grew(
+def test_a_changed_node_queues_the_pod_if_a_requested_amount_grew(
     before: Amounts, after: Amounts, said: str
 ) -> None:
     assert (
@@ -372,7 +372,7 @@ def test_a_nominated_pod_that_goes_leaves_room() -> None:
         pytest.param({"cpu": 2}, {"cpu": 1}, None, "QueueSkip", id="on no node"),
     ],
 )
-def test_a_pod_that_shrinks_is_worth_a_try_for_those_who_want_the_same(
+def test_a_pod_that_shrinks_queues_pods_that_request_the_same_resource(
     before: Amounts, after: Amounts, on: str | None, said: str
 ) -> None:
     event = ("AssignedPod", ActionType.UPDATE_POD_SCALE_DOWN)
@@ -394,7 +394,7 @@ def signed(requests: dict[str, Any], plugin: NodeResourcesFit = PLUGIN, **spec: 
     return plugin.sign_pod(pod_as_written(containers=[main], **spec))
 
 
-def test_equal_amounts_sign_alike_however_they_are_written() -> None:
+def test_equal_amounts_have_equal_signatures_in_any_notation() -> None:
     assert signed({"cpu": "500m", "memory": "1Gi"}) == signed({"memory": "1024Mi", "cpu": "0.5"})
     assert signed({"cpu": "500m"}) != signed({"cpu": "501m"})
 
@@ -545,7 +545,7 @@ def test_devices_are_scored_as_kube_scheduler_scores_them(
     assert {name: answers[name] for name in recorded} == recorded
 
 
-def test_a_class_may_be_asked_for_by_its_own_name() -> None:
+def test_a_class_may_be_requested_by_its_own_name() -> None:
     found = scored_devices.cluster()
     fits = made(NodeResourcesFit, scorer(MOST, {"cpu": 1, BY_CLASS: 3}), cluster=found)
     answers = scores(fits, found, asking(resource=BY_CLASS))
@@ -553,7 +553,7 @@ def test_a_class_may_be_asked_for_by_its_own_name() -> None:
     assert answers == {"a": 39, "b": 40, "c": 12, "d": 51, "e": 26, "f": 76}
 
 
-def test_devices_matter_to_nobody_who_does_not_ask_for_them() -> None:
+def test_devices_do_not_affect_pods_that_do_not_request_them() -> None:
     found = scored_devices.cluster()
     fits = made(NodeResourcesFit, scorer(MOST, {"cpu": 1, GPU: 3}), cluster=found)
     answers = scores(fits, found, pod_as_written(containers=[container({"cpu": 500})]))

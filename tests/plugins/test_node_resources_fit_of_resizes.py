@@ -66,12 +66,12 @@ def test_a_place_among_the_pods_is_counted_once_more() -> None:
     assert said(resizing(cpu=1), pods=1) == FULL
 
 
-def test_without_the_gate_it_is_a_pod_like_others() -> None:
+def test_without_the_gate_the_plugin_skips_the_pod() -> None:
     assert said(resizing(cpu=3), other(), gate=False) == SHORT
     assert said(pod("p", node="n1", cpu=3), other()) == SHORT
 
 
-def test_such_pods_are_alike_on_one_node() -> None:
+def test_deferred_pods_of_one_node_have_equal_signatures() -> None:
     asked, waits = plugin(), pod("p", cpu=3)
     elsewhere = pod("p", node="n2", cpu=3, status=DEFERRED)
     parts = [asked.sign_pod(each) for each in (resizing(cpu=3), elsewhere, waits)]

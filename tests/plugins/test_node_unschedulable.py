@@ -38,12 +38,14 @@ NODES = [node("open"), node("cordoned", unschedulable=True), node("again", unsch
         pytest.param([{"key": "x", "operator": "Exists"}], False, id="another key"),
     ],
 )
-def test_who_may_go_to_a_cordoned_node(tolerations: Any, tolerated: bool) -> None:
+def test_pods_that_tolerate_the_taint_fit_a_cordoned_node(
+    tolerations: Any, tolerated: bool
+) -> None:
     found = rejected(PLUGIN, pod(tolerations=tolerations), lent(NODES))
     assert found == ({} if tolerated else unresolvable(["cordoned"], REASON))
 
 
-def test_it_is_asked_for_every_pod_and_narrows_nothing() -> None:
+def test_pre_filter_runs_for_every_pod_and_narrows_nothing() -> None:
     assert pre_filter_result(PLUGIN, pod(), lent(NODES)) is None
 
 

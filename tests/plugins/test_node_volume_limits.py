@@ -143,7 +143,7 @@ def test_files_of_azure_are_never_counted() -> None:
 # ---- what is wrong -------------------------------------------------------------------------
 
 
-def test_a_claim_that_does_not_exist_is_told() -> None:
+def test_a_missing_claim_is_reported() -> None:
     text = (
         "UnschedulableAndUnresolvable: looking up PVC default/nope: "
         'persistentvolumeclaim "nope" not found'
@@ -158,7 +158,7 @@ def test_an_ephemeral_claim_of_another_pod_is_an_error() -> None:
     assert "PVC default/p-scratch was not created for pod default/p" in found.rejections["n1"]
 
 
-def test_a_placed_pod_with_such_a_claim_hurts_nobody_else() -> None:
+def test_a_placed_pod_with_such_a_claim_does_not_fail_other_pods() -> None:
     """Upstream ends the attempts of others with an error here."""
     there = [with_claims("q", node="n1", scratch={"ephemeral": {}})]
     objects = [claim("q-scratch", bound_to="pv9"), *disks(1), csi_node("n1", {DRIVER: 1})]
@@ -182,7 +182,7 @@ SETS = st.sets(st.integers(0, 4), max_size=3)
 
 
 @given(st.integers(0, 5), st.lists(SETS, max_size=3), SETS, SETS.filter(bool))
-def test_it_says_what_the_rule_says(
+def test_the_result_equals_the_rule(
     limit: int, there: list[set[int]], attached: set[int], new: set[int]
 ) -> None:
     def names(numbers: set[int]) -> list[str]:

@@ -70,7 +70,7 @@ def written(folder: Path, text: str, name: str = "my_policy.py") -> Path:
 # ---- the table -----------------------------------------------------------------------------
 
 
-def test_the_plugins_of_the_tree_are_known_by_their_names() -> None:
+def test_the_registry_finds_in_tree_plugins_by_name() -> None:
     registry = Registry()
     assert registry.names == [plugin.name for plugin in in_tree_plugins()]
     assert registry.find("NodeName") in in_tree_plugins()
@@ -123,7 +123,7 @@ def test_the_table_follows_upstreams_order() -> None:
     assert names == [name for name in UPSTREAM_PLUGINS if name in names]
 
 
-def test_those_have_no_say_about_resizes_that_have_none_upstream() -> None:
+def test_the_plugins_that_ignore_resizes_are_those_of_upstream() -> None:
     """Upstream: schedule_one_test.go, TestScheduler_DeferredResizePluginSkipping."""
     ignoring = {plugin.name for plugin in in_tree_plugins() if plugin.ignores_resizes}
     assert ignoring & set(UPSTREAM_PLUGINS) == {
@@ -327,7 +327,9 @@ def test_args_of_a_file_are_decoded_by_their_annotations(tmp_path: Path) -> None
         ),
     ],
 )
-def test_a_file_that_cannot_be_used_says_where(tmp_path: Path, text: str, said: str) -> None:
+def test_a_file_that_cannot_be_used_is_refused_with_the_line(
+    tmp_path: Path, text: str, said: str
+) -> None:
     path = written(tmp_path, text)
     assert refusal(Registry([]).load_file, path).startswith(f"{path}: {said}")
 

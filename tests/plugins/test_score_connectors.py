@@ -260,5 +260,5 @@ def test_if_all_are_skipped_so_is_this() -> None:
         ({"scoreFrom": ["A", "B"], "weights": [0, 0]}, "weights: all 0; wanted one that is not"),
     ],
 )
-def test_wrong_args_are_told(args: dict[str, Any], said: str) -> None:
+def test_wrong_args_are_reported(args: dict[str, Any], said: str) -> None:
     assert refusal(Combine, args).startswith(said)

@@ -127,7 +127,7 @@ def test_pods_that_differ_in_what_no_plugin_reads_have_one_signature(
 
 @settings(max_examples=EXAMPLES)
 @given(chance=st.randoms(use_true_random=False))
-def test_who_a_pod_is_and_what_became_of_it_is_in_no_signature(chance: Stream) -> None:
+def test_identity_and_status_of_a_pod_are_in_no_signature(chance: Stream) -> None:
     options = draw_pod(Draws(chance))
     signed = SIGNER.sign(pod("one", **options))
     assert {SIGNER.sign(other) for other in relatives(options)} == {signed}
@@ -167,7 +167,7 @@ def relatives(options: PodOptions) -> list[PodInfo]:
 SIGNER = Signer(plugins_of(*(p for p in in_tree_plugins() if issubclass(p, SignPlugin))))
 
 
-def test_no_plugin_reads_what_is_said_to_be_unread() -> None:
+def test_no_plugin_reads_fields_listed_as_unread() -> None:
     """Whatever a plugin comes to read of it is to be taken from the list above."""
     read = {
         path

@@ -75,7 +75,7 @@ POSITIONS = st.lists(st.integers(0, 7), unique=True)
 
 
 @given(CLUSTERS, st.lists(TOLERATIONS, max_size=3), POSITIONS)
-def test_it_says_of_all_nodes_what_the_rule_says_of_each(
+def test_the_result_for_all_nodes_equals_the_rule_for_each_node(
     cluster: list[list[Any]], tolerations: list[Any], wanted: list[int]
 ) -> None:
     nodes = lent(node(f"n{i}", taints=taints) for i, taints in enumerate(cluster))
@@ -97,7 +97,7 @@ def test_a_node_is_rejected_once_however_many_taints_it_has() -> None:
     assert rejected(PLUGIN, pod(), nodes) == unresolvable(["n1"], REASON)
 
 
-def test_soft_taints_reject_nobody_and_the_fewest_are_the_best() -> None:
+def test_soft_taints_reject_no_node_and_the_fewest_are_the_best() -> None:
     soft = [taint(key, "PreferNoSchedule") for key in "abcd"]
     nodes = lent([node("n0"), node("n1", taints=soft[:1]), node("n4", taints=soft)])
     assert rejected(PLUGIN, pod(), nodes) == {}
@@ -111,7 +111,7 @@ def test_without_taints_every_node_is_as_good() -> None:
     assert normalized_scores(PLUGIN, pod(), nodes) == {"n1": 100, "n2": 100}
 
 
-def test_it_is_asked_for_every_pod_and_narrows_nothing() -> None:
+def test_pre_filter_runs_for_every_pod_and_narrows_nothing() -> None:
     assert pre_filter_result(PLUGIN, pod(), lent([node()])) is None
 
 
@@ -178,7 +178,7 @@ def test_which_nodes_are_worth_another_attempt(
     assert hint(PLUGIN, ("Node", action), pod(), old, new) is expected
 
 
-def test_a_tainted_node_is_worth_it_for_who_tolerates_it() -> None:
+def test_a_tainted_node_queues_pods_that_tolerate_the_taint() -> None:
     who = pod(tolerations=[{"key": "a", "operator": "Exists"}])
     assert hint(PLUGIN, ("Node", ActionType.ADD), who, None, CLOSED) is QUEUE
 

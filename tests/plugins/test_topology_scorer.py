@@ -36,7 +36,9 @@ def test_the_best_rack_gets_100_the_worst_0_and_others_their_part() -> None:
         pytest.param("min", [0, 0, 50, 50, 100, 0], id="min: 20, 30, 40"),
     ],
 )
-def test_a_rack_is_worth_what_the_aggregate_says(aggregate: str, wanted: list[int]) -> None:
+def test_the_score_of_a_rack_is_the_aggregate_of_its_nodes(
+    aggregate: str, wanted: list[int]
+) -> None:
     assert racks(aggregate=aggregate) == wanted
 
 
@@ -116,5 +118,5 @@ def test_a_label_that_is_none_is_refused() -> None:
         ),
     ],
 )
-def test_wrong_args_are_told(args: dict[str, Any], said: str) -> None:
+def test_wrong_args_are_reported(args: dict[str, Any], said: str) -> None:
     assert refusal(TopologyScorer, args) == said

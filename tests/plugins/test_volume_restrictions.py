@@ -84,7 +84,7 @@ def test_a_claim_for_one_pod_is_refused_to_a_second() -> None:
     assert results_of(VolumeRestrictions, over, second).pre_filter == "Skip"
 
 
-def test_of_two_reasons_the_disk_is_told() -> None:
+def test_of_two_reasons_the_disk_is_reported() -> None:
     there = with_claims("there", "data", node="n1", disk=gce("a"))
     over = cluster(NODES, claim("data", **ALONE), pods=[there])
     found = rejected(VolumeRestrictions, over, with_claims("p", "data", disk=gce("a")))
@@ -96,7 +96,7 @@ def test_a_claim_for_many_is_no_reason() -> None:
     assert results_of(VolumeRestrictions, over, with_claims("p", "data")).pre_filter == "Skip"
 
 
-def test_a_claim_that_does_not_exist_is_told() -> None:
+def test_a_missing_claim_is_reported() -> None:
     found = rejected(VolumeRestrictions, cluster(NODES), with_claims("p", "nope"))
     text = 'UnschedulableAndUnresolvable: persistentvolumeclaim "nope" not found'
     assert found == {"": text}

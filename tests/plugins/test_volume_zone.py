@@ -55,7 +55,7 @@ def test_a_volume_may_be_in_several_zones() -> None:
     assert reasons(found) == ["n3"]
 
 
-def test_a_label_with_an_empty_part_says_nothing() -> None:
+def test_a_label_with_an_empty_part_is_ignored() -> None:
     found = over({ZONE: "a__"}, n1={ZONE: "c"})
     assert results_of(VolumeZone, found, with_claims("p", "data")).pre_filter == "Skip"
 
@@ -98,14 +98,14 @@ def test_zone_and_region_must_both_match() -> None:
         ),
     ],
 )
-def test_what_is_missing_is_told(objects: list[Any], reason: str) -> None:
+def test_a_missing_object_is_reported(objects: list[Any], reason: str) -> None:
     found = cluster([node("n1")], *objects)
     assert rejected(VolumeZone, found, with_claims("p", "data")) == {
         "": f"UnschedulableAndUnresolvable: {reason}"
     }
 
 
-def test_a_claim_that_waits_for_its_pod_says_nothing_of_zones() -> None:
+def test_a_claim_that_waits_for_its_pod_has_no_zones() -> None:
     found = cluster([node("n1")], claim("data"), storage_class())
     assert results_of(VolumeZone, found, with_claims("p", "data")).pre_filter == "Skip"
 

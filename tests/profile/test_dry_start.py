@@ -23,12 +23,12 @@ def test_what_was_started_is_closed() -> None:
     assert Gate.closed == ["Gate", "Gate/a"]
 
 
-def test_what_does_not_start_is_told() -> None:
+def test_a_plugin_that_does_not_start_is_reported() -> None:
     with pytest.raises(ConfigError, match="NoEvents"):
         dry_start(config(profile(["NoEvents"])), KNOWN)
 
 
-def test_its_handle_makes_plugins_and_knows_no_objects() -> None:
+def test_the_handle_of_a_dry_start_makes_plugins_and_has_no_objects() -> None:
     handle = idle_handle(KNOWN, "default-scheduler", "Rack/a", Rack)
     assert handle.make("Gate").name == "Gate"
     assert handle.profile_name == "default-scheduler"

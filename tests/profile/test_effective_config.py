@@ -49,7 +49,7 @@ def remark(*profiles: dict[str, Any], **fields: Any) -> list[str]:
 # ---- effective -----------------------------------------------------------------------------
 
 
-def test_every_list_of_the_default_profile_is_told() -> None:
+def test_every_list_of_the_default_profile_is_printed() -> None:
     found = effective(SchedulerConfig(), Registry())
     assert set(found["profiles"][0]["plugins"]) == {"multiPoint", *EXTENSION_POINTS}
     assert names(found, "filter")[:6] == [
@@ -64,7 +64,7 @@ def test_every_list_of_the_default_profile_is_told() -> None:
     assert {"name": "TaintToleration", "weight": 3} in score
 
 
-def test_an_empty_list_is_told_too() -> None:
+def test_an_empty_list_is_printed_too() -> None:
     without = {"plugins": {"score": {"disabled": [{"name": "*"}]}}}
     assert names(effective(config(without), Registry()), "score") == []
 
@@ -99,7 +99,7 @@ def test_defaults_of_the_whole_are_filled_in() -> None:
     assert found["profiles"][0]["percentageOfNodesToScore"] == 0
 
 
-def test_a_profile_tells_its_own_percentage() -> None:
+def test_a_profile_prints_its_own_percentage() -> None:
     found = effective(config(profile(), percentageOfNodesToScore=30), KNOWN)
     assert found["profiles"][0]["percentageOfNodesToScore"] == 30
 
@@ -153,7 +153,7 @@ def test_what_is_refused_has_none() -> None:
         ),
     ],
 )
-def test_what_has_no_effect_is_told(fields: dict[str, Any], said: str) -> None:
+def test_a_field_without_effect_is_reported(fields: dict[str, Any], said: str) -> None:
     assert remark(profile(), **fields)[0].startswith(said)
 
 
@@ -166,7 +166,7 @@ def test_what_has_no_effect_is_told(fields: dict[str, Any], said: str) -> None:
         {"podMaxBackoffSeconds": 20},
     ],
 )
-def test_what_has_an_effect_or_is_as_always_is_not_told(fields: dict[str, Any]) -> None:
+def test_a_field_with_an_effect_or_the_default_is_not_reported(fields: dict[str, Any]) -> None:
     assert remark(profile(), **fields) == []
 
 
@@ -180,7 +180,7 @@ def test_a_gate_whose_plugin_is_here_has_an_effect() -> None:
     assert not [line for line in lines if "GenericWorkload" in line]
 
 
-def test_read_gates_are_those_that_are_asked_for() -> None:
+def test_the_read_gates_are_those_that_plugins_declare() -> None:
     """A gate that something begins to ask for is to be listed; one that nothing asks for is not."""
     sources = Path(bayplan.__file__).parent.rglob("*.py")
     text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
@@ -188,7 +188,7 @@ def test_read_gates_are_those_that_are_asked_for() -> None:
     assert asked_for == READ_GATES.union(*(plugin.gates for plugin in in_tree_plugins()))
 
 
-def test_that_zero_percent_means_all_nodes_is_told_to_those_who_wrote_it() -> None:
+def test_a_written_percentage_of_0_is_reported_as_all_nodes() -> None:
     def told(*profiles: dict[str, Any], **fields: Any) -> bool:
         lines = remarks(config(*profiles, **fields), KNOWN)
         return any("percentageOfNodesToScore: 0: all nodes are looked at" in li for li in lines)
@@ -214,7 +214,7 @@ def test_that_zero_percent_means_all_nodes_is_told_to_those_who_wrote_it() -> No
         ("default-scheduler", {"leaderElect": False}, ""),
     ],
 )
-def test_a_lease_that_lets_two_schedulers_collide_is_told(
+def test_a_lease_that_lets_two_schedulers_collide_is_reported(
     scheduler: str, election: dict[str, Any], remark: str
 ) -> None:
     one = profile() | {"schedulerName": scheduler}
@@ -224,7 +224,7 @@ def test_a_lease_that_lets_two_schedulers_collide_is_told(
     assert all(line.startswith(f"leaderElection.resourceName: {remark}") for line in told)
 
 
-def test_default_plugins_that_are_not_here_are_told_unless_they_are_off() -> None:
+def test_missing_default_plugins_are_reported_unless_disabled() -> None:
     [line] = [li for li in remarks(config(profile()), KNOWN) if ": without " in li]
     assert line.startswith("profiles[0]: without SchedulingGates, PrioritySort, NodeName, ")
     assert line.endswith(": not here yet")
@@ -236,7 +236,7 @@ def test_default_plugins_that_are_not_here_are_told_unless_they_are_off() -> Non
     assert not [li for li in lines if ": without " in li]
 
 
-def test_args_that_nobody_gets_are_told() -> None:
+def test_args_without_an_enabled_plugin_are_reported() -> None:
     args = {"Gate": {}, "VolumeBinding": {"bindTimeoutSeconds": 5}}
     assert remark(profile(["Gate/a"], {**args, "Gate/a": {}})) == [
         "profiles[0].pluginConfig[0]: Gate is not enabled: its args have no effect",
@@ -244,7 +244,7 @@ def test_args_that_nobody_gets_are_told() -> None:
     ]
 
 
-def test_weights_of_what_does_not_score_are_told() -> None:
+def test_weights_of_plugins_that_do_not_score_are_reported() -> None:
     both = [{"name": "Both", "weight": 2}]
     sets = {"filter": {"enabled": both}, "score": {"enabled": both}}
     multi_point = {"multiPoint": {"enabled": [*both, {"name": "Gate", "weight": 3}]}}
@@ -257,13 +257,13 @@ def test_weights_of_what_does_not_score_are_told() -> None:
     ]
 
 
-def test_events_of_a_plugin_that_only_scores_are_told() -> None:
+def test_events_of_a_plugin_that_only_scores_are_reported() -> None:
     assert remark(profile(["Talkative/a"])) == [
         "profiles[0]: Talkative/a is not asked for its events: it cannot reject a pod"
     ]
 
 
-def test_a_plugin_that_is_not_asked_at_post_filter_where_it_has_something_to_do_is_told() -> None:
+def test_a_post_filter_plugin_that_is_not_enabled_there_is_reported() -> None:
     names = ("Coscheduling", "NodeResourcesFit", "DefaultBinder")
     everything = {"disabled": [{"name": "*"}], "enabled": [{"name": name} for name in names]}
     points = {"queueSort": {"enabled": [{"name": "Coscheduling"}]}, "multiPoint": everything}
@@ -300,7 +300,7 @@ def test_what_kube_scheduler_has_is_understood() -> None:
     assert foreign(SchedulerConfig()) == []
 
 
-def test_instances_and_plugins_of_ours_are_told_once_each_with_all_their_places() -> None:
+def test_instances_and_own_plugins_are_reported_once_with_all_places() -> None:
     score = {"enabled": [{"name": "Combine/D"}, {"name": "NodeResourcesFit/a"}]}
     args = {"Scale/B": {}, "Invert/C": {}, "Combine/D": {}}
     assert lines({"score": score}, args) == [
@@ -317,7 +317,7 @@ def test_instances_and_plugins_of_ours_are_told_once_each_with_all_their_places(
     ]
 
 
-def test_fields_of_ours_are_told() -> None:
+def test_fields_that_kube_scheduler_lacks_are_reported() -> None:
     keys = {"tieBreak": {"enabled": [{"name": "NodeNameOrder"}]}}
     told = lines(keys, featureGates={"OpportunisticBatching": False})
     assert [line.split(":")[0] for line in told] == ["featureGates", "profiles[0].plugins.tieBreak"]

@@ -76,7 +76,7 @@ def test_a_plugin_may_use_its_handle_while_it_starts() -> None:
     assert engine.bound() == {"p": "n1"}
 
 
-def test_a_plugin_knows_the_extenders_in_the_order_in_which_they_are_asked() -> None:
+def test_a_plugin_sees_the_extenders_in_the_order_of_their_calls() -> None:
     entries = [{"urlPrefix": "http://easy", "ignorable": True}, {"urlPrefix": "http://strict"}]
     seen: list[PluginHandle] = []
     verb = {"filterVerb": "filter"}
@@ -145,7 +145,7 @@ def test_elsewhere_it_is_not(point: str) -> None:
     assert raised[0].startswith("plugin Keeps read handle.snapshot outside a scheduling cycle")
 
 
-def test_a_hint_has_no_snapshot_even_when_it_is_asked_at_the_end_of_an_attempt() -> None:
+def test_a_hint_has_no_snapshot_even_at_the_end_of_an_attempt() -> None:
     """An event that came while the pod was tried is looked at when the attempt has failed."""
     seen: list[Any] = []
     raised: list[str] = []

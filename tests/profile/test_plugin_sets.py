@@ -61,7 +61,7 @@ def score_list(plugins: Plugins, *defaults: str) -> list[tuple[str, int]]:
     return [(entry.name, entry.weight) for entry in lists["score"]]
 
 
-def test_instances_of_one_plugin_are_told_apart_by_their_labels() -> None:
+def test_labels_distinguish_instances_of_one_plugin() -> None:
     plugins = Plugins(
         multi_point=PluginSet(enabled=names("Both/a", "Both/b", **{"Both/a": 2})),
         score=PluginSet(disabled=names("Both/b")),
@@ -92,7 +92,7 @@ def problems(plugins: Plugins, *classes: Any) -> list[str]:
         ("EBSLimits", 'no plugin "EBSLimits"; kube-scheduler has removed it'),
     ],
 )
-def test_a_name_without_a_plugin_is_told_with_what_it_should_be(name: str, said: str) -> None:
+def test_an_unknown_plugin_is_reported_with_the_nearest_name(name: str, said: str) -> None:
     [problem] = problems(Plugins(multi_point=PluginSet(enabled=names("Both", name))), Both)
     assert problem.startswith(f"plugins.multiPoint.enabled[1].name: {said}")
 
@@ -107,7 +107,7 @@ def test_where_there_are_many_plugins_a_command_lists_them() -> None:
     )
 
 
-def test_what_kube_scheduler_has_or_had_may_be_disabled_but_a_slip_is_told() -> None:
+def test_kube_schedulers_plugins_may_be_disabled_and_misspelled_names_are_reported() -> None:
     given = names("*", "DefaultPreemption", "EBSLimits", "Both", "Both/a", "Bothh")
     assert problems(Plugins(score=PluginSet(disabled=given)), Both) == [
         'plugins.score.disabled[5].name: no plugin "Bothh"; did you mean "Both"?'

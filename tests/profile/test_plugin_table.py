@@ -1,4 +1,4 @@
-"""Rows about plugins, instances, and what is not here yet."""
+"""Rows about plugins and instances, and the score graph of a profile."""
 
 from typing import Any
 
@@ -8,7 +8,14 @@ from bayplan.config import ConfigError
 from bayplan.config.upstream import UPSTREAM_PLUGINS
 from bayplan.framework.events import default_events
 from bayplan.plugins.registry import IN_TREE, Registry
-from bayplan.profile.plugin_table import NOT_HERE_YET, PluginRow, plugin_table
+from bayplan.profile.plugin_table import (
+    NOT_HERE_YET,
+    PluginRow,
+    ScoreEdge,
+    plugin_table,
+    profile_graphs,
+)
+from tests.engine.plugin_kit import KNOWN as GRAPH_PLUGINS
 from tests.engine.plugin_kit import (
     Both,
     Gate,
@@ -17,6 +24,7 @@ from tests.engine.plugin_kit import (
     Talkative,
     config,
     profile,
+    reads,
     registry,
 )
 
@@ -29,7 +37,7 @@ def row(name: str, *profiles: dict[str, Any]) -> PluginRow:
     return found
 
 
-def test_a_row_tells_what_a_plugin_does() -> None:
+def test_a_row_describes_a_plugin() -> None:
     assert row("Gate") == PluginRow(
         name="Gate",
         origin=IN_TREE,
@@ -44,7 +52,7 @@ def test_a_row_tells_what_a_plugin_does() -> None:
     assert row("Both").extension_points == ("filter", "score")
 
 
-def test_events_are_of_those_who_can_reject() -> None:
+def test_only_plugins_that_can_reject_have_events() -> None:
     assert row("Talkative").events == ()
     labels = [registered.event.label for registered in default_events()]
     assert row("Both").events == tuple(labels)
@@ -54,12 +62,12 @@ def test_events_are_of_those_who_can_reject() -> None:
     ("name", "said"),
     [("NoEvents", "events depend on how it is configured: cannot think of any")],
 )
-def test_what_cannot_be_told_has_a_reason(name: str, said: str) -> None:
+def test_events_that_cannot_be_read_have_a_reason(name: str, said: str) -> None:
     assert row(name).events == ()
     assert row(name).note == said
 
 
-def test_args_without_defaults_are_not_told() -> None:
+def test_args_without_defaults_are_not_printed() -> None:
     assert row("Rack").args is None
 
 
@@ -75,7 +83,7 @@ def test_rows_follow_the_default_profile_and_then_the_registry() -> None:
     assert {row.name for row in in_tree if row.note != NOT_HERE_YET} == set(Registry().names)
 
 
-def test_every_plugin_of_the_tree_can_be_asked() -> None:
+def test_every_in_tree_plugin_has_a_row() -> None:
     assert not [row for row in plugin_table(Registry()) if row.note not in ("", NOT_HERE_YET)]
 
 
@@ -94,3 +102,22 @@ def test_instances_have_rows_of_their_own() -> None:
 def test_a_refused_configuration_has_no_table() -> None:
     with pytest.raises(ConfigError):
         plugin_table(KNOWN, config(profile(["Nobody"])))
+
+
+# ---- score graph ----------------------------------------------------------------------------
+
+
+def test_a_graph_has_the_weights_and_the_readers() -> None:
+    args = {"Mean": {"scoreFrom": ["Invert/a", "Both"]}, "Invert/a": reads("Both")}
+    keys = {"enabled": [{"name": "Both"}]}
+    [found] = profile_graphs(config(profile(["Mean"], args, tieBreak=keys)), GRAPH_PLUGINS)
+    assert (found.added, found.tie_break) == ((("Mean", 1),), ("Both",))
+    assert found.read_only == ("Invert/a",)
+    assert set(found.edges) == {
+        ScoreEdge("Invert/a", "Mean", False),
+        ScoreEdge("Both", "Mean", False),
+        ScoreEdge("Both", "Invert/a", False),
+    }
+    assert found.sources_of("Mean") == ["Invert/a", "Both"]
+    roles = [found.role(name) for name in found.names]
+    assert roles == ["weight 1", "tie-break key 1", "read only"]

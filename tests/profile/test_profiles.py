@@ -107,7 +107,7 @@ def test_a_refused_configuration_makes_no_instance() -> None:
 # ---- events and signatures -----------------------------------------------------------------
 
 
-def test_instances_that_can_reject_are_asked_once_for_their_events() -> None:
+def test_events_of_instances_that_can_reject_are_read_once() -> None:
     Gate.asked.clear()
     [found] = built(profile(["Gate", "Gate/a", "Both", "Talkative"]))
     assert Gate.asked == ["Gate", "Gate/a"]
@@ -116,7 +116,7 @@ def test_instances_that_can_reject_are_asked_once_for_their_events() -> None:
     assert set(found.events) == {"Gate", "Gate/a", "Both"}
 
 
-def test_default_events_are_for_those_who_can_reject() -> None:
+def test_plugins_that_can_reject_have_default_events() -> None:
     assert issubclass(Both, REJECTING)
     assert not issubclass(Talkative, REJECTING)
 
@@ -132,13 +132,13 @@ def test_pods_are_signed_by_instance() -> None:
 # ---- failures ------------------------------------------------------------------------------
 
 
-def test_a_plugin_that_does_not_start_is_named_with_what_it_said() -> None:
+def test_a_plugin_that_does_not_start_is_reported_with_its_error() -> None:
     assert refusal(profile(["NoStart/a"])) == [
         "profiles[0]: plugin NoStart/a cannot start: ValueError: no licence"
     ]
 
 
-def test_a_plugin_that_cannot_tell_its_events_is_named_with_what_it_said() -> None:
+def test_a_plugin_whose_events_fail_is_reported_with_its_error() -> None:
     assert refusal(profile(["NoEvents"])) == [
         "profiles[0]: events of plugin NoEvents: ValueError: cannot think of any"
     ]
@@ -149,7 +149,7 @@ def registering(resource: str, **members: Any) -> type[Any]:
     return answering("Waits", filter=[], events_to_register=[event], **members)
 
 
-def test_events_that_nobody_watches_are_refused_with_what_to_do() -> None:
+def test_events_of_kinds_that_are_not_watched_are_refused() -> None:
     waits = registering("example.com/Quota")
     [said] = refusal(profile(["Waits"]), known=registry(waits))
     assert said == (
@@ -169,7 +169,7 @@ def test_events_that_nobody_watches_are_refused_with_what_to_do() -> None:
         pytest.param(registering("*"), id="every resource"),
     ],
 )
-def test_events_that_somebody_watches_are_taken(waits: type[Any]) -> None:
+def test_events_of_watched_kinds_are_accepted(waits: type[Any]) -> None:
     [found] = built(profile(["Waits"]), known=registry(waits))
     assert len(found.events["Waits"]) == 1
 

@@ -88,7 +88,7 @@ def test_each_instance_has_args_of_its_own_or_the_defaults() -> None:
         ({"limit": -1}, "limit: -1; wanted 0 or more"),
     ],
 )
-def test_wrong_args_are_told_with_their_full_path(args: Any, complaint: str) -> None:
+def test_wrong_args_are_reported_with_their_full_path(args: Any, complaint: str) -> None:
     assert refusal(profile(["Gate"], {"Gate/a": {}, "Gate": args})) == [
         f"profiles[0].pluginConfig[1].args.{complaint}"
     ]
@@ -132,7 +132,7 @@ def test_args_of_a_plugin_that_does_not_exist_are_refused() -> None:
 # ---- all at once ---------------------------------------------------------------------------
 
 
-def test_everything_that_is_wrong_is_told_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     first = profile(["Gaet"], {"Gate": {"limit": -1}}) | {"schedulerName": "a"}
     second = profile(score={"enabled": [{"name": "Sort"}]}) | {"schedulerName": "a"}
     paths = [line.split(":")[0] for line in refusal(first, second, parallelism=0)]
@@ -145,7 +145,7 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
     ]
 
 
-def test_a_profile_with_wrong_names_is_not_asked_what_it_lacks() -> None:
+def test_a_profile_with_wrong_names_is_not_checked_for_missing_plugins() -> None:
     sort = {"enabled": [{"name": "Srt"}], "disabled": [{"name": "*"}]}
     [complaint] = refusal(profile(queueSort=sort))
     assert complaint.startswith("profiles[0].plugins.queueSort.enabled[0].name: no plugin")

@@ -75,7 +75,7 @@ def test_one_instance_serves_every_extension_point_and_all_readers() -> None:
 # ---- what is refused ------------------------------------------------------------------------
 
 
-def test_a_misspelled_source_is_told_with_its_place_and_the_nearest_name() -> None:
+def test_a_misspelled_source_is_reported_with_its_path_and_the_nearest_name() -> None:
     assert refusal(["Invert/a"], {"Invert/a": reads("Bot")}) == [
         'profiles[0].pluginConfig[0].args.scoreFrom: no plugin "Bot"; did you mean "Both"?'
     ]
@@ -84,7 +84,7 @@ def test_a_misspelled_source_is_told_with_its_place_and_the_nearest_name() -> No
     assert problem.startswith("profiles[0].pluginConfig[1].args.scoreFrom[1]: no plugin")
 
 
-def test_a_misspelled_label_is_told_and_does_not_make_an_instance() -> None:
+def test_a_misspelled_label_is_reported_and_makes_no_instance() -> None:
     args = {"Invert/a": reads("Both/rak"), "Both/rack": {}}
     assert refusal(["Invert/a"], args) == [
         (
@@ -107,13 +107,13 @@ def test_a_plugin_of_kube_scheduler_that_is_not_here_cannot_be_read() -> None:
     assert '"ImageLocality" is a plugin of kube-scheduler that is not here yet' in problem
 
 
-def test_nobody_reads_himself() -> None:
+def test_an_instance_cannot_read_itself() -> None:
     assert refusal(["Invert/a"], {"Invert/a": reads("Invert/a")}) == [
         "profiles[0].pluginConfig[0].args.scoreFrom: Invert/a reads itself; wanted another's name"
     ]
 
 
-def test_a_cycle_is_told_once_with_its_path() -> None:
+def test_a_cycle_is_reported_once_with_its_path() -> None:
     args = {"Invert/a": reads("Invert/b"), "Invert/b": reads("Invert/a")}
     wanted = (
         "profiles[0].pluginConfig[1].args.scoreFrom: a cycle of scores, "
@@ -125,20 +125,20 @@ def test_a_cycle_is_told_once_with_its_path() -> None:
     assert refusal(["Invert/c"], into_it) == [wanted]
 
 
-def test_a_cycle_that_nobody_enabled_is_told_too() -> None:
+def test_a_cycle_of_disabled_instances_is_reported_too() -> None:
     args = {"Invert/a": reads("Invert/b"), "Invert/b": reads("Invert/a")}
     [problem] = refusal([], args)
     assert "Invert/a → Invert/b → Invert/a" in problem
 
 
-def test_a_longer_cycle_is_told_whole() -> None:
+def test_a_longer_cycle_is_reported_in_full() -> None:
     names = ["Invert/a", "Invert/b", "Invert/c"]
     args = {name: reads(names[(n + 1) % 3]) for n, name in enumerate(names)}
     [problem] = refusal(["Invert/b"], args)
     assert "Invert/b → Invert/c → Invert/a → Invert/b" in problem
 
 
-def test_an_instance_that_nobody_uses_is_refused() -> None:
+def test_an_unused_instance_is_refused() -> None:
     assert refusal(["Both"], {"Both": {}, "Both/a": {}, "Invert": reads("Both")}) == [
         (
             f'profiles[0].pluginConfig[{index}].name: "{name}" is neither enabled nor read; '
@@ -152,6 +152,6 @@ def test_args_of_a_plugin_without_a_label_may_be_idle_as_in_kube_scheduler() -> 
     assert resolved([], {"Both": {}}).sources == ()
 
 
-def test_whom_a_misspelled_source_meant_is_not_told_to_be_unused() -> None:
+def test_the_target_of_a_misspelled_source_is_not_reported_as_unused() -> None:
     args = {"Invert/a": reads("Bothh"), "Both/a": {}}
     assert len(refusal(["Invert/a"], args)) == 1

@@ -61,7 +61,7 @@ def test_a_pod_confirmed_meanwhile_is_not_forgotten() -> None:
     assert requested(cache) == {"a": 2000}
 
 
-def test_a_pod_is_confirmed_where_the_api_says_not_where_it_was_assumed() -> None:
+def test_a_pod_is_confirmed_on_the_apis_node_not_on_the_assumed_one() -> None:
     cache = cache_of("a", "b")
     cache.assume(pod("p", "a", requests={"cpu": 2}))
     cache.add_pod(pod("p", "b", requests={"cpu": 2}))
@@ -451,7 +451,7 @@ def test_a_snapshot_that_was_given_back_answers_nothing() -> None:
             question()
 
 
-def test_a_snapshot_knows_the_generation_it_shows() -> None:
+def test_a_snapshot_has_its_generation() -> None:
     cache = cache_of("a")
     first = cache.lend()
     first.end()
@@ -549,7 +549,7 @@ def test_committed_changes_stay() -> None:
     assert pods_on(snapshot, "a") == ["one"]
 
 
-def test_a_snapshot_tells_which_rows_changed_since_another_one() -> None:
+def test_a_snapshot_lists_the_rows_that_changed_since_another_one() -> None:
     cache = Cache()
     for name in ("n1", "n2"):
         cache.add_node(node(name))

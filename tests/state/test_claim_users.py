@@ -35,7 +35,7 @@ def test_a_claim_made_for_a_pod_is_not_counted_as_named() -> None:
     assert named_claims(one) == []
 
 
-def test_a_snapshot_knows_whether_a_claim_is_used() -> None:
+def test_a_snapshot_shows_whether_a_claim_is_used() -> None:
     cache = Cache()
     cache.add_node(node("n1"))
     user = with_claims("a", "data", node="n1")

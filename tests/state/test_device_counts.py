@@ -61,7 +61,7 @@ def test_claims_take_devices_and_give_them_back() -> None:
     assert counts(found) == {"n1": (2, 0), "n2": (1, 0)}
 
 
-def test_claims_in_flight_count_and_what_the_api_then_tells_is_no_news() -> None:
+def test_claims_in_flight_count_and_the_apis_report_changes_nothing() -> None:
     found = cluster(claim("c"), slice_of("n1", "x"), slice_of("n2", "x"))
     assert counts(found)["n1"] == (1, 0)
     claims, given = (

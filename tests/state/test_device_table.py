@@ -200,7 +200,7 @@ def test_selectors_do_not_see_that_a_device_may_be_shared() -> None:
 # ---- slice by slice ------------------------------------------------------------------------
 
 
-def test_a_slice_that_changes_concerns_whom_it_was_for_and_whom_it_is_for() -> None:
+def test_a_changed_slice_concerns_its_old_and_new_nodes() -> None:
     found = devices_of(slice_of("s", "x", nodeName="n1"))
     assert found.put(as_slice(slice_of("s", "x", "y", nodeName="n2"))) == {"n1", "n2"}
     assert counts(found) == [(0, 0), (2, 0)]
@@ -246,7 +246,7 @@ def world() -> tuple[ClusterObjects, Devices]:
 # ---- claims --------------------------------------------------------------------------------
 
 
-def test_devices_are_taken_while_the_api_says_so() -> None:
+def test_devices_are_taken_while_the_api_has_the_allocation() -> None:
     store, devices = world()
     taken = devices.resource_claims.allocated
     store.of(RESOURCE_CLAIM).put(HAS_X)
@@ -291,7 +291,7 @@ def test_get_and_list_show_no_allocation_in_flight_and_the_counts_do() -> None:
     assert list(claims.allocated.devices()) == [X]
 
 
-def test_when_the_api_tells_of_it_a_claim_is_in_flight_no_longer() -> None:
+def test_a_claim_leaves_flight_when_the_api_reports_its_allocation() -> None:
     store, devices = world()
     claims, given = devices.resource_claims, allocation()
     claims.put_in_flight(WANTS, given)
@@ -303,7 +303,7 @@ def test_when_the_api_tells_of_it_a_claim_is_in_flight_no_longer() -> None:
     assert not claims.allocated.is_taken(X)
 
 
-def test_an_update_that_tells_of_no_allocation_leaves_the_claim_in_flight() -> None:
+def test_an_update_without_an_allocation_leaves_the_claim_in_flight() -> None:
     store, devices = world()
     claims = devices.resource_claims
     claims.put_in_flight(WANTS, allocation())

@@ -51,7 +51,7 @@ def test_members_of_a_whole_group_are_one_unit_wherever_they_are() -> None:
     assert names(found.all_groups()) == [["a", "b"]]
 
 
-def test_a_whole_group_that_is_nowhere_concerns_nobody() -> None:
+def test_a_group_without_placed_members_concerns_no_node() -> None:
     found = cluster(pod("x", node="n1"), g=WHOLE)
     found.pod_groups.put_pod(api_pod("waits", spec={"schedulingGroup": {"podGroupName": "g"}}))
     assert units(found).are_single

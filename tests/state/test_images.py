@@ -88,7 +88,7 @@ def test_the_size_of_an_image_is_its_first_holders() -> None:
     assert size_of(index, "a") == 10
 
 
-def test_the_only_holder_says_a_new_size() -> None:
+def test_the_only_node_with_the_image_reports_a_new_size() -> None:
     index = ImageIndex()
     index.set_row(0, node_with_images([("a", 10)]))
     assert index.set_names(0, node_with_images([("a", 20)])) == {"a"}

@@ -83,7 +83,7 @@ def test_tables_do_not_pile_up() -> None:
 # ---- the columns of a table ----------------------------------------------------------------
 
 
-def test_a_column_is_made_from_the_labels_when_it_is_first_asked_for() -> None:
+def test_a_column_is_made_from_the_labels_at_its_first_read() -> None:
     columns = LabelColumns()
     labels: list[dict[str, str] | None] = [{"k": "a"}, None, {"other": "x"}, {"k": "b"}]
     column = columns.of("k", labels, 8)

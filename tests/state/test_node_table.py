@@ -260,7 +260,7 @@ def zeros(rows: Rows) -> np.ndarray:
     return np.zeros(len(rows), np.int64)
 
 
-def test_a_derived_column_asks_about_changed_rows_only() -> None:
+def test_a_derived_column_is_computed_for_changed_rows_only() -> None:
     table = table_of(node("a"), node("b"), node("c"))
     asked: list[list[int]] = []
 
@@ -380,7 +380,7 @@ def test_the_nth_marked_row_follows_the_draw_order(rows: set[int], data: st.Data
     assert order.nth(marked, len(rows), index) == expected[index]
 
 
-def test_a_draw_knows_of_nodes_that_came_and_went() -> None:
+def test_the_draw_order_follows_added_and_removed_nodes() -> None:
     order, marked = DrawOrder(), np.ones(200, np.bool_)
     for row in range(100):
         order.add(f"node-{row}", row)

@@ -236,7 +236,7 @@ def test_a_host_port_conflicts_with_equal_and_with_all_addresses(
 # ---- images ------------------------------------------------------------------------------------
 
 
-def test_an_image_knows_how_many_nodes_hold_it() -> None:
+def test_an_image_has_the_number_of_its_nodes() -> None:
     """F-040: its size is the first holder's; it is gone with its last."""
     cache = Cache()
     cache.add_node(node("a", images={"i": 600}))
@@ -270,7 +270,7 @@ def test_a_derived_column_reads_like_any_other_through_holes() -> None:
 # ---- NodeInfo ----------------------------------------------------------------------------------
 
 
-def test_a_pod_without_requests_counts_with_defaults_where_scores_ask() -> None:
+def test_a_pod_without_requests_counts_with_defaults_in_scores() -> None:
     """F-041; assumed pods are included."""
     cache = cache_of("a")
     cache.assume(pod("p", "a"))

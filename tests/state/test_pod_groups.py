@@ -60,7 +60,7 @@ def _state(groups: PodGroups) -> GroupState:
         pytest.param(_member("a", namespace="other"), False, id="another namespace's"),
     ],
 )
-def test_one_function_says_who_counts(pod: Pod, counts: bool) -> None:
+def test_one_function_decides_which_pods_count(pod: Pod, counts: bool) -> None:
     groups = _groups()
     groups.put(_group())
     groups.put_pod(pod)

@@ -194,7 +194,7 @@ def test_a_pod_whose_resize_is_deferred_has_a_shape_of_its_own() -> None:
         [{"type": "PodResizePending"}, {"type": "PodResizePending", "reason": "Deferred"}],
     ],
 )
-def test_the_first_condition_of_its_kind_says_whether_it_is(conditions: list[Any]) -> None:
+def test_the_first_condition_of_a_type_decides(conditions: list[Any]) -> None:
     found = compiled("a", status={"conditions": conditions}, nodeName="n1")
     assert not found.has_deferred_resize
 

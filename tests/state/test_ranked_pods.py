@@ -50,7 +50,7 @@ def test_a_pod_that_was_started_since_is_ranked_anew() -> None:
     assert ranked(cache) == ["b", "a"]
 
 
-def test_it_is_known_which_nodes_pods_came_to_went_from_or_were_started_on() -> None:
+def test_the_changed_nodes_include_placements_removals_and_starts() -> None:
     cache = cache_of("n1", "n2", "n3")
     cache.add_pod(at("a"))
     cache.add_pod(pod("b", node="n2"))
@@ -86,7 +86,7 @@ def test_a_pod_that_has_not_started_counts_as_started_last() -> None:
         max_size=40,
     )
 )
-def test_matrices_say_what_counting_anew_would(steps: list[tuple[str, int, int, str]]) -> None:
+def test_matrices_equal_a_new_count(steps: list[tuple[str, int, int, str]]) -> None:
     cache, placed = cache_of("n1", "n2", "n3"), dict[int, PodInfo]()
     for verb, number, priority, name in [*steps, ("look", 0, 0, "n1")]:
         if verb == "add" and number not in placed:

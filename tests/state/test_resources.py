@@ -194,7 +194,7 @@ PLACEMENTS = st.lists(
 
 
 @given(PLACEMENTS, st.integers(4, 9))
-def test_all_columns_say_the_same_however_they_came_about(
+def test_columns_do_not_depend_on_the_order_of_changes(
     placements: list[tuple[int, dict[str, int]]], capacity: int
 ) -> None:
     resources = Resources(4)

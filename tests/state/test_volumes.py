@@ -33,7 +33,7 @@ def a_volume(*args: Any, version: str = "1", **fields: Any) -> PersistentVolume:
 # ---- assuming ------------------------------------------------------------------------------
 
 
-def test_an_assumed_volume_is_seen_until_the_api_knows_better() -> None:
+def test_an_assumed_volume_is_used_until_the_api_has_a_newer_one() -> None:
     over = cluster(zoned(n1="a"), volume("pv"))
     volumes = over.volumes
     volumes.assume_volume(a_volume("pv", claim="data"))

@@ -37,7 +37,7 @@ class PluginArgs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     kind: str | None = None
 
     def problems(self) -> Iterable[tuple[str, str]]:
-        """(path, what was found and what is wanted) of each value out of range."""
+        """(path, the value and what to write instead) of each value out of range."""
         return ()
 
     def remarks(self, written: Collection[str]) -> Iterable[tuple[str, str]]:
@@ -218,7 +218,7 @@ class PostFilterPlugin(Plugin[ArgsT]):
 
 
 class GroupPlacement(ABC):
-    """For a plugin that says whether members of pod groups are placed in one pass or one by one.
+    """For a plugin that decides whether members of pod groups are placed in one pass or one by one.
 
     Without such a plugin a profile places them in one pass.
     """
@@ -226,7 +226,7 @@ class GroupPlacement(ABC):
     @property
     @abstractmethod
     def places_pod_by_pod(self) -> bool:
-        """True: the engine treats members like any pods, and the plugin keeps them together."""
+        """True: the engine places members as single pods, and the plugin keeps them together."""
 
 
 class PreScorePlugin(Plugin[ArgsT]):
@@ -252,7 +252,7 @@ class ScalarScorePlugin(Plugin[ArgsT]):
 
 
 class NormalizeScorePlugin(ABC):
-    """For a score plugin whose normaliser is none of the named ones."""
+    """For a score plugin with a normalization of its own, in place of a named normalizer."""
 
     @abstractmethod
     def normalize(self, state: CycleState, pod: PodInfo, scores: NodeScores) -> NodeScores:
@@ -284,7 +284,7 @@ class PreBindPlugin(Plugin[ArgsT]):
     allows_parallel_pre_bind: ClassVar[bool] = False
 
     def pre_bind_preflight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-        """SKIP: there is nothing to prepare for this pod."""
+        """SKIP: the plugin has nothing to prepare for this pod."""
         return None
 
     @abstractmethod
@@ -342,7 +342,8 @@ class EnqueueExtensions(ABC):
 
 
 class SignPlugin(ABC):
-    """For a plugin whose results may be cached: says which parts of a pod the results depend on.
+    """For a plugin whose results may be cached: returns the parts of a pod that the results depend
+    on.
 
     See `Plugin.caching` for the parts of a node.
     """

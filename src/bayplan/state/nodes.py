@@ -375,10 +375,10 @@ class NodeInfo:
         table = self._table if not self._loan.ended else self._open()
         if self._generation != table.log.generation:
             self._generation, self._amounts = table.log.generation, {}
-        found = self._amounts.get(resource)
-        if found is None:
-            found = self._amounts[resource] = table.resources.of_row(resource, self._row)
-        return found
+        amounts = self._amounts.get(resource)
+        if amounts is None:
+            amounts = self._amounts[resource] = table.resources.of_row(resource, self._row)
+        return amounts
 
     @property
     def view(self) -> NodeView:
@@ -415,8 +415,8 @@ class NodeInfo:
     @property
     def image_states(self) -> Mapping[str, ImageState]:
         images = self._open().images
-        found = {name: images.find(name) for name in sorted(images.on_row(self._row))}
-        return {name: state for name, state in found.items() if state is not None}
+        states = {name: images.find(name) for name in sorted(images.on_row(self._row))}
+        return {name: state for name, state in states.items() if state is not None}
 
     @property
     def generation(self) -> int:

@@ -1,4 +1,5 @@
-"""Checks of answers: the same question has the same answer, however and about whom it is put."""
+"""Checks of results: they depend on args, cluster and pod only, and not on the way of
+evaluation."""
 
 from dataclasses import replace
 from typing import Final
@@ -29,7 +30,8 @@ _CHANGES: Final = 4
 
 
 def same_question_same_answer(subject: Subject, scene: Scene) -> None:
-    """Nothing but args, cluster and pod decides: not what was asked before, nor by whom."""
+    """Results depend on args, cluster and pod only: not on earlier calls, and not on the
+    instance."""
     nodes = scene.cluster.lend().nodes
     before = columns_of(scene.cluster.cache.table)
     contents = {path: column.values.tobytes() for path, column in before.items()}
@@ -77,7 +79,7 @@ def _forgotten(each: PodInfo) -> PodInfo:
 
 
 def same_through_any_selection(subject: Subject, scene: Scene) -> None:
-    """A node is judged alike alone and in the crowd, in any order."""
+    """A node gets the same result alone and among other nodes, in any order."""
     nodes = scene.cluster.lend().nodes
     count = len(nodes)
     for _, each in scene.pods:
@@ -92,7 +94,7 @@ def same_through_any_selection(subject: Subject, scene: Scene) -> None:
 def _compare_selection(subject: Subject, whole: Answer, part: Answer, plugin: Plugin) -> None:
     answers = (whole, part)
     if plugin.scope == "cluster":
-        # Filter is asked about single nodes, too; scores are asked for once, on all.
+        # Filter is called for single nodes, too; Score is called once, for all nodes.
         answers = tuple(each.without_scores() for each in answers)
     elif any(each.pre_score == NO_NODE for each in answers):
         answers = tuple(replace(each, pre_score="") for each in answers)
@@ -123,7 +125,7 @@ def unchanged_but_for_declared_facets(subject: Subject, scene: Scene) -> None:
 def _compare_change(
     subject: Subject, scene: Scene, name: str, facet: Facet, *, changed: NodeOptions | None
 ) -> None:
-    """``changed``: what the node becomes; None: a pod is placed on it."""
+    """``changed``: the new version of the node; None: a pod is placed on the node."""
     cluster, plugin = scene.cluster, scene.plugin
     pods = [each for _, each in scene.pods[:2]]
     before = [ask(plugin, each, cluster.lend().nodes) for each in pods]
@@ -180,7 +182,8 @@ def _is_rejection(pre_filter: str) -> bool:
 
 
 def _compare_with_fresh(subject: Subject, scene: Scene) -> None:
-    """What is kept between cycles (`nodes.derived`, `shape.once`) must be as if computed anew."""
+    """Values stored between cycles (`nodes.derived`, `shape.once`) must equal newly computed
+    ones."""
     fresh, instance = rebuilt(subject, scene)
     for _, each in scene.pods:
         answers = ask(scene.plugin, each, scene.cluster.lend().nodes)
@@ -197,11 +200,11 @@ def _compare_with_fresh(subject: Subject, scene: Scene) -> None:
 
 
 def notes_follow_a_what_if(subject: Subject, scene: Scene) -> None:
-    """After add_pod and remove_pod, Filter says what it would say with the pod there, or gone."""
+    """After add_pod and remove_pod, Filter returns the same as with the pod placed, or removed."""
     plugin = scene.plugin
     if not isinstance(plugin, PreFilterPlugin) or not isinstance(plugin, FilterPlugin):
         return
-    # Upstream's plugins do not count pods that are being deleted, but do so in a what-if.
+    # Upstream's plugins ignore pods that are being deleted, but count them in a what-if.
     placed = [other for other in scene.cluster.cache.pods() if not other.is_terminating]
     for _, each in scene.pods:
         options = draw_placed_pod(scene.draws)

@@ -22,7 +22,7 @@ from bayplan.testing.pod_generator import draw_pod
 _NODE_COUNT = 9
 _PLACED_COUNT = 14
 _POD_COUNT = 5
-#: Clusters in which a plugin shows which labels and annotations it asks for.
+#: Clusters in which the labels and annotations that a plugin reads are recorded.
 _LISTENING_COUNT = 4
 
 Prepare = Callable[[SampleCluster], object]
@@ -30,14 +30,14 @@ Prepare = Callable[[SampleCluster], object]
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """One drawn cluster. What changes it does so through ``cluster``."""
+    """One drawn cluster. Changes are made through ``cluster``."""
 
     cluster: SampleCluster
     plugin: Plugin
     draws: Draws
-    #: What each node was made of.
+    #: The options of each node.
     nodes: dict[str, NodeOptions]
-    #: What each pod to ask about was made of.
+    #: The options of each pod to evaluate.
     pods: list[tuple[PodOptions, PodInfo]]
 
 
@@ -88,7 +88,7 @@ class Subject:
     # ---- what it asks for -----------------------------------------------------------------
 
     def listen(self) -> None:
-        """Find out which labels and annotations the plugin asks for, to draw them from now on."""
+        """Record which labels and annotations the plugin reads; they are drawn from now on."""
         read_keys: dict[str, set[str]] = {
             name: set()
             for name in ("node_labels", "node_annotations", "pod_labels", "pod_annotations")
@@ -121,7 +121,7 @@ class Subject:
 
 
 def rebuilt(subject: Subject, scene: Scene) -> tuple[SampleCluster, Plugin]:
-    """The scene's cluster as it is now, made anew, with an instance that knows no other."""
+    """A new copy of the scene's cluster, with a new instance of the plugin."""
     fresh = SampleCluster(seed=scene.cluster.seed)
     for kind in subject.plugin_class.kinds:
         for each in scene.cluster.objects(kind).list():

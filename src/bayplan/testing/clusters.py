@@ -1,4 +1,4 @@
-"""A small cluster for tests: what a scheduler knows, without a scheduler.
+"""A small cluster for tests: the state of a scheduler, without a scheduler.
 
 A `SampleCluster` holds nodes, placed pods and other objects, and lends them as a scheduling cycle
 does. It stands in for the engine behind the `Handle` of plugins (profile.handle.HandleServices):
@@ -67,15 +67,15 @@ class SampleCluster:
         self.store = self.cluster.objects
         self.volumes = self.cluster.volumes
         self.devices = self.cluster.devices if devices is None else devices
-        #: Profile name → its plugins, for those that run others (`handle.runner`).
+        #: Profile name → its plugins, for plugins that run others (`handle.runner`).
         self.frameworks: dict[str, Framework] = {}
         self.waiting = WaitingPods()
         self.pods_in_pre_bind: dict[str, PodInPreBind] = {}
         self.pod_groups = self.cluster.pod_groups
         self.metrics = SchedulerMetrics()
-        #: What plugins asked for.
+        #: Actions that plugins requested.
         self.activated: list[PodInfo] = []
-        #: (when, whom), of those that are to be tried later.
+        #: (seconds, pods) of activations at a later time.
         self.activated_later: list[tuple[float, PodInfo]] = []
         self.emitted: list[EmitEvent] = []
         self.writes: list[tuple[str, Write]] = []
@@ -103,7 +103,7 @@ class SampleCluster:
     # ---- lending --------------------------------------------------------------------------
 
     def lend(self) -> Snapshot:
-        """What the next cycle sees. The loan before it ends."""
+        """The snapshot of the next cycle. Ends the loan before it."""
         self.take_back()
         return self.cluster.lend()
 
@@ -150,7 +150,7 @@ def cluster(
 ) -> SampleCluster:
     """Given nodes and placed pods, or as many drawn ones: ``cluster(nodes=50, pods=100, seed=1)``.
 
-    Where something is drawn there are two namespaces, too, and a Service, a ReplicaSet and a
+    With drawn nodes or pods, the cluster also has two namespaces, and a Service, a ReplicaSet and a
     StatefulSet that select some of the pods. Drawn pods are placed, whether they fit or not.
     """
     draws = Draws(stream(seed, "cluster"), vocabulary or Vocabulary())
@@ -188,6 +188,6 @@ def handle(
 ) -> PluginHandle:
     """A plugin's handle over a cluster, or over an empty one.
 
-    ``kinds``: what ``handle.objects`` may be asked for, as the plugin class declares it.
+    ``kinds``: the kinds that ``handle.objects`` accepts, as the plugin class declares them.
     """
     return PluginHandle(cluster or SampleCluster(), PROFILE, name, tuple(kinds))

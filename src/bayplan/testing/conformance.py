@@ -1,7 +1,7 @@
 """check_plugin: the contract of a plugin, as checks that any author runs.
 
-Clusters and pods are drawn from a seed; the plugin shows which labels and annotations it asks for,
-and those are drawn, too. A check that fails says what is wrong and what to do about it.
+Clusters and pods are drawn from a seed. The labels and annotations that the plugin reads are
+recorded, and drawn, too. The message of a failed check names the broken promise and the correction.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,13 +46,13 @@ CLUSTERS: Final = 30
 
 _Check = Callable[[Subject, Scene], object]
 
-#: Asked in one cluster: what does not depend on what is drawn.
+#: Run in one cluster, because they do not depend on drawn objects.
 _DECLARATIONS: Final[Sequence[_Check]] = (
     is_well_declared,
     registers_its_events,
     signs_its_shape,
 )
-#: Asked in every cluster, one after another: those that change it come last.
+#: Run in every cluster, in this order: checks that change the cluster come last.
 _CHECKS: Final[Sequence[_Check]] = (
     answers_with_its_codes,
     post_filters_with_its_codes,
@@ -76,7 +76,7 @@ _CHECKS: Final[Sequence[_Check]] = (
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What a plugin that passed was measured at."""
+    """Measurements of a plugin that passed."""
 
     #: Average of one pre_enqueue; 0 for a plugin without one.
     pre_enqueue_cpu_seconds: float
@@ -91,17 +91,17 @@ def check_plugin(
     clusters: int = CLUSTERS,
     seed: int = 1,
 ) -> CheckReport:
-    """Raises CheckFailed where the plugin does not keep to the contract.
+    """Raises CheckFailed if the plugin breaks the contract.
 
-    ``pods``: keyword arguments of `pod` for pods that the plugin is about, asked besides drawn
-    ones. ``prepare``: adds to each drawn cluster what the plugin needs to find there.
+    ``pods``: keyword arguments of `pod` for further pods that concern the plugin. ``prepare``: adds
+    objects that the plugin needs to each drawn cluster.
     """
     subject = Subject(plugin_class, args, pods, prepare, seed=seed)
     try:
         first = subject.scene(0)
     except ConfigError as problem:
         hint = "; give it as check_plugin(…, args={…})" if args is None else ""
-        # What is wrong is in the message: the way there tells an author nothing.
+        # The message has all that an author needs; the traceback does not help.
         raise CheckFailed(f"args: {problem}{hint}") from None
     for check in _DECLARATIONS:
         check(subject, first)

@@ -62,8 +62,8 @@ def equivalent_nodes_get_equal_results(subject: Subject, scene: Scene) -> None:
 
 
 def pre_state_serves_pods_of_one_template(subject: Subject, scene: Scene) -> None:
-    """What PreFilter and PreScore said about a pod is good for the next, although nodes changed and
-    pods without affinity terms were placed meanwhile."""
+    """Results of PreFilter and PreScore for a pod hold for the next pod of the template, although
+    nodes changed and pods without affinity terms were placed meanwhile."""
     plugin = scene.plugin
     promised = plugin.promises.pre_state_per_template
     if not promised or not isinstance(plugin, PreFilterPlugin | PreScorePlugin):

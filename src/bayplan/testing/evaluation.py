@@ -33,23 +33,23 @@ from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
 from bayplan.testing.clusters import PROFILE
 
-#: In place of what PreScore says, where no node was left to score.
+#: In place of PreScore's result if no node is feasible.
 NO_NODE: Final = "no node"
 
 
 class CheckFailed(AssertionError):
-    """A plugin does not keep to the contract; the message says what to do about it."""
+    """A plugin breaks the contract; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a plugin says. Codes and reasons as texts; scores as they are before normalisation."""
+    """The results of a plugin. Codes and reasons as texts; scores before normalization."""
 
     pre_filter: str = ""
     rejections: Mapping[str, str] = field(default_factory=dict[str, str])
     pre_score: str = ""
     scores: Mapping[str, int] = field(default_factory=dict[str, int])
-    #: Of a tie-break key: they mean something among the nodes it was asked about only.
+    #: Numbers of a tie-break key; comparable only among the nodes of one call.
     keys: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def about(self, names: Iterable[str]) -> "Answer":
@@ -70,7 +70,7 @@ class Answer:
         return replace(self, pre_score="", scores={}, keys={})
 
     def difference(self, other: "Answer") -> str:
-        """What the two say differently, first thing first; "" where they agree."""
+        """The first difference between two results; "" if they are equal."""
         if self.pre_filter != other.pre_filter:
             return f"pre_filter {_skip_text(self.pre_filter)} or {_skip_text(other.pre_filter)}"
         if self.rejections != other.rejections:
@@ -109,9 +109,9 @@ def alone(plugin: Plugin) -> Framework:
 
 
 def _sources_of(plugin: Plugin) -> list[ScorePlugin | ScalarScorePlugin]:
-    """What a reader reads, directly or through others: plugins of these names, with default args.
+    """The sources of a reader, direct and indirect: plugins of these names, with default args.
 
-    A label in a name is only there to tell instances apart.
+    A label in a name only distinguishes instances.
     """
     sources = _SOURCES.get(plugin)
     if sources is None:
@@ -156,7 +156,7 @@ def ask(
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What PreFilter and PreScore said, and noted, about a pod with feasible nodes."""
+    """Results and state of PreFilter and PreScore for a pod with feasible nodes."""
 
     pre_filter: str
     pre_score: str
@@ -164,7 +164,7 @@ class Prepared:
 
     @property
     def is_skipped(self) -> bool:
-        """Whether neither Filter nor Score is asked."""
+        """Whether neither Filter nor Score runs."""
         return "Skip" in self.pre_filter and self.pre_score == "Skip"
 
 
@@ -214,14 +214,14 @@ def _filtered(
         return {name: _text(outcome.error) for name in nodes.names()}, nodes.take([])
     statuses = outcome.node_to_status(outcome.nodes).for_each_explicit_node()
     rejections = {name: _text(status) for name, status in statuses}
-    # As in a cycle: the view itself where every node is left, and with it the columns uncopied.
+    # As in a cycle: the view itself if every node is feasible, so that columns are not copied.
     return rejections, nodes if outcome.feasible.all() else nodes.take(outcome.feasible)
 
 
 def _scored(
     framework: Framework, plugin: Plugin, state: CycleState, pod: PodInfo, *, nodes: NodeView
 ) -> tuple[str, Mapping[str, int]]:
-    """(what PreScore says, the scores)."""
+    """(PreScore's result, the scores)."""
     if not len(nodes):
         return NO_NODE, {}
     status = framework.run_pre_score(state, pod, nodes)
@@ -261,7 +261,8 @@ def _accept(plugin: Plugin, error: Status, again: Callable[[], Any]) -> None:
 
 
 def _refuse(plugin: Plugin, status: Status, again: Callable[[], Any]) -> NoReturn:
-    """What the framework refused, as a failed check, from the plugin's own exception if any."""
+    """A result that the framework refused, as a failed check, caused by the plugin's exception if
+    any."""
     cause = _problem(again)
     message = status.message
     if isinstance(cause, ValueError) and "read-only" in str(cause):
@@ -270,7 +271,7 @@ def _refuse(plugin: Plugin, status: Status, again: Callable[[], Any]) -> NoRetur
 
 
 def _problem(again: Callable[[], Any]) -> Exception | None:
-    """Asks once more, without the framework in between, to see what is raised and where."""
+    """Calls the plugin again without the framework, for the exception and its place."""
     try:
         again()
     except Exception as problem:  # noqa: BLE001 - becomes the cause of the failed check

@@ -1,7 +1,7 @@
 """Pods and nodes for tests: keyword arguments with working defaults.
 
-What is complex (tolerations, affinity, containers …) is given as it stands in a manifest, as plain
-values or as the API's structs; the two may be mixed. A name makes the uid, so that two pods of one
+Complex parts (tolerations, affinity, containers …) are written as in a manifest, as plain values or
+as the API's structs; the two may be mixed. The uid follows from the name, so that two pods of one
 name are two versions of one pod.
 """
 
@@ -13,9 +13,9 @@ import msgspec
 from bayplan.api.objects import HOSTNAME_LABEL, NODE, POD, ZONE_LABEL, Node, Pod, Taint, decode
 from bayplan.state.pods import DEFAULT_NAMESPACE, PodInfo, pod_info
 
-#: A quantity as it stands in a manifest: "500m", 2, "1Gi".
+#: A quantity as in a manifest: "500m", 2, "1Gi".
 Amount = str | int | float
-#: Something as it stands in a manifest, or the struct of bayplan.api.objects for it.
+#: A part of a manifest, or its struct of bayplan.api.objects.
 Manifest = Any
 
 #: When pods of tests are deleted: any time stamp, always the same.
@@ -23,7 +23,7 @@ _DELETED_AT = "2026-01-01T00:00:00Z"
 
 
 class PodOptions(TypedDict, total=False):
-    """Everything that may be said about a pod; all of it may be left out."""
+    """The options of a pod; all are optional."""
 
     namespace: str
     uid: str
@@ -65,7 +65,7 @@ def pod(name: str = "pod", **options: Unpack[PodOptions]) -> PodInfo:
 
 
 def api_pod(name: str = "pod", **options: Unpack[PodOptions]) -> Pod:
-    """The same as the API has it. Raises DecodeError for what no API server would store."""
+    """The API object of a pod. Raises DecodeError for an object that no API server would store."""
     namespace = options.get("namespace", DEFAULT_NAMESPACE)
     metadata = _set_fields(
         name=name,
@@ -121,7 +121,7 @@ def _host_port(port: Manifest) -> Manifest:
 
 
 class NodeOptions(TypedDict, total=False):
-    """Everything that may be said about a node; all of it may be left out."""
+    """The options of a node; all are optional."""
 
     cpu: Amount
     memory: Amount
@@ -194,5 +194,5 @@ def _taint(taint: Manifest) -> Manifest:
 
 
 def _set_fields(**fields: Manifest) -> dict[str, Manifest]:
-    """Without what was left out; a field given twice is refused by Python itself."""
+    """The fields that are set; Python refuses a field that is set twice."""
     return {name: value for name, value in fields.items() if value is not None}

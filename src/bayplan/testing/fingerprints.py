@@ -1,4 +1,4 @@
-"""What an object holds, as text: to see whether anything in it changed."""
+"""The content of an object as text, to detect changes."""
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from enum import Enum
@@ -10,15 +10,14 @@ import numpy.typing as npt
 from bayplan.state.columns import Column
 
 _PLAIN: tuple[type, ...] = (str, bytes, int, float, complex, bool, type(None), Enum, range, slice)
-#: Deeper than this nobody keeps what changes in Reserve.
+#: Nothing that Reserve changes is nested deeper.
 _DEPTH_MAX = 40
 
 
 def fingerprint(value: Any, leave_out: Iterable[str] = ()) -> str:
-    """Equal for two moments in which nothing that can be reached from ``value`` differs.
+    """Equal at two moments if nothing reachable from ``value`` differs.
 
-    ``leave_out``: attributes of ``value`` itself that are not its own business, nor that of what
-    it is made of.
+    ``leave_out``: attributes of ``value`` itself that are not part of its state.
     """
     names, parts = set(leave_out), dict(_attributes(value))
     others = tuple(id(part) for name, part in parts.items() if name in names and part is not None)
@@ -29,7 +28,7 @@ def fingerprint(value: Any, leave_out: Iterable[str] = ()) -> str:
 
 
 def _canonical(value: Any, above: tuple[int, ...]) -> Any:
-    """Nested tuples of plain values, alike for equal content."""
+    """Nested tuples of plain values, equal for equal content."""
     if isinstance(value, _PLAIN):
         return repr(value)
     if id(value) in above or len(above) > _DEPTH_MAX:
@@ -67,7 +66,7 @@ _ABSENT = object()
 
 
 def columns_of(value: Any) -> dict[str, Column]:
-    """Every column that a table holds, by where it stands."""
+    """Every column of a table, by its path."""
     return dict(_columns(value, "", ()))
 
 

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 NAMESPACES = ("default", "other")
 
-#: Values of keys that somebody asks for: numbers within and beyond a score, words, nothing.
+#: Values of keys that a plugin reads: numbers within and beyond the range of scores, words, "".
 READ_KEY_VALUES = ("0", "7", "40", "100", "2.5", "-3", "high", "")
 
 
@@ -35,7 +35,7 @@ def _pod_labels() -> Mapping[str, Sequence[str]]:
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """What may be drawn: keys with their values, and names."""
+    """The values to draw from: keys with their values, and names."""
 
     node_labels: Mapping[str, Sequence[str]] = field(default_factory=_node_labels)
     node_annotations: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
@@ -48,7 +48,7 @@ class Vocabulary:
     images: Sequence[str] = ("registry.test/web:1", "registry.test/db", "registry.test/tool:2")
 
     def with_keys(self, **keys_by_field: frozenset[str]) -> "Vocabulary":
-        """``with_keys(node_labels={"price"})``: keys not known yet get `READ_KEY_VALUES`.
+        """``with_keys(node_labels={"price"})``: new keys get `READ_KEY_VALUES`.
 
         A node's hostname is always its name.
         """
@@ -80,7 +80,7 @@ class Draws:
         return self.chance.sample(choices, self.chance.randint(0, min(count_max, len(choices))))
 
     def several(self, draw: Callable[[], T], count_max: int) -> list[T]:
-        """One to ``count_max`` of what is drawn."""
+        """A list of 1 to ``count_max`` drawn values."""
         return [draw() for _ in range(self.chance.randint(1, count_max))]
 
     def pairs(self, keys: Mapping[str, Sequence[str]], probability: float = 0.6) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Drawing nodes, facet by facet: what is drawn anew changes that facet of a row and no other."""
+"""Draws nodes, facet by facet: a redrawn facet changes that facet of a row and no other."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, cast
@@ -77,7 +77,7 @@ def _declared(draws: Draws) -> NodeOptions:
     }
 
 
-#: Facets that a node object decides; the others follow from the pods that are placed.
+#: Facets that the node object decides; the other facets follow from placed pods.
 FACET_DRAWS: Final[Mapping[Facet, Callable[[Draws], NodeOptions]]] = {
     Facet.ALLOCATABLE: _allocatable,
     Facet.LABELS: _labels,

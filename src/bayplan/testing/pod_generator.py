@@ -7,7 +7,7 @@ from bayplan.api.objects import HOSTNAME_LABEL, ZONE_LABEL
 from bayplan.testing.factories import PodOptions
 from bayplan.testing.generators import NAMESPACES, Draws
 
-#: Draws one field anew: (draws, what the pod has so far) → the options that say it.
+#: Draws one field again: (draws, options of the pod so far) → the options with the field.
 FieldDraw = Callable[[Draws, PodOptions], Mapping[str, Any]]
 
 _TOPOLOGY_KEYS: Final = (ZONE_LABEL, HOSTNAME_LABEL, "rack")
@@ -32,12 +32,12 @@ def draw_placed_pod(draws: Draws) -> PodOptions:
 
 
 def draw_variant(draws: Draws, options: PodOptions) -> PodOptions:
-    """The same but for one field, drawn anew or taken away."""
+    """The same pod with one field redrawn or removed."""
     return draw_field(draws, draws.one(list(FIELD_DRAWS)), options)
 
 
 def draw_field(draws: Draws, path: str, options: PodOptions) -> PodOptions:
-    """The same but for this field, drawn anew or, sometimes, taken away."""
+    """The same pod with this field redrawn or, sometimes, removed."""
     drawn = FIELD_DRAWS[path](draws, options)
     return _without(options, path, drawn) if draws.happens(0.2) else _with(options, drawn)
 
@@ -232,7 +232,7 @@ _CONFIG_MAP: Final = {"name": "settings", "configMap": {"name": "settings"}}
 _CLAIM: Final = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
 _IMAGE_VOLUME: Final = {"name": "tool", "image": {"reference": "registry.test/tool:2"}}
 
-#: What may differ between two pods, by its path; all that a signature may depend on is here.
+#: The fields in which two pods may differ, by path; includes all that a signature may depend on.
 FIELD_DRAWS: Final[Mapping[str, FieldDraw]] = {
     "metadata.namespace": _namespace,
     "metadata.labels": _labels,

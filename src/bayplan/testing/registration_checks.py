@@ -1,4 +1,4 @@
-"""Checks of what a plugin says about itself, before anything is asked of it."""
+"""Checks of a plugin's attributes and events, before it is called."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -44,7 +44,7 @@ def is_well_declared(subject: Subject, scene: Scene) -> None:
 
 
 def registers_its_events(subject: Subject, scene: Scene) -> None:
-    """Events are known, hints answer, and who can reject waits for something."""
+    """Events exist, hints return values, and a plugin that can reject registers events."""
     plugin = scene.plugin
     if not isinstance(plugin, EnqueueExtensions):
         return

@@ -15,7 +15,7 @@ from bayplan.testing.evaluation import CheckFailed, ask
 from bayplan.testing.factories import PodOptions, api_pod, pod
 from bayplan.testing.pod_generator import FIELD_DRAWS, draw_field
 
-#: Pairs of pods that differ in a field the plugin reads, and in any other.
+#: Pairs of pods that differ in a field that the plugin reads, and in any other field.
 _PAIRS_PER_READ: Final = 2
 _OTHER_PAIRS: Final = 3
 #: Another cluster than those that a plugin is asked in.
@@ -23,7 +23,7 @@ _ELSEWHERE: Final = -1
 
 
 def signs_all_it_reads(subject: Subject, scene: Scene) -> None:
-    """What an answer is made from stands in the signature, or there is no signature."""
+    """The signature has everything that results depend on, or there is no signature."""
     plugin = scene.plugin
     if not isinstance(plugin, SignPlugin):
         return
@@ -44,7 +44,8 @@ def signs_all_it_reads(subject: Subject, scene: Scene) -> None:
 
 
 def _reads(look: Callable[[PodInfo], object], each: PodInfo) -> Reads | None:
-    """What is read of a pod; None where a stand-in does not do, as for encoding a whole struct."""
+    """The fields of a pod that were read; None if they cannot be recorded, as when a whole struct
+    is encoded."""
     reads = Reads()
     try:
         look(recorded_pod(each, reads))
@@ -54,7 +55,7 @@ def _reads(look: Callable[[PodInfo], object], each: PodInfo) -> Reads | None:
 
 
 def equal_signatures_equal_answers(subject: Subject, scene: Scene) -> None:
-    """Two pods that differ in one field and sign alike get the same answers."""
+    """Two pods that differ in one field and have equal signatures get equal results."""
     plugin = scene.plugin
     if not isinstance(plugin, SignPlugin):
         return
@@ -84,7 +85,8 @@ def compare_pair(
 
 
 def signature_covers_what_is_read(subject: Subject, scene: Scene) -> None:
-    """Two pods that sign alike get the same answers, though all that is not signed differs."""
+    """Two pods with equal signatures get equal results, although everything outside the signature
+    differs."""
     plugin = scene.plugin
     if not isinstance(plugin, SignPlugin):
         return
@@ -100,7 +102,7 @@ def signature_covers_what_is_read(subject: Subject, scene: Scene) -> None:
 def _drift(
     subject: Subject, scene: Scene, options: PodOptions, each: PodInfo
 ) -> list[tuple[str, PodInfo]]:
-    """(field, pod): one field after another drawn anew, as long as the signature stays."""
+    """(field, pod): fields are redrawn one by one, as long as the signature stays equal."""
     signature = _signature(subject, scene.plugin, each)
     steps: list[tuple[str, PodInfo]] = []
     for path in scene.draws.chance.sample(list(FIELD_DRAWS), len(FIELD_DRAWS)):
@@ -113,7 +115,7 @@ def _drift(
 
 
 def signs_its_shape(subject: Subject, scene: Scene) -> None:
-    """A plugin that says so looks at nothing else, whether it then signs a pod or not."""
+    """A plugin with `signs_template` reads nothing else, whether it signs the pod or not."""
     plugin = scene.plugin
     if not isinstance(plugin, SignPlugin) or not plugin.promises.signs_template:
         return

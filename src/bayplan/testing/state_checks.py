@@ -50,7 +50,7 @@ class SamplePort:
     def __init__(self, objects: ClusterObjects) -> None:
         self._objects = objects
         self._bound: dict[tuple[str, str], Pod] = {}
-        #: What was written about pods: statuses, and the keys of those that were told to go.
+        #: Writes about pods: statuses, and the keys of evicted pods.
         self.patches: list[PatchPodStatus] = []
         self.deleted: list[str] = []
 
@@ -95,18 +95,18 @@ class SamplePort:
 # ---- state checks ---------------------------------------------------------------------------
 
 
-#: A PreEnqueue is asked on every move to activeQ: on average it must not take longer than this.
+#: PreEnqueue runs on every move to activeQ: its mean time must not exceed this.
 PRE_ENQUEUE_CPU_SECONDS_MAX: Final = 0.001
 _ROUNDS: Final = 20
 
 _REJECTIONS: Final = {Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING}
 _ENDINGS: Final = {Code.SUCCESS, Code.ERROR}
-#: What is not the plugin's own state.
+#: Attributes that are not the plugin's own state.
 _NOT_ITS_OWN: Final = ("handle", "args")
 
 
 def answers_with_its_codes(subject: Subject, scene: Scene) -> None:
-    """PreFilter, PreScore and PreEnqueue answer with codes that these points know."""
+    """PreFilter, PreScore and PreEnqueue return codes that these points allow."""
     plugin, nodes = scene.plugin, scene.cluster.lend().nodes
     for _, each in scene.pods:
         state = CycleState()
@@ -123,7 +123,7 @@ def answers_with_its_codes(subject: Subject, scene: Scene) -> None:
 
 
 def post_filters_with_its_codes(subject: Subject, scene: Scene) -> None:
-    """PostFilter makes room or does not; where it succeeds it says where."""
+    """PostFilter rejects, or succeeds with a nomination."""
     plugin = scene.plugin
     if not isinstance(plugin, PostFilterPlugin):
         return
@@ -156,7 +156,7 @@ def sorts_its_queue(subject: Subject, scene: Scene) -> None:
 
 
 def gates_quickly(subject: Subject, scene: Scene) -> float:
-    """Seconds of CPU that one pre_enqueue takes on average; 0 where there is none."""
+    """Mean CPU seconds of one pre_enqueue; 0 without PreEnqueue."""
     plugin = scene.plugin
     if not isinstance(plugin, PreEnqueuePlugin):
         return 0.0
@@ -220,7 +220,7 @@ def _own(plugin: ReservePlugin) -> str:
 
 
 def permits_and_binds(subject: Subject, scene: Scene) -> None:
-    """Permit and the steps of the binding cycle answer with codes that these points know."""
+    """Permit and the steps of the binding cycle return codes that these points allow."""
     plugin, port = scene.plugin, SamplePort(scene.cluster.store)
     scene.cluster.lend()
     for _, unplaced in scene.pods:
@@ -245,7 +245,7 @@ def permits_and_binds(subject: Subject, scene: Scene) -> None:
 
 
 def _result(steps: Coroutine[Any, Any, Status | None]) -> Status | None:
-    """Nothing here waits, so a coroutine runs to its end at the first step."""
+    """Nothing here waits, so a coroutine ends at its first step."""
     try:
         steps.send(None)
     except StopIteration as ended:

@@ -53,7 +53,7 @@ def test_no_waiting_time_is_the_default_one() -> None:
         ("podGroupRejectPercentage", -1),
     ],
 )
-def test_what_is_out_of_range_is_told(path: str, value: int) -> None:
+def test_a_value_out_of_range_is_reported(path: str, value: int) -> None:
     found = msgspec.convert({path: value}, CoschedulingArgs)
     assert [told for told, _ in found.problems()] == [path]
 

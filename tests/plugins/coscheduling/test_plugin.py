@@ -165,7 +165,7 @@ def test_a_group_that_was_let_through_is_not_measured_again_for_a_while() -> Non
     assert refusal(plugin, cluster, member("m1")) == "resource gap: cpu 4000m"
 
 
-def test_min_resources_that_are_no_quantity_are_told() -> None:
+def test_invalid_min_resources_are_reported() -> None:
     cluster = gang_of(1, 1, minResources={"cpu": "many"})
     found = refusal(coscheduling(cluster), cluster, member("m0"))
     assert found.startswith("spec.minResources of PodGroup default/g: ")
@@ -292,7 +292,7 @@ def test_members_that_come_one_after_another_go_when_the_last_one_is_here() -> N
     ],
     ids=["the group's time", "the plugin's time", "the default time", "no time", "nonsense"],
 )
-def test_members_wait_exactly_as_long_as_they_are_told_to(
+def test_members_wait_for_their_configured_time(
     spec: dict[str, int], args: dict[str, int], seconds: int, told: str
 ) -> None:
     async def story(world: World) -> None:
@@ -621,7 +621,7 @@ def test_all_nodes_count_together() -> None:
     assert lack({"cpu": "8500m", "memory": "16Gi"}) == {"cpu": 500}
 
 
-def test_nothing_is_missing_where_nothing_is_asked_for() -> None:
+def test_nothing_is_missing_without_requests() -> None:
     assert lack(None, min_member=1000) == {}
 
 
@@ -646,12 +646,12 @@ def test_a_resource_that_no_node_has_is_missing() -> None:
     assert lack({"nvidia.com/gpu": 2}) == {"nvidia.com/gpu": 2}
 
 
-def test_what_is_no_quantity_is_told() -> None:
+def test_an_invalid_quantity_is_reported() -> None:
     with pytest.raises(QuantityError):
         lack({"cpu": "many"})
 
 
-def test_the_gap_is_told_in_order() -> None:
+def test_the_missing_amounts_are_listed_in_order() -> None:
     assert (
         shortage_message({"nvidia.com/gpu": 2, "cpu": 500})
         == "resource gap: cpu 500m, nvidia.com/gpu 2"

@@ -44,7 +44,7 @@ def test_a_pod_violates_where_any_budget_is_used_up_and_the_next_is_not_charged(
         ),
     ],
 )
-def test_other_selectors_protect_nobody(selector: dict[str, Any] | None) -> None:
+def test_other_selectors_protect_no_pod(selector: dict[str, Any] | None) -> None:
     found = budget("b", WEB, 0)
     found["spec"]["selector"] = selector
     assert violated(found) == [False, False, False]

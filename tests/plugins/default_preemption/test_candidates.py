@@ -28,7 +28,7 @@ def test_then_the_most_important_victim() -> None:
     assert best(victims(*low), victims(pod("h", priority=2))) == [0]
 
 
-def test_which_is_the_first_where_somebody_else_has_put_them_in_order() -> None:
+def test_the_first_victim_of_an_extenders_order_counts() -> None:
     """Upstream: minHighestPriorityScoreFunc, Pods[0]."""
     low, high, middle = (pod(f"p{priority}", priority=priority) for priority in (1, 9, 5))
     assert best(victims(low, high), victims(middle)) == [0]

@@ -67,7 +67,7 @@ def test_side_by_side_is_one_by_one(drawn: tuple[Scene, PodInfo]) -> None:
         assert found_by(over, wanted) == together
 
 
-def test_among_equals_those_that_a_budget_would_keep_are_told_first() -> None:
+def test_among_equals_protected_victims_are_listed_first() -> None:
     over = scene(
         node("n1", cpu=2),
         pod("a", cpu=1, node="n1"),
@@ -101,7 +101,7 @@ def test_victims_are_less_important_enough_and_none_too_many(
 
 @settings(max_examples=80, deadline=None)
 @given(worlds())
-def test_nobody_is_evicted_from_a_node_that_has_room(drawn: tuple[Scene, PodInfo]) -> None:
+def test_no_pod_is_evicted_from_a_node_with_room(drawn: tuple[Scene, PodInfo]) -> None:
     """Even where somebody says of all nodes that they have none."""
     over, wanted = drawn
     cycle = over.cycle(wanted)
@@ -117,7 +117,7 @@ def test_nobody_is_evicted_from_a_node_that_has_room(drawn: tuple[Scene, PodInfo
 
 @settings(max_examples=80, deadline=None)
 @given(worlds())
-def test_a_pod_fits_its_nominated_node_once_those_who_were_told_to_go_are_gone(
+def test_a_pod_fits_its_nominated_node_once_its_victims_are_gone(
     drawn: tuple[Scene, PodInfo],
 ) -> None:
     """In a cluster that stands still: nobody was told to go in vain."""
@@ -182,7 +182,7 @@ def test_room_of_pods_nominated_with_more_right_is_not_given_away() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 300])
-def test_errors_are_told_where_there_is_no_candidate(count: int) -> None:
+def test_errors_are_reported_without_a_candidate(count: int) -> None:
     nodes = [node(f"n{index}", cpu=2) for index in range(count)]
     pods = [pod(f"low{index}", cpu=1, node=f"n{index}") for index in range(count)]
     over = scene(*nodes, *pods)
@@ -229,7 +229,7 @@ def never(*_: Any) -> bool:
     return False
 
 
-def test_a_group_that_does_not_say_so_leaves_pod_by_pod() -> None:
+def test_a_group_without_a_disruption_mode_is_evicted_pod_by_pod() -> None:
     for mode in ({}, {"disruptionMode": {"single": {}}}):
         over = gang_on_two_nodes(mode)
         assert over.candidates(pod("p", cpu=2, priority=9)) == {"n1": ["a"], "n2": ["b"]}

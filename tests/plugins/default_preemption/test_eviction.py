@@ -19,7 +19,7 @@ def three_victims() -> Scene:
     return over
 
 
-def test_victims_are_told_why_and_go_the_last_one_last() -> None:
+def test_victims_get_a_condition_and_the_last_one_is_deleted_last() -> None:
     over = three_victims()
     port = over.perform(EvictionPort())
     assert port.calls == [f"{verb} v{index}" for index in range(3) for verb in ("patch", "delete")]
@@ -35,12 +35,12 @@ def test_victims_are_told_why_and_go_the_last_one_last() -> None:
     assert event.note == f"Preempted by pod {HIGH.uid} on node n1"
 
 
-def test_the_last_victim_stays_in_the_queue_of_work_until_the_others_were_told() -> None:
+def test_the_last_victim_waits_until_the_others_are_evicted() -> None:
     over = three_victims()
     assert [key for key, _ in over.cluster.writes] == ["default/v0", "default/v1"]
 
 
-def test_where_one_cannot_be_told_the_last_stays_and_the_pod_is_tried_again() -> None:
+def test_after_a_failed_eviction_the_last_victim_stays_and_the_pod_is_tried_again() -> None:
     over = three_victims()
     port = over.perform(EvictionPort(v1=ApiError(403, "Forbidden", "no")))
     assert port.deleted == ["default/v0"]
@@ -52,7 +52,7 @@ def test_where_one_cannot_be_told_the_last_stays_and_the_pod_is_tried_again() ->
 
 
 @pytest.mark.parametrize("problem", [OutcomeUnknownError("?"), ApiError(500, "Error", "no")])
-def test_where_the_last_one_cannot_be_told_the_pod_is_tried_again(problem: Exception) -> None:
+def test_after_a_failed_last_eviction_the_pod_is_tried_again(problem: Exception) -> None:
     over = three_victims()
     over.perform(EvictionPort(v2=problem))
     assert over.cluster.activated == [HIGH] and over.plugin.pre_enqueue(HIGH) is None
@@ -65,7 +65,7 @@ def test_a_victim_that_is_gone_already_is_no_failure() -> None:
     assert [event.regarding.name for event in over.cluster.emitted] == ["v1", "v2"]
 
 
-def test_who_was_turned_away_meanwhile_is_tried_again() -> None:
+def test_a_preemptor_turned_away_meanwhile_is_tried_again() -> None:
     over = three_victims()
     assert over.plugin.pre_enqueue(HIGH) is not None
     over.perform()
@@ -115,7 +115,7 @@ def test_a_victim_whose_pre_bind_has_ended_is_deleted() -> None:
     assert over.cluster.emitted[0].note == f"Preempted by pod {HIGH.uid} on node n1"
 
 
-def test_victims_on_their_way_out_are_not_told_again() -> None:
+def test_victims_with_a_deletion_timestamp_are_not_evicted_again() -> None:
     going = pod("v", cpu=3, node="n1", terminating=True)
     over = scene(node("n1", cpu=3), going)
     assert over.attempt(HIGH).nominated == "n1"

@@ -25,7 +25,7 @@ from tests.plugins.preemption_kit import EvictionPort, Scene, scene
 HIGH = pod("p", cpu=3, priority=9)
 
 
-def test_what_is_said_already_is_not_said_again() -> None:
+def test_an_existing_condition_is_not_written_again() -> None:
     message = "default-scheduler: preempting to accommodate a higher priority pod"
     said = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
     status: dict[str, Any] = {"conditions": [{**said, "message": message}]}
@@ -80,7 +80,7 @@ def begun(over: Scene) -> list[str]:
     return told
 
 
-def test_all_victims_are_told_side_by_side() -> None:
+def test_all_victims_are_evicted_side_by_side() -> None:
     over = three_victims()
     told = begun(over)
     assert [key for key, _ in over.cluster.writes] == ["default/v0", "default/v1", "default/v2"]
@@ -96,7 +96,7 @@ def test_all_victims_are_told_side_by_side() -> None:
 
 
 @pytest.mark.parametrize("problem", [None, ApiError(409, "Conflict", "no")])
-def test_then_others_lose_their_nomination_and_nobody_minds_if_that_fails(
+def test_a_failed_loss_of_nominations_does_not_fail_the_preemption(
     problem: Exception | None,
 ) -> None:
     over, seen = three_victims(), list[tuple[str, list[str]]]()
@@ -120,7 +120,7 @@ def test_then_others_lose_their_nomination_and_nobody_minds_if_that_fails(
 
 
 @pytest.mark.parametrize("problem", [OutcomeUnknownError("no"), ApiError(500, "Error", "no")])
-def test_a_victim_that_cannot_be_told_is_the_end_and_nobody_loses_a_nomination(
+def test_a_failed_eviction_fails_the_attempt_and_nominations_stay(
     problem: Exception,
 ) -> None:
     over = three_victims()

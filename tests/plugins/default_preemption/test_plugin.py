@@ -32,7 +32,7 @@ def test_the_least_important_pods_make_room() -> None:
     assert over.cluster.metrics.value("scheduler_preemption_victims_sum") == 1
 
 
-def test_nobody_is_evicted_for_a_pod_that_never_preempts() -> None:
+def test_no_pod_is_evicted_for_a_pod_that_never_preempts() -> None:
     over = scene(node("n1", cpu=2), pod("low", cpu=2, node="n1"))
     humble = pod("p", cpu=2, priority=9, spec={"preemptionPolicy": "Never"})
     found = over.attempt(humble)
@@ -41,7 +41,7 @@ def test_nobody_is_evicted_for_a_pod_that_never_preempts() -> None:
     assert over.cluster.writes == []
 
 
-def test_who_waits_for_victims_to_go_evicts_no_more() -> None:
+def test_a_pod_whose_victims_are_terminating_evicts_no_more() -> None:
     going = pod("low", cpu=2, node="n1", terminating=True, status=GOING)
     over = scene(node("n1", cpu=2), going, node("n2", cpu=2), pod("other", cpu=2, node="n2"))
     waiting = pod("p", cpu=2, priority=9, nominated_node="n1")
@@ -51,7 +51,7 @@ def test_who_waits_for_victims_to_go_evicts_no_more() -> None:
     assert found.message == expected
 
 
-def test_pods_that_go_for_another_reason_hold_nobody_back() -> None:
+def test_pods_that_terminate_for_another_reason_do_not_block_preemption() -> None:
     over = scene(node("n1", cpu=2), pod("low", cpu=2, node="n1", terminating=True))
     assert over.attempt(pod("p", cpu=2, priority=9, nominated_node="n1")).nominated == "n1"
 
@@ -63,7 +63,7 @@ def test_where_the_nominated_node_is_out_of_the_question_another_is_looked_for()
     assert over.attempt(pod("p", cpu=2, priority=9, nominated_node="n1")).nominated == "n2"
 
 
-def test_the_message_says_why_no_node_can_be_helped() -> None:
+def test_the_message_has_the_reasons_of_the_nodes() -> None:
     over = scene(
         node("n1", cpu=2), pod("equal", cpu=2, node="n1", priority=9),
         node("n2", cpu=1), pod("low", cpu=1, node="n2"),
@@ -78,7 +78,7 @@ def test_the_message_says_why_no_node_can_be_helped() -> None:
     )
 
 
-def test_what_did_not_help_is_known_until_a_row_changes() -> None:
+def test_a_hopeless_search_is_cached_until_a_row_changes() -> None:
     over = scene(node("n1", cpu=2), pod("equal", cpu=2, node="n1", priority=9))
     first = over.attempt(HIGH)
     searched: list[object] = []
@@ -90,7 +90,7 @@ def test_what_did_not_help_is_known_until_a_row_changes() -> None:
     assert over.attempt(HIGH).nominated == "n2"
 
 
-def test_a_pod_stays_out_of_the_queue_until_its_victims_were_told_to_go() -> None:
+def test_a_preemptor_stays_out_of_the_queue_until_its_victims_are_evicted() -> None:
     over = scene(node("n1", cpu=2), pod("low", cpu=2, node="n1"))
     over.attempt(HIGH)
     status = over.plugin.pre_enqueue(HIGH)
@@ -101,7 +101,7 @@ def test_a_pod_stays_out_of_the_queue_until_its_victims_were_told_to_go() -> Non
     assert over.plugin.pre_enqueue(HIGH) is None
 
 
-def test_a_pods_end_wakes_nobody_on_its_behalf() -> None:
+def test_the_end_of_a_pod_queues_no_pod_for_this_plugin() -> None:
     (event,) = scene().plugin.events_to_register()
     assert event.hint is not None
     assert event.hint(HIGH, pod("gone", node="n1"), None) is QueueingHint.QUEUE_SKIP
@@ -140,7 +140,7 @@ def test_a_review_that_leaves_nothing_ends_the_search() -> None:
     assert found.nominated is None and over.cluster.writes == []
 
 
-def test_a_review_that_waits_ends_post_filter_and_evicts_nobody() -> None:
+def test_a_waiting_review_ends_post_filter_without_evictions() -> None:
     over = two_nodes()
     found = over.attempt(HIGH, lambda _: Status(Code.WAIT))
     assert found.code == "Wait" and over.cluster.writes == []
@@ -204,7 +204,7 @@ def test_a_budget_that_is_used_up_makes_a_node_dear() -> None:
         ),
     ],
 )
-def test_args_out_of_range_are_told(args: dict[str, Any], path: str) -> None:
+def test_args_out_of_range_are_reported(args: dict[str, Any], path: str) -> None:
     assert [where for where, _ in DefaultPreemptionArgs(**args).problems()] == [path]
 
 

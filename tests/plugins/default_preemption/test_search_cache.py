@@ -128,7 +128,7 @@ STEPS = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(STEPS, st.booleans())
-def test_what_is_kept_is_what_is_found_anew(steps: list[Step], has_budgets: bool) -> None:
+def test_cached_results_equal_new_results(steps: list[Step], has_budgets: bool) -> None:
     nodes = [node(f"n{number}", cpu=3) for number in range(NODES)]
     labels = {"app": "a"}
     pods = [pod(f"a{n}", cpu=1, node=f"n{n % NODES}", labels=labels) for n in range(POD_COUNT)]
@@ -184,13 +184,13 @@ def test_another_priority_is_another_search(monkeypatch: Any) -> None:
     assert searched(over, pod("q", cpu=2, priority=2), monkeypatch) == 6
 
 
-def test_nothing_is_kept_where_reuse_is_off(monkeypatch: Any) -> None:
+def test_nothing_is_cached_without_reuse(monkeypatch: Any) -> None:
     over = scene(*full_nodes(6))
     for name in ("p", "q"):
         assert searched(over, pod(name, cpu=2, priority=1), monkeypatch) == 6
 
 
-def test_the_likenesses_asked_for_last_are_kept() -> None:
+def test_the_most_recently_used_keys_stay_cached() -> None:
     over, kept = keeping(*full_nodes(2)), SearchCache()
     state = over.cycle(PREEMPTORS[0]).state
     filter_key = over.plugin.handle.runner.filter_key(state, PREEMPTORS[0])

@@ -51,7 +51,7 @@ def test_the_longest_running_of_equals_stays() -> None:
     assert on_node(over, pod("p", cpu=2, priority=9)) == (["later", "not-started"], 0)
 
 
-def test_who_is_protected_comes_back_first() -> None:
+def test_protected_pods_are_reprieved_first() -> None:
     labels = {"app": "a"}
     kept = pod("kept", cpu=1, node="n1", labels=labels)
     over = scene(node("n1", cpu=2), kept, pod("more", cpu=1, node="n1", priority=3))
@@ -68,7 +68,7 @@ def test_nodes_are_left_as_they_were() -> None:
     assert [id(each) for each in over.cluster.lend().node("n1").pods] == before
 
 
-def test_a_node_that_cannot_be_helped_says_why() -> None:
+def test_an_unresolvable_node_has_a_reason() -> None:
     over = scene(node("n1", cpu=2), pod("h", cpu=1, node="n1", priority=9), pod("l", node="n1"))
     found = on_node(over, pod("p", cpu=2, priority=9))
     assert found == ("Unschedulable", "Insufficient cpu")

@@ -60,7 +60,7 @@ def test_devices_of_a_fabric_demand_what_all_their_slices_demand() -> None:
     assert plain(found.node_selector) == terms(ZONE, RACK)
 
 
-def test_a_device_for_all_nodes_binds_to_none_unless_it_says_so() -> None:
+def test_a_device_for_all_nodes_does_not_bind_unless_it_says_so() -> None:
     found = allocation(claim("c", exactly()), slice_of("s", "x", allNodes=True))
     assert found.node_selector is None
     binding = slice_of("s", device("x", bindsToNode=True), allNodes=True)
@@ -74,7 +74,7 @@ def test_a_slice_with_several_terms_is_an_error() -> None:
         allocation(claim("c", exactly()), slice_of("s", "x", nodeSelector=two))
 
 
-def test_a_result_says_what_was_asked_for_and_what_the_device_demands() -> None:
+def test_a_result_has_the_request_and_the_conditions_of_the_device() -> None:
     toleration = {"key": "a", "operator": "Exists"}
     request = exactly("r", adminAccess=True, tolerations=[toleration])
     content = slice_of(
@@ -93,7 +93,7 @@ def test_a_result_says_what_was_asked_for_and_what_the_device_demands() -> None:
     }
 
 
-def test_shares_of_a_device_are_told_apart_and_say_what_they_consume() -> None:
+def test_shares_of_a_device_have_ids_and_consumed_capacities() -> None:
     shared = device("s", allowMultipleAllocations=True, capacity={"memory": "4Gi"})
     half = {"requests": {"memory": "1Gi"}}
     wanted = claim("c", exactly("a", capacity=half), exactly("b", capacity=half))

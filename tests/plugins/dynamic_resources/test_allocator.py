@@ -212,7 +212,7 @@ SLICE = slice_of("n1", "x")
         (exactly(selectors=[{}]), "selector #0: CEL expression empty"),
     ],
 )
-def test_what_is_wrong_with_a_request_is_said_with_its_name(request_: Json, said: str) -> None:
+def test_an_invalid_request_is_reported_with_its_name(request_: Json, said: str) -> None:
     with pytest.raises(AllocationError, match=rf"^claim default/c, request r.*{said}"):
         found_on("n1", (SLICE,), claim("c", request_))
 
@@ -224,7 +224,7 @@ def test_all_devices_are_not_counted_while_a_pool_is_being_updated() -> None:
     assert found_on("n1", (part,), claim("c", exactly())) is None
 
 
-def test_an_invalid_pool_is_told_of_where_nothing_else_will_do() -> None:
+def test_an_invalid_pool_is_reported_if_no_other_pool_suffices() -> None:
     broken = slice_of("broken", "x", "x", nodeName="n1")
     assert found_on("n1", (broken, SLICE), claim("c", exactly())) == [["r n1/x"]]
     with pytest.raises(NodeAllocationFailed, match="invalid resource pools were encountered"):
@@ -236,7 +236,7 @@ def test_an_invalid_pool_is_told_of_where_nothing_else_will_do() -> None:
 # ---- what is kept --------------------------------------------------------------------------
 
 
-def test_pools_of_a_node_are_kept_until_a_slice_or_the_node_changes() -> None:
+def test_pools_of_a_node_are_cached_until_a_slice_or_the_node_changes() -> None:
     store = ClusterObjects()
     put(store, SLICE, class_of())
     pools, one = PoolsByNode(Devices(NodeTable(), store).resource_slices), node("n1")

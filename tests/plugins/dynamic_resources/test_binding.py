@@ -261,7 +261,7 @@ def test_a_claim_that_existed_in_memory_is_created_for_its_pod() -> None:
     assert [owner.uid for owner in owners] == [PLACED.uid]
 
 
-def test_the_pod_is_told_which_container_gets_which_request() -> None:
+def test_the_pods_status_maps_containers_to_requests() -> None:
     port = world()
     mapping = ContainerExtendedResourceRequest(container_name="main", request_name="r")
     done(port, lambda p: binding.tell_containers(p, PLACED, "c", (mapping,)))

@@ -70,7 +70,7 @@ DELETED = {**claim("c"), "metadata": {**claim("c")["metadata"], "deletionTimesta
         ),
     ],
 )
-def test_why_a_pod_must_wait_is_said_in_upstreams_words(
+def test_the_reason_for_a_wait_is_upstreams(
     pod: PodInfo, contents: tuple[dict[str, Any], ...], said: str
 ) -> None:
     assert found(pod, *contents) == said

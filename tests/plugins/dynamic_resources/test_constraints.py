@@ -76,6 +76,6 @@ def test_a_constraint_may_name_an_alternative_or_all_of_a_request() -> None:
     assert given((None, 1), {"matchAttribute": NUMA, "requests": ["r"]}, request) == ["d1"]
 
 
-def test_a_constraint_of_a_kind_that_is_not_known_is_an_error() -> None:
+def test_a_constraint_of_an_unknown_kind_is_an_error() -> None:
     with pytest.raises(AllocationError, match=r"claim default/c, constraint #1: empty constraint"):
         constraint(DeviceConstraint(), "default/c", 1)

@@ -43,7 +43,7 @@ def wanted_on(asking: PodInfo, **allocatable: Any) -> Any:
     return counts, [(each.container_name, each.request_name) for each in found.mappings]
 
 
-def test_a_pod_asks_for_devices_if_a_class_stands_for_what_it_requests() -> None:
+def test_a_pod_requests_devices_if_a_class_stands_for_its_resource() -> None:
     classes = sample(GPU_CLASS).devices.device_classes
     assert requested_devices(pod(requests={GPU: 1}), classes)
     assert requested_devices(pod(requests={"deviceclass.resource.kubernetes.io/gpu": 1}), classes)

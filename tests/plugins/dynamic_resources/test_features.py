@@ -66,7 +66,7 @@ def test_without_device_taints_a_tainted_device_is_as_good_as_any() -> None:
     assert given(DeviceFeatures(taints=False), slices, wanted) == [["a"]]
 
 
-def test_without_binding_conditions_a_device_that_has_some_is_given_to_nobody() -> None:
+def test_without_the_gate_a_device_with_binding_conditions_is_not_allocated() -> None:
     wanted = claim("c", exactly())
     slices = (slice_of("n1", *TO_PREPARE),)
     assert given(ALL_ON, slices, wanted) == [["a"]]
@@ -89,7 +89,7 @@ def test_without_consumable_capacity_no_device_is_shared() -> None:
         (first_of("r", big={"capacity": {"requests": {"memory": "1Gi"}}}), "subrequest big"),
     ],
 )
-def test_without_consumable_capacity_who_asks_for_some_is_told(wanted: Json, word: str) -> None:
+def test_without_the_gate_a_request_for_capacity_is_an_error(wanted: Json, word: str) -> None:
     slices = (slice_of("n1", SHARED),)
     assert given(ALL_ON, slices, claim("c", wanted)) == [["a"]]
     with pytest.raises(AllocationError) as told:

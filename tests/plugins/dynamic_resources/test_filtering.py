@@ -70,7 +70,7 @@ def test_a_device_that_failed_or_is_late_is_not_available(
     assert reasons(verdicts(cluster)[1]) == {"n1": said}
 
 
-def test_devices_that_the_node_need_not_prepare_want_a_node_that_knows_of_it() -> None:
+def test_devices_without_node_operations_need_a_node_that_declares_the_feature() -> None:
     status: Any = allocated(("n1", "x"))
     status["allocation"]["devices"]["results"][0]["skipNodeOperations"] = ["Prepare"]
     cluster = sample(claim("c", exactly(), status=status), nodes=("n1",))
@@ -87,7 +87,7 @@ def test_a_broken_selector_is_an_error_and_no_rejection() -> None:
     assert "CEL runtime error: no such key: c" in status.message
 
 
-def test_invalid_pools_are_told_of() -> None:
+def test_invalid_pools_are_reported() -> None:
     cluster = sample(slice_of("n1", "x", "x"), claim("c", exactly()), nodes=("n1",))
     expected = {"n1": "invalid resource pools were encountered"}
     assert reasons(verdicts(cluster)[1]) == expected

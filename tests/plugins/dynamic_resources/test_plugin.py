@@ -139,7 +139,7 @@ def test_from_filter_to_binding_a_claim_is_given_the_devices_of_the_chosen_node(
     assert story.taken == {"n1/x"}
 
 
-def test_what_is_reserved_is_nobody_elses_until_it_is_given_back() -> None:
+def test_reserved_devices_are_not_allocated_again_before_unreserve() -> None:
     story = Story(slice_of("n1", "x"), claim("c", exactly()), claim("d", exactly()))
     assert story.reserved(asking(), "n1") is None
     state = story.state
@@ -367,7 +367,7 @@ def test_time_outs_out_of_range_are_refused(args: dict[str, str], path: str) -> 
         plugin(DynamicResources, args)
 
 
-def test_what_a_pod_asks_of_devices_is_not_signed() -> None:
+def test_requests_for_devices_are_not_signed() -> None:
     signed = Story().plugin.sign_pod
     assert signed(asking()) is None
     assert signed(pod(requests={GPU: 1})) is None
@@ -457,20 +457,20 @@ def ended(over: Releases, looks: int = 0) -> bool:
     return asyncio.run(over.ended("claim", "pod", cast(BindPort, ReleasingPort(over, looks))))
 
 
-def test_who_gave_nothing_up_waits_for_nothing() -> None:
+def test_a_pod_without_a_release_does_not_wait() -> None:
     over = Releases()
     over.begin("claim", "another")
     assert not ended(over)
 
 
-def test_the_next_attempt_waits_for_the_write_and_knows_of_it_once() -> None:
+def test_the_next_attempt_waits_once_for_the_write() -> None:
     over = Releases()
     over.begin("claim", "pod")
     assert ended(over, looks=3)
     assert not ended(over)
 
 
-def test_a_write_that_has_ended_is_known_until_the_next_attempt() -> None:
+def test_a_write_that_has_ended_is_stored_until_the_next_attempt() -> None:
     over = Releases()
     over.begin("claim", "pod")
     over.end("claim", "pod")

@@ -118,9 +118,7 @@ def prepared(cluster: SampleCluster, asking: Any = ASKING) -> Attempt | Status:
         ),
     ],
 )
-def test_what_a_claim_asks_for_must_be_something_that_exists(
-    request_: Any, code: Code, said: str
-) -> None:
+def test_a_claim_may_request_existing_classes_only(request_: Any, code: Code, said: str) -> None:
     answer = prepared(sample(claim("c", request_)))
     assert isinstance(answer, Status)
     assert (answer.code, answer.message) == (code, said)

@@ -50,12 +50,12 @@ def test_a_taint_is_tolerated_by_key_value_and_effect(toleration: Any, does: boo
 
 
 @pytest.mark.parametrize(("effect", "does"), [("NoSchedule", False), ("NoExecute", False)])
-def test_a_taint_keeps_those_away_who_do_not_tolerate_it(effect: str, does: bool) -> None:
+def test_a_taint_rejects_requests_that_do_not_tolerate_it(effect: str, does: bool) -> None:
     (found,) = requests(exactly("r"))
     assert found.tolerates_all_of((DeviceTaint(key="a", effect=effect),)) is does
 
 
 @pytest.mark.parametrize("effect", ["None", "Unknown"])
-def test_a_taint_with_another_effect_keeps_nobody_away(effect: str) -> None:
+def test_a_taint_with_an_unknown_effect_rejects_nothing(effect: str) -> None:
     (found,) = requests(exactly("r"))
     assert found.tolerates_all_of((DeviceTaint(key="a", effect=effect),))

@@ -68,7 +68,7 @@ def test_devices_that_choose_their_nodes_are_meant_there_only() -> None:
     assert meant(content, exactly()) == ["x"]
 
 
-def test_an_error_says_whose_selector_failed_and_on_which_device() -> None:
+def test_an_error_names_the_selector_and_the_device() -> None:
     where = rf"claim default/c: selector #0 on device {DRIVER}/n1/y: CEL runtime error: no such key"
     with pytest.raises(AllocationError, match=where):
         meant(SLICE, exactly(expressions=[IS_A100]))
@@ -76,7 +76,7 @@ def test_an_error_says_whose_selector_failed_and_on_which_device() -> None:
         meant(SLICE, exactly(), of_class=("1 +",))
 
 
-def test_what_is_known_of_a_slice_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_for_a_slice_are_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
     def noted(self: DeviceSelectorProgram, driver: str, device: Device) -> bool:

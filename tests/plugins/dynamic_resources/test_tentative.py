@@ -103,7 +103,7 @@ def test_admin_access_is_given_beside_others_but_not_twice_to_one_claim() -> Non
     assert found_on("n1", content, twice) is None
 
 
-def test_a_tainted_device_is_given_to_those_who_tolerate_it() -> None:
+def test_a_tainted_device_is_allocated_to_pods_that_tolerate_the_taint() -> None:
     content = (slice_of("n1", device("a", taints=[TAINT]), "b"),)
     assert found_on("n1", content, claim("c", exactly())) == [["r n1/b"]]
     tolerant = claim("c", exactly(tolerations=[TOLERATION]))

@@ -34,7 +34,7 @@ def view(zones: Zones, amounts: list[int] | None = None) -> NodeView:
 
 
 @given(zones=ZONES, data=st.data())
-def test_each_node_is_told_what_its_domain_counts(zones: Zones, data: st.DataObject) -> None:
+def test_each_node_gets_the_count_of_its_domain(zones: Zones, data: st.DataObject) -> None:
     count = len(zones)
     amounts = data.draw(st.lists(st.integers(0, 3), min_size=count, max_size=count))
     nodes, counts, expected = view(zones, amounts), DomainCounts(), Counter[str | None]()
@@ -48,7 +48,7 @@ def test_each_node_is_told_what_its_domain_counts(zones: Zones, data: st.DataObj
     assert counts.is_empty is not any(expected.values())
 
 
-def test_a_key_is_known_once_a_pod_is_in_one_of_its_domains() -> None:
+def test_a_key_is_present_once_a_pod_is_in_one_of_its_domains() -> None:
     for amounts, keys in (([0, 0], []), ([0, 3], []), ([1, 0], ["zone"])):
         nodes, counts = view(["z1", None], amounts), DomainCounts()
         counts.count(nodes, "zone", ALL)

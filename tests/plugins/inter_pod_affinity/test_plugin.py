@@ -51,12 +51,12 @@ def zones(*placed: PodInfo, **more: Any) -> AffinityCluster:
 
 
 @given(world=drawn_worlds(), pod=drawn_pods("new"))
-def test_filter_says_what_pod_by_pod_counting_says(world: AffinityCluster, pod: PodInfo) -> None:
+def test_filter_equals_a_count_pod_by_pod(world: AffinityCluster, pod: PodInfo) -> None:
     assert filtered(world, pod) == must_filter(world, pod)
 
 
 @given(world=drawn_worlds(), pod=drawn_pods("new"))
-def test_score_says_what_pod_by_pod_counting_says(world: AffinityCluster, pod: PodInfo) -> None:
+def test_score_equals_a_count_pod_by_pod(world: AffinityCluster, pod: PodInfo) -> None:
     assert scored(world, pod) == must_score(world, pod)
 
 
@@ -144,7 +144,7 @@ def test_a_pod_that_does_not_match_its_own_terms_is_nobodys_first() -> None:
     assert filtered(zones(), stranger) == dict.fromkeys("abcd", NO_AFFINITY)
 
 
-def test_pods_that_are_being_deleted_are_wanted_and_unwanted_like_others() -> None:
+def test_pods_that_are_being_deleted_count_for_affinity_and_anti_affinity() -> None:
     world = zones(pod("web", "a", labels=WEB, terminating=True))
     assert filtered(world, pod(affinity=near(term(WEB)))) == {
         "a": None,
@@ -156,7 +156,7 @@ def test_pods_that_are_being_deleted_are_wanted_and_unwanted_like_others() -> No
     }
 
 
-def test_pods_on_a_node_that_is_gone_are_not_near_anybody() -> None:
+def test_pods_on_a_deleted_node_do_not_count() -> None:
     world = zones(pod("web", "gone", labels=WEB))
     assert filtered(world, pod(affinity=near(term(WEB)))) == dict.fromkeys("abcd", NO_AFFINITY)
     refusing = zones(pod("web", "gone", labels=WEB, affinity=away(term(DB))))
@@ -244,20 +244,20 @@ def test_preferred_terms_of_both_sides_and_required_ones_of_placed_pods_add_up()
     assert scored(world, coming) == {n: (s, int(100 * ((s + 4) / 14))) for n, s in raw.items()}
 
 
-def test_nothing_to_add_up_is_nothing_to_ask() -> None:
+def test_without_counts_scoring_is_skipped() -> None:
     world = zones(pod("web", "a", labels=WEB, affinity=away(term(WEB))))
     assert scored(world, pod(labels=DB)) is Code.SKIP
     assert scored(world, pod(affinity=near(prefer=[weighted(5, term({"app": "x"}))]))) is Code.SKIP
     assert scored(world, pod(affinity=near(prefer=[weighted(5, term(WEB, key="x"))]))) is Code.SKIP
 
 
-def test_what_cancels_out_is_still_asked() -> None:
+def test_counts_that_cancel_out_are_still_scored() -> None:
     both = near(prefer=[weighted(5, term(WEB))]) | away(prefer=[weighted(5, term(WEB))])
     answers = scored(zones(pod("web", "a", labels=WEB)), pod(affinity=both))
     assert answers == dict.fromkeys("abcd", (0, 0))
 
 
-def test_a_weight_of_0_is_worth_nothing_but_asked() -> None:
+def test_a_weight_of_0_scores_0_and_is_not_skipped() -> None:
     """No API server lets it in; what upstream answers is known all the same."""
     world = zones(pod("web", "a", affinity=near(prefer=[weighted(0, term(DB))])))
     assert scored(world, pod(labels=DB)) == dict.fromkeys("abcd", (0, 0))

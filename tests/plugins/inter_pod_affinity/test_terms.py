@@ -57,7 +57,7 @@ def test_a_term_for_all_namespaces_narrows_no_other() -> None:
     assert both == PodSet(None, map_selector(WEB))
 
 
-def test_a_term_without_a_selector_means_nobody_and_so_do_all_together() -> None:
+def test_a_term_without_a_selector_matches_no_pod() -> None:
     nobody = {"topologyKey": "zone"}
     for terms in ((nobody, term(WEB)), (term(WEB), nobody)):
         assert own_terms(near(*terms)).matching_all(KNOWN).selector == NOTHING
@@ -112,7 +112,7 @@ SAYS = '"X" is not a valid label selector operator'
         ),
     ],
 )
-def test_what_does_not_parse_is_told_in_upstreams_words(
+def test_a_term_that_does_not_parse_is_reported_in_upstreams_words(
     affinity: dict[str, Any], error: str, is_unclear: bool
 ) -> None:
     own = own_terms(pod(affinity=affinity))

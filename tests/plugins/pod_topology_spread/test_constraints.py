@@ -56,14 +56,14 @@ def test_what_is_left_out_has_the_defaults_of_the_api() -> None:
     assert (found.honors_affinity, found.honors_taints) == (True, False)
 
 
-def test_what_is_given_is_kept() -> None:
+def test_explicit_values_are_used() -> None:
     policies = {"nodeAffinityPolicy": "Ignore", "nodeTaintsPolicy": "Honor"}
     found = only(constraint("rack", maxSkew=4, minDomains=3, **policies))
     assert (found.topology_key, found.max_skew, found.min_domains) == ("rack", 4, 3)
     assert (found.honors_affinity, found.honors_taints) == (False, True)
 
 
-def test_constraints_are_told_apart_by_their_action() -> None:
+def test_constraints_with_different_actions_are_different() -> None:
     spread = [constraint("a"), constraint("b", SOFT), constraint("c"), constraint("d", "")]
     waiting = app_pod(spread=spread)
     assert [c.topology_key for c in rules().hard(waiting).constraints] == ["a", "c"]
@@ -104,13 +104,13 @@ def test_match_label_keys_that_the_api_server_merged_change_nothing() -> None:
     assert found.selector == map_selector({"app": "a"})
 
 
-def test_an_empty_selector_counts_nobody_but_matches_the_pod() -> None:
+def test_an_empty_selector_counts_no_pods_and_matches_the_pod() -> None:
     found = only(constraint(labelSelector={}))
     assert found.pods is None
     assert found.self_match_count == 1
 
 
-def test_no_selector_matches_nobody_even_with_match_label_keys() -> None:
+def test_a_missing_selector_matches_no_pod_even_with_match_label_keys() -> None:
     found = only(constraint(labelSelector=None, matchLabelKeys=["app"]))
     assert found.selector.nothing
     assert found.self_match_count == 0
@@ -206,12 +206,12 @@ def test_services_and_owner_add_up() -> None:
     assert selector_of(rules(SYSTEM, world), app_pod(owner=OWNED)) == expected
 
 
-def test_an_owner_of_another_kind_says_nothing() -> None:
+def test_an_owner_of_another_kind_is_ignored() -> None:
     world = SpreadCluster().put(REPLICA_SET, "web", {"matchLabels": {"app": "a"}})
     assert selector_of(rules(SYSTEM, world), app_pod(owner=("batch/v1", "Job", "web"))) is None
 
 
-def test_an_owner_whose_selector_does_not_parse_says_nothing() -> None:
+def test_an_owner_whose_selector_does_not_parse_is_ignored() -> None:
     world = SpreadCluster().put(SERVICE, "web", {"app": "a"}).put(REPLICA_SET, "web", BROKEN)
     assert selector_of(rules(SYSTEM, world), app_pod(owner=OWNED)) == map_selector({"app": "a"})
 

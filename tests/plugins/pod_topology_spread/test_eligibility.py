@@ -32,9 +32,7 @@ def included(snapshot: Snapshot, waiting: PodInfo) -> list[str] | None:
 
 
 @given(drawn_clusters(), drawn_pods(HARD))
-def test_policies_and_labels_are_as_the_plain_rules_say(
-    snapshot: Snapshot, waiting: PodInfo
-) -> None:
+def test_eligibility_equals_the_plain_rules(snapshot: Snapshot, waiting: PodInfo) -> None:
     asked, nodes = rules().hard(waiting).constraints, snapshot.nodes
     topology = Topology(waiting, nodes)
     complete = topology.complete(asked)
@@ -55,7 +53,7 @@ def test_node_affinity_is_honoured_unless_the_constraint_says_otherwise() -> Non
     assert included(snapshot, app_pod(spread=[ignoring], nodeSelector=selected)) is None
 
 
-def test_a_required_affinity_without_terms_lets_nobody_in() -> None:
+def test_a_required_affinity_without_terms_includes_no_node() -> None:
     affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": []}}}
     assert (
         included(lent([labelled_node("a")]), app_pod(spread=[constraint()], affinity=affinity))

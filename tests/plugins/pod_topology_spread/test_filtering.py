@@ -93,7 +93,7 @@ def test_all_nodes_at_once_are_judged_as_each_by_the_plain_rule(
 
 
 @given(drawn_clusters(), drawn_pods(HARD), st.data())
-def test_told_of_pods_that_come_and_go_it_knows_what_a_new_count_would(
+def test_updated_counts_equal_a_new_count(
     snapshot: Snapshot, waiting: PodInfo, data: st.DataObject
 ) -> None:
     asked, nodes = rules().hard(waiting).constraints, snapshot.nodes

@@ -84,7 +84,7 @@ def test_any_constraint_may_be_the_one() -> None:
     assert is_queue(HINTS.after_pod(app_pod(spread=spread), None, placed))
 
 
-def test_soft_constraints_reject_nothing_and_wake_nobody() -> None:
+def test_soft_constraints_reject_no_node_and_queue_no_pod() -> None:
     waiting = app_pod(spread=[constraint(action=SOFT)])
     assert not is_queue(HINTS.after_pod(waiting, None, app_pod("x", "n1", labels=WEB)))
 

@@ -48,7 +48,7 @@ def rejected(plugin: PodTopologySpread, state: CycleState, waiting: PodInfo, on:
         pytest.param(app_pod(spread=[constraint(action=SOFT)]), False, True, id="soft"),
     ],
 )
-def test_it_skips_what_the_pod_does_not_ask_for(
+def test_the_plugin_skips_pods_without_constraints(
     waiting: PodInfo, filters: bool, scores: bool
 ) -> None:
     plugin, nodes = spreading(), zoned(a=0).nodes

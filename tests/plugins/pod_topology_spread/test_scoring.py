@@ -168,7 +168,7 @@ def test_policies_do_not_matter_where_pods_are_counted_on_the_node_itself() -> N
     assert normalized(snapshot, soft(HOSTNAME_LABEL, **honouring)) == {"a": 0, "b": 100}
 
 
-def test_an_empty_selector_counts_nobody() -> None:
+def test_an_empty_selector_counts_no_pods() -> None:
     for key in (ZONE_LABEL, HOSTNAME_LABEL):
         assert set(normalized(zoned(a=2, b=0), soft(key, labelSelector={})).values()) == {100}
 
@@ -203,7 +203,7 @@ def test_nodes_without_a_label_are_one_domain_with_those_whose_label_is_empty() 
     assert by_default(empty)["a"] == 12
 
 
-def test_over_no_nodes_there_is_nothing_to_say() -> None:
+def test_without_nodes_there_is_no_result() -> None:
     nodes = lent([]).nodes
     waiting = app_pod(spread=[soft()])
     assert scored(counted(waiting, nodes), waiting, nodes) == {}

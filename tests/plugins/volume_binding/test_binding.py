@@ -36,7 +36,7 @@ def test_a_binding_is_complete_once_the_claim_is_bound() -> None:
     assert is_complete(over, decision)
 
 
-def test_a_claim_bound_by_what_we_have_not_heard_of_yet_is_not_complete() -> None:
+def test_a_claim_bound_to_an_unreported_volume_is_not_complete() -> None:
     over, decision = binding()
     add(over, claim("data", bound_to="pv"))
     assert not is_complete(over, decision)
@@ -67,7 +67,7 @@ def test_a_provision_is_complete_once_its_volume_is_there_and_bound() -> None:
         ),
     ],
 )
-def test_a_binding_that_will_not_come_about_is_told(objects: list[Any], text: str) -> None:
+def test_an_impossible_binding_is_reported(objects: list[Any], text: str) -> None:
     over, decision = binding()
     add(over, *objects)
     with pytest.raises(BindingFailed, match=text):
@@ -97,14 +97,14 @@ def test_a_binding_that_will_not_come_about_is_told(objects: list[Any], text: st
         ),
     ],
 )
-def test_a_provision_that_will_not_come_about_is_told(objects: list[Any], text: str) -> None:
+def test_an_impossible_provision_is_reported(objects: list[Any], text: str) -> None:
     over, decision = provision()
     add(over, *objects)
     with pytest.raises(BindingFailed, match=text):
         is_complete(over, decision)
 
 
-def test_a_claim_that_is_gone_is_told() -> None:
+def test_a_deleted_claim_is_reported() -> None:
     over, decision = provision()
     over.objects("v1 PersistentVolumeClaim").remove(decision.provisions[0].claim.claim)
     with pytest.raises(BindingFailed, match='persistentvolumeclaim "data" not found'):

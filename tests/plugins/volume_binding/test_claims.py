@@ -84,7 +84,7 @@ UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
         pytest.param([claim("data", volumeName="pv"), LATE], UNBOUND, id="bound by half"),
     ],
 )
-def test_what_keeps_a_pod_waiting_is_told(objects: list[Any], reason: str) -> None:
+def test_the_reason_for_a_wait_is_reported(objects: list[Any], reason: str) -> None:
     assert found(*objects) == Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,))
 
 
@@ -373,7 +373,7 @@ DISKS = st.lists(
 
 
 @given(DISKS, st.lists(st.integers(1, 4), min_size=1, max_size=3))
-def test_it_says_what_the_rule_says_of_each_node(disks: list[Disk], sizes: list[int]) -> None:
+def test_the_result_equals_the_rule_for_each_node(disks: list[Disk], sizes: list[int]) -> None:
     asked = {f"c{number}": size for number, size in enumerate(sizes)}
     claims = [claim(name, f"{size}Gi") for name, size in asked.items()]
     objects = [disk.content(number) for number, disk in enumerate(disks)]

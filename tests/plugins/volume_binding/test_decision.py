@@ -15,7 +15,7 @@ def world(*objects: Any) -> SampleCluster:
     return cluster(zoned(n1="a"), MAKER, *objects)
 
 
-def test_a_volume_is_reserved_and_a_claim_told_its_node() -> None:
+def test_a_volume_is_reserved_and_a_claim_gets_its_node() -> None:
     over = world(claim("new", "90Gi"), claim("old"), volume("pv"))
     decision = decided(over, "new", "old")
     decision.assume(over.volumes)
@@ -50,7 +50,7 @@ def test_a_write_expects_the_version_it_was_made_of() -> None:
     assert patch == {"metadata": {"resourceVersion": "1", "annotations": {SELECTED: "n1"}}}
 
 
-def test_a_volume_that_says_so_already_is_not_written() -> None:
+def test_a_volume_with_the_right_claim_is_not_written() -> None:
     over = world(claim("data"), volume("pv", claim="data", phase="Bound"))
     [binding] = decided(over, "data").bindings
     assert binding.new is None

@@ -187,7 +187,7 @@ def test_a_write_that_is_refused_ends_the_binding_and_is_taken_back() -> None:
     assert over.volumes.assumed_count == 0
 
 
-def test_what_was_written_stays_assumed_until_the_api_tells() -> None:
+def test_written_objects_stay_assumed_until_the_api_reports_them() -> None:
     over = world(claim("data"))
     plugin, state = reserved(over, VolumeBindingArgs(bind_timeout_seconds=1))
     bound(plugin, state, PatchingPort(over, nothing))
@@ -302,13 +302,13 @@ def score(
     return scores(find_volumes(over.volumes, told, nodes), line, len(nodes)).tolist()
 
 
-def test_a_volume_scores_by_how_much_of_it_is_asked_for() -> None:
+def test_a_volume_scores_by_its_requested_share() -> None:
     volumes = [volume("x", "10Gi", zone="a"), volume("y", "20Gi", zone="b")]
     assert score(storage_class(), claim("data", "10Gi"), *volumes) == [100, 50]
     assert score(storage_class(), claim("data", "10Gi"), *volumes, line=EMPTIEST) == [0, 50]
 
 
-def test_room_scores_by_how_much_of_it_is_asked_for() -> None:
+def test_capacity_scores_by_its_requested_share() -> None:
     rooms = [capacity("x", "20Gi", "a"), capacity("y", "100Gi", "b")]
     assert score(MAKER, COUNTED, claim("data", "10Gi"), *rooms) == [50, 10]
 
@@ -325,7 +325,7 @@ def test_volumes_of_a_class_are_added_up() -> None:
     assert score(storage_class(), *claims, *volumes, claims=("one", "two")) == [50, 50]
 
 
-def test_classes_count_alike_and_halves_are_rounded_up() -> None:
+def test_classes_count_equally_and_halves_are_rounded_up() -> None:
     volumes = [volume("x", "100Gi"), volume("y", "100Gi", class_name="other")]
     claims = [claim("one", "10Gi"), claim("two", "15Gi", class_name="other")]
     objects = [storage_class(), storage_class("other"), *claims, *volumes]
@@ -338,7 +338,7 @@ def test_what_is_there_hides_what_would_be_made() -> None:
     assert score(*objects, *claims, claims=("one", "two")) == [25, 10]
 
 
-def test_where_nobody_keeps_count_there_is_no_score() -> None:
+def test_without_reported_capacity_there_is_no_score() -> None:
     assert score(MAKER, claim("data")) == [0, 0]
 
 

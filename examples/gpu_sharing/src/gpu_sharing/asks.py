@@ -1,7 +1,7 @@
-"""What a pod asks of GPUs: so many devices, so much of each, of certain models.
+"""The GPU request of a pod: number of devices, share of each, and models.
 
-How many is a resource request (``nvidia.com/gpu``). How much of each, in thousandths, and which
-models will do are annotations: the same that the openb trace is read into.
+The number is a resource request (``nvidia.com/gpu``). The share of each, in thousandths, and the
+accepted models are annotations, which the importer of the openb trace writes, too.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ WHOLE_MILLI = 1000
 
 
 class AskError(ValueError):
-    """An annotation that cannot be understood; the message says which, and what was found."""
+    """An invalid annotation; the message has its name and its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class GpuAsk:
 
     @property
     def is_shared(self) -> bool:
-        """Whether it leaves a part of its device to others."""
+        """Whether other pods may use a part of the device."""
         return 0 < self.milli < WHOLE_MILLI
 
 
@@ -43,7 +43,7 @@ NO_GPU = GpuAsk(0, 0)
 
 
 def ask_of(pod: PodInfo) -> GpuAsk:
-    """What a pod asks for. Raises AskError."""
+    """The request of a pod. Raises AskError."""
     count = pod.requests.get(GPU, 0)
     if not count:
         return NO_GPU
@@ -52,7 +52,7 @@ def ask_of(pod: PodInfo) -> GpuAsk:
 
 
 def ask_of_placed(pod: PodInfo) -> GpuAsk:
-    """The same for a pod that is on a node: what cannot be understood holds whole devices."""
+    """The request of a placed pod; with an invalid annotation it uses whole devices."""
     try:
         return ask_of(pod)
     except AskError:

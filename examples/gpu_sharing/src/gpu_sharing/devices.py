@@ -1,12 +1,12 @@
-"""What is free on each GPU of each node.
+"""The free thousandths of each GPU of each node.
 
-Which devices a pod was given is written on the pod when it is bound (`DEVICES_ANNOTATION`), so that
-a scheduler that starts anew counts as the one before it. Between Reserve and the moment the API
-tells of the annotation, GpuShare remembers it. A pod with neither (a what-if, or placed by somebody
-else) is taken to hold the devices that fit it best.
+The devices of a pod are written on the pod when it is bound (`DEVICES_ANNOTATION`), so that a
+restarted scheduler has the same counts. From Reserve until the API reports the annotation, GpuShare
+stores the devices. A pod with neither (a what-if, or placed by another scheduler) counts on the
+devices that fit it best.
 
-So a node's devices follow from the pods on it, and are kept as a derived column: one record per
-node, made anew for nodes whose pods or GPUs changed.
+So a node's devices depend on its pods, and are a derived column: one record per node, computed
+again for nodes whose pods or GPUs changed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ from gpu_sharing.asks import GPU, WHOLE_MILLI, GpuAsk, ask_of_placed
 
 DEVICES_ANNOTATION = "gpu-sharing.bayplan.dev/devices"
 
-#: What a node's devices follow from.
+#: The facets that a node's devices depend on.
 FACETS = Facet.PODS | Facet.ALLOCATABLE
 
 #: Node → uid of a pod on it → its devices.

@@ -1,4 +1,4 @@
-"""GpuShare: which nodes have the GPUs a pod asks for, and which devices it is given.
+"""GpuShare: rejects nodes without the GPUs that a pod requests, and assigns devices.
 
 The devices are chosen in Reserve and written on the pod, as an annotation, before it is bound. See
 `gpu_sharing.devices` for how they are counted from then on.
@@ -66,14 +66,14 @@ class GpuShareArgs(PluginArgs, frozen=True):
 class GpuShare(
     PreFilterPlugin[GpuShareArgs], FilterPlugin, ReservePlugin, PreBindPlugin, EnqueueExtensions
 ):
-    """Answers are not kept between pods: annotations, in which pods ask, are in no signature."""
+    """Results are not cached: pods request GPUs in annotations, which signatures do not contain."""
 
     name = "GpuShare"
     caching = Caching(facets=FACETS | Facet.LABELS)
     kinds = (CONFIG_MAP,)
 
     def setup(self) -> None:
-        #: Node → uid → devices, of pods whose annotation the API has not told of yet.
+        #: Node → uid → devices, of pods whose annotation the API has not reported yet.
         self._reserved: dict[str, dict[str, tuple[int, ...]]] = {}
         self._devices = Devices(self._reserved)
 
@@ -110,7 +110,7 @@ class GpuShare(
         given = self._pick(pod, ask, node_name, free)
         if len(given) < ask.count:
             return unschedulable(TOO_LITTLE)
-        # Whose annotation is there by now need not be remembered.
+        # Pods whose annotation was reported are dropped.
         kept = {p.uid: here[p.uid] for p in others if p.uid in here and written(p) is None}
         self._reserved[node_name] = {**kept, pod.uid: given}
         state[_GIVEN] = given

@@ -1,13 +1,31 @@
-"""What the handle shows of devices is what the engine keeps."""
+"""Extenders and devices, as the handle shows them to plugins."""
 
+from bayplan.engine.extenders.configured import ConfiguredExtender
 from bayplan.framework.handle import (
     DeviceClassLister,
+    Extender,
     ResourceClaimTracker,
     ResourceSliceLister,
     SharedDRAManager,
 )
-from bayplan.testing import SampleCluster, handle
+from bayplan.ports import ExtenderVerb
+from bayplan.testing import SampleCluster, handle, pod
 from tests.plugins.devices_kit import class_of, put
+
+
+def test_a_handle_lists_the_extenders_and_their_verbs() -> None:
+    cluster = SampleCluster()
+    assert handle(cluster).extenders == ()
+    gpus = frozenset(("example.com/gpu",))
+    verbs = frozenset((ExtenderVerb.PREEMPT,))
+    configured: Extender = ConfiguredExtender("http://a", verbs, managed_resources=gpus)
+    cluster.extenders = (configured,)
+    (found,) = handle(cluster).extenders
+    assert (found.name, found.verbs, found.weight, found.ignorable) == (
+        "http://a", verbs, 1, False,
+    )  # fmt: skip
+    assert not found.is_interested(pod("p"))
+    assert found.is_interested(pod("p", requests={"example.com/gpu": 1}))
 
 
 def test_a_handle_shows_claims_slices_and_classes() -> None:

@@ -1,27 +1,67 @@
-"""Filters asked about nodes as they would be."""
+"""FilterRunner: Filters of what-ifs, with overlays and filter keys."""
 
 import numpy as np
 
 from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.handle import FilterRunner
 from bayplan.framework.status import Code
 from bayplan.profile.handle import filter_key, filter_relieved, only_amounts_matter
 from bayplan.state.change_log import Facet
 from bayplan.state.victim_overlay import VictimAmounts, without_victims
 from bayplan.testing import node, pod
 from tests.framework.answering import answering, framework_of
-from tests.plugins.preemption_kit import scene
+from tests.plugins.preemption_kit import Scene, scene
 
 HIGH = pod("p", cpu=2, priority=9)
 
 
-def test_a_filter_that_counts_pods_or_ports_is_not_asked_about_an_overlay() -> None:
+def world() -> Scene:
+    taints = [{"key": "k", "effect": "NoSchedule"}]
+    return scene(
+        node("n1", cpu=2), pod("a", cpu=2, node="n1"),
+        node("n2", cpu=2, taints=taints), pod("b", cpu=2, node="n2"),
+    )  # fmt: skip
+
+
+def runner_of(over: Scene) -> FilterRunner:
+    return over.plugin.handle.runner
+
+
+def test_only_amounts_matter_if_no_filter_of_the_pod_reads_pods() -> None:
+    over = world()
+    assert runner_of(over).only_amounts_matter(over.cycle(HIGH).state)
+    with_port = pod("p", cpu=2, priority=9, host_ports=[80])
+    assert not runner_of(over).only_amounts_matter(over.cycle(with_port).state)
+
+
+def test_filters_see_nodes_without_the_removed_pods() -> None:
+    over = world()
+    state, snapshot = over.cycle(HIGH).state, over.cluster.lent_snapshot
+    assert snapshot is not None
+    ranked = snapshot.ranked_pods(snapshot.nodes)
+    relief = VictimAmounts(ranked, ranked.priorities < 9)
+    view = without_victims(snapshot.nodes, relief)
+    every = runner_of(over).filter_relieved(state, HIGH, view)
+    assert every.feasible.tolist() == [True, False] and every.error is None
+    amounts = runner_of(over).filter_relieved(state, HIGH, view, Facet.REQUESTED)
+    assert np.all(amounts.feasible)
+
+
+def test_pods_nominated_ahead_are_those_of_at_least_the_same_priority() -> None:
+    over = world()
+    over.nominate(*(pod(f"n{p}", priority=p, nominated_node="n1") for p in (8, 9, 10)))
+    ahead = runner_of(over).nominated_ahead(HIGH, "n1")
+    assert [each.name for each in ahead] == ["n9", "n10"]
+
+
+def test_an_overlay_is_not_evaluated_if_a_filter_reads_pods_or_ports() -> None:
     over = scene(node("n1", cpu=2), pod("a", cpu=2, node="n1"))
     assert only_amounts_matter(over.framework, over.cycle(HIGH).state)
     wants_port = pod("p", cpu=2, priority=9, host_ports=[80])
     assert not only_amounts_matter(over.framework, over.cycle(wants_port).state)
 
 
-def test_a_filter_that_asks_for_more_than_amounts_fails_the_question_alone() -> None:
+def test_a_filter_that_reads_more_than_amounts_is_an_error_of_the_outcome() -> None:
     over = scene(node("n1", cpu=2), pod("a", cpu=2, node="n1"))
     state, snapshot = over.cycle(HIGH).state, over.cluster.lent_snapshot
     assert snapshot is not None
@@ -36,7 +76,7 @@ def test_a_filter_that_asks_for_more_than_amounts_fails_the_question_alone() -> 
     assert "NodeView.info does not answer for nodes without their victims" in error.message
 
 
-def test_pods_that_are_signed_alike_are_alike_and_others_are_not() -> None:
+def test_pods_with_equal_signatures_have_equal_filter_keys() -> None:
     over = scene(node("n1", cpu=2), pod("a", cpu=2, node="n1"))
     state = over.cycle(HIGH).state
     over.framework.plugins.reuse_bytes_max = 1
@@ -50,7 +90,7 @@ def test_pods_that_are_signed_alike_are_alike_and_others_are_not() -> None:
     assert of(1) != first
 
 
-def test_what_answers_follow_from_comes_with_it() -> None:
+def test_a_filter_key_has_the_facets_and_objects_of_the_results() -> None:
     over = scene(node("n1", cpu=2), pod("a", cpu=2, node="n1"))
     state = over.cycle(HIGH).state
     over.framework.plugins.reuse_bytes_max = 1
@@ -61,7 +101,7 @@ def test_what_answers_follow_from_comes_with_it() -> None:
     assert list(found.objects) == [["resource.k8s.io/v1 DeviceClass"]]
 
 
-def test_nothing_is_alike_where_a_filter_does_not_sign_or_nothing_is_kept() -> None:
+def test_there_is_no_filter_key_without_reuse_or_with_an_unsigned_filter() -> None:
     over = scene(node("n1", cpu=2), pod("a", cpu=2, node="n1"))
     state = over.cycle(HIGH).state
     assert filter_key(over.framework, state, HIGH, lambda kind: []) is None
