@@ -124,9 +124,10 @@ class Plugin(ABC, Generic[ArgsT]):
     def concerns(self, shape: PodShape) -> bool:
         """Whether the plugin has anything to do with pods of this shape.
 
-        The result may depend on the shape and on the args only; the scheduler calls this once for
-        a shape. A plugin that is not concerned is left out; only its Score is called, which must
-        give all nodes the same score. A plugin with PostFilter is called there and in PreFilter.
+        The result may depend on the shape and on the args only; the scheduler calls this about
+        once for a shape. A plugin that is not concerned is left out, at PreEnqueue, too. Only its
+        Score is called, which must give all nodes the same score. A plugin with PostFilter is
+        called there and in PreFilter.
         """
         return True
 
