@@ -13,7 +13,7 @@ SHAPE = Shape("memory", 3, "default", 2, init_pods=4)
 
 
 @contextmanager
-def asked(api: PlacedApi, method: str, path: str) -> Iterator[HTTPResponse]:
+def response(api: PlacedApi, method: str, path: str) -> Iterator[HTTPResponse]:
     with closing(HTTPConnection(api.url.removeprefix("http://"))) as connection:
         connection.request(method, path, body=b"{}" if method == "POST" else None)
         with connection.getresponse() as found:
@@ -21,19 +21,19 @@ def asked(api: PlacedApi, method: str, path: str) -> Iterator[HTTPResponse]:
 
 
 def status(api: PlacedApi, method: str, path: str) -> int:
-    with asked(api, method, path) as found:
+    with response(api, method, path) as found:
         found.read()
         return found.status
 
 
 def answer(api: PlacedApi, path: str) -> Any:
-    with asked(api, "GET", path) as found:
+    with response(api, "GET", path) as found:
         return json.loads(found.read())
 
 
 def test_nodes_and_pods_are_the_first_events_of_a_watch() -> None:
     path = "/api/v1/pods?watch=true&sendInitialEvents=true"
-    with PlacedApi(SHAPE) as api, asked(api, "GET", path) as found:
+    with PlacedApi(SHAPE) as api, response(api, "GET", path) as found:
         events = [json.loads(found.readline()) for _ in range(4 + 2 + 1)]
     assert [event["type"] for event in events] == ["ADDED"] * 6 + ["BOOKMARK"]
     placed = [event["object"]["spec"].get("nodeName", "") for event in events[:6]]

@@ -17,7 +17,7 @@ from tests.serving.confidential import POD as POD_MANIFEST
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]:
+def listed_kinds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]:
     """Kinds that were asked for; a cluster of one node and one pod answers."""
     kinds: list[list[str]] = []
 
@@ -42,7 +42,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]:
 
 
 def test_the_file_is_private_to_its_owner_and_its_objects_are_counted(
-    asked: list[list[str]], tmp_path: Path
+    listed_kinds: list[list[str]], tmp_path: Path
 ) -> None:
     file = tmp_path / "cluster.yaml"
     done = bayplan("capture", "-o", file)
@@ -53,20 +53,20 @@ def test_the_file_is_private_to_its_owner_and_its_objects_are_counted(
         "bayplan: the API server does not have example.com/v1 Wish",
         "bayplan: 1 Node, 1 Pod",
     ]
-    assert "apps/v1 ReplicaSet" in asked[0]
+    assert "apps/v1 ReplicaSet" in listed_kinds[0]
 
 
 def test_kinds_that_the_configured_plugins_do_not_read_are_not_listed(
-    asked: list[list[str]], tmp_path: Path
+    listed_kinds: list[list[str]], tmp_path: Path
 ) -> None:
     config = profile()
     config["profiles"][0]["plugins"]["multiPoint"] = {"disabled": [{"name": "PodTopologySpread"}]}
     answer("capture", "--config", write_objects(tmp_path / "c.yaml", config))
-    assert "apps/v1 ReplicaSet" not in asked[0]
+    assert "apps/v1 ReplicaSet" not in listed_kinds[0]
 
 
 def test_a_redacted_capture_lists_what_it_keeps_and_can_be_simulated(
-    asked: list[list[str]], tmp_path: Path
+    listed_kinds: list[list[str]], tmp_path: Path
 ) -> None:
     file = tmp_path / "cluster.yaml"
     done = bayplan("capture", "--redact", "-o", file)
@@ -77,7 +77,7 @@ def test_a_redacted_capture_lists_what_it_keeps_and_can_be_simulated(
 
 
 def test_failures_are_reported_in_one_line(
-    asked: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    listed_kinds: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = refusal("capture", "-o", tmp_path / "no" / "such")
     assert said[-1].endswith("cannot be written: No such file or directory")

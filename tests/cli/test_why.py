@@ -24,7 +24,7 @@ from tests.sim.manifests import scenario
 # ---- why ------------------------------------------------------------------------------------
 
 
-def asking(name: str, cpu: str, **fields: Any) -> Content:
+def pod_requesting(name: str, cpu: str, **fields: Any) -> Content:
     return pod(name, containers=[container(cpu)], **fields)
 
 
@@ -35,7 +35,11 @@ def run(tmp_path: Path) -> Path:
     events = scenario({"at": "5s", "create": [bigger]})
     runs = pod("runs", nodeName="n1")
     theirs = pod("theirs", schedulerName="theirs")
-    pods = (asking("late", "16"), asking("never", "64"), asking("x", "1", namespace="kube"))
+    pods = (
+        pod_requesting("late", "16"),
+        pod_requesting("never", "64"),
+        pod_requesting("x", "1", namespace="kube"),
+    )
     file = write_objects(tmp_path / "in.yaml", node("n1"), runs, theirs, *pods, events)
     config = write_objects(tmp_path / "c.yaml", profile())
     answer("simulate", file, "--config", config, "--out", tmp_path / "run")
@@ -61,7 +65,7 @@ def test_a_group_is_addressed_by_its_kind(tmp_path: Path) -> None:
         "spec": {"minMember": 2},
     }
     label = {"scheduling.x-k8s.io/pod-group": "g"}
-    pods = [asking(name, "3", labels=label) for name in ("a", "b")]
+    pods = [pod_requesting(name, "3", labels=label) for name in ("a", "b")]
     file = write_objects(tmp_path / "in.yaml", node("n1"), group, *pods)
     answer("simulate", file, "--out", tmp_path / "run")
     text = answer("why", "podgroup", "default/g", "--run", tmp_path / "run")
@@ -237,7 +241,7 @@ def unused_port() -> int:
         return found.getsockname()[1]
 
 
-def said_of(*arguments: str) -> str:
+def refusal_text(*arguments: str) -> str:
     return " ".join(refusal(*arguments))
 
 
@@ -249,20 +253,22 @@ def test_a_running_scheduler_returns_its_records(address: str) -> None:
 
 
 def test_an_unknown_pod_of_a_running_scheduler_is_reported(address: str) -> None:
-    said = said_of("why", "a/x", "--address", address)
+    said = refusal_text("why", "a/x", "--address", address)
     assert "no record of a/x among 1 records" in said
     assert "known names include: a/p" in said
-    assert "no record of attempt 3 at a/p" in said_of(
+    assert "no record of attempt 3 at a/p" in refusal_text(
         "why", "a/p", "--address", address, "--attempt", "3"
     )
 
 
 def test_run_and_address_exclude_each_other() -> None:
-    assert "wanted either --run DIR or --address" in said_of("why", "p")
-    said = said_of("why", "p", "--run", "x", "--address", "127.0.0.1:1")
+    assert "wanted either --run DIR or --address" in refusal_text("why", "p")
+    said = refusal_text("why", "p", "--run", "x", "--address", "127.0.0.1:1")
     assert "wanted either --run DIR or --address" in said
-    assert "--node: wanted --run" in said_of("why", "p", "--address", "127.0.0.1:1", "--node", "n")
-    assert "does `bayplan run` serve there" in said_of("why", "p", "--address", "127.0.0.1:1")
+    assert "--node: wanted --run" in refusal_text(
+        "why", "p", "--address", "127.0.0.1:1", "--node", "n"
+    )
+    assert "does `bayplan run` serve there" in refusal_text("why", "p", "--address", "127.0.0.1:1")
 
 
 # ---- running scheduler ----------------------------------------------------------------------
@@ -293,7 +299,9 @@ class TokenWanted:
         return None if authorization == "Bearer t" else Denial(401, "Unauthorized: no token")
 
 
-def asked(make: Callable[[int], Address], *, tls: bool = False, access: Any = None) -> Any:
+def fetched_history(
+    make: Callable[[int], Address], *, tls: bool = False, access: Any = None
+) -> Any:
     async def main() -> Any:
         endpoints = Endpoints(sources(), access)
         context = self_signed_context("127.0.0.1", 1_767_225_600.0) if tls else None
@@ -308,7 +316,7 @@ def asked(make: Callable[[int], Address], *, tls: bool = False, access: Any = No
 
 def test_records_are_fetched_over_http_and_https() -> None:
     for scheme, tls in (("http", False), ("https", True)):
-        answer = asked(lambda port, s=scheme: Address(f"{s}://127.0.0.1:{port}"), tls=tls)
+        answer = fetched_history(lambda port, s=scheme: Address(f"{s}://127.0.0.1:{port}"), tls=tls)
         assert answer.records == (BOUND,)
 
 
@@ -316,18 +324,22 @@ def test_the_certificate_is_verified_with_a_given_ca(tmp_path: Path) -> None:
     other = tmp_path / "ca.pem"
     other.write_text("nobody")
     with pytest.raises(NotAnsweredError):
-        asked(lambda port: Address(f"https://127.0.0.1:{port}", ca_file=str(other)), tls=True)
+        fetched_history(
+            lambda port: Address(f"https://127.0.0.1:{port}", ca_file=str(other)), tls=True
+        )
 
 
 def test_a_token_is_sent_and_a_missing_token_is_reported() -> None:
-    answer = asked(lambda port: Address(f"http://127.0.0.1:{port}", "t"), access=TokenWanted())
+    answer = fetched_history(
+        lambda port: Address(f"http://127.0.0.1:{port}", "t"), access=TokenWanted()
+    )
     assert answer.records == (BOUND,)
     with pytest.raises(NotAnsweredError, match=r"HTTP 401: Unauthorized.*--token-file"):
-        asked(lambda port: Address(f"http://127.0.0.1:{port}"), access=TokenWanted())
+        fetched_history(lambda port: Address(f"http://127.0.0.1:{port}"), access=TokenWanted())
 
 
 def test_an_unreachable_scheduler_is_reported_with_a_hint() -> None:
     with pytest.raises(NotAnsweredError, match="does `bayplan run` serve there"):
         asyncio.run(history_from(Address("http://127.0.0.1:1"), "a/p"))
     with pytest.raises(NotAnsweredError, match="HTTP or HTTPS"):
-        asked(lambda port: Address(f"http://127.0.0.1:{port}"), tls=True)
+        fetched_history(lambda port: Address(f"http://127.0.0.1:{port}"), tls=True)

@@ -21,7 +21,7 @@ def jobs(folder: Path, **fields: Any) -> tuple[Job, ...]:
     return plan(spec(folder, **{"seeds": "0..2", **fields}), "test").jobs
 
 
-class Told:
+class RunRecorder:
     """Who was told of which runs."""
 
     def __init__(self, interrupt_after: int = 0) -> None:
@@ -34,7 +34,7 @@ class Told:
             raise KeyboardInterrupt
 
 
-def run(wanted: tuple[Job, ...], store: RunStore | None, told: Told) -> list[Run]:
+def run(wanted: tuple[Job, ...], store: RunStore | None, told: RunRecorder) -> list[Run]:
     with executor_for(None, 1) as executor:
         return run_matrix(wanted, executor, 1, store, on_run=told)
 
@@ -45,7 +45,7 @@ def csv_of(runs: list[Run]) -> bytes:
 
 def test_runs_come_in_the_order_of_their_jobs(tmp_path: Path) -> None:
     wanted = jobs(tmp_path)
-    runs = run(wanted, None, Told())
+    runs = run(wanted, None, RunRecorder())
     assert [one.key for one in runs] == [job.key for job in wanted]
 
 
@@ -54,17 +54,17 @@ def test_an_interrupted_comparison_continues_and_has_the_same_result(
 ) -> None:
     wanted, store = jobs(tmp_path), RunStore(tmp_path / "out")
     with pytest.raises(KeyboardInterrupt):
-        run(wanted, store, Told(interrupt_after=4))
-    again = Told()
+        run(wanted, store, RunRecorder(interrupt_after=4))
+    again = RunRecorder()
     mended = run(wanted, store, again)
     assert [was_there for _, _, was_there in again.runs] == [True] * 4 + [False] * 2
-    at_once = run(wanted, RunStore(tmp_path / "other"), Told())
+    at_once = run(wanted, RunStore(tmp_path / "other"), RunRecorder())
     assert csv_of(mended) == csv_of(at_once)
 
 
 def test_a_third_comparison_runs_nothing(tmp_path: Path) -> None:
     wanted, store = jobs(tmp_path), RunStore(tmp_path / "out")
-    first, again = run(wanted, store, Told()), Told()
+    first, again = run(wanted, store, RunRecorder()), RunRecorder()
     assert run(wanted, store, again) == first
     assert all(was_there for _, _, was_there in again.runs)
 
@@ -72,8 +72,8 @@ def test_a_third_comparison_runs_nothing(tmp_path: Path) -> None:
 def test_several_processes_give_the_results_of_one(tmp_path: Path) -> None:
     wanted = jobs(tmp_path, seeds="0..1")
     with executor_for(None, 2) as executor:
-        runs = run_matrix(wanted, executor, 3, None, on_run=Told())
-    assert csv_of(runs) == csv_of(run(wanted, None, Told()))
+        runs = run_matrix(wanted, executor, 3, None, on_run=RunRecorder())
+    assert csv_of(runs) == csv_of(run(wanted, None, RunRecorder()))
 
 
 class Broken(Executor):
@@ -91,7 +91,7 @@ class Broken(Executor):
 def test_a_failing_run_is_named_and_finished_runs_stay(tmp_path: Path) -> None:
     wanted, store = jobs(tmp_path), RunStore(tmp_path / "out")
     with pytest.raises(RunFailed, match=r"^packed, seed 1: ValueError: a plugin's bug$"):
-        run_matrix(wanted, Broken(), 1, store, on_run=Told())
+        run_matrix(wanted, Broken(), 1, store, on_run=RunRecorder())
     assert store.find(wanted[0]) is not None
     assert store.find(wanted[1]) is None
 
@@ -107,6 +107,6 @@ class EndsAtOnce(Executor):
 
 def test_a_process_that_dies_names_the_guard_that_a_script_needs(tmp_path: Path) -> None:
     with pytest.raises(RunFailed) as raised:
-        run_matrix(jobs(tmp_path), EndsAtOnce(), 1, None, on_run=Told())
+        run_matrix(jobs(tmp_path), EndsAtOnce(), 1, None, on_run=RunRecorder())
     assert str(raised.value).startswith("packed, seed 0: its process ended before the run did. ")
     assert 'if __name__ == "__main__":' in str(raised.value)

@@ -19,19 +19,19 @@ from tests.cli.command_line import bayplan
 from tests.deploy.rendering import DEPLOY, MANIFESTS, NAMESPACE, RULES, documents, rules
 
 
-def found(kind: str) -> dict[str, Any]:
+def manifest_of(kind: str) -> dict[str, Any]:
     manifests = documents(MANIFESTS.read_text(encoding="utf-8"))
     (only,) = [manifest for manifest in manifests if manifest["kind"] == kind]
     return only
 
 
 def container() -> dict[str, Any]:
-    (only,) = found("Deployment")["spec"]["template"]["spec"]["containers"]
+    (only,) = manifest_of("Deployment")["spec"]["template"]["spec"]["containers"]
     return only
 
 
 def config_text() -> str:
-    return found("ConfigMap")["data"]["scheduler.yaml"]
+    return manifest_of("ConfigMap")["data"]["scheduler.yaml"]
 
 
 def test_the_rules_of_the_chart_are_those_that_the_product_needs() -> None:
@@ -41,7 +41,7 @@ def test_the_rules_of_the_chart_are_those_that_the_product_needs() -> None:
 def test_the_roles_are_those_that_the_configuration_needs() -> None:
     config = load_config(config_text(), "ConfigMap")
     for wanted in manifests(config, Registry(), Names(namespace=NAMESPACE)):
-        given = found(wanted["kind"])
+        given = manifest_of(wanted["kind"])
         for part in ("rules", "roleRef", "subjects"):
             assert given.get(part) == wanted.get(part), wanted["kind"]
 
@@ -80,8 +80,8 @@ def test_the_arguments_of_the_container_are_valid(
 
 
 def test_a_network_policy_names_the_clients_of_the_endpoints() -> None:
-    policy = found("NetworkPolicy")["spec"]
-    labels = found("Deployment")["spec"]["template"]["metadata"]["labels"]
+    policy = manifest_of("NetworkPolicy")["spec"]
+    labels = manifest_of("Deployment")["spec"]["template"]["metadata"]["labels"]
     assert policy["podSelector"]["matchLabels"].items() <= labels.items()
     (rule,) = policy["ingress"]
     (port,) = container()["ports"]
@@ -91,7 +91,7 @@ def test_a_network_policy_names_the_clients_of_the_endpoints() -> None:
 
 
 def test_the_container_runs_with_minimal_privileges() -> None:
-    pod = found("Deployment")["spec"]["template"]["spec"]
+    pod = manifest_of("Deployment")["spec"]["template"]["spec"]
     assert pod["securityContext"]["runAsNonRoot"]
     own = container()["securityContext"]
     assert own["readOnlyRootFilesystem"]
@@ -110,7 +110,10 @@ def test_probes_use_the_open_paths() -> None:
 def test_the_image_runs_as_an_unprivileged_user_and_starts_the_scheduler() -> None:
     lines = (DEPLOY / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
     user = int(next(line for line in lines if line.startswith("USER ")).split()[1].split(":")[0])
-    assert user == found("Deployment")["spec"]["template"]["spec"]["securityContext"]["runAsUser"]
+    assert (
+        user
+        == manifest_of("Deployment")["spec"]["template"]["spec"]["securityContext"]["runAsUser"]
+    )
     assert 'ENTRYPOINT ["bayplan"]' in lines
     root = DEPLOY.parent
     for line in lines:
@@ -141,10 +144,10 @@ def test_the_image_is_independent_of_the_architecture() -> None:
 
 
 def test_two_replicas_use_leader_election_and_their_service_account() -> None:
-    assert found("Deployment")["spec"]["replicas"] == 2
+    assert manifest_of("Deployment")["spec"]["replicas"] == 2
     assert load_config(config_text(), "ConfigMap").spec.leader_election.leader_elect
-    pod = found("Deployment")["spec"]["template"]["spec"]
-    assert pod["serviceAccountName"] == found("ServiceAccount")["metadata"]["name"]
+    pod = manifest_of("Deployment")["spec"]["template"]["spec"]
+    assert pod["serviceAccountName"] == manifest_of("ServiceAccount")["metadata"]["name"]
     assert not any("kubeconfig" in argument for argument in container()["args"])
     assert "clientConnection" not in config_text()
 

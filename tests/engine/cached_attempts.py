@@ -183,7 +183,7 @@ class Attempts:
     def entry(self) -> SignatureEntry:
         return self.reuse.entry_for(self.pod)
 
-    def picks(self) -> RankedNodes:
+    def ranking(self) -> RankedNodes:
         """The ranking, after as many attempts as it needs."""
         while not self.entry.rankings:
             assert self.attempt_count < 5, "no ranking is made of such answers"
@@ -192,7 +192,7 @@ class Attempts:
         assert ranking is not None and ranking.plan.is_complete
         return ranking
 
-    def asking(self) -> SingleNodeEvaluator:
+    def evaluator(self) -> SingleNodeEvaluator:
         """Evaluates single rows as an attempt does."""
         state, nodes, asked = CycleState(), self.cluster.lend().nodes, self.pod
         state.cached_results = self.entry.caches
@@ -204,7 +204,7 @@ class Attempts:
         instances = self.framework.plugins.instances()
         return next(each for each in instances if each.instance_name == name)
 
-    def asked(self, name: str) -> list[str]:
+    def evaluated_nodes(self, name: str) -> list[str]:
         """Nodes that a plugin was called for since the last call of this method."""
         plugin = self.plugin(name)
         asked, plugin.asked = plugin.asked, []

@@ -333,7 +333,7 @@ class GangMachine(RuleBasedStateMachine):
     def _names_for(self, before: NaiveCluster, alone: Member) -> list[str]:
         """Nodes that a pod may go to that is tried alone: where its group's others are."""
         _, topology = self.groups.get(alone.group, (0, ""))
-        if topology != REQUIRED_TOPOLOGY or not before.held(alone.group):
+        if topology != REQUIRED_TOPOLOGY or not before.placed_members(alone.group):
             return sorted(before.nodes)
         domains = before.domains(alone.group, is_narrow=True)
         return domains[0] if domains else []
@@ -353,7 +353,7 @@ class GangMachine(RuleBasedStateMachine):
     ) -> None:
         """An attempt at a group."""
         minimum, topology = self.groups[group]
-        needed_count = max(1, minimum - len(before.held(group)))
+        needed_count = max(1, minimum - len(before.placed_members(group)))
         domains = before.domains(group, is_narrow=topology == REQUIRED_TOPOLOGY)
         if not bound:
             assert before.most(members, domains) < needed_count, f"{group} would fit"
@@ -377,7 +377,7 @@ class GangMachine(RuleBasedStateMachine):
                 continue
             members = self._members(entry.group)
             domains = self.naive.domains(group, is_narrow=topology == REQUIRED_TOPOLOGY)
-            needed_count = max(1, minimum - len(self.naive.held(group)))
+            needed_count = max(1, minimum - len(self.naive.placed_members(group)))
             found = self.naive.most(members, domains)
             assert found < needed_count, f"{group} waits, and {found} of its members would fit"
         for name, member in self.pods.items():

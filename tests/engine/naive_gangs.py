@@ -82,7 +82,7 @@ class NaiveCluster:
 
     # ---- groups ---------------------------------------------------------------------------
 
-    def held(self, group: str) -> list[str]:
+    def placed_members(self, group: str) -> list[str]:
         """Nodes of its members, one for each."""
         return [where for member, where in self.on.values() if member.group == group]
 
@@ -101,7 +101,7 @@ class NaiveCluster:
         """Where its members may be: anywhere, or within any one zone that has those it has."""
         if not is_narrow:
             return [sorted(self.nodes)]
-        held, zones = self.held(group), {node.zone for node in self.nodes.values()}
+        held, zones = self.placed_members(group), {node.zone for node in self.nodes.values()}
         found = [[n for n, node in self.nodes.items() if node.zone == zone] for zone in zones]
         return [sorted(names) for names in found if set(held) <= set(names)]
 

@@ -180,7 +180,7 @@ def what_was_prepared_outlives_what_it_follows_from(patch: pytest.MonkeyPatch) -
     return no_fault
 
 
-def unlike_nodes_are_taken_for_alike(patch: pytest.MonkeyPatch) -> Fault:
+def different_nodes_count_as_equivalent(patch: pytest.MonkeyPatch) -> Fault:
     """Nodes that nobody is on are alike, whatever they offer."""
     set_empty = RowEquivalence.set_empty
 
@@ -267,7 +267,7 @@ FAULTS: tuple[Plant, ...] = (
     a_total_stays_as_it_was,
     whom_to_evict_is_not_searched_anew,
     what_was_prepared_outlives_what_it_follows_from,
-    unlike_nodes_are_taken_for_alike,
+    different_nodes_count_as_equivalent,
     an_entry_is_ahead_of_the_log,
     a_row_cache_misses_changes,
     a_rejection_counts_twice,

@@ -251,7 +251,7 @@ class Side:
             "waiting": [held.pod.uid for held in scheduler.waiting_pods()],
         }
 
-    def told(self) -> list[Record]:
+    def comparable_records(self) -> list[Record]:
         """The journal, without what only the one that reuses answers can say."""
         records = self.journal.records
         refusals = [r for r in records if isinstance(r, AttemptRecord) and r.plugin == "Refuses"]
@@ -270,7 +270,7 @@ class Side:
 
 
 @final
-class Told:
+class RecordingPort:
     """A port that notes what it is told about pods; it waits for nothing."""
 
     def __init__(self) -> None:
@@ -353,7 +353,7 @@ class Pair:
             wrong = {key: (one.get(key), other[key]) for key in other if one.get(key) != other[key]}
             assert not wrong, f"{other['pod']} with reuse and without: {wrong}"
         on.validate()
-        assert on.told() == off.told()
+        assert on.comparable_records() == off.comparable_records()
         assert on.state(uids) == off.state(uids)
         self._take_effects()
         for side in self._sides:
@@ -388,7 +388,7 @@ class Pair:
 
     def perform(self) -> list[str]:
         """Write what is to be written, and what follows from that; names of pods told to go."""
-        ports = Told(), Told()
+        ports = RecordingPort(), RecordingPort()
         while self.writes:
             for write, port in zip(self.writes.pop(0), ports, strict=True):
                 port.carry_out(write)

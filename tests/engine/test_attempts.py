@@ -205,7 +205,7 @@ def test_an_exception_in_post_filter_ends_the_message_with_the_plugin_name() -> 
 # ---- parked at an extender ------------------------------------------------------------------
 
 
-def asking(**options: Any) -> Engine:
+def engine_with_extender(**options: Any) -> Engine:
     plugin = answering("A", filter_node=None, events_to_register=[])
     engine = Engine(plugins=["A"], classes=[plugin], extenders=[Far()], **options)
     engine.add(node("n1"), node("n2"))
@@ -218,7 +218,7 @@ def question(engine: Engine) -> AskExtender:
 
 
 def test_a_pod_is_pending_while_its_extender_call_runs() -> None:
-    engine = asking()
+    engine = engine_with_extender()
     engine.add(waiting_pod(**FAR))
     ask = question(engine)
     assert (ask.extender, ask.verb, ask.pod.name) == ("far", "filter", "p")
@@ -229,13 +229,13 @@ def test_a_pod_is_pending_while_its_extender_call_runs() -> None:
 
 
 def test_other_pods_are_scheduled_during_an_extender_call() -> None:
-    engine = asking()
+    engine = engine_with_extender()
     engine.add(waiting_pod(**FAR), waiting_pod("q"))
     assert list(engine.bound()) == ["q"]
 
 
 def test_an_answer_continues_the_cycle() -> None:
-    engine = asking()
+    engine = engine_with_extender()
     engine.add(waiting_pod(**FAR))
     ask = question(engine)
     engine.clock.advance_to(2.0)
@@ -246,7 +246,7 @@ def test_an_answer_continues_the_cycle() -> None:
 
 
 def test_each_extender_call_has_its_own_token() -> None:
-    engine = asking()
+    engine = engine_with_extender()
     engine.add(waiting_pod("p", **FAR), waiting_pod("q", **FAR))
     asks = engine.run_for(AskExtender)
     engine.scheduler.extender_answered(asks[1].token, ExtenderAnswer(node_names=frozenset({"n1"})))
@@ -255,7 +255,7 @@ def test_each_extender_call_has_its_own_token() -> None:
 
 
 def test_an_answer_with_an_unknown_token_is_ignored() -> None:
-    engine = asking()
+    engine = engine_with_extender()
     engine.add(waiting_pod(**FAR))
     ask = question(engine)
     answer = ExtenderAnswer(node_names=frozenset({"n2"}))
@@ -266,7 +266,7 @@ def test_an_answer_with_an_unknown_token_is_ignored() -> None:
 
 @pytest.mark.parametrize("how", ["deleted", "bound by another"])
 def test_a_pod_that_left_during_its_extender_call_is_dropped(how: str) -> None:
-    engine = asking()
+    engine = engine_with_extender()
     engine.add(waiting_pod(**FAR))
     ask = question(engine)
     if how == "deleted":
@@ -281,7 +281,7 @@ def test_a_pod_that_left_during_its_extender_call_is_dropped(how: str) -> None:
 
 
 def test_without_a_feasible_node_after_the_extender_any_event_helps() -> None:
-    engine = asking()
+    engine = engine_with_extender()
     engine.add(waiting_pod(**FAR))
     ask = question(engine)
     refusal = {"n1": "licence missing", "n2": "licence missing"}
@@ -297,7 +297,7 @@ def test_without_a_feasible_node_after_the_extender_any_event_helps() -> None:
 
 
 def test_a_missing_answer_is_an_error_of_its_attempt() -> None:
-    engine = asking()
+    engine = engine_with_extender()
     engine.add(waiting_pod(**FAR))
     ask = question(engine)
     engine.scheduler.extender_answered(ask.token, ExtenderAnswer(error="connection refused"))
@@ -330,7 +330,7 @@ def test_an_attempt_that_waits_at_post_filter_counts_once() -> None:
 def test_a_bug_while_a_cycle_continues_does_not_lose_the_pod(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    engine = asking(raise_bugs=False)
+    engine = engine_with_extender(raise_bugs=False)
     engine.add(waiting_pod(**FAR))
     ask = question(engine)
     monkeypatch.setattr("bayplan.engine.extenders.round.applied", raising)

@@ -70,12 +70,12 @@ def test_in_flight_pods_and_events_are_counted_when_the_metric_is_read() -> None
     engine.add(node("n1"), waiting_pod("p"))
     engine.run()
 
-    def kept(event: str) -> float:
+    def inflight_events(event: str) -> float:
         return engine.metric("scheduler_inflight_events", event=event)
 
-    assert (kept("PodPopped"), kept("NodeAdd")) == (1, 0)
+    assert (inflight_events("PodPopped"), inflight_events("NodeAdd")) == (1, 0)
     engine.add(node("n2"))
-    assert (kept("PodPopped"), kept("NodeAdd")) == (1, 1)
+    assert (inflight_events("PodPopped"), inflight_events("NodeAdd")) == (1, 1)
 
 
 def holding() -> type[Any]:

@@ -17,17 +17,17 @@ from tests.framework.answering import answering
 UID = "uid-default/p"
 
 
-def said(message: str) -> PodCondition:
+def condition(message: str) -> PodCondition:
     return PodCondition(
         type="PodScheduled", status="False", reason="Unschedulable", message=message
     )
 
 
 def patch(message: str = "", nominated: str | None = None) -> PatchPodStatus:
-    return PatchPodStatus("default", "p", UID, said(message) if message else None, nominated)
+    return PatchPodStatus("default", "p", UID, condition(message) if message else None, nominated)
 
 
-def told(message: str = "", nominated: str = "", **options: Any) -> PodInfo:
+def reported_pod(message: str = "", nominated: str = "", **options: Any) -> PodInfo:
     """The pod as the API tells it, with a time stamp of its own."""
     conditions: list[dict[str, Any]] = [{"type": "Ready", "status": "False"}]
     if message:
@@ -54,13 +54,23 @@ def writes(*patches: PatchPodStatus) -> PendingPatches:
 @pytest.mark.parametrize(
     ("written", "old", "new"),
     [
-        pytest.param([patch("no")], told(), told("no"), id="a condition"),
-        pytest.param([patch("", "n1")], told(), told("", "n1"), id="a nomination"),
-        pytest.param([patch("no", "")], told("", "n1"), told("no"), id="both"),
-        pytest.param([patch("yes"), patch("no")], told(), told("yes"), id="the first of two"),
-        pytest.param([patch("yes"), patch("no")], told(), told("no"), id="two that were merged"),
+        pytest.param([patch("no")], reported_pod(), reported_pod("no"), id="a condition"),
+        pytest.param([patch("", "n1")], reported_pod(), reported_pod("", "n1"), id="a nomination"),
+        pytest.param([patch("no", "")], reported_pod("", "n1"), reported_pod("no"), id="both"),
         pytest.param(
-            [patch("no"), patch("", "n1")], told(), told("no", "n1"), id="two merged into both"
+            [patch("yes"), patch("no")], reported_pod(), reported_pod("yes"), id="the first of two"
+        ),
+        pytest.param(
+            [patch("yes"), patch("no")],
+            reported_pod(),
+            reported_pod("no"),
+            id="two that were merged",
+        ),
+        pytest.param(
+            [patch("no"), patch("", "n1")],
+            reported_pod(),
+            reported_pod("no", "n1"),
+            id="two merged into both",
         ),
     ],
 )
@@ -74,14 +84,18 @@ def test_an_update_with_only_our_patch_is_an_echo(
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        pytest.param(told(), told("something else"), id="another condition"),
-        pytest.param(told(), told("no", "n7"), id="another nomination besides"),
-        pytest.param(told(), told("no", labels={"a": "b"}), id="a label besides"),
-        pytest.param(told(), told("no", annotations={"a": "b"}), id="an annotation besides"),
-        pytest.param(told(), told("no", terminating=True), id="it is being deleted"),
+        pytest.param(reported_pod(), reported_pod("something else"), id="another condition"),
+        pytest.param(reported_pod(), reported_pod("no", "n7"), id="another nomination besides"),
+        pytest.param(reported_pod(), reported_pod("no", labels={"a": "b"}), id="a label besides"),
         pytest.param(
-            told(),
-            told("no", status={"resourceClaimStatuses": [{"name": "gpu"}]}),
+            reported_pod(), reported_pod("no", annotations={"a": "b"}), id="an annotation besides"
+        ),
+        pytest.param(
+            reported_pod(), reported_pod("no", terminating=True), id="it is being deleted"
+        ),
+        pytest.param(
+            reported_pod(),
+            reported_pod("no", status={"resourceClaimStatuses": [{"name": "gpu"}]}),
             id="a claim was made for it",
         ),
     ],
@@ -92,33 +106,33 @@ def test_an_update_with_a_change_of_another_writer_is_not_an_echo(
     found = writes(patch("no"))
     assert not found.is_echo(old, new)
     # Ours may still come.
-    assert found.is_echo(told(), told("no"))
+    assert found.is_echo(reported_pod(), reported_pod("no"))
 
 
 def test_each_patch_has_one_echo() -> None:
     found = writes(patch("no"))
-    assert found.is_echo(told(), told("no"))
-    assert not found.is_echo(told(), told("no"))
+    assert found.is_echo(reported_pod(), reported_pod("no"))
+    assert not found.is_echo(reported_pod(), reported_pod("no"))
 
 
 def test_a_patch_without_an_echo_hides_no_update() -> None:
     found = writes(patch("lost"), patch("no"))
-    assert found.is_echo(told(), told("no"))
-    assert not found.is_echo(told("no"), told("no", "n1"))
+    assert found.is_echo(reported_pod(), reported_pod("no"))
+    assert not found.is_echo(reported_pod("no"), reported_pod("no", "n1"))
 
 
 def test_the_newest_nomination_counts_until_the_api_reports_it() -> None:
     found = writes(patch("", "n1"), patch("no"))
-    assert found.nominated_node(told()) == "n1"
-    assert found.is_echo(told(), told("", "n1"))
-    assert found.nominated_node(told("", "n7")) == "n7"
+    assert found.nominated_node(reported_pod()) == "n1"
+    assert found.is_echo(reported_pod(), reported_pod("", "n1"))
+    assert found.nominated_node(reported_pod("", "n7")) == "n7"
 
 
 def test_patches_of_a_deleted_pod_are_forgotten() -> None:
     found = writes(patch("", "n1"))
     found.forget(UID)
     found.forget(UID)
-    assert found.nominated_node(told()) == ""
+    assert found.nominated_node(reported_pod()) == ""
 
 
 # ---- in a scheduler -------------------------------------------------------------------------

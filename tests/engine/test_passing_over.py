@@ -29,7 +29,7 @@ def place(engine: Engine, count: int, *, kinds: int, first: int = 0) -> dict[str
     return places
 
 
-def asked(engine: Engine, name: str = FIT) -> int:
+def evaluated_rows(engine: Engine, name: str = FIT) -> int:
     return engine.scheduler.reuse(PROFILE).row_counts()[name].evaluated
 
 
@@ -37,28 +37,28 @@ def test_many_alternating_signatures_are_evaluated_in_full() -> None:
     on, off = engine_of(), engine_of(gates=OFF)
     assert place(on, 3 * KINDS, kinds=KINDS) == place(off, 3 * KINDS, kinds=KINDS)
     # Once as a Filter and once as a Score, in every attempt.
-    assert asked(on) == 2 * NODES * 3 * KINDS
+    assert evaluated_rows(on) == 2 * NODES * 3 * KINDS
 
 
 def test_a_signature_that_returns_soon_is_brought_up_to_date() -> None:
     on, off = engine_of(), engine_of(gates=OFF)
     for engine in (on, off):
         place(engine, 2 * KINDS, kinds=KINDS)
-    before = asked(on)
+    before = evaluated_rows(on)
     assert place(on, 4, kinds=1, first=100) == place(off, 4, kinds=1, first=100)
     # The first is asked about in full; the next about what changed since long ago, and then about
     # one node each time.
-    assert asked(on) - before < 2 * 4 * NODES - 2 * NODES
+    assert evaluated_rows(on) - before < 2 * 4 * NODES - 2 * NODES
 
 
 def test_with_a_scalar_plugin_only_changed_nodes_are_evaluated() -> None:
     engine = engine_of("CountingFilter")
     place(engine, 2 * KINDS, kinds=KINDS)
-    before = asked(engine)
+    before = evaluated_rows(engine)
     place(engine, 1, kinds=1, first=100)
-    assert asked(engine) - before == 2 * KINDS
+    assert evaluated_rows(engine) - before == 2 * KINDS
     # One that cannot tell these kinds apart: a row for each placement.
-    assert asked(engine, "CountingFilter") == NODES + 2 * KINDS
+    assert evaluated_rows(engine, "CountingFilter") == NODES + 2 * KINDS
 
 
 def test_in_a_large_cluster_changed_nodes_are_updated_individually(
@@ -67,6 +67,6 @@ def test_in_a_large_cluster_changed_nodes_are_updated_individually(
     monkeypatch.setattr(module, "STEP_ASIDE_NODES_MAX", NODES - 1)
     engine = engine_of()
     place(engine, 2 * KINDS, kinds=KINDS)
-    before = asked(engine)
+    before = evaluated_rows(engine)
     place(engine, 1, kinds=1, first=100)
-    assert asked(engine) - before == 2 * KINDS
+    assert evaluated_rows(engine) - before == 2 * KINDS

@@ -82,7 +82,7 @@ steps = st.lists(
 )
 
 
-class Story:
+class DeviceRun:
     """Both schedulers, and what they were told."""
 
     def __init__(self, fault: Fault = no_fault) -> None:
@@ -149,7 +149,7 @@ def _node(name: str, color: str) -> Any:
 def test_decisions_and_scores_are_the_same_with_reuse_and_without(
     told: list[tuple[Any, ...]],
 ) -> None:
-    Story().tell(told)
+    DeviceRun().tell(told)
 
 
 #: Each changes how many devices some node has, or how many of them are taken, and no row besides.
@@ -165,24 +165,24 @@ TELLING: Final[Mapping[str, Sequence[tuple[Any, ...]]]] = {
 def test_a_device_change_missing_from_the_change_log_is_detected(
     told: Sequence[tuple[Any, ...]],
 ) -> None:
-    Story().tell(told)
+    DeviceRun().tell(told)
 
     def forgetful(scheduler: Scheduler) -> None:
         counts: DeviceCounts = scheduler._engine.cluster.devices._counts
         counts._note = lambda places: None  # type: ignore[method-assign]
 
     with pytest.raises(AssertionError, match="with reuse and without"):
-        Story(forgetful).tell(told)
+        DeviceRun(forgetful).tell(told)
 
 
 def test_a_label_that_selects_devices_is_noticed() -> None:
-    found = Story()
+    found = DeviceRun()
     found.tell((("object", 2, 2), ("label", "n3", "red"), ("label", "n3", "blue")))
 
 
 def test_device_results_are_reused() -> None:
     """Of four nodes one row changes with each pod: the others' scores are kept."""
-    found = Story()
+    found = DeviceRun()
     before = Counter(found.tally)
     found.pod("one", 4)
     assert found.tally["partial refreshes"] - before["partial refreshes"] == 4

@@ -83,7 +83,7 @@ def framework(*plugins: Any) -> Framework:
     return Framework(plugins_of(*plugins), Nominator())
 
 
-class Known:
+class CachedFilters:
     """What kept plugins say: the first of them turns one node down."""
 
     def __init__(self, name: str) -> None:
@@ -101,7 +101,7 @@ def three() -> NodeView:
     return SampleCluster().add(*(node(n) for n in ("n1", "n2", "n3"))).lend().nodes
 
 
-def filtered(known: Known, *plugins: Any) -> FilterOutcome:
+def filtered(known: CachedFilters, *plugins: Any) -> FilterOutcome:
     """One plugin that is kept stands before those that are asked, and one behind them."""
     run, state = framework(*plugins), CycleState()
     asked = [(1, name, ask) for name, ask in run.calls(state, POD).filter]
@@ -109,7 +109,7 @@ def filtered(known: Known, *plugins: Any) -> FilterOutcome:
 
 
 def test_evaluated_plugins_filter_the_nodes_left_by_cached_ones() -> None:
-    known = Known("n1")
+    known = CachedFilters("n1")
     plugins = answering("A", filter=no_to("n1")), answering("B", filter=no_to("n2"))
     outcome = filtered(known, *plugins)
     assert outcome.feasible.tolist() == [False, False, True]
@@ -118,7 +118,7 @@ def test_evaluated_plugins_filter_the_nodes_left_by_cached_ones() -> None:
 
 
 def test_after_an_error_no_plugin_is_evaluated() -> None:
-    known = Known("n1")
+    known = CachedFilters("n1")
     plugins = answering("A", filter=raising), answering("B", filter=no_to("n2"))
     outcome = filtered(known, *plugins)
     assert outcome.error is not None
@@ -127,7 +127,7 @@ def test_after_an_error_no_plugin_is_evaluated() -> None:
 
 
 def test_after_the_last_rejected_node_no_plugin_is_evaluated() -> None:
-    known = Known("n1")
+    known = CachedFilters("n1")
     plugins = [answering(name, filter=no_to(name)) for name in ("n2", "n3", "n1")]
     outcome = filtered(known, *plugins)
     assert not outcome.feasible.any()
@@ -150,7 +150,7 @@ def test_evaluated_plugins_score_in_columns_and_a_failing_plugin_is_named() -> N
 # ---- known rest -----------------------------------------------------------------------------
 
 
-def known_part() -> tuple[Attempts, RankedNodes]:
+def settled_ranking() -> tuple[Attempts, RankedNodes]:
     known = Attempts(Bad, Company, Rank, nodes=labelled(6))
     for _ in range(3):
         known.attempt()
@@ -160,8 +160,8 @@ def known_part() -> tuple[Attempts, RankedNodes]:
 
 
 def test_totals_sum_both_parts_and_columns_have_the_order_of_the_profile() -> None:
-    known, totals = known_part()
-    asking = known.asking()
+    known, totals = settled_ranking()
+    asking = known.evaluator()
     totals.update(asking)
     totals.score(asking)
     nodes, state = known.cluster.lend().nodes, asking.state
@@ -196,7 +196,7 @@ def engine_of(*plugins: Any, **options: Any) -> Engine:
     return Engine(plugins=[COUNTING, *plugins], classes=[CountingFilter], **options)
 
 
-def told(story: Story, *plugins: Any, **options: Any) -> tuple[Any, Engine]:
+def same_outcome(story: Story, *plugins: Any, **options: Any) -> tuple[Any, Engine]:
     """What becomes of a story, and the engine that reuses answers."""
     on = engine_of(*plugins, **options)
     off = engine_of(*plugins, gates=OFF, **options)
@@ -210,11 +210,11 @@ def reuse_of(engine: Engine) -> ResultCache:
     return engine.scheduler.reuse(PROFILE)
 
 
-def asked(engine: Engine, name: str = COUNTING) -> int:
+def evaluated_rows(engine: Engine, name: str = COUNTING) -> int:
     return reuse_of(engine).row_counts()[name].evaluated
 
 
-def alike(name: str, **options: Any) -> Pod:
+def equal_pod(name: str, **options: Any) -> Pod:
     return waiting_pod(name, **{"cpu": "500m", "memory": "1Gi", **options})
 
 
@@ -223,7 +223,7 @@ def many(engine: Engine, node_count: int = 50, pod_count: int = TWENTY, **option
     engine.add(*nodes(node_count))
     places: dict[str, str] = {}
     for number in range(pod_count):
-        engine.add(alike(f"p{number}", **options))
+        engine.add(equal_pod(f"p{number}", **options))
         places |= engine.bound()
     assert len(places) == pod_count
     return places
@@ -280,10 +280,10 @@ NEAR = {
 )
 def test_beside_a_plugin_of_scope_cluster_all_others_are_reused(plugin: str, options: Any) -> None:
     """B-009, B-010, B-014."""
-    _, engine = told(
+    _, engine = same_outcome(
         lambda each: many(each, labels={"app": "web"}, **options), (FIT, 1), (plugin, 1)
     )
-    assert asked(engine) == 50 + 19
+    assert evaluated_rows(engine) == 50 + 19
     assert reuse_of(engine).row_counts()[plugin].cached == 0
 
 
@@ -295,18 +295,18 @@ def test_services_and_default_constraints_do_not_prevent_reuse() -> None:
         engine.put(SERVICE, {"metadata": meta, "spec": {"selector": {"app": "web"}}})
         return many(engine, labels={"app": "web"})
 
-    _, engine = told(story, profile=DEFAULT_PROFILE)
-    assert asked(engine) == 50 + 19
+    _, engine = same_outcome(story, profile=DEFAULT_PROFILE)
+    assert evaluated_rows(engine) == 50 + 19
     # Once as a Filter and once as a Score.
-    assert asked(engine, FIT) == 2 * (50 + 19)
-    assert asked(engine, "PodTopologySpread") == TWENTY * 50
+    assert evaluated_rows(engine, FIT) == 2 * (50 + 19)
+    assert evaluated_rows(engine, "PodTopologySpread") == TWENTY * 50
 
 
 class Unsigned(ScalarFilterPlugin):
     """Written before there were signatures."""
 
     name = "Unsigned"
-    asked = 0
+    evaluated_rows = 0
 
     def filter_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> Status | None:
         self.asked += 1
@@ -318,8 +318,8 @@ def test_a_plugin_without_a_signature_is_evaluated_in_full_each_time() -> None:
     engine = Engine(plugins=[COUNTING, "Unsigned", (FIT, 1)], classes=[CountingFilter, Unsigned])
     many(engine)
     assert engine.plugin("Unsigned").asked == TWENTY * 50
-    assert asked(engine) == 50 + 19
-    assert asked(engine, FIT) == 2 * (50 + 19)
+    assert evaluated_rows(engine) == 50 + 19
+    assert evaluated_rows(engine, FIT) == 2 * (50 + 19)
     assert reuse_of(engine).framework.sign_pod(pod("x")).unsigned == ("Unsigned",)
 
 
@@ -331,7 +331,7 @@ def test_the_first_pod_of_a_signature_creates_its_entry() -> None:
     engine = engine_of((FIT, 1))
     many(engine, pod_count=1)
     assert len(reuse_of(engine)) == engine.metric("bayplan_reuse_entries", profile=PROFILE) == 1
-    assert asked(engine) == 50
+    assert evaluated_rows(engine) == 50
     assert not reuse_of(engine).dropped_counts
 
 
@@ -340,22 +340,24 @@ def test_a_full_node_is_rejected_and_the_other_results_stay() -> None:
 
     def story(engine: Engine) -> Any:
         engine.add(*nodes(3))
-        places = placed(engine, *(alike(f"p{n}", cpu="100m", host_ports=[80]) for n in range(4)))
+        places = placed(
+            engine, *(equal_pod(f"p{n}", cpu="100m", host_ports=[80]) for n in range(4))
+        )
         assert sorted(places.values()) == ["n0", "n1", "n2"]
         return places, engine.attempts("p3")[0].message
 
-    (_, message), engine = told(story, "NodePorts", (FIT, 1))
+    (_, message), engine = same_outcome(story, "NodePorts", (FIT, 1))
     text = "3 node(s) didn't have free ports for the requested pod ports."
     assert message == f"0/3 nodes are available: {text}"
-    assert asked(engine, "NodePorts") == 3 + 1 + 1 + 1
+    assert evaluated_rows(engine, "NodePorts") == 3 + 1 + 1 + 1
 
 
 def test_pods_spread_over_the_nodes_as_without_reuse() -> None:
     """B-023: a node is scored anew after each placement."""
-    places, engine = told(lambda each: many(each, 5), (FIT, 1))
+    places, engine = same_outcome(lambda each: many(each, 5), (FIT, 1))
     taken = list(places.values())
     assert [len(set(taken[start : start + 5])) for start in range(0, TWENTY, 5)] == [5] * 4
-    assert asked(engine) == 5 + 19
+    assert evaluated_rows(engine) == 5 + 19
     assert not reuse_of(engine).dropped_counts
 
 
@@ -364,13 +366,13 @@ def test_pods_of_one_signature_may_arrive_in_any_order_and_at_any_time() -> None
 
     def story(engine: Engine) -> Any:
         engine.add(*nodes(10))
-        places = placed(engine, alike("a0"), alike("b0", cpu=1), alike("a1"))
+        places = placed(engine, equal_pod("a0"), equal_pod("b0", cpu=1), equal_pod("a1"))
         engine.until(86_400)
-        return places | placed(engine, alike("b1", cpu=1), alike("a2"))
+        return places | placed(engine, equal_pod("b1", cpu=1), equal_pod("a2"))
 
-    _, engine = told(story, (FIT, 1))
+    _, engine = same_outcome(story, (FIT, 1))
     # Two kinds of pods are one to the counting plugin: it is asked about what changed since.
-    assert asked(engine) == 10 + 4
+    assert evaluated_rows(engine) == 10 + 4
 
 
 def test_the_best_node_is_evaluated_again_after_a_label_change() -> None:
@@ -378,27 +380,27 @@ def test_the_best_node_is_evaluated_again_after_a_label_change() -> None:
 
     def story(engine: Engine) -> Any:
         engine.add(*nodes(3))
-        placed(engine, alike("p0"), alike("p1"))
+        placed(engine, equal_pod("p0"), equal_pod("p1"))
         rest = ({"n0", "n1", "n2"} - {engine.placed_on("p0"), engine.placed_on("p1")}).pop()
         engine.update(node(rest, cpu=4, memory="8Gi", labels={"bad": "yes"}))
-        places = placed(engine, alike("p2"))
+        places = placed(engine, equal_pod("p2"))
         assert places["p2"] != rest
         return places
 
-    told(story, (FIT, 1))
+    same_outcome(story, (FIT, 1))
 
 
 def test_the_room_of_a_deleted_pod_is_noticed() -> None:
     def story(engine: Engine) -> Any:
         engine.add(*nodes(2))
-        first = placed(engine, *(alike(f"p{n}", cpu=4) for n in range(3)))
+        first = placed(engine, *(equal_pod(f"p{n}", cpu=4) for n in range(3)))
         engine.delete(api_pod("p0", node=first["p0"], cpu=4, memory="1Gi"))
         engine.until(10)
         places = engine.bound()
         assert places == {"p2": first["p0"]}
         return first, places
 
-    told(story, (FIT, 1))
+    same_outcome(story, (FIT, 1))
 
 
 #: Write the journal's lines of best nodes that have none: of at most five nodes.
@@ -409,7 +411,7 @@ LINES += ("CachedScores.of_row", "WeightedScore._normal", "_normalized_one", "no
 def calls_of_a_repeat(engine: Engine, node_count: int) -> Counter[str]:
     """Calls of Python functions other than LINES in one more attempt at a known kind of pods."""
     many(engine, node_count, pod_count=5)
-    engine.add(alike("last"))
+    engine.add(equal_pod("last"))
     counts = Counter[str]()
 
     def note(frame: FrameType, event: str, _: Any) -> None:
@@ -446,7 +448,7 @@ def test_the_number_of_nodes_with_an_image_changes_the_scores_of_all_nodes() -> 
         scores: list[Any] = []
         for number in range(3):
             engine.add(node(f"y{number}", cpu=4, memory="8Gi", images={"app:1": size}))
-            engine.add(alike(f"p{number}", image="app:1"))
+            engine.add(equal_pod(f"p{number}", image="app:1"))
             engine.run()
             [attempt] = engine.attempts(f"p{number}")
             scores.append({found.node: found.plugins[0].raw for found in attempt.scores})
@@ -454,7 +456,7 @@ def test_the_number_of_nodes_with_an_image_changes_the_scores_of_all_nodes() -> 
         assert len({found["x"] for found in scores}) == 3
         return scores
 
-    told(story, ("ImageLocality", 1))
+    same_outcome(story, ("ImageLocality", 1))
 
 
 def test_the_anti_affinity_of_a_placed_pod_covers_labels_outside_of_any_row() -> None:
@@ -470,14 +472,14 @@ def test_the_anti_affinity_of_a_placed_pod_covers_labels_outside_of_any_row() ->
         engine.add(api_pod("there", node="n1", affinity=hates))
         places = placed(
             engine,
-            *(alike(f"a{n}", labels={"tier": "y"}) for n in range(3)),
-            alike("b", labels={"tier": "x"}),
+            *(equal_pod(f"a{n}", labels={"tier": "y"}) for n in range(3)),
+            equal_pod("b", labels={"tier": "x"}),
         )
         assert set(places.values()) == {"n1", "n2"}
         assert places["b"] == "n2"
         return places
 
-    told(story, "InterPodAffinity", (FIT, 1))
+    same_outcome(story, "InterPodAffinity", (FIT, 1))
 
 
 def test_a_device_claim_of_a_pod_is_evaluated_and_everything_else_is_reused() -> None:
@@ -491,17 +493,17 @@ def test_a_device_claim_of_a_pod_is_evaluated_and_everything_else_is_reused() ->
             engine.put(RESOURCE_CLAIM, device_claim(f"c{number}", exactly()))
         engine.add(*nodes(50))
         claims = ([{"name": "g", "resourceClaimName": f"c{n}"}] for n in range(TWENTY))
-        pods = (alike(f"p{n}", spec={"resourceClaims": each}) for n, each in enumerate(claims))
+        pods = (equal_pod(f"p{n}", spec={"resourceClaims": each}) for n, each in enumerate(claims))
         places = placed(engine, *pods)
         # One device a node: what others took is seen, though no row tells of it.
         assert len(set(places.values())) == TWENTY
         return places
 
-    _, engine = told(story, "DynamicResources", (FIT, 1))
-    assert asked(engine) == 50 + 19
+    _, engine = same_outcome(story, "DynamicResources", (FIT, 1))
+    assert evaluated_rows(engine) == 50 + 19
     # Verdict and score of each node, and again of each that took a pod.
-    assert asked(engine, FIT) == 2 * 50 + 2 * 19
-    assert asked(engine, "DynamicResources") == TWENTY * 50
+    assert evaluated_rows(engine, FIT) == 2 * 50 + 2 * 19
+    assert evaluated_rows(engine, "DynamicResources") == TWENTY * 50
 
 
 # ---- volumes --------------------------------------------------------------------------------
@@ -509,7 +511,7 @@ def test_a_device_claim_of_a_pod_is_evaluated_and_everything_else_is_reused() ->
 
 def using(name: str, claim_name: str) -> Pod:
     used = {"name": "v", "persistentVolumeClaim": {"claimName": claim_name}}
-    return alike(name, spec={"volumes": [used]})
+    return equal_pod(name, spec={"volumes": [used]})
 
 
 def bound_claim(name: str, volume_name: str, **fields: Any) -> dict[str, Any]:
@@ -543,7 +545,7 @@ def test_the_second_pod_sees_a_volume_added_after_the_first() -> None:
         assert list(places.values()) == ["n2"]
         return message, places
 
-    told(story, "VolumeBinding", (FIT, 1))
+    same_outcome(story, "VolumeBinding", (FIT, 1))
 
 
 def test_two_claims_of_one_shape_place_each_pod_at_its_own_volume() -> None:
@@ -560,7 +562,7 @@ def test_two_claims_of_one_shape_place_each_pod_at_its_own_volume() -> None:
         assert places == {"p1": "n1", "p2": "n2", "p3": "n1"}
         return places
 
-    told(story, "VolumeBinding", (FIT, 1))
+    same_outcome(story, "VolumeBinding", (FIT, 1))
 
 
 def test_a_read_write_once_pod_claim_blocks_the_second_pod() -> None:
@@ -574,7 +576,7 @@ def test_a_read_write_once_pod_claim_blocks_the_second_pod() -> None:
         assert list(places) == ["p1"]
         return places, engine.attempts("p2")[0].message
 
-    (_, message), _ = told(story, "VolumeRestrictions", (FIT, 1))
+    (_, message), _ = same_outcome(story, "VolumeRestrictions", (FIT, 1))
     assert "ReadWriteOncePod" in message
 
 
@@ -595,7 +597,7 @@ def test_a_volume_that_gets_a_zone_between_two_pods_restricts_the_second() -> No
         assert places["p3"] == "n7"
         return places
 
-    told(story, "VolumeZone", (FIT, 1))
+    same_outcome(story, "VolumeZone", (FIT, 1))
 
 
 # ---- switches -------------------------------------------------------------------------------
@@ -661,7 +663,7 @@ def test_reuse_is_configured_per_profile() -> None:
     engine = Engine(config={"profiles": profiles})
     engine.add(*nodes(5))
     for number in range(4):
-        engine.add(alike(f"a{number}"), alike(f"b{number}", scheduler_name="other"))
+        engine.add(equal_pod(f"a{number}"), equal_pod(f"b{number}", scheduler_name="other"))
     assert len(engine.bound()) == 8
     on, off = engine.scheduler.reuse(PROFILE), engine.scheduler.reuse("other")
     assert (on.possible_count, off.possible_count) == (3, 3)
@@ -674,8 +676,8 @@ def test_switching_reuse_off_and_on_leaves_no_trace() -> None:
 
     def life(engine: Engine, start: int, before: dict[str, str]) -> dict[str, str]:
         engine.add(*nodes(7))
-        engine.add(*(alike_placed(name, where) for name, where in before.items()))
-        return placed(engine, *(alike(f"p{start + n}") for n in range(6)))
+        engine.add(*(equal_placed_pod(name, where) for name, where in before.items()))
+        return placed(engine, *(equal_pod(f"p{start + n}") for n in range(6)))
 
     def lives(*gates: bool) -> dict[str, str]:
         known: dict[str, str] = {}
@@ -687,7 +689,7 @@ def test_switching_reuse_off_and_on_leaves_no_trace() -> None:
     assert lives(False, True, False, True) == lives(False, False, False, False)
 
 
-def alike_placed(name: str, where: str) -> Pod:
+def equal_placed_pod(name: str, where: str) -> Pod:
     return api_pod(name, node=where, cpu="500m", memory="1Gi")
 
 
@@ -759,12 +761,14 @@ def test_ten_times_more_signatures_than_fit_change_no_decision() -> None:
         engine.add(*nodes(5, pods=1000))
         places: dict[str, str] = {}
         for number in range(400):
-            engine.add(alike(f"p{number}", cpu="1m", memory="1Mi", labels={"kind": str(number)}))
+            engine.add(
+                equal_pod(f"p{number}", cpu="1m", memory="1Mi", labels={"kind": str(number)})
+            )
             places |= engine.bound()
             assert reuse_of(engine).bytes_used <= BYTES_MAX
         return places
 
-    _, engine = told(story, (FIT, 1), config={"reuse": {"maxBytes": BYTES_MAX}})
+    _, engine = same_outcome(story, (FIT, 1), config={"reuse": {"maxBytes": BYTES_MAX}})
     reuse = reuse_of(engine)
     assert 2 <= len(reuse) <= 400 / 10
     assert reuse.dropped_counts["bytes"] == 400 - len(reuse)

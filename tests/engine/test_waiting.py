@@ -16,7 +16,7 @@ from bayplan.testing import pod
 Ends = list[tuple[str, Status | None]]
 
 
-def held(ends: Ends, name: str = "p", **timeouts: float) -> PodWaitingOnPermit:
+def waiting_pod(ends: Ends, name: str = "p", **timeouts: float) -> PodWaitingOnPermit:
     return PodWaitingOnPermit(
         pod(name), "n1", 10.0, dict(timeouts), lambda who, how: ends.append((who.pod.name, how))
     )
@@ -24,7 +24,7 @@ def held(ends: Ends, name: str = "p", **timeouts: float) -> PodWaitingOnPermit:
 
 def test_a_pod_continues_when_the_last_plugin_allows_it():
     ends: Ends = []
-    waiting = held(ends, A=5.0, B=8.0)
+    waiting = waiting_pod(ends, A=5.0, B=8.0)
     waiting.allow("A")
     assert (waiting.pending_plugins, ends) == (["B"], [])
     waiting.allow("B")
@@ -33,7 +33,7 @@ def test_a_pod_continues_when_the_last_plugin_allows_it():
 
 def test_allowing_by_a_plugin_that_is_not_pending_changes_nothing():
     ends: Ends = []
-    waiting = held(ends, A=5.0)
+    waiting = waiting_pod(ends, A=5.0)
     waiting.allow("Z")
     assert (waiting.pending_plugins, ends) == (["A"], [])
 
@@ -41,7 +41,7 @@ def test_allowing_by_a_plugin_that_is_not_pending_changes_nothing():
 def test_the_first_deadline_rejects_with_upstreams_message():
     ends: Ends = []
     pods = WaitingPods()
-    pods.hold(held(ends, A=5.0, B=8.0))
+    pods.hold(waiting_pod(ends, A=5.0, B=8.0))
     assert [waiting_pod.deadline_seconds for waiting_pod in pods.all()] == [15.0]
     pods.time_out_until(14.999)
     assert ends == []
@@ -55,7 +55,7 @@ def test_the_first_deadline_rejects_with_upstreams_message():
 
 def test_a_wait_ends_once():
     ends: Ends = []
-    waiting = held(ends, A=5.0)
+    waiting = waiting_pod(ends, A=5.0)
     waiting.reject("A", "no")
     waiting.allow("A")
     waiting.reject("A", "no again")
@@ -64,7 +64,7 @@ def test_a_wait_ends_once():
 
 def test_a_preempted_wait_ends_with_an_error_once() -> None:
     ends: Ends = []
-    waiting = held(ends, A=5.0)
+    waiting = waiting_pod(ends, A=5.0)
     assert waiting.preempt("Preemption", "preempted")
     assert not waiting.preempt("Preemption", "preempted")
     ((_, status),) = ends
@@ -74,8 +74,8 @@ def test_a_preempted_wait_ends_with_an_error_once() -> None:
 def test_simultaneous_timeouts_run_in_the_order_of_their_deadlines():
     ends: Ends = []
     pods = WaitingPods()
-    pods.hold(held(ends, "late", A=9.0))
-    pods.hold(held(ends, "early", A=2.0))
+    pods.hold(waiting_pod(ends, "late", A=9.0))
+    pods.hold(waiting_pod(ends, "early", A=2.0))
     pods.time_out_until(100.0)
     assert [name for name, _ in ends] == ["early", "late"]
 
@@ -83,7 +83,7 @@ def test_simultaneous_timeouts_run_in_the_order_of_their_deadlines():
 def test_waiting_pods_are_listed_by_uid():
     pods = WaitingPods()
     for name in ("b", "a"):
-        pods.hold(held([], name, A=1.0))
+        pods.hold(waiting_pod([], name, A=1.0))
     uids = [found.pod.uid for found in pods.all()]
     assert uids == sorted(uids)
     pods.leave(uids[0])
@@ -94,7 +94,7 @@ def test_waiting_pods_are_listed_by_uid():
 def test_a_moved_deadline_takes_effect():
     ends: Ends = []
     pods = WaitingPods()
-    waiting = held(ends, A=5.0, B=8.0)
+    waiting = waiting_pod(ends, A=5.0, B=8.0)
     pods.hold(waiting)
     waiting.allow("A")
     pods.time_out_until(15.0)
@@ -106,8 +106,8 @@ def test_a_moved_deadline_takes_effect():
 def test_a_timeout_without_waiting_pods_does_nothing():
     ends: Ends = []
     pods = WaitingPods()
-    pods.hold(held(ends, "q", A=7.0))
-    pods.hold(held(ends, A=0.0))
+    pods.hold(waiting_pod(ends, "q", A=7.0))
+    pods.hold(waiting_pod(ends, A=0.0))
     pods.time_out_until(10.0)
     assert [name for name, _ in ends] == ["p"]
     pods.leave("uid-default/p")
@@ -118,7 +118,7 @@ def test_a_timeout_without_waiting_pods_does_nothing():
 def test_a_pod_allowed_by_the_end_of_another_wait_does_not_time_out():
     ends: Ends = []
     pods = WaitingPods()
-    second = held(ends, "second", A=5.0)
+    second = waiting_pod(ends, "second", A=5.0)
     first = PodWaitingOnPermit(
         pod("first"), "n1", 10.0, {"A": 4.0}, lambda who, how: second.allow("A")
     )

@@ -32,7 +32,7 @@ NODES = {
 COMPOSED, PIPELINE = EXAMPLES / "composed_rack" / "config.yaml", EXAMPLES / "racks" / "config.yaml"
 
 
-def known() -> Registry:
+def example_registry() -> Registry:
     registry = Registry()
     registry.load_file(EXAMPLES / "composed_rack" / "composed_rack.py")
     return registry
@@ -59,7 +59,7 @@ def cycle_of(text: str, registry: Registry | None = None, asked: PodInfo = ASKED
     cluster = world()
     [built] = build_profiles(
         config_of(text),
-        registry or known(),
+        registry or example_registry(),
         lambda profile, name, plugin: handle_for(cluster, plugin, name),
     )
     framework = Framework(built.plugins, cluster.nominator)
@@ -139,7 +139,7 @@ def test_the_coded_plugin_computes_twice_what_a_pipeline_computes_once(
 def test_the_outer_normalization_replaces_the_inner_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    registry = known()
+    registry = example_registry()
     composed: Any = registry.find("ComposedRack")
     outer = counted(monkeypatch, composed, "normalize")
     inner = counted(monkeypatch, PodTopologySpread, "normalize")
@@ -156,7 +156,7 @@ def test_the_args_of_the_inner_plugin_are_checked_under_their_full_path() -> Non
     text = COMPOSED.read_text(encoding="utf-8")
     wrong = "Mots".join(text.rsplit("MostAllocated", 1))
     with pytest.raises(ConfigError) as caught:
-        dry_start(config_of(wrong), known())
+        dry_start(config_of(wrong), example_registry())
     [problem] = caught.value.problems
     assert problem.path == "profiles[0].pluginConfig[1].args.inner.scoringStrategy.type"
     for word in ('"Mots"', "MostAllocated", "args of NodeResourcesFit, made by ComposedRack"):
@@ -165,7 +165,7 @@ def test_the_args_of_the_inner_plugin_are_checked_under_their_full_path() -> Non
 
 @pytest.mark.parametrize("args", [None, {"inner": {"scoringStrategy": {"type": "MostAllocated"}}}])
 def test_the_composed_plugin_satisfies_check_plugin(args: Any) -> None:
-    plugin = known().find("ComposedRack")
+    plugin = example_registry().find("ComposedRack")
     assert plugin is not None
     check_plugin(plugin, args, clusters=5)
 

@@ -135,7 +135,7 @@ def test_an_extender_protects_the_node_that_preemption_would_have_chosen(
                 await world.add_pods(waiting)
                 await world.until_bound("p")
             assert world.bound() == {"a": "n1", "p": "n2"}
-            (question,) = server.asked("preempt")
+            (question,) = server.requests_of("preempt")
             victims = question["NodeNameToMetaVictims"]
             assert {name: len(each["Pods"]) for name, each in victims.items()} == {"n1": 1, "n2": 1}
 

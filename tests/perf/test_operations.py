@@ -392,7 +392,7 @@ def objects_of(contents: dict[str, list[Any]]) -> Any:
     return objects
 
 
-def given(contents: dict[str, list[Any]], namespace: str = "") -> dict[str, Any]:
+def allocated_pools(contents: dict[str, list[Any]], namespace: str = "") -> dict[str, Any]:
     """Claim → pools of its devices."""
     found = allocations(objects_of(contents), namespace, default_gates())
     return {
@@ -403,20 +403,20 @@ def given(contents: dict[str, list[Any]], namespace: str = "") -> dict[str, Any]
 
 
 def test_each_claim_gets_separate_devices() -> None:
-    found = given(OBJECTS)
+    found = allocated_pools(OBJECTS)
     assert sorted([found["c1"], found["c2"]], key=str) == [["n1"], ["n2"]]
     assert found["c3"] is None
 
 
 def test_a_repeated_allocation_gives_the_same_result() -> None:
-    assert given(OBJECTS) == given(OBJECTS)
+    assert allocated_pools(OBJECTS) == allocated_pools(OBJECTS)
 
 
 def test_allocated_claims_keep_their_devices_and_others_get_the_remaining_ones() -> None:
     has_some = claim("c1", exactly(), status=allocated(("n1", "a")))
     contents = {**OBJECTS, RESOURCE_CLAIM: [has_some, claim("c2", exactly())]}
-    assert given(contents) == {"c2": ["n2"]}
+    assert allocated_pools(contents) == {"c2": ["n2"]}
 
 
 def test_claims_of_other_namespaces_are_ignored() -> None:
-    assert given(OBJECTS, "elsewhere") == {}
+    assert allocated_pools(OBJECTS, "elsewhere") == {}

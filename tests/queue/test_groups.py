@@ -15,7 +15,7 @@ SHORT = QueueGroup(KEY, 0.0, is_complete=False)
 COMPLETE = QueueGroup(KEY, 0.0, is_complete=True)
 
 
-class Told:
+class GroupQueue:
     """What the queue is told of every pod."""
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Told:
 
 
 def test_a_group_with_missing_members_is_not_tried() -> None:
-    told = Told()
+    told = GroupQueue()
     told.queue.add(pod("a"))
     assert told.queue.state_of(pod("a").uid) is State.GATED
     assert told.queue.pop() is None
@@ -37,7 +37,7 @@ def test_a_group_with_missing_members_is_not_tried() -> None:
 
 
 def test_members_are_tried_together_once_there_are_enough() -> None:
-    told = Told()
+    told = GroupQueue()
     pods = [pod("a"), pod("b")]
     told.queue.add(pods[0])
     told.answer = COMPLETE
@@ -49,7 +49,7 @@ def test_members_are_tried_together_once_there_are_enough() -> None:
 
 
 def test_a_group_with_met_quorum_leaves_its_waiting_members_alone() -> None:
-    told = Told()
+    told = GroupQueue()
     pods = [pod("a"), pod("b")]
     for each in pods:
         told.queue.add(each)
@@ -60,7 +60,7 @@ def test_a_group_with_met_quorum_leaves_its_waiting_members_alone() -> None:
 
 
 def test_single_pods_join_their_group_when_it_needs_them() -> None:
-    told = Told()
+    told = GroupQueue()
     told.answer = None
     pods = [pod(name) for name in "abcdefgh"]
     for each in pods:
@@ -74,7 +74,7 @@ def test_single_pods_join_their_group_when_it_needs_them() -> None:
 
 
 def test_the_last_member_takes_the_entry_along() -> None:
-    told = Told()
+    told = GroupQueue()
     told.queue.add(pod("a"))
     told.queue.delete(pod("a"))
     assert told.queue.groups.get(KEY) is None

@@ -273,7 +273,7 @@ def group_of(*names: str, state: State) -> Entry:
     return entry
 
 
-def told(sizes: Sizes) -> dict[tuple[str, str], int]:
+def nonzero_counts(sizes: Sizes) -> dict[tuple[str, str], int]:
     return {at: count for at, count in sizes.entities().items() if count}
 
 
@@ -283,9 +283,13 @@ def test_a_group_counts_as_one_entity_and_as_its_number_of_pods() -> None:
     for entry in (group, lone("x", State.ACTIVE), lone("y", State.ERROR_BACKOFF)):
         sizes.change(entry, 1)
     assert sizes.pods() == {"active": 4, "backoff": 1, "unschedulable": 0, "gated": 0}
-    assert told(sizes) == {("active", "podgroup"): 1, ("active", "pod"): 1, ("backoff", "pod"): 1}
+    assert nonzero_counts(sizes) == {
+        ("active", "podgroup"): 1,
+        ("active", "pod"): 1,
+        ("backoff", "pod"): 1,
+    }
     sizes.change(group, -1)
-    assert told(sizes) == {("active", "pod"): 1, ("backoff", "pod"): 1}
+    assert nonzero_counts(sizes) == {("active", "pod"): 1, ("backoff", "pod"): 1}
 
 
 def test_new_members_add_pods_and_no_entities() -> None:
@@ -293,7 +297,7 @@ def test_new_members_add_pods_and_no_entities() -> None:
     sizes.change(group_of("a", "b", state=State.GATED), 1)
     sizes.grew(State.GATED, 3)
     assert sizes.pods()["gated"] == 5
-    assert told(sizes) == {("gated", "podgroup"): 1}
+    assert nonzero_counts(sizes) == {("gated", "podgroup"): 1}
 
 
 def test_every_queue_is_reported_even_if_it_is_empty() -> None:
@@ -521,7 +525,7 @@ def hint_of(of_shape: dict[str, QueueingHint], of_itself: QueueingHint | None) -
     return hint if of_shape else None
 
 
-def asked_one_by_one(park: Park, change: Change, pre_check: PreCheck) -> list[str]:
+def activated_one_by_one(park: Park, change: Change, pre_check: PreCheck) -> list[str]:
     """The specification: walk all of them, as upstream does."""
     woken: list[str] = []
     for entry in park.unschedulable:
@@ -563,7 +567,7 @@ def test_the_index_gives_the_same_result_as_a_call_for_each_pod(
     def pre_check(waiting: PodInfo) -> bool:
         return waiting.name not in names
 
-    assert park.woken(change, pre_check) == asked_one_by_one(park, change, pre_check)
+    assert park.woken(change, pre_check) == activated_one_by_one(park, change, pre_check)
 
 
 # ---- places ---------------------------------------------------------------------------------

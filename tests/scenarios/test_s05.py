@@ -248,7 +248,7 @@ def binding(plugin_name: str, log: Log, *, skips: bool) -> type[BindPlugin]:
     return Binds
 
 
-def telling(log: Log, *, raises: bool = False) -> type[PostBindPlugin]:
+def recording_post_bind(log: Log, *, raises: bool = False) -> type[PostBindPlugin]:
     class Tells(PostBindPlugin):
         name = "Tells"
 
@@ -271,7 +271,11 @@ async def one_pod(world: World) -> None:
 
 def test_the_first_binder_that_does_not_skip_binds() -> None:
     log: Log = []
-    classes = [binding("B1", log, skips=True), binding("B2", log, skips=False), telling(log)]
+    classes = [
+        binding("B1", log, skips=True),
+        binding("B2", log, skips=False),
+        recording_post_bind(log),
+    ]
     binders = ["B1", "B2", "DefaultBinder"]
     world = play(one_pod, plugins=[FIT, "Tells"], classes=classes, binders=binders)
     assert world.bound("p") == (0.0, "n1")
@@ -300,7 +304,7 @@ def test_a_pod_that_every_binder_skips_is_not_bound() -> None:
 
 def test_an_exception_in_post_bind_changes_nothing() -> None:
     log: Log = []
-    world = play(one_pod, plugins=[FIT, "Tells"], classes=[telling(log, raises=True)])
+    world = play(one_pod, plugins=[FIT, "Tells"], classes=[recording_post_bind(log, raises=True)])
     assert world.bound("p") == (0.0, "n1")
     assert len(log) == 1
     assert any("nobody listens" in note for note in world.notes("default/p"))

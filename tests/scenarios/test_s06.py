@@ -361,7 +361,7 @@ class Info(PostFilterPlugin):
 BOTH = ["Info", *PLUGINS]
 
 
-def told(story: Callable[[World], Awaitable[None]], *names: str) -> World:
+def played_with(story: Callable[[World], Awaitable[None]], *names: str) -> World:
     return play(story, plugins=list(names), classes=[Info, Moody], raise_bugs=False)
 
 
@@ -374,7 +374,7 @@ def test_the_second_post_filter_helps_where_the_first_does_not() -> None:
         assert first_attempt(world)[1] == "n3"
         assert world.plugin("Info").asked == 1
 
-    told(story, *BOTH)
+    played_with(story, *BOTH)
 
 
 def test_if_no_post_filter_helps_all_messages_are_reported() -> None:
@@ -385,7 +385,7 @@ def test_if_no_post_filter_helps_all_messages_are_reported() -> None:
         found = world.message("h").partition(" cpu. ")[2]
         assert found == "seen, preemption: not eligible due to preemptionPolicy=Never."
 
-    told(story, *BOTH)
+    played_with(story, *BOTH)
 
 
 def test_after_an_error_post_filter_is_not_called() -> None:
@@ -397,7 +397,7 @@ def test_after_an_error_post_filter_is_not_called() -> None:
         assert "broken" in world.message("h")
         assert (world.plugin("Info").asked, seen.targets) == (0, {})
 
-    told(story, "Moody", *BOTH)
+    played_with(story, "Moody", *BOTH)
 
 
 def test_nodes_where_no_eviction_helps_are_not_tried() -> None:
@@ -411,4 +411,4 @@ def test_nodes_where_no_eviction_helps_are_not_tried() -> None:
         assert world.message("huge") == expected
         assert seen.targets == {}
 
-    told(story, *PLUGINS)
+    played_with(story, *PLUGINS)

@@ -91,7 +91,7 @@ def without(name: str) -> Answer:
 def test_an_extender_that_drops_the_best_node_nominates_the_next_one() -> None:
     found, server = run(without("n3"))
     assert (found.pod.node, found.evicted) == ("n2", {"w7"})
-    (question,) = server.asked("preempt")
+    (question,) = server.requests_of("preempt")
     victims = question["NodeNameToMetaVictims"]
     assert {name: len(each["Pods"]) for name, each in victims.items()} == {
         "n1": 2,
@@ -128,7 +128,7 @@ def test_an_extender_without_a_node_cache_gets_complete_pods() -> None:
 def test_the_second_extender_gets_the_candidates_that_the_first_left() -> None:
     with extender({"preempt": without("n3")}) as one, extender({"preempt": without("n2")}) as two:
         found = Run(one.url, two.url)
-        (question,) = two.asked("preempt")
+        (question,) = two.requests_of("preempt")
     assert sorted(question["NodeNameToMetaVictims"]) == ["n1", "n2"]
     assert (found.pod.node, found.evicted) == ("n1", {"p5", "p10"})
 
@@ -188,7 +188,7 @@ def _uids(victims: Victims) -> list[str]:
     return [pod.uid for pod in victims.pods]
 
 
-def told(story: Any, ask: Asked, **options: Any) -> World:
+def played_with_extender(story: Any, ask: Asked, **options: Any) -> World:
     async def main(world: World) -> None:
         for name in ("n1", "n2", "n3"):
             world.add_node(name, cpu=4, memory="64Gi")
@@ -223,7 +223,7 @@ def test_exactly_the_victims_named_by_the_extender_are_evicted() -> None:
         assert world.events("h", "FailedScheduling") == []
         await world.until(5)
 
-    world = told(story, ask)
+    world = played_with_extender(story, ask)
     assert [name for name in RUNNING if is_gone(world, name)] == ["v1", "v3", "v4"]
     bound = world.bound("h")
     assert bound is not None
@@ -240,7 +240,7 @@ def test_other_pods_are_placed_during_the_call() -> None:
         await world.until(5)
 
     ask = Asked()
-    world = told(story, ask)
+    world = played_with_extender(story, ask)
     assert world.bound("small") == (1.0, "n4")
     assert world.bound("h") == (4.0, "n3")
     assert len(ask.questions) == 1
@@ -252,7 +252,7 @@ def test_if_room_appears_during_the_call_nothing_is_evicted() -> None:
         world.add_node("n4", cpu=4, memory="64Gi")
         await world.until(5)
 
-    world = told(story, Asked())
+    world = played_with_extender(story, Asked())
     assert world.bound("h") == (2.0, "n4")
     assert not any(is_gone(world, name) for name in RUNNING)
 
@@ -266,7 +266,7 @@ def test_a_node_whose_victims_changed_during_the_call_is_left_out() -> None:
         await world.until(5)
 
     ask = Asked()
-    world = told(story, ask)
+    world = played_with_extender(story, ask)
     bound = world.bound("h")
     assert bound is not None
     assert bound[1] == "n2"
@@ -282,7 +282,7 @@ def test_if_all_candidates_changed_the_extender_is_called_again() -> None:
         await world.until(9)
 
     ask = Asked()
-    world = told(story, ask)
+    world = played_with_extender(story, ask)
     counts = [len(question.victims["n3"].pods) for question in ask.questions]
     assert counts == [3, 2]
     assert world.bound("h") == (6.0, "n3")
@@ -294,7 +294,7 @@ def test_a_preemptor_deleted_during_the_call_evicts_nothing() -> None:
         world.delete_pod("h")
         await world.until(5)
 
-    world = told(story, Asked())
+    world = played_with_extender(story, Asked())
     assert not any(is_gone(world, name) for name in RUNNING)
     assert world.scheduler.only_retries_wait
 
@@ -305,7 +305,7 @@ def test_an_ignored_extender_failure_is_in_the_journal() -> None:
         await world.until(5)
 
     ask = Asked({"n2": []})
-    world = told(story, ask, extenders=[Near(ignorable=True)])
+    world = played_with_extender(story, ask, extenders=[Near(ignorable=True)])
     text = 'went on without near: expected at least one victim pod on node "n2"'
     assert text in world.notes("default/h")
     assert world.message("h") == f"{REFUSED}no candidate node for preemption"
@@ -317,7 +317,7 @@ def test_an_extender_is_not_called_for_an_uninteresting_pod() -> None:
         await world.until(3)
 
     ask = Asked()
-    world = told(story, ask)
+    world = played_with_extender(story, ask)
     bound = world.bound("other")
     assert bound is not None
     assert bound[1] == "n3"

@@ -55,7 +55,7 @@ def setup(*, is_on: bool = True) -> Setup:
     return first
 
 
-class Told:
+class PartRun:
     """One telling of a part: what was asked, bound and requested of the API."""
 
     def __init__(self, part: Callable[[World], Awaitable[None]], *, is_on: bool = True) -> None:
@@ -96,7 +96,7 @@ def listen(world: World, requests: list[tuple[str, Any]]) -> None:
     bind = world.cluster.bind_now
 
     def noted_bind(pod: PodInfo, node_name: str) -> None:
-        requests.append(("bind", (_told(pod), node_name)))
+        requests.append(("bind", (comparable(pod), node_name)))
         bind(pod, node_name)
 
     world.cluster.bind_now = noted_bind
@@ -104,13 +104,13 @@ def listen(world: World, requests: list[tuple[str, Any]]) -> None:
         call = getattr(world.cluster, verb)
 
         async def noted(*args: Any, _verb: str = verb, _call: Any = call) -> Any:
-            requests.append((_verb, tuple(map(_told, args))))
+            requests.append((_verb, tuple(map(comparable, args))))
             return await _call(*args)
 
         setattr(world.cluster, verb, noted)
 
 
-def _told(argument: Any) -> Any:
+def comparable(argument: Any) -> Any:
     return argument if isinstance(argument, PatchPodStatus | str | dict) else repr(argument)
 
 
@@ -144,8 +144,8 @@ def part_a(node_count: int) -> Callable[[World], Awaitable[None]]:
 def test_each_further_pod_of_a_signature_evaluates_one_row(
     node_count: int, asked: int, asked_without: int, per_node: int
 ) -> None:
-    on = Told(part_a(node_count))
-    off = Told(part_a(node_count), is_on=False)
+    on = PartRun(part_a(node_count))
+    off = PartRun(part_a(node_count), is_on=False)
     assert (on.rows_asked, off.rows_asked) == (asked, asked_without)
     assert on.places(EQUAL) == off.places(EQUAL)
     taken = list(on.places(EQUAL).values())
@@ -154,7 +154,7 @@ def test_each_further_pod_of_a_signature_evaluates_one_row(
 
 
 def test_evaluated_and_cached_rows_are_counted_for_each_plugin() -> None:
-    on = Told(part_a(50))
+    on = PartRun(part_a(50))
     for name in (COUNTING, FIT):
         counts = on.reuse.row_counts()[name]
         assert counts.evaluated >= 69
@@ -164,13 +164,13 @@ def test_evaluated_and_cached_rows_are_counted_for_each_plugin() -> None:
 
 
 def test_without_reuse_nothing_is_cached_and_possible_reuse_is_counted() -> None:
-    off = Told(part_a(50), is_on=False)
+    off = PartRun(part_a(50), is_on=False)
     assert {counts.cached for counts in off.reuse.row_counts().values()} == {0}
     assert off.reuse.possible_count == 19
 
 
 def test_api_calls_are_equal_with_and_without_reuse() -> None:
-    on, off = Told(part_a(50)), Told(part_a(50), is_on=False)
+    on, off = PartRun(part_a(50)), PartRun(part_a(50), is_on=False)
     assert on.requests == off.requests
     assert sum(verb == "bind" for verb, _ in on.requests) == 20
     assert on.nominations == []
@@ -189,7 +189,7 @@ async def part_b(world: World) -> None:
 
 
 def test_two_alternating_signatures_evaluate_two_rows_each() -> None:
-    on, off = Told(part_b), Told(part_b, is_on=False)
+    on, off = PartRun(part_b), PartRun(part_b, is_on=False)
     assert (on.rows_asked, off.rows_asked) == (136, 1000)
     assert on.places(IN_TURNS) == off.places(IN_TURNS)
     assert on.nominations == off.nominations == []
@@ -258,9 +258,9 @@ def parts_b_to_d(asked: list[int]) -> Callable[[World], Awaitable[None]]:
 
 def test_heartbeats_a_label_and_a_new_node_cost_the_rows_that_they_change() -> None:
     asked: list[int] = []
-    on = Told(parts_b_to_d(asked))
+    on = PartRun(parts_b_to_d(asked))
     assert [after - before for before, after in pairwise(asked)] == [2, 2, 2]
-    off = Told(parts_b_to_d([]), is_on=False)
+    off = PartRun(parts_b_to_d([]), is_on=False)
     names = [*IN_TURNS, "a11", "a12", "a13"]
     assert on.places(names) == off.places(names)
     assert on.requests == off.requests

@@ -109,7 +109,7 @@ def test_part_a_an_extender_filters_and_scores() -> None:
 def test_part_a_the_server_receives_filter_and_prioritize() -> None:
     _, server = run(PART_A)
     assert server.verbs == ["filter", "prioritize"]
-    (filtered,), (scored,) = server.asked("filter"), server.asked("prioritize")
+    (filtered,), (scored,) = server.requests_of("filter"), server.requests_of("prioritize")
     assert sorted(filtered) == ["NodeNames", "Nodes", "Pod"]
     assert sorted(filtered["NodeNames"]) == ["n1", "n2", "n3"]
     assert sorted(scored["NodeNames"]) == ["n2", "n3"]
@@ -160,7 +160,7 @@ def test_part_e_a_binding_extender_replaces_the_bind_plugins() -> None:
     with extender({**PART_A, "bind": {"Error": ""}}) as server:
         found = Run(server.url, binder=NobodyElse, bindVerb="bind")
     assert (found.pod.node, found.pod.bound_at, found.pod.attempts) == ("n3", 0.0, 1)
-    (question,) = server.asked("bind")
+    (question,) = server.requests_of("bind")
     assert question == {
         "PodName": "p",
         "PodNamespace": "default",
@@ -172,7 +172,7 @@ def test_part_e_a_binding_extender_replaces_the_bind_plugins() -> None:
 def test_part_e_a_failed_extender_binding_is_retried() -> None:
     found, server = run({**PART_A, "bind": {"Error": "no licence"}}, bindVerb="bind")
     assert (found.pod.node, found.pod.message) == (None, "no licence")
-    assert len(server.asked("bind")) == 2
+    assert len(server.requests_of("bind")) == 2
 
 
 def test_part_f_a_node_that_changed_during_the_call_is_evaluated_again() -> None:

@@ -33,7 +33,7 @@ class Api:
         return web.json_response(self._config)
 
 
-def asked(
+def published_authorities(
     folder: Path, api: Api, *, authentication: bool, authorization: bool, **options: Any
 ) -> str:
     """The authorities, after one review of each kind; every file has a token of its own."""
@@ -68,7 +68,7 @@ def test_each_kind_of_review_has_its_credentials(
     tmp_path: Path, authentication: bool, authorization: bool
 ) -> None:
     api = Api()
-    asked(tmp_path, api, authentication=authentication, authorization=authorization)
+    published_authorities(tmp_path, api, authentication=authentication, authorization=authorization)
     assert api.asked[:2] == [
         (f"Bearer {'authentication' if authentication else 'own'}", TOKEN_REVIEWS),
         (f"Bearer {'authorization' if authorization else 'own'}", ACCESS_REVIEWS),
@@ -77,7 +77,10 @@ def test_each_kind_of_review_has_its_credentials(
 
 def test_client_certificate_authorities_come_from_the_cluster(tmp_path: Path) -> None:
     api = Api({"data": {"client-ca-file": AUTHORITIES}})
-    assert asked(tmp_path, api, authentication=True, authorization=False) == AUTHORITIES
+    assert (
+        published_authorities(tmp_path, api, authentication=True, authorization=False)
+        == AUTHORITIES
+    )
     assert api.asked[-1] == ("Bearer authentication", AUTHENTICATION_CONFIG)
 
 
@@ -88,7 +91,9 @@ def test_without_the_flags_nothing_is_looked_up(
     tmp_path: Path, authentication: bool, options: dict[str, bool]
 ) -> None:
     api = Api({"data": {"client-ca-file": AUTHORITIES}})
-    found = asked(tmp_path, api, authentication=authentication, authorization=True, **options)
+    found = published_authorities(
+        tmp_path, api, authentication=authentication, authorization=True, **options
+    )
     assert found == ""
     assert [path for _, path in api.asked] == [TOKEN_REVIEWS, ACCESS_REVIEWS]
 
@@ -97,14 +102,18 @@ def test_a_failed_lookup_is_logged_or_ends_the_start(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "a").mkdir()
-    assert asked(tmp_path / "a", Api(), authentication=True, authorization=False) == ""
+    assert (
+        published_authorities(tmp_path / "a", Api(), authentication=True, authorization=False) == ""
+    )
     assert "Client certificates are not accepted" in caplog.messages
     (tmp_path / "b").mkdir()
     strict = {"tolerates_lookup_failure": False}
     with pytest.raises(ApiError):
-        asked(tmp_path / "b", Api(), authentication=True, authorization=False, **strict)
+        published_authorities(
+            tmp_path / "b", Api(), authentication=True, authorization=False, **strict
+        )
 
 
 def test_a_config_map_without_authorities_means_none(tmp_path: Path) -> None:
     api = Api(json.loads('{"data": {"requestheader-client-ca-file": "x"}}'))
-    assert asked(tmp_path, api, authentication=True, authorization=False) == ""
+    assert published_authorities(tmp_path, api, authentication=True, authorization=False) == ""

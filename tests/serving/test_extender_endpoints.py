@@ -38,7 +38,7 @@ def node_with_cpu(name: str, cpu: str) -> Any:
 NODES = {"big": node_with_cpu("big", "8"), "small": node_with_cpu("small", "500m")}
 
 
-def asked(
+def response(
     path: str,
     body: Any = None,
     *,
@@ -101,7 +101,7 @@ def served(
 
 
 def test_node_names_are_answered_with_node_names() -> None:
-    status, answer = asked("/filter", {"Pod": POD, "Nodes": None, "NodeNames": ["small", "big"]})
+    status, answer = response("/filter", {"Pod": POD, "Nodes": None, "NodeNames": ["small", "big"]})
     assert status == 200
     assert answer == {
         "Nodes": None,
@@ -114,23 +114,23 @@ def test_node_names_are_answered_with_node_names() -> None:
 
 def test_complete_nodes_are_answered_with_complete_nodes() -> None:
     items = [NODES["small"], NODES["big"]]
-    _, answer = asked("/filter", {"Pod": POD, "Nodes": {"items": items}, "NodeNames": None})
+    _, answer = response("/filter", {"Pod": POD, "Nodes": {"items": items}, "NodeNames": None})
     assert answer["NodeNames"] is None
     assert answer["Nodes"] == {"metadata": {}, "items": [NODES["big"]]}
 
 
 def test_field_names_are_case_insensitive() -> None:
-    _, answer = asked("/filter", {"pod": POD, "nodenames": ["big"]})
+    _, answer = response("/filter", {"pod": POD, "nodenames": ["big"]})
     assert answer["NodeNames"] == ["big"]
 
 
 def test_scores_are_a_list_of_hosts() -> None:
     """LeastAllocated: 1 of 8 cpu, and memory as far as it counts."""
-    status, answer = asked("/prioritize", {"Pod": POD, "NodeNames": ["big"]}, score_max=100)
+    status, answer = response("/prioritize", {"Pod": POD, "NodeNames": ["big"]}, score_max=100)
     assert status == 200
     assert [each["Host"] for each in answer] == ["big"]
     assert 80 < answer[0]["Score"] <= 100
-    _, coarse = asked("/prioritize", {"Pod": POD, "NodeNames": ["big"]})
+    _, coarse = response("/prioritize", {"Pod": POD, "NodeNames": ["big"]})
     assert 8 <= coarse[0]["Score"] <= 10
 
 
@@ -149,7 +149,7 @@ NAMED = {"Pods": [{"UID": "v"}], "NumPDBViolations": 2}
     ],
 )
 def test_nodes_where_preemption_does_not_help_are_removed(victims: Any) -> None:
-    assert asked("/preempt", {"Pod": POD, **victims}) == (
+    assert response("/preempt", {"Pod": POD, **victims}) == (
         200,
         {"NodeNameToMetaVictims": {"big": NAMED}},
     )
@@ -157,7 +157,7 @@ def test_nodes_where_preemption_does_not_help_are_removed(victims: Any) -> None:
 
 def test_without_victims_the_answer_is_empty() -> None:
     said = "found no victims in the question, wanted ExtenderPreemptionArgs"
-    assert asked("/preempt", {"Pod": POD}) == (500, f"bayplan: {said}\n")
+    assert response("/preempt", {"Pod": POD}) == (500, f"bayplan: {said}\n")
 
 
 @pytest.mark.parametrize(
@@ -173,20 +173,20 @@ def test_without_victims_the_answer_is_empty() -> None:
     ],
 )
 def test_an_unanswerable_request_gets_the_reason(body: Any, said: str) -> None:
-    status, answer = asked("/filter", body)
+    status, answer = response("/filter", body)
     assert (status, answer["Error"][: len(said)]) == (200, said)
     for path in ("/prioritize", "/preempt"):
-        status, text = asked(path, body)
+        status, text = response(path, body)
         assert (status, text[: len(said)]) == (500, said)
 
 
 def test_before_the_cache_is_synced_requests_are_refused() -> None:
     said = "the cluster has not been listed yet"
-    _, answer = asked("/filter", {"Pod": POD, "NodeNames": ["big"]}, is_synced=False)
+    _, answer = response("/filter", {"Pod": POD, "NodeNames": ["big"]}, is_synced=False)
     assert answer == {"Error": f"bayplan: {said}"}
-    assert asked("/readyz", is_synced=False) == (500, f"{said}\n")
-    assert asked("/healthz", is_synced=False) == (200, "ok")
-    assert asked("/readyz") == (200, "ok")
+    assert response("/readyz", is_synced=False) == (500, f"{said}\n")
+    assert response("/healthz", is_synced=False) == (200, "ok")
+    assert response("/readyz") == (200, "ok")
 
 
 # ---- limits ---------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ VERBS = ["/filter", "/prioritize", "/preempt"]
 @pytest.mark.parametrize("part", ["Anything", "Pod", "Nodes"])
 def test_deep_nesting_is_answered_with_bad_request(verb: str, part: str) -> None:
     deep = b"[" * 100_000 + b"]" * 100_000
-    status, answer = asked(verb, b'{"' + part.encode() + b'":' + deep + b"}")
+    status, answer = response(verb, b'{"' + part.encode() + b'":' + deep + b"}")
     assert (status, answer) == (400, "bayplan: found a question that is nested too deeply\n")
 
 
@@ -233,7 +233,7 @@ def test_a_request_without_a_length_is_refused() -> None:
 
 
 def test_a_compressed_request_is_refused() -> None:
-    assert asked("/filter", b"{}", headers={"Content-Encoding": "gzip"})[0] == 415
+    assert response("/filter", b"{}", headers={"Content-Encoding": "gzip"})[0] == 415
 
 
 def test_requests_beyond_the_memory_limit_are_refused_while_health_answers(
@@ -285,18 +285,18 @@ def test_health_answers_while_requests_wait() -> None:
 def test_too_many_nodes_are_refused() -> None:
     names = [f"n{number}" for number in range(NODES_MAX + 1)]
     said = f"bayplan: found {NODES_MAX + 1} nodes in the question, wanted {NODES_MAX} at most"
-    assert asked("/filter", {"Pod": POD, "NodeNames": names}) == (200, {"Error": said})
+    assert response("/filter", {"Pod": POD, "NodeNames": names}) == (200, {"Error": said})
     named = {"Pod": POD, "NodeNameToMetaVictims": {name: {} for name in names}}
-    assert asked("/preempt", named) == (500, f"{said}\n")
+    assert response("/preempt", named) == (500, f"{said}\n")
 
 
 def test_a_pod_larger_than_the_api_allows_is_refused() -> None:
     meta = {"name": "p", "uid": "u", "annotations": {"a": "x" * POD_BYTES_MAX}}
     question = msgspec.json.encode({"Pod": {**POD, "metadata": meta}, "NodeNames": ["big"]})
-    _, answer = asked("/filter", io.BytesIO(question))
+    _, answer = response("/filter", io.BytesIO(question))
     assert answer["Error"].endswith(f"bytes, wanted {POD_BYTES_MAX} at most")
 
 
 @pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}])
 def test_a_request_from_a_browser_page_is_refused(headers: dict[str, str]) -> None:
-    assert asked("/filter", {"Pod": POD, "NodeNames": ["big"]}, headers=headers)[0] == 403
+    assert response("/filter", {"Pod": POD, "NodeNames": ["big"]}, headers=headers)[0] == 403

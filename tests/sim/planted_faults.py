@@ -121,7 +121,7 @@ def _devices_fit(patch: Patch) -> None:
 # ---- what is counted ----------------------------------------------------------------------
 
 
-def _room_is_not_given_back(patch: Patch) -> None:
+def _room_is_not_released(patch: Patch) -> None:
     def give_back(self: Placements, placed: Any) -> None:
         del self._placed[placed.pod.uid]
         for _ in placed.framework.run_unreserve(placed.state, placed.pod, placed.node_name):
@@ -315,7 +315,7 @@ PLANTS = (
     Plant("devices in flight are free", _devices_in_flight_are_free, "is given .*, which .* has"),
     Plant("gates are open", _gates_are_open, "gates: "),
     Plant("extenders are not heard", _what_extenders_left_out_comes_back, "the extender did not"),
-    Plant("room is not given back", _room_is_not_given_back, "counted on|and waits"),
+    Plant("room is not given back", _room_is_not_released, "counted on|and waits"),
     Plant(
         "bound pods are not counted until the API tells",
         _bound_pods_are_not_counted_until_the_api_tells,

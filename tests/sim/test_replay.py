@@ -22,7 +22,7 @@ LARGE = node("large", status={"allocatable": {"cpu": "64", "pods": "110"}})
 TAINTED = {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}
 
 
-def kept(path: Path, feed: Workload, seed: int = 5, config: str | None = None) -> RunFolder:
+def stored_run(path: Path, feed: Workload, seed: int = 5, config: str | None = None) -> RunFolder:
     """A run of the feed, kept in a folder, with the plugin files that lie beside it."""
     folder, files = RunFolder(path / "run"), sorted(path.glob("*.py"))
     manifest = Manifest(seed=seed, config=config, feature_gates="")
@@ -44,7 +44,7 @@ def verdict(folder: RunFolder, name: str, node_name: str, number: int = -1) -> N
     return node_verdict(folder, attempts(folder, name)[number], node_name)
 
 
-def asking(name: str, cpu: str, **fields: Any) -> Content:
+def pod_requesting(name: str, cpu: str, **fields: Any) -> Content:
     return pod(name, containers=[container(cpu)], **fields)
 
 
@@ -52,7 +52,9 @@ def asking(name: str, cpu: str, **fields: Any) -> Content:
 
 
 def test_a_rejection_names_the_plugin_and_the_results_of_the_others(tmp_path: Path) -> None:
-    folder = kept(tmp_path, workload(node("t", spec=TAINTED), node("n1"), asking("a", "64")))
+    folder = stored_run(
+        tmp_path, workload(node("t", spec=TAINTED), node("n1"), pod_requesting("a", "64"))
+    )
     found = verdict(folder, "a", "t")
     assert found.rejection is not None
     assert found.rejection.plugin == "TaintToleration"
@@ -66,7 +68,7 @@ def test_a_rejection_names_the_plugin_and_the_results_of_the_others(tmp_path: Pa
 
 def test_a_node_that_was_not_chosen_is_compared_with_the_chosen_one(tmp_path: Path) -> None:
     nodes = [node("full"), node("empty"), pod("r", nodeName="full")]
-    found = verdict(kept(tmp_path, workload(*nodes, asking("a", "1"))), "a", "full")
+    found = verdict(stored_run(tmp_path, workload(*nodes, pod_requesting("a", "1"))), "a", "full")
     assert found.rejection is None
     assert found.scores is not None
     own, chosen = found.scores.lines
@@ -78,7 +80,7 @@ def test_a_node_that_was_not_chosen_is_compared_with_the_chosen_one(tmp_path: Pa
 
 def test_the_chosen_node_is_evaluated_without_the_pod(tmp_path: Path) -> None:
     """It has been put on the node by then, which would leave no room for itself."""
-    folder = kept(tmp_path, workload(node("n1"), node("n2"), asking("a", "3")))
+    folder = stored_run(tmp_path, workload(node("n1"), node("n2"), pod_requesting("a", "3")))
     [attempt] = attempts(folder, "a")
     found = node_verdict(folder, attempt, attempt.node)
     assert [status for _, status in found.alone] == [None] * len(found.alone)
@@ -89,15 +91,17 @@ def test_the_chosen_node_is_evaluated_without_the_pod(tmp_path: Path) -> None:
 
 
 def test_a_node_that_did_not_exist_yet_was_not_evaluated(tmp_path: Path) -> None:
-    feed = workload(node("n1"), asking("a", "32"), steps=[create(5, LARGE)])
-    folder = kept(tmp_path, feed)
+    feed = workload(node("n1"), pod_requesting("a", "32"), steps=[create(5, LARGE)])
+    folder = stored_run(tmp_path, feed)
     assert verdict(folder, "a", "large", 0).skip_reason == "the node did not exist then"
     assert verdict(folder, "a", "large", 1).skip_reason == ""
 
 
 def test_each_attempt_sees_the_cluster_of_its_time(tmp_path: Path) -> None:
-    feed = workload(LARGE, asking("r", "40"), asking("a", "32"), steps=[delete(5, pod("r"))])
-    folder = kept(tmp_path, feed)
+    feed = workload(
+        LARGE, pod_requesting("r", "40"), pod_requesting("a", "32"), steps=[delete(5, pod("r"))]
+    )
+    folder = stored_run(tmp_path, feed)
     assert [record.result for record in attempts(folder, "a")] == ["unschedulable", "scheduled"]
     assert verdict(folder, "a", "large", 0).rejection is not None
     assert verdict(folder, "a", "large", 1).rejection is None
@@ -106,13 +110,15 @@ def test_each_attempt_sees_the_cluster_of_its_time(tmp_path: Path) -> None:
 def test_a_node_excluded_by_pre_filter_was_not_evaluated(tmp_path: Path) -> None:
     terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    feed = workload(node("n1"), node("n2"), asking("a", "1", affinity={"nodeAffinity": required}))
-    assert verdict(kept(tmp_path, feed), "a", "n2").skip_reason == "left out by NodeAffinity"
+    feed = workload(
+        node("n1"), node("n2"), pod_requesting("a", "1", affinity={"nodeAffinity": required})
+    )
+    assert verdict(stored_run(tmp_path, feed), "a", "n2").skip_reason == "left out by NodeAffinity"
 
 
 def test_with_a_feasible_nominated_node_other_nodes_were_not_evaluated(tmp_path: Path) -> None:
-    nominated = asking("a", "1", status={"nominatedNodeName": "n2"})
-    folder = kept(tmp_path, workload(node("n1"), node("n2"), nominated))
+    nominated = pod_requesting("a", "1", status={"nominatedNodeName": "n2"})
+    folder = stored_run(tmp_path, workload(node("n1"), node("n2"), nominated))
     found = verdict(folder, "a", "n1")
     assert found.skip_reason == "the pod was nominated to n2, which took it"
 
@@ -125,8 +131,8 @@ percentageOfNodesToScore: 10
 
 
 def test_a_node_outside_of_the_sample_was_not_evaluated(tmp_path: Path) -> None:
-    feed = workload(*(node(f"n{i}") for i in range(150)), asking("a", "1"))
-    folder = kept(tmp_path, feed, config=SAMPLED)
+    feed = workload(*(node(f"n{i}") for i in range(150)), pod_requesting("a", "1"))
+    folder = stored_run(tmp_path, feed, config=SAMPLED)
     found = [verdict(folder, "a", f"n{i}").skip_reason for i in range(0, 150, 15)]
     assert "enough nodes were found before (percentageOfNodesToScore)" in found
 
@@ -152,7 +158,7 @@ profiles:
 def test_a_failing_plugin_fails_again_in_a_replay(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text(BROKEN)
     feed = workload(node("n1"), node("n2"), pod("a"))
-    found = verdict(kept(tmp_path, feed, config=WITH_BROKEN), "a", "n1")
+    found = verdict(stored_run(tmp_path, feed, config=WITH_BROKEN), "a", "n1")
     assert (found.record.result, found.rejection) == ("error", None)
     said = dict(found.alone)["Broken"]
     assert said is not None
@@ -163,16 +169,16 @@ def test_a_failing_plugin_fails_again_in_a_replay(tmp_path: Path) -> None:
 
 
 def test_a_replay_makes_the_decisions_of_the_journal(tmp_path: Path) -> None:
-    pods = [asking(f"p{i}", "1") for i in range(12)]
-    folder = kept(tmp_path, workload(node("n1"), node("n2"), *pods))
+    pods = [pod_requesting(f"p{i}", "1") for i in range(12)]
+    folder = stored_run(tmp_path, workload(node("n1"), node("n2"), *pods))
     last = attempts(folder, "p11")[-1]
     # On the way every record is held against the journal.
     assert node_verdict(folder, last, "n1").record == last
 
 
 def test_a_journal_of_another_run_is_refused(tmp_path: Path) -> None:
-    feed = workload(node("n1"), node("n2"), *(asking(f"p{i}", "1m") for i in range(8)))
-    folder = kept(tmp_path, feed)
+    feed = workload(node("n1"), node("n2"), *(pod_requesting(f"p{i}", "1m") for i in range(8)))
+    folder = stored_run(tmp_path, feed)
     tampered = list(_tampered(folder.path / "journal.jsonl"))
     (folder.path / "journal.jsonl").write_text("".join(tampered))
     with pytest.raises(RunFolderError, match="differs from the journal in line 1;"):
@@ -188,7 +194,7 @@ def _tampered(journal: Path) -> Iterator[str]:
 
 
 def test_an_unknown_attempt_is_not_found(tmp_path: Path) -> None:
-    folder = kept(tmp_path, workload(node("n1"), pod("a")))
+    folder = stored_run(tmp_path, workload(node("n1"), pod("a")))
     [attempt] = attempts(folder, "a")
     ghost = AttemptRecord(
         at_seconds=0.0, pod=attempt.pod, uid=attempt.uid, profile="p", attempt=9, result="error"
@@ -199,7 +205,7 @@ def test_an_unknown_attempt_is_not_found(tmp_path: Path) -> None:
 
 def test_an_interrupted_run_can_be_replayed(tmp_path: Path) -> None:
     feed = workload(node("n1"), pod("a"), pod("b"))
-    folder = kept(tmp_path, feed)
+    folder = stored_run(tmp_path, feed)
     lines = (folder.path / "journal.jsonl").read_text().splitlines(keepends=True)
     (folder.path / "journal.jsonl").write_text("".join(lines[:3]))
     (folder.path / "summary.json").unlink()

@@ -36,7 +36,7 @@ from tests.adapters.manifests import Content, container, node, pod
 from tests.sim.runs import create, delete, patch, profile, simulate, simulation, workload
 
 
-def asking(name: str, cpu: str, **fields: Any) -> Content:
+def pod_requesting(name: str, cpu: str, **fields: Any) -> Content:
     return pod(name, containers=[container(cpu)], **fields)
 
 
@@ -48,7 +48,7 @@ def lasting(name: str, duration: str, **fields: Any) -> Content:
 
 
 def test_every_pod_is_placed_or_pending_with_a_reason() -> None:
-    result = simulate(node("n1"), asking("a", "3"), asking("b", "3"))
+    result = simulate(node("n1"), pod_requesting("a", "3"), pod_requesting("b", "3"))
     assert result.placements == {"default/a": "n1"}
     said = (
         "0/1 nodes are available: 1 Insufficient cpu. preemption: "
@@ -75,7 +75,7 @@ def test_placements_include_pods_that_ended() -> None:
 
 
 def test_a_deleted_pod_is_not_pending_and_stays_listed() -> None:
-    waits = asking("a", "64")
+    waits = pod_requesting("a", "64")
     feed = workload(node("n1"), waits, steps=[delete(7, waits)])
     result = simulation(feed).run()
     assert (result.placements, result.unschedulable) == ({}, {})
@@ -99,8 +99,8 @@ def test_a_profile_of_another_name_schedules_its_own_pods() -> None:
 
 
 def test_attempts_are_counted_per_pod_and_not_per_name() -> None:
-    waits = asking("a", "64")
-    again = [delete(1, waits), create(2, asking("a", "1"))]
+    waits = pod_requesting("a", "64")
+    again = [delete(1, waits), create(2, pod_requesting("a", "1"))]
     result = simulation(workload(node("n1"), waits, steps=again)).run()
     assert result.pods["default/a"].attempts == 1
     assert result.attempts == 2
@@ -108,7 +108,7 @@ def test_attempts_are_counted_per_pod_and_not_per_name() -> None:
 
 def test_times_are_those_of_the_events() -> None:
     small = node("small", status={"allocatable": {"cpu": "1m", "pods": "110"}})
-    feed = workload(small, asking("a", "1"), steps=[create(30, node("n1"))])
+    feed = workload(small, pod_requesting("a", "1"), steps=[create(30, node("n1"))])
     a = simulation(feed).run().pods["default/a"]
     assert (a.created_at, a.bound_at, a.deleted_at, a.attempts) == (0.0, 30.0, None, 2)
 
@@ -159,7 +159,7 @@ def test_the_journal_goes_to_the_given_sink() -> None:
 
 
 def test_retry_timers_alone_do_not_continue_the_run() -> None:
-    assert simulate(node("n1"), asking("a", "64")).simulated_seconds == 0.0
+    assert simulate(node("n1"), pod_requesting("a", "64")).simulated_seconds == 0.0
 
 
 def test_a_retry_that_may_succeed_is_waited_for() -> None:
@@ -179,7 +179,7 @@ def test_a_retry_that_failed_is_not_waited_for_again() -> None:
 
 
 def test_until_determines_the_end_of_the_run() -> None:
-    feed = workload(node("n1"), asking("a", "64"), until_seconds=400.0)
+    feed = workload(node("n1"), pod_requesting("a", "64"), until_seconds=400.0)
     result = simulation(feed).run()
     assert result.simulated_seconds == 400.0
     assert result.pods["default/a"].attempts == 2  # the flush after five minutes
@@ -319,7 +319,7 @@ def with_kubelet(name: str, version: str) -> Content:
 
 def test_a_plugin_can_read_a_declared_field() -> None:
     nodes = [with_kubelet("old", "v1.30.0"), with_kubelet("new", "v1.37.0")]
-    result = simulate(*nodes, asking("a", "3"), asking("b", "3"), plugins=[Kubelet])
+    result = simulate(*nodes, pod_requesting("a", "3"), pod_requesting("b", "3"), plugins=[Kubelet])
     assert result.placements == {"default/a": "new"}
     assert "1 node(s) had kubelet v1.30.0" in result.unschedulable["default/b"]
 
@@ -489,7 +489,7 @@ def test_plugins_are_closed_even_if_the_run_fails(monkeypatch: pytest.MonkeyPatc
             closed.append(self.name)
 
     monkeypatch.setattr(NodeResourcesFit, "filter", lambda *_: iter(()))
-    run = simulation(workload(node("n1"), asking("a", "64")), Closing)
+    run = simulation(workload(node("n1"), pod_requesting("a", "64")), Closing)
     with pytest.raises(InvariantBroken):
         run.run()
     assert closed == ["Closing"]
@@ -500,7 +500,7 @@ def test_plugins_are_closed_even_if_the_run_fails(monkeypatch: pytest.MonkeyPatc
 
 def test_capacity_is_not_checked_if_the_configuration_does_not_filter_by_it() -> None:
     config = profile(plugins={"filter": {"disabled": [{"name": "NodeResourcesFit"}]}})
-    feed = workload(node("n1"), asking("a", "3"), asking("b", "3"))
+    feed = workload(node("n1"), pod_requesting("a", "3"), pod_requesting("b", "3"))
     assert len(simulation(feed, config=config).run().placements) == 2
 
 

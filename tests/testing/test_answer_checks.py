@@ -26,20 +26,20 @@ from bayplan.testing import CheckFailed, check_plugin
 from tests.testing.broken_plugins import RanksNodes, WritesColumns
 
 
-def said_about(plugin_class: type[Plugin]) -> str:
+def failure_of(plugin_class: type[Plugin]) -> str:
     with pytest.raises(CheckFailed) as failed:
         check_plugin(plugin_class)
     return str(failed.value)
 
 
 def test_a_score_that_depends_on_the_selection_is_detected() -> None:
-    said = said_about(RanksNodes)
+    said = failure_of(RanksNodes)
     assert said.startswith("RanksNodes: says something else through nodes.take(rows): scores of")
     assert 'scope = "cluster"' in said
 
 
 def test_writing_to_a_column_is_detected() -> None:
-    assert "WritesColumns: writes to a column of the nodes" in said_about(WritesColumns)
+    assert "WritesColumns: writes to a column of the nodes" in failure_of(WritesColumns)
 
 
 @final
@@ -57,7 +57,7 @@ class BreaksTheSeal(ScorePlugin):
 
 
 def test_writing_to_a_column_by_force_is_detected() -> None:
-    said = said_about(BreaksTheSeal)
+    said = failure_of(BreaksTheSeal)
     assert "writes to a column of the nodes (resources.pod_counts)" in said
 
 
@@ -75,7 +75,7 @@ class KeepsTheMask(FilterPlugin):
 
 
 def test_writing_to_the_mask_is_detected() -> None:
-    assert "filter writes to the mask it is handed" in said_about(KeepsTheMask)
+    assert "filter writes to the mask it is handed" in failure_of(KeepsTheMask)
 
 
 @final
@@ -89,7 +89,7 @@ class TooHigh(ScalarScorePlugin):
 
 
 def test_a_score_out_of_range_is_detected() -> None:
-    assert 'plugin "TooHigh" returns an invalid score' in said_about(TooHigh)
+    assert 'plugin "TooHigh" returns an invalid score' in failure_of(TooHigh)
 
 
 @final
@@ -104,7 +104,7 @@ class FloatScores(ScorePlugin):
 
 def test_scores_of_another_type_are_detected() -> None:
     line = FloatScores.score.__code__.co_firstlineno
-    message = said_about(FloatScores)
+    message = failure_of(FloatScores)
     assert "score returned float64[9]; wanted int64[9]" in message
     assert f"at test_answer_checks.py:{line}" in message
 
@@ -120,7 +120,7 @@ class WaitsInFilter(ScalarFilterPlugin):
 
 
 def test_a_wait_from_filter_is_detected() -> None:
-    assert "Filter answered Wait, which it may not" in said_about(WaitsInFilter)
+    assert "Filter answered Wait, which it may not" in failure_of(WaitsInFilter)
 
 
 @final
@@ -135,7 +135,7 @@ class ReadsTaintsInSecret(ScalarFilterPlugin):
 
 
 def test_an_undeclared_facet_is_detected_and_named() -> None:
-    said = said_about(ReadsTaintsInSecret)
+    said = failure_of(ReadsTaintsInSecret)
     assert "the answer changed when only TAINTS of the node changed: rejections of node" in said
     assert said.endswith("write caching = Caching(facets=…) with TAINTS")
 
@@ -152,7 +152,7 @@ class CountsPodsInSecret(ScalarScorePlugin):
 
 
 def test_an_undeclared_read_of_pods_is_detected() -> None:
-    assert "caching = Caching(facets=…) with REQUESTED, PODS" in said_about(CountsPodsInSecret)
+    assert "caching = Caching(facets=…) with REQUESTED, PODS" in failure_of(CountsPodsInSecret)
 
 
 @final
@@ -167,7 +167,7 @@ class ReadsAnAnnotation(ScalarScorePlugin):
 
 
 def test_keys_known_only_to_the_plugin_are_drawn() -> None:
-    assert "caching = Caching(facets=…) with ANNOTATIONS" in said_about(ReadsAnAnnotation)
+    assert "caching = Caching(facets=…) with ANNOTATIONS" in failure_of(ReadsAnAnnotation)
 
 
 @final
@@ -183,7 +183,7 @@ class ReadsADeclaredField(ScalarScorePlugin):
 
 
 def test_declared_fields_are_drawn() -> None:
-    assert "caching = Caching(facets=…) with DECLARED" in said_about(ReadsADeclaredField)
+    assert "caching = Caching(facets=…) with DECLARED" in failure_of(ReadsADeclaredField)
 
 
 @final
@@ -198,7 +198,7 @@ class ComparesWithOthers(ScalarScorePlugin):
 
 
 def test_a_read_of_other_nodes_is_detected() -> None:
-    said = said_about(ComparesWithOthers)
+    said = failure_of(ComparesWithOthers)
     assert "changed its answer about one node when LABELS of another (node-" in said
     assert 'it must say scope = "cluster"' in said
 
@@ -218,7 +218,7 @@ class RemembersWho(ScalarScorePlugin):
 
 
 def test_a_result_that_depends_on_earlier_calls_is_detected() -> None:
-    assert "says something else when it is asked again" in said_about(RemembersWho)
+    assert "says something else when it is asked again" in failure_of(RemembersWho)
 
 
 @final
@@ -234,7 +234,7 @@ class KeepsForAnother(ScorePlugin):
 
 
 def test_a_shape_that_stores_foreign_data_is_detected() -> None:
-    assert "KeepsForAnother: says something else" in said_about(KeepsForAnother)
+    assert "KeepsForAnother: says something else" in failure_of(KeepsForAnother)
 
 
 @final
@@ -252,7 +252,7 @@ def _taint_counts(nodes: NodeView) -> NodeScores:
 
 
 def test_a_derived_column_that_lacks_a_facet_is_detected() -> None:
-    assert "list all facets that the column follows from" in said_about(RankingInvalid)
+    assert "list all facets that the column follows from" in failure_of(RankingInvalid)
 
 
 @final
@@ -276,4 +276,4 @@ class CountsTooEarly(PreFilterPlugin, FilterPlugin):
 
 
 def test_a_state_that_ignores_what_ifs_is_detected() -> None:
-    assert "implement PreFilterExtensions" in said_about(CountsTooEarly)
+    assert "implement PreFilterExtensions" in failure_of(CountsTooEarly)

@@ -28,7 +28,7 @@ from bayplan.testing import CheckFailed, check_plugin
 NODE_ADDED = ClusterEvent(EventResource.NODE, ActionType.ADD)
 
 
-def said_about(plugin_class: type[Plugin]) -> str:
+def failure_of(plugin_class: type[Plugin]) -> str:
     with pytest.raises(CheckFailed) as failed:
         check_plugin(plugin_class, clusters=1)
     return str(failed.value)
@@ -87,7 +87,7 @@ def failing(pod: Any, old: Any, new: Any) -> QueueingHint:
     ],
 )
 def test_a_wrong_registration_is_detected(events: Sequence[Any], words: str) -> None:
-    assert words in said_about(registering(events))
+    assert words in failure_of(registering(events))
 
 
 @pytest.mark.parametrize(
@@ -158,4 +158,4 @@ class WrongFields(ScalarScorePlugin):
     ],
 )
 def test_a_wrong_declaration_is_detected(plugin_class: type[Plugin], words: str) -> None:
-    assert words in said_about(plugin_class)
+    assert words in failure_of(plugin_class)

@@ -18,14 +18,14 @@ from tests.testing.broken_plugins import SignsTooLittle
 POLICY = "test.org/v1 Policy"
 
 
-def said_about(plugin_class: type[Plugin]) -> str:
+def failure_of(plugin_class: type[Plugin]) -> str:
     with pytest.raises(CheckFailed) as failed:
         check_plugin(plugin_class)
     return str(failed.value)
 
 
 def test_equal_signatures_with_different_results_are_detected_and_the_field_is_named() -> None:
-    said = said_about(SignsTooLittle)
+    said = failure_of(SignsTooLittle)
     assert "signs too little: two pods that differ in spec.tolerations have the signature" in said
 
 
@@ -43,7 +43,7 @@ class ReadsAnnotations(ScalarScorePlugin, SignPlugin):
 
 
 def test_a_field_that_is_read_and_not_signed_is_named() -> None:
-    said = said_about(ReadsAnnotations)
+    said = failure_of(ReadsAnnotations)
     assert "reads metadata.annotations, which sign_pod does not look at" in said
 
 
@@ -62,7 +62,7 @@ class ReadsRequests(ScalarScorePlugin, SignPlugin):
 
 
 def test_one_source_field_does_not_sign_a_value_compiled_from_several() -> None:
-    assert "reads requests, which sign_pod does not look at" in said_about(ReadsRequests)
+    assert "reads requests, which sign_pod does not look at" in failure_of(ReadsRequests)
 
 
 @final
@@ -79,7 +79,7 @@ class SignsTheName(ScalarScorePlugin, SignPlugin):
 
 
 def test_a_signature_with_the_name_is_detected() -> None:
-    assert "sign_pod depends on metadata.name" in said_about(SignsTheName)
+    assert "sign_pod depends on metadata.name" in failure_of(SignsTheName)
 
 
 @final
@@ -96,7 +96,7 @@ class SignsTheStatus(ScalarScorePlugin, SignPlugin):
 
 
 def test_a_signature_with_the_status_is_detected() -> None:
-    assert "sign_pod depends on status" in said_about(SignsTheStatus)
+    assert "sign_pod depends on status" in failure_of(SignsTheStatus)
 
 
 @final
@@ -114,7 +114,7 @@ class SignsAMap(ScalarScorePlugin, SignPlugin):
 
 
 def test_an_unhashable_signature_is_detected() -> None:
-    assert "sign_pod returned what cannot be hashed" in said_about(SignsAMap)
+    assert "sign_pod returned what cannot be hashed" in failure_of(SignsAMap)
 
 
 @final
@@ -174,7 +174,7 @@ class SignsOwnersOnce(SignsOnce):
 
 
 def test_fields_outside_of_the_shape_may_not_be_signed_once() -> None:
-    said = said_about(SignsOwnersOnce)
+    said = failure_of(SignsOwnersOnce)
     assert (
         "the promise signs_template of its caching: sign_pod reads metadata.ownerReferences" in said
     )
@@ -237,4 +237,4 @@ class SignsTheSum(ScalarScorePlugin, SignPlugin):
 
 
 def test_fields_that_matter_only_together_are_detected() -> None:
-    assert "signs too little: two pods that differ in spec." in said_about(SignsTheSum)
+    assert "signs too little: two pods that differ in spec." in failure_of(SignsTheSum)

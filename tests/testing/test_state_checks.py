@@ -34,7 +34,7 @@ from tests.testing.broken_plugins import CountsDownTwice
 # ---- state checks ---------------------------------------------------------------------------
 
 
-def said_about(plugin_class: type[Plugin]) -> str:
+def failure_of(plugin_class: type[Plugin]) -> str:
     with pytest.raises(CheckFailed) as failed:
         check_plugin(plugin_class, clusters=2)
     return str(failed.value)
@@ -58,11 +58,11 @@ class CountsBlindly(ReservePlugin):
 
 
 def test_unreserve_without_a_reserve_is_detected() -> None:
-    assert "where no reserve came before it" in said_about(CountsBlindly)
+    assert "where no reserve came before it" in failure_of(CountsBlindly)
 
 
 def test_an_unreserve_that_is_not_idempotent_is_detected() -> None:
-    said = said_about(CountsDownTwice)
+    said = failure_of(CountsDownTwice)
     assert "unreserve" in said
     assert "state" in said
 
@@ -84,7 +84,7 @@ class LeavesATrace(ReservePlugin):
 
 
 def test_a_reserve_that_is_not_undone_is_detected() -> None:
-    assert "unreserve does not undo reserve" in said_about(LeavesATrace)
+    assert "unreserve does not undo reserve" in failure_of(LeavesATrace)
 
 
 @final
@@ -120,7 +120,7 @@ class SlowGate(PreEnqueuePlugin):
 
 
 def test_a_slow_gate_is_detected() -> None:
-    assert "pre_enqueue takes" in said_about(SlowGate)
+    assert "pre_enqueue takes" in failure_of(SlowGate)
 
 
 @final
@@ -245,7 +245,7 @@ WRONG: list[tuple[type[Plugin], str]] = [
 def test_a_code_of_another_extension_point_is_detected(
     plugin_class: type[Plugin], words: str
 ) -> None:
-    assert words in said_about(plugin_class)
+    assert words in failure_of(plugin_class)
 
 
 # ---- sample port ----------------------------------------------------------------------------

@@ -85,7 +85,7 @@ def _decoded(world: TimedServer, name: str) -> bool:
     return stored.object == decode(POD, stored.content)
 
 
-def _like(name: str, **meta: Any) -> Content:
+def pod_of_template(name: str, **meta: Any) -> Content:
     """One of the pods of a template."""
     resources = {"requests": {"cpu": "100m"}, "limits": {"memory": "1Gi"}}
     content = pod(containers=[{"name": "c", "resources": resources}])
@@ -99,9 +99,11 @@ def test_pods_of_one_template_do_not_affect_each_other() -> None:
         world.clock.advance_to(world.clock.now() + 10)
         alone = TimedServer()
         alone.clock.advance_to(world.clock.now())
-        shared = world.server.create(_like(name)).content
+        shared = world.server.create(pod_of_template(name)).content
         metadata = {**shared["metadata"], "resourceVersion": "1"}
-        assert {**shared, "metadata": metadata} == alone.server.create(_like(name)).content
+        assert {**shared, "metadata": metadata} == alone.server.create(
+            pod_of_template(name)
+        ).content
     assert all(_decoded(world, name) for name in names)
     stored = [world.server.get(object_key(POD, "default", name)) for name in names]
     assert len({id(one.content["spec"]) for one in stored}) == 1
@@ -115,7 +117,7 @@ def test_a_pod_of_a_template_keeps_its_own_identity() -> None:
     world = TimedServer()
     own = {"uid": "u-1", "creationTimestamp": NOW, "resourceVersion": "77"}
     for name, meta in (("a", {}), ("b", own)):
-        world.server.create(_like(name, **meta))
+        world.server.create(pod_of_template(name, **meta))
     metadata = world.content(object_key(POD, "default", "b"))["metadata"]
     assert (metadata["uid"], metadata["creationTimestamp"]) == ("u-1", NOW)
     assert metadata["resourceVersion"] == "2"
@@ -123,22 +125,22 @@ def test_a_pod_of_a_template_keeps_its_own_identity() -> None:
 
 def test_a_pod_of_a_template_is_refused_only_for_its_own_name() -> None:
     world = TimedServer()
-    world.server.create(_like("a"))
+    world.server.create(pod_of_template("a"))
     with pytest.raises(AlreadyExistsError):
-        world.server.create(_like("a"))
+        world.server.create(pod_of_template("a"))
     with pytest.raises(InvalidError, match=r"metadata\.name"):
-        world.server.create(_like("A"))
+        world.server.create(pod_of_template("A"))
     with pytest.raises(InvalidError, match=r"metadata\.labels"):
-        world.server.create(_like("b", labels={"app": "-"}))
+        world.server.create(pod_of_template("b", labels={"app": "-"}))
 
 
 def test_a_new_priority_class_applies_to_the_next_pod_of_a_template() -> None:
     world = TimedServer()
-    world.server.create(_like("a"))
+    world.server.create(pod_of_template("a"))
     default = {"metadata": {"name": "high"}, "value": 7, "globalDefault": True}
     api_version, kind = PRIORITY_CLASS.split()
     world.server.create({"apiVersion": api_version, "kind": kind, **default})
-    world.server.create(_like("b"))
+    world.server.create(pod_of_template("b"))
     keys = [object_key(POD, "default", name) for name in "ab"]
     assert [world.content(key)["spec"]["priority"] for key in keys] == [0, 7]
 
@@ -585,19 +587,22 @@ def test_a_refused_binding_has_a_reason(content: Content, why: str | None) -> No
     assert why_not_bindable(content) == why
 
 
-def told(status: str, message: str | None = None) -> PatchPodStatus:
+def condition(status: str, message: str | None = None) -> PatchPodStatus:
     condition = PodCondition(type="PodScheduled", status=status, message=message)
     return PatchPodStatus("default", "web", "", condition)
 
 
 def test_a_new_condition_is_appended() -> None:
     ready = {"type": "Ready", "status": "False"}
-    assert patched({"conditions": [ready]}, told("True"), NOW)["conditions"] == [ready, SCHEDULED]
+    assert patched({"conditions": [ready]}, condition("True"), NOW)["conditions"] == [
+        ready,
+        SCHEDULED,
+    ]
 
 
 def test_a_condition_whose_status_changes_gets_a_new_time() -> None:
     old = {"type": "PodScheduled", "status": "False", "lastTransitionTime": "before"}
-    assert patched({"conditions": [old]}, told("True"), NOW)["conditions"] == [SCHEDULED]
+    assert patched({"conditions": [old]}, condition("True"), NOW)["conditions"] == [SCHEDULED]
 
 
 def test_a_condition_whose_status_stays_keeps_its_time_and_gets_new_text() -> None:
@@ -608,7 +613,7 @@ def test_a_condition_whose_status_stays_keeps_its_time_and_gets_new_text() -> No
         "message": "old",
         "lastTransitionTime": "before",
     }
-    (new,) = patched({"conditions": [old]}, told("False", message="new"), NOW)["conditions"]
+    (new,) = patched({"conditions": [old]}, condition("False", message="new"), NOW)["conditions"]
     assert new == {
         "type": "PodScheduled",
         "status": "False",

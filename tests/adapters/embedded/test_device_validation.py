@@ -11,14 +11,14 @@ Json = dict[str, Any]
 CLAIM, TEMPLATE, CLASS = "ResourceClaim", "ResourceClaimTemplate", "DeviceClass"
 
 
-def told(kind: str, content: Json) -> list[str]:
+def problems_of(kind: str, content: Json) -> list[str]:
     whole = {"apiVersion": "resource.k8s.io/v1", "kind": kind, **content}
     return [str(each) for each in problems(whole)]
 
 
 def of_requests(*requests: Json, **devices: Any) -> list[str]:
     """Without the path that all of them have."""
-    found = told(CLAIM, claim("c", *requests, **devices))
+    found = problems_of(CLAIM, claim("c", *requests, **devices))
     return [text.removeprefix("spec.devices.") for text in found]
 
 
@@ -91,7 +91,7 @@ def test_names_are_unique_and_constraints_name_requests() -> None:
 
 def test_a_template_is_validated_like_its_claims() -> None:
     def of(spec: Any) -> list[str]:
-        return told(TEMPLATE, {"metadata": {"name": "t"}, "spec": spec})
+        return problems_of(TEMPLATE, {"metadata": {"name": "t"}, "spec": spec})
 
     devices = {"devices": {"requests": [exactly(count=-1)]}}
     place = "spec.spec.devices.requests[0].exactly.count"
@@ -102,12 +102,14 @@ def test_a_template_is_validated_like_its_claims() -> None:
 
 
 def test_a_class_contains_expressions_about_devices() -> None:
-    assert told(CLASS, class_of("gpu", "device.driver == 'x'")) == []
+    assert problems_of(CLASS, class_of("gpu", "device.driver == 'x'")) == []
     place = "spec.selectors[0].cel.expression"
-    (text,) = told(CLASS, class_of("gpu", "1 + 1"))
+    (text,) = problems_of(CLASS, class_of("gpu", "1 + 1"))
     assert text.startswith(f'{place}: found "1 + 1", wanted an expression about a device (must')
     empty = {"metadata": {"name": "gpu"}, "spec": {"selectors": [{}]}}
-    assert told(CLASS, empty) == [f"{place}: found nothing, wanted an expression about a device"]
+    assert problems_of(CLASS, empty) == [
+        f"{place}: found nothing, wanted an expression about a device"
+    ]
 
 
 def test_a_valid_claim_is_accepted() -> None:

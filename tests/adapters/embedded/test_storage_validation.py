@@ -9,7 +9,7 @@ from bayplan.adapters.embedded.api_validation import problems
 Json = dict[str, Any]
 
 
-def told(kind: str, **fields: Any) -> list[str]:
+def problems_of(kind: str, **fields: Any) -> list[str]:
     version, _, word = kind.rpartition(" ")
     content = {"apiVersion": version, "kind": word, "metadata": {"name": "x"}, **fields}
     return [str(each) for each in problems(content)]
@@ -62,7 +62,7 @@ TERM = {"matchExpressions": [{"key": "a", "operator": "Nope"}]}
     ],
 )
 def test_an_invalid_claim_is_refused(spec: Json, text: str) -> None:
-    assert told("v1 PersistentVolumeClaim", spec=spec) == [text]
+    assert problems_of("v1 PersistentVolumeClaim", spec=spec) == [text]
 
 
 @pytest.mark.parametrize(
@@ -88,11 +88,11 @@ def test_an_invalid_claim_is_refused(spec: Json, text: str) -> None:
     ],
 )
 def test_an_invalid_volume_is_refused(spec: Json, text: str) -> None:
-    assert told("v1 PersistentVolume", spec=spec) == [text]
+    assert problems_of("v1 PersistentVolume", spec=spec) == [text]
 
 
 def test_a_binding_mode_is_immediate_or_wait_for_first_consumer() -> None:
-    assert told("storage.k8s.io/v1 StorageClass", volumeBindingMode="Late") == [
+    assert problems_of("storage.k8s.io/v1 StorageClass", volumeBindingMode="Late") == [
         'volumeBindingMode: found "Late", wanted one of Immediate, WaitForFirstConsumer'
     ]
 
@@ -104,7 +104,7 @@ def test_valid_objects_pass_and_optional_fields_may_be_absent() -> None:
         "storageClassName": "fast",
         "volumeMode": "Block",
     }
-    assert told("v1 PersistentVolumeClaim", spec=spec) == []
-    assert told("v1 PersistentVolumeClaim") == []
-    assert told("v1 PersistentVolume", spec={"capacity": {"storage": "1Gi"}}) == []
-    assert told("storage.k8s.io/v1 StorageClass", volumeBindingMode="Immediate") == []
+    assert problems_of("v1 PersistentVolumeClaim", spec=spec) == []
+    assert problems_of("v1 PersistentVolumeClaim") == []
+    assert problems_of("v1 PersistentVolume", spec={"capacity": {"storage": "1Gi"}}) == []
+    assert problems_of("storage.k8s.io/v1 StorageClass", volumeBindingMode="Immediate") == []

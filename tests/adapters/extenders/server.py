@@ -3,7 +3,7 @@
 with extender({"filter": {"NodeNames": ["n1"]}}) as server:
     config = {"urlPrefix": server.url, "filterVerb": "filter"}
     ...
-    assert server.asked("filter")[0]["NodeNames"] == ["n1", "n2"]
+    assert server.requests_of("filter")[0]["NodeNames"] == ["n1", "n2"]
 """
 
 import asyncio
@@ -29,7 +29,7 @@ class Extender:
         self.url = ""
         self._asked: list[tuple[str, Any]] = []
 
-    def asked(self, verb: str) -> list[Any]:
+    def requests_of(self, verb: str) -> list[Any]:
         return [question for name, question in self._asked if name == verb]
 
     @property

@@ -70,7 +70,7 @@ def answer(
 def test_a_call_goes_to_the_verb_below_the_prefix(ending: str) -> None:
     with extender({"filter": {"NodeNames": ["n1"]}}) as server:
         assert answer(f"{server.url}/scheduler{ending}").node_names == {"n1"}
-        (question,) = server.asked("filter")
+        (question,) = server.requests_of("filter")
         assert question["NodeNames"] == ["n1"]
         assert question["Pod"]["metadata"]["name"] == "p"
 
@@ -84,7 +84,7 @@ def test_complete_nodes_go_to_an_extender_without_a_node_cache() -> None:
 def test_a_pod_is_bound() -> None:
     with extender({"bind": {}}) as server:
         assert answer(server.url, ExtenderVerb.BIND).error == ""
-        (question,) = server.asked("bind")
+        (question,) = server.requests_of("bind")
         assert sorted(question) == ["Node", "PodName", "PodNamespace", "PodUID"]
 
 
@@ -213,7 +213,7 @@ def test_a_broken_connection_is_retried_once() -> None:
     answers = [CUT, {"fine": True}]
     with extender({"filter": lambda _: answers.pop(0)}) as server:
         assert sent(f"{server.url}/filter") == (200, b'{"fine":true}')
-        assert len(server.asked("filter")) == 2
+        assert len(server.requests_of("filter")) == 2
 
 
 @pytest.mark.parametrize(("repeatable", "count"), [(True, 2), (False, 1)])
@@ -224,7 +224,7 @@ def test_a_call_fails_after_the_retry_or_at_once_if_it_is_not_repeatable(
         url = f"{server.url}/filter"
         assert refused(url, repeatable=repeatable) == f'Post "{url}": EOF'
         # What may have been done is not asked for twice.
-        assert len(server.asked("filter")) == count
+        assert len(server.requests_of("filter")) == count
 
 
 def test_an_unknown_host_has_upstreams_message() -> None:

@@ -32,7 +32,7 @@ def entry(url: str = "https://127.0.0.1:1", **fields: Any) -> Extender:
     return found
 
 
-def asked(pem: Path, *, server_name: str = "", mutual: bool = False, **fields: Any) -> str:
+def response(pem: Path, *, server_name: str = "", mutual: bool = False, **fields: Any) -> str:
     """What comes back from an extender with that certificate: its answer, or why there is none."""
     tls = certificates.server_context(str(pem), str(pem))
     if mutual:
@@ -57,22 +57,22 @@ FINE = '{"fine":true}'
 
 
 def test_a_ca_from_a_file_is_trusted(pem: Path) -> None:
-    assert asked(pem, enableHTTPS=True, tlsConfig={"caFile": str(pem)}) == FINE
+    assert response(pem, enableHTTPS=True, tlsConfig={"caFile": str(pem)}) == FINE
 
 
 def test_a_ca_from_the_configuration_is_trusted(pem: Path) -> None:
     data = base64.b64encode(pem.read_bytes()).decode()
-    assert asked(pem, tlsConfig={"caData": data, "caFile": "nowhere"}) == FINE
+    assert response(pem, tlsConfig={"caData": data, "caFile": "nowhere"}) == FINE
 
 
 def test_without_a_ca_enable_https_trusts_any_certificate(pem: Path) -> None:
     """As upstream: makeTransport."""
-    assert asked(pem, enableHTTPS=True) == FINE
-    assert asked(pem, tlsConfig={"insecure": True}) == FINE
+    assert response(pem, enableHTTPS=True) == FINE
+    assert response(pem, tlsConfig={"insecure": True}) == FINE
 
 
 def test_without_tls_settings_the_system_store_is_used(pem: Path) -> None:
-    said = asked(pem)
+    said = response(pem)
     assert said.startswith('Post "https://127.0.0.1:')
     assert said.endswith(
         "tls: failed to verify certificate: x509: certificate signed by unknown authority"
@@ -81,19 +81,19 @@ def test_without_tls_settings_the_system_store_is_used(pem: Path) -> None:
 
 def test_the_certificate_must_name_the_requested_host(pem: Path) -> None:
     trusted: dict[str, Any] = {"tlsConfig": {"caFile": str(pem)}}
-    assert asked(pem, server_name="localhost", **trusted) == FINE
-    said = asked(pem, server_name="scheduler.example.com", **trusted)
+    assert response(pem, server_name="localhost", **trusted) == FINE
+    said = response(pem, server_name="scheduler.example.com", **trusted)
     assert "tls: failed to verify certificate: " in said
     assert "scheduler.example.com" in said
 
 
 def test_a_client_certificate_is_presented(pem: Path) -> None:
     files = {"certFile": str(pem), "keyFile": str(pem)}
-    assert asked(pem, mutual=True, tlsConfig={"caFile": str(pem), **files}) == FINE
+    assert response(pem, mutual=True, tlsConfig={"caFile": str(pem), **files}) == FINE
     data = base64.b64encode(pem.read_bytes()).decode()
     given = {"certData": data, "keyData": data}
-    assert asked(pem, mutual=True, tlsConfig={"caFile": str(pem), **given}) == FINE
-    assert asked(pem, mutual=True, tlsConfig={"caFile": str(pem)}).startswith('Post "https')
+    assert response(pem, mutual=True, tlsConfig={"caFile": str(pem), **given}) == FINE
+    assert response(pem, mutual=True, tlsConfig={"caFile": str(pem)}).startswith('Post "https')
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ from tests.adapters.live.serving import (
 T = TypeVar("T")
 
 
-def asked(
+def response_and_naps(
     folder: Path, handler: Handler, ask: Callable[[ApiClient], Awaitable[T]], **options: float
 ) -> tuple[T, list[float]]:
     """What ``ask`` got from a server that answers as ``handler``, and how long it waited."""
@@ -60,7 +60,7 @@ def asked(
 
 def test_a_request_has_a_user_agent_and_credentials(tmp_path: Path) -> None:
     script = Script(fine)
-    answer, _ = asked(tmp_path, script, lambda client: client.get("/version?a=b%2Cc"))
+    answer, _ = response_and_naps(tmp_path, script, lambda client: client.get("/version?a=b%2Cc"))
     assert answer == {"fine": True}
     assert script.asked == [("GET", "/version?a=b%2Cc")]
     assert script.headers[0]["Authorization"] == "Bearer secret"
@@ -70,7 +70,7 @@ def test_a_request_has_a_user_agent_and_credentials(tmp_path: Path) -> None:
 def test_content_is_sent_as_json_with_its_media_type(tmp_path: Path) -> None:
     script = Script(fine)
     patch = "application/merge-patch+json"
-    asked(
+    response_and_naps(
         tmp_path, script, lambda client: client.request("PATCH", "/x", {"a": 1}, media_type=patch)
     )
     assert script.bodies == [b'{"a":1}']
@@ -80,7 +80,7 @@ def test_content_is_sent_as_json_with_its_media_type(tmp_path: Path) -> None:
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_throttled_request_waits_as_long_as_the_server_says(tmp_path: Path, method: str) -> None:
     later = lambda: status(429, "TooManyRequests", "later", **{"Retry-After": "7"})  # noqa: E731
-    _, naps = asked(
+    _, naps = response_and_naps(
         tmp_path, Script(later, later, fine), lambda client: client.request(method, "/x")
     )
     assert naps == [7, 7]
@@ -90,22 +90,24 @@ def test_a_server_that_throttles_forever_raises_in_the_end(tmp_path: Path) -> No
     busy = lambda: status(429, "TooManyRequests", "later")  # noqa: E731
     script = Script(*[busy] * (TRIES_PUT_OFF + 1))
     with pytest.raises(ApiError, match="later") as told:
-        asked(tmp_path, script, lambda client: client.get("/x"))
+        response_and_naps(tmp_path, script, lambda client: client.get("/x"))
     assert told.value.code == 429
 
 
 def test_only_idempotent_requests_are_retried_at_an_unavailable_server(tmp_path: Path) -> None:
     away = lambda: status(503, "ServiceUnavailable", "soon", **{"Retry-After": "1"})  # noqa: E731
-    _, naps = asked(tmp_path, Script(away, fine), lambda client: client.request("PATCH", "/x"))
+    _, naps = response_and_naps(
+        tmp_path, Script(away, fine), lambda client: client.request("PATCH", "/x")
+    )
     assert naps == [1]
     with pytest.raises(ApiError, match="soon"):
-        asked(tmp_path, Script(away), lambda client: client.request("POST", "/x"))
+        response_and_naps(tmp_path, Script(away), lambda client: client.request("POST", "/x"))
 
 
 def test_a_refusal_is_raised_at_once(tmp_path: Path) -> None:
     gone = lambda: status(404, "NotFound", "pods web")  # noqa: E731
     with pytest.raises(NotFoundError, match="pods web"):
-        asked(tmp_path, Script(gone), lambda client: client.get("/x"))
+        response_and_naps(tmp_path, Script(gone), lambda client: client.get("/x"))
 
 
 class Cutting:
@@ -122,14 +124,16 @@ class Cutting:
 
 
 def test_idempotent_requests_are_retried_with_growing_delays(tmp_path: Path) -> None:
-    _, naps = asked(tmp_path, Cutting(3), lambda client: client.request("PATCH", "/x"))
+    _, naps = response_and_naps(tmp_path, Cutting(3), lambda client: client.request("PATCH", "/x"))
     assert len(naps) == 3
     assert 0.1 <= naps[0] <= 0.2 <= naps[1] <= 0.4 <= naps[2] <= 0.8
 
 
 def test_delays_are_determined_by_the_seed(tmp_path: Path) -> None:
     drawn = [
-        asked(tmp_path, Cutting(3), lambda client: client.request("PATCH", "/x"), seed=seed)[1]
+        response_and_naps(
+            tmp_path, Cutting(3), lambda client: client.request("PATCH", "/x"), seed=seed
+        )[1]
         for seed in (1, 1, 2)
     ]
     assert drawn[0] == drawn[1] != drawn[2]
@@ -138,13 +142,13 @@ def test_delays_are_determined_by_the_seed(tmp_path: Path) -> None:
 def test_a_write_without_an_answer_is_not_retried(tmp_path: Path) -> None:
     cutting = Cutting(1)
     with pytest.raises(OutcomeUnknownError, match="POST /x: no answer"):
-        asked(tmp_path, cutting, lambda client: client.request("POST", "/x"))
+        response_and_naps(tmp_path, cutting, lambda client: client.request("POST", "/x"))
     assert cutting.calls == 1
 
 
 def test_a_patch_without_an_answer_has_an_unknown_outcome(tmp_path: Path) -> None:
     with pytest.raises(OutcomeUnknownError):
-        asked(tmp_path, Cutting(99), lambda client: client.request("PATCH", "/x"))
+        response_and_naps(tmp_path, Cutting(99), lambda client: client.request("PATCH", "/x"))
 
 
 def test_an_unreachable_server_means_that_nothing_was_done(
@@ -168,9 +172,11 @@ def test_a_timeout_leaves_the_outcome_unknown(tmp_path: Path) -> None:
         raise AssertionError
 
     with pytest.raises(OutcomeUnknownError, match="within"):
-        asked(tmp_path, silent, lambda client: client.request("POST", "/x", timeout_seconds=0.05))
+        response_and_naps(
+            tmp_path, silent, lambda client: client.request("POST", "/x", timeout_seconds=0.05)
+        )
     with pytest.raises(UnreachableError, match="within"):
-        asked(tmp_path, silent, lambda client: client.get("/x", timeout_seconds=0.05))
+        response_and_naps(tmp_path, silent, lambda client: client.get("/x", timeout_seconds=0.05))
 
 
 def test_refused_credentials_are_reloaded_once(tmp_path: Path) -> None:
@@ -180,14 +186,14 @@ def test_refused_credentials_are_reloaded_once(tmp_path: Path) -> None:
         kubeconfig(tmp_path, f"http://{request.host}", {"token": "new"})
         return status(401, "Unauthorized", "Unauthorized")
 
-    answer, _ = asked(tmp_path, picky, lambda client: client.get("/x"))
+    answer, _ = response_and_naps(tmp_path, picky, lambda client: client.get("/x"))
     assert answer == {"fine": True}
 
 
 def test_credentials_that_stay_refused_are_reported(tmp_path: Path) -> None:
     unknown = lambda: status(401, "Unauthorized", "Unauthorized")  # noqa: E731
     with pytest.raises(AccessDeniedError, match="does not accept our credentials"):
-        asked(tmp_path, Script(unknown, unknown), lambda client: client.get("/x"))
+        response_and_naps(tmp_path, Script(unknown, unknown), lambda client: client.get("/x"))
 
 
 def test_a_full_lane_does_not_block_other_lanes(tmp_path: Path) -> None:
@@ -196,7 +202,7 @@ def test_a_full_lane_does_not_block_other_lanes(tmp_path: Path) -> None:
             await client.request("POST", "/events", lane=Lane.EVENTS)
         await client.request("POST", "/binding", lane=Lane.BINDINGS)
 
-    _, naps = asked(tmp_path, Script(*[fine] * 4), ask, qps=0.001, burst=1)
+    _, naps = response_and_naps(tmp_path, Script(*[fine] * 4), ask, qps=0.001, burst=1)
     assert len(naps) == 2
 
 
@@ -207,7 +213,7 @@ def test_a_request_whose_turn_comes_after_its_deadline_is_not_sent(tmp_path: Pat
             await client.request("POST", "/late", timeout_seconds=5)
 
     script = Script(fine)
-    _, naps = asked(tmp_path, script, ask, qps=0.1, burst=1)
+    _, naps = response_and_naps(tmp_path, script, ask, qps=0.1, burst=1)
     assert (naps, len(script.asked)) == ([], 1)
 
 
@@ -230,19 +236,21 @@ def test_a_request_without_a_place_in_its_lane_before_its_deadline_is_not_sent(
             each.cancel()
         await asyncio.wait(requests)
 
-    asked(tmp_path, silent, ask)
+    response_and_naps(tmp_path, silent, ask)
 
 
 def test_a_failure_has_the_same_message_at_every_attempt(tmp_path: Path) -> None:
     """So that a log can say it once."""
     with pytest.raises(OutcomeUnknownError, match=r"^POST /x: no answer"):
-        asked(tmp_path, Cutting(1), lambda client: client.request("POST", "/x?version=7"))
+        response_and_naps(
+            tmp_path, Cutting(1), lambda client: client.request("POST", "/x?version=7")
+        )
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>log in first</html>", b'{"truncated":', b"[]"])
 def test_a_write_with_a_foreign_answer_has_an_unknown_outcome(tmp_path: Path, body: bytes) -> None:
     with pytest.raises(OutcomeUnknownError, match="POST /x: found an answer that is not an API"):
-        asked(
+        response_and_naps(
             tmp_path,
             Script(lambda: web.Response(body=body)),
             lambda client: client.request("POST", "/x"),
@@ -257,7 +265,7 @@ async def pieces(client: ApiClient, silence_seconds: float = 60.0) -> list[bytes
 
 
 def test_a_stream_ends_when_the_server_ends_it(tmp_path: Path) -> None:
-    found, _ = asked(tmp_path, Script(lambda: web.Response(body=b"abc")), pieces)
+    found, _ = response_and_naps(tmp_path, Script(lambda: web.Response(body=b"abc")), pieces)
     assert b"".join(found) == b"abc"
 
 
@@ -275,7 +283,7 @@ def test_a_silent_stream_is_closed(tmp_path: Path) -> None:
         raise AssertionError
 
     with pytest.raises(WatchDroppedError, match="nothing came for"):
-        asked(tmp_path, silent, lambda client: pieces(client, 0.05))
+        response_and_naps(tmp_path, silent, lambda client: pieces(client, 0.05))
 
 
 def test_an_accepted_stream_without_an_answer_is_closed(
@@ -287,7 +295,7 @@ def test_an_accepted_stream_without_an_answer_is_closed(
 
     monkeypatch.setattr(client_module, "STREAM_ANSWER_SECONDS", 0.05)
     with pytest.raises(WatchStalledError, match=r"GET /watch: nothing came for 0\.05 s"):
-        asked(tmp_path, mute, pieces)
+        response_and_naps(tmp_path, mute, pieces)
 
 
 def test_a_stream_with_a_broken_connection_is_closed(tmp_path: Path) -> None:
@@ -296,13 +304,13 @@ def test_a_stream_with_a_broken_connection_is_closed(tmp_path: Path) -> None:
         return cut(request)
 
     with pytest.raises(WatchDroppedError):
-        asked(tmp_path, breaking, pieces)
+        response_and_naps(tmp_path, breaking, pieces)
 
 
 def test_a_refused_stream_raises_the_reason(tmp_path: Path) -> None:
     gone = lambda: status(410, "Expired", "too old")  # noqa: E731
     with pytest.raises(ApiError, match="too old") as told:
-        asked(tmp_path, Script(gone), pieces)
+        response_and_naps(tmp_path, Script(gone), pieces)
     assert told.value.code == 410
 
 
@@ -315,7 +323,7 @@ def test_every_attempt_is_counted(tmp_path: Path) -> None:
         await pieces(client)
 
     later = lambda: status(429, "TooManyRequests", "later")  # noqa: E731
-    asked(tmp_path, Script(later, fine, fine), ask)
+    response_and_naps(tmp_path, Script(later, fine, fine), ask)
     counted = {
         (sample.labels["method"], sample.labels["code"]): sample.value
         for family in registry.collect()

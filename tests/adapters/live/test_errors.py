@@ -7,7 +7,7 @@ from bayplan.adapters.live.errors import AccessDeniedError, is_uid_mismatch, ref
 from bayplan.ports import ApiError, ConflictError, GoneError, NotFoundError
 
 
-def said(code: int, reason: str, message: str) -> ApiError:
+def refusal_of(code: int, reason: str, message: str) -> ApiError:
     body = {"kind": "Status", "code": code, "reason": reason, "message": message}
     return refusal(code, msgspec.json.encode(body), "GET /api/v1/nodes")
 
@@ -29,23 +29,23 @@ def said(code: int, reason: str, message: str) -> ApiError:
 def test_each_refusal_has_its_own_exception_with_the_message_of_the_server(
     code: int, reason: str, message: str, kind: type[ApiError]
 ) -> None:
-    problem = said(code, reason, message)
+    problem = refusal_of(code, reason, message)
     assert type(problem) is kind
     assert (problem.code, problem.reason, str(problem)) == (code, reason, message)
 
 
 def test_an_existing_name_is_not_a_conflict() -> None:
-    problem = said(409, "AlreadyExists", 'pods "web" already exists')
+    problem = refusal_of(409, "AlreadyExists", 'pods "web" already exists')
     assert (type(problem), problem.reason) == (ApiError, "AlreadyExists")
 
 
 def test_a_terminating_namespace_is_not_a_missing_right() -> None:
     message = 'pods "web" is forbidden: unable to create new content in namespace x because it is'
-    assert type(said(403, "Forbidden", message)) is ApiError
+    assert type(refusal_of(403, "Forbidden", message)) is ApiError
 
 
 def test_unknown_credentials_raise_with_a_hint() -> None:
-    problem = said(401, "Unauthorized", "Unauthorized")
+    problem = refusal_of(401, "Unauthorized", "Unauthorized")
     assert isinstance(problem, AccessDeniedError)
     assert "GET /api/v1/nodes" in str(problem)
     assert "check the token" in str(problem)

@@ -35,7 +35,7 @@ PODS = Resource(POD, "", "pods", is_namespaced=True)
 NODES = Resource(NODE, "", "nodes", is_namespaced=False)
 
 
-def asked(
+def result_of(
     handler: Handler,
     ask: Callable[[Reading], Awaitable[T]],
     resource: Resource = NODES,
@@ -80,7 +80,7 @@ class Pages:
 
 def test_a_list_joins_all_pages_of_one_version() -> None:
     pages = Pages([named("a"), named("b")], [named("c")])
-    listing = asked(pages, lambda reading: reading.list())
+    listing = result_of(pages, lambda reading: reading.list())
     assert [found.metadata.name for found in listing.objects] == ["a", "b", "c"]
     assert listing.resource_version == "7"
     assert pages.queries == [
@@ -90,19 +90,19 @@ def test_a_list_joins_all_pages_of_one_version() -> None:
 
 
 def test_an_empty_list_is_empty() -> None:
-    assert not asked(Pages([]), lambda reading: reading.list()).objects
+    assert not result_of(Pages([]), lambda reading: reading.list()).objects
 
 
 def test_expired_pages_are_requested_again_as_one_list() -> None:
     pages = Pages([named("a")], [named("b")], expired=True)
-    listing = asked(pages, lambda reading: reading.list())
+    listing = result_of(pages, lambda reading: reading.list())
     assert [found.metadata.name for found in listing.objects] == ["a", "b"]
     assert [query["limit"] for query in pages.queries] == [str(PAGE_LENGTH)] * 2 + ["0"]
 
 
 def test_finished_pods_are_excluded_and_label_selectors_apply() -> None:
     pages = Pages([])
-    asked(
+    result_of(
         pages, lambda reading: reading.list(), PODS, ReadingOptions(label_selector="team in (a,b)")
     )
     [query] = pages.queries
@@ -113,7 +113,9 @@ def test_finished_pods_are_excluded_and_label_selectors_apply() -> None:
 def test_declared_fields_are_decoded() -> None:
     pages = Pages([named("n", status={"nodeInfo": {"kubeletVersion": "v1"}})])
     path = "status.nodeInfo.kubeletVersion"
-    listing = asked(pages, lambda reading: reading.list(), options=ReadingOptions(declared=(path,)))
+    listing = result_of(
+        pages, lambda reading: reading.list(), options=ReadingOptions(declared=(path,))
+    )
     found: Any = listing.objects[0]
     assert found.declared == {path: "v1"}
 
@@ -147,7 +149,7 @@ def seen(*pieces: bytes, resource: Resource = NODES) -> tuple[list[WatchEvent], 
     async def ask(reading: Reading) -> list[WatchEvent]:
         return [event async for event in reading.watch("5")]
 
-    return asked(server, ask, resource), server.queries[0]
+    return result_of(server, ask, resource), server.queries[0]
 
 
 def test_a_watch_returns_changes_with_their_versions() -> None:
@@ -218,7 +220,7 @@ def test_a_list_with_a_foreign_answer_is_an_outside_failure(body: bytes) -> None
         return web.Response(body=body)
 
     with pytest.raises(UnreadableAnswerError, match="is a proxy or a load balancer in between"):
-        asked(handler, lambda reading: reading.list())
+        result_of(handler, lambda reading: reading.list())
 
 
 @pytest.mark.parametrize(
@@ -232,7 +234,7 @@ def test_a_watch_with_a_foreign_answer_is_an_outside_failure(line: bytes) -> Non
         return [event async for event in reading.watch("5")]
 
     with pytest.raises(UnreadableAnswerError, match=r"^watch /api/v1/nodes: found an answer"):
-        asked(handler, watch)
+        result_of(handler, watch)
 
 
 # ---- originals ------------------------------------------------------------------------------

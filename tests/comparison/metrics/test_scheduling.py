@@ -87,7 +87,7 @@ def attempt(nominated: str) -> AttemptRecord:
     )
 
 
-def told(name: str, condition: str, reason: str) -> PodInfo:
+def pod_with_condition(name: str, condition: str, reason: str) -> PodInfo:
     content = pod_with_cpu(name)
     content["metadata"]["uid"] = name
     content["status"] = {"conditions": [{"type": condition, "status": "True", "reason": reason}]}
@@ -105,11 +105,11 @@ def test_attempts_that_nominate_are_preemptions() -> None:
 
 def test_each_victim_is_counted_once_and_nothing_else() -> None:
     metric = Preemptions()
-    victim = told("v", "DisruptionTarget", "PreemptionByScheduler")
-    metric.pod(None, told("v", "PodScheduled", ""))
+    victim = pod_with_condition("v", "DisruptionTarget", "PreemptionByScheduler")
+    metric.pod(None, pod_with_condition("v", "PodScheduled", ""))
     metric.pod(victim, victim)
     metric.pod(victim, victim)
-    metric.pod(None, told("drained", "DisruptionTarget", "EvictionByEvictionAPI"))
+    metric.pod(None, pod_with_condition("drained", "DisruptionTarget", "EvictionByEvictionAPI"))
     metric.pod(victim, None)
     assert metric.values(RESULT) == {"preemptions": 0, "preemption_victims": 1}
 

@@ -99,7 +99,7 @@ def perform(found: Engine, **problems: Exception) -> EvictionPort:
     return port
 
 
-def told_of(found: Engine) -> list[tuple[str, str]]:
+def group_outcomes(found: Engine) -> list[tuple[str, str]]:
     """What became of the group, attempt by attempt."""
     records = (record for record in found.journal.records if isinstance(record, GroupRecord))
     return [(record.result, record.message) for record in records]
@@ -114,11 +114,11 @@ def counted(found: Engine) -> dict[str, float]:
 def test_an_attempt_ends_when_all_victims_are_evicted() -> None:
     found = waiting()
     assert not found.scheduler.only_retries_wait
-    assert told_of(found) == []
+    assert group_outcomes(found) == []
     assert len(found.nominated_on("m1")) == len(found.nominated_on("m2")) == 1
     assert sorted(perform(found).deleted) == ["default/r1", "default/r2"]
     patches = found.patches()
-    ((result, message),) = told_of(found)
+    ((result, message),) = group_outcomes(found)
     assert result == "unschedulable" and message.endswith(TOLD)
     assert sorted(patch.nominated_node_name or "" for patch in patches) == ["", "", "m1", "m2"]
     assert counted(found) == {"waiting_on_preemption": 1, "unschedulable": 0, "error": 0}
@@ -139,7 +139,7 @@ def test_a_failed_eviction_is_an_error_and_no_member_is_nominated() -> None:
     found = waiting()
     perform(found, r2=ApiError(403, "Forbidden", "it is protected"))
     patches = found.patches()
-    assert told_of(found) == [("error", NOT_TOLD)]
+    assert group_outcomes(found) == [("error", NOT_TOLD)]
     assert found.nominated_on("m1") == found.nominated_on("m2") == []
     told = [patch.condition for patch in patches if patch.condition is not None]
     assert [(each.reason, each.message) for each in told] == [("SchedulerError", NOT_TOLD)] * 2

@@ -42,12 +42,12 @@ class Outside:
         return self._answer(question)
 
     def play(self, story: Callable[[World], Any], **options: Any) -> None:
-        async def told(world: World) -> None:
+        async def story_with_world(world: World) -> None:
             self.world = world
             await story(world)
 
         asks = {"ext": self.ask}
-        play(told, plugins=FIT, extenders=[self.extender], asks=asks, **options)
+        play(story_with_world, plugins=FIT, extenders=[self.extender], asks=asks, **options)
 
 
 def all_but(*names: str) -> Answer:

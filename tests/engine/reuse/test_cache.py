@@ -78,7 +78,7 @@ class Silent(Fickle, PreScorePlugin):
         return SKIP
 
 
-def found(attempts: Attempts) -> list[str]:
+def mismatches_of(attempts: Attempts) -> list[str]:
     """Asked as an attempt without reuse asks."""
     state, nodes = CycleState(), attempts.cluster.lend().nodes
     attempts.framework.run_pre_filter(state, attempts.pod, nodes)
@@ -94,42 +94,42 @@ def after_an_attempt(*plugins: Any) -> Attempts:
 
 def test_plugins_that_sign_everything_they_read_are_never_reported() -> None:
     attempts = after_an_attempt(Bad, Worse, Rank)
-    assert found(attempts) == []
+    assert mismatches_of(attempts) == []
     attempts.label("n1", bad="now", rank="4")
     attempts.label("n3", worse="now")
-    assert found(attempts) == []
+    assert mismatches_of(attempts) == []
 
 
 def test_only_the_filter_whose_result_differs_is_reported() -> None:
     attempts = after_an_attempt(Moody, Worse, Rank)
     attempts.plugin("Bad").mood = "n2"
-    assert found(attempts) == ["Bad"]
+    assert mismatches_of(attempts) == ["Bad"]
 
 
 def test_only_the_score_plugin_whose_result_differs_is_reported() -> None:
     attempts = after_an_attempt(Bad, Fickle)
     attempts.plugin("Rank").more = 1
-    assert found(attempts) == ["Rank"]
+    assert mismatches_of(attempts) == ["Rank"]
 
 
 def test_all_wrong_plugins_are_reported_in_order() -> None:
     attempts = after_an_attempt(Fickle, Moody)
     attempts.plugin("Rank").more = 1
     attempts.plugin("Bad").mood = "n2"
-    assert found(attempts) == ["Bad", "Rank"]
+    assert mismatches_of(attempts) == ["Bad", "Rank"]
 
 
 def test_rows_without_cached_results_are_not_compared() -> None:
     attempts = Attempts(Moody, Fickle, nodes=THREE)
     attempts.plugin("Bad").mood = "n2"
     attempts.plugin("Rank").more = 1
-    assert found(attempts) == []
+    assert mismatches_of(attempts) == []
     # A changed row is forgotten first.
     attempts.plugin("Bad").mood = ""
     attempts.attempt()
     attempts.plugin("Bad").mood = "n2"
     attempts.label("n2", bad="y")
-    assert found(attempts) == []
+    assert mismatches_of(attempts) == []
 
 
 def test_a_plugin_that_skips_this_attempt_is_not_compared() -> None:
@@ -137,13 +137,13 @@ def test_a_plugin_that_skips_this_attempt_is_not_compared() -> None:
     known = attempts.entry.caches.scores["Silent"]
     known.learn_one(0, 1)
     attempts.plugin("Silent").more = 7
-    assert found(attempts) == []
+    assert mismatches_of(attempts) == []
 
 
 def test_a_plugin_that_fails_during_the_comparison_is_not_reported() -> None:
     attempts = after_an_attempt(Bad, Rank)
     attempts.plugin("Bad").failure = RuntimeError("boom")
-    assert found(attempts) == []
+    assert mismatches_of(attempts) == []
 
 
 # ---- reuse ----------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ def reuse_of(engine: Engine) -> ResultCache:
     return engine.scheduler.reuse(PROFILE)
 
 
-def asked(engine: Engine) -> int:
+def evaluated_rows(engine: Engine) -> int:
     """Rows that the counting filter was asked about, as it counts and as is counted of it."""
     count: int = engine.plugin("CountingFilter").asked
     assert reuse_of(engine).row_counts()["CountingFilter"].evaluated == count or not is_on(engine)
@@ -200,8 +200,8 @@ def test_pods_with_equal_signatures_evaluate_only_the_changed_row(
         for engine in (on, off):
             engine.add(equal(f"a{number}"))
     assert on.bound() == off.bound()
-    assert asked(on) == node_count + 19
-    assert asked(off) == off_count
+    assert evaluated_rows(on) == node_count + 19
+    assert evaluated_rows(off) == off_count
     assert reuse_of(on).possible_count == reuse_of(off).possible_count == 19
 
 
@@ -210,20 +210,20 @@ def test_two_alternating_signatures_evaluate_two_rows_each() -> None:
     for number in range(10):
         engine.add(equal(f"a{number}"), equal(f"b{number}", "b", cpu=1))
     assert len(engine.bound()) == 20
-    assert asked(engine) == 50 + 50 + 9 * 2 + 9 * 2
+    assert evaluated_rows(engine) == 50 + 50 + 9 * 2 + 9 * 2
 
 
 def test_a_changed_node_and_a_new_node_cost_one_row_each() -> None:
     engine = engine_of(5)
     engine.add(equal("a1"))
     taken = engine.bound()["a1"]
-    before = asked(engine)
+    before = evaluated_rows(engine)
     other = "n4" if taken != "n4" else "n3"
     engine.update(small(other, labels={"bad": "yes"}))
     engine.add(small("n5"), equal("a2"))
     assert engine.bound()["a2"] != other
     # That of the first pod, the labelled one and the new one.
-    assert asked(engine) == before + 3
+    assert evaluated_rows(engine) == before + 3
 
 
 def test_an_object_of_a_kind_that_a_plugin_reads_drops_its_cached_results() -> None:
@@ -231,11 +231,11 @@ def test_an_object_of_a_kind_that_a_plugin_reads_drops_its_cached_results() -> N
     for number in range(3):
         engine.add(equal(f"a{number}"))
         engine.run()
-    before = asked(engine)
+    before = evaluated_rows(engine)
     engine.put(SERVICE, {"metadata": {"name": "s", "namespace": "default"}, "spec": {}})
     engine.add(equal("a9"))
     engine.run()
-    assert asked(engine) == before + 5
+    assert evaluated_rows(engine) == before + 5
     assert reuse_of(engine).dropped_counts[OBJECT_CHANGED] == 1
 
 
@@ -244,7 +244,7 @@ def test_a_pod_that_fits_nowhere_is_rejected_again_from_cached_results() -> None
     for number in range(4):
         engine.add(equal(f"a{number}", cpu=9))
     engine.run()
-    assert asked(engine) == 5
+    assert evaluated_rows(engine) == 5
     messages = {record.message for n in range(4) for record in engine.attempts(f"a{n}")}
     assert messages == {"0/5 nodes are available: 5 Insufficient cpu."}
 
@@ -254,7 +254,7 @@ def test_a_profile_can_switch_reuse_off() -> None:
     for number in range(3):
         engine.add(equal(f"a{number}"))
     engine.run()
-    assert asked(engine) == 15
+    assert evaluated_rows(engine) == 15
     assert reuse_of(engine).possible_count == 2
 
 
@@ -282,14 +282,14 @@ def test_results_with_too_many_distinct_rejections_are_cached_and_not_ranked(
         engine.run()
     assert reuse_of(engine).attempt_counts[HINT_USED] == 0
     assert reuse_of(engine).flushed_counts[TOO_MUCH_CHANGED] == 2
-    assert asked(engine) == 4 + 2
+    assert evaluated_rows(engine) == 4 + 2
 
 
 class Another(ScalarFilterPlugin, SignPlugin):
     """Takes every node, looks nothing up, and counts how often it is asked."""
 
     name = "Another"
-    asked = 0
+    evaluated_rows = 0
 
     def filter_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> Status | None:
         self.asked += 1
@@ -326,7 +326,7 @@ def test_a_cache_too_small_for_one_entry_stores_nothing() -> None:
     for number in range(3):
         engine.add(equal(f"a{number}"))
     assert len(engine.bound()) == 3
-    assert asked(engine) == 15
+    assert evaluated_rows(engine) == 15
     assert reuse_of(engine).bytes_used == 0
     assert any("reuse.maxBytes is 1" in text for text in engine.texts())
 
@@ -353,7 +353,7 @@ def test_pods_on_unknown_nodes_may_outgrow_the_ranking() -> None:
     engine.add(equal("a3"))
     assert engine.bound()["a3"]
     # That of a2, and no ghost.
-    assert asked(engine) == 60 + 3
+    assert evaluated_rows(engine) == 60 + 3
 
 
 class ForgetfulFilter(ScalarFilterPlugin, SignPlugin):
@@ -406,7 +406,7 @@ def test_metrics_show_the_benefit_of_reuse() -> None:
     assert told("bayplan_reuse_bytes") == reuse_of(engine).bytes_used > 0
     asked_count = told("bayplan_reuse_rows_asked_total", plugin="CountingFilter")
     kept_count = told("bayplan_reuse_rows_kept_total", plugin="CountingFilter")
-    assert asked_count == asked(engine) == 5 + 1 + 1 + 1 + 3
+    assert asked_count == evaluated_rows(engine) == 5 + 1 + 1 + 1 + 3
     assert asked_count + kept_count == 4 * 5 + 6
 
 
@@ -450,7 +450,7 @@ STORAGE_EVENTS = [
 ]
 
 
-def tell_of_storage(engine: Engine) -> None:
+def add_storage(engine: Engine) -> None:
     for content in STORAGE_EVENTS:
         engine.put(f"{content['apiVersion']} {content['kind']}", content)
 
@@ -463,7 +463,7 @@ def test_pods_without_volumes_keep_their_ranking_when_storage_changes() -> None:
     reuse = reuse_of(engine)
     hinted = reuse.attempt_counts[HINT_USED]
     for number in range(4):
-        tell_of_storage(engine)
+        add_storage(engine)
         engine.add(equal(f"b{number}"))
         engine.run()
     assert reuse.attempt_counts[HINT_USED] == hinted + 4
@@ -474,7 +474,7 @@ def test_pods_without_volumes_keep_their_ranking_when_storage_changes() -> None:
 def test_pods_with_a_claim_are_evaluated_again_when_the_claim_changes() -> None:
     engine = Engine(plugins=DEFAULT_VOLUME_PLUGINS)
     engine.add(*(small(f"n{number}", labels={"zone": "ab"[number % 2]}) for number in range(4)))
-    tell_of_storage(engine)
+    add_storage(engine)
     engine.add(*(with_claim(f"a{number}") for number in range(3)))
     engine.run()
     engine.put(PERSISTENT_VOLUME, volume("pv", zone="b"), EventType.MODIFIED)

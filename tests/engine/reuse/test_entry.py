@@ -21,7 +21,7 @@ ASKED_MIN = 2
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-class Asked(PreFilterPlugin, PreScorePlugin, ReservePlugin, SignPlugin):
+class CountedPreparation(PreFilterPlugin, PreScorePlugin, ReservePlugin, SignPlugin):
     """Counts how often it is asked, notes something, and keeps the notes of each attempt."""
 
     name = "Asked"
@@ -51,7 +51,7 @@ class Asked(PreFilterPlugin, PreScorePlugin, ReservePlugin, SignPlugin):
 
 
 def engine_of() -> Engine:
-    engine = Engine(plugins=[(FIT, 1), "Asked", "InterPodAffinity"], classes=[Asked])
+    engine = Engine(plugins=[(FIT, 1), "Asked", "InterPodAffinity"], classes=[CountedPreparation])
     engine.add(*(node(f"n{number}", cpu="8") for number in range(4)))
     return engine
 
@@ -85,7 +85,7 @@ def test_pods_with_equal_signatures_are_prepared_once() -> None:
 def test_a_plugin_without_cacheable_preparation_is_called_for_each_pod(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Asked, "caching", Caching(signs_template=True))
+    monkeypatch.setattr(CountedPreparation, "caching", Caching(signs_template=True))
     engine = engine_of()
     place(engine, *(f"p{number}" for number in range(10)))
     assert counts(engine) == (10, 10)

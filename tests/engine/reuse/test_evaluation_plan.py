@@ -74,7 +74,7 @@ def three() -> SampleCluster:
     return SampleCluster().add(*(node(f"n{number}") for number in range(3)))
 
 
-def alike(
+def equivalence_of(
     cluster: SampleCluster, *, follows_amounts: bool = True
 ) -> tuple[NodeEquivalence, CachedFilterResults]:
     """For pods about whom one Filter is asked."""
@@ -92,7 +92,7 @@ def fill(cluster: SampleCluster, name: str) -> int:
 
 def test_a_node_that_becomes_equivalent_gets_the_results_of_the_first_node() -> None:
     cluster = three()
-    nodes, kept = alike(cluster)
+    nodes, kept = equivalence_of(cluster)
     first = fill(cluster, "n0")
     assert nodes.find(first) is None
     kept.catch_up()
@@ -109,7 +109,7 @@ def test_a_missing_result_of_an_equivalent_node_is_computed_if_it_is_needed(
     is_needed: bool,
 ) -> None:
     cluster = three()
-    nodes, kept = alike(cluster)
+    nodes, kept = equivalence_of(cluster)
     row = cluster.cache.table.row_of["n1"]
     kept.learn_one(row, NO)
     fill(cluster, "n1")
@@ -119,14 +119,14 @@ def test_a_missing_result_of_an_equivalent_node_is_computed_if_it_is_needed(
 
 def test_results_that_depend_on_more_than_amounts_are_not_copied() -> None:
     cluster = three()
-    nodes, _ = alike(cluster, follows_amounts=False)
+    nodes, _ = equivalence_of(cluster, follows_amounts=False)
     nodes.learn(0, FEASIBLE, 70)
     assert not nodes.is_used and nodes.find(0) is None
 
 
 def test_the_number_of_remembered_equivalent_nodes_is_bounded() -> None:
     cluster = three()
-    nodes, _ = alike(cluster)
+    nodes, _ = equivalence_of(cluster)
     for _ in range(EQUIVALENT_MAX + 1):
         cluster.cache.table.resources.equivalence.set_unique(0)
         nodes.learn(0, FEASIBLE, 1)

@@ -23,7 +23,7 @@ from tests.engine.cached_attempts import Attempts, Bad, Rank, Worse, chosen, las
 FOUR: dict[str, dict[str, str]] = {"n1": {}, "n2": {}, "n3": {}, "n4": {}}
 
 
-class Asked:
+class RecordedPlugin:
     """A plugin's Filter and Score as the framework hands them in: answers by name, and who was
     asked about."""
 
@@ -46,7 +46,7 @@ class Asked:
         return np.array([int(name[1:]) for name in nodes.names()], np.int64)
 
 
-class Question:
+class CachedEvaluation:
     """What is known of one kind of pods, asked directly."""
 
     def __init__(self, *plugins: Any) -> None:
@@ -54,7 +54,9 @@ class Question:
         self.known = self.attempts.entry
         self.nodes = self.attempts.cluster.lend().nodes
 
-    def filtered(self, asked: Asked, *names: str, out: tuple[str, ...] = ()) -> FilterOutcome:
+    def filtered(
+        self, asked: RecordedPlugin, *names: str, out: tuple[str, ...] = ()
+    ) -> FilterOutcome:
         """About these nodes (none: all); ``out``: those that others turned down already."""
         nodes = self.nodes.take(self.nodes.positions(names)) if names else self.nodes
         feasible = np.array([name not in out for name in nodes.names()])
@@ -65,7 +67,7 @@ class Question:
         outcome.add("Bad", rejections)
         return outcome
 
-    def scored(self, asked: Asked, *names: str) -> NodeScores:
+    def scored(self, asked: RecordedPlugin, *names: str) -> NodeScores:
         nodes = self.nodes.take(self.nodes.positions(names)) if names else self.nodes
         return self.known.caches.score(
             "Rank", asked.score, CycleState(), self.attempts.pod, nodes=nodes
@@ -84,7 +86,7 @@ def turned_down(outcome: FilterOutcome) -> dict[str, tuple[str, ...]]:
 
 
 def test_a_filter_evaluates_each_node_once() -> None:
-    question, asked = Question(), Asked("n2", "n3")
+    question, asked = CachedEvaluation(), RecordedPlugin("n2", "n3")
     first = question.filtered(asked)
     again = question.filtered(asked)
     assert asked.names == [["n1", "n2", "n3", "n4"]]
@@ -93,7 +95,7 @@ def test_a_filter_evaluates_each_node_once() -> None:
 
 
 def test_nodes_without_cached_results_are_evaluated_when_they_are_needed() -> None:
-    question, asked = Question(), Asked("n2")
+    question, asked = CachedEvaluation(), RecordedPlugin("n2")
     question.filtered(asked, "n1", "n3")
     question.filtered(asked, out=("n4",))
     assert turned_down(question.filtered(asked)) == {"n2": ("no",)}
@@ -102,13 +104,13 @@ def test_nodes_without_cached_results_are_evaluated_when_they_are_needed() -> No
 
 
 def test_a_node_rejected_by_an_earlier_plugin_is_not_rejected_again() -> None:
-    question, asked = Question(), Asked("n2")
+    question, asked = CachedEvaluation(), RecordedPlugin("n2")
     question.filtered(asked)
     assert turned_down(question.filtered(asked, out=("n2",))) == {}
 
 
 def test_only_a_changed_node_is_evaluated_again() -> None:
-    question, asked = Question(), Asked("n2")
+    question, asked = CachedEvaluation(), RecordedPlugin("n2")
     question.filtered(asked)
     question.attempts.label("n3", any="thing")
     question.nodes = question.attempts.cluster.lend().nodes
@@ -117,11 +119,11 @@ def test_only_a_changed_node_is_evaluated_again() -> None:
 
 
 def test_an_invalid_filter_result_is_not_cached_and_is_returned_unchanged() -> None:
-    question = Question()
-    wrong = Asked("n2", code=Code.SUCCESS)
+    question = CachedEvaluation()
+    wrong = RecordedPlugin("n2", code=Code.SUCCESS)
     for _ in range(2):
         assert question.filtered(wrong).code is Code.ERROR
-    right = Asked("n2")
+    right = RecordedPlugin("n2")
     assert turned_down(question.filtered(right)) == {"n2": ("no",)}
     assert right.names == [["n1", "n2", "n3", "n4"]]
 
@@ -141,7 +143,7 @@ class Across(Bad):
 
 @pytest.mark.parametrize("plugin", [Unsigned, Across])
 def test_an_uncacheable_plugin_is_evaluated_in_full_each_time(plugin: type[Bad]) -> None:
-    question, asked = Question(plugin, Rank), Asked("n2")
+    question, asked = CachedEvaluation(plugin, Rank), RecordedPlugin("n2")
     for _ in range(3):
         assert turned_down(question.filtered(asked)) == {"n2": ("no",)}
     assert asked.names == [["n1", "n2", "n3", "n4"]] * 3
@@ -153,8 +155,8 @@ def test_cacheable_plugins_are_reused_beside_an_uncacheable_one(plugin: type[Bad
     attempts = Attempts(plugin, Rank, nodes=FOUR)
     for _ in range(3):
         attempts.attempt()
-    assert attempts.asked("Rank") == ["n1", "n2", "n3", "n4"]
-    assert attempts.asked("Bad") == sorted(["n1", "n2", "n3", "n4"] * 3)
+    assert attempts.evaluated_nodes("Rank") == ["n1", "n2", "n3", "n4"]
+    assert attempts.evaluated_nodes("Bad") == sorted(["n1", "n2", "n3", "n4"] * 3)
     assert not all(each.plan.is_complete for each in attempts.entry.rankings.values())
 
 
@@ -162,7 +164,7 @@ def test_cacheable_plugins_are_reused_beside_an_uncacheable_one(plugin: type[Bad
 
 
 def test_a_score_is_computed_once() -> None:
-    question, asked = Question(), Asked()
+    question, asked = CachedEvaluation(), RecordedPlugin()
     assert question.scored(asked, "n2", "n4").tolist() == [2, 4]
     assert question.scored(asked).tolist() == [1, 2, 3, 4]
     assert question.scored(asked).tolist() == [1, 2, 3, 4]
@@ -172,7 +174,7 @@ def test_a_score_is_computed_once() -> None:
 
 @pytest.mark.parametrize("wrong", [np.ones(4), np.ones(3, np.int64), [1, 2, 3, 4], None], ids=repr)
 def test_an_invalid_score_result_is_not_cached_and_is_returned_unchanged(wrong: Any) -> None:
-    question, asked = Question(), Asked()
+    question, asked = CachedEvaluation(), RecordedPlugin()
     asked.scores = "nothing" if wrong is None else wrong
     assert question.scored(asked) is asked.scores
     asked.scores = None
@@ -182,7 +184,7 @@ def test_an_invalid_score_result_is_not_cached_and_is_returned_unchanged(wrong: 
 # ---- catching up ----------------------------------------------------------------------------
 
 
-def known_rows(attempts: Attempts) -> dict[str, list[bool]]:
+def cached_rows(attempts: Attempts) -> dict[str, list[bool]]:
     """By plugin, which of the four nodes are known."""
     known = attempts.entry
     return {
@@ -194,20 +196,20 @@ def known_rows(attempts: Attempts) -> dict[str, list[bool]]:
 def test_a_change_drops_the_results_of_the_plugins_that_read_the_changed_facet() -> None:
     attempts = Attempts(Bad, Rank, nodes=FOUR)
     attempts.attempt()
-    assert known_rows(attempts) == {"Bad": [True] * 4, "Rank": [True] * 4}
+    assert cached_rows(attempts) == {"Bad": [True] * 4, "Rank": [True] * 4}
     attempts.taint("n1")
     attempts.label("n3", rank="9")
     attempts.entry.catch_up()
     left = [True, True, False, True]
-    assert known_rows(attempts) == {"Bad": left, "Rank": left}
+    assert cached_rows(attempts) == {"Bad": left, "Rank": left}
     assert chosen(attempts.attempt()) == "n3"
-    assert attempts.asked("Bad") == ["n1", "n2", "n3", "n3", "n4"]
+    assert attempts.evaluated_nodes("Bad") == ["n1", "n2", "n3", "n3", "n4"]
 
 
 def test_catching_up_before_the_first_attempt_drops_nothing() -> None:
     attempts = Attempts(Bad, Rank, nodes=FOUR)
     attempts.entry.catch_up()
-    assert known_rows(attempts) == {"Bad": [False] * 4, "Rank": [False] * 4}
+    assert cached_rows(attempts) == {"Bad": [False] * 4, "Rank": [False] * 4}
 
 
 # ---- totals for several ways to be skipped --------------------------------------------------

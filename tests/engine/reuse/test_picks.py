@@ -28,16 +28,16 @@ THREE: dict[str, dict[str, str]] = {"n1": {"rank": "3"}, "n2": {"rank": "7"}, "n
 def ranked(*plugins: Any, nodes: Any = None) -> tuple[Attempts, RankedNodes]:
     """With a ranking, and nobody noted as asked so far."""
     known = Attempts(*(plugins or (Bad, Rank)), nodes=nodes or THREE)
-    picks = known.picks()
+    picks = known.ranking()
     for plugin in known.framework.plugins.instances():
         if isinstance(plugin, Bad | Rank):
-            known.asked(plugin.instance_name)
+            known.evaluated_nodes(plugin.instance_name)
     return known, picks
 
 
 def current(known: Attempts, picks: RankedNodes) -> RankedNodes:
     """As an attempt brings it up to date; no plugin here has a PreScore."""
-    asking = known.asking()
+    asking = known.evaluator()
     picks.update(asking)
     if picks.feasible_count > 1:
         picks.score(asking)
@@ -54,14 +54,14 @@ def best(known: Attempts, picks: RankedNodes) -> str:
 def test_the_best_node_is_taken_without_evaluating_a_plugin() -> None:
     known, picks = ranked()
     assert best(known, picks) == "n2"
-    assert known.asked("Bad") == known.asked("Rank") == []
+    assert known.evaluated_nodes("Bad") == known.evaluated_nodes("Rank") == []
 
 
 def test_only_a_changed_node_is_evaluated_again_and_moves() -> None:
     known, picks = ranked()
     known.label("n1", rank="9")
     assert best(known, picks) == "n1"
-    assert (known.asked("Bad"), known.asked("Rank")) == (["n1"], ["n1"])
+    assert (known.evaluated_nodes("Bad"), known.evaluated_nodes("Rank")) == (["n1"], ["n1"])
     known.label("n1", rank="1")
     assert best(known, picks) == "n2"
 
@@ -81,14 +81,14 @@ def test_a_change_that_no_plugin_reads_evaluates_nothing() -> None:
     known, picks = ranked()
     known.taint("n2")
     assert best(known, picks) == "n2"
-    assert known.asked("Bad") == known.asked("Rank") == []
+    assert known.evaluated_nodes("Bad") == known.evaluated_nodes("Rank") == []
 
 
 def test_a_node_that_stays_rejected_needs_no_score() -> None:
     known, picks = ranked(nodes={**THREE, "n4": {"bad": "broken"}})
     known.label("n4", bad="burning")
     assert best(known, picks) == "n2"
-    assert (known.asked("Bad"), known.asked("Rank")) == (["n4"], [])
+    assert (known.evaluated_nodes("Bad"), known.evaluated_nodes("Rank")) == (["n4"], [])
 
 
 def test_the_only_feasible_node_is_taken_whatever_its_score() -> None:
@@ -131,10 +131,10 @@ def test_a_node_that_one_plugin_accepts_again_is_evaluated_by_all_other_plugins(
     # Nobody asks about a node's taints while Bad turns it down.
     known.taint("n2")
     current(known, picks)
-    assert known.asked("Tainted") == []
+    assert known.evaluated_nodes("Tainted") == []
     known.untie("n2", "bad")
     assert best(known, picks) == "n3"
-    assert known.asked("Tainted") == ["n2"]
+    assert known.evaluated_nodes("Tainted") == ["n2"]
 
 
 class Crowded(Bad):
@@ -148,7 +148,7 @@ def test_a_row_that_holds_pods_but_no_node_is_not_ranked() -> None:
     known.cluster.add(pod("lost", node="ghost"))
     assert best(known, picks) == "n2"
     assert picks.feasible_count == 3
-    assert known.asked("Bad") == []
+    assert known.evaluated_nodes("Bad") == []
 
 
 def test_the_rejections_of_a_ranking_equal_those_of_the_plugins() -> None:
@@ -316,4 +316,4 @@ def test_a_ranking_that_cannot_be_updated_is_dropped_and_counted() -> None:
     assert chosen(known.attempt()) == "n4"
     assert known.reuse.flushed_counts == {NODES_CAME_OR_WENT: 1}
     # The answers stay: only the new node is asked about.
-    assert known.asked("Rank") == ["n4"]
+    assert known.evaluated_nodes("Rank") == ["n4"]

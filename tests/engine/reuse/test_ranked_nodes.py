@@ -54,7 +54,7 @@ FULL, TAINTED = ("full",), ("tainted", "and more")
 NOT_NEEDED: Any = None
 
 
-class Stood:
+class RejectedNodes:
     """Five nodes, what the plugins A and B said of them, and the standing made of it."""
 
     def __init__(self, **said: Mapping[int, tuple[str, ...]]) -> None:
@@ -73,7 +73,7 @@ class Stood:
         self.feasibility = NodeFeasibility(list(self.kept.items()), table.capacity)
         self.feasibility.read(self.nodes.table.rows, NOT_NEEDED)
 
-    def told(self) -> dict[str, tuple[str, tuple[str, ...]]]:
+    def rejections(self) -> dict[str, tuple[str, tuple[str, ...]]]:
         """Node → (plugin, reasons)."""
         statuses = self.feasibility.statuses_among(self.nodes)
         return {name: (status.plugin, status.reasons) for name, status in statuses.items()}
@@ -92,8 +92,8 @@ def _rejection(row: int, reasons: tuple[str, ...]) -> Rejection:
 
 
 def test_the_first_rejection_of_each_node_is_reported() -> None:
-    stood = Stood(A={1: FULL, 3: TAINTED}, B={1: TAINTED, 2: FULL})
-    assert stood.told() == {"n1": ("A", FULL), "n2": ("B", FULL), "n3": ("A", TAINTED)}
+    stood = RejectedNodes(A={1: FULL, 3: TAINTED}, B={1: TAINTED, 2: FULL})
+    assert stood.rejections() == {"n1": ("A", FULL), "n2": ("B", FULL), "n3": ("A", TAINTED)}
     assert stood.feasibility.feasible_count == 2
     assert stood.feasibility.feasible_rows().tolist() == [0, 4]
     told = stood.feasibility.outcome(stood.nodes)
@@ -102,7 +102,7 @@ def test_the_first_rejection_of_each_node_is_reported() -> None:
 
 
 def test_the_code_of_a_row_follows_its_changes() -> None:
-    stood = Stood(A={1: FULL, 3: TAINTED}, B={1: TAINTED, 2: FULL})
+    stood = RejectedNodes(A={1: FULL, 3: TAINTED}, B={1: TAINTED, 2: FULL})
     for absent in (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING):
         expected = stood.given.codes(stood.nodes, absent).tolist()
         assert stood.feasibility.codes(stood.nodes, absent).tolist() == expected
@@ -112,27 +112,27 @@ def test_the_code_of_a_row_follows_its_changes() -> None:
 
 
 def test_without_rejections_nothing_is_reported() -> None:
-    stood = Stood()
-    assert stood.told() == {}
+    stood = RejectedNodes()
+    assert stood.rejections() == {}
     assert [stood.feasibility.of_row(row) for row in range(5)] == [FEASIBLE] * 5
 
 
 def test_a_row_without_a_node_is_neither_feasible_nor_rejected() -> None:
-    stood = Stood()
+    stood = RejectedNodes()
     assert len(stood.feasibility) > len(NAMES)
     assert stood.feasibility.of_row(len(NAMES)) == NO_NODE
     stood.feasibility.set(2, NO_NODE)
     assert stood.feasibility.feasible_rows().tolist() == [0, 1, 3, 4]
-    assert stood.told() == {}
+    assert stood.rejections() == {}
 
 
 def test_equal_rejections_of_one_plugin_share_a_number() -> None:
-    stood = Stood(A={1: FULL})
+    stood = RejectedNodes(A={1: FULL})
     by_a = stood.feasibility.of_row(1)
     assert stood.turn_down(2, "A", *FULL) == by_a
     assert stood.turn_down(3, "A", *TAINTED) != by_a
     assert stood.turn_down(4, "B", *FULL) not in (by_a, FEASIBLE, NO_NODE)
-    assert stood.told() == {
+    assert stood.rejections() == {
         "n1": ("A", FULL),
         "n2": ("A", FULL),
         "n3": ("A", TAINTED),
@@ -141,20 +141,20 @@ def test_equal_rejections_of_one_plugin_share_a_number() -> None:
 
 
 def test_a_row_counts_under_its_latest_result() -> None:
-    stood = Stood(A={1: FULL, 2: FULL})
+    stood = RejectedNodes(A={1: FULL, 2: FULL})
     stood.feasibility.set(1, FEASIBLE)
     assert stood.feasibility.feasible_count == 4
-    assert stood.told() == {"n2": ("A", FULL)}
+    assert stood.rejections() == {"n2": ("A", FULL)}
     stood.feasibility.set(2, FEASIBLE)
     assert stood.feasibility.feasible_count == 5
     assert stood.feasibility.outcome(stood.nodes).plugins() == set()
     stood.turn_down(0, "B", *TAINTED)
     assert stood.feasibility.feasible_count == 4
-    assert stood.told() == {"n0": ("B", TAINTED)}
+    assert stood.rejections() == {"n0": ("B", TAINTED)}
 
 
 def test_too_many_distinct_rejections_invalidate_the_ranking() -> None:
-    standing = Stood().feasibility
+    standing = RejectedNodes().feasibility
     # Two numbers are not of rejections, and all have to fit into two bytes.
     assert [standing.number(0, verdict) for verdict in range((1 << 16) - 2)][-1] == (1 << 16) - 1
     with pytest.raises(RankingInvalid, match=TOO_MUCH_CHANGED):
@@ -181,7 +181,7 @@ class CountsPods(ScalarScorePlugin, SignPlugin):
         return ""
 
 
-def told(cycle: Cycle) -> dict[str, Any]:
+def decision(cycle: Cycle) -> dict[str, Any]:
     table, outcome = cycle.table, cycle.outcome
     assert outcome is not None
     return {
@@ -202,7 +202,7 @@ def settled(*plugins: Any, count: int = 12) -> Attempts:
         known.attempt()
     for plugin in known.framework.plugins.instances():
         if isinstance(plugin, Bad | Rank):
-            known.asked(plugin.instance_name)
+            known.evaluated_nodes(plugin.instance_name)
     return known
 
 
@@ -211,7 +211,7 @@ def uses_totals(known: Attempts) -> Cycle:
     cycle = known.attempt()
     assert cycle.partial_ranking is not None
     assert cycle.ranking is None
-    assert told(cycle) == told(known.fresh())
+    assert decision(cycle) == decision(known.fresh())
     return cycle
 
 
@@ -222,8 +222,8 @@ def test_only_plugins_of_scope_cluster_are_evaluated() -> None:
     known = settled(Bad, NotTheFirst, Rank, Company)
     cycle = known.attempt()
     assert cycle.partial_ranking is not None
-    assert known.asked("Bad") == known.asked("Rank") == []
-    assert told(cycle) == told(known.fresh())
+    assert known.evaluated_nodes("Bad") == known.evaluated_nodes("Rank") == []
+    assert decision(cycle) == decision(known.fresh())
 
 
 def test_an_unsigned_plugin_is_evaluated_in_full_and_all_others_are_reused() -> None:
@@ -232,7 +232,7 @@ def test_an_unsigned_plugin_is_evaluated_in_full_and_all_others_are_reused() -> 
     unsigned.asked_count = 0
     known.attempt()
     assert unsigned.asked_count == 12
-    assert known.asked("Bad") == known.asked("Rank") == []
+    assert known.evaluated_nodes("Bad") == known.evaluated_nodes("Rank") == []
     uses_totals(known)
 
 
@@ -240,7 +240,7 @@ def test_only_a_changed_node_is_evaluated_again() -> None:
     known = settled(Bad, NotTheFirst, Rank, Company)
     known.label("n005", rank="9")
     known.attempt()
-    assert known.asked("Bad") == known.asked("Rank") == ["n005"]
+    assert known.evaluated_nodes("Bad") == known.evaluated_nodes("Rank") == ["n005"]
     uses_totals(known)
     known.label("n005", rank="9", bad="broken")
     assert uses_totals(known).feasible_count == 10
@@ -256,8 +256,8 @@ def test_after_many_changes_all_nodes_are_ranked_again() -> None:
     cycle = known.attempt()
     assert cycle.partial_ranking is None
     assert known.reuse.flushed_counts[TOO_MUCH_CHANGED] == 1
-    assert len(known.asked("Bad")) == MANY
-    assert told(cycle) == told(known.fresh())
+    assert len(known.evaluated_nodes("Bad")) == MANY
+    assert decision(cycle) == decision(known.fresh())
     known.attempt()
     uses_totals(known)
 
@@ -287,7 +287,7 @@ def test_the_message_without_feasible_nodes_equals_that_of_a_full_cycle() -> Non
 @pytest.mark.parametrize("broken", ["n000", "n001", "n005"])
 def test_an_evaluated_plugin_before_the_cached_ones_is_blamed_first(broken: str) -> None:
     known = settled(NotTheFirst, Bad, Rank, Company)
-    assert known.asked("Bad") == []
+    assert known.evaluated_nodes("Bad") == []
     known.label(broken, bad="broken")
     uses_totals(known)
     known.label("n000", first="no", bad="burning")
@@ -328,7 +328,7 @@ def test_a_score_shared_by_all_nodes_is_cached_until_scores_differ() -> None:
     cycle = known.attempt()
     assert cycle.partial_ranking is None
     assert known.reuse.flushed_counts[EXTREME_MOVED] == 1
-    assert told(cycle) == told(known.fresh())
+    assert decision(cycle) == decision(known.fresh())
     uses_totals(known)
 
 
@@ -389,7 +389,7 @@ def fitting(*plugins: Any) -> tuple[Attempts, RankedNodes]:
     """Totals that follow from amounts, after one node of four took a pod."""
     names = ("n1", "n2", "n3", "n4")
     known = Attempts(NodeResourcesFit, *plugins, nodes={name: {"rank": "1"} for name in names})
-    picks = known.picks()
+    picks = known.ranking()
     filled(known, "n1")
     assert not picks.follow(), "such a node was never seen"
     assert known.attempt().choice == known.fresh().choice
@@ -425,7 +425,7 @@ def test_a_change_of_another_facet_is_evaluated_again() -> None:
 
 def test_a_plugin_that_depends_on_more_than_amounts_is_evaluated() -> None:
     known = Attempts(NodeResourcesFit, CountsPods, nodes={"n1": {}, "n2": {}})
-    picks = known.picks()
+    picks = known.ranking()
     for name in ("n1", "n2", "n1"):
         filled(known, name)
         assert not picks.follow()

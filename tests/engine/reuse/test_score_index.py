@@ -14,7 +14,7 @@ from bayplan.engine.reuse.ranked_nodes import PlaceBlocks, ScoreIndex
 TOTALS = st.integers(-3, 3)
 
 
-def told(ranking: ScoreIndex, totals: dict[int, int]) -> list[tuple[int, list[int]]]:
+def ranked_rows(ranking: ScoreIndex, totals: dict[int, int]) -> list[tuple[int, list[int]]]:
     """From the best on down, by taking the best away again and again."""
     left, levels = deepcopy(ranking), list[tuple[int, list[int]]]()
     count = len(totals)
@@ -45,14 +45,14 @@ def test_rows_are_added_and_removed_in_sorted_order(
     totals: dict[int, int], changes: list[tuple[int, int | None]]
 ) -> None:
     ranking = of(totals)
-    assert told(ranking, totals) == sorted_out(totals)
+    assert ranked_rows(ranking, totals) == sorted_out(totals)
     for place, total in changes:
         if place in totals:
             ranking.remove(place, totals.pop(place))
         if total is not None:
             totals[place] = total
             ranking.add(place, total)
-        assert told(ranking, totals) == sorted_out(totals)
+        assert ranked_rows(ranking, totals) == sorted_out(totals)
 
 
 @given(st.dictionaries(st.integers(0, 30), TOTALS, min_size=1, max_size=20), st.integers(1, 8))

@@ -16,13 +16,13 @@ def known() -> Attempts:
     found = Attempts(Bad, Rank, nodes=NODES)
     found.attempt()
     found.label("n1", rank="4")
-    found.asked("Bad")
-    found.asked("Rank")
+    found.evaluated_nodes("Bad")
+    found.evaluated_nodes("Rank")
     return found
 
 
 def asking(known: Attempts) -> SingleNodeEvaluator:
-    return known.asking()
+    return known.evaluator()
 
 
 def test_one_row_is_filtered_and_scored(known: Attempts) -> None:
@@ -30,7 +30,7 @@ def test_one_row_is_filtered_and_scored(known: Attempts) -> None:
     assert now.filter_row("Bad", 0) == ()
     assert now.filter_row("Bad", 1) == ((Code.UNSCHEDULABLE, ("broken",)),)
     assert now.score_row("Rank", 1) == 7
-    assert known.asked("Bad") == ["n1", "n2"]
+    assert known.evaluated_nodes("Bad") == ["n1", "n2"]
 
 
 def test_all_plugins_evaluate_a_row_through_one_node_facade(known: Attempts) -> None:
@@ -41,19 +41,19 @@ def test_all_plugins_evaluate_a_row_through_one_node_facade(known: Attempts) -> 
 
 def test_only_rows_without_a_cached_result_are_evaluated(known: Attempts) -> None:
     asking(known).filter_rows("Bad", ROWS)
-    assert known.asked("Bad") == ["n1"]
+    assert known.evaluated_nodes("Bad") == ["n1"]
     assert known.entry.caches.filters["Bad"].ids[:2].all()
 
 
 def test_an_empty_set_of_rows_calls_no_plugin(known: Attempts) -> None:
     asking(known).filter_rows("Bad", ROWS[:0])
-    assert known.asked("Bad") == []
+    assert known.evaluated_nodes("Bad") == []
 
 
 def test_scores_of_many_rows_are_a_column(known: Attempts) -> None:
     column = asking(known).score_rows("Rank", ROWS)
     assert (column.name, column.normalized.tolist()) == ("Rank", [4, 7])
-    assert known.asked("Rank") == ["n1", "n2"]
+    assert known.evaluated_nodes("Rank") == ["n1", "n2"]
 
 
 def test_a_failing_plugin_is_evaluated_in_full(known: Attempts) -> None:

@@ -22,7 +22,7 @@ p-0,12000,16384,1,1000
 """
 
 
-def said(text: str, *, with_times: bool = False) -> list[str]:
+def problems_of(text: str, *, with_times: bool = False) -> list[str]:
     return [str(problem) for problem in read_table(text, with_times=with_times).problems]
 
 
@@ -82,8 +82,8 @@ def test_without_times_pods_have_no_arrival() -> None:
 
 
 def test_a_list_without_times_cannot_be_replayed() -> None:
-    assert said(PODS_WITHOUT_TIMES) == []
-    assert said(PODS_WITHOUT_TIMES, with_times=True) == [
+    assert problems_of(PODS_WITHOUT_TIMES) == []
+    assert problems_of(PODS_WITHOUT_TIMES, with_times=True) == [
         "line 1: has no creation_time and deletion_time: it cannot be replayed with its times"
     ]
 
@@ -117,19 +117,19 @@ def pods_with(**changes: str) -> str:
     ],
 )
 def test_an_unreadable_field_is_reported_with_its_line(changes: dict[str, str], line: str) -> None:
-    assert said(pods_with(**changes), with_times=True) == [line]
+    assert problems_of(pods_with(**changes), with_times=True) == [line]
 
 
 def test_names_are_checked() -> None:
-    (line,) = said(pods_with(name="P 0"))
+    (line,) = problems_of(pods_with(name="P 0"))
     assert line.startswith('line 2, name: found "P 0", wanted a DNS name')
 
 
 def test_rows_have_the_length_of_the_header() -> None:
-    assert said(PODS_WITHOUT_TIMES + "p-1,1,1,1,1,surplus\n") == [
+    assert problems_of(PODS_WITHOUT_TIMES + "p-1,1,1,1,1,surplus\n") == [
         "line 3: has more fields than the header"
     ]
-    assert said(PODS_WITHOUT_TIMES + "p-1,1\n") == [
+    assert problems_of(PODS_WITHOUT_TIMES + "p-1,1\n") == [
         "line 3, memory_mib: found nothing, wanted a whole number from 0 up",
         "line 3, num_gpu: found nothing, wanted a whole number from 0 up",
         "line 3, gpu_milli: found nothing, wanted a whole number from 0 up",
@@ -138,7 +138,7 @@ def test_rows_have_the_length_of_the_header() -> None:
 
 @pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "sn,cpu_milli\n", "\n\n"])
 def test_an_unknown_header_is_refused_with_the_known_headers(text: str) -> None:
-    (line,) = said(text)
+    (line,) = problems_of(text)
     assert line.startswith("line 1: found ")
     assert "wanted openb's nodes (sn,cpu_milli,memory_mib,gpu,model) or pods (name," in line
 

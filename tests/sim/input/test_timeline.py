@@ -45,7 +45,7 @@ class Played:
         except InputError as problem:
             self.wrong = list(problem.lines)
 
-    def told(self) -> list[str]:
+    def step_lines(self) -> list[str]:
         assert self.wrong == []
         return [f"{one.at_seconds:g} {one.verb} {one.key}" for one in self.steps]
 
@@ -56,7 +56,7 @@ FLAT = {"kind": "Pod", "namespace": "default", "name": "web"}
 
 def test_actions_become_steps() -> None:
     played = Played(*create(node("n1"), pod()), *patch(NAMED), *delete(FLAT))
-    assert played.told() == [
+    assert played.step_lines() == [
         "0 create Node n1",
         "0 create Pod default/web",
         "1 patch Pod default/web",
@@ -89,13 +89,15 @@ def test_deletions_may_be_written_as_objects_or_flat_and_without_a_group() -> No
         {"kind": "PodGroup", "metadata": {"name": "g", "namespace": "default"}},
         {"apiVersion": group["apiVersion"], "kind": "PodGroup", "name": "g"},
     ):
-        assert len(Played(*create(group), *delete(said)).told()) == 2
-    assert len(Played(*create(node("n1")), *delete({"kind": "Node", "name": "n1"})).told()) == 2
+        assert len(Played(*create(group), *delete(said)).step_lines()) == 2
+    assert (
+        len(Played(*create(node("n1")), *delete({"kind": "Node", "name": "n1"})).step_lines()) == 2
+    )
 
 
 def test_an_object_may_be_created_again_after_its_deletion() -> None:
     played = Played(*create(pod()), *delete(FLAT), *create(pod(), at=3))
-    assert played.told()[-1] == "3 create Pod default/web"
+    assert played.step_lines()[-1] == "3 create Pod default/web"
 
 
 # ---- what is refused ------------------------------------------------------------------------
@@ -182,7 +184,7 @@ def test_a_deeply_nested_object_raises_no_exception() -> None:
 
 
 def test_a_controller_is_created_with_its_pods() -> None:
-    told = Played(*create(controller("Deployment", replicas=2), at=4)).told()
+    told = Played(*create(controller("Deployment", replicas=2), at=4)).step_lines()
     assert [line.partition("-")[0] for line in told] == [
         "4 create Deployment default/web",
         "4 create ReplicaSet default/web",
@@ -193,7 +195,7 @@ def test_a_controller_is_created_with_its_pods() -> None:
 
 def test_a_node_is_created_with_its_daemon_pods() -> None:
     played = Played(*create(controller("DaemonSet", "d"), node("n1")), *create(node("n2"), at=9))
-    assert [line.partition("-")[0] for line in played.told()] == [
+    assert [line.partition("-")[0] for line in played.step_lines()] == [
         "0 create DaemonSet default/d",
         "0 create Node n1",
         "0 create Pod default/d",
@@ -205,7 +207,7 @@ def test_a_node_is_created_with_its_daemon_pods() -> None:
 
 def test_the_later_pods_of_a_job_are_held_back() -> None:
     played = Played(*create(controller("Job", completions=3, uid="u1")))
-    assert len(played.told()) == 2
+    assert len(played.step_lines()) == 2
     assert len(played.timeline.followers["u1"]) == 2
     assert played.timeline.made["Job"] == 3
     assert played.timeline.made_for["Job"] == 1
@@ -216,7 +218,7 @@ def test_a_deletion_includes_owned_objects() -> None:
         *create(controller("Deployment"), pod("stranger")),
         *delete({"kind": "Deployment", "name": "web"}),
     )
-    told = [line.partition("-")[0] for line in played.told() if " delete " in line]
+    told = [line.partition("-")[0] for line in played.step_lines() if " delete " in line]
     assert told == [
         "2 delete Deployment default/web",
         "2 delete ReplicaSet default/web",
@@ -230,7 +232,7 @@ def test_owners_in_a_circle_are_deleted_once() -> None:
     played = Played(
         *create(owned(one, other), owned(other, one)), *delete({"kind": "PodGroup", "name": "one"})
     )
-    assert len(played.told()) == 4
+    assert len(played.step_lines()) == 4
 
 
 def test_patched_controllers_are_remembered() -> None:

@@ -44,7 +44,7 @@ class Logged:
         self._later()
         asyncio.run(self.cluster.bind(pod_info(self.pod()), "n1"))
 
-    def tell(self, message: str, nominated: str = "") -> None:
+    def report_condition(self, message: str, nominated: str = "") -> None:
         self._later()
         condition = PodCondition(type="PodScheduled", status="False", message=message)
         uid = self.pod().metadata.uid or ""
@@ -107,9 +107,9 @@ def test_a_deleted_pod_stays_listed_with_its_deletion_time() -> None:
 
 def test_the_last_message_and_the_last_nomination_are_reported() -> None:
     logged = Logged(pod())
-    logged.tell("no room", nominated="n1")
+    logged.report_condition("no room", nominated="n1")
     assert (logged.result().message, logged.result().nominated_node) == ("no room", "n1")
-    logged.tell("still no room")
+    logged.report_condition("still no room")
     assert (logged.result().message, logged.result().nominated_node) == ("still no room", None)
 
 

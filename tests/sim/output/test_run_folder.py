@@ -18,7 +18,7 @@ FEED = workload(node("n1"), pod("a"), pod("b", containers=[container("64")]))
 DEFAULT = Manifest(seed=7, config=None, feature_gates="")
 
 
-def kept(path: Path, *plugin_files: Path, manifest: Manifest = DEFAULT) -> SimulationResult:
+def write_run(path: Path, *plugin_files: Path, manifest: Manifest = DEFAULT) -> SimulationResult:
     """A run of FEED, kept in a folder."""
     folder = RunFolder(path)
     with folder.start(manifest, FEED, plugin_files) as sink:
@@ -37,7 +37,7 @@ def refusal(call: Callable[[], object]) -> str:
 
 
 def test_the_stored_summary_equals_the_printed_one(tmp_path: Path) -> None:
-    result = kept(tmp_path / "run")
+    result = write_run(tmp_path / "run")
     found = json.loads((tmp_path / "run/summary.json").read_text())
     assert found["placements"] == {"default/a": "n1"}
     assert found["digest"] == result.digest
@@ -45,13 +45,13 @@ def test_the_stored_summary_equals_the_printed_one(tmp_path: Path) -> None:
 
 
 def test_placements_are_rows_of_pod_node_and_time(tmp_path: Path) -> None:
-    kept(tmp_path / "run")
+    write_run(tmp_path / "run")
     lines = (tmp_path / "run/placements.csv").read_bytes()
     assert lines == b"pod,node,bound_at\ndefault/a,n1,0.0\n"
 
 
 def test_the_journal_holds_every_record_in_order(tmp_path: Path) -> None:
-    kept(tmp_path / "run")
+    write_run(tmp_path / "run")
     records = list(RunFolder(tmp_path / "run").journal())
     assert [type(r).__name__ for r in records] == [
         "AttemptRecord",
@@ -74,7 +74,7 @@ def test_inputs_are_read_back_unchanged(tmp_path: Path) -> None:
     plugin = tmp_path / "policy.py"
     plugin.write_text("X = 1\n")
     gates = Manifest(seed=3, config="kind: K\n", feature_gates="A=true")
-    kept(tmp_path / "run", plugin, manifest=gates)
+    write_run(tmp_path / "run", plugin, manifest=gates)
     inputs = RunFolder(tmp_path / "run").inputs()
     assert inputs.workload == FEED
     assert (inputs.manifest.seed, inputs.manifest.config) == (3, "kind: K\n")
@@ -88,7 +88,7 @@ def test_two_plugin_files_with_one_name_are_both_stored(tmp_path: Path) -> None:
     for number, file in enumerate(files):
         file.parent.mkdir()
         file.write_text(str(number))
-    kept(tmp_path / "run", *files)
+    write_run(tmp_path / "run", *files)
     found = RunFolder(tmp_path / "run").inputs().plugin_files
     assert [file.read_text() for file in found] == ["0", "1"]
 
@@ -96,7 +96,7 @@ def test_two_plugin_files_with_one_name_are_both_stored(tmp_path: Path) -> None:
 def test_nothing_remains_of_an_earlier_run(tmp_path: Path) -> None:
     plugin = tmp_path / "policy.py"
     plugin.write_text("X = 1\n")
-    kept(tmp_path / "run", plugin)
+    write_run(tmp_path / "run", plugin)
     folder = RunFolder(tmp_path / "run")
     with folder.start(DEFAULT, workload(), ()):
         pass
@@ -109,23 +109,23 @@ def test_nothing_remains_of_an_earlier_run(tmp_path: Path) -> None:
 def test_a_plugin_file_may_come_from_the_run_that_is_replaced(tmp_path: Path) -> None:
     plugin = tmp_path / "policy.py"
     plugin.write_text("X = 1\n")
-    kept(tmp_path / "run", plugin)
+    write_run(tmp_path / "run", plugin)
     [inside] = RunFolder(tmp_path / "run").inputs().plugin_files
-    kept(tmp_path / "run", inside)
+    write_run(tmp_path / "run", inside)
     [again] = RunFolder(tmp_path / "run").inputs().plugin_files
     assert again.read_text() == "X = 1\n"
 
 
 def test_a_folder_without_a_run_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "summary.json").write_text("mine")
-    said = refusal(lambda: kept(tmp_path))
+    said = refusal(lambda: write_run(tmp_path))
     assert "holds summary.json, and is no run" in said
     assert (tmp_path / "summary.json").read_text() == "mine"
 
 
 def test_other_files_in_the_folder_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    kept(tmp_path)
+    write_run(tmp_path)
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
@@ -148,7 +148,7 @@ def test_an_interrupted_run_has_its_journal_and_no_result(tmp_path: Path) -> Non
 def test_a_file_is_refused_as_a_run_folder(tmp_path: Path, inside: str) -> None:
     (tmp_path / "file").touch()
     path = Path(f"{tmp_path}/file{inside}")
-    assert refusal(lambda: kept(path)) == f"{path}: cannot be written: Not a directory"
+    assert refusal(lambda: write_run(path)) == f"{path}: cannot be written: Not a directory"
 
 
 def test_a_full_disk_is_reported_with_the_folder(
@@ -168,7 +168,7 @@ def test_a_full_disk_is_reported_with_the_folder(
 def test_files_of_a_run_are_distinguished_from_other_files(tmp_path: Path) -> None:
     plugin = tmp_path / "policy.py"
     plugin.write_text("X = 1\n")
-    kept(tmp_path, plugin)
+    write_run(tmp_path, plugin)
     (tmp_path / "cluster.yaml").touch()
     files = {path for path in tmp_path.rglob("*") if path.is_file()}
     others = {path.name for path in files if not belongs_to_run(path)}
@@ -202,7 +202,7 @@ def test_a_folder_without_a_run_is_refused_with_a_hint(tmp_path: Path) -> None:
     ],
 )
 def test_a_corrupt_journal_is_refused_with_the_line(tmp_path: Path, line: bytes, said: str) -> None:
-    kept(tmp_path)
+    write_run(tmp_path)
     journal = tmp_path / "journal.jsonl"
     journal.write_bytes(journal.read_bytes() + line)
     refused = refusal(lambda: list(RunFolder(tmp_path).journal()))
@@ -211,27 +211,27 @@ def test_a_corrupt_journal_is_refused_with_the_line(tmp_path: Path, line: bytes,
 
 
 def test_missing_inputs_are_named(tmp_path: Path) -> None:
-    kept(tmp_path)
+    write_run(tmp_path)
     (tmp_path / "inputs/workload.json").unlink()
     assert f"{tmp_path}/inputs/workload.json" in refusal(RunFolder(tmp_path).inputs)
 
 
 @pytest.mark.parametrize("content", [b"{}", b"[", b'{"seed":"\xff"}'])
 def test_an_invalid_manifest_is_reported(tmp_path: Path, content: bytes) -> None:
-    kept(tmp_path)
+    write_run(tmp_path)
     (tmp_path / "inputs/manifest.json").write_bytes(content)
     assert refusal(RunFolder(tmp_path).inputs).startswith(f"{tmp_path}/inputs/manifest.json: ")
 
 
 def test_changed_inputs_are_not_replayed(tmp_path: Path) -> None:
-    kept(tmp_path)
+    write_run(tmp_path)
     path = tmp_path / "inputs/workload.json"
     path.write_bytes(path.read_bytes() + b" ")
     assert refusal(RunFolder(tmp_path).inputs) == f"{path}: was changed since the run"
 
 
 def test_an_invalid_summary_is_reported(tmp_path: Path) -> None:
-    kept(tmp_path)
+    write_run(tmp_path)
     (tmp_path / "summary.json").write_text("{}")
     assert refusal(RunFolder(tmp_path).result).startswith(f"{tmp_path}/summary.json: ")
 
