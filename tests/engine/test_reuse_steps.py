@@ -306,7 +306,7 @@ class Unsigned(ScalarFilterPlugin):
     """Written before there were signatures."""
 
     name = "Unsigned"
-    evaluated_rows = 0
+    asked = 0
 
     def filter_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> Status | None:
         self.asked += 1

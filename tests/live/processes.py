@@ -41,7 +41,7 @@ class SchedulerProcess:
     def said(self) -> str:
         return self._log.read_text(errors="replace")
 
-    def wait_until_logged(self, *texts: str) -> None:
+    def wait_until_printed(self, *texts: str) -> None:
         """One of them. Its log ends the story if it ends itself."""
         deadline = time.monotonic() + READY_SECONDS
         while not any(text in self.said for text in texts):

@@ -136,4 +136,4 @@ async def get(
 
 
 async def wait_until_logged(process: SchedulerProcess, *texts: str) -> None:
-    await asyncio.to_thread(process.wait_until_said, *texts)
+    await asyncio.to_thread(process.wait_until_printed, *texts)

@@ -176,6 +176,6 @@ def test_missing_rights_for_claims_are_logged_at_the_start(
             await world.add_pods(account.pod("p"))
             await world.until_bound("p")
             wanted = 'patch resource \\"resourceclaims/status\\" in API group'
-            await asyncio.to_thread(one.wait_until_said, wanted)
+            await asyncio.to_thread(one.wait_until_printed, wanted)
 
     play(control_plane, story)

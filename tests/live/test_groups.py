@@ -102,7 +102,7 @@ def test_missing_rights_for_groups_are_logged_and_pods_are_placed(
             await world.until_bound("a", "b")
             wanted = 'cannot patch resource \\"podgroups/status\\" in API group \\"{}\\"'
             for group in ("scheduling.x-k8s.io", "scheduling.ming.io", "scheduling.k8s.io"):
-                await asyncio.to_thread(one.wait_until_said, wanted.format(group))
+                await asyncio.to_thread(one.wait_until_printed, wanted.format(group))
 
     play(group_plane, story)
 
@@ -119,10 +119,10 @@ def test_group_kinds_installed_at_run_time_are_watched(
         await world.add_nodes(node("n1", cpu=2))
         async with gangs.scheduler() as one:
             await gangs.add_members("g", "a", "b")
-            await asyncio.to_thread(one.wait_until_said, "Pods wait for groups of an API group")
+            await asyncio.to_thread(one.wait_until_printed, "Pods wait for groups of an API group")
             assert "deploy/crds" in one.said
             await gangs.offer()
-            await asyncio.to_thread(one.wait_until_said, "Pod groups are followed from now on")
+            await asyncio.to_thread(one.wait_until_printed, "Pod groups are followed from now on")
             await gangs.add_group("g", 2)
             await world.until_bound("a", "b")
             await gangs.until_status("g", gangs.is_running(2))

@@ -87,7 +87,7 @@ def lending(
     extra = ("--plugin", str(policy), "--port", str(port))
     serving = SchedulerProcess("extender", (*arguments, *extra), folder / "extender.log")
     with replicas(serving), running(kube_scheduler, theirs, folder / "kube-scheduler.log"):
-        serving.wait_until_logged("Serving a scheduler extender")
+        serving.wait_until_printed("Serving a scheduler extender")
         yield
 
 

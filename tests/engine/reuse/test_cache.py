@@ -289,7 +289,7 @@ class Another(ScalarFilterPlugin, SignPlugin):
     """Takes every node, looks nothing up, and counts how often it is asked."""
 
     name = "Another"
-    evaluated_rows = 0
+    asked = 0
 
     def filter_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> Status | None:
         self.asked += 1
