@@ -1,4 +1,4 @@
-"""Time that is handed in."""
+"""Clocks are passed in."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The parts that have a floor, and what is said of them."""
+"""The parts of the code with a coverage floor, and the report about them."""
 
 from typing import Any
 

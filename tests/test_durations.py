@@ -100,7 +100,7 @@ def test_no_value_raises_another_exception(value: Any) -> None:
         assert parse_duration(value) >= 0
 
 
-# ---- both -----------------------------------------------------------------------------------
+# ---- all readers ----------------------------------------------------------------------------
 
 
 @given(

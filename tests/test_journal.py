@@ -1,4 +1,4 @@
-"""Records of everything decided."""
+"""The journal records every decision."""
 
 import io
 

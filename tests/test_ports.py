@@ -1,4 +1,4 @@
-"""The outside as the core knows it."""
+"""The ports of the core."""
 
 import pytest
 

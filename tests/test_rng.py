@@ -1,4 +1,4 @@
-"""Chance that is handed in."""
+"""Random numbers are derived from a given seed."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The runner: reflectors, the inbox, effects, and what happens when the API server misbehaves."""
+"""The runner: reflectors, the inbox, effects, and failures of the API server."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Which seeds `make sim` tries, and what a failure says."""
+"""The seeds that `make sim` tries, and the report of a failure."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""A plugin that blocks is named; time is handed in, and nothing sleeps."""
+"""A blocking plugin is named. Time is passed in, and nothing sleeps."""
 
 import sys
 import threading

@@ -1,4 +1,4 @@
-"""Plain values out of YAML and JSON, as Kubernetes understands them."""
+"""Plain values from YAML and JSON, as Kubernetes reads them."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Faults: sampled, printable, repeatable, and gone when it is calm."""
+"""Faults are sampled, printable and repeatable, and end in the calm phase."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable

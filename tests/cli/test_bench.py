@@ -1,4 +1,4 @@
-"""`bayplan bench`: options, what is refused, and what comes out."""
+"""`bayplan bench`: options, refusals and output."""
 
 import json
 from pathlib import Path

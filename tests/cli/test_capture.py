@@ -1,4 +1,4 @@
-"""`bayplan capture`: where it goes, and what is said."""
+"""`bayplan capture`: files and messages."""
 
 import stat
 from collections.abc import Iterable

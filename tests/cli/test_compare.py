@@ -150,7 +150,7 @@ def test_runs_of_a_comparison_can_be_compared(tmp_path: Path) -> None:
     assert bayplan("compare", one, other).exit_code == 1
 
 
-# ---- what is refused -----------------------------------------------------------------------
+# ---- refusals -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def test_an_invalid_plugin_file_is_refused(tmp_path: Path) -> None:
     assert line.startswith(f"{broken}: line 1: SyntaxError: ")
 
 
-# ---- scores that read scores ----------------------------------------------------------------
+# ---- score graphs ---------------------------------------------------------------------------
 
 
 def composed() -> dict[str, Any]:

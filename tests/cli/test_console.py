@@ -1,4 +1,4 @@
-"""What is printed, whatever is at the other end."""
+"""Printed output for terminals, pipes and files."""
 
 import io
 import os
@@ -33,7 +33,7 @@ def standard_output(monkeypatch: pytest.MonkeyPatch, encoding: str = "utf-8") ->
     return raw
 
 
-# ---- shapes --------------------------------------------------------------------------------
+# ---- widths and lines -----------------------------------------------------------------------
 
 
 def test_a_line_stays_one_line_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +97,7 @@ def test_bytes_are_written_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     assert raw.getvalue() == "é\n".encode()
 
 
-# ---- who reads -----------------------------------------------------------------------------
+# ---- terminals and pipes --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("output", ["text", "json"])

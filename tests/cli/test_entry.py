@@ -1,4 +1,4 @@
-"""How the program begins and ends."""
+"""Start and end of the program."""
 
 import subprocess
 import sys

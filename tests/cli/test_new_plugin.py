@@ -1,4 +1,4 @@
-"""`bayplan plugins new`: what it writes works as it is."""
+"""`bayplan plugins new`: the generated files work unchanged."""
 
 import json
 import runpy

@@ -1,4 +1,4 @@
-"""What is refused before anything begins, and how."""
+"""Problems that end a command before it starts."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`bayplan run`: what it is told, and how it ends. What it does is looked at in tests/live."""
+"""`bayplan run`: its flags and its exit. tests/live tests what it does."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""`bayplan serve-extender`, as far as the command line goes."""
+"""`bayplan serve-extender`: its command line."""
 
 from pathlib import Path
 

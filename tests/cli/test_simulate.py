@@ -1,4 +1,4 @@
-"""`bayplan simulate`: options, what is refused, and what comes out."""
+"""`bayplan simulate`: options, refusals and output."""
 
 import json
 from pathlib import Path
@@ -61,7 +61,7 @@ def test_an_unknown_field_is_noted_and_refused_in_strict_mode(tmp_path: Path) ->
     assert refusal("simulate", path, "--strict") == [note]
 
 
-# ---- what comes out ------------------------------------------------------------------------
+# ---- results --------------------------------------------------------------------------------
 
 
 TOO_LARGE = (
@@ -132,7 +132,7 @@ def test_retries_alone_do_not_prolong_the_run(objects: Path) -> None:
     assert (found["simulated_seconds"], found["counts"]["unschedulable"]) == (0.0, 1)
 
 
-# ---- whose pods ----------------------------------------------------------------------------
+# ---- scheduler names ------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -273,7 +273,7 @@ def test_an_invalid_option_shows_the_usage(objects: Path, option: tuple[str, str
     assert f"Invalid value for '{option[0]}'" in done.stderr
 
 
-# ---- remarks -------------------------------------------------------------------------------
+# ---- remarks --------------------------------------------------------------------------------
 
 
 def test_settings_without_effect_are_reported(tmp_path: Path, objects: Path) -> None:
@@ -293,7 +293,7 @@ def test_without_a_configuration_nothing_is_reported(objects: Path) -> None:
     assert bayplan("simulate", objects).stderr == ""
 
 
-# ---- plugins of one's own ------------------------------------------------------------------
+# ---- plugins of users -----------------------------------------------------------------------
 
 CHEAP = """
 from bayplan import ScalarScorePlugin
@@ -502,7 +502,7 @@ def test_a_replay_reports_the_same_failure(tmp_path: Path) -> None:
     assert "n1: chosen" in answer("why", "b", "--run", run, "--node", "n1")
 
 
-# ---- keeping a run -------------------------------------------------------------------------
+# ---- run folders ----------------------------------------------------------------------------
 
 
 def test_a_run_is_stored_completely_and_the_summary_names_the_next_command(

@@ -1,7 +1,4 @@
-"""`bayplan why`.
-
-Asking a running scheduler.
-"""
+"""`bayplan why`, for a stored run and for a running scheduler."""
 
 import asyncio
 import socket

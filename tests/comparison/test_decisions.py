@@ -1,4 +1,4 @@
-"""Where two runs decided otherwise."""
+"""Decisions in which two runs differ."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Where runs are worked on."""
+"""Where the runs of a comparison execute."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Experiments as they are written, and all that may be wrong with one."""
+"""Experiment files and their problems."""
 
 import json
 from pathlib import Path

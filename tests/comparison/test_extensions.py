@@ -1,4 +1,4 @@
-"""What installed packages bring."""
+"""Extensions from installed packages."""
 
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint

@@ -1,4 +1,4 @@
-"""Which metrics differ, how surely, and for better or worse."""
+"""Which metrics differ, how significantly, and in which direction."""
 
 from bayplan.comparison.findings import conclusions, findings
 from bayplan.comparison.table import Comparison

@@ -1,4 +1,4 @@
-"""Numbers as a reader wants them."""
+"""Numbers as a reader expects them."""
 
 import pytest
 

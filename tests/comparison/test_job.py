@@ -1,9 +1,4 @@
-"""One run as a value.
-
-What makes two runs the same run.
-
-Garbage collection is rarer inside, and as before outside.
-"""
+"""One run as a value, its key, and garbage collection during the run."""
 
 import gc
 from pathlib import Path
@@ -104,7 +99,7 @@ def test_edited_code_gives_other_runs(tmp_path: Path, monkeypatch: pytest.Monkey
     assert keys[0] == keys[2] != keys[1]
 
 
-# ---- collecting -----------------------------------------------------------------------------
+# ---- garbage collection ---------------------------------------------------------------------
 
 
 def test_garbage_collections_are_rarer_inside_the_block() -> None:

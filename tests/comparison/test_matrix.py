@@ -1,4 +1,4 @@
-"""Runs that are missing are run, and no other; what is finished stays."""
+"""Missing runs are executed; finished ones stay."""
 
 from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool

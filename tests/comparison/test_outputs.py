@@ -1,4 +1,4 @@
-"""What a comparison leaves in its folder."""
+"""The files of a comparison."""
 
 from pathlib import Path
 

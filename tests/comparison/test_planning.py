@@ -1,7 +1,4 @@
-"""From an experiment to its jobs.
-
-Seeds as they are written.
-"""
+"""From an experiment to its jobs."""
 
 from importlib.metadata import EntryPoint
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Nodes get numbers before their names, and who knows them by name is refused."""
+"""Nodes get numbers before their names; nodes that are referenced by name are refused."""
 
 from typing import Any
 

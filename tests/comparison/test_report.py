@@ -1,4 +1,4 @@
-"""What a person reads on the terminal."""
+"""The report on the terminal."""
 
 import io
 

@@ -1,7 +1,4 @@
-"""Means, deviations, and paired differences with their intervals.
-
-Spans of time in four numbers.
-"""
+"""Means, deviations, paired differences with intervals, and summaries of durations."""
 
 import pytest
 
@@ -56,7 +53,7 @@ def test_without_scipy_there_are_means_and_no_intervals(monkeypatch: pytest.Monk
     assert not statistics.has_intervals()
 
 
-# ---- spans ----------------------------------------------------------------------------------
+# ---- durations ------------------------------------------------------------------------------
 
 
 def test_durations_are_summarized_by_mean_median_p95_and_maximum() -> None:

@@ -1,4 +1,4 @@
-"""Everything that is wrong with a value, and the struct that is left."""
+"""All problems of a value, and the decoded struct."""
 
 from typing import Annotated, Any, Literal
 

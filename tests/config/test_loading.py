@@ -1,4 +1,4 @@
-"""A configuration from text, with all that is wrong with it."""
+"""A configuration from text, with all its problems."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Further kinds of pod groups, by configuration."""
+"""Additional kinds of pod groups by configuration."""
 
 from typing import Any
 

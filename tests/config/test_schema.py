@@ -1,7 +1,4 @@
-"""KubeSchedulerConfiguration v1: field names, and the defaults that are not constants.
-
-What extenders are called, and asked for.
-"""
+"""KubeSchedulerConfiguration v1: field names, computed defaults, and extenders."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What must agree, be unique, or be there. Each case was put to kube-scheduler, too."""
+"""Fields that must agree, be unique, or be present. kube-scheduler was given each case, too."""
 
 from typing import Any
 

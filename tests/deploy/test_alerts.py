@@ -1,4 +1,4 @@
-"""The chart's alerts are about metrics that exist."""
+"""The alerts of the chart use existing metrics."""
 
 import re
 

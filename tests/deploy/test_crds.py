@@ -1,4 +1,4 @@
-"""deploy/crds: what Bayplan reads and writes of groups is what the API server keeps of them."""
+"""deploy/crds: the API server stores every field of groups that Bayplan reads or writes."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The manifests in the repository: what they ask for follows from the product."""
+"""The manifests of the repository request what the product needs."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""What the documents show works as it stands there: code blocks, configurations, commands."""
+"""The code blocks, configurations and commands of the documents work as written."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What is shown in a document is found, and nothing else."""
+"""The parts of a document are found, and nothing else."""
 
 from tests.documents.reading import shown_in
 

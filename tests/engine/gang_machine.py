@@ -1,8 +1,8 @@
-"""The machine that looks for a sequence of events after which groups are placed wrongly.
+"""The machine that searches for a sequence of events after which groups are placed wrongly.
 
-Hypothesis draws what happens to pods, groups, nodes and bindings. Each attempt is then held against
-`naive_gangs`: what was placed must fit and be enough, and what was refused must not have fitted
-member by member in the order of the queue. `GangChecker` looks on after every turn.
+Hypothesis draws the events of pods, groups, nodes and bindings. Each attempt is compared with
+`naive_gangs`: a placement must fit and reach the quorum, and a refused group must not fit member
+by member in the order of the queue. `GangChecker` checks after every turn.
 """
 
 from collections import Counter

@@ -1,6 +1,6 @@
-"""Faults of reuse, to be planted into the scheduler of the pair that reuses answers.
+"""Faults of reuse that a test plants into the scheduler with reuse.
 
-Each is one that a change of the code could bring about; the machine must find all of them.
+Each is one that a change of the code could introduce; the machine must find all of them.
 """
 
 from collections.abc import Callable, Hashable

@@ -1,8 +1,8 @@
-"""The machine that looks for a sequence of events after which reuse decides otherwise.
+"""The machine that searches for a sequence of events after which reuse changes a decision.
 
-Hypothesis draws the events; everything is drawn from few values, so that pods are alike, nodes
-fill up, and what one plugin changes another reads. Every rule ends with some attempts and a
-comparison of all that can be seen.
+Hypothesis draws the events from few values, so that signatures are equal, nodes fill up, and one
+plugin changes what another one reads. Each rule ends with some attempts and a comparison of
+everything visible.
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
-"""Two schedulers, one that reuses answers and one that does not, are told the same.
+"""Two schedulers, one with reuse and one without, receive the same events.
 
-After every step all that can be seen of them must be equal: what each attempt found about each
-node, the journal, the effects, the queues, the cluster as they see it, and the nominations.
+After each step everything visible must be equal: the result of each attempt for each node, the
+journal, the effects, the queues, the cache and the nominations.
 """
 
 import zlib

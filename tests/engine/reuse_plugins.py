@@ -59,7 +59,7 @@ def ranks(nodes: NodeView) -> NodeScores:
     return np.array([*numbers, 0], np.int64)[nodes.labels.ids(RANK)]
 
 
-# ---- filters, row by row -------------------------------------------------------------------
+# ---- row-wise filters -----------------------------------------------------------------------
 
 
 @final
@@ -183,7 +183,7 @@ class Looks(ScalarFilterPlugin, SignPlugin):
         return tries(pod, "looks")
 
 
-# ---- filters that look further -------------------------------------------------------------
+# ---- filters of scope cluster ---------------------------------------------------------------
 
 
 @final

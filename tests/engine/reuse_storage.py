@@ -1,5 +1,7 @@
-"""Storage objects and devices that the machine lets come, change and go: few of each, so that the
-pods that name them meet them in every state."""
+"""Storage objects and devices that the machine creates, changes and deletes.
+
+There are few of each, so that the pods that name them meet them in every state.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""What the journal keeps of a cycle."""
+"""What the journal records of a cycle."""
 
 from typing import Any
 

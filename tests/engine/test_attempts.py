@@ -31,7 +31,7 @@ def engine_with(**answers: Any) -> Engine:
     return engine
 
 
-# ---- who is tried ---------------------------------------------------------------------------
+# ---- which pods are tried -------------------------------------------------------------------
 
 
 def test_a_pod_that_is_being_deleted_is_skipped_with_an_event() -> None:
@@ -56,7 +56,7 @@ def test_a_pod_that_already_counts_on_a_node_is_skipped() -> None:
     assert engine.state_of("p") is State.ABSENT
 
 
-# ---- each attempt begins anew ---------------------------------------------------------------
+# ---- state of one attempt -------------------------------------------------------------------
 
 
 def test_plugins_of_one_attempt_share_the_cycle_state_and_the_next_attempt_starts_empty() -> None:
@@ -202,7 +202,7 @@ def test_an_exception_in_post_filter_ends_the_message_with_the_plugin_name() -> 
     assert engine.state_of("p") is State.UNSCHEDULABLE
 
 
-# ---- parked at an extender ------------------------------------------------------------------
+# ---- attempts that wait for an extender -----------------------------------------------------
 
 
 def engine_with_extender(**options: Any) -> Engine:
@@ -339,7 +339,7 @@ def test_a_bug_while_a_cycle_continues_does_not_lose_the_pod(
     assert engine.metric("bayplan_bugs_total") == 1
 
 
-# ---- bugs of ours ---------------------------------------------------------------------------
+# ---- bugs of Bayplan ------------------------------------------------------------------------
 
 
 def raising(*_: Any, **__: Any) -> Any:

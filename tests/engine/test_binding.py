@@ -1,7 +1,4 @@
-"""A pod's binding cycle: what the shell runs, and what comes back.
-
-PreBind: what runs side by side, and what cancels it.
-"""
+"""The binding cycle of a pod: order, parallel PreBind plugins, failures and cancellation."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -223,7 +220,7 @@ def test_a_failure_of_an_ignorable_extender_falls_back_to_the_plugins() -> None:
     assert log[1:] == [("far", "bind"), ("A", "bind"), ("A", "post_bind")]
 
 
-# ---- pre binding ----------------------------------------------------------------------------
+# ---- PreBind --------------------------------------------------------------------------------
 
 
 PLACED = pod("p", node="n1")
@@ -273,7 +270,7 @@ def run(main: Callable[[], Coroutine[Any, Any, BindingOutcome]]) -> Status | Non
     return asyncio.run(main()).status
 
 
-# ---- groups ---------------------------------------------------------------------------------
+# ---- parallel groups ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

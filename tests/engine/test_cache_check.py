@@ -1,4 +1,4 @@
-"""The scheduler's picture held against the API's objects: what is planted is found."""
+"""The cache check reports each planted difference between the scheduler's cache and the API."""
 
 from typing import Any
 

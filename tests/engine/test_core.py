@@ -1,7 +1,4 @@
-"""What the parts of the scheduler share.
-
-One thing at a time.
-"""
+"""The state that the parts of the engine share, and the serial executor."""
 
 import pytest
 from hypothesis import given
@@ -27,7 +24,7 @@ def state(raise_bugs: bool = False) -> tuple[EngineCore, MemorySink]:
     return EngineCore(ManualClock(), 1, Journal([sink]), raise_bugs=raise_bugs), sink
 
 
-# ---- the loan -------------------------------------------------------------------------------
+# ---- the lent snapshot ----------------------------------------------------------------------
 
 
 def test_the_snapshot_is_lent_and_taken_back() -> None:
@@ -120,7 +117,7 @@ def test_a_pod_unknown_to_the_api_cannot_be_nominated() -> None:
     assert engine.nominator.nominated_nodes() == ["n1"]
 
 
-# ---- turns ----------------------------------------------------------------------------------
+# ---- the serial executor --------------------------------------------------------------------
 
 
 Failures = list[tuple[str, str]]

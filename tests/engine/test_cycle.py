@@ -1,4 +1,4 @@
-"""What the record of a cycle tells of nodes that were not chosen."""
+"""What a cycle records about nodes that were not chosen."""
 
 from bayplan.framework.status import Code, unresolvable, unschedulable
 from tests.engine.cycle_kit import Walk, only, refused

@@ -1,4 +1,4 @@
-"""Watch events become changes of cache and queue."""
+"""Watch events change the cache and the queue."""
 
 from typing import Any
 
@@ -120,7 +120,7 @@ def test_an_invalid_node_is_ignored_and_noted() -> None:
     assert world.hears() == [("NodeAdd", None, "n9")]
 
 
-# ---- pods that wait -------------------------------------------------------------------------
+# ---- pending pods ---------------------------------------------------------------------------
 
 
 def test_pods_of_other_schedulers_are_ignored() -> None:
@@ -298,7 +298,7 @@ def test_a_cleared_nomination_activates_no_pod_of_higher_priority(
     assert engine.state_of("p") is (State.BACKOFF if told else State.UNSCHEDULABLE)
 
 
-# ---- everything else ------------------------------------------------------------------------
+# ---- other kinds ----------------------------------------------------------------------------
 
 
 def test_objects_of_other_kinds_are_added_updated_and_deleted() -> None:
@@ -372,7 +372,7 @@ def test_a_deletion_found_by_a_relist_is_a_deletion() -> None:
     assert engine.placed_on("gone") == ""
 
 
-# ---- how long it took ----------------------------------------------------------------------
+# ---- metrics --------------------------------------------------------------------------------
 
 
 def handled(engine: Engine) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""What becomes of a pod whose attempt failed."""
+"""A pod whose attempt failed: requeue, event, condition, nomination."""
 
 from typing import Any
 

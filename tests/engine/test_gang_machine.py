@@ -1,7 +1,6 @@
-"""Groups are placed as a naive scheduler would, or for its reasons not at all.
+"""Groups are placed as a naive scheduler places them.
 
-Each seed is so many sequences of events; where something is wrong, the shortest one that shows it
-is printed.
+Each seed is a number of event sequences. A failure prints the shortest sequence that shows it.
 """
 
 from collections import Counter
@@ -30,7 +29,7 @@ def test_groups_are_placed_as_by_a_naive_scheduler(
         print("\n" + table_of(tally))
 
 
-# ---- what it finds -------------------------------------------------------------------------
+# ---- planted faults -------------------------------------------------------------------------
 
 
 def too_few_are_enough(patch: pytest.MonkeyPatch) -> None:

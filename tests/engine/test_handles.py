@@ -1,4 +1,4 @@
-"""What plugins' handles ask for, in the middle of things and outside of them."""
+"""What plugins request through their handles, during a turn and outside of it."""
 
 from typing import Any
 

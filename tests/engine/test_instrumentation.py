@@ -1,4 +1,4 @@
-"""What is seen of the queue and the cache from outside."""
+"""Metrics of the queue, the cache and the evaluations."""
 
 from typing import Any
 

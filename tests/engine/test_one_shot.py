@@ -1,4 +1,4 @@
-"""What plugins say of nodes for somebody else's pod."""
+"""One-shot questions: Filter, Score and preemption for a pod that this scheduler does not place."""
 
 from typing import Any
 

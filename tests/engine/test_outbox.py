@@ -1,4 +1,4 @@
-"""Echoes of our own patches, and what is none."""
+"""Echoes of the scheduler's own patches."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Where much changed since such a pod came last, all nodes are asked about, and decisions stay."""
+"""After many changes, all nodes are evaluated in place of the changed ones; decisions stay."""
 
 from typing import Any
 

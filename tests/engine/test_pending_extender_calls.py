@@ -1,4 +1,4 @@
-"""Cycles that wait for answers."""
+"""Cycles that wait for extenders."""
 
 from dataclasses import dataclass
 from typing import Any

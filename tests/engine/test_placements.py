@@ -1,4 +1,4 @@
-"""From a chosen node to a bound pod, and back where something goes wrong."""
+"""From a chosen node to a bound pod, and the way back after a failure."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def records(engine: Engine) -> list[tuple[str, str, str]]:
     return [(record.result, record.node, record.message) for record in found]
 
 
-# ---- bound ----------------------------------------------------------------------------------
+# ---- bindings that succeed ------------------------------------------------------------------
 
 
 def test_a_chosen_pod_is_assumed_before_it_is_bound() -> None:
@@ -206,7 +206,7 @@ def test_events_during_a_permit_wait_are_considered_after_the_rejection() -> Non
     assert engine.state_of("p") in (State.ACTIVE, State.BACKOFF)
 
 
-# ---- PreBind's preflight --------------------------------------------------------------------
+# ---- PreBindPreFlight -----------------------------------------------------------------------
 
 
 def test_a_binding_with_pre_bind_work_announces_its_node() -> None:
@@ -310,7 +310,7 @@ def test_a_pod_confirmed_before_its_binding_failed_stays_placed() -> None:
     assert engine.placed_on("p") == "n1"
 
 
-# ---- pods that leave on the way -------------------------------------------------------------
+# ---- pods that are deleted meanwhile --------------------------------------------------------
 
 
 def test_a_pod_deleted_during_its_binding_releases_its_resources_at_once() -> None:
@@ -371,7 +371,7 @@ def test_a_pod_that_leaves_at_permit_stops_waiting(how: str) -> None:
     assert not engine.run_for(BindPod)
 
 
-# ---- bugs of ours ---------------------------------------------------------------------------
+# ---- bugs of Bayplan ------------------------------------------------------------------------
 
 
 class Broken(Exception):

@@ -1,4 +1,4 @@
-"""A plugin that raises, anywhere and anything: its pod's attempt fails, and nothing else does."""
+"""An exception of a plugin, anywhere and of any type, fails its pod's attempt and nothing else."""
 
 import asyncio
 import sys

@@ -1,9 +1,4 @@
-"""Room that is kept for a group that has waited long.
-
-How long pods say that they run.
-
-Cycles of pods that may not go to reserved nodes.
-"""
+"""Reservations for a group that has waited long, and the pods that may use the reserved nodes."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -181,7 +176,7 @@ def test_a_deleted_reserved_node_is_replaced() -> None:
     play(story, plugins=FIT, config=ON)
 
 
-# ---- run times ------------------------------------------------------------------------------
+# ---- durations of pods ----------------------------------------------------------------------
 
 
 DURATION = "bayplan.dev/duration"
@@ -220,7 +215,7 @@ def test_the_end_counts_from_the_start_and_is_never_in_the_past() -> None:
     assert end_seconds(pod(annotations={DURATION: "60"}), clock) == 560
 
 
-# ---- kept off -------------------------------------------------------------------------------
+# ---- reserved nodes in a cycle --------------------------------------------------------------
 
 
 def looked_at(within: frozenset[str] | None, *, is_held: bool) -> Any:

@@ -1,4 +1,4 @@
-"""Pods that run, tried for a resize that their kubelet has put off."""
+"""Preemption for a resize that the kubelet has deferred."""
 
 import asyncio
 from typing import Any
@@ -62,7 +62,7 @@ def evicted(found: Engine) -> list[str]:
     return perform(found.run())
 
 
-# ---- who is tried -----------------------------------------------------------------------------
+# ---- which pods are tried -------------------------------------------------------------------
 
 
 def test_less_important_pods_of_the_node_are_evicted_for_a_resize() -> None:
@@ -139,7 +139,7 @@ def test_a_member_of_a_group_is_tried_alone() -> None:
     assert found.state_of("p") is State.UNSCHEDULABLE
 
 
-# ---- what it is asked ---------------------------------------------------------------------------
+# ---- evaluation -----------------------------------------------------------------------------
 
 
 def test_plugins_other_than_resources_do_not_reject_a_resize() -> None:
@@ -209,7 +209,7 @@ def test_a_resize_on_an_unknown_node_waits_for_the_node() -> None:
     assert evicted(found) == ["default/low"]
 
 
-# ---- how it goes on -----------------------------------------------------------------------------
+# ---- after the attempt ----------------------------------------------------------------------
 
 
 def test_a_resize_that_fits_waits_for_the_kubelet() -> None:

@@ -1,7 +1,6 @@
-"""Reuse on and off decide alike, whatever happens; and the machine that says so finds faults.
+"""Reuse on and off give equal decisions after any events; the machine finds planted faults.
 
-Each seed is so many sequences of events; where the two schedulers differ, the shortest one that
-shows it is printed.
+Each seed is a number of event sequences. A failure prints the shortest sequence that shows it.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Cached results take no more memory than their bound says: counted, and measured by Python."""
+"""Cached results stay within their memory bound, as counted and as measured by Python."""
 
 import gc
 import tracemalloc

@@ -1,7 +1,7 @@
-"""Scores that follow from devices are the same with reuse and without, whatever becomes of these.
+"""Scores that depend on devices are equal with and without reuse.
 
-Devices are given to pods and back, by the scheduler itself and by others; slices and classes come
-and go, and nodes change labels that say whom devices are for.
+Devices are allocated and released by the scheduler and by others; slices and classes come and
+go, and nodes change the labels that select devices.
 """
 
 from collections import Counter

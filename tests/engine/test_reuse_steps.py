@@ -1,12 +1,8 @@
-"""Some plugins are asked as all would be, after what the others said.
+"""Cycles that combine cached and evaluated plugins, and whole attempts with reuse.
 
-A table of which one part was known adds up to what asking all gives.
-
-Whole attempts with reuse: what is asked again when something changed, and that it is noticed.
-
-Each story is told twice, with reuse and without; what becomes of it must be the same. That it is
-so for whatever may happen is tested in test_reuse_machine.py; here stand the cases that KEP-5598
-names, and those that a table of kept answers most easily gets wrong.
+Most tests run once with reuse and once without; both outcomes must be equal.
+test_reuse_machine.py tests this for drawn events. This module holds the cases of KEP-5598 and
+those in which a cache of results fails most easily.
 """
 
 import gc
@@ -62,7 +58,7 @@ from tests.plugins.devices_kit import class_of, exactly, slice_of
 from tests.plugins.volume_kit import claim, storage_class, volume
 from tests.scenarios.world import PROFILE
 
-# ---- rest -----------------------------------------------------------------------------------
+# ---- evaluated plugins beside cached ones ---------------------------------------------------
 
 
 POD = pod("p")
@@ -147,7 +143,7 @@ def test_evaluated_plugins_score_in_columns_and_a_failing_plugin_is_named() -> N
     assert failed.plugin == "B"
 
 
-# ---- known rest -----------------------------------------------------------------------------
+# ---- totals of cached and evaluated plugins -------------------------------------------------
 
 
 def settled_ranking() -> tuple[Attempts, RankedNodes]:
@@ -179,7 +175,7 @@ def test_totals_sum_both_parts_and_columns_have_the_order_of_the_profile() -> No
     assert sums == fresh.totals.tolist()
 
 
-# ---- reusing --------------------------------------------------------------------------------
+# ---- whole attempts -------------------------------------------------------------------------
 
 
 #: Of answers about a few dozen kinds of pods on five nodes.
@@ -238,7 +234,7 @@ def placed(engine: Engine, *pods: Pod) -> dict[str, str]:
     return places
 
 
-# ---- which pods profit ----------------------------------------------------------------------
+# ---- pods that reuse applies to -------------------------------------------------------------
 
 
 def test_the_default_profile_needs_no_configuration_for_reuse() -> None:
@@ -323,7 +319,7 @@ def test_a_plugin_without_a_signature_is_evaluated_in_full_each_time() -> None:
     assert reuse_of(engine).framework.sign_pod(pod("x")).unsigned == ("Unsigned",)
 
 
-# ---- create, update, nominate ---------------------------------------------------------------
+# ---- KEP-5598: create, update, nominate -----------------------------------------------------
 
 
 def test_the_first_pod_of_a_signature_creates_its_entry() -> None:
@@ -436,7 +432,7 @@ def test_a_repeat_runs_no_python_per_node(options: Any) -> None:
     assert few == more
 
 
-# ---- what is read besides the row -----------------------------------------------------------
+# ---- what plugins read outside of the row ---------------------------------------------------
 
 
 def test_the_number_of_nodes_with_an_image_changes_the_scores_of_all_nodes() -> None:
@@ -693,7 +689,7 @@ def equal_placed_pod(name: str, where: str) -> Pod:
     return api_pod(name, node=where, cpu="500m", memory="1Gi")
 
 
-# ---- what is kept where ---------------------------------------------------------------------
+# ---- lifetime of signatures -----------------------------------------------------------------
 
 
 class Labelled(ScalarFilterPlugin, SignPlugin):
@@ -721,7 +717,7 @@ def test_no_record_holds_a_signature() -> None:
     assert "sealed" not in written
 
 
-# ---- a signature that says too little -------------------------------------------------------
+# ---- incomplete signatures ------------------------------------------------------------------
 
 
 class Forgetful(ScalarScorePlugin, SignPlugin):

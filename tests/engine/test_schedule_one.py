@@ -1,4 +1,4 @@
-"""One pod's cycle, walked through its steps by itself: nothing but the cluster it is lent."""
+"""The cycle of one pod, step by step, with nothing but the lent snapshot."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +27,7 @@ def best(name: str) -> Any:
     )
 
 
-# ---- straight through -----------------------------------------------------------------------
+# ---- cycles without extenders ---------------------------------------------------------------
 
 
 def test_the_best_feasible_node_is_chosen() -> None:
@@ -68,7 +68,7 @@ def test_an_error_at_any_point_ends_the_cycle(answers: dict[str, Any], said: str
     assert said in cycle.status.message
 
 
-# ---- why no node ----------------------------------------------------------------------------
+# ---- cycles without a feasible node ---------------------------------------------------------
 
 
 def test_if_no_named_node_exists_no_filter_is_evaluated() -> None:
@@ -373,7 +373,7 @@ def test_a_nominated_node_that_filled_up_during_the_call_is_given_up() -> None:
     assert set(cycle.question.node_names) == {"n1", "n2"}
 
 
-# ---- parked, while the world goes on --------------------------------------------------------
+# ---- changes during an extender call --------------------------------------------------------
 
 
 def parked(**answers: Any) -> tuple[Walk, Cycle]:

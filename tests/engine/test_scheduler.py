@@ -1,7 +1,4 @@
-"""Scheduler: events in, effects out, and what a bug of ours ends.
-
-The order of activeQ, kept safe from the plugin that decides it.
-"""
+"""Scheduler: events in, effects out, bugs, and the order of activeQ despite a failing plugin."""
 
 from typing import Any
 
@@ -105,7 +102,7 @@ def test_the_next_deadline_is_the_earliest() -> None:
     assert engine.scheduler.waiting_pods() == []
 
 
-# ---- what is told of a scheduler ------------------------------------------------------------
+# ---- kinds and fields -----------------------------------------------------------------------
 
 
 def test_a_scheduler_is_responsible_for_its_profiles() -> None:
@@ -205,7 +202,7 @@ def test_after_a_failed_start_the_started_plugins_are_closed() -> None:
     assert first.calls == [("First", "close")]
 
 
-# ---- bugs of ours ---------------------------------------------------------------------------
+# ---- bugs of Bayplan ------------------------------------------------------------------------
 
 
 def test_a_bug_in_an_event_does_not_stop_a_live_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:

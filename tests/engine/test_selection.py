@@ -1,4 +1,4 @@
-"""Which node, among those that scored best; and which are looked at when sampling."""
+"""Which of the best nodes is chosen, and which nodes a sample contains."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Attempts that end when their victims were told to go."""
+"""Attempts that end when their evictions are done."""
 
 import asyncio
 from typing import Any

@@ -1,9 +1,4 @@
-"""Pods held at Permit.
-
-Deadlines: each key's time comes once.
-
-Activations: which pods are tried when. Handles are in test_handles.
-"""
+"""Pods that wait at Permit, deadlines and activations."""
 
 from bayplan.clock import ManualClock
 from bayplan.engine.waiting import Activations, Deadlines, PodWaitingOnPermit, WaitingPods

@@ -1,4 +1,4 @@
-"""examples/compare_policies.py: comparing from Python."""
+"""examples/compare_policies.py: a comparison from Python."""
 
 import subprocess
 import sys

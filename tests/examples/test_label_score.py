@@ -1,4 +1,4 @@
-"""examples/label_score.py: a node is as good as its label says."""
+"""examples/label_score.py: the label of a node is its score."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""examples/prefer_cheap_nodes.py: where an hour costs the least."""
+"""examples/prefer_cheap_nodes.py: the lowest price for an hour wins."""
 
 from typing import Any
 

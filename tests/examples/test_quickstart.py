@@ -1,4 +1,4 @@
-"""examples/quickstart: every object is one that is read as it is meant."""
+"""examples/quickstart: every object is read as intended."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""examples/starving_gang: what a reservation is worth."""
+"""examples/starving_gang: the benefit of a reservation."""
 
 import json
 from typing import Any

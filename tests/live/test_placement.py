@@ -153,7 +153,7 @@ def test_two_schedulers_share_the_same_nodes(control_plane: ControlPlane) -> Non
     play(control_plane, story)
 
 
-# ---- as in a simulation ----------------------------------------------------------------------
+# ---- live and simulated ---------------------------------------------------------------------
 
 
 def spread(key: str, when: str, app: str) -> Object:

@@ -150,7 +150,7 @@ def test_the_scheduler_ends_in_time_although_the_api_server_is_silent(
     assert "Traceback" not in one.said
 
 
-# ---- several --------------------------------------------------------------------------------
+# ---- several replicas -----------------------------------------------------------------------
 
 
 def test_a_leader_killed_among_a_thousand_pods_is_replaced_and_each_pod_is_bound_once(

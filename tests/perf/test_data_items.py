@@ -1,4 +1,4 @@
-"""Results are in upstream's format, and say only what was measured."""
+"""Results have upstream's format and contain only measurements."""
 
 import msgspec
 

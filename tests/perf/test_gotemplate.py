@@ -1,9 +1,4 @@
-"""Templates are read to their end, and what is not known is refused by its name and line.
-
-Upstream's functions reckon as Go does.
-
-What comes out of a template, compared with what Go's text/template writes.
-"""
+"""Templates: syntax, upstream's functions, and output compared with Go's text/template."""
 
 from typing import Any
 

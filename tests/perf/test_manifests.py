@@ -1,4 +1,4 @@
-"""Objects come from files as upstream makes them, and share what they have in common."""
+"""Objects come from files as upstream creates them, and share their common parts."""
 
 from pathlib import Path
 from typing import Any

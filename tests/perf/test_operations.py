@@ -1,11 +1,4 @@
-"""Each operation does what upstream's does, on a cluster under virtual time.
-
-An update replaces what a user may change, and keeps what is the server's own.
-
-What has a pace keeps it, whatever the work at each tick takes.
-
-Claims get devices without pods, each of some node that has enough.
-"""
+"""Each operation does what upstream's does, on a cluster under virtual time."""
 
 import asyncio
 import itertools
@@ -345,7 +338,7 @@ def test_a_status_update_changes_nothing_else() -> None:
     assert found == {**old, "status": {"phase": "Failed"}}
 
 
-# ---- background -----------------------------------------------------------------------------
+# ---- work at a rate -------------------------------------------------------------------------
 
 
 KEYS = [object_key(POD, "default", str(n)) for n in range(3)]

@@ -1,4 +1,4 @@
-"""Parameters are filled in before anything runs, as upstream does it while it runs."""
+"""Parameters are filled in before the run starts."""
 
 from typing import Any
 

@@ -1,9 +1,4 @@
-"""Everything is checked before anything runs; what cannot be run says why.
-
-Names are patterns, labels are filtered as upstream's flag does it.
-
-Workloads that hang on plugins which are not here are named with them.
-"""
+"""Everything is checked before a run; workloads that cannot run have a reason."""
 
 import re
 from pathlib import Path
@@ -154,7 +149,7 @@ def test_upstreams_syntax_is_read(tmp_path: Path) -> None:
     assert plan(path).name == "Case/small"
 
 
-# ---- selecting ------------------------------------------------------------------------------
+# ---- selection ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -183,7 +178,7 @@ def test_names_are_matched_by_search(pattern: str, takes: bool) -> None:
     assert Selection([re.compile(pattern)]).takes("Basic/5Nodes", ()) is takes
 
 
-# ---- needs ----------------------------------------------------------------------------------
+# ---- required plugins -----------------------------------------------------------------------
 
 
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}

@@ -1,4 +1,4 @@
-"""What happens to pods is told to those who joined, at the moment it happens."""
+"""Listeners get events about pods at the moment they happen."""
 
 from typing import Any
 

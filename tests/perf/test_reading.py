@@ -1,7 +1,4 @@
-"""Files are read strictly, and all that is wrong in them is told at once.
-
-Names are found whatever their case, where a type knows them.
-"""
+"""Files are read strictly, and all problems are reported at once."""
 
 from pathlib import Path
 from typing import Any

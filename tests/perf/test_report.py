@@ -1,4 +1,4 @@
-"""The table has a row for each measurement, and empty cells for what is not known."""
+"""The table has a row for each measurement, and empty cells for missing values."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""A workload runs on a cluster of its own, under whichever clock it is given."""
+"""A workload runs on its own cluster, under the given clock."""
 
 import asyncio
 from pathlib import Path

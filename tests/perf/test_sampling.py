@@ -1,4 +1,4 @@
-"""Samples are upstream's: once a second, the first one skipped, gaps spread over their seconds."""
+"""Samples are taken as upstream takes them: once a second, without the first, gaps spread."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every operation of upstream's is either read or known to be missing."""
+"""Every operation of upstream is either supported or known to be unsupported."""
 
 import pytest
 from msgspec import convert, inspect

@@ -1,4 +1,4 @@
-"""Creating with made-up names, and waiting no longer than there is something to wait for."""
+"""Objects with generated names, and waits that end when nothing remains to happen."""
 
 from pathlib import Path
 

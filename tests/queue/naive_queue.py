@@ -1,8 +1,8 @@
-"""The scheduling queue as its description says it, with nothing but lists and walks.
+"""The scheduling queue in its plainest form: lists and loops.
 
-Upstream's rules (backend/queue, v1.37) in their plainest form: every pod is asked by itself, time
-passes second by second, the order is a sort. It is the specification; the real queue is held equal
-to it by `test_model`.
+It follows upstream's rules (backend/queue, v1.37): every pod is evaluated by itself, time advances
+second by second, and the order is a sort. It is the specification; `test_model` compares the real
+queue with it.
 """
 
 import math

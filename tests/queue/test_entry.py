@@ -1,7 +1,4 @@
-"""Entries.
-
-The table of a pod's life.
-"""
+"""Entries of the queue and the table of their transitions."""
 
 import pytest
 

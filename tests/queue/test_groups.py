@@ -1,4 +1,4 @@
-"""Groups in the queue."""
+"""Pod groups in the queue."""
 
 from bayplan.api.pod_groups import GroupKey
 from bayplan.framework.queued_group import QueuedPodGroupInfo, QueueGroup

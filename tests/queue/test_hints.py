@@ -1,4 +1,4 @@
-"""Which events may help which pods."""
+"""Queueing hints: which events may help which pods."""
 
 from typing import Any
 

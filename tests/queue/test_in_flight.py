@@ -1,4 +1,4 @@
-"""What happens while pods are being tried."""
+"""Events that happen during attempts."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The queue does what its naive description does, whatever happens in whatever order."""
+"""The queue does what its naive description does, for any sequence of calls."""
 
 from collections import Counter
 from typing import Any

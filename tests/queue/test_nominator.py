@@ -1,4 +1,4 @@
-"""Who is nominated where."""
+"""Nominations: which pods are nominated on which node."""
 
 from bayplan.framework.handle import PodNominator
 from bayplan.framework.types import NominatingMode, Nomination

@@ -1,4 +1,4 @@
-"""The queue as the scheduler sees it: when a pod is tried, and when again."""
+"""The queue as the scheduler sees it: when a pod is tried and when it is tried again."""
 
 from typing import Any
 
@@ -682,7 +682,7 @@ def test_timers_that_run_early_do_nothing() -> None:
     assert setting.state(waiting_pod()) == "UNSCHEDULABLE"
 
 
-# ---- what is left to happen -------------------------------------------------------------------
+# ---- pending work ---------------------------------------------------------------------------
 
 
 def test_an_empty_queue_has_no_pending_work() -> None:
@@ -709,7 +709,7 @@ def test_error_retries_and_the_flush_are_not_pending_work() -> None:
     assert setting.queue.next_deadline_seconds() == 2
 
 
-# ---- what is told -----------------------------------------------------------------------------
+# ---- reports --------------------------------------------------------------------------------
 
 
 def test_the_gauge_counts_the_rejecting_plugins_of_waiting_pods() -> None:
@@ -740,7 +740,7 @@ def test_pending_pods_are_listed_by_queue_in_order_of_their_keys() -> None:
     }
 
 
-# ---- when a pod is tried again, second by second ----------------------------------------------
+# ---- backoff, second by second --------------------------------------------------------------
 
 
 def small_node_is_freed(setting: Rig) -> None:

@@ -1,13 +1,4 @@
-"""The heap with lazy removal.
-
-Delays: the formula, and windows of whole seconds.
-
-How much waits in which queue.
-
-Parked entries: the index gives what asking each pod by itself gives.
-
-Moves between places, and the order in which entries leave them.
-"""
+"""The parts of the queue: the heap, backoff delays, sizes, unschedulable pods and transitions."""
 
 import math
 from collections.abc import Callable, Hashable
@@ -59,7 +50,7 @@ from tests.queue.factories import (
     waiting_pod,
 )
 
-# ---- ordered --------------------------------------------------------------------------------
+# ---- the heap -------------------------------------------------------------------------------
 
 
 def entry(name: str, at: float = 0.0) -> Entry:
@@ -256,7 +247,7 @@ def test_the_check_runs_at_the_first_whole_second_after_the_delay(
     assert looked_at_seconds(backoff(windows=windows).expires_at_seconds(entry)) == first
 
 
-# ---- sizes ----------------------------------------------------------------------------------
+# ---- sizes of the queues --------------------------------------------------------------------
 
 
 def lone(name: str, state: State) -> Entry:
@@ -305,7 +296,7 @@ def test_every_queue_is_reported_even_if_it_is_empty() -> None:
     assert Sizes().entities() == {(q, e): 0 for q in queues for e in (POD_ENTITY, GROUP_ENTITY)}
 
 
-# ---- parked ---------------------------------------------------------------------------------
+# ---- unschedulable pods ---------------------------------------------------------------------
 
 
 QUEUE, SKIP = QueueingHint.QUEUE, QueueingHint.QUEUE_SKIP
@@ -570,7 +561,7 @@ def test_the_index_gives_the_same_result_as_a_call_for_each_pod(
     assert park.woken(change, pre_check) == activated_one_by_one(park, change, pre_check)
 
 
-# ---- places ---------------------------------------------------------------------------------
+# ---- transitions between the queues ---------------------------------------------------------
 
 
 class Setting:

@@ -1,4 +1,4 @@
-"""S-02: the sentence that says why not. What preemption adds to it is another story."""
+"""S-02: the message that says why no node is feasible. Preemption adds its part in S-06."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any

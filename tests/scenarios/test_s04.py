@@ -1,4 +1,4 @@
-"""S-04: what each answer of a plugin leads to."""
+"""S-04: the consequence of each result of a plugin."""
 
 from collections import Counter
 from collections.abc import Iterator

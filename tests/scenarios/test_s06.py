@@ -1,4 +1,4 @@
-"""S-06: preemption; who makes room, what is told of it, and who keeps the room."""
+"""S-06: preemption: victims, their events, and the nominated room."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any

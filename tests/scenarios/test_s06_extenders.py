@@ -154,7 +154,7 @@ def test_an_invalid_answer_is_reported_at_the_pod() -> None:
     assert found.evicted == set()
 
 
-# ---- in the process --------------------------------------------------------------------------
+# ---- in one process -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""S-07: how many rows are asked, when many pods are alike."""
+"""S-07: how many rows are evaluated if many pods have equal signatures."""
 
 from collections.abc import Awaitable, Callable, Hashable, Iterator
 from itertools import pairwise

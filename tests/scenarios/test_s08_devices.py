@@ -74,7 +74,7 @@ def test_pods_that_share_a_claim_share_a_node_and_release_the_claim_at_the_end()
     play(story, plugins=PLUGINS)
 
 
-# ---- in flight -------------------------------------------------------------------------------
+# ---- allocations in flight ------------------------------------------------------------------
 
 
 class Slow:

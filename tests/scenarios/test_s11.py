@@ -206,7 +206,7 @@ def test_an_event_of_a_plugin_is_in_the_api_and_in_the_journal() -> None:
     assert world.notes("default/p") == ["event Reserved: a seat on n1"]
 
 
-# ---- a run repeats itself -------------------------------------------------------------------
+# ---- determinism ----------------------------------------------------------------------------
 
 
 def test_equal_seeds_give_equal_runs_and_other_seeds_differ_only_in_draws() -> None:

@@ -1,4 +1,4 @@
-"""Who may read an endpoint."""
+"""Access control of the endpoints."""
 
 import asyncio
 from typing import Any

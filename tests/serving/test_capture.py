@@ -1,4 +1,4 @@
-"""What is taken from an API server."""
+"""The objects that a capture reads from an API server."""
 
 import json
 from typing import Any

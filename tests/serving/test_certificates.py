@@ -1,4 +1,4 @@
-"""What endpoints are served with."""
+"""The certificates of the endpoints."""
 
 import ssl
 from datetime import UTC, datetime

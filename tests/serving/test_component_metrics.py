@@ -1,4 +1,4 @@
-"""What a component shows of itself, and how its connection to the cluster fares."""
+"""Metrics of the component and of its connection to the cluster."""
 
 import asyncio
 from typing import Any

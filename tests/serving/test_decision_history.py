@@ -1,4 +1,4 @@
-"""What a running scheduler remembers."""
+"""The records that a running scheduler remembers."""
 
 from bayplan.journal import BindingRecord, GroupRecord, MemorySink, NoteRecord, group_subject
 from bayplan.serving.decision_history import RECORDS_MAX, decode, encode, history_of

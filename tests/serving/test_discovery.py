@@ -1,7 +1,4 @@
-"""Plugins whose kinds the API server does not have.
-
-Kinds of pod groups that a live scheduler follows.
-"""
+"""Plugins and pod groups whose kinds the API server lacks."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""The endpoints, asked over loopback."""
+"""The endpoints over loopback."""
 
 import asyncio
 import ssl

@@ -1,4 +1,4 @@
-"""The protocol of an extender, from the side of a kube-scheduler."""
+"""The extender protocol from the side of kube-scheduler."""
 
 import asyncio
 import io

@@ -1,4 +1,4 @@
-"""`bayplan serve-extender` over files: it lists, answers, and ends when it is told to."""
+"""`bayplan serve-extender` over files: it lists, answers, and stops."""
 
 import asyncio
 import os

@@ -1,9 +1,4 @@
-"""What one peer can take of an HTTP server. Peers are addresses of loopback.
-
-Rates for each peer address.
-
-Requests that a browser sends for a foreign page.
-"""
+"""Limits of the HTTP server: connections and rates by peer, and requests of foreign web pages."""
 
 import asyncio
 import contextlib

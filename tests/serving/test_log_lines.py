@@ -1,7 +1,4 @@
-"""Log lines, as text and as JSON.
-
-One log line for each outcome.
-"""
+"""Log lines as text and as JSON, one for each outcome."""
 
 import io
 import json

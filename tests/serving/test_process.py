@@ -1,4 +1,4 @@
-"""Signals, and the collector."""
+"""Signals and the garbage collector."""
 
 import asyncio
 import gc

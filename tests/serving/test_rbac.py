@@ -1,4 +1,4 @@
-"""The least that a scheduler must be allowed."""
+"""The minimal rights of a scheduler."""
 
 from typing import Any
 

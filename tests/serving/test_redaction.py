@@ -1,4 +1,4 @@
-"""Captured objects without what they are called and what they run."""
+"""Redaction removes names, images and other confidential text from captured objects."""
 
 from typing import Any
 

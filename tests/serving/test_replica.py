@@ -1,4 +1,4 @@
-"""A replica stands by, leads, and ends: several of them on one embedded cluster."""
+"""Replicas on one embedded cluster: standby, leader, shutdown."""
 
 import asyncio
 from collections.abc import Coroutine

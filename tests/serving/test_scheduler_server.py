@@ -1,9 +1,4 @@
-"""`bayplan run`, put together: how it begins and how it ends.
-
-A plugin that blocks is logged and counted.
-
-Caches compared with the API server.
-"""
+"""`bayplan run` as a whole: start, end, blocking plugins, cache checks."""
 
 import asyncio
 import logging
@@ -269,7 +264,7 @@ def test_endpoints_elsewhere_use_tls_and_require_a_token(tmp_path: Path, unused_
     assert seen == {"/livez": 200, "/metrics": 401}
 
 
-# ---- blocking -------------------------------------------------------------------------------
+# ---- blocking plugins -----------------------------------------------------------------------
 
 
 def test_a_blocking_call_is_counted_each_second_and_logged_once(

@@ -1,8 +1,7 @@
-"""What holds when nothing has happened for a while: nobody waits in vain, and the scheduler's
-picture is the API's.
+"""What holds after a quiet period: no pod waits in vain, and the scheduler's cache equals the API.
 
-Computed by brute force from the JSON of API objects; of the scheduler only its cache and its queue
-are read.
+Everything is computed by brute force from the JSON of API objects; only the cache and the queue of
+the scheduler are read.
 """
 
 from collections import defaultdict
@@ -73,7 +72,7 @@ def group_of(pod: Content) -> str:
     return labels_of(pod).get(COSCHEDULING_LABEL) or ""
 
 
-# ---- pods that wait -----------------------------------------------------------------------
+# ---- pending pods ---------------------------------------------------------------------------
 
 
 def pending(picture: Picture) -> Iterator[Content]:
@@ -152,7 +151,7 @@ def could_preempt(picture: Picture) -> list[str]:
     return found
 
 
-# ---- the scheduler's picture --------------------------------------------------------------
+# ---- the scheduler's cache ------------------------------------------------------------------
 
 
 def differences(scheduler: Scheduler, cluster: EmbeddedCluster) -> list[str]:

@@ -50,7 +50,7 @@ class Plant:
     finding: str
 
 
-# ---- plugins that let everything pass -----------------------------------------------------
+# ---- plugins that accept everything ---------------------------------------------------------
 
 
 def _says_yes(plugin: type[Plugin]) -> Callable[[Patch], None]:
@@ -118,7 +118,7 @@ def _devices_fit(patch: Patch) -> None:
     patch.setattr(NodeFilter, "verdict", verdict)
 
 
-# ---- what is counted ----------------------------------------------------------------------
+# ---- resource accounting --------------------------------------------------------------------
 
 
 def _room_is_not_released(patch: Patch) -> None:
@@ -173,7 +173,7 @@ def _devices_in_flight_are_free(patch: Patch) -> None:
     patch.setattr(Claims, "remove_in_flight", lambda *_: False)
 
 
-# ---- what is told -------------------------------------------------------------------------
+# ---- events and messages --------------------------------------------------------------------
 
 
 def _some_deletions_are_dropped(patch: Patch) -> None:

@@ -1,6 +1,6 @@
-"""The brute force of the fault simulation: rules where a slip would go unnoticed, case by case.
+"""The brute force of the fault simulation, for rules in which a mistake is easily overlooked.
 
-That a broken plugin is caught is shown by planted faults (`test_faults`); here the answer is known.
+Planted faults (`test_faults`) show that a broken plugin is found; here the answers are known.
 """
 
 from typing import Any

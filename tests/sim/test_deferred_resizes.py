@@ -1,4 +1,4 @@
-"""A pod that runs wants more than its node has left: others make room, and it stays."""
+"""A running pod needs more than its node has free: victims are evicted and the pod stays."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A run is a function of its inputs and its seed, and of nothing else."""
+"""A run depends on its inputs and its seed only."""
 
 import json
 import os

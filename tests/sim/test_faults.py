@@ -1,5 +1,4 @@
-"""Whatever goes wrong: every decision is right by what was known, nobody waits in vain, nothing is
-lost."""
+"""Under any faults, each decision is right by what was delivered, and no pod is lost."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""A plugin that refuses for ever does not keep a simulation going for ever."""
+"""A plugin that always refuses does not keep a simulation running."""
 
 from typing import Any, final
 

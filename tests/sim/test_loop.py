@@ -1,4 +1,4 @@
-"""Virtual time: jumps, order, deadlocks, and failures that nobody may lose."""
+"""Virtual time: jumps, order, deadlocks, and failures that must not be lost."""
 
 import asyncio
 import math

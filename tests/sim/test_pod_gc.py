@@ -1,4 +1,4 @@
-"""What becomes of the pods of a node that is deleted in a simulation."""
+"""The pods of a node that is deleted in a simulation."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""One node in one attempt, found out by running the run again."""
+"""The explanation of one node in one attempt, by a replay of the run."""
 
 import json
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ def pod_requesting(name: str, cpu: str, **fields: Any) -> Content:
     return pod(name, containers=[container(cpu)], **fields)
 
 
-# ---- what is found out ---------------------------------------------------------------------
+# ---- explanations ---------------------------------------------------------------------------
 
 
 def test_a_rejection_names_the_plugin_and_the_results_of_the_others(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A run as a whole: what it comes to, and when it is over."""
+"""A run as a whole: its result and its end."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def lasting(name: str, duration: str, **fields: Any) -> Content:
     return pod(name, annotations={DURATION_ANNOTATION: duration}, **fields)
 
 
-# ---- what comes out ------------------------------------------------------------------------
+# ---- results --------------------------------------------------------------------------------
 
 
 def test_every_pod_is_placed_or_pending_with_a_reason() -> None:
@@ -155,7 +155,7 @@ def test_the_journal_goes_to_the_given_sink() -> None:
     assert (attempt.pod, attempt.node, attempt.result) == ("default/a", "n1", "scheduled")
 
 
-# ---- when it is over -----------------------------------------------------------------------
+# ---- the end of a run -----------------------------------------------------------------------
 
 
 def test_retry_timers_alone_do_not_continue_the_run() -> None:
@@ -291,7 +291,7 @@ def test_a_pod_deleted_during_its_binding_is_deleted_in_the_result() -> None:
     assert result.unschedulable == {}
 
 
-# ---- plugins of one's own ------------------------------------------------------------------
+# ---- plugins of users -----------------------------------------------------------------------
 
 
 class KubeletArgs(PluginArgs):
@@ -495,7 +495,7 @@ def test_plugins_are_closed_even_if_the_run_fails(monkeypatch: pytest.MonkeyPatc
     assert closed == ["Closing"]
 
 
-# ---- how it is watched ---------------------------------------------------------------------
+# ---- attempts and progress ------------------------------------------------------------------
 
 
 def test_capacity_is_not_checked_if_the_configuration_does_not_filter_by_it() -> None:

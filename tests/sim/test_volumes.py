@@ -1,4 +1,4 @@
-"""Claims get their volumes in a simulation, and pods go with them."""
+"""Claims get volumes in a simulation, and pods follow the volumes."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A pod's story, as it is told."""
+"""The printed explanation of a pod or a group."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def line(node: str, **weighted: int) -> NodeScore:
     return NodeScore(node, sum(weighted.values()), plugins)
 
 
-# ---- finding -------------------------------------------------------------------------------
+# ---- unknown pods ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_bound_and_unknown_pods_without_records_have_no_explanation() -> None:
     assert without_record(WEB, None) is None
 
 
-# ---- a story -------------------------------------------------------------------------------
+# ---- attempts -------------------------------------------------------------------------------
 
 
 def test_an_attempt_without_a_node_lists_rejections_by_plugin_and_reason() -> None:
@@ -287,7 +287,7 @@ def test_equal_bindings_are_all_printed() -> None:
     assert printed(explain_records(twice)).count("failed") == 2
 
 
-# ---- one node ------------------------------------------------------------------------------
+# ---- one node -------------------------------------------------------------------------------
 
 
 def test_a_node_is_explained_with_the_result_of_each_filter_and_its_scores() -> None:
@@ -356,7 +356,7 @@ def test_the_message_of_a_failed_attempt_comes_before_the_node() -> None:
     ]
 
 
-# ---- a workload ----------------------------------------------------------------------------
+# ---- pods of a workload ---------------------------------------------------------------------
 
 
 def test_pods_of_a_workload_are_grouped_by_node_and_by_reason() -> None:

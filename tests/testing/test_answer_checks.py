@@ -1,4 +1,4 @@
-"""Planted plugins whose answers depend on what they may not depend on."""
+"""Planted plugins whose results depend on what they must not depend on."""
 
 from collections.abc import Iterable
 from typing import final

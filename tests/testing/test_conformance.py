@@ -1,4 +1,4 @@
-"""Every plugin of ours keeps to the contract, as a user's has to."""
+"""Every plugin of Bayplan satisfies the contract for plugins."""
 
 from typing import Any, final
 

@@ -1,7 +1,4 @@
-"""Plugins that say more of what is alike than is so are found.
-
-One-row forms that say something else are found.
-"""
+"""Plugins with false promises of equivalence, or with differing one-row forms, are detected."""
 
 from typing import Any
 
@@ -31,7 +28,7 @@ from bayplan.testing import CheckFailed, check_plugin
 from bayplan.testing.cases import Subject
 from bayplan.testing.equivalence_checks import pre_state_serves_pods_of_one_template
 
-# ---- alike checks ---------------------------------------------------------------------------
+# ---- promises of equivalence ----------------------------------------------------------------
 
 
 class ByAmounts(ScalarFilterPlugin, ScalarScorePlugin):
@@ -106,7 +103,7 @@ def ask_in_clusters(count: int) -> None:
         pre_state_serves_pods_of_one_template(subject, subject.scene(index))
 
 
-# ---- row checks -----------------------------------------------------------------------------
+# ---- one-row forms --------------------------------------------------------------------------
 
 
 REASON = "too many pods"

@@ -1,4 +1,4 @@
-"""One question to one plugin."""
+"""One evaluation of one plugin."""
 
 from typing import final
 

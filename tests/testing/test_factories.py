@@ -1,4 +1,4 @@
-"""Pods and nodes out of keyword arguments."""
+"""Pods and nodes from keyword arguments."""
 
 import pytest
 

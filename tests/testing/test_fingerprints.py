@@ -1,4 +1,4 @@
-"""Equal fingerprints, equal content."""
+"""Equal content has equal fingerprints."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is drawn comes from one generator and one vocabulary."""
+"""All drawn objects come from one generator and one vocabulary."""
 
 import msgspec
 

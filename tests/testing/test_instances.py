@@ -1,4 +1,4 @@
-"""One plugin, made as the engine makes it."""
+"""One plugin instance, created as the engine creates it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is drawn anew of a node changes one facet."""
+"""Drawing one facet of a node again changes that facet only."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is drawn anew of a pod changes one field."""
+"""Drawing one field of a pod again changes that field only."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Planted plugins that say wrong things about themselves."""
+"""Planted plugins with false declarations about themselves."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, cast, final

@@ -1,4 +1,4 @@
-"""Planted plugins that sign too little, too much, or what cannot be signed."""
+"""Planted plugins whose signatures are too small, too large or invalid."""
 
 from collections.abc import Hashable
 from itertools import count
@@ -151,7 +151,7 @@ def test_a_signature_of_the_whole_spec_passes() -> None:
     check_plugin(SignsAll, clusters=10)
 
 
-# ---- what is signed once per shape ---------------------------------------------------------
+# ---- signatures computed once per shape -----------------------------------------------------
 
 
 class SignsOnce(ScalarScorePlugin, SignPlugin):
@@ -216,7 +216,7 @@ def test_the_shape_and_the_node_may_be_signed_once() -> None:
     check_plugin(SignsTheShape, clusters=3)
 
 
-# ---- several fields at once ----------------------------------------------------------------
+# ---- combinations of fields -----------------------------------------------------------------
 
 
 @final

@@ -1,7 +1,4 @@
-"""Planted plugins that reserve, permit and bind as they may not.
-
-The port of a sample cluster writes into it.
-"""
+"""Planted plugins that violate the rules of Reserve, Permit and Bind; the sample port."""
 
 import asyncio
 from typing import Any, cast, final

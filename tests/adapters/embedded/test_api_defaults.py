@@ -1,7 +1,4 @@
-"""What the API server fills in.
-
-Defaults of claims and templates.
-"""
+"""Defaults that the API server fills in."""
 
 from typing import Any
 
@@ -181,7 +178,7 @@ def test_without_a_selector_nothing_is_merged() -> None:
     assert "labelSelector" not in required
 
 
-# ---- resources of the pod as a whole --------------------------------------------------------
+# ---- pod-level resources --------------------------------------------------------------------
 
 
 def test_pod_level_requests_default_to_container_requests_and_then_to_the_limit() -> None:

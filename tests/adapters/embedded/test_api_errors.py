@@ -1,4 +1,4 @@
-"""Refusals carry upstream's code, reason and words."""
+"""Refusals have upstream's code, reason and message."""
 
 import pytest
 

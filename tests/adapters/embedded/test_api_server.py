@@ -1,9 +1,4 @@
-"""The rules of the API server, one by one.
-
-What a binding and a status patch make of a pod.
-
-A pod's priority from its class.
-"""
+"""The rules of the API server: create, update, bind, status, delete, priorities."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which objects are refused, kind by kind, and that nothing makes the checks fall over."""
+"""Which objects are refused, kind by kind; no object raises another exception."""
 
 from typing import Any
 

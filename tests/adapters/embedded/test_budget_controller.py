@@ -1,4 +1,4 @@
-"""What budgets allow, as pods come, run, are evicted and end."""
+"""The allowed disruptions of budgets while pods come, run, are evicted and end."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Claims are made for pods, and taken from those that need them no more."""
+"""Claims are created for pods and released when they have no user."""
 
 import asyncio
 from collections.abc import Callable

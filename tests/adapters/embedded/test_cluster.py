@@ -1,7 +1,4 @@
-"""The verbs that take any object, over the server in memory.
-
-The embedded cluster behind its port: whoever follows it ends with what it holds.
-"""
+"""The embedded cluster behind its ports: any object, lists and watches."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -34,7 +31,7 @@ from bayplan.sim.loop import VirtualLoop, run, settled
 from bayplan.state.pods import pod_info
 from tests.adapters.manifests import node, pod
 
-# ---- object port ----------------------------------------------------------------------------
+# ---- the port for any object ----------------------------------------------------------------
 
 
 T = TypeVar("T")
@@ -97,7 +94,7 @@ def test_a_deletion_with_a_uid_deletes_only_that_object() -> None:
         done(found.read(*KEY))
 
 
-# ---- embedded -------------------------------------------------------------------------------
+# ---- the port of the scheduler --------------------------------------------------------------
 
 
 POD = "v1 Pod"
@@ -234,7 +231,7 @@ def test_a_watch_receives_events_that_come_while_it_waits() -> None:
     assert run(main(), ManualClock()).type is EventType.ADDED
 
 
-# ---- the law of list and watch --------------------------------------------------------------
+# ---- list and watch as a state machine ------------------------------------------------------
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""The words of a refusal."""
+"""The message about a field of the wrong type."""
 
 from typing import Any
 

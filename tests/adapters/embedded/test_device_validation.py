@@ -1,4 +1,4 @@
-"""Claims of devices that make no sense are told, with what was found and wanted."""
+"""Invalid claims of devices are refused with what was found and what was wanted."""
 
 from typing import Any
 

@@ -1,7 +1,4 @@
-"""Names, keys and uids.
-
-Labels and selectors as the API server checks them.
-"""
+"""Names, keys, uids, labels and selectors as the API server checks them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""JSON merge patch, by the RFC's own table and by its law."""
+"""JSON merge patch: the examples of the RFC and its properties."""
 
 from typing import Any
 

@@ -1,7 +1,4 @@
-"""Versions, logs and watches of bounded memory.
-
-Objects as they are sent on.
-"""
+"""Versions, logs and watches of bounded memory, and objects as they are sent."""
 
 import asyncio
 import json
@@ -191,7 +188,7 @@ def test_an_event_names_its_kind() -> None:
     assert (event.kind, event.type) == ("v1 Node", EventType.ADDED)
 
 
-# ---- whole objects --------------------------------------------------------------------------
+# ---- trimmed objects ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("type_", [{}, {"apiVersion": "v1", "kind": "Pod"}])

@@ -1,4 +1,4 @@
-"""Which pods are collected whose node is gone, and when."""
+"""Pod garbage collection: which pods of missing nodes are deleted, and when."""
 
 import asyncio
 from collections.abc import Callable

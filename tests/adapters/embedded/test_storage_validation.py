@@ -1,4 +1,4 @@
-"""Volumes, claims and classes that make no sense are told, with what was found and wanted."""
+"""Invalid volumes, claims and classes are refused with what was found and what was wanted."""
 
 from typing import Any
 

@@ -1,7 +1,4 @@
-"""An extender of a configuration, asked over real HTTP.
-
-One request to an extender, and in which words it fails.
-"""
+"""A configured extender called over real HTTP, and the messages of its failures."""
 
 import asyncio
 import ssl

@@ -1,4 +1,4 @@
-"""What goes over the wire, letter for letter, and what is read from it."""
+"""The JSON that is sent to extenders and read from them."""
 
 import json
 from typing import Any

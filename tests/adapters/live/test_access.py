@@ -1,4 +1,4 @@
-"""What a scheduler must be allowed to do."""
+"""The rights that a scheduler needs."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""One request: what is tried again, and what is not."""
+"""One request: what is retried and what is not."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,4 @@
-"""The port over HTTP: what is sent, and what the answers mean.
-
-What cannot be done at present.
-"""
+"""The port over HTTP: requests, answers, and the log of failures."""
 
 import asyncio
 import logging

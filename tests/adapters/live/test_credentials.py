@@ -1,4 +1,4 @@
-"""Who we are to the API server."""
+"""Credentials for the API server."""
 
 import asyncio
 import subprocess

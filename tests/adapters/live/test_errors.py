@@ -1,4 +1,4 @@
-"""How the API server says no."""
+"""Refusals of the API server become exceptions."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""Events about pods: aggregated, limited, dropped, and never in the way."""
+"""Events about pods are aggregated, limited and dropped; they never block."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,9 +1,4 @@
-"""The plain kind of kubeconfig, and what is not of it.
-
-What a login means for TLS.
-
-Contents as files.
-"""
+"""Plain kubeconfig files, the TLS settings of a login, and contents as files."""
 
 import base64
 import ssl

@@ -1,7 +1,4 @@
-"""Token buckets.
-
-Requests under client-go's names.
-"""
+"""Token buckets, and request metrics under client-go's names."""
 
 import asyncio
 

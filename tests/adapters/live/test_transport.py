@@ -1,7 +1,4 @@
-"""As much of HTTP/1.1 as an API server needs, told byte by byte by a server of the tests.
-
-Requests through a proxy.
-"""
+"""The part of HTTP/1.1 that an API server needs, byte by byte, also through a proxy."""
 
 import asyncio
 import contextlib
@@ -209,7 +206,7 @@ def test_concurrent_requests_have_separate_connections() -> None:
     assert server.connection_count == 5
 
 
-# ---- proxied --------------------------------------------------------------------------------
+# ---- through a proxy ------------------------------------------------------------------------
 
 
 FAR = "http://cluster.example"

@@ -1,7 +1,4 @@
-"""Lists in pages, watches line by line.
-
-Objects kept as the API server wrote them.
-"""
+"""Lists by page, watches by line, and the stored original objects."""
 
 import asyncio
 import json
@@ -237,7 +234,7 @@ def test_a_watch_with_a_foreign_answer_is_an_outside_failure(line: bytes) -> Non
         result_of(handler, watch)
 
 
-# ---- originals ------------------------------------------------------------------------------
+# ---- original objects -----------------------------------------------------------------------
 
 
 def raw(name: str, **more: Any) -> msgspec.Raw:

@@ -1,4 +1,4 @@
-"""How a queue of work fares, under client-go's names."""
+"""Metrics of a work queue under client-go's names."""
 
 from prometheus_client import CollectorRegistry
 

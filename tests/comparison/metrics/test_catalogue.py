@@ -1,7 +1,4 @@
-"""What a metric means.
-
-The metrics every comparison has, by hand.
-"""
+"""The metrics that every comparison has, checked by hand."""
 
 from pathlib import Path
 

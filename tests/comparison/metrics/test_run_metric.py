@@ -1,4 +1,4 @@
-"""A metric of one's own."""
+"""User-defined metrics."""
 
 import re
 from typing import Any, cast

@@ -1,9 +1,4 @@
-"""Groups of pods, from enough members being there to enough members being bound.
-
-Preemptions are counted by what attempts chose and by what victims were told.
-
-What a seed makes of a workload.
-"""
+"""Gangs, preemptions and arrivals as metrics and settings of a comparison."""
 
 from pathlib import Path
 from typing import Any

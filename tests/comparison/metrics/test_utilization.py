@@ -1,7 +1,4 @@
-"""How full the nodes are that are in use, by hand.
-
-What pods hold while they wait.
-"""
+"""The utilization of used nodes, and the resources that waiting pods hold."""
 
 from pathlib import Path
 from typing import Any
@@ -106,7 +103,7 @@ def test_pods_that_start_on_their_node_do_not_make_the_node_used(kind: str) -> N
     assert nodes.values(RESULT)["nodes_used"] == 1.0
 
 
-# ---- held -----------------------------------------------------------------------------------
+# ---- held resources -------------------------------------------------------------------------
 
 
 GANGS = EXAMPLES / "gangs"

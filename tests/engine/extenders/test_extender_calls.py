@@ -1,4 +1,4 @@
-"""The calls of extenders in one cycle; test_cycle covers how the cycle continues."""
+"""The calls of extenders in one cycle and in one preemption."""
 
 from dataclasses import dataclass
 

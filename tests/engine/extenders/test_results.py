@@ -1,4 +1,4 @@
-"""What follows from an extender's answer."""
+"""What the engine concludes from an extender's answer."""
 
 import asyncio
 from dataclasses import dataclass
@@ -145,7 +145,7 @@ def test_a_missing_answer_gives_no_scores_and_no_error(answer: ExtenderAnswer) -
     assert list(table.extender_scores) == ["far 1"]
 
 
-# ---- who is asked, and bindings ------------------------------------------------------------
+# ---- order of extenders, and bindings -------------------------------------------------------
 
 BINDS = frozenset((ExtenderVerb.BIND,))
 

@@ -1,4 +1,4 @@
-"""What extenders leave of a preemption's candidates."""
+"""How extenders change the candidates of a preemption."""
 
 from dataclasses import dataclass
 

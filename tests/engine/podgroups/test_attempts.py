@@ -1,4 +1,4 @@
-"""Attempts at groups, in a cluster: what each story comes to, exactly."""
+"""Attempts at pod groups in a cluster: outcome, order, events and metrics."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which nodes are kept for a group; what follows stands in test_reservations.py."""
+"""Which nodes a reservation holds for a group. test_reservations.py tests the consequences."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,4 @@
-"""What changes in a group is known to the queue and its members.
-
-minResources of a group.
-"""
+"""Changes of a group or of its members reach the queue; minResources is checked."""
 
 from itertools import count
 

@@ -1,4 +1,4 @@
-"""Groups that stay together."""
+"""Topology domains: all members of a group on nodes of one label value."""
 
 from typing import Any
 

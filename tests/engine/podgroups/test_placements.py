@@ -1,4 +1,4 @@
-"""Permit for a whole group."""
+"""Permit and binding of a whole group."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Making room for a group: for all it needs, or for none."""
+"""Preemption for a group: for all members that it needs, or for none."""
 
 import asyncio
 from typing import Any
@@ -77,7 +77,7 @@ def test_a_member_with_preemption_policy_never_stops_preemption_for_its_group() 
     assert victims_of(found) == 0 and nominated(found) == {}
 
 
-# ---- attempts that wait until their victims were told -----------------------------------------
+# ---- attempts that wait for their evictions -------------------------------------------------
 
 TOLD = "pod group preemption: found potential placements for 2 pods, preempting 2 victims"
 NOT_TOLD = (
@@ -162,7 +162,7 @@ def test_nothing_is_written_to_members_deleted_meanwhile() -> None:
     assert found.scheduler.only_retries_wait
 
 
-# ---- victims that leave as one ----------------------------------------------------------------
+# ---- disruption units -----------------------------------------------------------------------
 
 UPSTREAM = "scheduling.k8s.io/v1beta1 PodGroup"
 

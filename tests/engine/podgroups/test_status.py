@@ -1,9 +1,4 @@
-"""What is said of groups.
-
-Groups that wait too long; the whole story stands in tests/scenarios/test_s15.py.
-
-How a group stands.
-"""
+"""Status, messages and timeout of a group. tests/scenarios/test_s15.py tests the timeout, too."""
 
 from typing import Any
 
@@ -37,7 +32,7 @@ from tests.scenarios.gangs import (
 )
 from tests.scenarios.world import World, play
 
-# ---- group sentences ------------------------------------------------------------------------
+# ---- messages of groups ---------------------------------------------------------------------
 
 
 STATE = GroupState(GroupKey("scheduling.x-k8s.io", "default", "g"))
@@ -177,7 +172,7 @@ def test_the_phase_follows_from_the_counts(
     assert phase_of(_state(*counts)) == expected
 
 
-# ---- what is written, in a cluster --------------------------------------------------------------
+# ---- written status, in a cluster -----------------------------------------------------------
 
 
 def test_a_restarted_scheduler_does_not_write_an_unchanged_status() -> None:

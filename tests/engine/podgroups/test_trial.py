@@ -1,8 +1,4 @@
-"""Extenders are asked about members of a group, and nothing is held while they think.
-
-One pass over a group. What whole groups come to stands in tests/scenarios and
-test_group_attempts.
-"""
+"""One pass over a group, with and without extenders. Nothing stays reserved during a call."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +12,7 @@ from tests.framework.answering import answering
 from tests.scenarios.gangs import FIT, add_member, bound, group_attempts, message, put_group
 from tests.scenarios.world import World, play
 
-# ---- group questions ------------------------------------------------------------------------
+# ---- extender calls for groups --------------------------------------------------------------
 
 
 TRIO = ("a", "b", "c")
@@ -184,7 +180,7 @@ def test_a_node_that_fills_up_during_an_extender_call_is_noticed() -> None:
     outside.play(story)
 
 
-# ---- group cycle ----------------------------------------------------------------------------
+# ---- one pass over a group ------------------------------------------------------------------
 
 
 class Log:

@@ -1,8 +1,4 @@
-"""What is kept is held against what the plugins say now, and who is wrong is named.
-
-Who is asked about which nodes, and what of it is counted; that nothing else differs is tested
-by comparison.
-"""
+"""The result cache of a profile: rows that are evaluated again, bounds, counts, comparisons."""
 
 from collections.abc import Hashable
 from typing import Any
@@ -44,7 +40,7 @@ from tests.plugins.volume_kit import (
 )
 from tests.scenarios.world import PROFILE
 
-# ---- shadow ---------------------------------------------------------------------------------
+# ---- comparison with a fresh evaluation -----------------------------------------------------
 
 
 THREE: dict[str, dict[str, str]] = {"n1": {"rank": "1"}, "n2": {"bad": "x"}, "n3": {"rank": "3"}}

@@ -1,4 +1,4 @@
-"""PreFilter and PreScore are asked for one of many alike pods, until something changes."""
+"""PreFilter and PreScore run once for pods with equal signatures, until something changes."""
 
 from collections.abc import Hashable
 from typing import Any

@@ -1,7 +1,4 @@
-"""Which plugins a plan covers follows from how they look at nodes and what they sign.
-
-What became of one node that took a pod is what becomes of the next that is equivalent to it.
-"""
+"""Which plugins a plan covers, and results that equivalent nodes share."""
 
 from typing import Any
 
@@ -26,7 +23,7 @@ from tests.engine.cached_attempts import (
     last_ranking,
 )
 
-# ---- likes ----------------------------------------------------------------------------------
+# ---- plans ----------------------------------------------------------------------------------
 
 
 def plan_of(*plugins: Any) -> EvaluationPlan | None:
@@ -64,7 +61,7 @@ def test_without_a_cacheable_plugin_there_is_no_plan() -> None:
     assert plan_of(NotTheFirst, Company) is None
 
 
-# ---- alike nodes ----------------------------------------------------------------------------
+# ---- equivalent nodes -----------------------------------------------------------------------
 
 
 NO = ((Code.UNSCHEDULABLE, ("full",)),)

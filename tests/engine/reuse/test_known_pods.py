@@ -1,4 +1,4 @@
-"""Of what is known nobody is asked again; what is not, or may not be, is asked as ever."""
+"""Cached results of Filter and Score are reused; missing and uncacheable ones are computed."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -212,7 +212,7 @@ def test_catching_up_before_the_first_attempt_drops_nothing() -> None:
     assert cached_rows(attempts) == {"Bad": [False] * 4, "Rank": [False] * 4}
 
 
-# ---- totals for several ways to be skipped --------------------------------------------------
+# ---- rankings for several sets of skipped plugins -------------------------------------------
 
 
 class Sometimes(PreFilterPlugin, PreScorePlugin, ScalarFilterPlugin, ScalarScorePlugin):

@@ -1,4 +1,4 @@
-"""A ranking that is kept current row by row says what asking all plugins anew would say."""
+"""A ranking that is updated row by row equals a full evaluation of all plugins."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def best(known: Attempts, picks: RankedNodes) -> str:
     return current(known, picks).choose(SEED, known.pod.uid, 1).node_name
 
 
-# ---- what it says ---------------------------------------------------------------------------
+# ---- answers of a ranking -------------------------------------------------------------------
 
 
 def test_the_best_node_is_taken_without_evaluating_a_plugin() -> None:
@@ -232,7 +232,7 @@ def answered_by(known: Attempts, picks: RankedNodes) -> Choice | None:
     return cycle.choice
 
 
-# ---- what it cannot follow ------------------------------------------------------------------
+# ---- updates that invalidate a ranking ------------------------------------------------------
 
 
 def refused(known: Attempts, picks: RankedNodes) -> str:

@@ -1,7 +1,4 @@
-"""Each node's first rejection, and how many nodes have the same.
-
-What row-wise plugins say is kept where others must be asked: the answer is as of asking all.
-"""
+"""First rejections by node, and rankings of profiles with plugins that cannot be cached."""
 
 from collections.abc import Hashable, Mapping
 from typing import Any, final
@@ -43,7 +40,7 @@ from tests.engine.cached_attempts import (
     message,
 )
 
-# ---- standing -------------------------------------------------------------------------------
+# ---- first rejections -----------------------------------------------------------------------
 
 
 NAMES = ("n0", "n1", "n2", "n3", "n4")
@@ -161,7 +158,7 @@ def test_too_many_distinct_rejections_invalidate_the_ranking() -> None:
         standing.number(1, 0)
 
 
-# ---- row totals -----------------------------------------------------------------------------
+# ---- rankings beside plugins that are not cached --------------------------------------------
 
 
 MANY = CHANGES_MAX + 4
@@ -215,7 +212,7 @@ def uses_totals(known: Attempts) -> Cycle:
     return cycle
 
 
-# ---- who is asked ---------------------------------------------------------------------------
+# ---- which plugins are evaluated ------------------------------------------------------------
 
 
 def test_only_plugins_of_scope_cluster_are_evaluated() -> None:
@@ -281,7 +278,7 @@ def test_the_message_without_feasible_nodes_equals_that_of_a_full_cycle() -> Non
     assert message(known.fresh()) == said
 
 
-# ---- what is kept ---------------------------------------------------------------------------
+# ---- which results are cached ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("broken", ["n000", "n001", "n005"])
@@ -374,7 +371,7 @@ def test_a_failing_plugin_ends_the_attempt_and_is_named() -> None:
     assert cycle.status == known.fresh().status
 
 
-# ---- nodes that become like others ---------------------------------------------------------
+# ---- nodes that become equivalent -----------------------------------------------------------
 
 
 def filled(known: Attempts, *names: str) -> None:

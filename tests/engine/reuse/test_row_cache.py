@@ -1,4 +1,4 @@
-"""What is kept is what was learnt, until its row changes in what the plugin reads."""
+"""Cached results stay until their row changes in a facet that the plugin reads."""
 
 import numpy as np
 import pytest
@@ -132,7 +132,7 @@ def test_all_rows_can_be_dropped() -> None:
     assert not kept.cached.any()
 
 
-# ---- rows that are alike -------------------------------------------------------------------
+# ---- equivalent rows ------------------------------------------------------------------------
 
 
 def of_amounts(cluster: SampleCluster) -> CachedScores:

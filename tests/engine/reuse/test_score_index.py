@@ -1,4 +1,4 @@
-"""The ranking is always what sorting would give."""
+"""The index of scores has the order of a sort."""
 
 from array import array
 from copy import deepcopy

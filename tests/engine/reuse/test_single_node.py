@@ -1,4 +1,4 @@
-"""Plugins are asked about single rows, or some; whatever goes wrong means: ask in full."""
+"""Evaluation of single rows; any failure leads to a full evaluation."""
 
 import numpy as np
 import pytest

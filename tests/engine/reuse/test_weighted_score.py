@@ -1,7 +1,4 @@
-"""Why a ranking is thrown away is told in upstream's words.
-
-What one plugin adds for one row is what normalising all rows would add, or it is refused.
-"""
+"""One plugin's share of the totals, updated row by row, equals normalizing all rows."""
 
 from collections.abc import Sequence
 
@@ -25,7 +22,7 @@ from bayplan.framework.types import Normalizer
 from bayplan.state.change_log import Facet
 from bayplan.testing import SampleCluster, node
 
-# ---- out of date ----------------------------------------------------------------------------
+# ---- invalid rankings -----------------------------------------------------------------------
 
 
 #: Upstream: metrics.go, reasons of batch_cache_flushed_total (v1.37).

@@ -1,7 +1,4 @@
-"""The election's rules, moment by moment.
-
-The gauge that tells who leads.
-"""
+"""The rules of the election, moment by moment, and the leader's gauge."""
 
 import pytest
 from prometheus_client import CollectorRegistry

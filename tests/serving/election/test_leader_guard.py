@@ -1,4 +1,4 @@
-"""What a replica may do that does not hold the lease."""
+"""What a replica without the lease may do."""
 
 import asyncio
 from typing import Any

@@ -1,9 +1,4 @@
-"""Leases as the API has them.
-
-Where a replica runs and who it is.
-
-The lease at an API server: what is sent.
-"""
+"""Leases in the form of the API, the identity of a replica, and the requests for a lease."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is wrong with a controller, told before its pods are made."""
+"""Invalid controllers are reported before their pods are created."""
 
 from typing import Any
 

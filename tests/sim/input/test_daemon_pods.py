@@ -1,4 +1,4 @@
-"""DaemonSets: which nodes, and what their pods carry."""
+"""DaemonSets: the selected nodes and the fields of their pods."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Refusals: all at once, but not endlessly many."""
+"""All problems of an input are reported at once, up to a limit."""
 
 import pytest
 

@@ -1,9 +1,4 @@
-"""The pods that controllers lack.
-
-Pods from templates.
-
-Jobs: how many pods now, and how many later.
-"""
+"""The pods that controllers of an input lack are created from their templates."""
 
 from typing import Any
 

@@ -1,7 +1,4 @@
-"""From files to a workload.
-
-Ages of a cluster that was read in.
-"""
+"""From files to a workload."""
 
 import json
 import os
@@ -105,7 +102,7 @@ def test_an_object_read_twice_from_a_cluster_is_one_object(tmp_path: Path) -> No
     assert workload.pod_count == 2
 
 
-# ---- pods that have ended, ages -------------------------------------------------------------
+# ---- finished pods and ages -----------------------------------------------------------------
 
 
 def test_finished_pods_are_left_out_and_counted(tmp_path: Path) -> None:
@@ -393,7 +390,7 @@ def test_no_bytes_raise_another_exception(tmp_path: Path, content: bytes, kind: 
         load_inputs([str(path)])
 
 
-# ---- snapshot times -------------------------------------------------------------------------
+# ---- time stamps of a captured cluster ------------------------------------------------------
 
 
 def stamped(created: Any, started: Any = None) -> Content:

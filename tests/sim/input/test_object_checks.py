@@ -1,7 +1,4 @@
-"""Objects of an input, checked before anything runs.
-
-What is index to be there.
-"""
+"""Checks of the objects of an input, and the index of those that exist."""
 
 from typing import Any
 
@@ -104,7 +101,7 @@ def test_names_of_classes_are_collected() -> None:
     assert [priority_class_name(one) for one in others] == [None] * 5
 
 
-# ---- our own annotations --------------------------------------------------------------------
+# ---- annotations of Bayplan -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

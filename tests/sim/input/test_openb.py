@@ -1,4 +1,4 @@
-"""openb's CSVs, in made-up rows."""
+"""The CSV files of openb, with invented rows."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Scenario documents, read into actions."""
+"""Scenario documents become actions."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What actions mean in a cluster, played through in advance."""
+"""Actions applied in advance become the steps of a workload."""
 
 from typing import Any
 
@@ -100,7 +100,7 @@ def test_an_object_may_be_created_again_after_its_deletion() -> None:
     assert played.step_lines()[-1] == "3 create Pod default/web"
 
 
-# ---- what is refused ------------------------------------------------------------------------
+# ---- refusals -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

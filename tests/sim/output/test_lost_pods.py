@@ -1,4 +1,4 @@
-"""Which pods are lost in a simulation and come again in a cluster only."""
+"""Pods that are lost in a simulation and that a real cluster would create again."""
 
 from pathlib import Path
 from typing import Any

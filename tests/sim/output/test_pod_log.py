@@ -1,4 +1,4 @@
-"""What is written down of each pod."""
+"""The log of each pod."""
 
 import asyncio
 

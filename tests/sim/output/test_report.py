@@ -1,4 +1,4 @@
-"""The summary, as it is read."""
+"""The summary for human readers."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def read(of: SimulationResult, width: int = 120) -> list[str]:
     return printed(summary(of), width).splitlines()
 
 
-# ---- what ----------------------------------------------------------------------------------
+# ---- headline -------------------------------------------------------------------------------
 
 
 def test_the_summary_has_its_parts_in_order() -> None:
@@ -82,7 +82,7 @@ def test_a_run_of_zero_seconds_has_a_rate_of_zero() -> None:
     assert "0 per second" in "\n".join(read(result(wall_seconds=0.0)))
 
 
-# ---- why not -------------------------------------------------------------------------------
+# ---- unschedulable pods ---------------------------------------------------------------------
 
 
 def rows(of: SimulationResult) -> list[str]:
@@ -155,7 +155,7 @@ def test_these_messages_are_two_reasons(one: str, other: str) -> None:
     assert kind_of("default/p", one) != kind_of("default/q", other)
 
 
-# ---- how full ------------------------------------------------------------------------------
+# ---- usage ----------------------------------------------------------------------------------
 
 
 def test_peak_usage_is_printed_beside_the_usage_at_the_end() -> None:
@@ -183,7 +183,7 @@ def test_a_resource_without_requests_has_no_row() -> None:
     assert not any("ephemeral" in line for line in read(result(usage=usage)))
 
 
-# ---- where pods went -----------------------------------------------------------------------
+# ---- nodes ----------------------------------------------------------------------------------
 
 
 def node_usage(pods: int, cpu: int) -> NodeUsage:
@@ -229,7 +229,7 @@ def test_amounts_have_readable_units(resource: str, count: int, said: str) -> No
     assert amount(resource, count) == said
 
 
-# ---- how fast ------------------------------------------------------------------------------
+# ---- rates ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,4 @@
-"""What a run found, as the object that scripts read.
-
-What became of groups of pods.
-
-A run tells, kind of pods by kind of pods, what reuse of answers spared.
-
-What counts as a failure: errors, not rejections.
-"""
+"""The result of a run as an object for scripts: counts, groups, reuse and failures."""
 
 import json
 from pathlib import Path
@@ -127,7 +120,7 @@ def test_groups_of_two_kinds_with_one_name_are_both_reported() -> None:
     play(story, plugins=FIT)
 
 
-# ---- pod kinds ------------------------------------------------------------------------------
+# ---- results by signature -------------------------------------------------------------------
 
 
 def api_node(name: str, allocatable: dict[str, str]) -> dict[str, Any]:

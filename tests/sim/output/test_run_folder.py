@@ -1,4 +1,4 @@
-"""A run on disk: written whole, read back, and refused where it is not what it should be."""
+"""A run on disk: written completely, read back, refused if it is invalid."""
 
 import json
 from collections.abc import Callable

@@ -1,9 +1,4 @@
-"""The checkers, shown to catch what is planted, and nothing else.
-
-What placed pods take, counted from the API server's objects.
-
-The gangs' invariant, shown to catch what is planted, and nothing else.
-"""
+"""The checkers detect exactly the planted errors: capacity, occupancy, gangs, lost pods."""
 
 import asyncio
 from collections.abc import Iterator
@@ -306,7 +301,7 @@ def always(_: Any) -> bool:
     return True
 
 
-# ---- what is wrong -------------------------------------------------------------------------
+# ---- violations -----------------------------------------------------------------------------
 
 
 def test_members_placed_one_by_one_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -373,7 +368,7 @@ def test_a_member_placed_alone_that_does_not_wait_ends_the_run(
         play(story, **POD_BY_POD)
 
 
-# ---- what is not ---------------------------------------------------------------------------
+# ---- allowed behaviour ----------------------------------------------------------------------
 
 
 def test_groups_placed_in_one_pass_are_checked() -> None:

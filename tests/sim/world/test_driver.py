@@ -1,4 +1,4 @@
-"""How a workload is played: order, times, ends, and when it is over."""
+"""How a workload is played: order, times, and the end of the run."""
 
 import asyncio
 from collections.abc import Callable
@@ -155,7 +155,7 @@ def test_timers_of_one_moment_run_before_its_steps() -> None:
     assert log[-3:] == ["10 DELETED a", "10 MODIFIED waits", "10 ADDED b"]
 
 
-# ---- running times --------------------------------------------------------------------------
+# ---- durations of pods ----------------------------------------------------------------------
 
 
 def test_pods_that_end_release_capacity_for_pending_pods() -> None:
