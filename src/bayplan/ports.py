@@ -193,6 +193,14 @@ class ImmediateCluster:
         """Raises ApiError."""
         raise NotImplementedError
 
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        """See `BindPort.bind`."""
+        self.bind_now(pod, node_name)
+
+    async def create_event(self, event: "EmitEvent") -> None:
+        """See `Cluster.create_event`."""
+        self.create_event_now(event)
+
 
 class PushingWatch:
     """A watch that hands over the changes of one moment together, in place of being iterated."""

@@ -128,9 +128,6 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
     async def get_pod(self, namespace: str, name: str) -> Pod:
         return cast(Pod, self._server.get(object_key(POD, namespace, name)).object)
 
-    async def bind(self, pod: PodInfo, node_name: str) -> None:
-        self.bind_now(pod, node_name)
-
     def bind_now(self, pod: PodInfo, node_name: str) -> None:
         self._server.bind(ObjectKey(POD, pod.namespace, pod.name), pod.uid, node_name)
 
@@ -144,9 +141,6 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
 
     async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
         self._server.delete(object_key(POD, namespace, name), uid)
-
-    async def create_event(self, event: EmitEvent) -> None:
-        self.create_event_now(event)
 
     def create_event_now(self, event: EmitEvent) -> None:
         self._event_count += 1
