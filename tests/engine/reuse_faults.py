@@ -205,7 +205,7 @@ def an_entry_is_ahead_of_the_log(patch: pytest.MonkeyPatch) -> Fault:
 
 
 def table_of_cycle(cycle: Any) -> NodeTable:
-    return cycle.snapshot.nodes._open()
+    return cycle.snapshot.nodes._selection.open()
 
 
 def a_row_cache_misses_changes(patch: pytest.MonkeyPatch) -> Fault:
