@@ -6,14 +6,14 @@ merged into the selector by the API server, never here.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from bayplan.api.objects import PodAffinity, PodAffinityTerm
 from bayplan.api.selectors import NOTHING, Selector, SelectorError, label_selector
 
 
-@dataclass(frozen=True, slots=True)
-class AffinityTerm:
+class AffinityTerm(Struct, frozen=True):
     """Which pods a term speaks of, and within which topology."""
 
     namespaces: frozenset[str]
@@ -31,14 +31,12 @@ class AffinityTerm:
         return self.covers_namespace(namespace, namespace_labels) and self.selector.matches(labels)
 
 
-@dataclass(frozen=True, slots=True)
-class WeightedTerm:
+class WeightedTerm(Struct, frozen=True):
     term: AffinityTerm
     weight: int
 
 
-@dataclass(frozen=True, slots=True)
-class AffinityTerms:
+class AffinityTerms(Struct, frozen=True):
     """The compiled terms of one podAffinity or podAntiAffinity."""
 
     required: tuple[AffinityTerm, ...] = ()

@@ -6,10 +6,10 @@ node labels of the nodes that reach it. Upstream: csi-translation-lib v0.37.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from bayplan.api.object_meta import LabelSelectorRequirement, NodeSelector, NodeSelectorTerm
 from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeSpec
@@ -30,8 +30,7 @@ class NotTranslated(ValueError):
     """An in-tree volume that no CSI driver would understand; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class InTreePlugin:
+class InTreePlugin(Struct, frozen=True):
     """A plugin that a CSI driver took over from."""
 
     name: str
@@ -46,8 +45,7 @@ class InTreePlugin:
     is_counted: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class CSIVolume:
+class CSIVolume(Struct, frozen=True):
     """An in-tree volume in the words of its CSI driver."""
 
     driver: str

@@ -7,8 +7,9 @@ component-helpers nodeaffinity, api/core/v1 Toleration.ToleratesTaint.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import final
+
+from msgspec import Struct
 
 from bayplan.api.objects import (
     NO_EXECUTE,
@@ -52,8 +53,7 @@ def parse_int64(text: str) -> int | None:
     return number if -(2**63) <= number < 2**63 else None
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(Struct, frozen=True):
     """One condition on one label."""
 
     key: str
@@ -83,8 +83,7 @@ class Requirement:
         return number > bound if self.operator == GREATER_THAN else number < bound
 
 
-@dataclass(frozen=True, slots=True)
-class Selector:
+class Selector(Struct, frozen=True):
     """All requirements must hold; ``nothing`` matches no labels at all."""
 
     requirements: tuple[Requirement, ...] = ()
@@ -190,8 +189,7 @@ _NODE_OPERATORS = frozenset((IN, NOT_IN, EXISTS, DOES_NOT_EXIST, GREATER_THAN, L
 NODE_NAME_FIELD = "metadata.name"
 
 
-@dataclass(frozen=True, slots=True)
-class NodeTerm:
+class NodeTerm(Struct, frozen=True):
     """One compiled term: label requirements and conditions on the node's name, AND-ed.
 
     ``error``: the term does not parse; a required one then matches nothing, silently, and a
@@ -244,8 +242,7 @@ def _field_requirement(expression: LabelSelectorRequirement) -> Requirement:
     return Requirement(NODE_NAME_FIELD, NOT_IN if holds else IN, ())
 
 
-@dataclass(frozen=True, slots=True)
-class PreferredTerm:
+class PreferredTerm(Struct, frozen=True):
     weight: int
     term: NodeTerm
 

@@ -7,10 +7,10 @@ plugins/imagelocality.
 
 from collections import Counter
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+from msgspec import Struct
 
 from bayplan.api.objects import PodSpec
 from bayplan.api.pod_requests import all_containers
@@ -61,8 +61,7 @@ class ImageLocality(ScorePlugin, SignPlugin):
         return _images(pod).signature
 
 
-@dataclass(frozen=True, slots=True)
-class _Images:
+class _Images(Struct, frozen=True):
     #: Full name → number of containers and volumes that name it.
     times: dict[str, int]
     count: int

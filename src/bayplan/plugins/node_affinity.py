@@ -7,11 +7,10 @@ attempt. Upstream: plugins/nodeaffinity and component-helpers nodeaffinity.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from msgspec import field
+from msgspec import Struct, field
 
 from bayplan.api.objects import (
     LabelSelectorRequirement,
@@ -230,8 +229,7 @@ def _rejection(rows: Mask, reason: str) -> Rejection:
 # ---- what a pod demands --------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Demands:
+class _Demands(Struct, frozen=True):
     """A node must have all labels of the pod's nodeSelector, and match one of the required
     terms."""
 
@@ -335,8 +333,7 @@ def _any_matches(terms: Iterable[NodeTerm], node: Node) -> bool:
 # ---- what a pod prefers --------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Preferences:
+class _Preferences(Struct, frozen=True):
     terms: tuple[PreferredTerm, ...]
     #: Some term does not parse.
     problem: Status | None

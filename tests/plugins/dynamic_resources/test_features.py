@@ -55,7 +55,7 @@ def test_each_gate_switches_one_feature(gate: str) -> None:
     gates, problems = resolve_gates(("", given_gates))
     assert not problems
     found = features_of(gates)
-    differing = [name for name in found.__slots__ if not getattr(found, name)]
+    differing = [name for name in found.__struct_fields__ if not getattr(found, name)]
     assert len(differing) == 1
 
 

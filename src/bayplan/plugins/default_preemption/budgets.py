@@ -7,16 +7,16 @@ order). Upstream: framework/preemption/util.go, FilterVictimsWithPDBViolation.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import final
+
+from msgspec import Struct
 
 from bayplan.api.disruption_objects import PodDisruptionBudget
 from bayplan.api.selectors import Selector, SelectorError, label_selector
 from bayplan.state.pods import PodInfo, PodShape
 
 
-@dataclass(frozen=True, slots=True)
-class _Budget:
+class _Budget(Struct, frozen=True):
     namespace: str
     selector: Selector
     allowed_count: int

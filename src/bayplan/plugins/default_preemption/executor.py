@@ -11,8 +11,9 @@ framework/preemption/executor.go (v1.37), prepareCandidate, prepareCandidateAsyn
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import final
+
+from msgspec import Struct
 
 from bayplan.api.objects import PodCondition
 from bayplan.clock import rfc3339
@@ -41,8 +42,7 @@ PREFIX, GROUP_PREFIX = "preemption: ", "pod group preemption: "
 _NORMAL, _PREEMPTED, _PREEMPTING = "Normal", "Preempted", "Preempting"
 
 
-@dataclass(frozen=True, slots=True)
-class Preemptor:
+class Preemptor(Struct, frozen=True):
     """The preemptor: a pod, or the members of a group."""
 
     kind: str

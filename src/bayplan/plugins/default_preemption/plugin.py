@@ -7,11 +7,11 @@ plugins/defaultpreemption, framework/preemption (v1.37).
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, final
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from msgspec import Struct
 
 from bayplan import rng
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET
@@ -103,8 +103,7 @@ class DefaultPreemptionArgs(PluginArgs, frozen=True):
             yield "minCandidateNodesPercentage", f"0; {expected}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Hopeless:
+class _Hopeless(Struct, frozen=True):
     """The reason why preemption does not help pods of one shape, and the objects that it depends
     on."""
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from bayplan.api.device_objects import (
     EXACT_COUNT,
@@ -81,8 +82,7 @@ def _is_special_claim_of(claim: ResourceClaim, pod: PodInfo) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class NodeClaim:
+class NodeClaim(Struct, frozen=True):
     """The special claim as a node needs it."""
 
     claim: ResourceClaim

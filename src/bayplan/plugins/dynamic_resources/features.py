@@ -5,9 +5,8 @@ the author of a claim. Each part of the search reads the one field that concerns
 AllocatorFeatures in dynamicresources.go, and where the allocator reads them.
 """
 
-from dataclasses import dataclass
-
 import msgspec
+from msgspec import Struct
 
 from bayplan.api.device_objects import Device, ResourceSlice
 from bayplan.config.feature_gates import FeatureGates
@@ -21,8 +20,7 @@ GATES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceFeatures:
+class DeviceFeatures(Struct, frozen=True):
     """All that is on by default may be off."""
 
     taints: bool = True

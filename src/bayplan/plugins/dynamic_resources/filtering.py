@@ -2,8 +2,9 @@
 there."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import final
+
+from msgspec import Struct
 
 from bayplan.api.device_objects import AllocationResult, ResourceClaim
 from bayplan.api.objects import Node
@@ -33,8 +34,7 @@ class _OutOfTime(Exception):
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class NodeFilter:
+class NodeFilter(Struct, frozen=True):
     """Evaluates nodes one by one, and stores each result in the attempt."""
 
     handle: Handle

@@ -6,9 +6,10 @@ that the sets are found again by the counts kept for them.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
+
+from msgspec import Struct
 
 from bayplan.api.affinity import AffinityTerm
 from bayplan.api.selectors import NOTHING, Selector, with_requirements
@@ -25,8 +26,7 @@ _LISTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Want:
+class Want(Struct, frozen=True):
     """One term of a pod. ``weight`` is negative where the pod would rather keep away."""
 
     term: AffinityTerm
@@ -50,8 +50,7 @@ class Want:
         return PodSet(self.term.namespaces | namespaces_selected, self.term.selector)
 
 
-@dataclass(frozen=True, slots=True)
-class OwnTerms:
+class OwnTerms(Struct, frozen=True):
     """All terms of a pod."""
 
     #: One pod must match all of these at once.

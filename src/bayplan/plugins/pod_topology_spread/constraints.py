@@ -7,9 +7,10 @@ with the objects that it came from. Upstream: podtopologyspread/common.go, helpe
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, final
 from weakref import WeakKeyDictionary
+
+from msgspec import Struct
 
 from bayplan.api.objects import (
     HOSTNAME_LABEL,
@@ -116,8 +117,7 @@ _OWNER_KINDS = (REPLICATION_CONTROLLER, REPLICA_SET, STATEFUL_SET)
 SELECTING_KINDS = (SERVICE, *_OWNER_KINDS)
 
 
-@dataclass(frozen=True, slots=True)
-class Constraint:
+class Constraint(Struct, frozen=True):
     """One constraint on one pod shape, its defaults filled in."""
 
     topology_key: str
@@ -135,8 +135,7 @@ class Constraint:
     self_match_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Constraints:
+class Constraints(Struct, frozen=True):
     """Those of one kind, hard or soft; ``error``: one of them does not parse."""
 
     constraints: tuple[Constraint, ...] = ()
@@ -235,8 +234,7 @@ def _compiled(
 # ---- defaults ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Defaulted:
+class Defaulted(Struct, frozen=True):
     """The defaults for one shape, and what they were deduced from."""
 
     services: Sequence[Service] = ()

@@ -7,11 +7,11 @@ there is no mask.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, cast, final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from bayplan.api.objects import NO_EXECUTE, NO_SCHEDULE, Taint
 from bayplan.api.selectors import NodeTerm, first_untolerated, map_selector, node_term
@@ -128,8 +128,7 @@ def counts_node(shape: PodShape, constraint: Constraint, node: NodeInfo) -> bool
 # ---- node affinity -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Demands:
+class _Demands(Struct, frozen=True):
     """All labels of the pod's nodeSelector, and one of its required terms.
 
     Terms that do not parse match nothing.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from msgspec import Struct
 
 from bayplan.api.objects import HOSTNAME_LABEL
 from bayplan.framework.arithmetic import divide, round_half_away
@@ -42,8 +43,7 @@ class _Part:
     by_slot: Floats | None
 
 
-@dataclass(frozen=True, slots=True)
-class SoftSpread:
+class SoftSpread(Struct, frozen=True):
     """The result of PreScore for Score and NormalizeScore."""
 
     parts: Sequence[_Part]

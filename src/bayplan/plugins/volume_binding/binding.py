@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, final
 
 import msgspec
+from msgspec import Struct
 
 from bayplan.api.csi_migration import NotTranslated
 from bayplan.api.objects import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, Node
@@ -174,8 +175,7 @@ class BindingFailed(Exception):
     """The binding cannot succeed; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """Looks at the API's objects on behalf of one decision."""
 
     volumes: Volumes

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, final
 
 import numpy as np
+from msgspec import Struct
 
 from bayplan.api.csi_migration import NotTranslated
 from bayplan.api.objects import namespaced_name
@@ -46,8 +47,7 @@ NOT_OWNED: Final = "PVC {} was not created for pod {} (pod is not owner)"
 NO_BINDING_MODE: Final = 'VolumeBindingMode not set for StorageClass "{}"'
 
 
-@dataclass(frozen=True, slots=True)
-class PodClaims:
+class PodClaims(Struct, frozen=True):
     """In the order of the pod's volumes, each as often as it is used."""
 
     bound: tuple[ClaimInfo, ...]
@@ -122,8 +122,7 @@ NO_SUCH_VOLUME: Final = "node(s) unavailable due to one or more pvc(s) bound to 
 NONE: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Matched:
+class Matched(Struct, frozen=True):
     """A claim with the volume it would be bound to: ``chosen``: int32[nodes], a place in
     ``volumes`` or NONE."""
 
@@ -132,8 +131,7 @@ class Matched:
     chosen: Int32s
 
 
-@dataclass(frozen=True, slots=True)
-class Provisioned:
+class Provisioned(Struct, frozen=True):
     """A claim whose volume is to be provisioned. ``needed``: bool[nodes]; ``capacity_indices``:
     index into ``capacities`` of the entry with room, NONE if the driver reports no capacity."""
 
