@@ -164,7 +164,10 @@ class HintWorld:
         engine = EngineCore(cluster.clock, 0, Journal())
         engine.frameworks.update(cluster.frameworks)
         engine.cluster = ClusterView(
-            engine.frameworks.__contains__, cache=cluster.cache, objects=cluster.store
+            engine.frameworks.__contains__,
+            has_taint_rules=True,
+            cache=cluster.cache,
+            objects=cluster.store,
         )
         engine.nominator = Nominator(engine.cluster.pods.get)
         engine.waiting = cluster.waiting
