@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.engine.reuse import ranked_nodes
-from bayplan.engine.reuse.ranked_nodes import PlaceBlocks, ScoreIndex
+from bayplan.engine.reuse import score_index
+from bayplan.engine.reuse.score_index import PlaceBlocks, ScoreIndex
 
 TOTALS = st.integers(-3, 3)
 
@@ -72,7 +72,7 @@ def test_blocks_hold_the_places_that_a_sorted_list_holds(
 ) -> None:
     """Each change adds a place, or removes the place if the blocks have it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ranked_nodes, "_BLOCK", 4)
+        patch.setattr(score_index, "_BLOCK", 4)
         blocks = PlaceBlocks(array("i", sorted(stored)))
         for place in changes:
             if place not in stored:
@@ -95,8 +95,8 @@ def test_an_index_with_blocks_answers_as_one_with_arrays(
     totals: dict[int, int], changes: list[tuple[int, int]]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ranked_nodes, "_BLOCK", 2)
-        patch.setattr(ranked_nodes, "_ARRAY_MAX", 3)
+        patch.setattr(score_index, "_BLOCK", 2)
+        patch.setattr(score_index, "_ARRAY_MAX", 3)
         index = of(totals)
         for place, total in changes:
             if place in totals:

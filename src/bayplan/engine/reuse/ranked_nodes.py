@@ -7,17 +7,10 @@ until an extreme moves.
 A ranking is complete if no other plugin has to be called. A complete ranking answers the cycle: the
 best node is the first of its `ScoreIndex`. An incomplete ranking is the cached part of an answer;
 the other part is evaluated in every cycle.
-
-`ScoreIndex` orders rows by total score, and the rows of one score in draw order. To remove a row,
-add a row, count the best rows or read the k-th of them takes microseconds at any number of nodes:
-the rows of one score are a sorted array of draw positions, in blocks if there are many. A change
-moves one block of memory.
 """
 
 from array import array
-from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, final
 
 import numpy as np
@@ -39,6 +32,7 @@ from bayplan.engine.reuse.row_cache import (
     RowCache,
     RowCounts,
 )
+from bayplan.engine.reuse.score_index import PlaceBlocks, ScoreIndex
 from bayplan.framework.arithmetic import normalized
 from bayplan.framework.filtering import Entry, FilterOutcome, Rejected, RejectedNodes
 from bayplan.framework.scoring import Choice, PluginScores, ScoreTable, total_scores
@@ -46,156 +40,9 @@ from bayplan.framework.status import Code, Codes, Status
 from bayplan.journal import NodeScore, RejectionCount
 from bayplan.rng import tie_index
 from bayplan.state.change_log import Facet
-from bayplan.state.columns import Int64s, Rows, distinct, places_of, starts_of_runs
+from bayplan.state.columns import Int64s, Rows, distinct, places_of
 from bayplan.state.node_table import NodeTable
 from bayplan.state.nodes import NodeView
-
-# ---- score index ----------------------------------------------------------------------------
-
-
-#: Places in the draw order; four bytes each.
-_PLACE = "i"
-#: A change moves all later places of an array. A longer array is stored in blocks.
-_ARRAY_MAX = 2**14
-_BLOCK = 2**11
-
-
-@final
-class PlaceBlocks:
-    """Many places, ascending, in blocks: a change moves the places of one block."""
-
-    __slots__ = ("_blocks", "_count", "_lasts")
-
-    def __init__(self, places: "array[int]") -> None:
-        self._blocks = [places[at : at + _BLOCK] for at in range(0, len(places), _BLOCK)]
-        #: The last place of each block.
-        self._lasts = [block[-1] for block in self._blocks]
-        self._count = len(places)
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __iter__(self) -> Iterator[int]:
-        return chain.from_iterable(self._blocks)
-
-    def __getitem__(self, index: int) -> int:
-        for block in self._blocks:
-            if index < len(block):
-                return block[index]
-            index -= len(block)
-        raise IndexError("fewer places than the index")
-
-    def first(self, count_max: int) -> "array[int]":
-        """The first places, at most so many."""
-        return array(_PLACE, islice(self, count_max))
-
-    def add(self, place: int) -> None:
-        at = min(bisect_left(self._lasts, place), len(self._lasts) - 1)
-        block = self._blocks[at]
-        block.insert(bisect_left(block, place), place)
-        self._count += 1
-        if len(block) > 2 * _BLOCK:
-            self._blocks[at : at + 1] = block[:_BLOCK], block[_BLOCK:]
-            self._lasts.insert(at, block[_BLOCK - 1])
-        self._lasts[at] = self._blocks[at][-1]
-
-    def remove(self, place: int) -> None:
-        at = bisect_left(self._lasts, place)
-        block = self._blocks[at]
-        _remove(block, place)
-        self._count -= 1
-        if len(block):
-            self._lasts[at] = block[-1]
-        else:
-            del self._blocks[at], self._lasts[at]
-
-
-def _remove(places: "array[int]", place: int) -> None:
-    at = bisect_left(places, place)
-    assert places[at] == place, f"place {place} is not there"
-    del places[at]
-
-
-@final
-class ScoreIndex:
-    """Rows are identified by their places in the draw order."""
-
-    __slots__ = ("_of_score", "_scores")
-
-    def __init__(self, totals: Int64s, places: Rows) -> None:
-        """``places``: of some rows, ascending; ``totals``: of the same rows."""
-        order = np.argsort(totals, kind="stable")
-        ordered, sorted_totals = places[order].astype(np.int32), totals[order]
-        starts = starts_of_runs(sorted_totals)
-        #: Scores that some row has, ascending.
-        self._scores: list[int] = sorted_totals[starts].tolist()
-        self._of_score: dict[int, array[int] | PlaceBlocks] = {}
-        parts = np.split(ordered, starts[1:]) if len(ordered) else []
-        for score, part in zip(self._scores, parts, strict=True):
-            self._of_score[score] = _stored(array(_PLACE, part.tobytes()))
-
-    def add(self, place: int, total: int) -> None:
-        places = self._of_score.get(total)
-        if places is None:
-            insort(self._scores, total)
-            self._of_score[total] = array(_PLACE, (place,))
-        elif isinstance(places, array):
-            places.insert(bisect_left(places, place), place)
-            if len(places) > _ARRAY_MAX:
-                self._of_score[total] = PlaceBlocks(places)
-        else:
-            places.add(place)
-
-    def remove(self, place: int, total: int) -> None:
-        places = self._of_score[total]
-        if isinstance(places, array):
-            _remove(places, place)
-        else:
-            places.remove(place)
-        if not len(places):
-            del self._of_score[total]
-            del self._scores[bisect_left(self._scores, total)]
-
-    def move(self, place: int, before: int, now: int) -> None:
-        """The total of a row of this index changed."""
-        self.remove(place, before)
-        self.add(place, now)
-
-    def best(self) -> "array[int] | PlaceBlocks":
-        """Places of the rows with the highest total, ascending; there is at least one row."""
-        return self._of_score[self._scores[-1]]
-
-    def first(self, count_max: int) -> "array[int]":
-        """Places of the best rows, best first, at most so many."""
-        places = self._of_score[self._scores[-1]]
-        if isinstance(places, array) and len(places) >= count_max:
-            return places[:count_max]
-        first = array(_PLACE)
-        at = len(self._scores)
-        while len(first) < count_max and at:
-            at -= 1
-            places = self._of_score[self._scores[at]]
-            count = count_max - len(first)
-            first += places[:count] if isinstance(places, array) else places.first(count)
-        return first
-
-    def validate(self, totals: Mapping[int, int]) -> None:
-        """``totals``: by place. Raises AssertionError where the index holds anything else."""
-        assert self._scores == sorted(self._of_score), "the scores are not those of the rows"
-        indexed: dict[int, int] = {}
-        for score, places in self._of_score.items():
-            assert len(places) > 0 and list(places) == sorted(places), f"places of {score}"
-            indexed |= dict.fromkeys(places, score)
-        assert indexed == totals, f"the index has {indexed}, the rows have {dict(totals)}"
-
-    @property
-    def bytes_used(self) -> int:
-        return array(_PLACE).itemsize * sum(map(len, self._of_score.values()))
-
-
-def _stored(places: "array[int]") -> "array[int] | PlaceBlocks":
-    return PlaceBlocks(places) if len(places) > _ARRAY_MAX else places
-
 
 # ---- ranked nodes ---------------------------------------------------------------------------
 
