@@ -364,6 +364,20 @@ class ForgetfulFilter(ScalarFilterPlugin, SignPlugin):
         return ()
 
 
+def test_checks_are_rarer_in_a_cluster_with_more_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bayplan.engine.reuse.cache.CHECK_PERIOD", 5)
+    monkeypatch.setattr("bayplan.engine.reuse.cache.CHECK_NODES", 2)
+    engine = Engine(plugins=["CountingFilter"], classes=[ForgetfulFilter])
+    engine.add(*(small(f"n{number}") for number in range(3)))
+    labels = {"profile": PROFILE, "plugin": "CountingFilter"}
+    counts: list[float] = []
+    for number in range(10):
+        engine.add(equal(f"a{number}", f"n{number % 3}"))
+        engine.run()
+        counts.append(engine.metric("bayplan_reuse_mismatch_total", **labels))
+    assert counts == [0] * 9 + [1]
+
+
 def test_a_plugin_whose_signature_is_incomplete_is_reported_by_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

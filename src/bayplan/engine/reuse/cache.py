@@ -67,6 +67,9 @@ HINT_NOT_USED = "hint_not_used"
 
 #: One attempt in so many calls all plugins, and compares.
 CHECK_PERIOD = 1000
+#: The period grows by itself with each further so many nodes: a check takes as long as there are
+#: nodes.
+CHECK_NODES = 10_000
 
 #: In clusters of up to so many nodes, calling vectorized plugins for all nodes is faster than
 #: catching up with many changes.
@@ -260,7 +263,8 @@ class ResultCache:
 
     @property
     def is_check_due(self) -> bool:
-        return self.possible_count % CHECK_PERIOD == CHECK_PERIOD - 1
+        period = CHECK_PERIOD * (1 + self._table.node_count // CHECK_NODES)
+        return self.possible_count % period == period - 1
 
     def compare(
         self, entry: SignatureEntry, state: CycleState, pod: PodInfo, nodes: NodeView

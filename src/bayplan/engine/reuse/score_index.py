@@ -18,8 +18,8 @@ from bayplan.state.columns import Int64s, Rows, starts_of_runs
 #: Places in the draw order; four bytes each.
 _PLACE = "i"
 #: A change moves all later places of an array. A longer array is stored in blocks.
-_ARRAY_MAX = 2**14
-_BLOCK = 2**11
+_ARRAY_MAX = 2**15
+_BLOCK = 2**13
 
 
 @final
