@@ -13,8 +13,6 @@ SCENARIOS_FLAGS ?=
 PEER_DIR ?=
 BENCH_FLAGS ?=
 TRACE_DIR ?=
-# Not empty: `make test` measures the coverage, too.
-COVERAGE ?=
 # What `make coverage` runs; empty: everything.
 COVERAGE_TESTS ?=
 OUT ?=
@@ -42,12 +40,8 @@ endif
 demo: .venv/.runtime ## simulate examples/quickstart (installs what running needs, nothing more)
 	$(BIN)/bayplan simulate examples/quickstart
 
-test: static ## everything in `check`, then all tests (COVERAGE=yes: as `coverage` runs them)
-ifeq ($(COVERAGE),)
+test: static ## everything in `check`, then all tests; pytest's summary is the last line
 	@$(BIN)/python -m pytest -n $(JOBS)
-else
-	@$(MAKE) --no-print-directory coverage
-endif
 
 test-live: .venv/.dev ## tests against a real etcd and kube-apiserver, from KUBEBUILDER_ASSETS or built once
 	@$(BIN)/python -m tests.live.binaries

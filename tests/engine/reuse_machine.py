@@ -332,7 +332,7 @@ class ReuseMachine(RuleBasedStateMachine):
     @rule(kind=st.sampled_from(("fails", "fails and ranks")), place=some, rank=some)
     def a_plugin_fails_in_between(self, kind: str, place: int, rank: int) -> None:
         self._row_of(kind, 2)
-        for further in range(4):
+        for further in range(6):
             name = sorted(self.nodes)[(place + further) % len(self.nodes)]
             self._label_node(name, broken=("filter", "score")[(rank + further) % 2])
             self._row_of(kind, 1)

@@ -93,7 +93,6 @@ def test_a_pod_whose_binding_is_refused_is_bound_by_the_leader() -> None:
     leads = [False]
 
     async def story(world: World) -> None:
-        world.runner._cluster = FencedCluster(world.cluster, lambda: leads[0])
         world.add_node("n1")
         world.add_pod("p")
         await world.until(0.5)
@@ -102,7 +101,7 @@ def test_a_pod_whose_binding_is_refused_is_bound_by_the_leader() -> None:
         await world.until(30)
         assert world.bound("p") is not None
 
-    play(story)
+    play(story, reach=lambda cluster: FencedCluster(cluster, lambda: leads[0]))
 
 
 def test_a_standby_calls_no_extender() -> None:
