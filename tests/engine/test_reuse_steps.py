@@ -401,6 +401,7 @@ def test_the_room_of_a_deleted_pod_is_noticed() -> None:
 
 #: Write the journal's lines of best nodes that have none: of at most five nodes.
 LINES = ("RankedNodes._line", "RankedNodes._line.<locals>.<listcomp>", "WeightedScore.line")
+LINES += ("RankedNodes._lines_at",)
 LINES += ("CachedScores.of_row", "WeightedScore._normal", "_normalized_one", "normalized")
 
 
