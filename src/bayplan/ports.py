@@ -6,6 +6,7 @@ report failures with the exceptions of this module.
 """
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -182,16 +183,16 @@ class Cluster(BindPort, Protocol):
         ...
 
 
-class ImmediateCluster:
+class ImmediateCluster(ABC):
     """A cluster in memory: a write ends during its call, so nothing needs to wait for it."""
 
+    @abstractmethod
     def bind_now(self, pod: PodInfo, node_name: str) -> None:
         """Write the binding. Raises ApiError."""
-        raise NotImplementedError
 
+    @abstractmethod
     def create_event_now(self, event: "EmitEvent") -> None:
         """Raises ApiError."""
-        raise NotImplementedError
 
     async def bind(self, pod: PodInfo, node_name: str) -> None:
         """See `BindPort.bind`."""
@@ -202,15 +203,15 @@ class ImmediateCluster:
         self.create_event_now(event)
 
 
-class PushingWatch:
+class PushingWatch(ABC):
     """A watch that hands over the changes of one moment together, in place of being iterated."""
 
+    @abstractmethod
     async def push(self, deliver: Callable[[WatchEvent], None]) -> None:
         """Call ``deliver`` with each change until the watch ends.
 
         Raises GoneError, and what ``deliver`` raises.
         """
-        raise NotImplementedError
 
 
 class Work(Protocol):

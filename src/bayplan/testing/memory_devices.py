@@ -6,11 +6,10 @@ and do not notice the difference. Everything is computed when it is read, so the
 reference that tests compare `state.device_table.Devices` with.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import final
 
 import numpy as np
-from msgspec import structs
 
 from bayplan.api.device_objects import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
 from bayplan.api.objects import Node
@@ -70,18 +69,6 @@ class MemoryClaims:
             for key in sorted(current)
             if namespace is None or current[key].metadata.namespace == namespace
         ]
-
-    @property
-    def in_flight(self) -> Mapping[str, ResourceClaim]:
-        """By uid: claims in flight, with the allocations that are not written yet."""
-        by_uid = {claim.uid: claim for claim in self.list()}
-        return {
-            uid: structs.replace(
-                by_uid[uid], status=structs.replace(by_uid[uid].status, allocation=allocation)
-            )
-            for uid, allocation in self._in_flight.items()
-            if uid in by_uid
-        }
 
     def pending_allocation(self, uid: str) -> AllocationResult | None:
         return self._in_flight.get(uid)

@@ -552,10 +552,7 @@ class RankedNodes:
         """The scores of the best nodes, best first; equals in draw order. All rows have totals."""
         assert self._index is not None, "the ranking is only a part of the answer"
         places = self._index.first(count_max)
-        try:
-            return tuple(map(self._lines.__getitem__, places))
-        except KeyError:
-            return tuple(self._lines_at(places))
+        return tuple(self._lines_at(places))
 
     def lines(self, rows: Rows) -> list[NodeScore]:
         """The cached scores and their sums, of some rows with totals."""
