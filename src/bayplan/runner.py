@@ -320,15 +320,6 @@ class Runner:
         else:
             self._put(partial(self._scheduler.binding_finished, outcome))
 
-    def _emit_now(self, cluster: ImmediateCluster, effect: EmitEvent) -> None:
-        self._immediate_count -= 1
-        if self._is_stopped:
-            return
-        try:
-            cluster.create_event_now(effect)
-        except ApiError:
-            return
-
     async def _bind(self, effect: BindPod) -> None:
         uid = effect.pod.uid
         self._binding_count += 1
@@ -354,6 +345,16 @@ class Runner:
         """Events are best effort: an event that cannot be written is dropped."""
         with contextlib.suppress(ApiError, OutcomeUnknownError):
             await self._cluster.create_event(effect)
+
+    def _emit_now(self, cluster: ImmediateCluster, effect: EmitEvent) -> None:
+        """`_emit`, for a cluster that answers without waiting."""
+        self._immediate_count -= 1
+        if self._is_stopped:
+            return
+        try:
+            cluster.create_event_now(effect)
+        except ApiError:
+            return
 
     async def _ask(self, effect: AskExtender) -> None:
         answer = await self._asking.ask(effect)

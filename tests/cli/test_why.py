@@ -185,7 +185,7 @@ def test_a_pod_that_was_never_tried_has_no_node_to_explain(tmp_path: Path) -> No
 
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     [line] = refusal("why", "late", "--run", tmp_path)
-    assert "no run is kept here" in line
+    assert "this folder contains no run" in line
 
 
 @pytest.mark.parametrize("file", ["journal.jsonl", "inputs/manifest.json", "inputs/workload.json"])

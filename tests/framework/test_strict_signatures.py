@@ -52,6 +52,21 @@ class SignsNothing(TierFilter):
         return None
 
 
+class FailsToSign(TierFilter):
+    name = "FailsToSign"
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        raise ValueError("no signature")
+
+
+class SignsUnhashable(TierFilter):
+    name = "SignsUnhashable"
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        unhashable: Any = [pod.namespace]
+        return unhashable
+
+
 NODES = (node("n1", labels={"tier": "gold"}), node("n2"))
 GOLD: Any = {"annotations": {TIER: "gold"}}
 
@@ -74,7 +89,7 @@ def test_an_attempt_fails_where_a_filter_reads_an_unsigned_annotation() -> None:
     assert "ReadsTier" in note
 
 
-@pytest.mark.parametrize("signing_class", [SignsTier, SignsNothing])
+@pytest.mark.parametrize("signing_class", [SignsTier, SignsNothing, FailsToSign, SignsUnhashable])
 def test_a_filter_that_signs_the_annotation_or_nothing_decides(signing_class: type[Plugin]) -> None:
     engine = engine_of(signing_class, strict=True)
     engine.add(waiting_pod("p", **GOLD))

@@ -21,7 +21,6 @@ from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Status, is_rejected, is_skip, is_success
 from bayplan.framework.timing import code_in
 from bayplan.framework.validation import as_error, checked, failure_of
-from bayplan.plugins.default_binder import DefaultBinder
 from bayplan.ports import ApiError, Ask, BindPort, ImmediateCluster, StartWork, Work
 from bayplan.state.pods import PodInfo
 
@@ -186,8 +185,9 @@ class BindingCycle:
         if self._in_pre_bind is not None or self._extender_binding is not None:
             return False
         plugins = self._framework.plugins
-        is_default = len(plugins.bind) == 1 and type(plugins.bind[0]) is DefaultBinder
-        return is_default and not plugins.post_bind and not self._state.record_plugin_metrics
+        if len(plugins.bind) != 1 or not plugins.bind[0].binds_with_one_request:
+            return False
+        return not plugins.post_bind and not self._state.record_plugin_metrics
 
     def run_now(self, cluster: ImmediateCluster) -> BindingOutcome | None:
         """Run a cycle that is one request. None: the server refuses it; then call the cycle, which

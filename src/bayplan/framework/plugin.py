@@ -300,6 +300,10 @@ class PreBindPlugin(Plugin[ArgsT]):
 
 
 class BindPlugin(Plugin[ArgsT]):
+    #: Whether `bind` does nothing but `port.bind(pod, node_name)` when that request succeeds. The
+    #: simulation then writes the binding itself, and calls `bind` only if the API server refuses.
+    binds_with_one_request: ClassVar[bool] = False
+
     @abstractmethod
     async def bind(
         self, state: CycleState, pod: PodInfo, node_name: str, port: BindPort

@@ -102,7 +102,7 @@ class Signer:
     def part(self, instance_name: str, pod: PodInfo) -> Hashable | None:
         """One instance's part, also of one that neither filters nor scores; None: not signed."""
         signer = self._signers.get(instance_name)
-        return None if signer is None else _signed(signer, pod)
+        return None if signer is None else part_of(signer, pod)
 
     def _of_shape(self, pod: PodInfo) -> _OfShape:
         parts = {name: self.part(name, pod) for name in self._names}
@@ -141,8 +141,12 @@ def follows_from_objects(plugin: Plugin, part: Hashable) -> bool:
     return bool(followed_kinds(plugin))
 
 
-def _signed(signer: SignPlugin, pod: PodInfo) -> Hashable | None:
-    """The plugin's part; None if signing fails, as upstream."""
+def part_of(signer: SignPlugin, pod: PodInfo) -> Hashable | None:
+    """One plugin's part of a signature; None: the plugin does not sign the pod.
+
+    A `sign_pod` that raises, or that returns something unhashable, does not sign the pod. Upstream
+    does the same.
+    """
     try:
         part = signer.sign_pod(pod)
         hash(part)

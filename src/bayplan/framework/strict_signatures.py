@@ -11,6 +11,7 @@ from typing import Any, Final, final
 
 from bayplan.framework.plugin import Plugin, SignPlugin
 from bayplan.framework.recorded_pod import Reads, recorded_pod
+from bayplan.framework.signing import part_of
 from bayplan.state.pods import PodInfo
 
 #: The methods whose results are cached by signature. All are called with (state, pod, …).
@@ -41,8 +42,8 @@ class UnsignedRead(Exception):
 def enforce_signature(plugin: Plugin) -> None:
     """Replace the instance's methods by calls that raise `UnsignedRead`.
 
-    A plugin that does not sign, and a pod for which `sign_pod` returns None, are not restricted:
-    their results are not cached.
+    A plugin that does not sign is not restricted, nor is its call for a pod that it does not sign
+    (`part_of` is None): such results are not cached.
     """
     if not isinstance(plugin, SignPlugin) or plugin.caching is None:
         return
@@ -63,7 +64,7 @@ class _StrictCall:
 
     def __call__(self, state: Any, pod: PodInfo, *arguments: Any) -> Any:
         signed, reads = Reads(), Reads()
-        if self._plugin.sign_pod(recorded_pod(pod, signed)) is None:
+        if part_of(self._plugin, recorded_pod(pod, signed)) is None:
             return self._method(state, pod, *arguments)
         result = self._method(state, recorded_pod(pod, reads), *arguments)
         unsigned = reads.beyond(signed)

@@ -29,6 +29,7 @@ class DefaultBinder(BindPlugin):
     """Binds pods through the API server."""
 
     name = "DefaultBinder"
+    binds_with_one_request = True
 
     async def bind(
         self, state: CycleState, pod: PodInfo, node_name: str, port: BindPort

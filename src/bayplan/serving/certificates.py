@@ -14,7 +14,8 @@ from pathlib import Path
 from bayplan.adapters.live.kubeconfig import as_file
 from bayplan.lazy_loader import load
 
-#: Plain HTTP, and certificates with names on the command line, need no cryptography.
+#: Loaded when first needed. Plain HTTP and certificates whose names the command line gives need
+#: neither.
 _SELF_SIGNED = "bayplan.serving.x509_certificates:self_signed"
 _CERTIFIED_NAMES = "bayplan.serving.x509_certificates:certified_names"
 

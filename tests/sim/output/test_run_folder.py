@@ -187,7 +187,9 @@ def test_files_with_names_of_a_run_do_not_make_a_run(tmp_path: Path) -> None:
 
 def test_a_folder_without_a_run_is_refused_with_a_hint(tmp_path: Path) -> None:
     said = refusal(lambda: list(RunFolder(tmp_path / "ghost").journal()))
-    assert said.startswith(f"{tmp_path}/ghost: no run is kept here (No such file or directory: ")
+    assert said.startswith(
+        f"{tmp_path}/ghost: this folder contains no run (No such file or directory: "
+    )
     assert said.endswith("wanted a folder that `bayplan simulate --out` wrote")
 
 

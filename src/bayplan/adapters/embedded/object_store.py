@@ -64,6 +64,20 @@ class _Observation(NamedTuple):
 
 
 @final
+class _ObserversByKind(dict[str, list[Observer]]):
+    """The active observers of each kind; `clear` makes them be chosen again."""
+
+    def __init__(self, observations: Sequence[_Observation]) -> None:
+        super().__init__()
+        self._observations = observations
+
+    def __missing__(self, kind: str) -> list[Observer]:
+        observers = [one.observer for one in self._observations if one.covers(kind)]
+        self[kind] = observers
+        return observers
+
+
+@final
 class ObjectStore:
     """All objects by key. The store knows no rules except those of versions."""
 
@@ -78,8 +92,7 @@ class ObjectStore:
         self._objects: dict[str, dict[ObjectKey, Stored]] = {}
         self._logs: dict[str, _Log] = {}
         self._observations: list[_Observation] = []
-        #: The observers of each kind that has changed so far.
-        self._observers: dict[str, list[Observer]] = {}
+        self._observers = _ObserversByKind(self._observations)
         #: By kind: objects that nobody has read, each with its version and a way to make it.
         self._unread: dict[str, deque[tuple[int, MakeObject]]] = {}
         self.version = 0
@@ -137,7 +150,7 @@ class ObjectStore:
 
         False: its kind has an observer or a watch, so the object is to be created with `put`.
         """
-        if kind in self._logs or self._observers_of(kind):
+        if kind in self._logs or self._observers[kind]:
             return False
         self.version += 1
         unread = self._unread.get(kind)
@@ -230,16 +243,8 @@ class ObjectStore:
             event = WatchEvent(appears if is_seen else _DELETED, key.kind, last, str(self.version))
             log = self._logs.get(key.kind) or self._log(key.kind)
             log.append(self.version, event)
-        observers = self._observers.get(key.kind)
-        for observer in self._observers_of(key.kind) if observers is None else observers:
+        for observer in self._observers[key.kind]:
             observer(old, new)
-
-    def _observers_of(self, kind: str) -> Sequence[Observer]:
-        observers = self._observers.get(kind)
-        if observers is None:
-            observers = [one.observer for one in self._observations if one.covers(kind)]
-            self._observers[kind] = observers
-        return observers
 
 
 @final
@@ -286,19 +291,17 @@ class _Log:
             raise GoneError(f"too old resource version: {version} ({self._dropped_version})")
         return self._dropped_count + bisect_right(self._events, version, key=itemgetter(0))
 
-    def at(self, position: int) -> WatchEvent | None:
-        """The change at a position; None at the end. Raises GoneError."""
-        index = position - self._dropped_count
-        if index < 0:
-            raise GoneError(f"too old resource version: fell behind {self._dropped_version}")
-        return self._events[index][1] if index < len(self._events) else None
+    def changes_from(
+        self, position: int, limit: int | None = None
+    ) -> "Sequence[tuple[int, WatchEvent]]":
+        """The changes from a position on, each with its version; at most ``limit`` of them.
 
-    def after(self, position: int) -> "Sequence[tuple[int, WatchEvent]]":
-        """The changes from a position on, each with its version. Raises GoneError."""
-        index = position - self._dropped_count
-        if index < 0:
+        Raises GoneError.
+        """
+        start = position - self._dropped_count
+        if start < 0:
             raise GoneError(f"too old resource version: fell behind {self._dropped_version}")
-        return self._events[index:]
+        return self._events[start : None if limit is None else start + limit]
 
     async def grown(self) -> None:
         """Wait for the next change."""
@@ -343,7 +346,7 @@ class Watch(AsyncIterator[WatchEvent], PushingWatch):
             try:
                 if self._position is None:
                     self._position = self._log.position_after(self._version)
-                new = self._log.after(self._position)
+                new = self._log.changes_from(self._position)
                 self._position += len(new)
                 for _, event in new:
                     deliver(event)
@@ -359,10 +362,10 @@ class Watch(AsyncIterator[WatchEvent], PushingWatch):
         """The next change, if there is one. Raises GoneError."""
         if self._position is None:
             self._position = self._log.position_after(self._version)
-        event = self._log.at(self._position)
-        if event is not None:
+        for _, event in self._log.changes_from(self._position, limit=1):
             self._position += 1
-        return event
+            return event
+        return None
 
 
 #: Access to a member of an enumeration costs more than a name of the module.

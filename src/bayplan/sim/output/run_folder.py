@@ -159,7 +159,7 @@ class RunFolder:
 
     def _not_a_run(self, problem: OSError) -> RunFolderError:
         return RunFolderError(
-            f"{self.path}: no run is kept here ({problem.strerror}: {problem.filename}); "
+            f"{self.path}: this folder contains no run ({problem.strerror}: {problem.filename}); "
             f"wanted a folder that `bayplan simulate --out` wrote"
         )
 
