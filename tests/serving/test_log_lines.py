@@ -57,6 +57,25 @@ def test_a_line_stays_one_line_whatever_its_values() -> None:
     assert stream.getvalue().count("\n") == 1
 
 
+def test_another_handler_gets_the_same_line_as_a_record() -> None:
+    stream, other = written(TEXT), io.StringIO()
+    handler = logging.StreamHandler(other)
+    handler.setFormatter(logging.root.handlers[0].formatter)
+    Log("scheduler").info("Chose", pod="a/b")
+    logging.root.addHandler(handler)
+    Log("scheduler").info("Chose", pod="a/b")
+    first, second = stream.getvalue().splitlines()
+    assert f"{second}\n" == other.getvalue()
+    assert first.partition("] ")[2] == second.partition("] ")[2] == '"Chose" pod="a/b"'
+
+
+def test_a_stream_that_fails_does_not_fail_the_writer(capsys: pytest.CaptureFixture[str]) -> None:
+    stream = written(TEXT)
+    stream.close()
+    Log("scheduler").info("Chose", pod="a/b")
+    assert "I/O operation on closed file" in capsys.readouterr().err
+
+
 def test_a_json_line_has_its_keys_at_the_top_level() -> None:
     stream = written(JSON)
     Log("scheduler").info("Chose", v=2, pod="a/b", count=3)

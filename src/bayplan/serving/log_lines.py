@@ -12,7 +12,9 @@ a line, so that searches in its logs work. Upstream: pkg/scheduler/schedule_one.
 """
 
 import logging
+import os
 import sys
+from abc import abstractmethod
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -20,6 +22,7 @@ from typing import Any, TextIO, assert_never, final
 
 import msgspec
 
+from bayplan.clock import RealClock
 from bayplan.framework.status import NO_NODES_AVAILABLE
 from bayplan.journal import (
     BUG_NOTE,
@@ -51,6 +54,7 @@ class Log:
     """Writes lines of one part of the scheduler."""
 
     def __init__(self, part: str) -> None:
+        self._part = part
         self._logger = logging.getLogger(f"{_ROOT}.{part}")
         #: Whether lines of a level of `logging` are written.
         self.is_enabled_for = self._logger.isEnabledFor
@@ -58,11 +62,17 @@ class Log:
     def info(self, text: str, *, v: int = 0, **keys: Any) -> None:
         """``v``: the verbosity from which it is of interest."""
         level, logger = logging.INFO - v, self._logger
-        if logger.isEnabledFor(level):
-            # As logger.log, but who called it is not looked for: most lines are written here.
-            extra = {_KEYS: keys}
-            record = logger.makeRecord(logger.name, level, "", 0, text, (), None, extra=extra)
-            logger.handle(record)
+        if not logger.isEnabledFor(level):
+            return
+        # Most lines are written here, so the usual one is made without a record of `logging`.
+        handlers = logging.root.handlers
+        handler = handlers[0] if len(handlers) == 1 else None
+        if isinstance(handler, _LineHandler) and handler.write(level, self._part, text, keys):
+            return
+        # As logger.log, but does not look for the caller.
+        extra = {_KEYS: keys}
+        record = logger.makeRecord(logger.name, level, "", 0, text, (), None, extra=extra)
+        logger.handle(record)
 
     def warning(self, text: str, **keys: Any) -> None:
         self._logger.warning(text, extra={_KEYS: keys})
@@ -74,8 +84,8 @@ class Log:
 def write_log(verbosity: int, form: str, stream: TextIO | None = None) -> None:
     """From now on, to ``stream`` (standard error), in place of what was said before."""
     assert 0 <= verbosity <= VERBOSITY_MAX, verbosity
-    handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(_JsonLines() if form == JSON else _TextLines())
+    lines = _JsonLines() if form == JSON else _TextLines()
+    handler = _LineHandler(stream or sys.stderr, lines)
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.getLogger(_ROOT).setLevel(logging.INFO - verbosity)
     logging.captureWarnings(True)
@@ -101,15 +111,30 @@ def _second(epoch_seconds: int) -> str:
     return f"{datetime.fromtimestamp(epoch_seconds, tz=UTC):%m%d %H:%M:%S}"
 
 
-@final
-class _TextLines(logging.Formatter):
+class _Lines(logging.Formatter):
+    """Makes the line of a record, or of the parts of a record."""
+
+    @abstractmethod
+    def line(
+        self, created: float, level: int, part: str, text: str, keys: Mapping[str, Any]
+    ) -> str:
+        """``created``: seconds since the epoch; ``level``: of `logging`."""
+
+    @final
     def format(self, record: logging.LogRecord) -> str:
-        second, fraction = divmod(int(record.created * 1e6), 1_000_000)
-        severity = _SEVERITIES.get(record.levelno, "I")
-        moment = f"{_second(second)}.{fraction:06}"
-        head = f"{severity}{moment} {record.process:>7} {_part(record)}]"
-        keys = "".join(f" {key}={_shown(value)}" for key, value in _keys(record).items())
-        return f"{head} {_shown(record.getMessage())}{keys}"
+        text, keys = record.getMessage(), _keys(record)
+        return self.line(record.created, record.levelno, _part(record), text, keys)
+
+
+@final
+class _TextLines(_Lines):
+    def line(
+        self, created: float, level: int, part: str, text: str, keys: Mapping[str, Any]
+    ) -> str:
+        second, fraction = divmod(int(created * 1e6), 1_000_000)
+        head = f"{_SEVERITIES.get(level, 'I')}{_second(second)}.{fraction:06}"
+        shown = "".join([f" {key}={_shown(value)}" for key, value in keys.items()])
+        return f"{head} {os.getpid():>7} {part}] {_shown(text)}{shown}"
 
 
 def _level(number: int) -> str:
@@ -118,22 +143,51 @@ def _level(number: int) -> str:
 
 
 @final
-class _JsonLines(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        line: dict[str, Any] = {"ts": round(record.created * 1000, 3), "logger": _part(record)}
+class _JsonLines(_Lines):
+    def line(
+        self, created: float, level: int, part: str, text: str, keys: Mapping[str, Any]
+    ) -> str:
+        line: dict[str, Any] = {"ts": round(created * 1000, 3), "logger": part}
         # Upstream has `v` in lines without an error, and no level.
-        line["level"] = _level(record.levelno)
-        if record.levelno <= logging.INFO:
-            line["v"] = logging.INFO - record.levelno
-        line |= {"msg": record.getMessage(), **_keys(record)}
+        line["level"] = _level(level)
+        if level <= logging.INFO:
+            line["v"] = logging.INFO - level
+        line |= {"msg": text, **keys}
         return msgspec.json.encode(line, enc_hook=str).decode()
+
+
+@final
+class _LineHandler(logging.StreamHandler[TextIO]):
+    """Writes lines to a stream."""
+
+    def __init__(self, stream: TextIO, lines: _Lines) -> None:
+        super().__init__(stream)
+        self._lines = lines
+        self._epoch_seconds = RealClock().epoch_seconds
+        self.setFormatter(lines)
+
+    def write(self, level: int, part: str, text: str, keys: Mapping[str, Any]) -> bool:
+        """Write a line without a record. False: that failed, and `logging` is to report it."""
+        lock, stream = self.lock, self.stream
+        assert lock is not None, "a handler has a lock"
+        try:
+            line = self._lines.line(self._epoch_seconds(), level, part, text, keys)
+            with lock:
+                stream.write(f"{line}\n")
+                stream.flush()
+        except Exception:  # noqa: BLE001 - the line is written again, and `logging` reports it
+            return False
+        return True
 
 
 def _shown(value: Any) -> str:
     """Strings quoted and on one line, everything else as it is."""
     if isinstance(value, bool | int | float):
         return str(value).lower() if isinstance(value, bool) else str(value)
-    return printable(_quoted(str(value)).decode())
+    text = str(value)
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    return printable(_quoted(text).decode())
 
 
 # ---- outcome log ----------------------------------------------------------------------------
