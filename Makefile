@@ -38,7 +38,7 @@ endif
 	static
 
 demo: .venv/.runtime ## simulate examples/quickstart (installs what running needs, nothing more)
-	$(BIN)/bayplan simulate examples/quickstart
+	$(BIN)/bayplan demo
 
 test: static ## everything in `check`, then all tests; pytest's summary is the last line
 	@$(BIN)/python -m pytest -n $(JOBS)

@@ -13,6 +13,10 @@ from bayplan.cli.remarks import EXIT_INTERRUPTED, remark
 from bayplan.cli.streams import prepare_streams
 
 _COMMANDS = {
+    "demo": CommandEntry(
+        "bayplan.cli.demo:demo_command",
+        "Simulate a small cluster that the package carries, and show what to try next.",
+    ),
     "run": CommandEntry(
         "bayplan.cli.run:run_command",
         "Schedule the pods of a real cluster.",
@@ -49,6 +53,10 @@ _COMMANDS = {
         "bayplan.cli.plugins:plugins_command",
         "List all plugins with their extension points, arguments and events; `new` writes one.",
     ),
+    "completion": CommandEntry(
+        "bayplan.cli.completion:completion_command",
+        "Print the script that completes `bayplan` in bash, zsh or fish.",
+    ),
 }
 
 
@@ -57,11 +65,12 @@ _COMMANDS = {
     entries=_COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=examples(
+        "bayplan demo                                          # a first result, without files",
         "bayplan capture -o cluster.yaml                       # your cluster as a file",
         "bayplan simulate cluster.yaml workload.yaml --out runs/a",
         "bayplan why deployment/web --run runs/a               # explain where its pods are",
         "bayplan plugins new PreferQuietNodes                  # a plugin of your own",
-        'eval "$(_BAYPLAN_COMPLETE=bash_source bayplan)"       # completion (zsh: zsh_source)',
+        'eval "$(bayplan completion bash)"                     # completion; also zsh, fish',
     ),
 )
 @click.version_option(__version__)
