@@ -45,6 +45,7 @@ _NAMES = {
         QueuedPodInfo Verdict
     """,
     "bayplan.ports": "BindPort",
+    "bayplan.sim.simulate": "Result simulate",
     "bayplan.state.change_log": "Facet",
     "bayplan.state.columns": "NodeMask NodeScores",
     "bayplan.state.nodes": "NodeInfo NodeView",

@@ -114,6 +114,10 @@ from bayplan.framework.types import (
 from bayplan.ports import (
     BindPort as BindPort,
 )
+from bayplan.sim.simulate import (
+    Result as Result,
+    simulate as simulate,
+)
 from bayplan.state.change_log import (
     Facet as Facet,
 )

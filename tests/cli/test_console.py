@@ -13,6 +13,7 @@ import pytest
 from rich.text import Text
 
 from bayplan.cli import console, streams
+from bayplan.pages import PAGE_WIDTH
 from bayplan.sim.output.report import new_table as table
 from tests.adapters.manifests import node, pod
 from tests.cli.command_line import process, write_objects
@@ -49,7 +50,7 @@ def test_a_table_is_wrapped_to_a_readable_width(monkeypatch: pytest.MonkeyPatch)
     console.show([made])
     lines = raw.getvalue().decode().splitlines()
     assert len(lines) > 3
-    assert max(map(len, lines)) <= console.PIPED_WIDTH
+    assert max(map(len, lines)) <= PAGE_WIDTH
 
 
 def test_brackets_and_colons_are_printed_literally(monkeypatch: pytest.MonkeyPatch) -> None:

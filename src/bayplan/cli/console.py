@@ -8,40 +8,15 @@ from contextlib import contextmanager
 from typing import final
 
 import click
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from bayplan.cli.streams import put
 from bayplan.clock import wall_seconds
-from bayplan.printable import printable
+from bayplan.pages import PAGE_WIDTH, PrintableConsole
 
-#: Tables must stay readable when they are piped into a file or a pager.
-PIPED_WIDTH = 160
 #: Without a terminal, progress is reported this often.
 PROGRESS_SECONDS = 10.0
-
-
-@final
-class _PrintableConsole(Console):
-    """Writes each text and each cell of a table on its own lines, without control characters.
-
-    Names and messages of a cluster's objects may hold any characters.
-    """
-
-    def render(
-        self, renderable: RenderableType, options: ConsoleOptions | None = None
-    ) -> Iterable[Segment]:
-        # Python counts more characters as unprintable than `printable` replaces.
-        if isinstance(renderable, str):
-            if not renderable.isprintable():
-                renderable = printable(renderable)
-        elif isinstance(renderable, Text) and not renderable.plain.isprintable():
-            text = printable(renderable.plain)
-            if text != renderable.plain:
-                # The positions of styles within the text no longer hold.
-                renderable = Text(text, renderable.style, end=renderable.end)
-        return super().render(renderable, options)
 
 
 def show(parts: Iterable[RenderableType]) -> None:
@@ -51,10 +26,10 @@ def show(parts: Iterable[RenderableType]) -> None:
     columns = os.environ.get("COLUMNS", "")
     piped_width = int(columns) if columns.isascii() and columns.isdigit() else 0
     page = io.BytesIO()
-    console = _PrintableConsole(
+    console = PrintableConsole(
         file=io.TextIOWrapper(page, sys.stdout.encoding, sys.stdout.errors, write_through=True),
         force_terminal=not is_piped,
-        width=(piped_width or PIPED_WIDTH) if is_piped else None,
+        width=(piped_width or PAGE_WIDTH) if is_piped else None,
         markup=False,
         emoji=False,
         highlight=False,

@@ -27,7 +27,7 @@ from bayplan.sim.input.object_checks import (
 )
 from bayplan.sim.input.openb import Table, read_table
 from bayplan.sim.input.scenario import Action, read_scenario
-from bayplan.sim.input.sources import CsvText, Part, is_scenario, read_sources
+from bayplan.sim.input.sources import CsvText, InputSource, Part, is_scenario, read_sources
 from bayplan.sim.input.storage_classes import missing_storage_classes
 from bayplan.sim.input.timeline import Timeline
 from bayplan.sim.input.workload import (
@@ -109,20 +109,20 @@ class _InputObject(NamedTuple):
 
 
 def load_inputs(
-    paths: Iterable[str],
+    sources: Iterable[InputSource],
     *,
     time_mode: str = ARRIVALS,
     is_strict: bool = False,
     read_kinds: Collection[str] = (),
 ) -> Workload:
-    """The workload of files, folders and standard input ("-"). Raises InputError.
+    """The workload of files, folders, standard input ("-") and objects. Raises InputError.
 
     ``is_strict``: refuse kinds that nothing reads, and fields that a kind does not have; otherwise
     the notes of the workload name them. ``read_kinds``: kinds that plugins read.
     """
     assert time_mode in (ARRIVALS, TRACE), time_mode
     errors = InputErrors()
-    parts = read_sources(paths, errors)
+    parts = read_sources(sources, errors)
     if time_mode == TRACE and not any(isinstance(part, CsvText) for part in parts):
         errors.add("--time trace", "wanted a trace's pod list, a CSV with times; found none")
     loader = _Loader(errors, parts, NotUnderstood(read_kinds))

@@ -1,4 +1,5 @@
-"""Reads the files, the folders and the standard input that the command line names.
+"""Reads the files, the folders and the standard input that the command line names, and objects
+that a program has.
 
 In a folder, the suffix decides what a file is (.yaml, .yml, .json, .csv; other files are not read).
 A file that is named itself is CSV if its suffix is .csv, and YAML or JSON otherwise. Lists of
@@ -7,15 +8,17 @@ place.
 """
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from bayplan.problems import wrong
 from bayplan.sim.input.errors import InputErrors
 from bayplan.yaml_documents import DocumentError, load_documents
 
 STANDARD_INPUT = "-"
+#: A file, a folder, standard input ("-"), or an object (or List) as plain values.
+InputSource: TypeAlias = str | Path | Mapping[str, Any]
 SCENARIO = "Scenario"
 SCENARIO_GROUP = "bayplan.dev"
 
@@ -46,11 +49,15 @@ class CsvText(NamedTuple):
     place: str
 
 
-def read_sources(paths: Iterable[str], errors: InputErrors) -> list[Part | CsvText]:
+def read_sources(sources: Iterable[InputSource], errors: InputErrors) -> list[Part | CsvText]:
     """All values, in the order of the arguments and, in folders, of names."""
     parts: list[Part | CsvText] = []
-    for path in paths:
-        if path == STANDARD_INPUT:
+    for number, path in enumerate(sources, 1):
+        if isinstance(path, Mapping):
+            own_parts: list[Part] = []
+            _take_apart(Part(dict(path), f"object {number}"), errors, own_parts)
+            parts += own_parts
+        elif path == STANDARD_INPUT:
             parts += _parsed(sys.stdin.buffer.read(), "standard input", False, errors)
         elif Path(path).is_dir():
             parts += _folder(Path(path), errors)

@@ -1,0 +1,252 @@
+"""Simulating from Python: `bayplan.simulate`, with the arguments of the command, and its result."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypedDict, Unpack, final
+
+import msgspec
+from rich.text import Text
+
+from bayplan import durations
+from bayplan.config import SchedulerConfig, config_from, load_config
+from bayplan.config.loading import DEFAULT_CONFIG
+from bayplan.config.pod_group_kinds import group_kinds
+from bayplan.durations import DurationError, parse_duration
+from bayplan.frames import DataFrame, frame
+from bayplan.framework.plugin import Plugin
+from bayplan.journal import (
+    AttemptRecord,
+    BindingRecord,
+    GateRecord,
+    GroupRecord,
+    NoteRecord,
+    Record,
+    subject_of,
+)
+from bayplan.pages import Page, as_html, as_text
+from bayplan.plugins.registry import Registry, default_registry
+from bayplan.problems import BadInputError, wrong
+from bayplan.sim.input.inputs import ARRIVALS, TRACE, load_inputs
+from bayplan.sim.input.sources import InputSource
+from bayplan.sim.input.workload import Workload
+from bayplan.sim.output.report import summary
+from bayplan.sim.output.result import SimulationResult
+from bayplan.sim.output.run_folder import Manifest, RunFolder
+from bayplan.sim.simulation import Simulation
+from bayplan.sim.why import explain_records, similar_pods, without_record
+from bayplan.state.pods import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
+
+#: A configuration: a file, the plain values of a document, or None: the default one.
+ConfigurationSource = str | Path | Mapping[str, Any] | None
+#: A file with plugins, or the class of a plugin.
+PluginSource = str | Path | type[Plugin]
+#: A duration such as "40s", or seconds.
+Duration = str | float | None
+
+
+class SimulateOptions(TypedDict, total=False):
+    """The options of `bayplan simulate` that few simulations need."""
+
+    feature_gates: str
+    #: "arrivals" or "trace"
+    time: str
+    pod_gc_quarantine: Duration
+    pod_gc_period: Duration
+    strict: bool
+
+
+def simulate(
+    *inputs: InputSource,
+    config: ConfigurationSource = None,
+    plugins: Sequence[PluginSource] = (),
+    seed: int = 0,
+    out: str | Path | None = None,
+    **options: Unpack[SimulateOptions],
+) -> "Result":
+    """Place pods on nodes under virtual time, as `bayplan simulate` does.
+
+    ``inputs``: files, folders, "-" for standard input, or objects as plain values. ``config``:
+    None: one profile, default-scheduler, which schedules all pods. ``out``: a folder for the run.
+    Raises BadInputError for wrong arguments and wrong inputs.
+    """
+    time_mode = options.get("time", ARRIVALS)
+    if time_mode not in (ARRIVALS, TRACE):
+        raise BadInputError(str(wrong("time", time_mode, f'"{ARRIVALS}" or "{TRACE}"')))
+    registry = registry_of(plugins)
+    feature_gates = options.get("feature_gates", "")
+    configuration = configuration_of(config, feature_gates)
+    workload = load_inputs(
+        inputs,
+        time_mode=time_mode,
+        is_strict=options.get("strict", False),
+        read_kinds={*registry.kinds, *group_kinds(configuration.spec.pod_groups.kinds)},
+    )
+    workload = _with_pod_gc(workload, options)
+    if config is None:
+        workload = workload.for_scheduler(DEFAULT_SCHEDULER)
+    simulation = Simulation(workload, configuration, registry, seed=seed)
+    records = _Records()
+    simulation.keep_journal(records)
+    if out is None:
+        return Result(simulation.run(), records.records)
+    files = [Path(one) for one in plugins if isinstance(one, str | Path)]
+    if len(files) < len(plugins):
+        raise BadInputError("out: a run can be repeated only if its plugins are in files")
+    manifest = Manifest(
+        seed=seed,
+        config=None if config is None else configuration.text,
+        feature_gates=feature_gates,
+    )
+    folder = RunFolder(Path(out))
+    with folder.start(manifest, workload, files) as sink:
+        simulation.keep_journal(sink)
+        result = simulation.run()
+    folder.finish(result)
+    return Result(result, records.records)
+
+
+def configuration_of(source: ConfigurationSource, feature_gates: str = "") -> SchedulerConfig:
+    """A configuration from a file or from plain values. Raises BadInputError."""
+    if source is None:
+        return config_from(DEFAULT_CONFIG, "", feature_gates)
+    if isinstance(source, Mapping):
+        return load_config(msgspec.json.encode(dict(source)), "config", feature_gates)
+    try:
+        return load_config(Path(source).read_bytes(), str(source), feature_gates)
+    except OSError as problem:
+        raise BadInputError(f"{source}: cannot be read: {problem.strerror}") from None
+
+
+def registry_of(plugins: Iterable[PluginSource]) -> Registry:
+    """All plugins, including these. Raises BadInputError."""
+    plugins = list(plugins)
+    files = [one for one in plugins if isinstance(one, str | Path)]
+    for file in files:
+        if not Path(file).is_file():
+            raise BadInputError(f"{file}: cannot be read: no such file")
+    registry = default_registry(files)
+    for one in plugins:
+        if isinstance(one, type):
+            registry.add(one)
+    return registry
+
+
+def _with_pod_gc(workload: Workload, options: SimulateOptions) -> Workload:
+    times: dict[str, float] = {}
+    for field in ("quarantine", "period"):
+        name = f"pod_gc_{field}"
+        duration: Any = options.get(name)
+        if duration is not None:
+            try:
+                times[f"{field}_seconds"] = parse_duration(duration)
+            except DurationError:
+                raise BadInputError(str(wrong(name, duration, durations.DESCRIPTION))) from None
+    return msgspec.structs.replace(workload, pod_gc=workload.pod_gc._replace(**times))
+
+
+@final
+class _Records:
+    """A journal sink in memory."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+
+    def write(self, record: Record) -> None:
+        self.records.append(record)
+
+
+# ---- the result ----------------------------------------------------------------------------
+
+
+_PLACEMENT_COLUMNS = ("pod", "node", "bound_at")
+_TIMELINE_COLUMNS = ("at", "subject", "event", "result", "node", "attempt", "plugin", "message")
+
+
+@final
+class Result:
+    """What a simulation did. ``print`` shows the summary of the command; so does a notebook."""
+
+    def __init__(self, result: SimulationResult, records: Sequence[Record]) -> None:
+        #: The object that `bayplan simulate --format json` prints.
+        self.summary = result
+        #: The journal: every decision, in order.
+        self.records = records
+
+    def __str__(self) -> str:
+        return as_text(summary(self.summary))
+
+    def __repr__(self) -> str:
+        counts = self.summary.counts
+        return f"Result({counts.scheduled} placed, {counts.unschedulable} waiting)"
+
+    def _repr_html_(self) -> str:
+        return as_html(summary(self.summary))
+
+    @property
+    def placements(self) -> DataFrame:
+        """A DataFrame: pod ("namespace/name"), node, bound_at (seconds), of the pods that the
+        simulation bound. With neither pandas nor Polars: a `Table`."""
+        result = self.summary
+        rows = [
+            {"pod": pod, "node": node, "bound_at": result.pods[pod].bound_at}
+            for pod, node in result.placements.items()
+        ]
+        return frame(_PLACEMENT_COLUMNS, rows)
+
+    @property
+    def timeline(self) -> DataFrame:
+        """A DataFrame of all decisions in order: at (seconds), subject (a pod or "podgroup
+        namespace/name"), event (attempt, binding, gate, group or note), and what came of it."""
+        return frame(_TIMELINE_COLUMNS, [_row(record) for record in self.records])
+
+    def why(self, pod: str) -> Page:
+        """All decisions about a pod, as `bayplan why POD --run DIR` prints them.
+
+        ``pod``: "namespace/name", or a name in the namespace default. Raises BadInputError for a
+        pod without any decision; the message has similar names.
+        """
+        name = pod if "/" in pod else f"{DEFAULT_NAMESPACE}/{pod}"
+        records = [record for record in self.records if subject_of(record) == name]
+        if records:
+            return Page(explain_records(records))
+        reason = without_record(name, self.summary)
+        if reason is None:
+            similar = similar_pods(name, map(subject_of, self.records))
+            raise BadInputError(f"there is no decision about {name}; {similar}")
+        return Page([Text(reason)])
+
+
+def _row(record: Record) -> dict[str, Any]:
+    event, result, node, attempt, plugin, message = _outcome(record)
+    return {
+        "at": record.at_seconds,
+        "subject": subject_of(record),
+        "event": event,
+        "result": result,
+        "node": node,
+        "attempt": attempt,
+        "plugin": plugin,
+        "message": message,
+    }
+
+
+def _outcome(record: Record) -> tuple[str, str, str, int | None, str, str]:
+    """(event, result, node, attempt, plugin, message)"""
+    match record:
+        case AttemptRecord():
+            return (
+                "attempt",
+                record.result,
+                record.node or record.nominated_node,
+                record.attempt,
+                record.plugin,
+                record.message,
+            )
+        case BindingRecord():
+            return "binding", record.result, record.node, None, record.plugin, record.message
+        case GateRecord():
+            return "gate", record.code or "held back", "", None, record.plugin, record.message
+        case GroupRecord():
+            return "group", record.result, record.domain, record.attempt, "", record.message
+        case NoteRecord():
+            return "note", "", "", None, record.plugin, record.text
