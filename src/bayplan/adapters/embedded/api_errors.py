@@ -26,6 +26,14 @@ class ForbiddenError(ApiError):
         super().__init__(403, "Forbidden", f"{named(key)} is forbidden: {message}")
 
 
+class TooManyRequestsError(ApiError):
+    """429: try again later; ``cause`` says why."""
+
+    def __init__(self, message: str, cause: str) -> None:
+        super().__init__(429, "TooManyRequests", message)
+        self.cause = cause
+
+
 def named(key: ObjectKey) -> str:
     """`pods "web"`."""
     return f'{resource_of(key.kind)} "{key.name}"'

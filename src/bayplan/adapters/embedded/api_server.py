@@ -90,7 +90,7 @@ def bound_status(status: Content, stamp: str) -> Content:
     status = {**status, "phase": "Running"}
     status.pop("nominatedNodeName", None)
     scheduled = {"type": POD_SCHEDULED, "status": "True"}
-    status["conditions"] = _with_condition(status, scheduled, stamp)
+    status["conditions"] = with_condition(status, scheduled, stamp)
     if not status.get("startTime"):
         status["startTime"] = stamp
     return status
@@ -109,7 +109,7 @@ def failed(status: Content, condition: Content | None, stamp: str) -> Content:
     """The status of a pod that has failed, with the condition that says why."""
     status = {**status, "phase": "Failed"}
     if condition is not None:
-        status["conditions"] = _with_condition(status, condition, stamp)
+        status["conditions"] = with_condition(status, condition, stamp)
     return status
 
 
@@ -121,7 +121,7 @@ def patched(status: Content, patch: PatchPodStatus, stamp: str) -> Content:
         if not patch.nominated_node_name:
             del status["nominatedNodeName"]
     if patch.condition is not None:
-        status["conditions"] = _with_condition(status, _plain(patch.condition), stamp)
+        status["conditions"] = with_condition(status, _plain(patch.condition), stamp)
     return status
 
 
@@ -136,8 +136,8 @@ def _plain(condition: PodCondition) -> Content:
     return {name: value for name, value in members.items() if value is not None}
 
 
-def _with_condition(status: Content, condition: Content, stamp: str) -> list[Content]:
-    """The conditions with ``condition``. Its time changes only with its status."""
+def with_condition(status: Content, condition: Content, stamp: str) -> list[Content]:
+    """The conditions of a status with ``condition``. Its time changes only with its status."""
     conditions: list[Content] = list(status.get("conditions") or ())
     for index, old in enumerate(conditions):
         if old.get("type") == condition["type"]:

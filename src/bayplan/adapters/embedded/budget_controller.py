@@ -6,27 +6,31 @@ controller keeps that status until a selected pod becomes healthy or stops being
 cluster knew controllers that are unknown here. Upstream: pkg/controller/disruption.
 
 Two points differ from upstream. A pod without a condition Ready is healthy while it runs, for
-nothing reports readiness here. The scale of a controller is the largest number of pods that it has
-had at a time, for controllers are not stored.
+nothing reports readiness here. A controller that is not stored has the scale of the largest number
+of pods that it has had at a time.
 """
 
 import re
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import cast, final
+from datetime import datetime
+from typing import NamedTuple, cast, final
 
 from bayplan.adapters.embedded.api_server import ApiServer
-from bayplan.adapters.embedded.field_validation import Content, ObjectKey
+from bayplan.adapters.embedded.field_validation import Content, ObjectKey, object_key
 from bayplan.adapters.embedded.object_store import ObjectStore, Stored
 from bayplan.api.disruption_objects import (
     POD_DISRUPTION_BUDGET,
     PodDisruptionBudget,
     PodDisruptionBudgetSpec,
 )
-from bayplan.api.objects import POD, Pod
+from bayplan.api.objects import POD, ObjectMeta, Pod
 from bayplan.api.selectors import Selector, SelectorError, label_selector
 from bayplan.ports import ApiError
+
+#: How long the deletion of a pod may take after its eviction. Upstream's DeletionTimeout.
+_DELETION_SECONDS_MAX = 120.0
 
 _PERCENT = re.compile(r"(\d+)%")
 
@@ -34,13 +38,25 @@ _PERCENT = re.compile(r"(\d+)%")
 Soon = Callable[[Callable[[], None]], object]
 
 
+class _Owner(NamedTuple):
+    """The controller of a pod."""
+
+    key: ObjectKey
+    uid: str
+
+
+#: The workload of a controller and the number of pods that it wants; None: it is not stored.
+ScaleOf = Callable[[_Owner], tuple[ObjectKey, int | None]]
+
+
 @dataclass(frozen=True, slots=True)
 class _Member:
     """A pod that a budget selects."""
 
     is_healthy: bool
-    #: uid of its controller; "": it has none.
-    owner: str
+    is_leaving: bool
+    #: None: the pod has no controller.
+    owner: _Owner | None
 
 
 @dataclass(slots=True)
@@ -54,8 +70,8 @@ class _TrackedBudget:
     pods: dict[str, _Member] = field(default_factory=dict[str, _Member])
     healthy_count: int = 0
     #: Pods by controller: now, and the most there ever were.
-    owned: Counter[str] = field(default_factory=Counter[str])
-    scales: dict[str, int] = field(default_factory=dict[str, int])
+    owned: Counter[_Owner | None] = field(default_factory=Counter["_Owner | None"])
+    scales: dict[_Owner | None, int] = field(default_factory=dict["_Owner | None", int])
 
     def see(self, name: str, pod: Pod | None) -> bool:
         """Note the new state of a pod; None: the pod is gone. Returns whether the budget is
@@ -82,22 +98,41 @@ class _TrackedBudget:
     def _selects(self, pod: Pod) -> bool:
         return self.selector is not None and self.selector.matches(pod.metadata.labels or {})
 
-    def status(self, spec: PodDisruptionBudgetSpec) -> Content:
-        """Upstream: getExpectedPodCount, updatePdbStatus."""
-        expected, desired = self._expected_counts(spec)
-        allowed = max(self.healthy_count - desired, 0) if expected > 0 else 0
-        return {
-            "currentHealthy": self.healthy_count,
+    def status(self, budget: PodDisruptionBudget, stamp: str, scale_of: ScaleOf) -> Content:
+        """A merge patch of the budget's status at a time. Upstream: getExpectedPodCount,
+        updatePdbStatus, buildDisruptedPodMap."""
+        expected, desired = self._expected_counts(budget.spec, scale_of)
+        noted = budget.status.disrupted_pods or {}
+        disrupted = {name for name, since in noted.items() if self._goes_soon(name, since, stamp)}
+        current = self.healthy_count - sum(self.pods[name].is_healthy for name in disrupted)
+        status: Content = {
+            "currentHealthy": current,
             "desiredHealthy": desired,
             "expectedPods": expected,
-            "disruptionsAllowed": allowed,
+            "disruptionsAllowed": max(current - desired, 0) if expected > 0 else 0,
         }
+        confirmed = {name: None for name in noted if name not in disrupted}
+        return {**status, "disruptedPods": confirmed} if confirmed else status
 
-    def _expected_counts(self, spec: PodDisruptionBudgetSpec) -> tuple[int, int]:
+    def _goes_soon(self, name: str, since: str, stamp: str) -> bool:
+        """Whether the eviction of a pod has been accepted and its deletion is still to come."""
+        member = self.pods.get(name)
+        if member is None or member.is_leaving:
+            return False
+        try:
+            passed = datetime.fromisoformat(stamp) - datetime.fromisoformat(since)
+        except (TypeError, ValueError):
+            return False
+        return passed.total_seconds() <= _DELETION_SECONDS_MAX
+
+    def _expected_counts(self, spec: PodDisruptionBudgetSpec, scale_of: ScaleOf) -> tuple[int, int]:
         """(expected number of pods, desired number of healthy pods)."""
-        scale = sum(
-            self.scales[owner] for owner, count in self.owned.items() if owner and count > 0
-        )
+        scales: dict[ObjectKey, int] = {}
+        for owner, count in self.owned.items():
+            if owner is not None and count > 0:
+                key, scale = scale_of(owner)
+                scales[key] = self.scales[owner] if scale is None else scale
+        scale = sum(scales.values())
         if spec.max_unavailable is not None:
             return scale, max(scale - _scaled(spec.max_unavailable, scale), 0)
         if isinstance(spec.min_available, str):
@@ -129,9 +164,10 @@ class BudgetController:
             stored, tracked = self._store.get(key), self._tracked.get(key)
             if stored is None or tracked is None:
                 continue
-            spec = cast(PodDisruptionBudget, stored.object).spec
+            budget = cast(PodDisruptionBudget, stored.object)
             generation = stored.content["metadata"]["generation"]
-            status = {**tracked.status(spec), "observedGeneration": generation}
+            status = tracked.status(budget, self._server.stamp(), self._scale_of)
+            status["observedGeneration"] = generation
             self._is_writing = True
             try:
                 self._server.patch(key, {"status": status})
@@ -139,6 +175,20 @@ class BudgetController:
                 continue  # the budget is invalid
             finally:
                 self._is_writing = False
+
+    def _scale_of(self, owner: _Owner) -> tuple[ObjectKey, int | None]:
+        """See `ScaleOf`. Upstream: getPodReplicaSet, getPodDeployment, getPodStatefulSet."""
+        key = owner.key
+        stored = self._store.get(key)
+        if stored is None or stored.content["metadata"].get("uid") != owner.uid:
+            return key, None
+        above = _owner_of(stored.object.metadata, key.namespace)
+        if above is not None:
+            deployment, scale = self._scale_of(above)
+            if scale is not None:
+                return deployment, scale
+        scale = _spec(stored).get("replicas")
+        return key, scale if isinstance(scale, int) else None
 
     def _observe_pod(self, before: Stored | None, after: Stored | None) -> None:
         changed = after or before
@@ -199,15 +249,20 @@ def _selector(budget: PodDisruptionBudget) -> Selector | None:
 
 
 def _member(pod: Pod) -> _Member:
-    owners = pod.metadata.owner_references or ()
-    controller = next((owner.uid for owner in owners if owner.controller), "")
-    return _Member(_is_healthy(pod), controller or "")
+    is_leaving = pod.metadata.deletion_timestamp is not None
+    is_healthy = is_ready(pod) and not is_leaving  # upstream: countHealthyPods
+    return _Member(is_healthy, is_leaving, _owner_of(pod.metadata, pod.metadata.namespace or ""))
 
 
-def _is_healthy(pod: Pod) -> bool:
-    """Upstream: countHealthyPods."""
-    if pod.metadata.deletion_timestamp is not None:
-        return False
+def _owner_of(meta: ObjectMeta, namespace: str) -> _Owner | None:
+    for one in meta.owner_references or ():
+        if one.controller:
+            return _Owner(object_key(f"{one.api_version} {one.kind}", namespace, one.name), one.uid)
+    return None
+
+
+def is_ready(pod: Pod) -> bool:
+    """Whether a pod is ready. A running pod without a condition Ready is ready."""
     for condition in pod.status.conditions or ():
         if condition.type == "Ready":
             return condition.status == "True"

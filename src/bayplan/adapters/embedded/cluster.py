@@ -4,8 +4,8 @@ The scheduler cannot tell the two apart. Calls take no time. Whatever waits, suc
 grace period, waits on the event loop, so under a virtual loop it takes virtual time. Everything
 runs in one thread and in one order, so that a run repeats itself.
 
-The verbs `create`, `update`, `delete` and `end_pod` are for the world around the scheduler: users,
-controllers and kubelets.
+The verbs `create`, `update`, `delete`, `evict` and `end_pod` are for the world around the
+scheduler: users, controllers and kubelets.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from typing import Any, cast, final
 from bayplan.adapters.embedded.api_server import ApiServer
 from bayplan.adapters.embedded.budget_controller import BudgetController
 from bayplan.adapters.embedded.claim_controller import ClaimController
+from bayplan.adapters.embedded.eviction import Evictions
 from bayplan.adapters.embedded.field_validation import Content, ObjectKey, object_key, stable_suffix
 from bayplan.adapters.embedded.object_store import (
     HISTORY_LENGTH,
@@ -109,6 +110,7 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
         super().__init__(ApiServer(clock, self._store, _after))
         ClaimController(self._server, self._store, _soon)
         self._budgets = BudgetController(self._server, self._store, _soon)
+        self._evictions = Evictions(self._server, self._store)
         self._pod_gc = (
             None
             if pod_gc is None
@@ -170,6 +172,10 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
     def delete(self, key: ObjectKey) -> None:
         """Delete an object. A running pod first has its grace period. Raises ApiError."""
         self._server.delete(key)
+
+    def evict(self, key: ObjectKey) -> None:
+        """Delete a pod if its disruption budget allows it. Raises ApiError; see `Evictions`."""
+        self._evictions.evict(key)
 
     def end_pod(self, key: ObjectKey, phase: str = "Succeeded") -> None:
         """End the containers of a pod. Raises ApiError."""
