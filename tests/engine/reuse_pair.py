@@ -16,6 +16,7 @@ from bayplan.clock import ManualClock
 from bayplan.config import SchedulerConfig, config_from
 from bayplan.engine.binding import BindingOutcome
 from bayplan.engine.cycle import Cycle
+from bayplan.engine.reuse_steps import score_table_of
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.status import Status, is_success
@@ -124,7 +125,7 @@ def seen(cycle: Cycle) -> Mapping[str, Any]:
         },
         "message": cycle.fit_error().message if cycle.choice is None else "",
     }
-    table = cycle.table
+    table = score_table_of(cycle)
     if table is not None:
         columns = [(c.name, c.weight, c.raw.tolist(), c.normalized.tolist()) for c in table.columns]
         found["scores"] = (table.nodes.names(), table.totals.tolist(), columns)

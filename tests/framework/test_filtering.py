@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import (
     FILTER_CODES,
+    Feasibility,
     FilterOutcome,
     Rejected,
-    RejectedNodes,
     filter_nodes,
     row_filter_of,
     row_score_of,
@@ -237,24 +237,30 @@ def node_by_node(plugins: list[tuple[str, list[Rejection]]], position: int) -> S
 # ---- rejected -------------------------------------------------------------------------------
 
 
-class Told(RejectedNodes):
-    def __init__(self, *found: Rejected) -> None:
-        self._found = found
-        #: How often somebody wanted to know the status of each.
-        self.looks = 0
+class Rejections(Feasibility):
+    """Rejections of nodes that do not exist."""
+
+    def __init__(self, *rejections: Rejected) -> None:
+        self._rejections = rejections
+        #: How often the statuses of the nodes were read.
+        self.read_count = 0
+
+    @property
+    def feasible_count(self) -> int:
+        return 0
 
     def rejected(self) -> Iterable[Rejected]:
-        return self._found
+        return self._rejections
 
     def codes(self, nodes: NodeView, absent: Code) -> Codes:
         return np.full(len(nodes), absent, np.uint8)
 
     def statuses_among(self, nodes: NodeView) -> dict[str, Status]:
-        self.looks += 1
+        self.read_count += 1
         return {nodes.name(0): unschedulable("no")}
 
 
-TOLD = Told(
+REJECTIONS = Rejections(
     Rejected("A", Code.UNSCHEDULABLE, ("cpu", "memory"), 2),
     Rejected("A", Code.PENDING, ("cpu",), 3),
     Rejected("B", Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("port",), 1),
@@ -262,15 +268,15 @@ TOLD = Told(
 
 
 def test_every_reason_of_a_node_counts() -> None:
-    assert TOLD.reason_counts() == {"cpu": 5, "memory": 2, "port": 1}
+    assert REJECTIONS.reason_counts() == {"cpu": 5, "memory": 2, "port": 1}
 
 
 def test_pending_plugins_are_reported_by_instance() -> None:
-    assert (TOLD.plugins(), TOLD.pending_plugins()) == ({"A", "B"}, {"A"})
+    assert (REJECTIONS.plugins(), REJECTIONS.pending_plugins()) == ({"A", "B"}, {"A"})
 
 
 def test_the_journal_counts_by_instance_code_and_reason() -> None:
-    assert TOLD.reason_counts_by_plugin() == {
+    assert REJECTIONS.reason_counts_by_plugin() == {
         ("A", "Pending", "cpu"): 3,
         ("A", "Unschedulable", "cpu"): 2,
         ("A", "Unschedulable", "memory"): 2,
@@ -279,17 +285,20 @@ def test_the_journal_counts_by_instance_code_and_reason() -> None:
 
 
 def test_without_a_rejection_nothing_is_counted() -> None:
-    assert not Told().plugins() and not Told().reason_counts()
+    assert not Rejections().plugins() and not Rejections().reason_counts()
 
 
 def test_the_status_of_each_node_is_computed_when_read() -> None:
-    nodes, told = SampleCluster().add(node("n1"), node("n2")).lend().nodes, Told()
-    found = told.node_to_status(nodes, unresolvable("left out"))
-    assert found.codes(nodes).tolist() == [Code.UNSCHEDULABLE_AND_UNRESOLVABLE] * 2
-    assert told.looks == 0
-    assert (found.get("n1"), found.get("n2")) == (unschedulable("no"), unresolvable("left out"))
-    assert told.looks == 1
-    assert told.node_to_status(nodes).get("n2") == unresolvable()
+    nodes, rejections = SampleCluster().add(node("n1"), node("n2")).lend().nodes, Rejections()
+    statuses = rejections.node_to_status(nodes, unresolvable("left out"))
+    assert statuses.codes(nodes).tolist() == [Code.UNSCHEDULABLE_AND_UNRESOLVABLE] * 2
+    assert rejections.read_count == 0
+    assert (statuses.get("n1"), statuses.get("n2")) == (
+        unschedulable("no"),
+        unresolvable("left out"),
+    )
+    assert rejections.read_count == 1
+    assert rejections.node_to_status(nodes).get("n2") == unresolvable()
 
 
 # ---- single node ----------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from bayplan.engine.cycle import Cycle
+from bayplan.engine.reuse_steps import score_table_of
 from bayplan.framework.status import is_rejected
 from bayplan.state.pods import PodInfo
 from tests.parity.filter_answers import compare_filter
@@ -57,8 +58,9 @@ def _compare(question: PodQuestion, cycle: Cycle) -> None:
     compare_filter(question, cycle)
     message = cycle.fit_error().message if is_rejected(cycle.status) else None
     sheet.compare("fitError", wanted.get("fitError"), message)
-    if cycle.table is not None:
-        compare_table(question, cycle.table)
+    table = score_table_of(cycle)
+    if table is not None:
+        compare_table(question, table)
     best = wanted.get("best") or (None,)
     chosen = cycle.choice.node_name if cycle.choice is not None else None
     if not question.pod.nominated_node_name:

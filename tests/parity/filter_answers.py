@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bayplan.engine.cycle import Cycle
+from bayplan.engine.reuse_steps import outcome_of
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.status import is_rejected, is_success
@@ -120,7 +121,8 @@ def compare_filter(question: PodQuestion, cycle: Cycle) -> None:
     if "error" in wanted and not missing.in_error():
         return  # whoever errs ends our asking: what else is known at that moment differs
     recorded: Mapping[str, Json] = wanted.get("filter") or {}
-    found = rejections(cycle.outcome, plugin=True) if cycle.outcome is not None else {}
+    outcome = outcome_of(cycle)
+    found = rejections(outcome, plugin=True) if outcome is not None else {}
     asked = _asked_as_recorded(question)
     for name in sorted({*question.names, *recorded}):
         entry = recorded.get(name)
@@ -158,5 +160,5 @@ def _asked_as_recorded(question: PodQuestion) -> set[str]:
 
 
 def _feasible(cycle: Cycle) -> list[str]:
-    outcome = cycle.outcome
+    outcome = outcome_of(cycle)
     return sorted(outcome.nodes.take(outcome.feasible).names()) if outcome is not None else []

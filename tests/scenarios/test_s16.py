@@ -10,6 +10,7 @@ import pytest
 
 from bayplan.config import config_from
 from bayplan.engine.cycle import Cycle
+from bayplan.engine.reuse_steps import score_table_of
 from bayplan.framework.plugin import BindPlugin, Plugin
 from bayplan.framework.status import EXTENDER_NAME
 from bayplan.journal import AttemptRecord, MemorySink
@@ -61,8 +62,9 @@ class Run:
         (self.uid,) = {r.uid for r in self.attempts}
 
     def _look(self, cycle: Cycle) -> None:
-        if cycle.table is not None:
-            self.rows = {name: cycle.table.row(name) for name in cycle.table.nodes.names()}
+        table = score_table_of(cycle)
+        if table is not None:
+            self.rows = {name: table.row(name) for name in table.nodes.names()}
 
     @property
     def attempts(self) -> list[AttemptRecord]:

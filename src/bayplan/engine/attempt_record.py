@@ -6,13 +6,14 @@ from typing import final
 
 import numpy as np
 
-from bayplan.engine.core import EngineCore
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.reuse_steps import MergedColumns
+from bayplan.engine.telemetry import Telemetry
 from bayplan.framework.scoring import PluginScores, ScoreTable
 from bayplan.framework.status import Status
 from bayplan.framework.types import Nomination
 from bayplan.journal import AttemptRecord, NodeScore, RejectionCount, TieBreakStep
+from bayplan.state.cache import ClusterView
 from bayplan.state.columns import Rows
 
 BEST_NODES_MAX = 5
@@ -25,8 +26,11 @@ OnAttempt = Callable[[Cycle], None]
 class CycleEnd:
     """Records a cycle and takes the cluster back: what follows may change it."""
 
-    def __init__(self, engine: EngineCore, on_attempt: OnAttempt | None) -> None:
-        self._engine = engine
+    def __init__(
+        self, cluster: ClusterView, telemetry: Telemetry, on_attempt: OnAttempt | None
+    ) -> None:
+        self._cluster = cluster
+        self._telemetry = telemetry
         self._on_attempt = on_attempt
 
     def __call__(
@@ -41,8 +45,8 @@ class CycleEnd:
         """``status``: the answer that the cycle ended with, where it is not success."""
         record = self.observe(cycle, result, status, message, nomination=nomination)
         if record is not None:
-            self._engine.telemetry.journal.write(record)
-        self._engine.cluster.take_back()
+            self._telemetry.journal.write(record)
+        self._cluster.take_back()
 
     def observe(
         self,
@@ -56,8 +60,8 @@ class CycleEnd:
         """The record of the cycle; None: nobody reads the journal. The cluster stays lent."""
         if self._on_attempt is not None:
             self._on_attempt(cycle)
-        engine = self._engine
-        if not engine.telemetry.journal.is_recording:
+        telemetry = self._telemetry
+        if not telemetry.journal.is_recording:
             return None
         pod, choice, ranking = cycle.pod, cycle.choice, cycle.ranking
         table: ScoreTable | None = None
@@ -72,7 +76,7 @@ class CycleEnd:
             rejections = ranking.feasibility.rejection_counts()
             scores = ranking.best_scores(BEST_NODES_MAX) if feasible_count > 1 else ()
         return AttemptRecord(
-            at_seconds=engine.clock.now(),
+            at_seconds=telemetry.clock.now(),
             pod=pod.key,
             uid=pod.uid,
             profile=cycle.framework.profile_name,
@@ -80,7 +84,7 @@ class CycleEnd:
             result=result,
             node=choice.node_name if choice is not None else "",
             message=message,
-            node_count=engine.cluster.cache.table.node_count,
+            node_count=self._cluster.cache.table.node_count,
             feasible_count=feasible_count,
             rejections=rejections,
             scores=scores,
@@ -95,13 +99,13 @@ class CycleEnd:
 
 def _rejections(cycle: Cycle) -> tuple[RejectionCount, ...]:
     """How many nodes each Filter plugin, extender and PreFilter plugin rejected."""
-    rejected = cycle.rejected
-    if rejected is None:
+    feasibility = cycle.feasibility
+    if feasibility is None:
         return ()
     statuses, absent_count = cycle.extender_round.statuses, cycle.absent_count
     if not statuses and (cycle.node_names is None or not absent_count):
-        return rejected.rejection_counts()
-    counts = Counter(rejected.reason_counts_by_plugin())
+        return feasibility.rejection_counts()
+    counts = Counter(feasibility.reason_counts_by_plugin())
     for status in statuses.values():
         for reason in status.reasons or ("",):
             counts[(status.plugin, str(status.code), reason)] += 1

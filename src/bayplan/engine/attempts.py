@@ -47,7 +47,7 @@ class Attempts:
         self._observe_seconds = engine.metrics.algorithm_duration.of()
         self._metrics_sample = stream(engine.seed, "plugin-metrics")
         self._failures = FailureHandler(engine)
-        self._end = CycleEnd(engine, on_attempt)
+        self._end = CycleEnd(engine.cluster, engine.telemetry, on_attempt)
         self.placements = Placements(engine, self._failures, self._end)
         self._boundary = self.placements.boundary
         setup = TrialSetup(engine, self._runner, self._end)

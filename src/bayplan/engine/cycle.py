@@ -8,14 +8,12 @@ from collections import Counter
 from collections.abc import Set
 from typing import NamedTuple, final
 
-import numpy as np
-
 from bayplan.engine.extenders.results import Question
 from bayplan.engine.extenders.round import ExtenderRound
 from bayplan.engine.reuse.entry import SignatureEntry
 from bayplan.engine.reuse.ranked_nodes import RankedNodes
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.filtering import FilterOutcome, RejectedNodes
+from bayplan.framework.filtering import Feasibility, FilterOutcome
 from bayplan.framework.runtime import Framework
 from bayplan.framework.scoring import Choice, ScoreTable
 from bayplan.framework.status import (
@@ -51,8 +49,6 @@ class Cycle:
     """The record of one attempt."""
 
     __slots__ = (
-        "_outcome",
-        "_table",
         "candidates",
         "choice",
         "entry",
@@ -60,6 +56,7 @@ class Cycle:
         "framework",
         "narrowing",
         "node_names",
+        "outcome",
         "partial_ranking",
         "pod",
         "question",
@@ -71,6 +68,7 @@ class Cycle:
         "state",
         "status",
         "step",
+        "table",
         "within",
     )
 
@@ -95,13 +93,14 @@ class Cycle:
         self.candidates: NodeView | None = None
         self.node_names: frozenset[str] | None = None
         self.narrowing: Set[str] = frozenset()
-        #: The cache entry of the pod's signature; the ranking that answers this cycle; or a ranking
-        #: that covers only some plugins.
+        #: The cache entry of the pod's signature; the ranking that answers in place of the steps
+        #: filter and score; or a ranking that covers only some plugins.
         self.entry: SignatureEntry | None = None
         self.ranking: RankedNodes | None = None
         self.partial_ranking: RankedNodes | None = None
-        self._outcome: FilterOutcome | None = None
-        self._table: ScoreTable | None = None
+        #: The results of the steps filter and score. None: the step did not run; see `ranking`.
+        self.outcome: FilterOutcome | None = None
+        self.table: ScoreTable | None = None
         self.choice: Choice | None = None
         #: How a cycle without a node ended: a rejection of the pod as a whole, or an Error.
         self.status: Status | None = None
@@ -109,41 +108,15 @@ class Cycle:
         self.question: Question | None = None
         self.extender_round = ExtenderRound()
 
-    # A cycle that a ranking answers has no arrays. They are computed when somebody reads them.
+    @property
+    def feasibility(self) -> Feasibility | None:
+        """Which nodes are feasible, and why the others are not; None: no node was filtered."""
+        return self.outcome if self.ranking is None else self.ranking.feasibility
 
     @property
-    def outcome(self) -> FilterOutcome | None:
-        """The rejected nodes and the reasons; None: no node was filtered."""
-        if self._outcome is None and self.ranking is not None:
-            self._outcome = self.ranking.feasibility.outcome(self.snapshot.nodes)
-        return self._outcome
-
-    @outcome.setter
-    def outcome(self, outcome: FilterOutcome | None) -> None:
-        self._outcome = outcome
-
-    @property
-    def rejected(self) -> RejectedNodes | None:
-        """The same, counted; None: no node was filtered."""
-        if self._outcome is None and self.ranking is not None:
-            return self.ranking.feasibility
-        return self._outcome
-
-    @property
-    def table(self) -> ScoreTable | None:
-        """The feasible nodes' scores; None where fewer than two were feasible."""
-        ranking = self.ranking
-        if self._table is None and ranking is not None and ranking.feasible_count > 1:
-            self._table = ranking.score_table(self.feasible_nodes(ranking))
-        return self._table
-
-    @table.setter
-    def table(self, table: ScoreTable | None) -> None:
-        self._table = table
-
-    def feasible_nodes(self, ranking: RankedNodes) -> NodeView:
-        nodes = self.snapshot.nodes if self.candidates is None else self.candidates
-        return nodes.take_rows(ranking.feasible_rows)
+    def feasible_count(self) -> int:
+        feasibility = self.feasibility
+        return 0 if feasibility is None else feasibility.feasible_count
 
     @property
     def is_done(self) -> bool:
@@ -156,7 +129,7 @@ class Cycle:
         self.snapshot, self.state = snapshot, CycleState()
         self.state.record_plugin_metrics = record_plugin_metrics
         self.step = 0
-        self.outcome = self.node_names = self.status = None
+        self.outcome = self.table = self.node_names = self.status = None
         self.entry = self.ranking = self.partial_ranking = None
         self.extender_round.begin_anew()
 
@@ -170,21 +143,15 @@ class Cycle:
         self.ranking = self.partial_ranking = None
 
     @property
-    def feasible_count(self) -> int:
-        if self.ranking is not None:
-            return self.ranking.feasible_count
-        return int(np.count_nonzero(self.outcome.feasible)) if self.outcome is not None else 0
-
-    @property
     def absent_count(self) -> int:
         """Nodes that were not filtered, though others were."""
-        outcome = self._outcome
+        outcome = self.outcome
         return self.snapshot.node_count - len(outcome.nodes) if outcome is not None else 0
 
     @property
     def absent_status(self) -> Status:
         """Of the nodes that were not filtered."""
-        if self.rejected is None and self.status is not None:
+        if self.feasibility is None and self.status is not None:
             return self.status
         if self.node_names is None:
             return _NOT_LOOKED_AT
@@ -196,15 +163,15 @@ class Cycle:
     def fit_error(self) -> FitError:
         """Why no node was found."""
         diagnosis = Diagnosis(unschedulable_plugins=set(self.narrowing))
-        rejected = self.rejected
-        if rejected is None:
+        feasibility = self.feasibility
+        if feasibility is None:
             assert self.status is not None
             diagnosis.pre_filter_msg = self.status.message
             diagnosis.add_plugin_status(self.status)
         else:
-            diagnosis.unschedulable_plugins |= rejected.plugins()
-            diagnosis.pending_plugins |= rejected.pending_plugins()
-            diagnosis.counted = self._reason_counts(rejected)
+            diagnosis.unschedulable_plugins |= feasibility.plugins()
+            diagnosis.pending_plugins |= feasibility.pending_plugins()
+            diagnosis.counted = self._reason_counts(feasibility)
         if self.extender_round.statuses:
             diagnosis.unschedulable_plugins.add(EXTENDER_NAME)
         if self.restriction.plugin:
@@ -213,16 +180,16 @@ class Cycle:
 
     def node_to_status(self) -> NodeToStatus:
         """Every node's status by name: for PostFilter, and for explanations."""
-        rejected, absent = self.rejected, self.absent_status
-        if rejected is None:
+        feasibility, absent = self.feasibility, self.absent_status
+        if feasibility is None:
             return NodeToStatus(absent=absent)
-        statuses = rejected.node_to_status(self.snapshot.nodes, absent)
+        statuses = feasibility.node_to_status(self.snapshot.nodes, absent)
         for name, status in self.extender_round.statuses.items():
             statuses.set(name, status)
         return statuses
 
-    def _reason_counts(self, rejected: RejectedNodes) -> Counter[str]:
-        counts = rejected.reason_counts()
+    def _reason_counts(self, feasibility: Feasibility) -> Counter[str]:
+        counts = feasibility.reason_counts()
         absent_count = self.absent_count
         if absent_count:
             for reason in self.absent_status.reasons:

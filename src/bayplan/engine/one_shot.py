@@ -1,27 +1,25 @@
-"""What a profile's plugins say of some nodes for a pod that somebody else places.
+"""Evaluates some nodes for a pod that another scheduler places.
 
-Nothing is decided, counted or remembered: PreFilter and Filter, or PreFilter, PreScore and Score,
-run once over the nodes that are asked about, as the cluster is known now; or as it would be without
-pods that somebody is about to evict.
+PreFilter and Filter, or PreFilter, PreScore and Score, run once over the named nodes, in the
+cluster as it is now or as it would be without some victims. Nothing is decided, counted or cached.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import final
 
-from bayplan.engine.core import EngineCore
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.runtime import Framework
 from bayplan.framework.scoring import ScoreTable
 from bayplan.framework.status import Status, is_rejected, is_success, unresolvable, unschedulable
 from bayplan.framework.types import MAX_NODE_SCORE, PreFilterResult
-from bayplan.state.cache import Snapshot
+from bayplan.state.cache import ClusterView, Snapshot
 from bayplan.state.columns import is_any
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
 
-#: A node that the asker knows already; it will ask again.
+#: The caller names a node that has not reached this scheduler yet; the caller tries again.
 UNKNOWN_NODE = "node(s) not known to bayplan yet"
 
 
@@ -39,38 +37,40 @@ class FilterResult:
 
 @final
 class OneShotEvaluator:
-    """Asks plugins for others."""
+    """Runs the plugins of a profile without an attempt."""
 
-    def __init__(self, engine: EngineCore) -> None:
-        self._engine = engine
+    def __init__(self, cluster: ClusterView, frameworks: Mapping[str, Framework]) -> None:
+        """``frameworks``: by profile."""
+        self._cluster = cluster
+        self._frameworks = frameworks
 
     def filter(self, profile: str, pod: PodInfo, names: Sequence[str]) -> FilterResult:
         """Raises EvaluationError."""
         try:
-            return self._filter(self._engine.frameworks[profile], pod, names)
+            return self._filter(self._frameworks[profile], pod, names)
         finally:
-            self._engine.cluster.take_back()
+            self._cluster.take_back()
 
     def prioritize(
         self, profile: str, pod: PodInfo, names: Sequence[str], score_max: int
     ) -> dict[str, int]:
-        """How good each node is, 0..score_max; nodes that are not known are left out. Raises
+        """How good each node is, 0..score_max, without the nodes that do not exist. Raises
         EvaluationError."""
         try:
-            return self._prioritize(self._engine.frameworks[profile], pod, names, score_max)
+            return self._prioritize(self._frameworks[profile], pod, names, score_max)
         finally:
-            self._engine.cluster.take_back()
+            self._cluster.take_back()
 
     def preempt(self, profile: str, pod: PodInfo, victims: Mapping[str, Sequence[str]]) -> set[str]:
         """Nodes that can take the pod when their victims (uids, by node) have left. Raises
         EvaluationError."""
         try:
-            return self._preempt(self._engine.frameworks[profile], pod, victims)
+            return self._preempt(self._frameworks[profile], pod, victims)
         finally:
-            self._engine.cluster.take_back()
+            self._cluster.take_back()
 
     def _filter(self, framework: Framework, pod: PodInfo, names: Sequence[str]) -> FilterResult:
-        all_nodes, state = self._engine.cluster.lend().nodes, CycleState()
+        all_nodes, state = self._cluster.lend().nodes, CycleState()
         nodes = all_nodes.take(all_nodes.positions(names))
         if not len(nodes):
             return FilterResult(rejected=dict.fromkeys(names, unschedulable(UNKNOWN_NODE)))
@@ -86,7 +86,7 @@ class OneShotEvaluator:
     def _preempt(
         self, framework: Framework, pod: PodInfo, victims: Mapping[str, Sequence[str]]
     ) -> set[str]:
-        snapshot, state = self._engine.cluster.lend(), CycleState()
+        snapshot, state = self._cluster.lend(), CycleState()
         names = [name for name in victims if snapshot.nodes.position(name) is not None]
         if not names:
             return set()
@@ -105,7 +105,7 @@ class OneShotEvaluator:
     def _prioritize(
         self, framework: Framework, pod: PodInfo, names: Sequence[str], score_max: int
     ) -> dict[str, int]:
-        all_nodes, state = self._engine.cluster.lend().nodes, CycleState()
+        all_nodes, state = self._cluster.lend().nodes, CycleState()
         nodes = all_nodes.take(all_nodes.positions(names))
         if not len(nodes):
             return {}
@@ -134,7 +134,7 @@ def _fits_without(
     name: str,
     uids: Sequence[str],
 ) -> bool:
-    """Whether a node can take a pod without these pods, as far as they are still there."""
+    """Whether a node can take a pod without those of the pods ``uids`` that it still has."""
     what_if, node = state.clone(), snapshot.node(name)
     with snapshot.trial() as trial:
         for victim in [placed for placed in node.pods if placed.uid in uids]:
@@ -149,7 +149,7 @@ def _fits_without(
 def _advice(
     names: Sequence[str], result: PreFilterResult, outcome: FilterOutcome, elsewhere: Status
 ) -> FilterResult:
-    found = FilterResult()
+    result_of_names = FilterResult()
     for name in names:
         position = outcome.nodes.position(name)
         if position is None:
@@ -159,10 +159,10 @@ def _advice(
         else:
             status = outcome.status_of(position)
         if status is None or is_success(status):
-            found.fitting.append(name)
+            result_of_names.fitting.append(name)
         else:
-            found.rejected[name] = status
-    return found
+            result_of_names.rejected[name] = status
+    return result_of_names
 
 
 def _scaled(table: ScoreTable, nodes: NodeView, score_max: int) -> dict[str, int]:

@@ -212,7 +212,7 @@ class ReuseSteps:
     def _choose_best(self, cycle: Cycle, ranking: RankedNodes, *, is_scored: bool) -> None:
         framework, state, pod = cycle.framework, cycle.state, cycle.pod
         if not is_scored:
-            status = framework.run_pre_score(state, pod, cycle.feasible_nodes(ranking))
+            status = framework.run_pre_score(state, pod, _feasible_nodes(cycle, ranking))
             if not is_success(status):
                 cycle.status = status
                 return
@@ -257,6 +257,27 @@ class ReuseSteps:
             entry.pre_state = CachedPreState(
                 pod, object_generation, ranking, state, is_scored=is_scored
             )
+
+
+def outcome_of(cycle: Cycle) -> FilterOutcome | None:
+    """The outcome of Filter as arrays, also if a ranking answered; None: no node was filtered."""
+    if cycle.ranking is None:
+        return cycle.outcome
+    return cycle.ranking.feasibility.outcome(cycle.snapshot.nodes)
+
+
+def score_table_of(cycle: Cycle) -> ScoreTable | None:
+    """The scores as arrays, also if a ranking answered; None: no plugin scored."""
+    ranking = cycle.ranking
+    if ranking is None:
+        return cycle.table
+    is_scored = cycle.choice is not None and ranking.feasible_count > 1
+    return ranking.score_table(_feasible_nodes(cycle, ranking)) if is_scored else None
+
+
+def _feasible_nodes(cycle: Cycle, ranking: RankedNodes) -> NodeView:
+    nodes = cycle.snapshot.nodes if cycle.candidates is None else cycle.candidates
+    return nodes.take_rows(ranking.feasible_rows)
 
 
 def _evaluator(cycle: Cycle) -> SingleNodeEvaluator:

@@ -204,7 +204,7 @@ class Scheduler:
         #: Pods that plugins want tried later.
         self.activations = engine.activations
         #: What plugins say of nodes, for those who place pods themselves.
-        self.one_shot = OneShotEvaluator(engine)
+        self.one_shot = OneShotEvaluator(engine.cluster, engine.frameworks)
         #: Whom the shell connects.
         self.extenders = engine.extenders
         self._deadlines: tuple[Mapping[Any, float], ...] = (

@@ -1,6 +1,6 @@
 """The result of the Filter plugins: which nodes were rejected, by which plugin, and why.
 
-`FilterOutcome` stores the rejections as arrays of positions. `RejectedNodes` is the interface for
+`FilterOutcome` stores the rejections as arrays of positions. `Feasibility` is the interface for
 its readers, which write messages and diagnoses. The first plugin that rejects a node wins, and all
 of its reasons count. A per-node `Status` is built only when it is read: most readers need counts.
 
@@ -64,10 +64,15 @@ class Rejected(NamedTuple):
     node_count: int
 
 
-class RejectedNodes(ABC):
-    """Rejected nodes, independent of their representation."""
+class Feasibility(ABC):
+    """Which nodes are feasible, and why the others are not, independent of their representation."""
 
     __slots__ = ()
+
+    @property
+    @abstractmethod
+    def feasible_count(self) -> int:
+        """The number of feasible nodes."""
 
     @abstractmethod
     def rejected(self) -> Iterable[Rejected]:
@@ -147,7 +152,7 @@ def _no_entries() -> list[Entry]:
 
 
 @dataclass(slots=True)
-class FilterOutcome(RejectedNodes):
+class FilterOutcome(Feasibility):
     """The result of all Filter plugins for the nodes of one view."""
 
     nodes: NodeView
@@ -160,6 +165,10 @@ class FilterOutcome(RejectedNodes):
     def code(self) -> Code:
         """The code of ``error``, or SUCCESS."""
         return Code.SUCCESS if self.error is None else self.error.code
+
+    @property
+    def feasible_count(self) -> int:
+        return int(np.count_nonzero(self.feasible))
 
     @property
     def is_settled(self) -> bool:
@@ -204,8 +213,8 @@ class FilterOutcome(RejectedNodes):
             self.error = status
 
     def rejection_counts(self) -> tuple[RejectionCount, ...]:
-        # Called at every attempt, and RejectedNodes' takes long to find out that there are none.
-        return RejectedNodes.rejection_counts(self) if self.entries else ()
+        # Called at every attempt, and Feasibility' takes long to find out that there are none.
+        return Feasibility.rejection_counts(self) if self.entries else ()
 
     def rejected(self) -> Iterator[Rejected]:
         for entry in self.entries:

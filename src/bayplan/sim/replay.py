@@ -16,6 +16,7 @@ from bayplan.config import SchedulerConfig, config_from, load_config
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.engine.attempt_record import node_score
 from bayplan.engine.cycle import Cycle
+from bayplan.engine.reuse_steps import outcome_of, score_table_of
 from bayplan.framework.scoring import ScoreTable
 from bayplan.framework.status import Status
 from bayplan.journal import AttemptRecord, NodeScore, Record
@@ -117,6 +118,7 @@ def _config(manifest: Manifest, source: str) -> SchedulerConfig:
 
 def _verdict(cycle: Cycle, record: AttemptRecord, node: str) -> NodeVerdict:
     position = cycle.snapshot.nodes.position(node)
+    table = score_table_of(cycle)
     skip_reason = (
         _skip_reason(cycle, node) if position is not None else "the node did not exist then"
     )
@@ -127,13 +129,13 @@ def _verdict(cycle: Cycle, record: AttemptRecord, node: str) -> NodeVerdict:
         node,
         rejection=_rejection(cycle, node),
         alone=_alone(cycle, position),
-        scores=_scores(cycle.table, node, record.node) if cycle.table is not None else None,
+        scores=None if table is None else _scores(table, node, record.node),
     )
 
 
 def _skip_reason(cycle: Cycle, node: str) -> str:
     """Why a node that existed was not evaluated; "": it was evaluated."""
-    outcome = cycle.outcome
+    outcome = outcome_of(cycle)
     if outcome is None:
         message = cycle.status.message if cycle.status is not None else ""
         return f"the attempt ended before any node was evaluated: {message}"
@@ -150,9 +152,10 @@ def _skip_reason(cycle: Cycle, node: str) -> str:
 
 
 def _rejection(cycle: Cycle, node: str) -> Status | None:
-    assert cycle.outcome is not None
-    position = cycle.outcome.nodes.position(node)
-    status = cycle.outcome.status_of(position) if position is not None else None
+    outcome = outcome_of(cycle)
+    assert outcome is not None
+    position = outcome.nodes.position(node)
+    status = outcome.status_of(position) if position is not None else None
     return status or cycle.extender_round.statuses.get(node)
 
 

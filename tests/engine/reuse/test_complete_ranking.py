@@ -13,6 +13,7 @@ from bayplan.engine.reuse.evaluation_plan import (
     RankingInvalid,
 )
 from bayplan.engine.reuse.ranked_nodes import CHANGES_MAX, RankedNodes
+from bayplan.engine.reuse_steps import score_table_of
 from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.scoring import Choice
@@ -179,7 +180,7 @@ def test_a_cycle_answered_from_a_ranking_has_the_same_message() -> None:
 
 def columns(cycle: Cycle) -> list[tuple[str, list[int], list[int]]]:
     """(instance, raw, normalised) of each that scores, and the totals."""
-    table = cycle.table
+    table = score_table_of(cycle)
     assert table is not None
     found = [(c.name, c.raw.tolist(), c.normalized.tolist()) for c in table.columns]
     return [*found, ("", table.totals.tolist(), [])]

@@ -17,6 +17,7 @@ from bayplan.engine.reuse.ranked_nodes import (
     RankedNodes,
 )
 from bayplan.engine.reuse.row_cache import CachedFilterResults
+from bayplan.engine.reuse_steps import outcome_of, score_table_of
 from bayplan.framework.caching import Caching
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.plugin import ScalarScorePlugin, SignPlugin
@@ -51,7 +52,7 @@ FULL, TAINTED = ("full",), ("tainted", "and more")
 NOT_NEEDED: Any = None
 
 
-class RejectedNodes:
+class Feasibility:
     """Five nodes, what the plugins A and B said of them, and the standing made of it."""
 
     def __init__(self, **said: Mapping[int, tuple[str, ...]]) -> None:
@@ -89,7 +90,7 @@ def _rejection(row: int, reasons: tuple[str, ...]) -> Rejection:
 
 
 def test_the_first_rejection_of_each_node_is_reported() -> None:
-    stood = RejectedNodes(A={1: FULL, 3: TAINTED}, B={1: TAINTED, 2: FULL})
+    stood = Feasibility(A={1: FULL, 3: TAINTED}, B={1: TAINTED, 2: FULL})
     assert stood.rejections() == {"n1": ("A", FULL), "n2": ("B", FULL), "n3": ("A", TAINTED)}
     assert stood.feasibility.feasible_count == 2
     assert stood.feasibility.feasible_rows().tolist() == [0, 4]
@@ -99,7 +100,7 @@ def test_the_first_rejection_of_each_node_is_reported() -> None:
 
 
 def test_the_code_of_a_row_follows_its_changes() -> None:
-    stood = RejectedNodes(A={1: FULL, 3: TAINTED}, B={1: TAINTED, 2: FULL})
+    stood = Feasibility(A={1: FULL, 3: TAINTED}, B={1: TAINTED, 2: FULL})
     for absent in (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING):
         expected = stood.given.codes(stood.nodes, absent).tolist()
         assert stood.feasibility.codes(stood.nodes, absent).tolist() == expected
@@ -109,13 +110,13 @@ def test_the_code_of_a_row_follows_its_changes() -> None:
 
 
 def test_without_rejections_nothing_is_reported() -> None:
-    stood = RejectedNodes()
+    stood = Feasibility()
     assert stood.rejections() == {}
     assert [stood.feasibility.of_row(row) for row in range(5)] == [FEASIBLE] * 5
 
 
 def test_a_row_without_a_node_is_neither_feasible_nor_rejected() -> None:
-    stood = RejectedNodes()
+    stood = Feasibility()
     assert len(stood.feasibility) > len(NAMES)
     assert stood.feasibility.of_row(len(NAMES)) == NO_NODE
     stood.feasibility.set(2, NO_NODE)
@@ -124,7 +125,7 @@ def test_a_row_without_a_node_is_neither_feasible_nor_rejected() -> None:
 
 
 def test_equal_rejections_of_one_plugin_share_a_number() -> None:
-    stood = RejectedNodes(A={1: FULL})
+    stood = Feasibility(A={1: FULL})
     by_a = stood.feasibility.of_row(1)
     assert stood.turn_down(2, "A", *FULL) == by_a
     assert stood.turn_down(3, "A", *TAINTED) != by_a
@@ -138,7 +139,7 @@ def test_equal_rejections_of_one_plugin_share_a_number() -> None:
 
 
 def test_a_row_counts_under_its_latest_result() -> None:
-    stood = RejectedNodes(A={1: FULL, 2: FULL})
+    stood = Feasibility(A={1: FULL, 2: FULL})
     stood.feasibility.set(1, FEASIBLE)
     assert stood.feasibility.feasible_count == 4
     assert stood.rejections() == {"n2": ("A", FULL)}
@@ -151,7 +152,7 @@ def test_a_row_counts_under_its_latest_result() -> None:
 
 
 def test_too_many_distinct_rejections_invalidate_the_ranking() -> None:
-    standing = RejectedNodes().feasibility
+    standing = Feasibility().feasibility
     # Two numbers are not of rejections, and all have to fit into two bytes.
     assert [standing.number(0, verdict) for verdict in range((1 << 16) - 2)][-1] == (1 << 16) - 1
     with pytest.raises(RankingInvalid, match=TOO_MUCH_CHANGED):
@@ -179,7 +180,7 @@ class CountsPods(ScalarScorePlugin, SignPlugin):
 
 
 def decision(cycle: Cycle) -> dict[str, Any]:
-    table, outcome = cycle.table, cycle.outcome
+    table, outcome = score_table_of(cycle), outcome_of(cycle)
     assert outcome is not None
     return {
         "choice": cycle.choice,

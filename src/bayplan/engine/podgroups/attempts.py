@@ -340,7 +340,8 @@ class GroupAttempts:
         if not reservations.may_reserve(state.key, first_seconds, engine.cluster.loan):
             return
         needed_count = max(1, state.min_member - state.assigned_count)
-        unseen = TrialSetup(engine, self._setup.runner, CycleEnd(engine, None))
+        unobserved = CycleEnd(engine.cluster, engine.telemetry, None)
+        unseen = TrialSetup(engine, self._setup.runner, unobserved)
 
         def place() -> PodGroupTrial | None:
             group_trial = best_pass(unseen, trial, members, state, needed_count=needed_count)

@@ -52,7 +52,7 @@ class PodGroupController:
         """``reports_assembling``: members of a group that lacks members are written to."""
         self._engine = engine
         self._reports_assembling = reports_assembling
-        self._writer = GroupStatusWriter(engine)
+        self._writer = GroupStatusWriter(engine.outbox, engine.clock)
         self._timeouts = GroupTimeouts(engine.clock)
         # Read once: groups of one second are of one age, however often the clocks are read.
         self._epoch_at_zero = engine.clock.epoch_seconds() - engine.clock.now()

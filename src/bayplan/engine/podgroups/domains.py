@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from bayplan.api.objects import Pod
-from bayplan.engine.core import EngineCore
 from bayplan.engine.podgroups.trial import PodGroupTrial, TrialSetup
+from bayplan.engine.telemetry import Telemetry
 from bayplan.framework.events import (
     ActionType,
     ClusterEvent,
@@ -52,9 +52,9 @@ class Domain:
 class Watch:
     """Counts and times domains as they are tried, one after another."""
 
-    def __init__(self, engine: EngineCore, profile_name: str) -> None:
-        self._metrics = engine.metrics
-        self._now = engine.clock.now
+    def __init__(self, telemetry: Telemetry, profile_name: str) -> None:
+        self._metrics = telemetry.metrics
+        self._now = telemetry.clock.now
         self._profile_name = profile_name
         self._since_seconds = 0.0
 
@@ -97,7 +97,7 @@ def best_pass(
         rejecting.update(found.blamed())
         return found
 
-    watch = Watch(setup.engine, members[0].pod.scheduler_name)
+    watch = Watch(setup.engine.telemetry, members[0].pod.scheduler_name)
     found = _best(run, narrow, needed_count, watch)
     if found is None and len(wide) > 1:
         found = _best(run, wide, needed_count, watch)

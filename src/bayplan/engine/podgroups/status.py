@@ -17,8 +17,7 @@ from msgspec import to_builtins
 from bayplan.api.objects import Pod
 from bayplan.api.pod_groups import SCHEDULE_TIMED_OUT, GroupKey, PodGroup
 from bayplan.clock import Clock, epoch_of, rfc3339
-from bayplan.engine.core import EngineCore
-from bayplan.engine.outbox import POD_SCHEDULED
+from bayplan.engine.outbox import POD_SCHEDULED, Outbox
 from bayplan.engine.reservations import Reservation
 from bayplan.engine.waiting import Deadlines
 from bayplan.ports import PatchPodGroupStatus
@@ -174,8 +173,9 @@ class _Condition(NamedTuple):
 class GroupStatusWriter:
     """Sends what differs from what the API said last, or was sent last."""
 
-    def __init__(self, engine: EngineCore) -> None:
-        self._engine = engine
+    def __init__(self, outbox: Outbox, clock: Clock) -> None:
+        self._outbox = outbox
+        self._clock = clock
         #: (uid of the object, what it was told): one made anew under the name knows nothing.
         self._sent: dict[GroupKey, tuple[str, dict[str, Any]]] = {}
 
@@ -197,7 +197,7 @@ class GroupStatusWriter:
             return
         meta = group.metadata
         self._sent[state.key] = (meta.uid or "", {**sent, **wanted})
-        self._engine.outbox.effects.append(
+        self._outbox.effects.append(
             PatchPodGroupStatus(group.kind, state.key.namespace, meta.name, meta.uid or "", changed)
         )
 
@@ -214,7 +214,7 @@ class GroupStatusWriter:
         }
         if status.schedule_start_time is None and count:
             sent = self._last_written(state).get("scheduleStartTime")
-            now: str = rfc3339(self._engine.clock.epoch_seconds())
+            now: str = rfc3339(self._clock.epoch_seconds())
             wanted["scheduleStartTime"] = sent or _first_bound(state) or now
         owner = _owner(state)
         if not status.occupied_by and owner:
@@ -260,7 +260,7 @@ class GroupStatusWriter:
     ) -> dict[str, Any]:
         """All conditions, with one as it is now."""
         old = self._condition(condition.type, state, group)
-        since: str = rfc3339(self._engine.clock.epoch_seconds())
+        since: str = rfc3339(self._clock.epoch_seconds())
         if old.get("status") == condition.status:
             since = old.get("lastTransitionTime") or since
         updated: dict[str, Any] = {

@@ -241,10 +241,10 @@ class PodGroupTrial:
         self.unplaced.append(unplaced)
 
     def _note_rejecting(self, cycle: Cycle) -> None:
-        """Once for all members alike."""
-        if id(cycle.pod.shape) not in self._shapes and cycle.rejected is not None:
+        """Note the rejecting plugins, once for all members of one shape."""
+        if id(cycle.pod.shape) not in self._shapes and cycle.feasibility is not None:
             self._shapes.add(id(cycle.pod.shape))
-            self.rejecting |= cycle.rejected.plugins()
+            self.rejecting |= cycle.feasibility.plugins()
 
     def _no_node(self, cycle: Cycle, status: Status) -> UnplacedMember:
         if not is_rejected(status) or not cycle.snapshot.node_count:
@@ -261,8 +261,11 @@ class PodGroupTrial:
 
 
 def _score_of(cycle: Cycle) -> int:
-    """Of the node that was chosen. An only one is not scored in a cycle, for nothing depends on it
-    there; here domains are compared."""
+    """The total score of the chosen node. A cycle does not score the only feasible node; here its
+    score decides between domains."""
+    ranking = cycle.ranking
+    if ranking is not None and ranking.feasible_count > 1:
+        return ranking.best_total()
     if cycle.table is None and cycle.choice is not None:
         framework, state, pod = cycle.framework, cycle.state, cycle.pod
         assert cycle.candidates is not None

@@ -34,7 +34,7 @@ from bayplan.engine.reuse.row_cache import (
 )
 from bayplan.engine.reuse.score_index import PlaceBlocks, ScoreIndex
 from bayplan.framework.arithmetic import normalized
-from bayplan.framework.filtering import Entry, FilterOutcome, Rejected, RejectedNodes
+from bayplan.framework.filtering import Entry, Feasibility, FilterOutcome, Rejected
 from bayplan.framework.scoring import Choice, PluginScores, ScoreTable, total_scores
 from bayplan.framework.status import Code, Codes, Status
 from bayplan.journal import NodeScore, RejectionCount
@@ -71,7 +71,7 @@ _Filters = Sequence[tuple[int, str, CachedFilterResults]]
 
 
 @final
-class NodeFeasibility(RejectedNodes):
+class NodeFeasibility(Feasibility):
     """By row: FEASIBLE, NO_NODE, or the number of its first rejection.
 
     Equal rejections by the same plugin have one number, and nodes are counted by number: a pod's
@@ -547,6 +547,11 @@ class RankedNodes:
     def _best_places(self) -> "array[int] | PlaceBlocks":
         assert self._index is not None, "the ranking is only a part of the answer"
         return self._index.best()
+
+    def best_total(self) -> int:
+        """The highest total. All rows have totals."""
+        assert self._index is not None, "the ranking is only a part of the answer"
+        return self._index.best_score
 
     def best_scores(self, count_max: int) -> tuple[NodeScore, ...]:
         """The scores of the best nodes, best first; equals in draw order. All rows have totals."""

@@ -123,6 +123,11 @@ class ScoreIndex:
         self.remove(place, before)
         self.add(place, now)
 
+    @property
+    def best_score(self) -> int:
+        """The highest total; there is at least one row."""
+        return self._scores[-1]
+
     def best(self) -> "array[int] | PlaceBlocks":
         """Places of the rows with the highest total, ascending; there is at least one row."""
         return self._of_score[self._scores[-1]]
