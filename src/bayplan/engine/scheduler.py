@@ -272,14 +272,21 @@ class Scheduler:
         """Something changed in the cluster."""
         self._engine.executor.run(event.kind, partial(self._events.apply, event))
 
-    def schedule_one(self) -> bool:
-        """One attempt at the first entry that is ready. False: there is none."""
-        for entries in self._engine.queue.ready:
-            if entries:
-                break
+    def schedule_one(self, uid: str | None = None) -> bool:
+        """One attempt at the first entry that is ready. False: there is none.
+
+        ``uid``: try this pod, or its group, whatever its place in the queue. False: the pod does
+        not wait for an attempt, or PreEnqueue rejects it.
+        """
+        if uid is None:
+            for entries in self._engine.queue.ready:
+                if entries:
+                    break
+            else:
+                return False
+            queued = self._engine.queue.pop()
         else:
-            return False
-        queued = self._engine.queue.pop()
+            queued = self._engine.queue.pop_pod(uid)
         if queued is None:
             return False
         self._engine.executor.run(queued.pod.key, partial(self._attempts.start, queued))

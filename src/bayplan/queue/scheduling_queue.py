@@ -259,8 +259,19 @@ class SchedulingQueue:
     def pop(self) -> QueuedPodInfo | None:
         """The pod to be tried next, now in flight; None if nothing is ready."""
         entry = self._sub_queues.pop()
-        if entry is None:
+        return None if entry is None else self._in_flight(entry)
+
+    def pop_pod(self, uid: str) -> QueuedPodInfo | None:
+        """This pod, or its group, now in flight, whatever its place in the order.
+
+        None: the pod does not wait here, or PreEnqueue rejects it.
+        """
+        entry = self._entries.get(uid)
+        if entry is None or not is_waiting(entry.state) or not self._sub_queues.take_out(entry):
             return None
+        return self._in_flight(entry)
+
+    def _in_flight(self, entry: Entry) -> QueuedPodInfo:
         if entry.has_rejectors:
             self._count_rejectors(entry.pods, -1)
         for queued in entry.pods:

@@ -27,7 +27,7 @@ from itertools import count
 from typing import Any, Final, Protocol, final
 
 from bayplan.framework.calls import concerned
-from bayplan.framework.events import POP_FROM_BACKOFF_Q
+from bayplan.framework.events import EVENT_FORCE_ACTIVATE, POP_FROM_BACKOFF_Q
 from bayplan.framework.plugin import PreEnqueuePlugin
 from bayplan.framework.status import Code, Status, is_success, shared_names
 from bayplan.framework.types import QueuedPodInfo
@@ -40,6 +40,7 @@ from bayplan.queue.entry import (
     Entry,
     State,
     counted_as,
+    is_possible,
     is_waiting,
     next_state,
     rejectors,
@@ -590,12 +591,25 @@ class SubQueues:
             if entry is not None:
                 if place is self._backing_off:
                     self._count_incoming(entry, ENTERED_QUEUES[State.ACTIVE], POP_FROM_BACKOFF_Q)
-                self.sizes.change(entry, -1)
-                entry.state = next_state(entry.state, Cause.POPPED)
-                if entry.group is not None:
-                    entry.popped_count = len(entry.pods)
+                self._popped(entry)
                 return entry
         return None
+
+    def take_out(self, entry: Entry) -> bool:
+        """Take out one entry, whatever its place in the order. False: PreEnqueue rejects it."""
+        if is_possible(entry.state, Cause.ACTIVATED):
+            self.move(entry, Cause.ACTIVATED, EVENT_FORCE_ACTIVATE.label)
+        if entry.state is not State.ACTIVE:
+            return False
+        self._active.leave(entry)
+        self._popped(entry)
+        return True
+
+    def _popped(self, entry: Entry) -> None:
+        self.sizes.change(entry, -1)
+        entry.state = next_state(entry.state, Cause.POPPED)
+        if entry.group is not None:
+            entry.popped_count = len(entry.pods)
 
     def _count_incoming(self, entry: Entry, queue: str, event: str) -> None:
         kind = POD_ENTITY if entry.group is None else GROUP_ENTITY

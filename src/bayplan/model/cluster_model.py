@@ -1,0 +1,616 @@
+"""ClusterModel: a cluster in memory that answers "what would the scheduler do now?".
+
+    model = ClusterModel(objects, config, registry)
+    model.attempt("default/web-0").message        what kube-scheduler would write; leaves no trace
+    model.place("default/web-0").node             the same, and the pod stays there
+    with model.trial():                           changes and placements until the end of the block
+        model.replace(NODE, node)
+        model.attempt("default/web-0")
+
+The model drives a real `Scheduler` with watch events, and performs the effects at once: there is no
+API server, no event loop and no clock that runs. Pending pods are tried only when the caller names
+them. Nominations of other pods count, as in kube-scheduler. An extender of the configuration is not
+called: the scheduler gets an error in place of the answer, as from an extender that is down.
+"""
+
+from collections.abc import Awaitable, Coroutine, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar, cast, final
+
+import msgspec
+
+from bayplan.adapters.embedded.field_validation import ObjectKey
+from bayplan.adapters.embedded.json_merge import merge_patch
+from bayplan.api.objects import NODE, POD, ApiObject, Pod, decode
+from bayplan.clock import ManualClock
+from bayplan.config import SchedulerConfig
+from bayplan.engine.attempt_record import OnAttempt
+from bayplan.engine.binding import BindingOutcome
+from bayplan.engine.cycle import Cycle
+from bayplan.engine.outbox import POD_SCHEDULED
+from bayplan.engine.scheduler import Scheduler
+from bayplan.framework.status import Code, Status
+from bayplan.framework.types import QueuedPodInfo
+from bayplan.journal import AttemptRecord, GroupRecord, Journal, MemorySink
+from bayplan.model.objects import ClusterObjects, object_key_of
+from bayplan.plugins.registry import Registry
+from bayplan.ports import (
+    AskExtender,
+    BindPod,
+    Effect,
+    EventType,
+    ExtenderAnswer,
+    NotFoundError,
+    PatchPodStatus,
+    Perform,
+    WatchEvent,
+)
+from bayplan.state.pods import PodInfo
+
+T = TypeVar("T")
+
+#: Higher than the versions of an API server.
+_VERSIONS_FROM = 1 << 62
+_NOT_CALLED = "extenders are not called for a question"
+_UNDONE = Status(Code.ERROR, ("the attempt is undone",))
+#: As the API server writes it for a pod with scheduling gates. Upstream: pkg/registry/core/pod,
+#: applySchedulingGatedCondition.
+GATED_MESSAGE = "Scheduling is blocked due to non-empty scheduling gates"
+#: More rounds of effects than one attempt ever needs: a loop without an end is a bug.
+_ROUNDS_MAX = 10_000
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What one attempt at a pod came to."""
+
+    #: The pod as it was tried.
+    pod: PodInfo
+    #: scheduled, waiting (at Permit), unschedulable, error; gated: PreEnqueue rejects the pod.
+    result: str
+    #: The node that was chosen; "" for none.
+    node: str = ""
+    #: The sentence that kube-scheduler writes into the condition PodScheduled; "" with a node.
+    message: str = ""
+    #: Where preemption makes room for the pod; "" for nowhere.
+    nominated_node: str = ""
+    #: The pods that preemption evicts.
+    victims: tuple[PodInfo, ...] = ()
+    #: The journal's record; None: there was no attempt at this pod.
+    record: AttemptRecord | None = None
+    #: The journal's record of the attempt at the pod's group; None: the pod has no group.
+    group: GroupRecord | None = None
+    #: For a gated pod: the PreEnqueue plugin.
+    gating_plugin: str = ""
+    #: Other pods of the same group that got a node: "namespace/name" → node.
+    placed_members: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def fits(self) -> bool:
+        """Whether the pod gets a node without an eviction."""
+        return bool(self.node)
+
+
+@dataclass(slots=True)
+class _Trace:
+    """The effects of one attempt."""
+
+    bindings: list[BindPod] = field(default_factory=list[BindPod])
+    messages: dict[str, str] = field(default_factory=dict[str, str])
+    #: By uid.
+    victims: list[str] = field(default_factory=list[str])
+    nominations: dict[str, str] = field(default_factory=dict[str, str])
+
+
+@final
+class ClusterModel:
+    """One cluster with one scheduler."""
+
+    def __init__(
+        self,
+        objects: ClusterObjects,
+        config: SchedulerConfig,
+        registry: Registry,
+        *,
+        seed: int = 0,
+    ) -> None:
+        """Starts the plugins and reads all objects. Raises ConfigError."""
+        self.source = objects
+        start_seconds = max(objects.epoch_seconds - ManualClock.EPOCH_SECONDS, 0.0)
+        self._records = MemorySink()
+        self._observer: OnAttempt | None = None
+        self._scheduler = Scheduler(
+            config,
+            registry,
+            ManualClock(start_seconds),
+            seed=seed,
+            journal=Journal([self._records]),
+            on_attempt=self._observe,
+            raise_bugs=True,
+            absent_kinds=objects.absent,
+        )
+        self._objects: dict[ObjectKey, ApiObject] = {}
+        self._uids: dict[str, ObjectKey] = {}
+        #: Changes since the outermost trial began: (key, object before; None: there was none).
+        self._changes: list[tuple[ObjectKey, ApiObject | None]] = []
+        self._trial_count = 0
+        #: How many changes were made.
+        self.version = 0
+        kinds = (NODE, *self._scheduler.kinds, *self._scheduler.group_kinds, POD)
+        for kind in dict.fromkeys(kinds):
+            for each in objects.of(kind):
+                self._put(kind, _without_decision(each))
+        # Kinds that no plugin reads are there for the questions.
+        for key, each in objects:
+            self._objects.setdefault(key, each)
+        self._scheduler.take_effects()
+
+    def close(self) -> None:
+        """Close the plugins."""
+        self._scheduler.close()
+
+    # ---- looking in -------------------------------------------------------------------------
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """To be looked at; only the model changes it."""
+        return self._scheduler
+
+    def get(self, kind: str, namespace: str, name: str) -> ApiObject | None:
+        """An object as it is now."""
+        return self._objects.get(ObjectKey(kind, namespace, name))
+
+    def objects(self, kind: str) -> Iterator[ApiObject]:
+        """All objects of a kind as they are now."""
+        return (each for key, each in self._objects.items() if key.kind == kind)
+
+    def pod(self, pod: str) -> Pod | None:
+        """A pod as it is now. ``pod``: "namespace/name"."""
+        return cast("Pod | None", self._objects.get(_pod_key(pod)))
+
+    def pending(self) -> list[PodInfo]:
+        """The pods that wait for this scheduler, gated ones included, in the order of their
+        names."""
+        pods = self._scheduler.queue.pending_pods().values()
+        return sorted((pod for group in pods for pod in group), key=lambda pod: pod.key)
+
+    # ---- questions --------------------------------------------------------------------------
+
+    def attempt(self, pod: str, look: OnAttempt | None = None) -> Attempt:
+        """One attempt at a pending pod, as if it were next. Everything stays as it was.
+
+        Of a pod that belongs to a group, the attempt is the group's. ``pod``: "namespace/name".
+        ``look`` is called with each cycle at its end, while its snapshot is lent. Raises KeyError
+        for a pod that does not wait for this scheduler.
+        """
+        uid = self._pending_uid(pod)
+        members = self._members(uid)
+        trace = _Trace()
+        attempt = self._try(uid, trace, _QuestionPort(self, trace), look)
+        for binding in trace.bindings:
+            self._scheduler.binding_finished(BindingOutcome(binding.pod.uid, _UNDONE))
+        self._give_up_waits()
+        for member in members:
+            self._renew(member)
+        return attempt
+
+    def place(self, pod: str, look: OnAttempt | None = None) -> Attempt:
+        """Attempts at a pending pod; its placement stays, and that of its group.
+
+        If preemption makes room, the victims are deleted and the pod is tried again. The result
+        names the victims of all attempts. A pod that would wait at Permit stays pending. Raises
+        KeyError as `attempt`.
+        """
+        uid = self._pending_uid(pod)
+        members = self._members(uid)
+        victims: list[PodInfo] = []
+        while True:
+            trace = _Trace()
+            port = _WritingPort(self, trace)
+            attempt = self._try(uid, trace, port, look)
+            for binding in trace.bindings:
+                self._bind(binding, port)
+            self._give_up_waits()
+            victims += attempt.victims
+            if attempt.node or not attempt.victims:
+                break
+            for victim in attempt.victims:
+                self.remove(POD, victim.namespace, victim.name)
+            for member in members:
+                if member in trace.nominations:
+                    self._nominate(member, trace.nominations[member])
+        for member in members:
+            self._renew(member)
+        return replace(attempt, victims=tuple(victims))
+
+    # ---- changes ----------------------------------------------------------------------------
+
+    def add(self, kind: str, added: ApiObject) -> None:
+        """Add an object. One without a uid gets one. Raises KeyError for a name that exists."""
+        key = object_key_of(kind, added)
+        if key in self._objects:
+            raise KeyError(f"{key} exists")
+        self._change(key, added)
+
+    def replace(self, kind: str, changed: ApiObject) -> None:
+        """Replace an object by a newer version. Raises KeyError for a name that does not exist."""
+        key = object_key_of(kind, changed)
+        if key not in self._objects:
+            raise KeyError(f"there is no {key}")
+        self._change(key, changed)
+
+    def remove(self, kind: str, namespace: str, name: str) -> None:
+        """Delete an object at once. Raises KeyError for a name that does not exist."""
+        key = ObjectKey(kind, namespace, name)
+        if key not in self._objects:
+            raise KeyError(f"there is no {key}")
+        self._change(key, None)
+
+    @contextmanager
+    def trial(self) -> Generator[None]:
+        """Undo, at the end of the block, all changes and placements that were made in it."""
+        mark = len(self._changes)
+        self._trial_count += 1
+        try:
+            yield
+        finally:
+            self._trial_count -= 1
+            while len(self._changes) > mark:
+                key, before = self._changes.pop()
+                self._restore(key, before)
+            self._drop_effects()
+
+    # ---- attempts ---------------------------------------------------------------------------
+
+    def _observe(self, cycle: Cycle) -> None:
+        if self._observer is not None:
+            self._observer(cycle)
+
+    def _pending_uid(self, pod: str) -> str:
+        key = _pod_key(pod)
+        content = self._objects.get(key)
+        if content is None:
+            raise KeyError(f"there is no {key}")
+        uid = content.metadata.uid or ""
+        if self._scheduler.queue.find(uid) is None:
+            raise KeyError(f"{key} does not wait for this scheduler")
+        return uid
+
+    def _members(self, uid: str) -> list[str]:
+        """The uids of the pod and, if it belongs to a group, of the members that wait with it."""
+        pod = self._queued(uid).pod
+        state = self._scheduler.pod_groups.of(pod)
+        if state is None:
+            return [uid]
+        waiting = [member.metadata.uid or "" for member in state.pending()]
+        return [each for each in waiting if self._scheduler.queue.find(each) is not None]
+
+    def _queued(self, uid: str) -> QueuedPodInfo:
+        queued = self._scheduler.queue.find(uid)
+        assert queued is not None, f"no pod with uid {uid} waits"
+        return queued
+
+    def _try(self, uid: str, trace: _Trace, port: "_Port", look: OnAttempt | None) -> Attempt:
+        pod = self._queued(uid).pod
+        self._records.records.clear()
+        self._observer = look
+        try:
+            if not self._scheduler.schedule_one(uid):
+                return self._gated(pod)
+            self._settle(trace, port)
+        finally:
+            self._observer = None
+        record: AttemptRecord | None = None
+        group: GroupRecord | None = None
+        for each in self._records.records:
+            if isinstance(each, AttemptRecord) and each.uid == uid:
+                record = each
+            elif isinstance(each, GroupRecord) and each.attempt:
+                group = each
+        nodes = {binding.pod.uid: binding.node_name for binding in trace.bindings}
+        result = record.result if record is not None else "unschedulable"
+        node = nodes.get(uid, record.node if record is not None and result == "waiting" else "")
+        if not node and result == "scheduled":
+            result = group.result if group is not None else "unschedulable"
+        in_record = record.message if record is not None and result != "waiting" else ""
+        placed = {b.pod.key: b.node_name for b in trace.bindings if b.pod.uid != uid}
+        victims = (self._scheduler.cache.pod(victim) for victim in trace.victims)
+        return Attempt(
+            pod,
+            result,
+            node,
+            "" if node else trace.messages.get(uid, in_record),
+            nominated_node=record.nominated_node if record is not None else "",
+            victims=tuple(victim for victim in victims if victim is not None),
+            record=record,
+            group=group,
+            placed_members=placed,
+        )
+
+    def _gated(self, pod: PodInfo) -> Attempt:
+        queued = self._queued(pod.uid)
+        plugin, message = queued.gating_plugin, queued.gating_message
+        if pod.spec.scheduling_gates:
+            message = GATED_MESSAGE
+        return Attempt(pod, "gated", message=message, gating_plugin=plugin)
+
+    def _settle(self, trace: _Trace, port: "_Port") -> None:
+        """Perform effects until there are none. Bindings are left to the caller."""
+        for _ in range(_ROUNDS_MAX):
+            effects = self._scheduler.take_effects()
+            if not effects:
+                return
+            for effect in effects:
+                self._perform(effect, trace, port)
+        raise AssertionError("the effects of an attempt do not end")
+
+    def _perform(self, effect: Effect, trace: _Trace, port: "_Port") -> None:
+        if isinstance(effect, BindPod):
+            trace.bindings.append(effect)
+        elif isinstance(effect, PatchPodStatus):
+            condition = effect.condition
+            if condition is not None and condition.type == POD_SCHEDULED:
+                trace.messages[effect.uid] = condition.message or ""
+            if effect.nominated_node_name is not None:
+                trace.nominations[effect.uid] = effect.nominated_node_name
+        elif isinstance(effect, Perform):
+            _run_now(effect.run(port))
+        elif isinstance(effect, AskExtender):
+            ask = self._scheduler.asks(port).get(effect.extender, _no_answer)
+            answer = _run_now(ask(effect)) or ExtenderAnswer(error=_NOT_CALLED)
+            self._scheduler.extender_answered(effect.token, answer)
+
+    def _bind(self, binding: BindPod, port: "_WritingPort") -> None:
+        """Run a binding cycle, and report the pod as bound. A cycle that would wait (for a volume
+        to be provisioned) counts as one that succeeds."""
+        uid = binding.pod.uid
+        outcome = _run_now(binding.run(port, _Work, _no_answer))
+        if outcome is None or outcome.status is None:
+            outcome = BindingOutcome(uid, None)
+        self._scheduler.binding_finished(outcome)
+        self._settle(_Trace(), port)
+        key = self._uids[uid]
+        pod = cast(Pod, self._objects[key])
+        if outcome.status is None and not pod.spec.node_name:
+            spec = msgspec.structs.replace(pod.spec, node_name=binding.node_name)
+            self._change(key, msgspec.structs.replace(pod, spec=spec))
+
+    # ---- back to the state before -----------------------------------------------------------
+
+    def _nominate(self, uid: str, node_name: str) -> None:
+        pod = cast(Pod, self._objects[self._uids[uid]])
+        status = msgspec.structs.replace(pod.status, nominated_node_name=node_name or None)
+        self.replace(POD, msgspec.structs.replace(pod, status=status))
+
+    def _give_up_waits(self) -> None:
+        for waiting in self._scheduler.waiting_pods():
+            waiting.reject("", "the attempt is undone")
+        self._drop_effects()
+
+    def _renew(self, uid: str) -> None:
+        """Make a pending pod one that was not tried yet."""
+        pod = cast(Pod, self._objects[self._uids[uid]])
+        if not pod.spec.node_name:
+            self._tell(EventType.DELETED, POD, pod)
+            self._tell(EventType.ADDED, POD, pod)
+            self._drop_effects()
+
+    def _drop_effects(self) -> None:
+        trace = _Trace()
+        self._settle(trace, _QuestionPort(self, trace))
+
+    def _restore(self, key: ObjectKey, before: ApiObject | None) -> None:
+        present = self._objects.get(key)
+        if before is None:
+            assert present is not None
+            self._forget(key, present)
+            return
+        if present is not None and key.kind == POD:
+            # A pod that has a node never becomes a pending one.
+            self._forget(key, present)
+        self._put(key.kind, self._versioned(before))
+
+    # ---- objects ----------------------------------------------------------------------------
+
+    def _change(self, key: ObjectKey, new: ApiObject | None) -> None:
+        """Change an object, and note what it was."""
+        before = self._objects.get(key)
+        if self._trial_count:
+            self._changes.append((key, before))
+        if new is None:
+            assert before is not None
+            self._forget(key, before)
+            return
+        self._put(key.kind, self._versioned(new, before))
+
+    def _versioned(self, new: ApiObject, before: ApiObject | None = None) -> ApiObject:
+        """The object with a uid, and with a version above all others: versions never go back."""
+        self.version += 1
+        uid = new.metadata.uid or (before.metadata.uid if before is not None else None)
+        version = str(_VERSIONS_FROM + self.version)
+        metadata = msgspec.structs.replace(
+            new.metadata, uid=uid or f"model-{self.version}", resource_version=version
+        )
+        return msgspec.structs.replace(new, metadata=metadata)
+
+    def _put(self, kind: str, new: ApiObject) -> None:
+        key = object_key_of(kind, new)
+        event = EventType.MODIFIED if key in self._objects else EventType.ADDED
+        self._objects[key] = new
+        if kind == POD:
+            self._uids[new.metadata.uid or ""] = key
+        self._tell(event, kind, new)
+
+    def _forget(self, key: ObjectKey, now: ApiObject) -> None:
+        del self._objects[key]
+        if key.kind == POD:
+            self._uids.pop(now.metadata.uid or "", None)
+        self._tell(EventType.DELETED, key.kind, now)
+
+    def _tell(self, event: EventType, kind: str, content: ApiObject) -> None:
+        version = content.metadata.resource_version or ""
+        self._scheduler.handle(WatchEvent(event, kind, content, version))
+
+
+# ---- ports --------------------------------------------------------------------------------------
+
+
+class _Port:
+    """ports.BindPort of a model: writes end at once, and a sleep never ends."""
+
+    def __init__(self, model: ClusterModel, trace: _Trace) -> None:
+        self._model = model
+        self._trace = trace
+
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        """The model itself reports the pod as bound."""
+
+    async def get_pod(self, namespace: str, name: str) -> Pod:
+        return cast(Pod, await self.read(POD, namespace, name))
+
+    async def read(self, kind: str, namespace: str, name: str) -> ApiObject:
+        stored = self._model.get(kind, namespace, name)
+        if stored is None:
+            raise NotFoundError(f"there is no {ObjectKey(kind, namespace, name)}")
+        return stored
+
+    async def patch(
+        self, kind: str, namespace: str, name: str, patch: dict[str, Any], subresource: str = ""
+    ) -> ApiObject:
+        raise NotImplementedError
+
+    async def create_object(self, kind: str, content: dict[str, Any]) -> ApiObject:
+        raise NotImplementedError
+
+    async def delete_object(self, kind: str, namespace: str, name: str, uid: str) -> None:
+        raise NotImplementedError
+
+    async def patch_pod_status(self, patch: PatchPodStatus) -> None:
+        """Conditions of victims and nominations that end: no attempt reads them."""
+
+    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
+        self._trace.victims.append(uid)
+
+    async def sleep(self, seconds: float) -> None:
+        await _NEVER
+
+
+@final
+class _QuestionPort(_Port):
+    """For attempts that are undone: every write is accepted, and nothing changes."""
+
+    async def patch(
+        self, kind: str, namespace: str, name: str, patch: dict[str, Any], subresource: str = ""
+    ) -> ApiObject:
+        return await self.read(kind, namespace, name)
+
+    async def create_object(self, kind: str, content: dict[str, Any]) -> ApiObject:
+        return decode(kind, content)
+
+    async def delete_object(self, kind: str, namespace: str, name: str, uid: str) -> None:
+        await self.read(kind, namespace, name)
+
+
+@final
+class _WritingPort(_Port):
+    """For placements that stay: a write changes the model."""
+
+    async def patch(
+        self, kind: str, namespace: str, name: str, patch: dict[str, Any], subresource: str = ""
+    ) -> ApiObject:
+        old = await self.read(kind, namespace, name)
+        content = merge_patch(msgspec.to_builtins(old), patch)
+        self._model.replace(kind, decode(kind, content))
+        return await self.read(kind, namespace, name)
+
+    async def create_object(self, kind: str, content: dict[str, Any]) -> ApiObject:
+        added = decode(kind, _named(content, self._model.version))
+        self._model.add(kind, added)
+        return await self.read(kind, added.metadata.namespace or "", added.metadata.name)
+
+    async def delete_object(self, kind: str, namespace: str, name: str, uid: str) -> None:
+        await self.read(kind, namespace, name)
+        self._model.remove(kind, namespace, name)
+
+
+def _named(content: dict[str, Any], version: int) -> dict[str, Any]:
+    """The content with a name, where it has a prefix of one."""
+    meta = content.get("metadata") or {}
+    prefix = meta.get("generateName")
+    if meta.get("name") or not prefix:
+        return content
+    return {**content, "metadata": {**meta, "name": f"{prefix}{version}"}}
+
+
+# ---- coroutines without an event loop -----------------------------------------------------------
+
+
+class _Never:
+    """Awaited, it stops the coroutine for good."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield
+
+
+_NEVER = _Never()
+
+
+def _run_now(awaitable: Awaitable[T]) -> T | None:
+    """The result of what waits for nothing; None: it would wait, and is ended."""
+
+    async def run() -> T:
+        return await awaitable
+
+    coroutine = run()
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value
+    coroutine.close()
+    return None
+
+
+@final
+class _Work:
+    """ports.Work that has ended, or that waits for good."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        self._coroutine = coroutine
+        self._has_ended = False
+        try:
+            coroutine.send(None)
+        except StopIteration:
+            self._has_ended = True
+
+    def cancel(self) -> None:
+        self._coroutine.close()
+
+    async def wait(self) -> None:
+        if not self._has_ended:
+            await _NEVER
+
+
+async def _no_answer(effect: AskExtender) -> ExtenderAnswer:
+    return ExtenderAnswer(error=_NOT_CALLED)
+
+
+# ---- objects ------------------------------------------------------------------------------------
+
+
+def _pod_key(pod: str) -> ObjectKey:
+    namespace, _, name = pod.partition("/")
+    return ObjectKey(POD, namespace, name)
+
+
+def _without_decision(content: ApiObject) -> ApiObject:
+    """A pending pod without the condition of its last attempt; any other object as it is.
+
+    A scheduler does not write a condition that is there already.
+    """
+    if not isinstance(content, Pod) or content.spec.node_name or not content.status.conditions:
+        return content
+    conditions = tuple(c for c in content.status.conditions if c.type != POD_SCHEDULED)
+    status = msgspec.structs.replace(content.status, conditions=conditions)
+    return msgspec.structs.replace(content, status=status)

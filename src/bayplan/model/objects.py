@@ -1,0 +1,57 @@
+"""The objects of a cluster at one moment, with what could not be read of them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, final
+
+import msgspec
+
+from bayplan.adapters.embedded.field_validation import ObjectKey
+from bayplan.api.objects import ApiObject
+
+
+def object_key_of(kind: str, content: ApiObject) -> ObjectKey:
+    """The key of a decoded object."""
+    return ObjectKey(kind, content.metadata.namespace or "", content.metadata.name)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ClusterObjects:
+    """The objects that a scheduler reads, and that explanations change. Nothing here changes."""
+
+    #: By kind, in the order in which a scheduler learns of them.
+    by_kind: Mapping[str, tuple[ApiObject, ...]]
+    #: The content of each object as the API server has it: plain values or JSON. Objects whose
+    #: content nobody needs may be missing.
+    contents: Mapping[ObjectKey, dict[str, Any] | bytes] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
+    #: Kinds that the API server does not have.
+    absent: frozenset[str] = frozenset()
+    #: Kinds that could not be read, and the server's reason: answers leave them out.
+    unreadable: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    #: A name of the cluster, for messages.
+    source: str = "the cluster"
+    #: When the objects were read, in seconds since 1970; 0.0: at the start of virtual time.
+    epoch_seconds: float = 0.0
+    #: What the reader should know: what was made up, and how.
+    notes: tuple[str, ...] = ()
+
+    def of(self, kind: str) -> tuple[ApiObject, ...]:
+        return self.by_kind.get(kind, ())
+
+    def content(self, key: ObjectKey) -> dict[str, Any] | None:
+        """The content of an object as plain values, of its own; None: it is not there."""
+        content = self.contents.get(key)
+        if content is None:
+            return None
+        return msgspec.json.decode(
+            content if isinstance(content, bytes) else msgspec.json.encode(content)
+        )
+
+    def __iter__(self) -> Iterator[tuple[ObjectKey, ApiObject]]:
+        for kind, objects in self.by_kind.items():
+            for each in objects:
+                yield object_key_of(kind, each), each

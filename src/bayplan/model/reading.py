@@ -1,0 +1,85 @@
+"""Where the objects of a model come from: files, or the folder of a run.
+
+The objects of files pass through the API server in memory, as in a simulation: with its checks and
+defaults, the pods of controllers, and the claims that controllers make for pods.
+"""
+
+from collections.abc import Collection, Iterable
+from types import MappingProxyType
+from typing import Any
+
+from bayplan.adapters.embedded.cluster import EmbeddedCluster
+from bayplan.adapters.embedded.field_validation import ObjectKey
+from bayplan.api.objects import ApiObject, decoded_kinds
+from bayplan.clock import ManualClock
+from bayplan.model.objects import ClusterObjects
+from bayplan.ports import ApiError
+from bayplan.sim.input.inputs import load_inputs
+from bayplan.sim.input.workload import Step, Verb, Workload
+from bayplan.sim.loop import run, settled
+from bayplan.sim.output.run_folder import RunFolder
+from bayplan.sim.world.volume_controller import VolumeController
+
+
+def objects_of_files(paths: Iterable[str], read_kinds: Collection[str] = ()) -> ClusterObjects:
+    """The objects of files, folders and standard input ("-"); see `load_inputs`.
+
+    Later steps of a scenario are left out. ``read_kinds``: kinds that plugins read. Raises
+    InputError.
+    """
+    listed = list(paths)
+    return objects_of_workload(load_inputs(listed, read_kinds=read_kinds), ", ".join(listed))
+
+
+def objects_of_run(folder: RunFolder) -> ClusterObjects:
+    """The objects at the beginning of a run. Raises RunFolderError."""
+    return objects_of_workload(folder.inputs().workload, str(folder.path))
+
+
+def objects_of_workload(workload: Workload, source: str) -> ClusterObjects:
+    """The objects at the beginning of a workload, as an API server has them."""
+    clock = ManualClock()
+    return run(_created(workload, clock, source), clock)
+
+
+async def _created(workload: Workload, clock: ManualClock, source: str) -> ClusterObjects:
+    cluster = EmbeddedCluster(clock)
+    notes = list(workload.notes)
+
+    def refuse(what: str, problem: ApiError) -> None:
+        notes.append(f"{what}: {problem}")
+
+    volumes = VolumeController(cluster, refuse)
+    present = [*workload.initial]
+    present += [step.content for step in workload.steps if _is_present(step)]
+    later_count = len(workload.initial) + len(workload.steps) - len(present)
+    for content in present:
+        try:
+            cluster.create(content)
+        except ApiError as problem:
+            refuse("create", problem)
+        volumes.act()
+    await settled()
+    if later_count:
+        notes.append(f"{later_count} later steps of the scenario are left out")
+    by_kind: dict[str, tuple[ApiObject, ...]] = {}
+    contents: dict[ObjectKey, dict[str, Any]] = {}
+    kinds = {f"{one.get('apiVersion')} {one.get('kind')}" for one in present}
+    for kind in sorted(kinds | decoded_kinds()):
+        visible = [stored for stored in cluster.objects(kind) if stored.is_visible]
+        if visible:
+            by_kind[kind] = tuple(stored.object for stored in visible)
+        for stored in visible:
+            contents[stored.key] = stored.content
+    return ClusterObjects(
+        by_kind,
+        MappingProxyType(contents),
+        source=source,
+        epoch_seconds=clock.epoch_seconds(),
+        notes=tuple(notes),
+    )
+
+
+def _is_present(step: Step) -> bool:
+    """Whether a step creates an object at the beginning."""
+    return step.verb is Verb.CREATE and step.at_seconds <= 0

@@ -1,0 +1,25 @@
+"""Models of small clusters for tests."""
+
+from collections.abc import Iterable, Mapping
+
+from bayplan.api.objects import NODE, POD, ApiObject, Node
+from bayplan.config import SchedulerConfig
+from bayplan.model.cluster_model import ClusterModel
+from bayplan.model.objects import ClusterObjects
+from bayplan.plugins.registry import default_registry
+from bayplan.state.pods import PodInfo
+
+NONE: Mapping[str, Iterable[ApiObject]] = {}
+
+
+def model_of(
+    nodes: Iterable[Node],
+    pods: Iterable[PodInfo] = (),
+    objects: Mapping[str, Iterable[ApiObject]] = NONE,
+    config: SchedulerConfig | None = None,
+) -> ClusterModel:
+    """A model with these objects. ``objects``: other kinds than nodes and pods."""
+    by_kind = {NODE: tuple(nodes), **{kind: tuple(each) for kind, each in objects.items()}}
+    by_kind[POD] = tuple(each.pod for each in pods)
+    config = SchedulerConfig() if config is None else config
+    return ClusterModel(ClusterObjects(by_kind), config, default_registry(()))

@@ -1,0 +1,81 @@
+"""Objects of files have the checks, the defaults and the pods of controllers of a simulation."""
+
+from pathlib import Path
+
+import pytest
+
+from bayplan.adapters.embedded.field_validation import ObjectKey
+from bayplan.api.objects import NODE, POD, Pod
+from bayplan.config import SchedulerConfig
+from bayplan.model.cluster_model import ClusterModel
+from bayplan.model.reading import objects_of_files
+from bayplan.plugins.registry import default_registry
+from bayplan.sim.input.inputs import InputError
+
+NODE_FILE = """
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {cpu: "1", memory: 1Gi, pods: "10"}}
+"""
+DEPLOYMENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: c, image: x, resources: {limits: {cpu: 700m}}}]
+"""
+LATER = """
+apiVersion: bayplan.dev/v1alpha1
+kind: Scenario
+spec:
+  events:
+    - at: 0s
+      create:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: now}
+          spec: {containers: [{name: c, image: x}]}
+    - at: 9s
+      delete: [{apiVersion: v1, kind: Pod, name: now}]
+"""
+
+
+def test_controllers_have_pods_with_the_defaults_of_the_api_server(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(f"{NODE_FILE}---{DEPLOYMENT}")
+    objects = objects_of_files([str(tmp_path)])
+    pods = [each for each in objects.of(POD) if isinstance(each, Pod)]
+    assert [each.spec.containers[0].resources.requests for each in pods] == [{"cpu": "700m"}] * 2
+    assert any("2 pods were created for controllers" in note for note in objects.notes)
+    model = ClusterModel(objects, SchedulerConfig(), default_registry(()))
+    names = [each.key for each in model.pending()]
+    assert [model.place(name).node for name in names] == ["n1", ""]
+
+
+def test_the_content_of_an_object_is_a_copy(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(NODE_FILE)
+    objects = objects_of_files([str(tmp_path)])
+    key = ObjectKey(NODE, "", "n1")
+    content = objects.content(key)
+    assert content is not None
+    content["metadata"]["name"] = "changed"
+    assert objects.content(key) != content
+    assert objects.content(ObjectKey(NODE, "", "n2")) is None
+
+
+def test_a_scenario_counts_as_it_is_at_the_beginning(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(f"{NODE_FILE}---{LATER}")
+    objects = objects_of_files([str(tmp_path)])
+    assert [each.metadata.name for each in objects.of(POD)] == ["now"]
+    assert "1 later steps of the scenario are left out" in objects.notes
+
+
+def test_bad_input_is_refused_as_in_a_simulation(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("kind: Pod")
+    with pytest.raises(InputError, match="apiVersion"):
+        objects_of_files([str(tmp_path)])
