@@ -11,6 +11,7 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.reading import objects_of_files
 from bayplan.plugins.registry import default_registry
 from bayplan.sim.input.inputs import InputError
+from bayplan.state.pods import pod_info
 
 NODE_FILE = """
 apiVersion: v1
@@ -49,8 +50,8 @@ spec:
 def test_controllers_have_pods_with_the_defaults_of_the_api_server(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(f"{NODE_FILE}---{DEPLOYMENT}")
     objects = objects_of_files([str(tmp_path)])
-    pods = [each for each in objects.of(POD) if isinstance(each, Pod)]
-    assert [each.spec.containers[0].resources.requests for each in pods] == [{"cpu": "700m"}] * 2
+    pods = [pod_info(each) for each in objects.of(POD) if isinstance(each, Pod)]
+    assert [each.requests["cpu"] for each in pods] == [700, 700]
     assert any("2 pods were created for controllers" in note for note in objects.notes)
     model = ClusterModel(objects, SchedulerConfig(), default_registry(()))
     names = [each.key for each in model.pending()]
