@@ -18,6 +18,9 @@ COVERAGE_TESTS ?=
 OUT ?=
 IMAGE ?=
 PLATFORMS ?= linux/amd64,linux/arm64
+WRITE ?=
+# The date of files in packages: equal commits give equal packages.
+export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 1600000000)
 
 BIN := .venv/bin
 LOCK := requirements-dev.lock
@@ -34,8 +37,8 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: demo test test-live check coverage bench bench-gangs bench-peer parity scenarios sim manifests image docs help clean \
-	static
+.PHONY: demo test test-live check coverage bench bench-gangs bench-peer parity scenarios sim manifests image wheel \
+	release-check changelog docs help clean static
 
 demo: .venv/.runtime ## simulate examples/quickstart (installs what running needs, nothing more)
 	$(BIN)/bayplan demo
@@ -93,12 +96,21 @@ image: ## build the image for both architectures and push it: IMAGE=registry.exa
 	@[ -n "$(IMAGE)" ] || { echo "IMAGE is not given. For example: make image IMAGE=registry.example/bayplan:1.2" >&2; exit 2; }
 	docker buildx build --platform "$(PLATFORMS)" --file deploy/Dockerfile --tag "$(IMAGE)" --push .
 
+wheel: .venv/.dev ## build the wheel and the sdist into dist
+	$(BIN)/python -m hatchling build --directory dist
+
+release-check: .venv/.dev ## packages, installation on each Python at hand, SBOMs in dist, licences
+	@$(BIN)/python -m tests.release.checking
+
+changelog: .venv/.dev ## show the section of the next release; WRITE=1 puts it into CHANGELOG.md
+	@$(BIN)/python -m towncrier build $(if $(WRITE),--yes,--draft)
+
 docs: .venv/.dev ## check that the links in the documents lead somewhere
 	@$(BIN)/python -m pytest -q tests/test_architecture.py -k documents
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' \
-		| while IFS="$$(printf '\t')" read -r name text; do printf 'make %-11s %s\n' "$$name" "$$text"; done
+		| while IFS="$$(printf '\t')" read -r name text; do printf 'make %-13s %s\n' "$$name" "$$text"; done
 
 clean: ## remove the environment and everything made by tools
 	rm -rf .venv build dist .hypothesis .pytest_cache .ruff_cache .import_linter_cache

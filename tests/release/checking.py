@@ -1,0 +1,138 @@
+"""`make release-check`: is this commit fit for a release? One line for each answer.
+
+The packages, the installation on each Python at hand, the SBOMs in `dist`, and the licences of
+all dependencies. Environments are made anew, so this needs the network.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.release import bill_of_materials, environments
+from tests.release.packages import (
+    DISTRIBUTION,
+    ROOT,
+    build,
+    expected_sdist_names,
+    expected_wheel_names,
+    sdist_names,
+    unpack,
+    wheel_names,
+)
+
+PYTHONS = ("3.11", "3.12", "3.13")
+#: Of the image: ARG PYTHON in deploy/Dockerfile.
+IMAGE_PYTHON = "3.13"
+DIST = ROOT / "dist"
+_LOCK = ("--constraint", ROOT / "requirements-dev.lock")
+
+
+class Report:
+    """Prints lines, and remembers whether one of them was a failure."""
+
+    def __init__(self) -> None:
+        self.has_failed = False
+
+    def line(self, is_good: bool, text: str) -> None:
+        self.has_failed |= not is_good
+        print(f"{'ok     ' if is_good else 'FAILED '} {text}", flush=True)
+
+    def skip(self, text: str) -> None:
+        print(f"absent  {text}", flush=True)
+
+
+def main() -> None:
+    report = Report()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        wheel = _check_packages(report, folder)
+        interpreters = {version: interpreter(version) for version in PYTHONS}
+        for version, python in interpreters.items():
+            if python is None:
+                report.skip(f"Python {version} is not at hand: not tested here")
+            else:
+                _check_installation(report, wheel, version, python, folder)
+        image = interpreters[IMAGE_PYTHON] or sys.executable
+        _write_bill(report, wheel, "", f"{DISTRIBUTION}.cdx.json", sys.executable, folder)
+        _write_bill(report, wheel, "[uvloop]", f"{DISTRIBUTION}-image.cdx.json", image, folder)
+        _check_licences(report, wheel, folder)
+    sys.exit(report.has_failed)
+
+
+def interpreter(version: str) -> str | None:
+    """A working interpreter of this version: on the path, or one of pyenv's."""
+    root = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser()
+    candidates = [shutil.which(f"python{version}")]
+    candidates += map(str, sorted(root.glob(f"versions/{version}.*/bin/python{version}")))
+    # A shim of pyenv exists for versions that are not selected: it fails.
+    return next((each for each in candidates if each and _works(each)), None)
+
+
+def _works(python: str) -> bool:
+    return subprocess.run([python, "-c", ""], check=False, capture_output=True).returncode == 0
+
+
+def _check_packages(report: Report, folder: Path) -> Path:
+    """Build twice. The wheel is put into `dist`."""
+    first = build(ROOT, folder / "first")
+    second = build(unpack(first.sdist, folder / "source"), folder / "second")
+    for one, other in zip(first, second, strict=True):
+        digest = hashlib.sha256(one.read_bytes()).hexdigest()
+        is_equal = one.read_bytes() == other.read_bytes()
+        report.line(is_equal, f"{one.name}: two builds are identical: sha256 {digest}")
+    for kind, names, expected in (
+        ("wheel", wheel_names(first.wheel), expected_wheel_names()),
+        ("sdist", sdist_names(first.sdist), expected_sdist_names()),
+    ):
+        differences = ", ".join(sorted(names ^ expected)[:5])
+        text = f"the {kind} holds {len(names)} files"
+        report.line(not differences, f"{text}; differences: {differences}" if differences else text)
+    DIST.mkdir(exist_ok=True)
+    for package in first:
+        shutil.copy(package, DIST)
+    return first.wheel
+
+
+def _check_installation(
+    report: Report, wheel: Path, version: str, python: str, folder: Path
+) -> None:
+    """`pip install` of the wheel with the newest dependencies, then the demo."""
+    try:
+        fresh = environments.create(folder / f"python-{version}", python)
+        environments.install(fresh, wheel)
+    except subprocess.CalledProcessError as problem:
+        report.line(False, f"Python {version}: pip install ended with {problem.returncode}")
+        return
+    empty = folder / f"empty-{version}"
+    empty.mkdir()
+    done = environments.run(fresh, "demo", folder=empty)
+    first_line = (done.stdout or done.stderr).partition("\n")[0]
+    report.line(done.returncode == 0, f"Python {version}: bayplan demo: {first_line}")
+
+
+def _write_bill(
+    report: Report, wheel: Path, extras: str, name: str, python: str, folder: Path
+) -> None:
+    """The SBOM of what the locked versions install."""
+    fresh = environments.create(folder / name, python)
+    environments.install(fresh, *_LOCK, f"{wheel}{extras}")
+    bill = bill_of_materials.write(fresh, DIST / name)
+    report.line(bool(bill["components"]), f"dist/{name}: {len(bill['components'])} components")
+
+
+def _check_licences(report: Report, wheel: Path, folder: Path) -> None:
+    """Of all dependencies, those of the extras included."""
+    fresh = environments.create(folder / "extras")
+    environments.install(fresh, *_LOCK, f"{wheel}[uvloop,compare,dask]")
+    bill = bill_of_materials.write(fresh, folder / "extras.json")
+    problems = bill_of_materials.unlisted(bill)
+    text = "; ".join(problems) or bill_of_materials.summary(bill)
+    report.line(not problems, f"licences of {len(bill['components'])} dependencies: {text}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""The wheel and the sdist: their contents, and that they can be built again."""
+
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+
+from bayplan import __version__
+from tests.release.packages import (
+    Packages,
+    build,
+    expected_sdist_names,
+    expected_wheel_names,
+    sdist_names,
+    unpack,
+    wheel_names,
+)
+
+
+def test_the_wheel_holds_the_package_and_its_examples(packages: Packages) -> None:
+    names = wheel_names(packages.wheel)
+    assert names == expected_wheel_names()
+    assert {"bayplan/py.typed", "bayplan/examples/quickstart/cluster.yaml"} <= names
+    assert not [name for name in names if "/tests/" in name or name.endswith(".pyc")]
+
+
+def test_the_sdist_holds_what_a_build_and_the_tests_need(packages: Packages) -> None:
+    assert sdist_names(packages.sdist) == expected_sdist_names()
+
+
+def test_a_wheel_built_from_the_sdist_is_identical_to_the_byte(
+    packages: Packages, tmp_path: Path
+) -> None:
+    """Another folder, other times of files: the second build differs in nothing."""
+    again = build(unpack(packages.sdist, tmp_path / "source"), tmp_path / "dist")
+    assert again.wheel.read_bytes() == packages.wheel.read_bytes()
+    assert again.sdist.read_bytes() == packages.sdist.read_bytes()
+
+
+def test_the_metadata_name_the_version_the_licence_and_the_optional_extras(
+    packages: Packages,
+) -> None:
+    with zipfile.ZipFile(packages.wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith("/METADATA")]
+        metadata = Parser().parsestr(archive.read(name).decode())
+    assert metadata["Version"] == __version__
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["Requires-Python"] == ">=3.11"
+    assert metadata.get_all("Provides-Extra") == ["compare", "dask", "uvloop"]
