@@ -22,6 +22,8 @@ DAEMON_SET = "apps/v1 DaemonSet"
 JOB = "batch/v1 Job"
 REPLICATION_CONTROLLER = "v1 ReplicationController"
 CONTROLLERS = (DEPLOYMENT, REPLICA_SET, STATEFUL_SET, DAEMON_SET, JOB, REPLICATION_CONTROLLER)
+#: Kinds with a number of replicas, without their groups.
+SCALED_KINDS = ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController")
 
 #: A controller with more pods is assumed to be a typing error.
 PODS_MAX = 1_000_000

@@ -1,0 +1,170 @@
+"""WhatIf documents: changes of a cluster, for `bayplan whatif`, Python and scenario files.
+
+    apiVersion: bayplan.dev/v1alpha1
+    kind: WhatIf
+    metadata: {name: replace-n7}
+    spec:
+      until: 10m                                   # left out: until nothing is left to happen
+      add: [{count: 3, like: n9}]                  # new nodes, each as n9 is
+      uncordon: [n5]
+      apply: [whole objects, or the changed parts of objects that exist]
+      scale: [{kind: Deployment, namespace: default, name: web, replicas: 20}]
+      cordon: [n6]
+      remove: [n8]                                 # the node is gone, and its pods with it
+      drain: [n7]                                  # the pods are evicted, as budgets allow
+
+The changes happen at one moment, in this order: capacity comes before the pods that need it, and
+nodes go last. A document is only read here; the timeline says what the changes mean.
+"""
+
+import re
+from typing import Annotated, Any, dataclass_transform, final
+
+import msgspec
+from msgspec import Meta, Struct, field
+
+from bayplan import durations
+from bayplan.config.decoding import decode
+from bayplan.durations import DurationError, parse_duration
+from bayplan.problems import BadInputError, Problem, wrong
+from bayplan.sim.input.controller_kinds import SCALED_KINDS
+from bayplan.sim.input.sources import SCENARIO_GROUP
+from bayplan.state.pods import DEFAULT_NAMESPACE
+
+API_VERSION = f"{SCENARIO_GROUP}/v1alpha1"
+KIND = "WhatIf"
+
+#: More new nodes than the largest clusters have are a typing error.
+NODES_MAX = 100_000
+_REPLICAS_MAX = 1_000_000
+
+_RC = "ReplicationController"
+#: Spelling on the command line → kind of a workload that has replicas.
+_SCALED = {
+    **dict.fromkeys(("deployment", "deployments", "deploy"), "Deployment"),
+    **dict.fromkeys(("replicaset", "replicasets", "rs"), "ReplicaSet"),
+    **dict.fromkeys(("statefulset", "statefulsets", "sts"), "StatefulSet"),
+    **dict.fromkeys(
+        ("replicationcontroller", "replicationcontrollers", "rc"), "ReplicationController"
+    ),
+}
+_SCALE = re.compile(r"(?P<kind>[A-Za-z]+)/(?P<name>[^/=]+)=(?P<replicas>\d{1,7})")
+_SCALE_EXPECTED = "KIND/NAME=REPLICAS, as in deploy/web=20"
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+class _Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """The base of all parts of the document."""
+
+
+@final
+class NewNodes(_Part):
+    """Nodes to add: copies of a node, without its pods and its conditions."""
+
+    #: The name of a node that exists.
+    template: str = field(name="like")
+    count: Annotated[int, Meta(ge=1, le=NODES_MAX)] = 1
+
+
+@final
+class Scaling(_Part):
+    """A workload and the number of its replicas."""
+
+    kind: str
+    name: str
+    replicas: Annotated[int, Meta(ge=0, le=_REPLICAS_MAX)]
+    namespace: str = DEFAULT_NAMESPACE
+
+
+@final
+class WhatIf(_Part):
+    """Changes of a cluster, which happen at one moment. See the module for their order."""
+
+    until: str | float | None = None
+    add: tuple[NewNodes, ...] = ()
+    uncordon: tuple[str, ...] = ()
+    apply: tuple[dict[str, Any], ...] = ()
+    scale: tuple[Scaling, ...] = ()
+    cordon: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+    drain: tuple[str, ...] = ()
+
+    @property
+    def until_seconds(self) -> float | None:
+        """When to stop; None: when nothing is left to happen."""
+        return None if self.until is None else parse_duration(self.until)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing changes."""
+        changes = (self.add, self.uncordon, self.apply, self.scale)
+        return not any((*changes, self.cordon, self.remove, self.drain))
+
+    def document(self) -> dict[str, Any]:
+        """The document as plain values."""
+        spec = msgspec.to_builtins(self)
+        defaults: dict[str, Any] = msgspec.to_builtins(WhatIf())
+        changed = {name: value for name, value in spec.items() if value != defaults[name]}
+        return {"apiVersion": API_VERSION, "kind": KIND, "spec": changed}
+
+
+def is_what_if(value: Any) -> bool:
+    """Whether a value is meant to be a WhatIf document, of any version."""
+    if not isinstance(value, dict) or value.get("kind") != KIND:
+        return False
+    return str(value.get("apiVersion")).partition("/")[0] == SCENARIO_GROUP
+
+
+class _Metadata(_Part):
+    name: str = ""
+
+
+class _Document(_Part):
+    spec: WhatIf
+    api_version: str = API_VERSION
+    kind: str = KIND
+    metadata: _Metadata = _Metadata()
+
+
+def decode_what_if(value: dict[str, Any]) -> tuple[WhatIf, list[Problem]]:
+    """The changes of a document, without its wrong parts, and its problems."""
+    document, problems = decode(value, _Document, "")
+    if document is None:
+        return WhatIf(), problems
+    if document.api_version != API_VERSION:
+        problems.append(wrong("apiVersion", document.api_version, API_VERSION))
+    spec = document.spec
+    try:
+        _ = spec.until_seconds
+    except DurationError:
+        problems.append(wrong("spec.until", spec.until, durations.DESCRIPTION))
+        spec = msgspec.structs.replace(spec, until=None)
+    for index, scaling in enumerate(spec.scale):
+        if scaling.kind not in SCALED_KINDS:
+            path, expected = f"spec.scale[{index}].kind", "a kind that has replicas"
+            problems.append(wrong(path, scaling.kind, expected, SCALED_KINDS))
+    return spec, problems
+
+
+def parse_scaling(text: str, namespace: str = DEFAULT_NAMESPACE) -> Scaling:
+    """A scaling from the command line, as in "deploy/web=20". Raises BadInputError."""
+    match = _SCALE.fullmatch(text)
+    kind = None if match is None else _SCALED.get(match["kind"].lower())
+    if match is None or kind is None:
+        names = _SCALED if match is not None else ()
+        raise BadInputError(str(wrong("--scale", text, _SCALE_EXPECTED, names)))
+    return Scaling(
+        kind=kind, name=match["name"], replicas=int(match["replicas"]), namespace=namespace
+    )
+
+
+def what_if_schema() -> dict[str, Any]:
+    """The schema of the document (JSON Schema, draft 2020-12)."""
+    (whole,), parts = msgspec.json.schema_components([_Document], ref_template="#/$defs/{name}")
+    root = parts["_Document"]
+    root["title"] = KIND
+    root["required"] = ["apiVersion", "kind", "spec"]
+    root["properties"] |= {"apiVersion": {"const": API_VERSION}, "kind": {"const": KIND}}
+    parts["Scaling"]["properties"]["kind"] = {"enum": list(SCALED_KINDS)}
+    schema = "https://json-schema.org/draft/2020-12/schema"
+    return {"$schema": schema, "title": KIND, **whole, "$defs": parts}
