@@ -19,6 +19,7 @@ from bayplan.journal import (
     BindingRecord,
     GateRecord,
     GroupRecord,
+    MemorySink,
     NoteRecord,
     Record,
     subject_of,
@@ -85,7 +86,7 @@ def simulate(
     if config is None:
         workload = workload.for_scheduler(DEFAULT_SCHEDULER)
     simulation = Simulation(workload, configuration, registry, seed=seed)
-    records = _Records()
+    records = MemorySink()
     simulation.keep_journal(records)
     if out is None:
         return Result(simulation.run(), records.records)
@@ -142,17 +143,6 @@ def _with_pod_gc(workload: Workload, options: SimulateOptions) -> Workload:
             except DurationError:
                 raise BadInputError(str(wrong(name, duration, durations.DESCRIPTION))) from None
     return msgspec.structs.replace(workload, pod_gc=workload.pod_gc._replace(**times))
-
-
-@final
-class _Records:
-    """A journal sink in memory."""
-
-    def __init__(self) -> None:
-        self.records: list[Record] = []
-
-    def write(self, record: Record) -> None:
-        self.records.append(record)
 
 
 # ---- the result ----------------------------------------------------------------------------
