@@ -37,6 +37,14 @@ _COMMANDS = {
         "bayplan.cli.why:why_command",
         "Explain where a pod, the pods of a workload, or a pod group were placed, and why.",
     ),
+    "fit": CommandEntry(
+        "bayplan.cli.fit:fit_command",
+        "Place a workload in memory on a cluster as it is now, and say whether it fits.",
+    ),
+    "headroom": CommandEntry(
+        "bayplan.cli.headroom:headroom_command",
+        "Count how many more pods of each shape fit into a cluster as it is now.",
+    ),
     "capture": CommandEntry(
         "bayplan.cli.capture:capture_command",
         "Write the objects that a scheduler reads to a file for `bayplan simulate`.",

@@ -17,8 +17,6 @@ from bayplan.sim.input.errors import InputErrors
 from bayplan.yaml_documents import DocumentError, load_documents
 
 STANDARD_INPUT = "-"
-#: A file, a folder, standard input ("-"), or an object (or List) as plain values.
-InputSource: TypeAlias = str | Path | Mapping[str, Any]
 SCENARIO = "Scenario"
 SCENARIO_GROUP = "bayplan.dev"
 
@@ -42,6 +40,10 @@ class Part(NamedTuple):
     is_from_folder: bool = False
 
 
+#: A file, a folder, standard input ("-"), or an object (or List) as plain values, with its place.
+InputSource: TypeAlias = str | Path | Mapping[str, Any] | Part
+
+
 class CsvText(NamedTuple):
     """The text of a CSV file."""
 
@@ -53,9 +55,10 @@ def read_sources(sources: Iterable[InputSource], errors: InputErrors) -> list[Pa
     """All values, in the order of the arguments and, in folders, of names."""
     parts: list[Part | CsvText] = []
     for number, path in enumerate(sources, 1):
-        if isinstance(path, Mapping):
+        if isinstance(path, Part | Mapping):
+            part = path if isinstance(path, Part) else Part(dict(path), f"object {number}")
             own_parts: list[Part] = []
-            _take_apart(Part(dict(path), f"object {number}"), errors, own_parts)
+            _take_apart(part, errors, own_parts)
             parts += own_parts
         elif path == STANDARD_INPUT:
             parts += _parsed(sys.stdin.buffer.read(), "standard input", False, errors)

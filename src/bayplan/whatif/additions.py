@@ -1,0 +1,162 @@
+"""A workload that is to be added to a cluster: read, checked and expanded as in a simulation.
+
+The workload's objects pass through the API server in memory together with those objects of the
+cluster that admission and controllers read: classes, namespaces, the controllers that the workload
+replaces with the pods that they have, and, for DaemonSets, nodes. So a Deployment that is in the
+cluster already gets only the pods that it still lacks.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast, final
+
+import msgspec
+
+from bayplan.adapters.embedded.field_validation import ObjectKey, key_of
+from bayplan.api.objects import (
+    NAMESPACE,
+    NODE,
+    POD,
+    PRIORITY_CLASS,
+    STORAGE_CLASS,
+    ApiObject,
+    Pod,
+    Unstructured,
+)
+from bayplan.model.objects import ClusterObjects, object_key_of
+from bayplan.model.reading import objects_of_workload
+from bayplan.problems import BadInputError
+from bayplan.sim.input.controller_kinds import CONTROLLERS, DAEMON_SET, REPLICA_SET
+from bayplan.sim.input.errors import InputErrors
+from bayplan.sim.input.inputs import load_inputs
+from bayplan.sim.input.sources import InputSource, Part, is_scenario, read_sources
+from bayplan.sim.input.workload import Content
+from bayplan.state.pods import DEFAULT_SCHEDULER
+
+#: The kinds of the cluster that admission reads.
+_ADMISSION_KINDS = (PRIORITY_CLASS, STORAGE_CLASS, NAMESPACE)
+_TAKEN_NOTE = "is in the cluster already: only the pods that it lacks are added"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Additions:
+    """Objects to add to a cluster, in the order of their creation."""
+
+    #: (kind, object): all that is not to be placed.
+    objects: tuple[tuple[str, ApiObject], ...]
+    #: Pods that are to be placed.
+    pods: tuple[Pod, ...]
+    #: What the reader should know.
+    notes: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """ "namespace/name" of each pod."""
+        return [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in self.pods]
+
+
+def read_additions(
+    sources: Iterable[InputSource],
+    cluster: ClusterObjects,
+    read_kinds: Collection[str] = (),
+    scheduler_name: str | None = DEFAULT_SCHEDULER,
+) -> Additions:
+    """The workload of files, folders, standard input ("-") and objects. Raises InputError.
+
+    ``read_kinds``: kinds that plugins read. ``scheduler_name``: the scheduler that gets all pods;
+    None: the scheduler that each pod names.
+    """
+    errors = InputErrors()
+    parts = [part for part in read_sources(sources, errors) if isinstance(part, Part)]
+    errors.raise_if_any()
+    if any(is_scenario(part.value) for part in parts):
+        raise BadInputError("found a Scenario, wanted a workload: pods, controllers, pod groups")
+    taken = _taken(parts, cluster)
+    own = [_with_uid(part, taken) for part in parts]
+    context = [*_context(own, cluster), *_owned(taken, cluster)]
+    workload = load_inputs([*context, *own], read_kinds=read_kinds)
+    if scheduler_name is not None:
+        workload = workload.for_scheduler(scheduler_name)
+    created = objects_of_workload(workload, "the workload")
+    present = {key for key, _ in cluster}
+    added = [(key, each) for key, each in created if key not in present]
+    pods = [cast(Pod, each) for key, each in added if key.kind == POD]
+    pending = [pod for pod in pods if not pod.spec.node_name]
+    return Additions(
+        objects=(
+            *((key.kind, each) for key, each in added if key.kind != POD),
+            *((POD, pod) for pod in pods if pod.spec.node_name),
+        ),
+        pods=tuple(pending),
+        notes=(*workload.notes, *(f"{key} {_TAKEN_NOTE}" for key in taken)),
+    )
+
+
+def _taken(parts: Iterable[Part], cluster: ClusterObjects) -> dict[ObjectKey, ApiObject]:
+    """The controllers of the workload that are in the cluster, as they are there.
+
+    Raises BadInputError for any other object that is in the cluster.
+    """
+    present = dict(cluster)
+    keys = [key for part in parts if (key := _key(part.value)) is not None and key in present]
+    wrong = [key for key in keys if key.kind not in CONTROLLERS and key.kind != NAMESPACE]
+    if wrong:
+        raise BadInputError("\n".join(f"{key} is in the cluster already" for key in wrong))
+    return {key: present[key] for key in keys if key.kind in CONTROLLERS}
+
+
+def _key(value: Any) -> ObjectKey | None:
+    """The key of an object; None for a value that is none: the checks of the input say why."""
+    try:
+        return key_of(value)
+    except (AttributeError, KeyError, TypeError):
+        return None
+
+
+def _with_uid(part: Part, taken: Mapping[ObjectKey, ApiObject]) -> Part:
+    """A controller that is in the cluster keeps its uid: its pods refer to it."""
+    key = _key(part.value)
+    present = None if key is None else taken.get(key)
+    if present is None:
+        return part
+    metadata = {**part.value["metadata"], "uid": present.metadata.uid}
+    return part._replace(value={**part.value, "metadata": metadata})
+
+
+def _context(own: Sequence[Part], cluster: ClusterObjects) -> Iterator[Content]:
+    """The objects of the cluster that admission reads, without those that the workload brings."""
+    keys = {_key(part.value) for part in own}
+    has_daemons = any(key is not None and key.kind == DAEMON_SET for key in keys)
+    for kind in (*_ADMISSION_KINDS, *((NODE,) if has_daemons else ())):
+        for each in cluster.of(kind):
+            key = object_key_of(kind, each)
+            if key not in keys:
+                yield _content(cluster, key, each)
+
+
+def _owned(taken: Mapping[ObjectKey, ApiObject], cluster: ClusterObjects) -> Iterator[Content]:
+    """The pods that the controllers have in the cluster.
+
+    The ReplicaSets of a Deployment stay out: the Deployment then counts their pods itself, and does
+    not leave the number of pods to them.
+    """
+    uids = {each.metadata.uid for each in taken.values()}
+    if not uids:
+        return
+    uids |= {each.metadata.uid for each in cluster.of(REPLICA_SET) if _is_owned(each, uids)}
+    for pod in cluster.of(POD):
+        if _is_owned(pod, uids):
+            yield _content(cluster, object_key_of(POD, pod), pod)
+
+
+def _is_owned(each: ApiObject, uids: Collection[str | None]) -> bool:
+    return any(owner.uid in uids for owner in each.metadata.owner_references or ())
+
+
+def _content(cluster: ClusterObjects, key: ObjectKey, each: ApiObject) -> Content:
+    content = cluster.content(key)
+    if content is None:
+        content = each.content if isinstance(each, Unstructured) else msgspec.to_builtins(each)
+    version, _, kind = key.kind.rpartition(" ")
+    return {**content, "apiVersion": version, "kind": kind}

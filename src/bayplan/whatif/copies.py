@@ -1,0 +1,219 @@
+"""Further copies of the pods of a workload, with the objects that each copy has for itself.
+
+A copy of a pod has a name of its own, and so have the claims that were made for it: those of a
+StatefulSet's templates, of ephemeral volumes, and of resource claim templates. A copy of a pod
+group has copies of all members. Everything else is shared, as between the pods of one template.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import count
+from typing import final
+
+from msgspec import structs
+
+from bayplan.api.device_objects import RESOURCE_CLAIM
+from bayplan.api.objects import (
+    PERSISTENT_VOLUME_CLAIM,
+    ApiObject,
+    Pod,
+    PodSchedulingGroup,
+    Unstructured,
+)
+from bayplan.api.pod_groups import GroupKey, PodGroupKinds, key_of
+from bayplan.api.pod_requests import requested
+from bayplan.problems import BadInputError
+from bayplan.sim.input.expansion import TEMPLATE_HASH_LABEL
+from bayplan.whatif.additions import Additions
+
+#: (kind, object)
+Added = tuple[str, ApiObject]
+
+_CLAIM_KINDS = (PERSISTENT_VOLUME_CLAIM, RESOURCE_CLAIM)
+_SUFFIX = "-more-{}"
+
+
+@final
+class Unit:
+    """What is counted: a pod of the only template of a workload, or its only pod group."""
+
+    def __init__(self, additions: Additions, kinds: PodGroupKinds, name: str) -> None:
+        """``name``: as in "Deployment default/web" or "PodGroup default/g"."""
+        #: The workload.
+        self.name = name
+        pods = [pod for pod in additions.pods if _unit_name(pod, kinds) == name]
+        self._group = _group_of(pods[0], kinds)
+        #: The pods of the original.
+        self.pods = pods if self._group is not None else pods[:1]
+        self._kinds = kinds
+        self._own = list(self._objects_of(additions.objects))
+        own_keys = {(kind, each.metadata.name) for kind, each in self._own}
+        #: The objects that all copies share, in the order of their creation.
+        self.shared: list[Added] = [
+            (kind, each)
+            for kind, each in additions.objects
+            if (kind, each.metadata.name) not in own_keys
+        ]
+
+    @property
+    def is_group(self) -> bool:
+        return self._group is not None
+
+    def requests(self) -> dict[str, int]:
+        """What the pods of a copy request together: cpu in millicores, others in whole units."""
+        total: Counter[str] = Counter()
+        for pod in self.pods:
+            total.update(requested(pod))
+        return {name: amount for name, amount in sorted(total.items()) if amount}
+
+    def copies(self) -> Iterator[tuple[list[Added], list[Pod]]]:
+        """Copies without end: (objects, pods). The first is the original."""
+        yield self._own, self.pods
+        for number in count(2):
+            suffix = _SUFFIX.format(number)
+            objects = [(kind, self._object_copy(kind, each, suffix)) for kind, each in self._own]
+            yield objects, [self._pod_copy(pod, suffix) for pod in self.pods]
+
+    # ---- what a copy has for itself ---------------------------------------------------------
+
+    def _objects_of(self, objects: Iterable[Added]) -> Iterator[Added]:
+        pods = {pod.metadata.uid for pod in self.pods}
+        claims = {name for pod in self.pods for name in _named_claims(pod)}
+        for kind, each in objects:
+            is_of_pod = any(owner.uid in pods for owner in each.metadata.owner_references or ())
+            is_group = kind in self._kinds and key_of(kind, each.metadata) == self._group
+            if is_group or (kind in _CLAIM_KINDS and (is_of_pod or each.metadata.name in claims)):
+                yield kind, each
+
+    def _object_copy(self, kind: str, each: ApiObject, suffix: str) -> ApiObject:
+        owners = each.metadata.owner_references or ()
+        own_names = {pod.metadata.name for pod in self.pods}
+        changed = tuple(
+            structs.replace(owner, name=f"{owner.name}{suffix}", uid=f"{owner.uid}{suffix}")
+            if owner.name in own_names
+            else owner
+            for owner in owners
+        )
+        name = self._claim_copy(each.metadata.name, suffix)
+        metadata = structs.replace(
+            each.metadata,
+            name=name,
+            uid=_uid(each, suffix),
+            owner_references=changed or None,
+        )
+        if isinstance(each, Unstructured):
+            content = {**each.content, "metadata": {**each.content["metadata"], "name": name}}
+            return structs.replace(each, metadata=metadata, content=content)
+        return structs.replace(each, metadata=metadata)
+
+    def _claim_copy(self, name: str, suffix: str) -> str:
+        """The claim of an ephemeral volume is named after its pod."""
+        for pod in self.pods:
+            for volume in pod.spec.volumes or ():
+                if volume.ephemeral and name == f"{pod.metadata.name}-{volume.name}":
+                    return f"{pod.metadata.name}{suffix}-{volume.name}"
+        return f"{name}{suffix}"
+
+    def _pod_copy(self, pod: Pod, suffix: str) -> Pod:
+        own = {each.metadata.name for _, each in self._own}
+        labels, spec, status = pod.metadata.labels, pod.spec, pod.status
+        if self._group is not None:
+            group_labels = {label for _, label in self._kinds.labels}
+            labels = {
+                key: f"{value}{suffix}" if key in group_labels else value
+                for key, value in (labels or {}).items()
+            }
+            if spec.scheduling_group is not None:
+                name = f"{spec.scheduling_group.pod_group_name}{suffix}"
+                spec = structs.replace(
+                    spec, scheduling_group=PodSchedulingGroup(pod_group_name=name)
+                )
+        if own and spec.volumes:
+            volumes = tuple(
+                structs.replace(
+                    volume,
+                    persistent_volume_claim=structs.replace(
+                        claim, claim_name=f"{claim.claim_name}{suffix}"
+                    ),
+                )
+                if (claim := volume.persistent_volume_claim) and claim.claim_name in own
+                else volume
+                for volume in spec.volumes
+            )
+            spec = structs.replace(spec, volumes=volumes)
+        if status.resource_claim_statuses:
+            status = structs.replace(
+                status,
+                resource_claim_statuses=tuple(
+                    structs.replace(each, resource_claim_name=f"{each.resource_claim_name}{suffix}")
+                    if each.resource_claim_name in own
+                    else each
+                    for each in status.resource_claim_statuses
+                ),
+            )
+        metadata = structs.replace(
+            pod.metadata,
+            name=f"{pod.metadata.name}{suffix}",
+            uid=_uid(pod, suffix),
+            labels=labels,
+        )
+        return structs.replace(pod, metadata=metadata, spec=spec, status=status)
+
+
+def _uid(each: ApiObject, suffix: str) -> str | None:
+    return None if each.metadata.uid is None else f"{each.metadata.uid}{suffix}"
+
+
+def _group_of(pod: Pod, kinds: PodGroupKinds) -> GroupKey | None:
+    group = pod.spec.scheduling_group
+    return kinds.membership(
+        pod.metadata.namespace or "",
+        pod.metadata.labels,
+        None if group is None else group.pod_group_name,
+    )
+
+
+def workload_of(pod: Pod) -> str:
+    """The workload of a pod, as in "Deployment default/web"; without a controller, the pod."""
+    meta = pod.metadata
+    namespace = meta.namespace or ""
+    for owner in meta.owner_references or ():
+        if owner.controller:
+            # A ReplicaSet with a template hash belongs to a Deployment.
+            ending = f"-{(meta.labels or {}).get(TEMPLATE_HASH_LABEL)}"
+            if owner.kind == "ReplicaSet" and owner.name.endswith(ending):
+                return f"Deployment {namespace}/{owner.name.removesuffix(ending)}"
+            return f"{owner.kind} {namespace}/{owner.name}"
+    return f"Pod {namespace}/{meta.name}"
+
+
+def _named_claims(pod: Pod) -> Iterator[str]:
+    for volume in pod.spec.volumes or ():
+        claim = volume.persistent_volume_claim
+        if claim is not None and claim.claim_name.endswith(f"-{pod.metadata.name}"):
+            yield claim.claim_name  # of a StatefulSet's template
+        elif volume.ephemeral is not None:
+            yield f"{pod.metadata.name}-{volume.name}"
+
+
+def units_of(additions: Additions, kinds: PodGroupKinds) -> list[Unit]:
+    """The workloads and pod groups of some additions, in the order of their pods."""
+    names = dict.fromkeys(_unit_name(pod, kinds) for pod in additions.pods)
+    return [Unit(additions, kinds, name) for name in names]
+
+
+def single_unit(additions: Additions, kinds: PodGroupKinds) -> Unit:
+    """The only one. Raises BadInputError if there are several, or no pods."""
+    units = units_of(additions, kinds)
+    if len(units) == 1:
+        return units[0]
+    names = ", ".join(unit.name for unit in units[:5])
+    actual = f"{len(units)}: {names}" if units else "no pod to place"
+    raise BadInputError(
+        f"to count how many fit: found {actual}; wanted one workload or one pod group"
+    )
+
+
+def _unit_name(pod: Pod, kinds: PodGroupKinds) -> str:
+    group = _group_of(pod, kinds)
+    return workload_of(pod) if group is None else f"PodGroup {group}"

@@ -1,0 +1,183 @@
+"""Does a workload fit into a cluster today, and how many more of its pods do?
+
+Each pod is tried once, in the order in which its controller would create it, as if it were next.
+Pods that wait in the cluster already are not tried; their nominations count. If preemption makes
+room for a pod, its victims leave at once and the pod takes their place; the answer names them.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import final
+
+from msgspec import Struct, field
+
+from bayplan.api.objects import POD, Pod
+from bayplan.api.pod_groups import GroupKey
+from bayplan.model.cluster_model import ClusterModel
+from bayplan.problems import BadInputError
+from bayplan.whatif.additions import Additions
+from bayplan.whatif.copies import Unit
+
+API_VERSION = "bayplan.dev/v1alpha1"
+
+#: `--max` counts no further unless it is told to.
+LIMIT = 10_000
+
+
+@final
+class PodFit(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What came of one pod."""
+
+    #: "namespace/name"
+    pod: str
+    #: "": it does not fit.
+    node: str = ""
+    #: The sentence that kube-scheduler writes into the condition PodScheduled.
+    message: str = ""
+    #: Pods that preemption evicts for it.
+    victims: tuple[str, ...] = ()
+
+
+@final
+class MaxFit(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """How many more pods fit, until the first does not."""
+
+    count: int
+    #: Whether the count ended because it reached its limit.
+    is_limit: bool = field(default=False, name="isLimit")
+    #: Why the next pod does not fit.
+    message: str = ""
+    #: How many pods preemption evicts for them.
+    victim_count: int = field(default=0, name="victims")
+    #: Node → how many of the pods it takes.
+    nodes: dict[str, int] = field(default_factory=dict[str, int])
+
+
+@final
+class Fit(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The answer of `bayplan fit`."""
+
+    api_version: str = API_VERSION
+    kind: str = "Fit"
+    fits: bool
+    #: The name of the cluster, for messages.
+    cluster: str
+    pods: tuple[PodFit, ...] = ()
+    #: With --max.
+    max: MaxFit | None = None
+    #: Pods that wait in the cluster already, and were not tried.
+    pending_count: int = field(default=0, name="pendingPods")
+    notes: tuple[str, ...] = ()
+
+    @property
+    def left_over(self) -> list[PodFit]:
+        """The pods that do not fit."""
+        return [pod for pod in self.pods if not pod.node]
+
+    @property
+    def victims(self) -> list[str]:
+        """The pods that preemption evicts, in order."""
+        return [victim for pod in self.pods for victim in pod.victims]
+
+
+def fit(model: ClusterModel, additions: Additions) -> Fit:
+    """Place a workload. The placements stay in the model; see `ClusterModel.trial`.
+
+    Raises BadInputError for a pod of a scheduler that the configuration does not have.
+    """
+    check_schedulers(model, additions.pods)
+    pending_count = len(model.pending())
+    add(model, additions)
+    pods = tuple(placed(model, additions.pods))
+    return Fit(
+        fits=all(pod.node for pod in pods),
+        cluster=model.source.source,
+        pods=pods,
+        pending_count=pending_count,
+        notes=(*model.source.notes, *additions.notes),
+    )
+
+
+def add(model: ClusterModel, additions: Additions) -> None:
+    """Add the objects of a workload, and its pods as pending ones."""
+    for kind, each in additions.objects:
+        model.add(kind, each)
+    for pod in additions.pods:
+        model.add(POD, pod)
+
+
+def placed(model: ClusterModel, pods: Sequence[Pod]) -> Iterator[PodFit]:
+    """Attempts at pending pods, in order; the placements stay.
+
+    The attempt at the first pending member of a group is the attempt at the group.
+    """
+    failed_groups: dict[GroupKey, str] = {}
+    for pod in pods:
+        name = pod_name(pod)
+        message, victims = "", ()
+        queued = model.scheduler.queue.find(_uid_of(model, name))
+        if queued is not None:
+            group = queued.pod.group_key
+            if group is not None and group in failed_groups:
+                message = failed_groups[group]
+            else:
+                attempt = model.place(name)
+                message, victims = attempt.message, attempt.victims
+                if group is not None and not attempt.node:
+                    failed_groups[group] = message
+        present = model.pod(name)
+        node = (present.spec.node_name if present is not None else None) or ""
+        yield PodFit(
+            pod=name,
+            node=node,
+            message="" if node else message,
+            victims=tuple(victim.key for victim in victims),
+        )
+
+
+def max_fit(model: ClusterModel, unit: Unit, limit: int = LIMIT) -> MaxFit:
+    """How many copies of a pod, or of a pod group, fit until the first does not.
+
+    The placements stay in the model. A group counts once, whatever the number of its members.
+    """
+    for kind, each in unit.shared:
+        model.add(kind, each)
+    nodes: Counter[str] = Counter()
+    victim_count = 0
+    for number, (objects, pods) in enumerate(unit.copies()):
+        if number >= limit:
+            return MaxFit(count=number, is_limit=True, victim_count=victim_count, nodes=nodes)
+        for kind, each in objects:
+            model.add(kind, each)
+        for pod in pods:
+            model.add(POD, pod)
+        outcomes = list(placed(model, pods))
+        victim_count += sum(len(outcome.victims) for outcome in outcomes)
+        failures = [outcome for outcome in outcomes if not outcome.node]
+        if failures:
+            message = failures[0].message
+            return MaxFit(count=number, message=message, victim_count=victim_count, nodes=nodes)
+        nodes.update(outcome.node for outcome in outcomes)
+    raise AssertionError("copies end")
+
+
+def pod_name(pod: Pod) -> str:
+    """ "namespace/name"."""
+    return f"{pod.metadata.namespace or ''}/{pod.metadata.name}"
+
+
+def _uid_of(model: ClusterModel, name: str) -> str:
+    pod = model.pod(name)
+    return "" if pod is None else pod.metadata.uid or ""
+
+
+def check_schedulers(model: ClusterModel, pods: Iterable[Pod]) -> None:
+    """Raises BadInputError for a pod of a scheduler that the configuration does not have."""
+    scheduler = model.scheduler
+    for pod in pods:
+        if not scheduler.is_responsible_for(pod.spec.scheduler_name):
+            names = ", ".join(scheduler.profile_names)
+            raise BadInputError(
+                f"{pod_name(pod)} is left to scheduler {pod.spec.scheduler_name}; "
+                f"the configuration has {names}"
+            )

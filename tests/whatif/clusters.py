@@ -1,0 +1,52 @@
+"""Clusters and models from plain objects, for tests of questions."""
+
+from typing import Any
+
+from bayplan.api.pod_groups import BUILT_IN_KINDS
+from bayplan.config import SchedulerConfig
+from bayplan.model.cluster_model import ClusterModel
+from bayplan.model.objects import ClusterObjects
+from bayplan.model.reading import objects_of_workload
+from bayplan.plugins.registry import default_registry
+from bayplan.sim.input.inputs import load_inputs
+from bayplan.whatif.additions import Additions, read_additions
+from bayplan.whatif.copies import Unit, single_unit
+from tests.adapters.manifests import Content, container, pod
+
+
+def cluster_of(*objects: Content) -> ClusterObjects:
+    return objects_of_workload(load_inputs(objects), "test")
+
+
+def model_of(cluster: ClusterObjects) -> ClusterModel:
+    return ClusterModel(cluster, SchedulerConfig(), default_registry(()))
+
+
+def unit_of(additions: Additions) -> Unit:
+    return single_unit(additions, BUILT_IN_KINDS)
+
+
+def additions_to(cluster: ClusterObjects, *objects: Content) -> Additions:
+    return read_additions(objects, cluster)
+
+
+def pod_with_cpu(name: str, cpu: str, **fields: Any) -> Content:
+    return pod(name, containers=[container(cpu)], **fields)
+
+
+def deployment(name: str, replicas: int, cpu: str = "1", **spec: Any) -> Content:
+    """A Deployment whose pods request this much CPU. ``spec``: fields of the pods' spec."""
+    labels = {"app": name}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [container(cpu)], **spec},
+            },
+        },
+    }

@@ -1,0 +1,75 @@
+"""Workloads that are to be added to a cluster: admission, controllers, refusals."""
+
+import pytest
+
+from bayplan.api.objects import PERSISTENT_VOLUME_CLAIM, POD
+from bayplan.problems import BadInputError
+from bayplan.sim.input.errors import InputError
+from tests.adapters.manifests import node, pod, pod_group, priority_class
+from tests.sim.manifests import controller, owned, scenario, template
+from tests.whatif.clusters import additions_to, cluster_of, deployment, model_of
+
+
+def test_controllers_are_expanded_and_defaults_are_set() -> None:
+    additions = additions_to(cluster_of(node("n1")), deployment("web", 2))
+    assert len(additions.pods) == 2
+    assert {pod.spec.scheduler_name for pod in additions.pods} == {"default-scheduler"}
+    assert additions.notes == ("2 pods were created for controllers: 2 for 1 Deployment",)
+
+
+def test_a_priority_class_of_the_cluster_counts() -> None:
+    cluster = cluster_of(node("n1"), priority_class("high", 1000))
+    [high] = additions_to(cluster, pod("a", priorityClassName="high")).pods
+    assert high.spec.priority == 1000
+    with pytest.raises(InputError, match="priorityClassName"):
+        additions_to(cluster, pod("a", priorityClassName="hihg"))
+
+
+def test_daemon_sets_get_a_pod_for_each_node_of_the_cluster() -> None:
+    cluster = cluster_of(node("n1"), node("n2"))
+    assert len(additions_to(cluster, controller("DaemonSet", "logs")).pods) == 2
+
+
+def test_a_deployment_of_the_cluster_gets_the_pods_that_it_lacks() -> None:
+    cluster = cluster_of(node("n1"), deployment("web", 2))
+    additions = additions_to(cluster, deployment("web", 5))
+    assert len(additions.pods) == 3
+    [note] = [note for note in additions.notes if "already" in note]
+    assert note.startswith("Deployment default/web is in the cluster already")
+    model = model_of(cluster)
+    for each in additions.pods:
+        model.add(POD, each)  # no name is taken
+    assert len(list(model.objects(POD))) == 5
+
+
+def test_an_object_that_is_in_the_cluster_is_refused() -> None:
+    with pytest.raises(BadInputError, match="Pod default/a is in the cluster already"):
+        additions_to(cluster_of(node("n1"), pod("a")), pod("a"))
+
+
+def test_pods_with_a_node_are_not_to_be_placed() -> None:
+    additions = additions_to(cluster_of(node("n1")), pod("a", nodeName="n1"), pod("b"))
+    assert [each.metadata.name for each in additions.pods] == ["b"]
+    assert "a" in [each.metadata.name for _, each in additions.objects]
+
+
+def test_claims_and_groups_come_with_the_pods() -> None:
+    claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+    stateful = controller("StatefulSet", "db", replicas=2, volumeClaimTemplates=[claim])
+    additions = additions_to(cluster_of(node("n1")), stateful, pod_group())
+    names = {(kind, each.metadata.name) for kind, each in additions.objects}
+    assert {(PERSISTENT_VOLUME_CLAIM, "data-db-0"), (PERSISTENT_VOLUME_CLAIM, "data-db-1")} < names
+    assert ("scheduling.x-k8s.io/v1alpha1 PodGroup", "g") in names
+
+
+def test_a_scenario_is_no_workload() -> None:
+    with pytest.raises(BadInputError, match="found a Scenario, wanted a workload"):
+        additions_to(cluster_of(node("n1")), scenario())
+
+
+def test_wrong_objects_are_refused_with_their_place() -> None:
+    with pytest.raises(InputError, match="object 2"):
+        additions_to(cluster_of(node("n1")), pod("a"), {"kind": "Pod"})
+    broken = controller("Deployment", "web", template=template(nodeName=3))
+    with pytest.raises(InputError, match="object 1"):
+        additions_to(cluster_of(node("n1")), owned(broken, pod("a")))
