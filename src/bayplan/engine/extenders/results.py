@@ -76,9 +76,9 @@ def applied(
     Error that ends the attempt.
     """
     question, (answer,) = answered.question, answered.answers
-    left = asked = frozenset(question.node_names)
+    left = asked_names = frozenset(question.node_names)
     if not answer.error:
-        unknown = answer.node_names - asked
+        unknown = answer.node_names - asked_names
         if unknown:
             return _unknown(question.extender, min(unknown))
         left = answer.node_names
@@ -86,17 +86,17 @@ def applied(
         return Status(Code.ERROR, (answer.error,))
     left_out = keep_only(outcome, left)
     for name in left_out:
-        if name in asked:
+        if name in asked_names:
             statuses[name] = _status(name, answer)
     return None
 
 
 def keep_only(outcome: FilterOutcome, names: Iterable[str]) -> list[str]:
     """Remove all other nodes from the outcome. Returns the names of the removed nodes."""
-    kept = np.zeros(len(outcome.nodes), np.bool_)
-    kept[outcome.nodes.positions(list(names))] = True
-    gone = np.flatnonzero(outcome.feasible & ~kept).tolist()
-    outcome.feasible = outcome.feasible & kept
+    is_kept = np.zeros(len(outcome.nodes), np.bool_)
+    is_kept[outcome.nodes.positions(list(names))] = True
+    gone = np.flatnonzero(outcome.feasible & ~is_kept).tolist()
+    outcome.feasible = outcome.feasible & is_kept
     return [outcome.nodes.name(position) for position in gone]
 
 
@@ -134,15 +134,15 @@ def _scores(
     """int64[nodes], weighted; None: no scores. Nodes that are not in the table are ignored."""
     if answer.error:
         return None
-    found = np.zeros(len(place), np.int64)
+    scores = np.zeros(len(place), np.int64)
     factor = extender.weight * (MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY)
     for name, score in answer.scores:
         weighted = score * factor
         if abs(weighted) > _SCORE_MAX:
             return None
         if name in place:
-            found[place[name]] += weighted
-    return found
+            scores[place[name]] += weighted
+    return scores
 
 
 # ---- bind ----------------------------------------------------------------------------------
@@ -170,8 +170,8 @@ class Extenders:
         """The extenders with one of these verbs that are interested in the pod."""
         if not self._all:
             return []
-        wanted = frozenset(verbs)
-        return [e for e in self._all if e.verbs & wanted and e.is_interested(pod)]
+        any_of = frozenset(verbs)
+        return [e for e in self._all if e.verbs & any_of and e.is_interested(pod)]
 
     def binding(self, pod: PodInfo) -> "ExtenderBinding | None":
         """The extenders that bind the pod in place of the Bind plugins; None: the plugins do."""

@@ -39,35 +39,35 @@ from bayplan.state.pods import PodInfo
 @final
 @dataclass(slots=True)
 class CandidatesAfterReview:
-    """Candidates, as far as answers have come."""
+    """The candidates that the answers so far leave."""
 
     left: dict[str, Victims]
-    #: Names of candidates that are not now what was asked about.
+    #: Names of the candidates that changed while the extender was called.
     changed: set[str] = field(default_factory=set[str])
-    #: Whose answer was passed over as a whole or for a node, and why.
+    #: "extender: reason" for each answer that was ignored, as a whole or for one node.
     passed_over: list[str] = field(default_factory=list[str])
 
     def question(self, extender: Extender) -> Question:
         return Question((extender,), tuple(self.left), ExtenderVerb.PREEMPT, self.left)
 
     def take(self, answered: Answered, nodes: NodeView) -> Status | None:
-        """Leave what an answer leaves; ``nodes``: all there are. Returns the Error that ends it."""
+        """Apply an answer. ``nodes``: all nodes. Returns the Error that ends the attempt."""
         question, (answer,) = answered.question, answered.answers
         extender = question.extender
         if answer.error:
             return None if extender.ignorable else Status(Code.ERROR, (answer.error,))
         changed = {name for name in question.victims if not self._is_unchanged(name, question)}
-        found = _pods(extender, answer, changed, nodes)
-        if isinstance(found, str):
-            return self._wrong(extender, found)
-        for name in [name for name, victims in found.items() if not victims.pods]:
+        victims_by_node = _pods(extender, answer, changed, nodes)
+        if isinstance(victims_by_node, str):
+            return self._wrong(extender, victims_by_node)
+        for name in [name for name, victims in victims_by_node.items() if not victims.pods]:
             text = f'expected at least one victim pod on node "{name}"'
             status = self._wrong(extender, text)
             if status is not None:
                 return status
-            del found[name]
+            del victims_by_node[name]
         self.changed |= changed
-        self.left = found
+        self.left = victims_by_node
         return None
 
     def _is_unchanged(self, name: str, question: Question) -> bool:
@@ -88,9 +88,9 @@ def _uids(victims: Victims) -> list[str]:
 def _pods(
     extender: Extender, answer: ExtenderAnswer, changed: set[str], nodes: NodeView
 ) -> dict[str, Victims] | str:
-    """Whom an answer names, but for nodes that have changed. A text: there is no such node or
-    pod."""
-    found: dict[str, Victims] = {}
+    """The victims that an answer names, without those on changed nodes. A text: why the answer is
+    invalid, because there is no such node or pod."""
+    victims_by_node: dict[str, Victims] = {}
     for name, named in answer.victims.items():
         if name in changed:
             continue
@@ -102,17 +102,17 @@ def _pods(
         unknown = [uid for uid in named.uids if uid not in there]
         if unknown:
             where = f"pod (UID: {unknown[0]}) on node: {name}"
-            said = f"extender: {extender.name} claims to preempt {where}"
-            return f"{said}, but the pod is not found on that node"
+            claim_text = f"extender: {extender.name} claims to preempt {where}"
+            return f"{claim_text}, but the pod is not found on that node"
         pods = tuple(there[uid] for uid in named.uids)
-        found[name] = Victims(pods, named.pdb_violation_count)
-    return found
+        victims_by_node[name] = Victims(pods, named.pdb_violation_count)
+    return victims_by_node
 
 
 # ---- one round ------------------------------------------------------------------------------
 
 
-#: So often candidates may have changed while they were asked about, all of them.
+#: A review starts again at most so many times because all candidates changed during the call.
 _REVIEWS_MAX: Final = 10
 
 
@@ -133,7 +133,7 @@ class ExtenderRound:
     is_nominated_node_out: bool = False
 
     def take(self, answered: Answered) -> None:
-        """A question was answered."""
+        """Store the answers to a question."""
         if answered.question.verb is ExtenderVerb.PRIORITIZE:
             self._scores, self.has_answers = answered, True
         elif answered.question.verb is ExtenderVerb.PREEMPT:
@@ -143,11 +143,11 @@ class ExtenderRound:
             self.has_answers = True
 
     def begin_anew(self) -> None:
-        """The cycle is walked once more; what was answered stays."""
+        """The cycle starts again from its first step; the answers stay."""
         self.statuses.clear()
 
     def give_up_nominated_node(self) -> None:
-        """What was answered about it counts no more."""
+        """Drop the answers about the nominated node, which does not fit."""
         self.is_nominated_node_out = True
         self._filters, self.has_answers = (), self._scores is not None
         self.statuses.clear()
@@ -157,8 +157,9 @@ class ExtenderRound:
     def filter(
         self, extenders: Extenders, pod: PodInfo, outcome: FilterOutcome
     ) -> Question | Status | None:
-        """One after another, each about the nodes that those before left: what to ask next, or how
-        the attempt ends."""
+        """Call the extenders that filter one after another, each for the nodes that the one before
+        left. Returns the next question, the status that ends the attempt, or None: all have
+        answered."""
         for answered in self._filters:
             status = applied(answered, outcome, self.statuses)
             if status is not None:
@@ -171,44 +172,45 @@ class ExtenderRound:
     def prioritize(
         self, extenders: Extenders, pod: PodInfo, outcome: FilterOutcome
     ) -> Question | Status | None:
-        """All at once, about the nodes that are left; a node that is the only one needs no
-        scores."""
+        """Call all extenders that score at the same time, for the feasible nodes. A single feasible
+        node needs no scores. Returns as `filter`."""
         if self._scores is not None:
             keep_only(outcome, self._scores.question.node_names)
             return None if is_any(outcome.feasible) else unschedulable()
-        asked = extenders.interested(pod, ExtenderVerb.PRIORITIZE)
-        if not asked or np.count_nonzero(outcome.feasible) == 1:
+        scoring = extenders.interested(pod, ExtenderVerb.PRIORITIZE)
+        if not scoring or np.count_nonzero(outcome.feasible) == 1:
             return None
-        return _question(outcome, asked, ExtenderVerb.PRIORITIZE)
+        return _question(outcome, scoring, ExtenderVerb.PRIORITIZE)
 
     def add_scores(self, table: ScoreTable) -> None:
-        """Add what was answered to what the plugins gave."""
+        """Add the scores of the extenders to those of the plugins."""
         if self._scores is not None:
             add_scores(table, self._scores)
 
     def review(
         self, extenders: Extenders, pod: PodInfo, nodes: NodeView, candidates: Candidates
     ) -> CandidatesAfterReview | Question | Status:
-        """One after another, each about the candidates that those before left: what to ask next,
-        how PostFilter ends, or what is left in the end. ``nodes``: all there are."""
-        found = CandidatesAfterReview(dict(candidates))
+        """Call the extenders that preempt one after another, each for the candidates that the one
+        before left. Returns the next question, the status that ends PostFilter, or the remaining
+        candidates. ``nodes``: all nodes."""
+        remaining = CandidatesAfterReview(dict(candidates))
         for answered in self._reviews:
-            status = found.take(answered, nodes)
+            status = remaining.take(answered, nodes)
             if status is not None:
                 return status
-        if not found.left:
-            if not found.changed or self._review_count == _REVIEWS_MAX:
-                return found
-            # What was answered is about a cluster that is no more.
+        if not remaining.left:
+            if not remaining.changed or self._review_count == _REVIEWS_MAX:
+                return remaining
+            # The answers are about candidates that have changed.
             self._review_count += 1
-            self._reviews, found = (), CandidatesAfterReview(dict(candidates))
+            self._reviews, remaining = (), CandidatesAfterReview(dict(candidates))
         unasked = extenders.interested(pod, ExtenderVerb.PREEMPT)[len(self._reviews) :]
-        return found.question(unasked[0]) if unasked else found
+        return remaining.question(unasked[0]) if unasked else remaining
 
 
 @final
 class ExtendersReview:
-    """framework.preemption.CandidateReview of one cycle: what its exchange has to say."""
+    """framework.preemption.CandidateReview of one cycle: the extenders review the candidates."""
 
     def __init__(
         self,
@@ -219,15 +221,15 @@ class ExtendersReview:
         *,
         before: CandidateReview | None = None,
     ) -> None:
-        """``before``: whoever has a say before extenders have."""
+        """``before``: the review that comes before that of the extenders."""
         self._extender_round = extender_round
         self._before = before
         self._extenders = extenders
         self._pod = pod
         self._nodes = nodes
-        #: What is to be asked before PostFilter can end.
+        #: The question that must be answered before PostFilter can end.
         self.question: Question | None = None
-        #: Whose answers were passed over, and why.
+        #: The answers that were ignored; see `CandidatesAfterReview`.
         self.passed_over: Sequence[str] = ()
 
     def __call__(self, candidates: Candidates) -> Candidates | Status:

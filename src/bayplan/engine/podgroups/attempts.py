@@ -3,9 +3,10 @@
     popped → trial → enough fit  → committed, Permit, bound together
                    → too few fit → everything put back, the group returns to the queue as one
 
-Members beyond the minimum that do not fit come back alone: their group runs. If some plugin's
-Permit says Wait, the group is held with its reservations until all are allowed; the first that is
-rejected, or times out, gives all of them back. A member whose binding fails later is retried alone.
+Members beyond the minimum that do not fit return to the queue one by one, because their group runs.
+If a Permit plugin returns Wait for a member, the whole group keeps its reservations and waits until
+all members are allowed. If one member is rejected or times out, the group gives everything back. A
+member whose binding fails later is retried alone.
 """
 
 from collections.abc import Callable, Sequence
@@ -68,7 +69,7 @@ from bayplan.state.pod_groups import GroupState
 
 @dataclass(slots=True, eq=False)
 class _Asking:
-    """A group that waits for answers of extenders."""
+    """A group that waits for the answers of extenders."""
 
     lead: QueuedPodGroupInfo
     questions: GroupExtenderCalls
@@ -77,7 +78,7 @@ class _Asking:
 
 @dataclass(frozen=True, slots=True)
 class _Refused:
-    """An attempt that places nobody, before its end."""
+    """An attempt that places no member, before it is recorded."""
 
     lead: QueuedPodGroupInfo
     members: Sequence[QueuedPodInfo]
@@ -102,16 +103,16 @@ class GroupAttempts:
         self._setup = setup
         self._parked = parked
         self._evicting = evicting
-        #: Groups that wait for answers, by their members' cycles that brought up the questions.
+        #: Groups that wait for answers, by the cycles of their members that stopped for a question.
         self._asking: dict[Cycle, _Asking] = {}
         self._engine: EngineCore = setup.engine
         self._failures = failures
         self._placements = placements
-        self._room = PodGroupPreemptor(setup)
+        self._preemptor = PodGroupPreemptor(setup)
         self._groups = GroupPlacements(self._engine, failures, placements)
 
     def start(self, lead: QueuedPodGroupInfo, questions: GroupExtenderCalls | None = None) -> None:
-        """One attempt at a group that was popped, or the rest of one that waited for answers."""
+        """Make one attempt at a popped group, or resume an attempt that waited for answers."""
         members = [queued for queued in list(lead.members.values()) if self._is_waiting(queued)]
         state = self._engine.cluster.pod_groups.get(lead.key)
         if not members or state is None:
@@ -120,7 +121,7 @@ class GroupAttempts:
             return
         started_seconds = self._engine.clock.now()
         if not state.is_complete:
-            # Members went while extenders were asked.
+            # Members were deleted while the extenders were called.
             failure = Failure(unschedulable(), waiting_for(state), Diagnosis())
             self._failures.handle_group(lead, members, started_seconds, failure)
             self._engine.group_controller.changed([state])
@@ -141,7 +142,7 @@ class GroupAttempts:
         *,
         text: str,
     ) -> None:
-        """Members differ in what they must share: no attempt is made."""
+        """Fail the attempt, because the members differ in a field that all must share."""
         refusal = self._error(state, members, text)
         self._engine.telemetry.record_group(state, "error", attempt=lead.attempts, message=text)
         self._engine.group_controller.explain(state.key, text, has_failed=True)
@@ -157,7 +158,7 @@ class GroupAttempts:
         started_seconds: float,
         step: Callable[[], None],
     ) -> None:
-        """Do a step of an attempt at a group; see `AttemptBoundary`."""
+        """Run a step of an attempt at a group; see `AttemptBoundary`."""
 
         def fail(failure: Failure) -> None:
             self._failures.handle_group(lead, members, started_seconds, failure)
@@ -166,7 +167,7 @@ class GroupAttempts:
         self._placements.boundary.run(f"group {lead.key}", members, step, fail)
 
     def _is_waiting(self, queued: QueuedPodInfo) -> bool:
-        """Whether it is still to be placed; if not, it is done with here."""
+        """Whether the pod still needs a node; if not, remove it from the queue."""
         engine, pod = self._engine, queued.pod
         is_gone = pod.is_terminating or pod.uid not in engine.cluster.pods
         is_waiting = not is_gone and engine.cluster.cache.pod(pod.uid) is None
@@ -175,7 +176,7 @@ class GroupAttempts:
         return is_waiting
 
     def answered(self, cycle: Cycle, answered: Answered) -> bool:
-        """A question about a member has its answers. False: it is no member's."""
+        """Take the answers about a member. False: the cycle belongs to no group."""
         asking = self._asking.pop(cycle, None)
         if asking is None:
             return False
@@ -191,7 +192,7 @@ class GroupAttempts:
         return True
 
     def _ask(self, lead: QueuedPodGroupInfo, questions: GroupExtenderCalls) -> None:
-        """All that was guessed; the group holds nothing meanwhile."""
+        """Call the extenders whose answers were guessed. The group reserves nothing meanwhile."""
         open_questions = list(questions.unanswered.values())
         asking = _Asking(lead, questions, len(open_questions))
         for cycle, question in open_questions:
@@ -210,7 +211,7 @@ class GroupAttempts:
         engine, started_seconds = self._engine, self._engine.clock.now()
         needed_count = max(1, state.min_member - state.assigned_count)
         snapshot = engine.cluster.lend()
-        room: PreemptionPlan | NoPreemption | None = None
+        preemption: PreemptionPlan | NoPreemption | None = None
         uids = [queued.pod.uid for queued in members]
         with snapshot.trial() as trial, engine.nominator.without(uids):
             group_trial = best_pass(setup, trial, members, state, needed_count=needed_count)
@@ -227,8 +228,8 @@ class GroupAttempts:
             else:
                 group_trial.undo()
                 if not asks and group_trial.error is None and not nowhere:
-                    room = self._room.find(members, state, needed_count)
-                    if not short and not isinstance(room, PreemptionPlan):
+                    preemption = self._preemptor.find(members, state, needed_count)
+                    if not short and not isinstance(preemption, PreemptionPlan):
                         self._reserve(lead, members, state, trial)
         engine.cluster.take_back()
         if asks:
@@ -241,14 +242,16 @@ class GroupAttempts:
             self._place(lead, members, state, group_trial)
             self._count(lead, "scheduled", started_seconds)
         else:
-            failure = _with_room(self._refusal(state, group_trial, short, nowhere), room)
+            failure = _with_preemption(
+                self._refusal(state, group_trial, short, nowhere), preemption
+            )
             self._blame(members, group_trial, is_short=bool(short))
             refusal = Refusal(failure)
             if state.is_upstream and not nowhere:
-                refusal = of_upstream(failure, group_trial, state, members, room=room)
+                refusal = of_upstream(failure, group_trial, state, members, preemption=preemption)
             refused = _Refused(lead, members, state, group_trial, started_seconds)
-            if isinstance(room, PreemptionPlan):
-                self._make_room(refused, refusal, room)
+            if isinstance(preemption, PreemptionPlan):
+                self._preempt(refused, refusal, preemption)
             else:
                 self._refuse(refused, refusal)
 
@@ -266,7 +269,7 @@ class GroupAttempts:
         *,
         refusal: Refusal | None = None,
     ) -> None:
-        """What the attempt came to, for the journal and for whoever asks about the group."""
+        """Write the result of the attempt to the journal, and into the status of the group."""
         message = "" if refusal is None else refusal.failure.message
         condition_message = "" if refusal is None else refusal.condition_message
         self._engine.telemetry.record_group(
@@ -319,7 +322,7 @@ class GroupAttempts:
         engine.group_controller.changed([state])
 
     def _take_back(self, group_trial: PodGroupTrial) -> None:
-        """A bug of ours stopped them halfway: whatever they hold is given back."""
+        """Give back what the members hold, because a bug of Bayplan stopped the attempt."""
         for placed in reversed(group_trial.placed):
             self._placements.drop(placed.pod)
             if self._engine.cluster.cache.is_assumed(placed.pod.uid):
@@ -333,7 +336,7 @@ class GroupAttempts:
         state: GroupState,
         trial: Trial,
     ) -> None:
-        """Nodes are kept for a group that has waited long enough."""
+        """Reserve nodes for the group, if it has waited long enough."""
         engine, reservations = self._engine, self._engine.reservations
         assert engine.cluster.loan is not None
         first_seconds = lead.initial_attempt_seconds
@@ -355,13 +358,13 @@ class GroupAttempts:
         reservations.current = find_reservation(state.key, priority, place, departures)
         departures.depart(0)
         if reservations.current is not None:
-            told = reserved_for(state, reservations.current, engine.clock.now())
-            engine.telemetry.record_group(state, "reserved", message=told)
+            message = reserved_for(state, reservations.current, engine.clock.now())
+            engine.telemetry.record_group(state, "reserved", message=message)
 
     # ---- too few fit ----------------------------------------------------------------------
 
     def _refuse(self, refused: _Refused, refusal: Refusal, counted: str = "") -> None:
-        """The group returns to the queue. ``counted``: as what, if not as its result."""
+        """Return the group to the queue. ``counted``: the result for the metric, if it differs."""
         lead, began_seconds = refused.lead, refused.started_seconds
         result = "unschedulable" if is_rejected(refusal.failure.status) else "error"
         self._record(lead, refused.state, result, refused.group_trial, refusal=refusal)
@@ -369,19 +372,19 @@ class GroupAttempts:
         self._failures.handle_group(lead, members, began_seconds, refusal.failure, own=own)
         self._count(lead, counted or result, began_seconds)
 
-    def _make_room(self, refused: _Refused, refusal: Refusal, room: PreemptionPlan) -> None:
-        """Whether the attempt waits for the evictions is for the plugin to say."""
-        evicting = self._room.make(refused.members, refused.state, room)
+    def _preempt(self, refused: _Refused, refusal: Refusal, plan: PreemptionPlan) -> None:
+        """Evict the victims. The plugin decides whether the attempt waits for the evictions."""
+        evicting = self._preemptor.evict(refused.members, refused.state, plan)
         if evicting is None:
-            self._await_victims(refused, refusal, room)
+            self._await_victims(refused, refusal, plan)
             return
 
         def end(problem: str) -> None:
             if problem:
-                text = self._room.give_up(refused.members, problem)
+                text = self._preemptor.give_up(refused.members, problem)
                 self._refuse(refused, self._error(refused.state, refused.members, text))
             else:
-                self._await_victims(refused, refusal, room)
+                self._await_victims(refused, refusal, plan)
 
         def ended(problem: str) -> None:
             self._guard(
@@ -390,9 +393,9 @@ class GroupAttempts:
 
         self._evicting.wait(f"group {refused.lead.key}", evicting, ended)
 
-    def _await_victims(self, refused: _Refused, refusal: Refusal, room: PreemptionPlan) -> None:
+    def _await_victims(self, refused: _Refused, refusal: Refusal, plan: PreemptionPlan) -> None:
         self._refuse(refused, refusal, "waiting_on_preemption")
-        self._room.tell(room)
+        self._preemptor.report_nominations(plan)
 
     @staticmethod
     def _error(state: GroupState, members: Sequence[QueuedPodInfo], text: str) -> Refusal:
@@ -402,7 +405,7 @@ class GroupAttempts:
     def _refusal(
         self, state: GroupState, group_trial: PodGroupTrial, short: list[str], nowhere: str
     ) -> Failure:
-        """One explanation for all members."""
+        """The failure of the group, the same for all members."""
         if nowhere:
             return Failure(unschedulable(), no_domain(state, nowhere), Diagnosis())
         if group_trial.error is not None:
@@ -416,7 +419,7 @@ class GroupAttempts:
 
     @staticmethod
     def _sentence(state: GroupState, group_trial: PodGroupTrial, first: UnplacedMember) -> str:
-        """How many fit before the first that does not, and why that one does not."""
+        """How many members fit before the first that does not, and why this one does not."""
         before = state.assigned_count
         fit_count = before + len(group_trial.placed)
         return too_few_fit(
@@ -426,7 +429,8 @@ class GroupAttempts:
     def _blame(
         self, members: Sequence[QueuedPodInfo], group_trial: PodGroupTrial, *, is_short: bool
     ) -> None:
-        """Who turned a member away; what helps one of them may help the group."""
+        """Note the plugins that rejected each member. An event that helps one member may help the
+        group."""
         diagnoses = {one.queued.pod.uid: one.diagnosis for one in group_trial.unplaced}
         placed = {one.cycle.pod.uid for one in group_trial.placed}
         for queued in members:
@@ -446,7 +450,7 @@ class GroupAttempts:
     # ---- the journal ----------------------------------------------------------------------
 
     def _write(self, group_trial: PodGroupTrial, *, fits: bool) -> None:
-        """What was found of each member; of one that fits in a group that does not, just that."""
+        """Write the record of each member. If the group does not fit, all are unschedulable."""
         journal = self._engine.telemetry.journal
         for placed in group_trial.placed:
             if placed.record is not None:
@@ -458,14 +462,15 @@ class GroupAttempts:
 
 
 def _is_to_ask(questions: GroupExtenderCalls, *, fits: bool) -> bool:
-    """A group that does not fit though every extender took every node needs no answers."""
+    """Whether to call the extenders. A group that does not fit, although every guess left all nodes
+    in, needs no answers."""
     is_guessed = bool(questions.unanswered) and questions.round_count < ROUNDS_MAX
     return is_guessed and (fits or questions.has_doubts)
 
 
-def _with_room(failure: Failure, room: PreemptionPlan | NoPreemption | None) -> Failure:
-    """What became of the search for room ends the sentence."""
-    if room is None:
+def _with_preemption(failure: Failure, preemption: PreemptionPlan | NoPreemption | None) -> Failure:
+    """Append the result of the preemption to the message."""
+    if preemption is None:
         return failure
-    message = f"{failure.message}{PREFIX}{room.text}"
+    message = f"{failure.message}{PREFIX}{preemption.text}"
     return Failure(failure.status, message, failure.diagnosis, failure.nomination)

@@ -1,8 +1,9 @@
-"""Which nodes are kept for a group, and when it is expected to start there.
+"""Which nodes to reserve for a group, and when the group is expected to start there.
 
-Pods are taken out of a trial in the order in which they are known to end, those of which nothing is
-known last (the longest running first), until the group fits: first twice as many each time, then
-by halves. Room that is not the node table's (devices, volumes) counts as taken until it is free.
+A trial removes pods in the order of their expected ends until the group fits. Pods without a known
+duration come last, the longest running first. The number of removed pods doubles until the group
+fits; then a binary search finds the smallest number. Devices and volumes count as used until they
+are free.
 """
 
 from collections.abc import Callable
@@ -16,16 +17,16 @@ from bayplan.engine.reservations import Reservation, end_seconds, is_daemon
 from bayplan.state.cache import Trial
 from bayplan.state.pods import PodInfo
 
-#: Tries the group as things stand; None: it does not fit, and nothing is left of the try.
+#: Places the group in the trial; None: the group does not fit, and nothing is placed.
 Place = Callable[[], PodGroupTrial | None]
 
 
 def find_reservation(
     key: GroupKey, priority: int, place: Place, departures: "DepartureOrder"
 ) -> Reservation | None:
-    """None: it would fit nowhere, whoever left."""
+    """The reservation; None: the group fits nowhere, even if all these pods leave."""
     low, high = 0, 1
-    while (found := _tried(place, departures, high)) is None:
+    while (node_names := _tried(place, departures, high)) is None:
         if high >= len(departures.pods):
             return None
         low, high = high, min(2 * high, len(departures.pods))
@@ -35,39 +36,40 @@ def find_reservation(
         if better is None:
             low = middle
         else:
-            high, found = middle, better
-    nodes = frozenset(found)
+            high, node_names = middle, better
+    nodes = frozenset(node_names)
     return Reservation(key, priority, nodes, departures.empty_enough_seconds(high, nodes))
 
 
 def _tried(place: Place, departures: "DepartureOrder", count: int) -> set[str] | None:
-    """The nodes that the members would take if so many pods had left."""
+    """The nodes of the members if the first ``count`` pods had left; None: the group does not
+    fit."""
     departures.depart(count)
-    found = place()
-    if found is None:
+    group_trial = place()
+    if group_trial is None:
         return None
-    names = {placed.pod.node_name for placed in found.placed}
-    found.undo()
+    names = {placed.pod.node_name for placed in group_trial.placed}
+    group_trial.undo()
     return names
 
 
 @final
 class DepartureOrder:
-    """Pods on nodes, in the order in which they are expected to leave; some have, in a trial."""
+    """Pods on nodes in the order of their expected ends. Some of them are removed in a trial."""
 
     def __init__(self, trial: Trial, pods: list[PodInfo], key: GroupKey, clock: Clock) -> None:
         self._trial = trial
         self._clock = clock
-        others = [pod for pod in pods if pod.group_key != key and not is_daemon(pod)]
-        self._ends = {pod.uid: _or_inf(end_seconds(pod, clock)) for pod in others}
-        self.pods = sorted(others, key=self._order)
+        leaving = [pod for pod in pods if pod.group_key != key and not is_daemon(pod)]
+        self._ends = {pod.uid: _or_inf(end_seconds(pod, clock)) for pod in leaving}
+        self.pods = sorted(leaving, key=self._order)
         self._gone_count = 0
 
     def _order(self, pod: PodInfo) -> tuple[float, str, str]:
         return self._ends[pod.uid], pod.status.start_time or "", pod.key
 
     def depart(self, count: int) -> None:
-        """The first so many are gone, the others are there."""
+        """Remove the first ``count`` pods in the trial, and put the other pods back."""
         while self._gone_count < count:
             self._trial.remove(self.pods[self._gone_count])
             self._gone_count += 1
@@ -76,7 +78,7 @@ class DepartureOrder:
             self._trial.undo_last()
 
     def empty_enough_seconds(self, count: int, nodes: frozenset[str]) -> float:
-        """When the last of the first so many will have left these nodes."""
+        """When the last of the first ``count`` pods leaves these nodes."""
         ends = (self._ends[pod.uid] for pod in self.pods[:count] if pod.node_name in nodes)
         return max(ends, default=self._clock.now())
 

@@ -40,7 +40,7 @@ from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo, pod_info
 # ---- membership -----------------------------------------------------------------------------
 
 
-#: Members of a group that grows are told how many they are; of a big one, at each doubling only.
+#: Up to this size, each new member changes the condition of all members; above it, each doubling.
 _ALWAYS_REPORTED_COUNT = 32
 
 
@@ -49,26 +49,26 @@ class PodGroupController:
     """Keeps queue and statuses in step with `PodGroups`."""
 
     def __init__(self, engine: EngineCore, *, reports_assembling: bool) -> None:
-        """``reports_assembling``: members of a group that lacks members are written to."""
+        """``reports_assembling``: whether members of an incomplete group get a condition."""
         self._engine = engine
         self._reports_assembling = reports_assembling
         self._writer = GroupStatusWriter(engine.outbox, engine.clock)
         self._timeouts = GroupTimeouts(engine.clock)
-        # Read once: groups of one second are of one age, however often the clocks are read.
+        # Read once, so that groups created in the same second have the same age.
         self._epoch_at_zero = engine.clock.epoch_seconds() - engine.clock.now()
-        #: By profile: whether its members are placed one by one.
+        #: By profile: whether the members of a group are placed one by one.
         self._by_pod: dict[str, bool] = {}
         #: When `run_timers` has something to do.
         self.deadlines = (self._timeouts.deadlines, engine.reservations.deadlines)
         #: Groups that changed since the last `flush`.
         self.changes: dict[GroupKey, GroupState] = {}
-        #: Pods by uid: what they were last told they wait for.
-        self._told: dict[str, str] = {}
+        #: By uid of a pod: the message of its last condition.
+        self._messages: dict[str, str] = {}
 
-    # ---- who waits together ---------------------------------------------------------------
+    # ---- members in the queue ------------------------------------------------------------
 
     def queue_group(self, pod: PodInfo) -> QueueGroup | None:
-        """The group whose other members a pod waits for; None: it is tried alone."""
+        """The group that a pod waits in; None: the pod is scheduled alone."""
         if pod.shape.group_key is None:
             return None
         state = self._engine.cluster.pod_groups.of(pod)
@@ -92,7 +92,7 @@ class PodGroupController:
         return not self._by_pod[profile_name]
 
     def _created_seconds(self, state: GroupState) -> float:
-        """On the scheduler's clock. A group without an object comes after all others."""
+        """On the scheduler's clock. A group without an object sorts after all other groups."""
         group = state.group
         if group is None:
             return inf
@@ -102,7 +102,7 @@ class PodGroupController:
     # ---- changes --------------------------------------------------------------------------
 
     def changed(self, states: Iterable[GroupState], *, wakes: bool = False) -> None:
-        """Something in these groups changed. ``wakes``: it may help one that did not fit."""
+        """These groups changed. ``wakes``: the change may help a group that did not fit."""
         for state in states:
             self.changes[state.key] = state
             self._regroup(state)
@@ -112,20 +112,21 @@ class PodGroupController:
                 self._engine.queue.groups.wake(state.key)
 
     def _queue_group_of(self, state: GroupState) -> QueueGroup | None:
-        known = self._engine.cluster.pods
-        first = next((pod for uid in self._waiting_uids(state) if (pod := known.get(uid))), None)
+        pods = self._engine.cluster.pods
+        first = next((pod for uid in self._waiting_uids(state) if (pod := pods.get(uid))), None)
         return None if first is None else self._queue_group(state, first)
 
     def _regroup(self, state: GroupState) -> None:
-        """A big group's members come one by one, so all are looked at only where that matters."""
-        known, entries = self._engine.cluster.pods, self._engine.queue.groups
+        """Update the group's entry in the queue. Members of a large group come one by one, so all
+        members are read only if the entry has to change."""
+        pods, entries = self._engine.cluster.pods, self._engine.queue.groups
         queue_group = self._queue_group_of(state)
         if not entries.is_in_step(state.key, queue_group, state.waiting_count):
-            waiting = [pod for uid in self._waiting_uids(state) if (pod := known.get(uid))]
+            waiting = [pod for uid in self._waiting_uids(state) if (pod := pods.get(uid))]
             entries.regroup(state.key, queue_group, waiting)
 
     def _end_reservation(self, state: GroupState) -> None:
-        """Unless its members wait for nodes still."""
+        """End the reservation, unless the members still wait for nodes."""
         queue_group = self._queue_group_of(state)
         if queue_group is not None and queue_group.is_complete and not state.is_met:
             return
@@ -133,7 +134,7 @@ class PodGroupController:
             self._engine.queue.move_all(RESERVATION_OVER, None, None)
 
     def changed_by(self, pods: Iterable[PodInfo]) -> None:
-        """A decision of ours about these pods changed their groups."""
+        """A decision of this scheduler about these pods changed their groups."""
         states = (self._engine.cluster.pod_groups.of(pod) for pod in pods)
         self.changed({id(state): state for state in states if state is not None}.values())
 
@@ -144,29 +145,29 @@ class PodGroupController:
     def explain(
         self, key: GroupKey, message: str, condition_message: str = "", *, has_failed: bool = False
     ) -> None:
-        """What an attempt at the group came to; ``condition_message``: as its condition says it,
-        if that is something else; ``has_failed``: by an error."""
+        """Note the result of an attempt at the group. ``condition_message``: the message of the
+        condition, if it differs; ``has_failed``: the attempt ended with an error."""
         state = self._engine.cluster.pod_groups.get(key)
         if state is not None:
             state.message, state.has_failed = message, has_failed
             state.condition_message = condition_message or message
             self.changes[key] = state
 
-    # ---- waiting too long -----------------------------------------------------------------
+    # ---- timeouts -------------------------------------------------------------------------
 
     def run_timers(self) -> None:
-        """Groups whose time is over are told so, once; they are tried on."""
+        """Report each group whose timeout has passed, once; the group stays in the queue."""
         now = self._engine.clock.now()
         for key in self._timeouts.deadlines.take_due(now):
             state = self._engine.cluster.pod_groups.get(key)
             if state is not None:
                 state.has_timed_out = True
                 self.changes[key] = state
-                self._tell_of_timeout(state)
+                self._report_timeout(state)
         for key in self._engine.reservations.deadlines.take_due(now):
             self._engine.queue.groups.wake(key)
 
-    def _tell_of_timeout(self, state: GroupState) -> None:
+    def _report_timeout(self, state: GroupState) -> None:
         engine, group, waiting = self._engine, state.group, state.pending()
         message = timed_out_message(state)
         engine.telemetry.record_group(state, "timed out", message=message)
@@ -176,11 +177,11 @@ class PodGroupController:
                 profile, group, "Warning", SCHEDULE_TIMED_OUT, note=message
             )
 
-    # ---- telling --------------------------------------------------------------------------
+    # ---- reporting ------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Tell what has changed: the API how the group stands, and members what they wait for,
-        where that is wanted: an autoscaler would take their conditions for pods that lack nodes."""
+        """Write the statuses of the groups that changed. Members of an incomplete group get a
+        condition only if that is configured, because an autoscaler would add nodes for them."""
         changed, self.changes = self.changes, {}
         for state in changed.values():
             waiting = list(self._waiting_uids(state))
@@ -197,25 +198,25 @@ class PodGroupController:
             state.message = sentence
             self._engine.telemetry.record_group(state, "short", message=sentence)
         if self._reports_assembling:
-            self._tell(state, waiting)
+            self._report(state, waiting)
 
-    def _tell(self, state: GroupState, waiting: list[str]) -> None:
-        """Each member whom nobody told yet; the others where their number is worth a word."""
+    def _report(self, state: GroupState, waiting: list[str]) -> None:
+        """Write the conditions of members without one; at a reported size, of all members."""
         count = state.here_count
-        tells_all = count <= _ALWAYS_REPORTED_COUNT or not count & (count - 1)
+        is_reported = count <= _ALWAYS_REPORTED_COUNT or not count & (count - 1)
         for uid in waiting:
             pod = self._engine.cluster.pods.get(uid)
-            if pod is None or not (tells_all or uid not in self._told):
+            if pod is None or not (is_reported or uid not in self._messages):
                 continue
             if self._is_placed_as_one(pod.scheduler_name):
                 framework = self._engine.frameworks[pod.scheduler_name]
-                self._tell_member(pod, framework, state.message)
+                self._report_to_member(pod, framework, state.message)
 
-    def _tell_member(self, pod: PodInfo, framework: Framework, sentence: str) -> None:
+    def _report_to_member(self, pod: PodInfo, framework: Framework, sentence: str) -> None:
         engine, message = self._engine, _gate_message(framework, pod) or sentence
-        if self._told.get(pod.uid) == message:
+        if self._messages.get(pod.uid) == message:
             return
-        self._told[pod.uid] = message
+        self._messages[pod.uid] = message
         condition = unschedulable_condition(engine, pod, "Unschedulable", message)
         if condition is not None:
             engine.outbox.patch_status(pod, condition, None)
@@ -223,8 +224,8 @@ class PodGroupController:
             engine.outbox.emit(name, pod, "Warning", "FailedScheduling", "Scheduling", message)
 
     def forget(self, uid: str) -> None:
-        """The pod is gone, or on a node."""
-        self._told.pop(uid, None)
+        """The pod was deleted, or has a node."""
+        self._messages.pop(uid, None)
 
 
 def _places_pod_by_pod(framework: Framework) -> bool:
@@ -233,7 +234,8 @@ def _places_pod_by_pod(framework: Framework) -> bool:
 
 
 def _gate_message(framework: Framework, pod: PodInfo) -> str:
-    """What a PreEnqueue plugin says of the pod, upstream's GangScheduling say."""
+    """The message of the PreEnqueue plugin that rejects the pod, such as upstream's
+    GangScheduling; "" if none does."""
     for plugin in framework.plugins.pre_enqueue:
         status = plugin.pre_enqueue(pod)
         if not is_success(status) and status is not None:
@@ -247,29 +249,29 @@ def _gate_message(framework: Framework, pod: PodInfo) -> str:
 def missing_resources(
     state: GroupState, snapshot: Snapshot, group_trial: PodGroupTrial
 ) -> list[str]:
-    """Resources of which there is too little, each with what is wanted and what there is."""
-    wanted = state.group.min_resources if state.group is not None else None
-    if not wanted:
+    """The resources of which too little is free, each with the wanted and the free amount."""
+    min_resources = state.group.min_resources if state.group is not None else None
+    if not min_resources:
         return []
     try:
-        floor = amounts(wanted)
+        floor = amounts(min_resources)
     except QuantityError as problem:
         return [f"spec.minResources: {problem}"]
     nodes = snapshot.nodes
-    held = Counter[str]()
+    held_amounts = Counter[str]()
     for pod in (*state.assigned(), *(one.pod for one in group_trial.placed)):
-        held.update(_requests(pod))
+        held_amounts.update(_requests(pod))
     problems: list[str] = []
     for name, amount in sorted(floor.items()):
         free = int((nodes.allocatable(name) - nodes.requested(name)).clip(0).sum())
-        if free + held[name] < amount:
-            told = f"wanted {_written(name, amount)}, found {_written(name, free + held[name])}"
-            problems.append(f"{name} ({told})")
+        if free + held_amounts[name] < amount:
+            usable = _written(name, free + held_amounts[name])
+            problems.append(f"{name} (wanted {_written(name, amount)}, found {usable})")
     return problems
 
 
 def _written(resource: str, amount: int) -> str:
-    """As in a manifest: cpu in cores, or thousandths of one."""
+    """An amount as in a manifest: cpu in cores or milli-cores."""
     if resource != CPU:
         return str(amount)
     return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"

@@ -1,10 +1,11 @@
 """Where a group may be placed: anywhere, or within one domain of a topology key.
 
-A required key's domains are tried one after another, each in full: where most members fit is
-best, then where their nodes score highest, then the first by name. A preferred key is tried
-likewise, within the required one's domains; where none suffices, the group goes where it fits.
-Members that hold a node already decide the domain, for those that come later, too. Upstream:
-KEP-5732, TopologyPlacementGenerator.
+The domains of a required key are tried one after another, each with all members. The domain in
+which most members fit is the best; then the domain whose nodes score highest; then the first by
+name. The domains of a preferred key are tried in the same way, within the domains of the required
+key. If no preferred domain suffices, the group may be placed in any domain of the required key.
+Members that already have nodes determine the domain. Upstream: KEP-5732,
+TopologyPlacementGenerator.
 """
 
 from collections import defaultdict
@@ -26,7 +27,7 @@ from bayplan.state.cache import Snapshot, Trial
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import PodInfo
 
-#: Blamed for groups that found no domain; what may help those is a node, or a label.
+#: The plugin named for groups that fit in no domain. A new node or a changed label may help them.
 TOPOLOGY_NAME: Final = "PodGroupTopology"
 TOPOLOGY_EVENTS: Final = (
     ClusterEventWithHint(
@@ -37,7 +38,7 @@ TOPOLOGY_EVENTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """Nodes that share a value of a label; without a name: all nodes."""
+    """The nodes that share a value of a label. Without a name: all nodes."""
 
     name: str = ""
     nodes: frozenset[str] | None = None
@@ -50,7 +51,7 @@ class Domain:
 
 @final
 class Watch:
-    """Counts and times domains as they are tried, one after another."""
+    """Counts the trials of domains, and measures their duration."""
 
     def __init__(self, telemetry: Telemetry, profile_name: str) -> None:
         self._metrics = telemetry.metrics
@@ -59,13 +60,13 @@ class Watch:
         self._since_seconds = 0.0
 
     def generated(self, count: int) -> None:
-        """So many are tried now."""
+        """The trials of ``count`` domains begin."""
         if count:
             self._metrics.generated_placements.add(self._profile_name, count=count)
         self._since_seconds = self._now()
 
     def evaluated(self, *, suffices: bool) -> None:
-        """One was tried."""
+        """The trial of one domain has ended."""
         result = "feasible" if suffices else "infeasible"
         metrics, began, self._since_seconds = self._metrics, self._since_seconds, self._now()
         metrics.placement_evaluations.add(result, self._profile_name)
@@ -86,42 +87,43 @@ def best_pass(
     *,
     needed_count: int,
 ) -> PodGroupTrial:
-    """The pass that is to be kept, or to be explained; its placements stand."""
+    """The pass of the best domain or, if the group fits nowhere, the pass that explains why. Its
+    placements are in the trial."""
     snapshot, rejecting = setup.engine.cluster.loan, set[str]()
     assert snapshot is not None
     narrow, wide = _choices(snapshot, state)
 
     def run(domain: Domain) -> PodGroupTrial:
-        found = PodGroupTrial(setup, trial, domain.nodes).run(members, needed_count)
-        found.domain = domain.name
-        rejecting.update(found.blamed())
-        return found
+        group_trial = PodGroupTrial(setup, trial, domain.nodes).run(members, needed_count)
+        group_trial.domain = domain.name
+        rejecting.update(group_trial.blamed())
+        return group_trial
 
     watch = Watch(setup.engine.telemetry, members[0].pod.scheduler_name)
-    found = _best(run, narrow, needed_count, watch)
-    if found is None and len(wide) > 1:
-        found = _best(run, wide, needed_count, watch)
-    if found is None:
-        found = run(wide[0])
+    group_trial = _best(run, narrow, needed_count, watch)
+    if group_trial is None and len(wide) > 1:
+        group_trial = _best(run, wide, needed_count, watch)
+    if group_trial is None:
+        group_trial = run(wide[0])
         if setup.engine.gates.enabled("TopologyAwareWorkloadScheduling"):
-            found.placement_count = len(wide)
+            group_trial.placement_count = len(wide)
         if narrow or wide != [EVERYWHERE]:
-            # What helps in another domain helps the group.
-            found.elsewhere = rejecting | {TOPOLOGY_NAME}
-    return found
+            # An event that helps in another domain helps the group.
+            group_trial.elsewhere = rejecting | {TOPOLOGY_NAME}
+    return group_trial
 
 
 def domain_of_members(snapshot: Snapshot, state: GroupState | None) -> frozenset[str] | None:
-    """The nodes that a member may go to that comes when others hold theirs; None: all."""
+    """The nodes for a member of a group whose other members have nodes; None: all nodes."""
     key = "" if state is None or state.group is None else state.group.required_topology
     if state is None or not key or not state.assigned_count:
         return None
-    found = _domains(snapshot, key, state)
-    return found[0].nodes if found else frozenset()
+    domains = _domains(snapshot, key, state)
+    return domains[0].nodes if domains else frozenset()
 
 
 def why_nowhere(snapshot: Snapshot, state: GroupState) -> str:
-    """Why a required key leaves no node at all; "" where it leaves some."""
+    """Why no node satisfies the required key; "" if some do."""
     key = "" if state.group is None else state.group.required_topology
     if not key or _domains(snapshot, key, state):
         return ""
@@ -131,7 +133,7 @@ def why_nowhere(snapshot: Snapshot, state: GroupState) -> str:
 
 
 def _choices(snapshot: Snapshot, state: GroupState) -> tuple[list[Domain], list[Domain]]:
-    """Domains that are preferred, and those that will do; the latter at least one."""
+    """(the preferred domains, the acceptable domains); at least one is acceptable."""
     group = state.group
     assert group is not None
     wide = [EVERYWHERE]
@@ -147,15 +149,16 @@ def _choices(snapshot: Snapshot, state: GroupState) -> tuple[list[Domain], list[
 def _best(
     run: _Run, domains: Sequence[Domain], needed_count: int, watch: Watch
 ) -> PodGroupTrial | None:
-    """The best domain's pass, made once more; None: none suffices, and nothing stands."""
+    """The pass of the best domain, repeated in the trial; None: no domain suffices, and nothing is
+    placed."""
     best: tuple[int, int] | None = None
     best_domain = EVERYWHERE
     watch.generated(len(domains))
     for domain in domains:
-        found = run(domain)
-        found.undo()
-        worth = (len(found.placed), found.total_score)
-        suffices = found.error is None and worth[0] >= needed_count
+        group_trial = run(domain)
+        group_trial.undo()
+        worth = (len(group_trial.placed), group_trial.total_score)
+        suffices = group_trial.error is None and worth[0] >= needed_count
         watch.evaluated(suffices=suffices)
         if suffices and (best is None or worth > best):
             best, best_domain = worth, domain
@@ -163,17 +166,17 @@ def _best(
 
 
 def _domains(snapshot: Snapshot, key: str, state: GroupState) -> list[Domain]:
-    """Nodes by their value of the label, in order of the values; where members hold nodes already,
-    only the domain of all of these."""
+    """The nodes by their value of the label, in the order of the values. If members already have
+    nodes: only the domain that contains all these nodes."""
     nodes = snapshot.nodes
     ids, values, names = nodes.labels.ids(key).tolist(), nodes.labels.values(key), nodes.names()
-    found: dict[str, list[str]] = defaultdict(list)
+    names_by_value: dict[str, list[str]] = defaultdict(list)
     for name, value_id in zip(names, ids, strict=True):
         if value_id >= 0:
-            found[values[int(value_id)]].append(name)
-    held = {_node_of(pod) for pod in state.assigned()}
-    domains = [Domain(value, frozenset(found[value])) for value in sorted(found)]
-    return [domain for domain in domains if domain.nodes is not None and held <= domain.nodes]
+            names_by_value[values[int(value_id)]].append(name)
+    node_names = {_node_of(pod) for pod in state.assigned()}
+    domains = [Domain(value, frozenset(names_by_value[value])) for value in sorted(names_by_value)]
+    return [domain for domain in domains if domain.nodes is not None and node_names <= domain.nodes]
 
 
 def _node_of(pod: Pod | PodInfo) -> str:

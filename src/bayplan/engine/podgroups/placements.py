@@ -1,8 +1,8 @@
 """From a committed pass to bound members: Permit for all of them, then all bindings, or none.
 
-If some plugin says Wait for a member, the whole group waits with its reservations. It goes on when
-the last wait ends well; the first that does not gives everything back, and the group returns to
-the queue as one.
+If a Permit plugin returns Wait for a member, the whole group keeps its reservations and waits. When
+all members are allowed, all are bound. If one member is rejected, the group gives everything back
+and returns to the queue as one entry.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ class _WaitingGroup:
 
 @final
 class GroupPlacements:
-    """Groups on their way to nodes."""
+    """Groups between their trial and their bindings."""
 
     def __init__(
         self, engine: EngineCore, failures: FailureHandler, placements: Placements
@@ -41,7 +41,7 @@ class GroupPlacements:
         self._placements = placements
 
     def place(self, lead: QueuedPodGroupInfo, members: Sequence[tuple[Cycle, PodInfo]]) -> None:
-        """All members count on their nodes, and are reserved there."""
+        """Run Permit for all members, which are assumed and reserved on their nodes."""
         group = _WaitingGroup(lead, [self._placements.adopt(*member) for member in members])
         permits: list[tuple[Placed, dict[str, float]]] = []
         for placed in group.members:
@@ -59,8 +59,8 @@ class GroupPlacements:
             self._bind(group)
 
     def _hold(self, group: _WaitingGroup, placed: Placed, waits: dict[str, float]) -> None:
-        known = self._engine.cluster.pods.get(placed.pod.uid, placed.pod)
-        self._engine.outbox.patch_status(known, None, placed.node_name)
+        current = self._engine.cluster.pods.get(placed.pod.uid, placed.pod)
+        self._engine.outbox.patch_status(current, None, placed.node_name)
         self._placements.permit_waits.hold(
             placed,
             waits,
@@ -90,14 +90,14 @@ class GroupPlacements:
             self._bind(group)
 
     def _bind(self, group: _WaitingGroup) -> None:
-        """Each member goes on alone: what one of them fails by is not its siblings' failure."""
+        """Bind each member by itself: a failure of one does not affect the others."""
         group.is_over = True
         for placed in group.members:
             go_on = partial(self._placements.go_on, placed)
             self._placements.boundary.run_for_pod(placed.queued, placed.started_seconds, go_on)
 
     def _give_back(self, group: _WaitingGroup, pod: PodInfo, status: Status) -> None:
-        """``pod``: the member that may not go on; no other may then."""
+        """Give back all members. ``pod``: the member that was rejected."""
         engine, group.is_over = self._engine, True
         for uid in group.waiting:
             engine.waiting.leave(uid)
@@ -124,7 +124,7 @@ class GroupPlacements:
         uids = {placed.pod.uid for placed in group.members}
         for placed in group.members:
             if is_rejected(status):
-                # What leaves helps others, not the group itself.
+                # The freed resources may help other pods, but not the group itself.
                 engine.queue.move_all(
                     EVENT_ASSIGNED_POD_DELETE, placed.pod, None, lambda p: p.uid not in uids
                 )

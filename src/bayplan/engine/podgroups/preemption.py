@@ -1,10 +1,10 @@
-"""Making room for a group: for as many members as it needs, or for none.
+"""Preemption for a group: victims for as many members as the group needs, or none.
 
-Pods of lower priority are thought away all over the cluster, no more important ones than it takes
-for the group to fit; where its members then stand, pods come back one after another as long as all
-members of their node still fit. Who cannot come back is a victim. Nobody is evicted for a group
-that would not fit even so. Upstream: podgrouppreemption.go (v1.37), which tries the whole group
-anew for every pod that comes back.
+A trial removes pods of lower priority from all nodes, up to the lowest priority with which the
+group fits, and places the members. Then the removed pods of the members' nodes return one after
+another, as long as all members on the node still fit. A pod that cannot return is a victim. If the
+group does not fit without all pods of lower priority, no pod is evicted. Upstream:
+podgrouppreemption.go (v1.37), which tries the whole group again for each returning pod.
 """
 
 from collections.abc import Iterable, Sequence
@@ -48,7 +48,7 @@ class _Group:
 
 @final
 class PodGroupPreemptor:
-    """Asks the profile's plugin who may be evicted; has it do so."""
+    """Finds the victims for a group. The plugin of the profile allows the preemption and evicts."""
 
     def __init__(self, setup: TrialSetup) -> None:
         self._setup = setup
@@ -57,7 +57,8 @@ class PodGroupPreemptor:
     def find(
         self, members: Sequence[QueuedPodInfo], state: GroupState, needed_count: int
     ) -> PreemptionPlan | NoPreemption | None:
-        """While the cluster is lent. None: nobody preempts here."""
+        """The plan, or why there is none. None: no plugin of the profile preempts for groups. The
+        cluster must be lent."""
         plugin = self._plugin(members)
         if plugin is None:
             return None
@@ -75,48 +76,48 @@ class PodGroupPreemptor:
             return NoPreemption(NOT_HELPFUL, f"{UPSTREAM_PREFIX}{_NO_VICTIMS}")
         if isinstance(highest, str):
             return NoPreemption(NOT_HELPFUL, self._with_reasons(members, highest))
-        room = self._room(snapshot, group, highest, plugin)
-        if room is not None:
-            return room
+        plan = self._plan(snapshot, group, highest, plugin)
+        if plan is not None:
+            return plan
         return NoPreemption(NOT_HELPFUL, self._with_reasons(members, NOT_HELPFUL))
 
-    def make(
-        self, members: Sequence[QueuedPodInfo], state: GroupState, room: PreemptionPlan
+    def evict(
+        self, members: Sequence[QueuedPodInfo], state: GroupState, plan: PreemptionPlan
     ) -> Evicting | None:
-        """Keep the room for the members, and tell the victims to go. Evicting: that is to be
-        begun, and the attempt waits for it."""
+        """Nominate the members and evict the victims. Returns the evictions if the attempt has to
+        start them and wait for them."""
         plugin = self._plugin(members)
         assert plugin is not None
-        for known, nomination in self._nominations(room):
-            self._engine.nominator.add_nominated_pod(known, nomination)
+        for pod, nomination in self._nominations(plan):
+            self._engine.nominator.add_nominated_pod(pod, nomination)
         assert state.group is not None, "no attempt is made at a group without an object"
-        nodes = tuple(sorted({node_name for _, node_name in room.placements}))
+        nodes = tuple(sorted({node_name for _, node_name in plan.placements}))
         pods = [queued.pod for queued in members]
-        return plugin.evict_for_group(group_reference(state.group), pods, nodes, room.victims)
+        return plugin.evict_for_group(group_reference(state.group), pods, nodes, plan.victims)
 
-    def tell(self, room: PreemptionPlan) -> None:
-        """The API learns where the members are nominated to."""
-        for known, nomination in self._nominations(room):
-            self._engine.outbox.patch_status(known, None, nomination.node_name)
+    def report_nominations(self, plan: PreemptionPlan) -> None:
+        """Write the nominations of the members to the API."""
+        for pod, nomination in self._nominations(plan):
+            self._engine.outbox.patch_status(pod, None, nomination.node_name)
 
     def give_up(self, members: Sequence[QueuedPodInfo], problem: str) -> str:
-        """No room was made: nobody is nominated. What is said of it; upstream's words."""
+        """Withdraw the nominations, because the evictions failed. Returns upstream's message."""
         engine = self._engine
         for queued in members:
-            known = engine.cluster.pods.get(queued.pod.uid)
-            if known is not None and not known.node_name:
-                engine.nominator.add_nominated_pod(known, CLEAR_NOMINATION)
-                engine.outbox.patch_status(known, None, "")
+            pod = engine.cluster.pods.get(queued.pod.uid)
+            if pod is not None and not pod.node_name:
+                engine.nominator.add_nominated_pod(pod, CLEAR_NOMINATION)
+                engine.outbox.patch_status(pod, None, "")
         plugins = engine.frameworks[members[0].pod.scheduler_name].plugins.post_filter
         names = (p.instance_name for p in plugins if isinstance(p, GroupPreemption))
         return f'error in "{next(names)}" PodGroupPostFilter plugins: {problem}'
 
-    def _nominations(self, room: PreemptionPlan) -> Iterable[tuple[PodInfo, Nomination]]:
-        """Of those members that still wait for a node."""
-        for pod, node_name in room.placements:
-            known = self._engine.cluster.pods.get(pod.uid)
-            if known is not None and not known.node_name:
-                yield known, Nomination(NominatingMode.OVERRIDE, node_name)
+    def _nominations(self, plan: PreemptionPlan) -> Iterable[tuple[PodInfo, Nomination]]:
+        """The nominations of the members that still wait for a node."""
+        for pod, node_name in plan.placements:
+            current = self._engine.cluster.pods.get(pod.uid)
+            if current is not None and not current.node_name:
+                yield current, Nomination(NominatingMode.OVERRIDE, node_name)
 
     def _plugin(self, members: Sequence[QueuedPodInfo]) -> GroupPreemption | None:
         framework = self._engine.frameworks[members[0].pod.scheduler_name]
@@ -124,7 +125,7 @@ class PodGroupPreemptor:
         return next((p for p in plugins if isinstance(p, GroupPreemption)), None)
 
     def _with_reasons(self, members: Sequence[QueuedPodInfo], text: str) -> str:
-        """Where upstream asks each PostFilter plugin, each one's reason stands in the message."""
+        """The message with the reasons of all PostFilter plugins, each of which upstream calls."""
         plugins = self._engine.frameworks[members[0].pod.scheduler_name].plugins.post_filter
         reasons = (plugin.group_reason for plugin in plugins)
         return ", ".join([*filter(None, reasons), f"{UPSTREAM_PREFIX}{text}"])
@@ -132,16 +133,19 @@ class PodGroupPreemptor:
     def _units(self, snapshot: Snapshot) -> Units:
         return Units(self._engine.cluster.pod_groups, snapshot.nodes)
 
-    # ---- who has to be thought away ---------------------------------------------------------
+    # ---- pods to remove ---------------------------------------------------------------------
 
     def _highest_to_evict(self, snapshot: Snapshot, group: _Group) -> int | str | None:
-        """The lowest priority up to which pods must leave for the group to fit; None: no pod is of
-        lower priority. A text: why the group does not fit without them all, in upstream's
-        words."""
+        """The lowest priority up to which pods must leave for the group to fit. None: no pod has a
+        lower priority. A text: why the group does not fit even without all these pods, as upstream
+        says it."""
         units = self._units(snapshot)
         priorities = np.unique(snapshot.ranked_pods(snapshot.nodes).priorities)
-        known = {*priorities.tolist(), *(unit.priority for unit in units.all_groups())}
-        levels = sorted(priority for priority in known if priority < group.priority)
+        priorities_of_units = {
+            *priorities.tolist(),
+            *(unit.priority for unit in units.all_groups()),
+        }
+        levels = sorted(priority for priority in priorities_of_units if priority < group.priority)
         if not levels:
             return None
         why_not = self._why_not_without(snapshot, group, levels[-1])
@@ -157,7 +161,7 @@ class PodGroupPreemptor:
         return levels[high]
 
     def _why_not_without(self, snapshot: Snapshot, group: _Group, highest: int) -> str:
-        """Why the group does not fit without all pods up to a priority; "" where it does."""
+        """Why the group does not fit without all pods up to a priority; "" if it fits."""
         with snapshot.trial() as trial:
             _remove(trial, snapshot, self._units(snapshot), highest)
             pass_, fits = self._placed(trial, snapshot, group)
@@ -169,7 +173,7 @@ class PodGroupPreemptor:
     def _placed(
         self, trial: Trial, snapshot: Snapshot, group: _Group
     ) -> tuple[PodGroupTrial, bool]:
-        """The members on their nodes, and whether enough fit; if not, nothing stands."""
+        """(the pass, whether enough members fit); if too few fit, nothing is placed."""
         pass_ = best_pass(
             self._setup, trial, group.members, group.state, needed_count=group.needed_count
         )
@@ -180,13 +184,13 @@ class PodGroupPreemptor:
         return pass_, False
 
     def _give_back(self, placed: Sequence[PlacedMember]) -> None:
-        """What members have reserved; their places go with the trial."""
+        """Unreserve the members; the trial undoes their placements."""
         for one in reversed(placed):
             one.cycle.framework.run_unreserve(one.cycle.state, one.pod, one.pod.node_name)
 
-    # ---- who may come back ------------------------------------------------------------------
+    # ---- pods that return -------------------------------------------------------------------
 
-    def _room(
+    def _plan(
         self, snapshot: Snapshot, group: _Group, highest: int, plugin: GroupPreemption
     ) -> PreemptionPlan | None:
         with snapshot.trial() as trial:
@@ -211,7 +215,7 @@ class PodGroupPreemptor:
         placed: Sequence[PlacedMember],
         away: Sequence[Unit],
     ) -> tuple[PodInfo, ...]:
-        """Nobody where the members' nodes alone are not enough."""
+        """The victims; none if the members do not fit although all pods of their nodes are away."""
         nodes = {one.pod.node_name for one in placed}
         beside: list[Unit] = []
         for unit in away:
@@ -233,7 +237,7 @@ class PodGroupPreemptor:
         return tuple(victims)
 
     def _still_fits(self, trial: Trial, snapshot: Snapshot, one: PlacedMember) -> bool:
-        """Whether a member would find its node as it found it, asked anew."""
+        """Whether a member still fits its node, by a new evaluation."""
         pod, node_name, framework = one.cycle.pod, one.pod.node_name, one.cycle.framework
         trial.remove(one.pod)
         state = CycleState()
@@ -250,7 +254,7 @@ class PodGroupPreemptor:
 
 
 def _remove(trial: Trial, snapshot: Snapshot, units: Units, highest: int) -> list[Unit]:
-    """Think all up to a priority away."""
+    """Remove all pods up to a priority."""
     nodes = snapshot.nodes
     is_concerned = snapshot.ranked_pods(nodes).lowest <= highest
     is_concerned[nodes.positions(sorted(units.node_names()))] = True

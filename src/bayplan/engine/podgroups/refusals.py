@@ -2,9 +2,9 @@
 
 The message of a `Refusal` is one sentence about the whole group. The journal and `why` show it, and
 the conditions of members of the Coscheduling family have it. Groups of scheduling.k8s.io get what
-kube-scheduler writes: a sentence about minCount for the group and the
-members that fit, and for a member that does not fit its own reason. Upstream:
-schedule_one_podgroup.go, submitPodGroupAlgorithmResult, and gangscheduling, PlacementFeasible.
+kube-scheduler writes: a sentence about minCount for the group and the members that fit, and its own
+reason for each member that does not fit. Upstream: schedule_one_podgroup.go,
+submitPodGroupAlgorithmResult, and gangscheduling, PlacementFeasible.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ from bayplan.framework.types import Nomination, QueuedPodInfo
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo
 
-#: Begins what is said of looking for pods to evict.
+#: The beginning of messages about preemption for a group.
 UPSTREAM_PREFIX: Final = "pod group preemption: "
 
 _UNSCHEDULABLE: Final = "pod group is unschedulable"
@@ -29,7 +29,7 @@ _PREEMPT_LOWER: Final = "PreemptLowerPriority"
 
 @dataclass(frozen=True, slots=True)
 class PreemptionPlan:
-    """Where members are to go, and who leaves."""
+    """The nodes for the members, and the victims to evict."""
 
     #: (member, its node).
     placements: tuple[tuple[PodInfo, str], ...]
@@ -52,12 +52,12 @@ class PreemptionPlan:
 
 @dataclass(frozen=True, slots=True)
 class NoPreemption:
-    """Why nobody is evicted for a group."""
+    """Why no pod is evicted for a group."""
 
     text: str
-    #: With what other PostFilter plugins say of the group.
+    #: With the reasons of the other PostFilter plugins.
     upstream_text: str
-    #: Whether victims of an earlier attempt are leaving still.
+    #: Whether victims of an earlier attempt are still terminating.
     is_being_made: bool = False
 
 
@@ -65,17 +65,16 @@ class NoPreemption:
 class Refusal:
     """How an attempt at a group failed."""
 
-    #: Of the group as a whole.
+    #: The failure of the group as a whole.
     failure: Failure
-    #: What its condition says, if that is not the failure's message.
+    #: The message of the group's condition, if it differs from the failure's message.
     condition_message: str = ""
-    #: By uid, how it failed for a member; empty: as for the group, for all of them.
+    #: By uid: the failure of a member; empty: all members have the failure of the group.
     members: Mapping[str, Failure] = field(default_factory=dict[str, Failure])
 
 
 def reason(pass_: PodGroupTrial, state: GroupState, member_count: int) -> str:
-    """Why a group does not fit, in upstream's words. ``member_count``: those that were to be
-    tried."""
+    """Why a group does not fit, as upstream says it. ``member_count``: the members to try."""
     if state.assigned_count >= state.min_member:
         text = _UNSCHEDULABLE
     else:
@@ -98,18 +97,18 @@ def of_upstream(
     state: GroupState,
     members: Sequence[QueuedPodInfo],
     *,
-    room: PreemptionPlan | NoPreemption | None,
+    preemption: PreemptionPlan | NoPreemption | None,
 ) -> Refusal:
-    """Too few members of a scheduling.k8s.io group fit, or one failed by an error.
+    """The refusal of a scheduling.k8s.io group: too few members fit, or one failed with an error.
 
-    ``failure``: the group's, in our words; it decides how the members are requeued. ``room``: what
-    came of looking for pods to evict; None: nobody looked.
+    ``failure``: the failure of the group as Bayplan describes it, which decides how the members are
+    requeued. ``preemption``: the result of the search for victims; None: there was no search.
     """
     if pass_.error is not None:
         return _by_error(failure, pass_.error, members)
     short = reason(pass_, state, len(members))
-    whole = f"{short}, {'' if room is None else room.upstream_text}"
-    is_being_made = room is not None and room.is_being_made
+    whole = f"{short}, {'' if preemption is None else preemption.upstream_text}"
+    is_being_made = preemption is not None and preemption.is_being_made
     unplaced = {one.queued.pod.uid: one for one in pass_.unplaced}
     placed = {one.cycle.pod.uid for one in pass_.placed}
     failures: dict[str, Failure] = {}
@@ -127,7 +126,7 @@ def of_upstream(
 
 
 def by_error(failure: Failure, members: Iterable[QueuedPodInfo]) -> Refusal:
-    """An error of the whole attempt is every member's."""
+    """The refusal for an error of the whole attempt, which is the error of every member."""
     cleared = Failure(failure.status, failure.message, None, CLEAR_NOMINATION)
     return Refusal(failure, "", {queued.pod.uid: cleared for queued in members})
 
@@ -141,7 +140,7 @@ def _by_error(failure: Failure, first: UnplacedMember, members: Iterable[QueuedP
 
 
 def _own(one: UnplacedMember) -> Failure:
-    """A member's own reason. Where there is no node at all, it expects none."""
+    """The failure of one member. Without any node in the cluster, its nomination is cleared."""
     nomination = CLEAR_NOMINATION if one.diagnosis is None else None
     return Failure(one.status, one.message, one.diagnosis, nomination)
 
@@ -154,8 +153,8 @@ def _rejection(message: str, nomination: Nomination | None) -> Failure:
 
 
 def mismatch(state: GroupState, members: Iterable[QueuedPodInfo]) -> str:
-    """Why no attempt is made at a scheduling.k8s.io group: its members, or those that hold nodes,
-    differ in what they must share; "" where they do not. Upstream: validatePodGroup."""
+    """Why no attempt is made at a scheduling.k8s.io group: a waiting or placed member differs in a
+    field that all members must share; "" if none does. Upstream: validatePodGroup."""
     group = state.group
     waiting = [queued.pod.spec for queued in members]
     if group is None or not group.is_upstream or not waiting:

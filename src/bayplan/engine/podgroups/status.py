@@ -31,7 +31,7 @@ _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 
 
 def missing_object(state: GroupState) -> str:
-    """Pods name a group that has no object."""
+    """The message for pods whose group has no object."""
     return (
         f"group {state.key}: PodGroup not found in {state.key.api_group} "
         f"(current pods number: {state.here_count})"
@@ -39,22 +39,22 @@ def missing_object(state: GroupState) -> str:
 
 
 def short_of_members(state: GroupState) -> str:
-    """Fewer members than the minimum."""
-    here, wanted = state.here_count, state.min_member
+    """The message for a group with fewer members than its minimum."""
+    here, needed = state.here_count, state.min_member
     return (
-        f"group {state.key}: {here} of {wanted} members are here "
-        f"(current pods number: {here}, minMember of group: {wanted})"
+        f"group {state.key}: {here} of {needed} members are here "
+        f"(current pods number: {here}, minMember of group: {needed})"
     )
 
 
 def waiting_for(state: GroupState) -> str:
-    """Why a group is not tried."""
+    """Why a group is not scheduled yet."""
     return missing_object(state) if state.group is None else short_of_members(state)
 
 
 def too_few_fit(state: GroupState, fit_count: int, nth: int, pod: str, *, why: str) -> str:
-    """``fit_count``: members that hold a node or could have; ``nth`` in order, counted likewise,
-    is the first that could not."""
+    """``fit_count``: members that have a node or fit one; ``nth``: the position of the first member
+    that fits none, from 1, with the members that have nodes counted first."""
     return (
         f"group {state.key}: {fit_count} of {state.min_member} members fit; "
         f"the {ordinal(nth)}, {pod}: {why}"
@@ -62,12 +62,13 @@ def too_few_fit(state: GroupState, fit_count: int, nth: int, pod: str, *, why: s
 
 
 def no_domain(state: GroupState, why: str) -> str:
-    """The topology that it requires leaves no node."""
+    """The message for a group whose required topology excludes all nodes."""
     return f"group {state.key}: 0 of {state.min_member} members fit: {why}"
 
 
 def short_of_resources(state: GroupState, missing_resources: list[str]) -> str:
-    """minResources is more than all nodes have free together, or makes no sense."""
+    """The message for a group whose minResources are more than all nodes together have free, or are
+    invalid."""
     missing = ", ".join(missing_resources)
     if not missing.startswith("spec."):
         missing = f"minResources are not free in the cluster: {missing}"
@@ -75,7 +76,7 @@ def short_of_resources(state: GroupState, missing_resources: list[str]) -> str:
 
 
 def reserved_for(state: GroupState, reservation: Reservation, now_seconds: float) -> str:
-    """Nodes are reserved."""
+    """The message for a group that has a reservation."""
     count = len(reservation.nodes)
     nodes = f"{count} node{'s' * (count != 1)}"
     when = "once room is free"
@@ -94,14 +95,14 @@ def ordinal(count: int) -> str:
 
 @final
 class GroupTimeouts:
-    """When which group will have waited too long."""
+    """The deadline of each waiting group."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.deadlines = Deadlines[GroupKey]()
 
     def note(self, state: GroupState, *, is_waiting: bool) -> None:
-        """How a group stands has changed. ``is_waiting``: members wait together."""
+        """Update the deadline of a group. ``is_waiting``: members wait together."""
         if state.is_met:
             state.has_timed_out = False
         timeout_seconds = None if state.group is None else state.group.schedule_timeout_seconds
@@ -111,7 +112,7 @@ class GroupTimeouts:
             self.deadlines[state.key] = self._since_seconds(state) + timeout_seconds
 
     def _since_seconds(self, state: GroupState) -> float:
-        """Since when members wait. What has no time stamp is there since the clock began."""
+        """When the oldest waiting member was created; without time stamps: when the clock began."""
         own = None if state.group is None else state.group.metadata.creation_timestamp
         # Stamps of the API are in the order of their text.
         oldest = min((pod.metadata.creation_timestamp or "" for pod in state.pending()), default="")
@@ -120,7 +121,7 @@ class GroupTimeouts:
 
 
 def timed_out_message(state: GroupState) -> str:
-    """What condition and event say."""
+    """The message of the condition and of the event."""
     seconds = 0 if state.group is None else state.group.schedule_timeout_seconds or 0
     why = f": {state.message}" if state.message else ""
     return f"not placed within {seconds} s (scheduleTimeoutSeconds){why}"
@@ -145,12 +146,12 @@ _NONE: Final[dict[str, Any]] = {}
 def phase_of(state: GroupState) -> str:
     """Members missing or not placed, some placed, enough running, enough succeeded, or a member
     failed and the minimum can no longer be reached."""
-    wanted, alive = state.min_member, state.running_count + state.succeeded_count
-    if state.succeeded_count >= wanted:
+    needed, alive = state.min_member, state.running_count + state.succeeded_count
+    if state.succeeded_count >= needed:
         return FINISHED
-    if state.failed_count and state.here_count + state.succeeded_count < wanted:
+    if state.failed_count and state.here_count + state.succeeded_count < needed:
         return FAILED
-    if alive >= wanted:
+    if alive >= needed:
         return RUNNING
     return SCHEDULING if scheduled_count(state) else PENDING
 
@@ -171,12 +172,14 @@ class _Condition(NamedTuple):
 
 @final
 class GroupStatusWriter:
-    """Sends what differs from what the API said last, or was sent last."""
+    """Patches the fields of a group's status that differ from the last known values.
+
+    The last known values are those that the API reported, or those sent since."""
 
     def __init__(self, outbox: Outbox, clock: Clock) -> None:
         self._outbox = outbox
         self._clock = clock
-        #: (uid of the object, what it was told): one made anew under the name knows nothing.
+        #: (uid of the object, the fields sent to it). An object created again has another uid.
         self._sent: dict[GroupKey, tuple[str, dict[str, Any]]] = {}
 
     def _last_written(self, state: GroupState) -> dict[str, Any]:
@@ -189,14 +192,14 @@ class GroupStatusWriter:
             self._sent.pop(state.key, None)
             return
         counted = self._of_upstream if group.is_upstream else self._of_ours
-        wanted = counted(state, group)
+        fields = counted(state, group)
         sent = self._last_written(state)
-        known = {**_reported(group), **sent}
-        changed = {name: value for name, value in wanted.items() if known.get(name) != value}
+        last_fields = {**_reported(group), **sent}
+        changed = {name: value for name, value in fields.items() if last_fields.get(name) != value}
         if not changed:
             return
         meta = group.metadata
-        self._sent[state.key] = (meta.uid or "", {**sent, **wanted})
+        self._sent[state.key] = (meta.uid or "", {**sent, **fields})
         self._outbox.effects.append(
             PatchPodGroupStatus(group.kind, state.key.namespace, meta.name, meta.uid or "", changed)
         )
@@ -205,7 +208,7 @@ class GroupStatusWriter:
 
     def _of_ours(self, state: GroupState, group: PodGroup) -> dict[str, Any]:
         status, count = group.status, scheduled_count(state)
-        wanted: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "phase": phase_of(state),
             "scheduled": count,
             "running": state.running_count,
@@ -215,18 +218,19 @@ class GroupStatusWriter:
         if status.schedule_start_time is None and count:
             sent = self._last_written(state).get("scheduleStartTime")
             now: str = rfc3339(self._clock.epoch_seconds())
-            wanted["scheduleStartTime"] = sent or _first_bound(state) or now
+            fields["scheduleStartTime"] = sent or _first_bound(state) or now
         owner = _owner(state)
         if not status.occupied_by and owner:
-            wanted["occupiedBy"] = owner
+            fields["occupiedBy"] = owner
         if state.has_timed_out:
-            wanted.update(self._timed_out(state, group, _TRUE))
+            fields.update(self._timed_out(state, group, _TRUE))
         elif self._stands(SCHEDULE_TIMED_OUT, state, group):
-            wanted.update(self._timed_out(state, group, _FALSE))
-        return wanted
+            fields.update(self._timed_out(state, group, _FALSE))
+        return fields
 
     def _timed_out(self, state: GroupState, group: PodGroup, status: str) -> dict[str, Any]:
-        """Its words stay what they were when it became true."""
+        """The condition ScheduleTimedOut. Its message stays as it was when the condition became
+        true."""
         if status == _TRUE and self._stands(SCHEDULE_TIMED_OUT, state, group):
             return {}
         reason = "NotPlacedInTime" if status == _TRUE else "Placed"
@@ -238,8 +242,8 @@ class GroupStatusWriter:
     # ---- Kubernetes' own kind ---------------------------------------------------------------
 
     def _of_upstream(self, state: GroupState, group: PodGroup) -> dict[str, Any]:
-        """False from the first attempt that failed; true from when the minimum was first met, and
-        for good. Nothing while members come."""
+        """The condition is false from the first failed attempt on, and true for good as soon as the
+        minimum is met. While members are missing there is none."""
         if group.has_condition(INITIALLY_SCHEDULED) or self._stands(
             INITIALLY_SCHEDULED, state, group
         ):
@@ -258,7 +262,7 @@ class GroupStatusWriter:
     def _with_condition(
         self, state: GroupState, group: PodGroup, condition: _Condition
     ) -> dict[str, Any]:
-        """All conditions, with one as it is now."""
+        """All conditions, with a new value of one of them."""
         old = self._condition(condition.type, state, group)
         since: str = rfc3339(self._clock.epoch_seconds())
         if old.get("status") == condition.status:
@@ -274,15 +278,15 @@ class GroupStatusWriter:
         return {"conditions": [updated, *unchanged]}
 
     def _stands(self, name: str, state: GroupState, group: PodGroup) -> bool:
-        """Whether it is true, by what was written last, else by what was found."""
+        """Whether a condition is true: as sent last, else as the API reported it."""
         return self._condition(name, state, group).get("status") == _TRUE
 
     def _condition(self, name: str, state: GroupState, group: PodGroup) -> dict[str, Any]:
-        """As it was written last, or found."""
+        """A condition as sent last, else as the API reported it."""
         sent: list[dict[str, Any]] = self._last_written(state).get("conditions", [])
-        found = group.condition(name)
-        known = [] if found is None else [to_builtins(found)]
-        return next((each for each in (*sent, *known) if each["type"] == name), _NONE)
+        reported = group.condition(name)
+        reported_conditions = [] if reported is None else [to_builtins(reported)]
+        return next((each for each in (*sent, *reported_conditions) if each["type"] == name), _NONE)
 
 
 def _reported(group: PodGroup) -> dict[str, Any]:
@@ -299,7 +303,7 @@ def _reported(group: PodGroup) -> dict[str, Any]:
 
 
 def _first_bound(state: GroupState) -> str:
-    """When the first of the members got its node, as the API noted it; "" where it did not."""
+    """When the first member got its node, from the conditions in the API; "" if none says."""
     stamps = (
         condition.last_transition_time
         for pod in state.assigned()
@@ -311,7 +315,7 @@ def _first_bound(state: GroupState) -> str:
 
 
 def _owner(state: GroupState) -> str:
-    """ "namespace/name" of who owns the members, by the first that has an owner."""
+    """ "namespace/name" of the first owner of a member; "" without one."""
     for members in state.members.values():
         for pod in members.values():
             for owner in pod.metadata.owner_references or ():

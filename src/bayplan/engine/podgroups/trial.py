@@ -32,7 +32,7 @@ from bayplan.state.pods import PodInfo
 # ---- calls of extenders ---------------------------------------------------------------------
 
 
-#: Answers may bring up new questions; not for ever.
+#: Answers may lead to new questions; after so many rounds the guesses count as answers.
 ROUNDS_MAX: Final = 20
 
 #: (pod, verb, extenders, nodes)
@@ -45,12 +45,12 @@ class GroupExtenderCalls:
 
     def __init__(self) -> None:
         self._answers: dict[_QuestionKey, tuple[ExtenderAnswer, ...]] = {}
-        #: (kind of pods, extender) → nodes that it left out.
+        #: (id of a pod's shape, extender) → nodes that the extender excluded.
         self._left_out: dict[tuple[int, str], set[str]] = defaultdict(set)
         self.round_count = 0
-        #: Guessed in the present round, to be asked.
+        #: The questions that were answered by a guess in this round.
         self.unanswered: dict[_QuestionKey, tuple[Cycle, Question]] = {}
-        #: Whether a guess of the present round left a node out.
+        #: Whether a guess of this round excluded a node.
         self.has_doubts = False
 
     def begin_round(self) -> None:
@@ -59,17 +59,17 @@ class GroupExtenderCalls:
         self.has_doubts = False
 
     def answered(self, cycle: Cycle, question: Question) -> Answered:
-        """The answers to a question of a member's cycle, known or guessed."""
+        """The answers to a question of a member's cycle, real or guessed."""
         key = _key(cycle, question)
-        known = self._answers.get(key)
-        if known is not None:
-            return Answered(question, known)
+        answers = self._answers.get(key)
+        if answers is not None:
+            return Answered(question, answers)
         self.unanswered.setdefault(key, (cycle, question))
         guesses = tuple(self._guess(cycle, question, each.name) for each in question.extenders)
         return Answered(question, guesses)
 
     def take(self, cycle: Cycle, answered: Answered) -> None:
-        """One that was unanswered has its answers."""
+        """Store the answers to a question that was guessed."""
         question = answered.question
         self._answers[_key(cycle, question)] = answered.answers
         if question.verb is not ExtenderVerb.FILTER:
@@ -82,9 +82,9 @@ class GroupExtenderCalls:
     def _guess(self, cycle: Cycle, question: Question, extender: str) -> ExtenderAnswer:
         if question.verb is not ExtenderVerb.FILTER:
             return ExtenderAnswer()
-        asked = frozenset(question.node_names)
-        left = asked - self._left_out[id(cycle.pod.shape), extender]
-        self.has_doubts |= left != asked
+        node_names = frozenset(question.node_names)
+        left = node_names - self._left_out[id(cycle.pod.shape), extender]
+        self.has_doubts |= left != node_names
         return ExtenderAnswer(node_names=left)
 
 
@@ -103,26 +103,26 @@ class PlacedMember:
     cycle: Cycle
     #: On its node.
     pod: PodInfo
-    #: What the journal will keep of its cycle.
+    #: The journal's record of its cycle; None: nobody reads the journal.
     record: AttemptRecord | None
 
 
 @dataclass(slots=True)
 class UnplacedMember:
-    """A member that found none."""
+    """A member that found no node."""
 
     queued: QueuedPodInfo
     status: Status
     message: str
     diagnosis: Diagnosis | None
     record: AttemptRecord | None
-    #: Which one it was, in the order they were tried, from 1.
+    #: The position of the member in the order of the pass, from 1.
     nth: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class TrialSetup:
-    """What a pass needs of the engine."""
+    """The parts of the engine that a pass uses."""
 
     engine: EngineCore
     runner: CycleRunner
@@ -132,12 +132,12 @@ class TrialSetup:
 
 @final
 class PodGroupTrial:
-    """What becomes of the members, in one trial."""
+    """One pass over the members in a trial, with its result."""
 
     def __init__(
         self, setup: TrialSetup, trial: Trial, within: frozenset[str] | None = None
     ) -> None:
-        """``within``: names of the only nodes that are asked about."""
+        """``within``: the names of the nodes to evaluate; None: all nodes."""
         self._engine = setup.engine
         self._runner = setup.runner
         self._end = setup.end
@@ -147,20 +147,20 @@ class PodGroupTrial:
         self._shapes: set[int] = set()
         self.placed: list[PlacedMember] = []
         self.unplaced: list[UnplacedMember] = []
-        #: Filters that turned nodes away from members that fitted elsewhere.
+        #: Filter plugins that rejected nodes for members that fit on other nodes.
         self.rejecting: set[str] = set()
-        #: How good the nodes are that the members found; counted where domains are compared.
+        #: The sum of the members' scores; computed only to compare domains.
         self.total_score = 0
-        #: Value of the topology key whose nodes these are; "": all nodes.
+        #: The value of the topology key that the nodes share; "": all nodes.
         self.domain = ""
         #: How many domains were tried, under the gate TopologyAwareWorkloadScheduling; else None.
         self.placement_count: int | None = None
-        #: Who turned members away in other domains, where none was good enough.
+        #: Plugins that rejected members in other domains, if no domain sufficed.
         self.elsewhere: set[str] = set()
 
     @property
     def error(self) -> UnplacedMember | None:
-        """A member whose attempt failed by an error: nothing is known of the group then."""
+        """The member whose attempt ended with an error; then the pass decides nothing."""
         return next((one for one in self.unplaced if not is_rejected(one.status)), None)
 
     def run(self, members: Sequence[QueuedPodInfo], needed_count: int) -> "PodGroupTrial":
@@ -168,7 +168,7 @@ class PodGroupTrial:
         try:
             self._run(members, needed_count)
         except Exception:
-            # The trial puts its pods back; what plugins reserved would stay.
+            # The trial undoes its placements, but not the reservations of plugins.
             for placed in reversed(self.placed):
                 self.unreserve(placed)
             raise
@@ -186,19 +186,21 @@ class PodGroupTrial:
                 break
 
     def blamed(self) -> set[str]:
-        """Plugins that turned members away."""
+        """Plugins that rejected members."""
         diagnoses = [one.diagnosis for one in self.unplaced if one.diagnosis is not None]
-        found = [each.unschedulable_plugins | each.pending_plugins for each in diagnoses]
-        return self.rejecting.union(*found)
+        rejecting_plugins = [
+            each.unschedulable_plugins | each.pending_plugins for each in diagnoses
+        ]
+        return self.rejecting.union(*rejecting_plugins)
 
     def undo(self) -> None:
-        """Put everything back, the last member first."""
+        """Undo all placements, the last member first."""
         for placed in reversed(self.placed):
             self.unreserve(placed)
             self._trial.undo_last()
 
     def unreserve(self, placed: PlacedMember) -> None:
-        """Plugins give back what they reserved for a member."""
+        """Run Unreserve for a member."""
         self._unreserve(placed.cycle, placed.pod)
 
     # ---- one member -----------------------------------------------------------------------
@@ -222,7 +224,7 @@ class PodGroupTrial:
     def _place(self, cycle: Cycle) -> None:
         assert cycle.choice is not None
         node_name = cycle.choice.node_name
-        # Told while the cluster is as the member saw it.
+        # Recorded before the trial places the member.
         record = self._end.observe(cycle, "scheduled")
         self._note_rejecting(cycle)
         if self._within is not None:
