@@ -89,8 +89,8 @@ else
 	BAYPLAN_SIM_SEEDS=$(SEEDS) $(BIN)/python -m pytest --timeout=0 -n $(JOBS) $(SEEDED)
 endif
 
-manifests: .venv/.dev ## write deploy/manifests and the chart's rules anew (needs Helm or Go)
-	$(BIN)/python -m tests.deploy.rendering
+manifests: .venv/.dev ## write deploy/manifests and what else follows from the chart anew (needs Helm or Go)
+	$(BIN)/python -m tests.deploy.writing
 
 image: ## build the image for both architectures and push it: IMAGE=registry.example/bayplan:1.2 (needs Docker's buildx)
 	@[ -n "$(IMAGE)" ] || { echo "IMAGE is not given. For example: make image IMAGE=registry.example/bayplan:1.2" >&2; exit 2; }

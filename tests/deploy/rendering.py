@@ -1,13 +1,11 @@
-"""The chart's rules and the plain manifests, made from what they follow from.
+"""What `deploy` holds and follows from something else: rules of the chart, plain manifests.
 
-Rules come from the product (`bayplan config rbac`), manifests from the chart by Helm. Both are kept
-in the repository; tests hold them equal, and `make manifests` writes them anew.
+Rules come from the product (`bayplan config rbac`), manifests from the chart by Helm.
 """
 
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,9 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 CHART = DEPLOY / "chart"
 RULES = CHART / "files" / "cluster-rules.yaml"
 MANIFESTS = DEPLOY / "manifests" / "20-bayplan.yaml"
+CRDS = DEPLOY / "crds"
+#: A chart can only read files in its own folder.
+CHART_CRDS = CHART / "files" / "crds"
 
 NAME = NAMESPACE = "bayplan"
 HELM = "helm.sh/helm/v3/cmd/helm@v3.19.0"
@@ -73,15 +74,3 @@ def plain_manifests() -> str:
     """The chart with its default values, without Helm's remarks."""
     lines = [line for line in rendered().splitlines() if not line.startswith("# Source: ")]
     return _HEAD + "\n".join(lines) + "\n"
-
-
-def main() -> None:
-    RULES.write_text(rules(), encoding="utf-8")
-    try:
-        MANIFESTS.write_text(plain_manifests(), encoding="utf-8")
-    except NoHelm as problem:
-        sys.exit(str(problem))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,79 @@
+"""The metrics that the chart's alerts and dashboard use, and those that Bayplan exposes."""
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry, ProcessCollector
+
+from bayplan.adapters.live.cluster import open_cluster
+from bayplan.serving.component_metrics import register_build_info, register_cluster
+from bayplan.serving.election.election import LeaderGauge
+from tests.adapters.live.serving import status
+from tests.adapters.live.talking import talking_to
+from tests.deploy.rendering import CHART
+from tests.engine.kit import Engine
+
+ALERTS = CHART / "templates" / "prometheusrule.yaml"
+DASHBOARD = CHART / "files" / "dashboard.json"
+
+_METRIC = re.compile(r"\b(?:bayplan|leader|process|rest_client|scheduler|workqueue)_[a-z_]+")
+_SUFFIXES = {
+    "counter": ("_total",),
+    "histogram": ("_bucket", "_count", "_sum"),
+    "summary": ("_count", "_sum"),
+}
+
+
+def used_by_alerts() -> set[str]:
+    expressions = re.findall(
+        r"expr:(.*?)\n      (?:for|labels):", ALERTS.read_text(encoding="utf-8"), re.DOTALL
+    )
+    return {name for text in expressions for name in _METRIC.findall(text)}
+
+
+def alert_names() -> list[str]:
+    return re.findall(r"- alert: (\w+)", ALERTS.read_text(encoding="utf-8"))
+
+
+def dashboard() -> dict[str, Any]:
+    return json.loads(DASHBOARD.read_text(encoding="utf-8"))
+
+
+def used_by_dashboard() -> set[str]:
+    texts = [variable["query"] for variable in dashboard()["templating"]["list"]]
+    texts += [target["expr"] for panel in graphs() for target in panel["targets"]]
+    return {name for text in texts for name in _METRIC.findall(text)}
+
+
+def graphs() -> list[dict[str, Any]]:
+    return [panel for panel in dashboard()["panels"] if panel["type"] != "row"]
+
+
+def exposed() -> set[str]:
+    """Names of samples of `bayplan run`. Registered as the server registers its metrics."""
+    registry = Engine().scheduler.metrics.registry
+    ProcessCollector(registry=registry)
+    register_build_info(registry)
+    registry.register(LeaderGauge("bayplan", lambda: True))
+    asyncio.run(_register_connection(registry))
+    return {*_samples(registry)}
+
+
+async def _register_connection(registry: CollectorRegistry) -> None:
+    async with talking_to(_refuse) as client, open_cluster(client) as cluster:
+        register_cluster(registry, cluster)
+        client.metrics.register(registry)
+
+
+async def _refuse(request: web.BaseRequest) -> web.StreamResponse:
+    return status(403, "Forbidden", "no")
+
+
+def _samples(registry: CollectorRegistry) -> Iterator[str]:
+    for family in registry.collect():
+        for suffix in _SUFFIXES.get(family.type, ("",)):
+            yield family.name + suffix
