@@ -50,3 +50,32 @@ def deployment(name: str, replicas: int, cpu: str = "1", **spec: Any) -> Content
             },
         },
     }
+
+
+def owned_pod(
+    name: str, on: str, cpu: str = "1", kind: str = "ReplicaSet", **fields: Any
+) -> Content:
+    """A running pod whose controller is named after the first part of its name."""
+    workload = name.partition("-")[0]
+    api_version = {"Job": "batch/v1", "ReplicationController": "v1"}.get(kind, "apps/v1")
+    owner = {
+        "apiVersion": api_version,
+        "kind": kind,
+        "name": workload,
+        "uid": f"uid-{workload}",
+        "controller": True,
+    }
+    options = {"labels": {"app": workload}, "containers": [container(cpu)], **fields}
+    return pod(name, nodeName=on, ownerReferences=[owner], **options)
+
+
+def budget(app: str, min_available: int) -> Content:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": app, "namespace": "default"},
+        "spec": {
+            "minAvailable": min_available,
+            "selector": {"matchLabels": {"app": app}},
+        },
+    }

@@ -45,6 +45,10 @@ _COMMANDS = {
         "bayplan.cli.headroom:headroom_command",
         "Count how many more pods of each shape fit into a cluster as it is now.",
     ),
+    "whatif": CommandEntry(
+        "bayplan.cli.whatif:whatif_command",
+        "Say what would happen in a cluster if something changed.",
+    ),
     "capture": CommandEntry(
         "bayplan.cli.capture:capture_command",
         "Write the objects that a scheduler reads to a file for `bayplan simulate`.",

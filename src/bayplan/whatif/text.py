@@ -1,12 +1,13 @@
 """The answers to questions about a cluster, as texts and tables for a reader."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from bayplan.sim.output.report import BLANK, amount, by_message, examples, new_table
+from bayplan.whatif.drain_each import Action, Departure, DepartureReport
 from bayplan.whatif.fit import Fit, MaxFit
 from bayplan.whatif.headroom import Headroom, ShapeHeadroom
 
@@ -115,3 +116,48 @@ def _named(names: list[str]) -> str:
     listed = ", ".join(names[:_NAMED_PODS_MAX])
     more = f" and {len(names) - _NAMED_PODS_MAX:,} more" * (len(names) > _NAMED_PODS_MAX)
     return f"{pods(len(names))}: {listed}{more}"
+
+
+# ---- departures ----------------------------------------------------------------------------
+
+
+def departure_parts(report: DepartureReport) -> list[RenderableType]:
+    """The answer of `bayplan whatif --drain-each` and `--remove-each`."""
+    rows = report.departures
+    can_go = sum(row.can_go for row in rows)
+    noun = f"domains of {report.topology_key}" if report.topology_key else "nodes"
+    verb = "be drained" if report.action is Action.DRAIN else "go"
+    head = f"{can_go:,} of {len(rows):,} {noun} of {report.cluster} can {verb}"
+    name = "domain" if report.topology_key else "node"
+    nodes = ("nodes",) if report.topology_key else ()
+    table = new_table(name, *nodes, "can go", "pods", "left over", "blocked", "why not")
+    for column in table.columns[1:-1]:
+        column.justify = "right"
+    for row in sorted(rows, key=lambda row: row.can_go):
+        count = (f"{row.nodes:,}",) if report.topology_key else ()
+        cells = (f"{row.pods:,}", _count_or_none(row.left_over), _count_or_none(row.blocked))
+        table.add_row(row.name, *count, "yes" if row.can_go else "no", *cells, _why_not(row))
+    parts: list[RenderableType] = [Text(head, style="bold"), BLANK, table]
+    lines = list(report.notes)
+    if report.nodes_without_domain:
+        count = report.nodes_without_domain
+        lines.append(f"{count:,} node{'s' * (count != 1)} without the label {report.topology_key}")
+    others = sum(row.other_schedulers for row in rows)
+    if others:
+        lines.append(f"{pods(others)} of other schedulers were not tried")
+    return [*parts, *([BLANK, *map(Text, lines)] if lines else [])]
+
+
+def _count_or_none(values: Sequence[object]) -> str:
+    return f"{len(values):,}" if values else ""
+
+
+def _why_not(row: Departure) -> str:
+    """The first reason, with the pod."""
+    if row.can_go:
+        return ""
+    if row.left_over:
+        return f"{row.left_over[0].pod}: {row.left_over[0].message}"
+    if row.blocked:
+        return f"{row.blocked[0].pod}: {row.blocked[0].message}"
+    return f"{row.unmanaged[0]} has no controller (--force: it may go)"

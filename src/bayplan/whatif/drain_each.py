@@ -1,0 +1,493 @@
+"""Can each node, or each topology domain, be drained or removed, and which pods would be left over?
+
+Every question is a trial on one model; nothing is copied. Most questions need no trial, because a
+count proves the answer. For each shape of pods, one attempt on the cluster as it is tells the
+nodes that can take a pod. If k pods have to move, the other k - 1 can make at most k - 1 nodes
+infeasible for a pod, and only if the feasibility of a node depends on the pods of that node alone.
+So a pod with at least k feasible nodes outside of the domain fits, wherever the other pods go. A
+pod also fits if one of its feasible nodes has room for all k pods.
+
+The proof does not cover pods with required (anti-)affinity, hard spread constraints, host ports,
+volumes, claims or a pod group, and profiles with plugins from outside of the tree or with
+extenders. Such pods are placed in a trial, before the pods that the proof covers. If the proof
+fails for one pod, all pods of the domain are placed in the trial.
+
+A replacement is a pod with the spec of the pod that goes. It counts as ready once it has a node, so
+a budget that allows a disruption allows one for each pod in turn; a budget that allows none blocks.
+"""
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import cast, final
+
+from msgspec import Struct
+from msgspec import field as struct_field
+from msgspec.structs import replace
+
+from bayplan.api.device_objects import RESOURCE_SLICE
+from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET, PodDisruptionBudget
+from bayplan.api.objects import NODE, POD, Node, Pod, PodSpec
+from bayplan.api.pod_requests import CPU, MEMORY, PODS
+from bayplan.api.selectors import Selector, SelectorError, label_selector
+from bayplan.engine.cycle import Cycle
+from bayplan.model.cluster_model import Attempt, ClusterModel
+from bayplan.plugins.pod_topology_spread.plugin import PodTopologySpread
+from bayplan.state.pods import NO_VOLUMES, PodInfo, PodShape
+from bayplan.whatif.fit import API_VERSION, pod_name
+
+MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+_HARD = "DoNotSchedule"
+_DAEMON_SET = "DaemonSet"
+_ENDED = ("Succeeded", "Failed")
+#: Resources that no device stands for.
+_PLAIN_RESOURCES = (CPU, MEMORY, "ephemeral-storage")
+
+
+class Action(StrEnum):
+    #: The nodes are cordoned and the pods are evicted, as budgets allow.
+    DRAIN = "drain"
+    #: The nodes are gone, and their pods with them.
+    REMOVE = "remove"
+
+
+# ---- the answer ----------------------------------------------------------------------------
+
+
+@final
+class LeftOver(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A pod whose replacement does not fit."""
+
+    #: "namespace/name" of the pod that goes.
+    pod: str
+    #: The sentence that kube-scheduler writes into the replacement's condition PodScheduled.
+    message: str
+
+
+@final
+class Blocked(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A pod that a budget does not let go."""
+
+    pod: str
+    #: Names of the budgets, in the pod's namespace.
+    budgets: tuple[str, ...]
+    message: str
+
+
+@final
+class Departure(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What happens if one node, or all nodes of one domain, go."""
+
+    #: The name of the node, or the value of the topology key.
+    name: str
+    can_go: bool
+    #: Pods that have to be placed elsewhere.
+    pods: int
+    #: The number of nodes.
+    nodes: int = 1
+    left_over: tuple[LeftOver, ...] = ()
+    blocked: tuple[Blocked, ...] = ()
+    #: Pods without a controller: nothing creates them again.
+    unmanaged: tuple[str, ...] = ()
+    #: Pods that other schedulers place; they are not tried.
+    other_schedulers: int = 0
+    #: Whether the pods were placed in a trial; otherwise a count proves that they fit.
+    is_tried: bool = struct_field(default=False, name="tried")
+
+
+@final
+class DepartureReport(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The answer of `bayplan whatif --drain-each` and `--remove-each`."""
+
+    api_version: str = API_VERSION
+    kind: str = "DepartureReport"
+    #: The name of the cluster, for messages.
+    cluster: str
+    action: Action
+    #: "": each node is a domain of its own.
+    topology_key: str = ""
+    departures: tuple[Departure, ...]
+    #: Nodes without the topology key: they belong to no domain.
+    nodes_without_domain: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def drain_each(
+    model: ClusterModel, topology_key: str = "", *, force: bool = False
+) -> DepartureReport:
+    """Can each node, or each domain of a topology key, be drained?
+
+    ``force``: pods without a controller may go, as with `kubectl drain --force`. Local storage is
+    not looked at. The model stays as it is.
+    """
+    return _report(model, Action.DRAIN, topology_key, force=force)
+
+
+def remove_each(model: ClusterModel, topology_key: str = "") -> DepartureReport:
+    """Can the cluster do without each node, or each domain of a topology key?
+
+    Budgets do not count: the nodes are gone. Pods without a controller are lost.
+    """
+    return _report(model, Action.REMOVE, topology_key, force=True)
+
+
+def _report(
+    model: ClusterModel, action: Action, topology_key: str, *, force: bool
+) -> DepartureReport:
+    domains: dict[str, list[Node]] = defaultdict(list)
+    outside_count = 0
+    for each in model.objects(NODE):
+        node = cast(Node, each)
+        if not topology_key:
+            domains[node.metadata.name].append(node)
+        elif topology_key in (node.metadata.labels or {}):
+            domains[(node.metadata.labels or {})[topology_key]].append(node)
+        else:
+            outside_count += 1
+    question = _Question(model, action, force=force)
+    return DepartureReport(
+        cluster=model.source.source,
+        action=action,
+        topology_key=topology_key,
+        departures=tuple(question.departure(name, domains[name]) for name in sorted(domains)),
+        nodes_without_domain=outside_count,
+        notes=model.source.notes,
+    )
+
+
+# ---- budgets -------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Budget:
+    name: str
+    selector: Selector
+    allowed: int
+
+
+@final
+class _Budgets:
+    """How many disruptions each budget allows now."""
+
+    def __init__(self, model: ClusterModel) -> None:
+        self._by_namespace: dict[str, list[_Budget]] = defaultdict(list)
+        for each in model.objects(POD_DISRUPTION_BUDGET):
+            budget = cast(PodDisruptionBudget, each)
+            try:
+                selector = label_selector(budget.spec.selector)
+            except SelectorError:
+                continue  # selects nothing
+            allowed = budget.status.disruptions_allowed
+            own = _Budget(budget.metadata.name, selector, allowed)
+            self._by_namespace[budget.metadata.namespace or ""].append(own)
+        self._of_shape: dict[int, tuple[PodShape, list[_Budget]]] = {}
+
+    def of(self, pod: PodInfo) -> list[_Budget]:
+        """The budgets that select a pod."""
+        entry = self._of_shape.get(id(pod.shape))
+        if entry is None:
+            labels = pod.labels
+            all_of_namespace = self._by_namespace.get(pod.namespace, ())
+            selecting = [one for one in all_of_namespace if one.selector.matches(labels)]
+            entry = self._of_shape[id(pod.shape)] = pod.shape, selecting
+        return entry[1]
+
+
+def _blocked(pod: PodInfo, budgets: Sequence[_Budget], used: Mapping[str, int]) -> Blocked | None:
+    """Why a pod cannot be evicted now. ``used``: disruptions that did not end, by budget.
+
+    Upstream: pkg/registry/core/pod/storage/eviction.go.
+    """
+    if not budgets or pod.is_terminating or pod.status.phase in (*_ENDED, "Pending"):
+        return None
+    names = tuple(budget.name for budget in budgets)
+    if len(budgets) > 1:
+        message = "several budgets select the pod, which the eviction API does not support"
+        return Blocked(pod=pod.key, budgets=names, message=message)
+    [budget] = budgets
+    if budget.allowed - used.get(f"{pod.namespace}/{budget.name}", 0) > 0:
+        return None
+    message = f"budget {pod.namespace}/{budget.name} allows no disruption"
+    return Blocked(pod=pod.key, budgets=names, message=message)
+
+
+# ---- the proof -----------------------------------------------------------------------------
+
+
+@final
+class _FeasibleNodes:
+    """For each shape: the names of the nodes that can take one more pod of the shape, now."""
+
+    def __init__(self, model: ClusterModel) -> None:
+        self._model = model
+        #: By id of the shape, which is kept alive here.
+        self._of_shape: dict[int, tuple[PodShape, frozenset[str]]] = {}
+        self._distinct: dict[frozenset[str], frozenset[str]] = {}
+        self.is_applicable = _depends_on_rows_only(model)
+        self._has_devices = any(True for _ in model.objects(RESOURCE_SLICE))
+
+    def covers(self, shape: PodShape) -> bool:
+        """Whether the feasibility of a node for the shape follows from that node's pods alone."""
+        return (
+            self.is_applicable
+            and shape.once("whatif.is_plain", _is_plain)
+            and not (
+                self._has_devices and any(name not in _PLAIN_RESOURCES for name in shape.requests)
+            )
+        )
+
+    def of(self, pod: PodInfo) -> frozenset[str]:
+        entry = self._of_shape.get(id(pod.shape))
+        if entry is None:
+            names = self._attempted(pod)
+            entry = pod.shape, self._distinct.setdefault(names, names)
+            self._of_shape[id(pod.shape)] = entry
+        return entry[1]
+
+    def _attempted(self, pod: PodInfo) -> frozenset[str]:
+        names: list[str] = []
+
+        def look(cycle: Cycle) -> None:
+            outcome = cycle.outcome
+            if outcome is not None and outcome.error is None and cycle.status is None:
+                names.extend(outcome.nodes.take(outcome.feasible).names())
+
+        with self._model.trial():
+            copy = replacement(pod, suffix="-bayplan-whatif")
+            self._model.add(POD, copy)
+            self._model.attempt(pod_name(copy), look)
+        return frozenset(names)
+
+
+def _depends_on_rows_only(model: ClusterModel) -> bool:
+    """Whether all plugins are in the tree, and none has hard constraints for all pods."""
+    scheduler = model.scheduler
+    if scheduler.extenders:
+        return False
+    for name in scheduler.profile_names:
+        for plugin in scheduler.framework(name).plugins.instances():
+            if not type(plugin).__module__.startswith("bayplan.plugins."):
+                return False
+            if isinstance(plugin, PodTopologySpread) and plugin.args.default_constraints:
+                return False
+    return True
+
+
+def _is_plain(shape: PodShape) -> bool:
+    spec = shape.spec
+    return not (
+        shape.affinity.required
+        or shape.anti_affinity.required
+        or shape.host_ports
+        or shape.volumes != NO_VOLUMES
+        or spec.resource_claims
+        or shape.group_key is not None
+        or _hard_selectors(spec)
+    )
+
+
+def _hard_selectors(spec: PodSpec) -> list[Selector]:
+    """The selectors of the hard spread constraints."""
+    constraints = spec.topology_spread_constraints or ()
+    return [
+        label_selector(each.label_selector)
+        for each in constraints
+        if each.when_unsatisfiable == _HARD
+    ]
+
+
+# ---- one domain ----------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Pods:
+    """The pods of one domain."""
+
+    #: Pods that go and are created again, in the order of their names.
+    moving: list[PodInfo] = field(default_factory=list[PodInfo])
+    blocked: list[Blocked] = field(default_factory=list[Blocked])
+    unmanaged: list[str] = field(default_factory=list[str])
+    other_count: int = 0
+
+
+@final
+class _Question:
+    def __init__(self, model: ClusterModel, action: Action, *, force: bool) -> None:
+        self._model = model
+        self._action = action
+        self._force = force
+        self._budgets = _Budgets(model) if action is Action.DRAIN else None
+        self._feasible = _FeasibleNodes(model)
+        self._pods: dict[str, list[PodInfo]] = defaultdict(list)
+        for each in model.objects(POD):
+            info = model.scheduler.cache.pod(each.metadata.uid or "")
+            if info is not None and info.node_name:
+                self._pods[info.node_name].append(info)
+
+    def departure(self, name: str, nodes: Sequence[Node]) -> Departure:
+        """What happens if these nodes go."""
+        pods = self._sorted_out(nodes)
+        names = frozenset(node.metadata.name for node in nodes)
+        special = [pod for pod in pods.moving if not self._feasible.covers(pod.shape)]
+        plain = [pod for pod in pods.moving if self._feasible.covers(pod.shape)]
+        if not self._is_proven(plain, special, names):
+            special, plain = [*special, *plain], []
+        left_over: list[LeftOver] = []
+        if special:
+            left_over = self._tried(nodes, special, pods)
+        is_held_up = pods.blocked or (pods.unmanaged and not self._force)
+        return Departure(
+            name=name,
+            can_go=not (left_over or is_held_up),
+            pods=len(pods.moving),
+            nodes=len(nodes),
+            left_over=tuple(left_over),
+            blocked=tuple(pods.blocked),
+            unmanaged=tuple(pods.unmanaged),
+            other_schedulers=pods.other_count,
+            is_tried=bool(special),
+        )
+
+    def _sorted_out(self, nodes: Iterable[Node]) -> _Pods:
+        pods = _Pods()
+        scheduler = self._model.scheduler
+        on_nodes = (pod for node in nodes for pod in self._pods.get(node.metadata.name, ()))
+        for pod in sorted(on_nodes, key=lambda pod: pod.key):
+            controller = _controller_kind(pod)
+            if controller in (_DAEMON_SET, "Node") or _is_mirror(pod):
+                continue
+            if pod.is_terminating or pod.status.phase in _ENDED:
+                continue
+            if not controller:
+                pods.unmanaged.append(pod.key)
+                continue
+            blocked = None
+            if self._budgets is not None:
+                blocked = _blocked(pod, self._budgets.of(pod), {})
+            if blocked is not None:
+                pods.blocked.append(blocked)
+            elif not scheduler.is_responsible_for(pod.scheduler_name):
+                pods.other_count += 1
+            else:
+                pods.moving.append(pod)
+        return pods
+
+    def _is_proven(
+        self, plain: Sequence[PodInfo], special: Sequence[PodInfo], names: frozenset[str]
+    ) -> bool:
+        """Whether all plain pods fit, wherever the pods go."""
+        count = len(plain) + len(special)
+        requests: Counter[str] = Counter({PODS: count})
+        for pod in (*plain, *special):
+            requests.update(pod.requests)
+        for shape_pod in {id(pod.shape): pod for pod in plain}.values():
+            feasible = self._feasible.of(shape_pod)
+            # Names of the domain may be among the feasible nodes.
+            if len(feasible) < count + len(names):
+                outside = feasible - names
+                if len(outside) < count and not self._any_has_room(outside, requests):
+                    return False
+            if any(_concerns(pod, shape_pod) for pod in special):
+                return False
+        return True
+
+    def _any_has_room(self, names: Iterable[str], requests: Mapping[str, int]) -> bool:
+        """Whether one of the nodes has all these amounts free."""
+        table = self._model.scheduler.cache.table
+        columns = [
+            (table.resources.free(resource).values, amount)
+            for resource, amount in requests.items()
+            if amount
+        ]
+        rows = (table.row_of[name] for name in names)
+        return any(all(free.item(row) >= amount for free, amount in columns) for row in rows)
+
+    def _tried(
+        self, nodes: Sequence[Node], moving: Iterable[PodInfo], pods: _Pods
+    ) -> list[LeftOver]:
+        """Place the replacements of pods in a trial. Returns those that do not fit.
+
+        A replacement that does not fit uses up a disruption of its budget. Victims of preemption
+        are replaced, too.
+        """
+        model, left_over = self._model, list[LeftOver]()
+        used: dict[str, int] = defaultdict(int)
+        leaving, victims = deque(moving), set[str]()
+        with model.trial():
+            for node in nodes:
+                self._take_away(node)
+            while leaving:
+                pod = leaving.popleft()
+                is_victim = pod.uid in victims
+                budgets = [] if self._budgets is None else self._budgets.of(pod)
+                blocked = None if is_victim else _blocked(pod, budgets, used)
+                if blocked is not None:
+                    pods.blocked.append(blocked)
+                    continue
+                if not is_victim:
+                    model.remove(POD, pod.namespace, pod.name)
+                model.add(POD, replacement(pod))
+                attempt = self._placed(pod)
+                if attempt is None or attempt.node:
+                    evicted = [] if attempt is None else _recreated(attempt.victims)
+                    victims.update(victim.uid for victim in evicted)
+                    leaving.extend(evicted)
+                    continue
+                left_over.append(LeftOver(pod=pod.key, message=attempt.message))
+                for budget in budgets:
+                    used[f"{pod.namespace}/{budget.name}"] += 1
+        return left_over
+
+    def _take_away(self, node: Node) -> None:
+        if self._action is Action.DRAIN:
+            cordoned = replace(node, spec=replace(node.spec, unschedulable=True))
+            self._model.replace(NODE, cordoned)
+        else:
+            self._model.remove(NODE, "", node.metadata.name)
+
+    def _placed(self, pod: PodInfo) -> Attempt | None:
+        """Place the replacement of a pod; None: it was placed with its group."""
+        queued = self._model.pod(pod.key)
+        assert queued is not None
+        return None if queued.spec.node_name else self._model.place(pod.key)
+
+
+def _recreated(pods: Iterable[PodInfo]) -> list[PodInfo]:
+    """Those that a controller creates again."""
+    return [pod for pod in pods if _controller_kind(pod) not in ("", _DAEMON_SET, "Node")]
+
+
+def replacement(pod: PodInfo, suffix: str = "") -> Pod:
+    """The pod that a controller creates for one that goes: pending, with the same spec.
+
+    It has the same name, so that the claims of its volumes are those of the pod that goes.
+    """
+    metadata = replace(
+        pod.metadata,
+        name=f"{pod.name}{suffix}",
+        uid=None,
+        resource_version=None,
+        creation_timestamp=None,
+        deletion_timestamp=None,
+        deletion_grace_period_seconds=None,
+    )
+    return Pod(metadata=metadata, spec=pod.spec, declared=dict(pod.declared))
+
+
+def _controller_kind(pod: PodInfo) -> str:
+    owners: Iterator[str] = (
+        owner.kind for owner in pod.metadata.owner_references or () if owner.controller
+    )
+    return next(owners, "")
+
+
+def _is_mirror(pod: PodInfo) -> bool:
+    return MIRROR_ANNOTATION in (pod.metadata.annotations or {})
+
+
+def _concerns(pod: PodInfo, other: PodInfo) -> bool:
+    """Whether ``pod`` may keep ``other`` away, or may be placed by where ``other`` is."""
+    terms = (*pod.shape.affinity.required, *pod.shape.anti_affinity.required)
+    selectors = [term.selector for term in terms] + _hard_selectors(pod.spec)
+    return any(selector.matches(other.labels) for selector in selectors)
