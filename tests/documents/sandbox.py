@@ -30,7 +30,7 @@ KIND = "KubeSchedulerConfiguration"
 _HEADER = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": KIND}
 
 #: What wants a cluster, or a program that runs in one.
-_OUTSIDE = {"run", "capture", "serve-extender"}
+_OUTSIDE = {"run", "capture", "serve-extender", "ui"}
 #: Stands for something that the reader has.
 _PLACEHOLDER = re.compile(r"[…$]|^(PATH|DIR|FILE|POD|NAME)$|\.csv$|^--address$")
 

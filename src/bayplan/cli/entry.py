@@ -49,6 +49,10 @@ _COMMANDS = {
         "bayplan.cli.whatif:whatif_command",
         "Say what would happen in a cluster if something changed.",
     ),
+    "ui": CommandEntry(
+        "bayplan.cli.ui:ui_command",
+        "Show a run or a cluster in a browser.",
+    ),
     "capture": CommandEntry(
         "bayplan.cli.capture:capture_command",
         "Write the objects that a scheduler reads to a file for `bayplan simulate`.",

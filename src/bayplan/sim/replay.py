@@ -14,7 +14,7 @@ import numpy as np
 
 from bayplan.config import SchedulerConfig, config_from, load_config
 from bayplan.config.loading import DEFAULT_CONFIG
-from bayplan.engine.attempt_record import node_score
+from bayplan.engine.attempt_record import OnAttempt, node_score
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.reuse_steps import outcome_of, score_table_of
 from bayplan.framework.scoring import ScoreTable
@@ -52,6 +52,21 @@ class NodeVerdict:
     scores: Scores | None = None
 
 
+def repetition(folder: RunFolder, on_attempt: OnAttempt | None = None) -> Simulation:
+    """A simulation that repeats a run. A decision that differs from the run's journal raises
+    RunFolderError while the simulation runs. Raises RunFolderError, ConfigError."""
+    inputs = folder.inputs()
+    simulation = Simulation(
+        inputs.workload,
+        _config(inputs.manifest, f"{folder.path}/inputs"),
+        default_registry(inputs.plugin_files),
+        seed=inputs.manifest.seed,
+        on_attempt=on_attempt,
+    )
+    simulation.keep_journal(_SameAs(folder))
+    return simulation
+
+
 def node_verdict(folder: RunFolder, record: AttemptRecord, node: str) -> NodeVerdict:
     """Replay a run up to one of its attempts and evaluate a node.
 
@@ -63,15 +78,7 @@ def node_verdict(folder: RunFolder, record: AttemptRecord, node: str) -> NodeVer
         if cycle.pod.uid == record.uid and cycle.queued.attempts == record.attempt:
             raise _AttemptReached(_verdict(cycle, record, node))
 
-    inputs = folder.inputs()
-    simulation = Simulation(
-        inputs.workload,
-        _config(inputs.manifest, f"{folder.path}/inputs"),
-        default_registry(inputs.plugin_files),
-        seed=inputs.manifest.seed,
-        on_attempt=look,
-    )
-    simulation.keep_journal(_SameAs(folder))
+    simulation = repetition(folder, look)
     try:
         simulation.run()
     except _AttemptReached as reached:

@@ -1,0 +1,96 @@
+"""`bayplan ui`: show a run or a cluster in a browser."""
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bayplan import rng
+from bayplan.cli.configuration import read_config, read_plugins
+from bayplan.cli.options import config_option, examples, plugin_option
+from bayplan.cli.pflag import feature_gates_option
+from bayplan.cli.problems import read_text, refusals
+from bayplan.cli.remarks import EXIT_FAILED, fail, remark
+from bayplan.serving.http_server import is_loopback
+from bayplan.sim.output.run_folder import is_run
+from bayplan.ui.server import UiOptions, serve_ui
+from bayplan.ui.shown import Shown, ShownCluster, ShownRun
+
+
+@click.command(
+    "ui",
+    epilog=examples(
+        "bayplan simulate cluster.yaml workload.yaml --out runs/a",
+        "bayplan ui runs/a",
+        "bayplan ui cluster.yaml --port 8080",
+    ),
+)
+@click.argument("paths", nargs=-1, required=True, metavar="PATH…")
+@config_option("For a cluster: KubeSchedulerConfiguration. A run has its own")
+@plugin_option()
+@feature_gates_option()
+@click.option("--bind-address", default="127.0.0.1", show_default=True, help="Address of the page")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Port of the page. Default: one that is free",
+)
+@click.option(
+    "--token-file",
+    metavar="FILE",
+    help="File with a token that each request must bring. Default: on loopback none, on other "
+    "addresses a new one",
+)
+def ui_command(paths: tuple[str, ...], **flags: Any) -> None:
+    """Show a run or a cluster in a browser.
+
+    PATH is a folder that `bayplan simulate --out` wrote, or files of Kubernetes objects. The
+    command prints the address of the page and serves the page until it is interrupted.
+
+    On loopback, everybody on this machine may read the page. On other addresses, the URL that the
+    command prints has a token; the page is served as plain HTTP.
+    """
+    with refusals():
+        address, token = flags["bind_address"], _token(flags["token_file"])
+        if not is_loopback(address) and not token:
+            token = rng.unique_token()
+        options = UiOptions(address=address, port=flags["port"], token=token)
+        shown = _shown(paths, flags)
+    serve(shown, options)
+
+
+def serve(shown: list[Shown], options: UiOptions) -> None:
+    """Serve until an interrupt."""
+    try:
+        asyncio.run(serve_ui(shown, options, _on_ready))
+    except OSError as problem:
+        remark(f"--bind-address {options.address} --port {options.port}: {problem.strerror}")
+        sys.exit(EXIT_FAILED)
+
+
+def _on_ready(url: str) -> None:
+    remark(f"the page is at {url} (Ctrl+C ends it)")
+
+
+def _token(path: str | None) -> str:
+    """Raises BadInputError."""
+    if path is None:
+        return ""
+    token = read_text(path).strip()
+    if not token:
+        fail(f"--token-file {path}: found nothing, wanted a token")
+    return token
+
+
+def _shown(paths: tuple[str, ...], flags: dict[str, Any]) -> list[Shown]:
+    runs = [path for path in paths if is_run(Path(path))]
+    if runs:
+        if len(paths) > 1:
+            fail(f"found {len(paths)} paths, wanted one run, or files of one cluster")
+        return [ShownRun(Path(runs[0]))]
+    registry = read_plugins(flags["plugins"])
+    config = read_config(flags["config_path"], flags["feature_gates"])
+    return [ShownCluster(paths, config, registry)]

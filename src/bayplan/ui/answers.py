@@ -1,0 +1,307 @@
+"""The JSON answers of the page's server, as types. `GET api/schema.json` has their schema.
+
+Lists come in pages of at most `PAGE_MAX` entries. No answer has the whole cluster, but for the heat
+map's: one number per node. Amounts are cpu in millicores and other resources in whole units; times
+are seconds of the run.
+"""
+
+from typing import dataclass_transform
+
+from msgspec import Struct, field
+
+from bayplan.journal import AttemptRecord, NodeScore
+from bayplan.ui.timeline import Cause
+
+#: The most entries of one page of a list.
+PAGE_MAX = 500
+PAGE = 100
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class Answer(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The base of all answers."""
+
+
+# ---- what is shown --------------------------------------------------------------------------
+
+
+class Totals(Answer):
+    """Numbers of pods at the end of a run, from its summary."""
+
+    nodes: int
+    pods: int
+    scheduled: int
+    unschedulable: int
+    running: int
+
+
+class Source(Answer):
+    """What the page shows, and whether it is ready."""
+
+    name: str
+    #: run, cluster
+    kind: str
+    #: loading, ready, failed
+    phase: str
+    #: Why it failed.
+    problem: str = ""
+    #: While the run is repeated: pods created, and all pods.
+    done_count: int = 0
+    total_count: int = 0
+    #: From the summary of the run, also while it is loading.
+    totals: Totals | None = None
+    last_change: int = 0
+    end_seconds: float = 0.0
+    #: Resources of the nodes, in the order of the page.
+    resources: tuple[str, ...] = ()
+    #: Keys of node labels.
+    labels: tuple[str, ...] = ()
+    has_decisions: bool = False
+    has_groups: bool = False
+
+
+class Moment(Answer):
+    change: int
+    seconds: float
+
+
+# ---- overview -------------------------------------------------------------------------------
+
+
+class Usage(Answer):
+    """One resource over all nodes."""
+
+    resource: str
+    used: int
+    allocatable: int
+
+
+class Change(Answer):
+    """One change: what happened, and to which pod or node."""
+
+    change: int
+    seconds: float
+    #: See `timeline.Happening`, in lower case.
+    what: str
+    pod: str = ""
+    node: str = ""
+
+
+class Overview(Answer):
+    change: int
+    seconds: float
+    nodes: int
+    #: Pods on a node that have not ended.
+    placed: int
+    waiting: int
+    #: Of the waiting pods: by the kind of their cause.
+    waiting_kinds: dict[str, int]
+    attempts: int
+    queues: dict[str, int]
+    usage: tuple[Usage, ...]
+    #: The last changes, the newest first.
+    recent: tuple[Change, ...]
+
+
+class SeriesAnswer(Answer):
+    """Columns for charts: each has one number per point."""
+
+    changes: list[int]
+    seconds: list[float]
+    placed: list[float]
+    waiting: list[float]
+    unschedulable: list[float]
+    #: Attempts so far.
+    attempts: list[float]
+    queues: dict[str, list[float]]
+    #: Requested share of what is allocatable, 0 to 1.
+    usage: dict[str, list[float]]
+
+
+# ---- nodes ----------------------------------------------------------------------------------
+
+
+class HeatGroup(Answer):
+    name: str
+    count: int
+
+
+class Heat(Answer):
+    """The heat map: one number per node, group by group."""
+
+    change: int
+    seconds: float
+    #: Node numbers, as base64 of little-endian int32, in the order of the cells.
+    nodes: str
+    #: The values, as base64 of little-endian float32; NaN: the node has no value.
+    values: str
+    groups: tuple[HeatGroup, ...]
+    #: The value of the last color: 1 for shares, the largest value for counts.
+    high: float
+
+
+class NodeRow(Answer):
+    number: int
+    name: str
+    pods: int
+    usage: tuple[Usage, ...]
+    is_unschedulable: bool = False
+
+
+class NodePage(Answer):
+    total: int
+    offset: int
+    rows: tuple[NodeRow, ...]
+
+
+class NodeAnswer(Answer):
+    number: int
+    name: str
+    #: Whether it exists at this change.
+    is_there: bool
+    pods: int = 0
+    usage: tuple[Usage, ...] = ()
+    labels: dict[str, str] = {}
+    #: As kubectl prints them: key=value:effect.
+    taints: tuple[str, ...] = ()
+    is_unschedulable: bool = False
+
+
+# ---- pods -----------------------------------------------------------------------------------
+
+
+class PodEntry(Answer):
+    name: str
+    #: placed, waiting, ended, gone, absent
+    state: str
+    node: str = ""
+    #: Since when it is in this state.
+    since_seconds: float = 0.0
+    attempts: int = 0
+    #: The number of its cause, if it waits.
+    cause: int = 0
+    requests: dict[str, int] = {}
+
+
+class PodPage(Answer):
+    total: int
+    offset: int
+    rows: tuple[PodEntry, ...]
+
+
+class WaitingGroup(Answer):
+    """Pods that wait for one cause."""
+
+    number: int
+    cause: Cause
+    pods: int
+    #: The pod that has waited longest, and since when.
+    example: str
+    since_seconds: float
+    #: Events after which they are tried again, by plugin.
+    events: dict[str, tuple[str, ...]]
+
+
+class Waiting(Answer):
+    change: int
+    seconds: float
+    total: int
+    #: In the order in which the causes first occurred: it never changes.
+    groups: tuple[WaitingGroup, ...]
+
+
+class AttemptEntry(Answer):
+    """One attempt at a pod."""
+
+    attempt: int
+    change: int
+    seconds: float
+    result: str
+    node: str = ""
+
+
+class PodAnswer(Answer):
+    pod: PodEntry
+    priority: int
+    profile: str
+    #: "" or "namespace/name".
+    group: str
+    cause: Cause | None
+    events: dict[str, tuple[str, ...]]
+    #: What happened to the pod, oldest first; at most `PAGE_MAX` newest.
+    changes: tuple[Change, ...]
+    attempts: tuple[AttemptEntry, ...]
+
+
+class Decision(Answer):
+    """One attempt, as the journal has it, and what it evicted."""
+
+    record: AttemptRecord
+    change: int
+    victims: tuple[str, ...] = ()
+
+
+class FilterResult(Answer):
+    plugin: str
+    #: "": no objection.
+    message: str = ""
+    code: str = ""
+
+
+class NodeVerdictAnswer(Answer):
+    """One node in one attempt, from a replay of the run."""
+
+    #: computing, ready, failed
+    phase: str
+    problem: str = ""
+    ruling: str = ""
+    #: Each Filter plugin's result for this node alone.
+    filters: tuple[FilterResult, ...] = ()
+    #: The node and, if it is another one, the chosen node.
+    scores: tuple[NodeScore, ...] = ()
+    better_count: int = 0
+    equal_count: int = 0
+
+
+# ---- groups ---------------------------------------------------------------------------------
+
+
+class GroupEntry(Answer):
+    name: str
+    minimum: int
+    members: int
+    placed: int
+    waiting: int
+    #: The result and message of its last attempt.
+    result: str = ""
+    message: str = ""
+
+
+class GroupPage(Answer):
+    total: int
+    offset: int
+    rows: tuple[GroupEntry, ...]
+
+
+class GroupAttempt(Answer):
+    change: int
+    seconds: float
+    attempt: int
+    result: str
+    assigned: int
+    fitting: int
+    domain: str
+    message: str
+
+
+class GroupAnswer(Answer):
+    group: GroupEntry
+    attempts: tuple[GroupAttempt, ...]
+    #: Node → members on it.
+    nodes: dict[str, int]
+
+
+class Problem(Answer):
+    """The body of an answer with an HTTP status of 400 or more."""
+
+    error: str

@@ -1,0 +1,508 @@
+"""Computes the answers of the page from a timeline: each function is one view at one change."""
+
+import base64
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Generic, TypeVar, final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.api.objects import Node
+from bayplan.api.pod_requests import PODS
+from bayplan.ui.answers import (
+    PAGE_MAX,
+    AttemptEntry,
+    Change,
+    GroupAnswer,
+    GroupAttempt,
+    GroupEntry,
+    Heat,
+    HeatGroup,
+    NodeAnswer,
+    NodeRow,
+    Overview,
+    PodAnswer,
+    PodEntry,
+    SeriesAnswer,
+    Usage,
+    Waiting,
+    WaitingGroup,
+)
+from bayplan.ui.timeline import (
+    Cause,
+    Happening,
+    PodRow,
+    Rows,
+    Series,
+    State,
+    Timeline,
+    numbers,
+)
+
+T = TypeVar("T")
+
+_RECENT = 8
+_POINTS_MAX = 1000
+#: Values of the heat map that are no resource.
+FRAGMENTATION = "fragmentation"
+FITS = "fits:"
+_NO_GROUP = ""
+
+
+class NoSuchObject(KeyError):
+    """A question names a pod, node, group or resource that the run does not have."""
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(f"no {kind} {name!r} in this run")
+        self.text = f"no {kind} {name!r} in this run"
+
+
+@final
+class Part(Generic[T]):
+    """One page of a list."""
+
+    def __init__(self, items: Sequence[T], offset: int, limit: int) -> None:
+        self.total = len(items)
+        self.offset = min(max(offset, 0), self.total)
+        self.items = items[self.offset : self.offset + min(max(limit, 0), PAGE_MAX)]
+
+
+# ---- overview -------------------------------------------------------------------------------
+
+
+def overview(state: State) -> Overview:
+    line = state.timeline
+    kinds = Counter(line.causes[n].kind for n in numbers(state.cause_of_pod[state.waiting]))
+    first = max(state.change - _RECENT, 0)
+    return Overview(
+        change=state.change,
+        seconds=state.seconds,
+        nodes=len(state.there),
+        placed=len(state.placement_rows),
+        waiting=len(state.waiting),
+        waiting_kinds=dict(sorted(kinds.items())),
+        attempts=int(np.searchsorted(line.attempts[:, 0], state.change, side="right")),
+        queues=dict(state.queue_lengths),
+        usage=_usage(line, state.used[state.there].sum(0), state.allocatable.sum(0)),
+        recent=tuple(change_at(line, number) for number in range(state.change, first, -1)),
+    )
+
+
+def change_at(line: Timeline, number: int) -> Change:
+    pod, node = int(line.of_pod[number]), int(line.of_node[number])
+    return Change(
+        change=number,
+        seconds=float(line.seconds[number]),
+        what=Happening(int(line.what[number])).name.lower(),
+        pod=line.pods[pod].name if pod >= 0 else "",
+        node=line.node_names[node] if node >= 0 else "",
+    )
+
+
+def _usage(line: Timeline, used: Rows, allocatable: Rows) -> tuple[Usage, ...]:
+    return tuple(
+        Usage(
+            resource=line.resources[index],
+            used=int(used[index]),
+            allocatable=int(allocatable[index]),
+        )
+        for index in line.resource_order
+    )
+
+
+def series(timeline: Timeline, totals: Series, *, by_time: bool, points: int) -> SeriesAnswer:
+    """Samples at equal distances: of time, or of changes."""
+    points = min(max(points, 2), _POINTS_MAX)
+    if by_time and timeline.end_seconds > 0:
+        moments = np.linspace(0.0, timeline.end_seconds, points)
+        changes = np.searchsorted(timeline.seconds, moments, side="right") - 1
+    else:
+        changes = np.unique(np.linspace(0, timeline.last_change, points).astype(np.int64))
+        moments = timeline.seconds[changes]
+
+    def column(values: NDArray[Any]) -> list[float]:
+        return values[changes].round(4).tolist()
+
+    usage: dict[str, list[float]] = {}
+    for index in timeline.resource_order:
+        allocatable = totals.allocatable(index)
+        share = np.divide(
+            totals.used(index), allocatable, out=np.zeros_like(allocatable), where=allocatable > 0
+        )
+        usage[timeline.resources[index]] = column(share)
+    return SeriesAnswer(
+        changes=changes.tolist(),
+        seconds=moments.round(3).tolist(),
+        placed=column(totals.placed),
+        waiting=column(totals.waiting),
+        unschedulable=column(totals.unschedulable),
+        attempts=column(totals.attempts),
+        queues={name: column(totals.queue(i)) for i, name in enumerate(timeline.queue_names)},
+        usage=usage,
+    )
+
+
+# ---- nodes ----------------------------------------------------------------------------------
+
+
+def heat(state: State, *, color: str, group_by: str) -> Heat:
+    """Raises NoSuchObject."""
+    there = state.there
+    groups = [_label(state, node, group_by) for node in numbers(there)]
+    names = state.timeline.node_names
+    order = sorted(range(len(there)), key=lambda i: (groups[i], names[int(there[i])]))
+    values = _heat_values(state, color)[there].astype("<f4")[order]
+    counts = Counter(groups)
+    finite = values[np.isfinite(values)]
+    is_count = color.startswith(FITS)
+    return Heat(
+        change=state.change,
+        seconds=state.seconds,
+        nodes=_packed(there[order].astype("<i4")),
+        values=_packed(values),
+        groups=tuple(HeatGroup(name=name, count=counts[name]) for name in sorted(counts)),
+        high=max(1.0, float(finite.max())) if is_count and len(finite) else 1.0,
+    )
+
+
+def _packed(column: NDArray[Any]) -> str:
+    return base64.b64encode(column.tobytes()).decode()
+
+
+def _label(state: State, node: int, key: str) -> str:
+    if not key:
+        return _NO_GROUP
+    labels = _object(state, node).metadata.labels or {}
+    return labels.get(key, _NO_GROUP)
+
+
+def _object(state: State, node: int) -> Node:
+    return state.timeline.nodes[int(state.node_version[node])]
+
+
+def _heat_values(state: State, color: str) -> NDArray[np.float64]:
+    if color.startswith(FITS):
+        return fit_counts(state, color.removeprefix(FITS))
+    if color == FRAGMENTATION:
+        return fragmentation(state)
+    if color not in state.timeline.resources:
+        raise NoSuchObject("resource", color)
+    index = state.timeline.resources.index(color)
+    return _shares(state.used[:, index], state.allocatable[:, index])
+
+
+def _shares(used: Rows, allocatable: Rows) -> NDArray[np.float64]:
+    """NaN where nothing is allocatable."""
+    nothing = np.full(len(used), np.nan)
+    return np.divide(used, allocatable, out=nothing, where=allocatable > 0)
+
+
+def fragmentation(state: State) -> NDArray[np.float64]:
+    """By node: the largest free share of a resource less the smallest one, without `pods`.
+
+    A node that is half empty in each resource has 0. A node without free cpu and with all of its
+    memory free has 1: this memory cannot be used.
+    """
+    line = state.timeline
+    columns = [index for index in line.resource_order if line.resources[index] != PODS]
+    if not columns:
+        return np.full(len(line.node_names), np.nan)
+    shares = np.stack([_shares(state.used[:, i], state.allocatable[:, i]) for i in columns])
+    absent = np.isnan(shares)
+    highest = np.where(absent, -np.inf, shares).max(0)
+    lowest = np.where(absent, np.inf, shares).min(0)
+    return np.where(absent.all(0), np.nan, highest - lowest)
+
+
+def fit_counts(state: State, pod: str) -> NDArray[np.float64]:
+    """By node: how many pods with the requests of this one its free resources have room for.
+
+    Only resources count, not taints, affinity or other filters. Raises NoSuchObject.
+    """
+    line = state.timeline
+    requests = line.amounts[line.pods[_pod_row(line, pod)].amounts]
+    wants = np.flatnonzero(requests)
+    free = np.maximum(state.allocatable - state.used, 0)[:, wants]
+    return (free // requests[wants]).min(1).astype(np.float64)
+
+
+def node_rows(state: State, search: str) -> Sequence[int]:
+    """The nodes that are there, by name. ``search``: a part of the name."""
+    names = state.timeline.node_names
+    text = search.lower()
+    rows = [row for row in numbers(state.there) if text in names[row].lower()]
+    return sorted(rows, key=lambda row: names[row])
+
+
+def node_row(state: State, node: int) -> NodeRow:
+    line = state.timeline
+    pods = line.resources.index(PODS) if PODS in line.resources else None
+    return NodeRow(
+        number=node,
+        name=line.node_names[node],
+        pods=0 if pods is None else int(state.used[node, pods]),
+        usage=_usage(line, state.used[node], state.allocatable[node]),
+        is_unschedulable=bool(_object(state, node).spec.unschedulable),
+    )
+
+
+def node_answer(state: State, name: str) -> NodeAnswer:
+    """Raises NoSuchObject."""
+    line = state.timeline
+    number = line.node_rows.get(name)
+    if number is None:
+        raise NoSuchObject("node", name)
+    if state.node_version[number] < 0:
+        return NodeAnswer(number=number, name=name, is_there=False)
+    row, node = node_row(state, number), _object(state, number)
+    taints = node.spec.taints or ()
+    return NodeAnswer(
+        number=number,
+        name=name,
+        is_there=True,
+        pods=row.pods,
+        usage=row.usage,
+        labels=dict(sorted((node.metadata.labels or {}).items())),
+        taints=tuple(f"{t.key}{'=' if t.value else ''}{t.value or ''}:{t.effect}" for t in taints),
+        is_unschedulable=row.is_unschedulable,
+    )
+
+
+# ---- pods -----------------------------------------------------------------------------------
+
+
+def _pod_row(line: Timeline, name: str) -> int:
+    row = line.rows_by_name.get(name)
+    if row is None:
+        raise NoSuchObject("pod", name)
+    return row
+
+
+def pods_of_node(state: State, name: str) -> Sequence[int]:
+    """Raises NoSuchObject."""
+    number = state.timeline.node_rows.get(name)
+    if number is None:
+        raise NoSuchObject("node", name)
+    return numbers(state.pods_on(number))
+
+
+def pods_of_cause(state: State, cause: int) -> Sequence[int]:
+    waiting = state.waiting
+    return numbers(waiting[state.cause_of_pod[waiting] == cause])
+
+
+def pods_of_group(state: State, group: str) -> Sequence[int]:
+    """Raises NoSuchObject."""
+    number = _group_number(state.timeline, group)
+    return numbers(np.flatnonzero((state.timeline.pod_groups == number) & state.pods_there))
+
+
+def searched(line: Timeline, rows: Iterable[int], search: str) -> Sequence[int]:
+    """The pods whose name contains a text."""
+    if not search:
+        return list(rows)
+    text = search.lower()
+    return [row for row in rows if text in line.pods[row].name]
+
+
+def pod_entry(state: State, row: int) -> PodEntry:
+    line = state.timeline
+    pod = line.pods[row]
+    node = int(state.node_of_pod[row])
+    kind, since = _pod_state(state, pod, row)
+    amounts = line.amounts[pod.amounts]
+    return PodEntry(
+        name=pod.name,
+        state=kind,
+        node=line.node_names[node] if node >= 0 else "",
+        since_seconds=float(line.seconds[min(since, line.last_change)]),
+        attempts=int(state.attempt_counts[row]),
+        cause=int(state.cause_of_pod[row]) if kind == "waiting" else 0,
+        requests={
+            line.resources[i]: int(amounts[i])
+            for i in numbers(np.flatnonzero(amounts))
+            if line.resources[i] != PODS
+        },
+    )
+
+
+def _pod_state(state: State, pod: PodRow, row: int) -> tuple[str, int]:
+    """The state of a pod, and the change that began it."""
+    if state.change < pod.created:
+        return "absent", pod.created
+    if state.change >= pod.gone:
+        return "gone", pod.gone
+    placements = state.timeline.placements
+    own = placements[(placements[:, 0] == row) & (placements[:, 3] <= state.change)]
+    if len(own):
+        last = own[-1]
+        if state.change < last[4]:
+            return "placed", int(last[3])
+        return "ended", int(last[4])
+    return ("waiting", pod.waits_from) if state.change < pod.waits_to else ("ended", pod.waits_to)
+
+
+def pod_answer(state: State, name: str) -> PodAnswer:
+    """Raises NoSuchObject."""
+    line = state.timeline
+    row = _pod_row(line, name)
+    pod, entry = line.pods[row], pod_entry(state, row)
+    cause = line.causes[entry.cause] if entry.state == "waiting" else None
+    so_far = numbers(np.flatnonzero(line.of_pod[: state.change + 1] == row)[-PAGE_MAX:])
+    attempts = line.attempts[(line.attempts[:, 1] == row) & (line.attempts[:, 0] <= state.change)]
+    return PodAnswer(
+        pod=entry,
+        priority=pod.priority,
+        profile=pod.profile,
+        group=line.group_names[pod.group] if pod.group >= 0 else "",
+        cause=cause,
+        events={} if cause is None else _events(line, cause),
+        changes=tuple(change_at(line, number) for number in so_far),
+        attempts=tuple(_attempt(line, one) for one in attempts[-PAGE_MAX:].tolist()),
+    )
+
+
+def _attempt(line: Timeline, row: Sequence[int]) -> AttemptEntry:
+    change, _, attempt, what, _ = row
+    at = change_at(line, change)
+    return AttemptEntry(
+        attempt=attempt,
+        change=change,
+        seconds=at.seconds,
+        result=Happening(what).name.lower(),
+        node=at.node,
+    )
+
+
+def attempt_line(line: Timeline, name: str, attempt: int) -> tuple[int, int]:
+    """The change of an attempt, and its line in the journal. Raises NoSuchObject."""
+    row = _pod_row(line, name)
+    for change, _, number, _, at_line in line.attempts[line.attempts[:, 1] == row].tolist():
+        if number == attempt:
+            return change, at_line
+    raise NoSuchObject("attempt", f"{attempt} of {name}")
+
+
+def victims_of(line: Timeline, change: int, node: str) -> tuple[str, ...]:
+    """Pods that were preempted on a node at the time of an attempt that nominated it."""
+    number = line.node_rows.get(node)
+    if number is None:
+        return ()
+    at = line.seconds == line.seconds[change]
+    rows = at & (line.what == Happening.POD_PREEMPTED) & (line.of_node == number)
+    return tuple(line.pods[pod].name for pod in numbers(line.of_pod[rows]))
+
+
+# ---- waiting --------------------------------------------------------------------------------
+
+
+def waiting(state: State) -> Waiting:
+    line = state.timeline
+    rows = state.waiting
+    causes = state.cause_of_pod[rows]
+    groups: list[WaitingGroup] = []
+    for number in numbers(np.unique(causes)):
+        pods = rows[causes == number]
+        first = line.pods[int(pods[0])]
+        groups.append(
+            WaitingGroup(
+                number=number,
+                cause=line.causes[number],
+                pods=len(pods),
+                example=first.name,
+                since_seconds=float(line.seconds[first.waits_from]),
+                events=_events(line, line.causes[number]),
+            )
+        )
+    return Waiting(
+        change=state.change, seconds=state.seconds, total=len(rows), groups=tuple(groups)
+    )
+
+
+def _events(line: Timeline, cause: Cause) -> dict[str, tuple[str, ...]]:
+    plugins = dict.fromkeys(part.plugin for part in cause.parts)
+    return {name: line.wake_events[name] for name in plugins if name in line.wake_events}
+
+
+# ---- groups ---------------------------------------------------------------------------------
+
+
+def _group_number(line: Timeline, name: str) -> int:
+    if name not in line.group_names:
+        raise NoSuchObject("group", name)
+    return list(line.group_names).index(name)
+
+
+def group_entry(state: State, number: int) -> GroupEntry:
+    line = state.timeline
+    member = line.pod_groups == number
+    records = _group_records(state, line.group_names[number])
+    return GroupEntry(
+        name=line.group_names[number],
+        minimum=line.group_minimums[number],
+        members=int((member & state.pods_there).sum()),
+        placed=int((member & (state.node_of_pod >= 0)).sum()),
+        waiting=int(member[state.waiting].sum()),
+        result=records[-1].result if records else "",
+        message=records[-1].message if records else "",
+    )
+
+
+def _group_records(state: State, name: str) -> list[GroupAttempt]:
+    return [
+        GroupAttempt(
+            change=change,
+            seconds=record.at_seconds,
+            attempt=record.attempt,
+            result=record.result,
+            assigned=record.assigned,
+            fitting=record.fitting,
+            domain=record.domain,
+            message=record.message,
+        )
+        for change, record in state.timeline.group_records
+        if record.group == name and change <= state.change
+    ]
+
+
+def group_answer(state: State, name: str) -> GroupAnswer:
+    """Raises NoSuchObject."""
+    line = state.timeline
+    number = _group_number(line, name)
+    nodes = state.node_of_pod[(line.pod_groups == number) & (state.node_of_pod >= 0)]
+    by_node = Counter(line.node_names[node] for node in numbers(nodes))
+    return GroupAnswer(
+        group=group_entry(state, number),
+        attempts=tuple(_group_records(state, name)[-PAGE_MAX:]),
+        nodes=dict(sorted(by_node.items())),
+    )
+
+
+# ---- what there is --------------------------------------------------------------------------
+
+
+def resources_of(line: Timeline) -> tuple[str, ...]:
+    return tuple(line.resources[index] for index in line.resource_order)
+
+
+def label_keys(line: Timeline) -> tuple[str, ...]:
+    """Keys of node labels with fewer values than nodes, those of Kubernetes' topology first."""
+    values: dict[str, set[str]] = {}
+    for node in line.nodes:
+        for key, value in (node.metadata.labels or {}).items():
+            values.setdefault(key, set()).add(value)
+    limit = max(1, len(line.node_names) // 2)
+    keys = [key for key, seen in values.items() if len(seen) <= limit]
+    return tuple(sorted(keys, key=lambda key: (not key.startswith("topology."), key)))
+
+
+def as_json(answer: Any) -> bytes:
+    return msgspec.json.encode(answer)
+
+
+def schema(types: Sequence[type]) -> Mapping[str, Any]:
+    """The JSON schema of all answers."""
+    _, components = msgspec.json.schema_components(types)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": components}

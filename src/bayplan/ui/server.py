@@ -1,0 +1,428 @@
+"""Serves the page and its JSON answers.
+
+A server on loopback answers everybody on this machine. It refuses requests whose Host or Origin is
+another name, because each page in a user's browser can reach it. On another address it needs a
+token: the first request brings it as `?token=`, which sets a cookie for the following requests, or
+each request has it as a bearer token.
+
+Every answer has a Content-Security-Policy that allows scripts, styles, images and requests of this
+server only, and no inline script or style. So a name of an object that contains markup stays text.
+"""
+
+import asyncio
+import csv
+import hmac
+import io
+import signal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, final
+from urllib.parse import urlsplit
+
+import msgspec
+from aiohttp import web
+
+from bayplan.serving.http_server import (
+    Guard,
+    Handler,
+    HttpLimits,
+    HttpServer,
+    is_loopback,
+    refuse_foreign_names,
+)
+from bayplan.ui import answers, pages
+from bayplan.ui.answers import PAGE
+from bayplan.ui.pages import NoSuchObject, Part
+from bayplan.ui.shown import NotReady, Shown
+from bayplan.ui.timeline import State
+
+STATIC = Path(__file__).parent / "static"
+_CONTENT_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_COOKIE = "bayplan-ui-token"
+#: A page opens several connections at once and loads a dozen files.
+_LIMITS = HttpLimits()
+#: A cell of a spreadsheet that begins with one of these is a formula.
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UiOptions:
+    """How the page is served."""
+
+    address: str = "127.0.0.1"
+    #: 0: the system chooses.
+    port: int = 0
+    #: Needed for an address that is not loopback; "": no token.
+    token: str = ""
+
+
+# ---- questions ------------------------------------------------------------------------------
+
+
+class BadQuestion(ValueError):
+    """A parameter of a request has a value that means nothing."""
+
+
+@final
+class Question:
+    """The parameters of one request."""
+
+    def __init__(self, request: web.Request, shown: Sequence[Shown]) -> None:
+        self._query = request.query
+        self._shown = shown
+
+    def text(self, name: str) -> str:
+        return self._query.get(name, "")
+
+    def number(self, name: str, default: int) -> int:
+        """Raises BadQuestion."""
+        return int(self._parsed(name, int, default))
+
+    def _parsed(self, name: str, parse: Callable[[str], float], default: float) -> float:
+        text = self._query.get(name)
+        if text is None:
+            return default
+        try:
+            return parse(text)
+        except ValueError:
+            raise BadQuestion(f"{name}: found {text[:100]!r}, wanted a number") from None
+
+    @property
+    def shown(self) -> Shown:
+        """The run that the question is about. Raises BadQuestion."""
+        index = self.number("run", 0)
+        if not 0 <= index < len(self._shown):
+            raise BadQuestion(f"run: found {index}, wanted 0 to {len(self._shown) - 1}")
+        return self._shown[index]
+
+    @property
+    def state(self) -> State:
+        """The state at ``at`` (a change) or at ``seconds``; the end without both.
+
+        Raises BadQuestion, NotReady.
+        """
+        line = self.shown.timeline
+        if "seconds" in self._query:
+            return line.state(line.change_at(self._parsed("seconds", float, 0.0)))
+        return line.state(self.number("at", line.last_change))
+
+    def part(self, rows: Sequence[int]) -> Part[int]:
+        """Raises BadQuestion."""
+        return Part(rows, self.number("offset", 0), self.number("limit", PAGE))
+
+
+def _sources(question: Question, shown: Sequence[Shown]) -> Any:
+    return [one.answer() for one in shown]
+
+
+def _moment(question: Question) -> Any:
+    state = question.state
+    return answers.Moment(change=state.change, seconds=state.seconds)
+
+
+def _overview(question: Question) -> Any:
+    return pages.overview(question.state)
+
+
+def _series(question: Question) -> Any:
+    shown = question.shown
+    by_time, points = question.text("axis") != "changes", question.number("points", 400)
+    return pages.series(shown.timeline, shown.series, by_time=by_time, points=points)
+
+
+def _heat(question: Question) -> Any:
+    color, group_by = question.text("color"), question.text("group")
+    return pages.heat(question.state, color=color, group_by=group_by)
+
+
+def _node_rows(question: Question) -> tuple[State, Sequence[int]]:
+    state = question.state
+    return state, pages.node_rows(state, question.text("search"))
+
+
+def _nodes(question: Question) -> Any:
+    state, rows = _node_rows(question)
+    part = question.part(rows)
+    page = tuple(pages.node_row(state, row) for row in part.items)
+    return answers.NodePage(total=part.total, offset=part.offset, rows=page)
+
+
+def _node(question: Question) -> Any:
+    state, name = question.state, question.text("name")
+    if not name:
+        number = question.number("number", -1)
+        if not 0 <= number < len(state.timeline.node_names):
+            raise NoSuchObject("node", str(number))
+        name = state.timeline.node_names[number]
+    return pages.node_answer(state, name)
+
+
+def _pod_rows(question: Question) -> tuple[State, Sequence[int]]:
+    """All pods so far, or those of a node, a cause or a group; with a text in their names."""
+    state = question.state
+    if node := question.text("node"):
+        rows = pages.pods_of_node(state, node)
+    elif question.text("cause"):
+        rows = pages.pods_of_cause(state, question.number("cause", 0))
+    elif group := question.text("group"):
+        rows = pages.pods_of_group(state, group)
+    else:
+        rows = range(int((state.timeline.pod_created <= state.change).sum()))
+    return state, pages.searched(state.timeline, rows, question.text("search"))
+
+
+def _pods(question: Question) -> Any:
+    state, rows = _pod_rows(question)
+    part = question.part(rows)
+    page = tuple(pages.pod_entry(state, row) for row in part.items)
+    return answers.PodPage(total=part.total, offset=part.offset, rows=page)
+
+
+def _pod(question: Question) -> Any:
+    return pages.pod_answer(question.state, question.text("name"))
+
+
+def _decision(question: Question) -> Any:
+    return question.shown.decision(question.text("pod"), question.number("attempt", 1))
+
+
+def _verdict(question: Question) -> Any:
+    pod, node = question.text("pod"), question.text("node")
+    return question.shown.verdict(pod, question.number("attempt", 1), node)
+
+
+def _waiting(question: Question) -> Any:
+    return pages.waiting(question.state)
+
+
+def _groups(question: Question) -> Any:
+    state = question.state
+    names = state.timeline.group_names
+    search = question.text("search").lower()
+    part = question.part([row for row, name in enumerate(names) if search in name.lower()])
+    page = tuple(pages.group_entry(state, row) for row in part.items)
+    return answers.GroupPage(total=part.total, offset=part.offset, rows=page)
+
+
+def _group(question: Question) -> Any:
+    return pages.group_answer(question.state, question.text("name"))
+
+
+_QUESTIONS: dict[str, Callable[[Question], Any]] = {
+    "moment": _moment,
+    "overview": _overview,
+    "series": _series,
+    "heat": _heat,
+    "nodes": _nodes,
+    "node": _node,
+    "pods": _pods,
+    "pod": _pod,
+    "decision": _decision,
+    "verdict": _verdict,
+    "waiting": _waiting,
+    "groups": _groups,
+    "group": _group,
+}
+_SCHEMA_TYPES = (
+    answers.Source,
+    answers.Moment,
+    answers.Overview,
+    answers.SeriesAnswer,
+    answers.Heat,
+    answers.NodePage,
+    answers.NodeAnswer,
+    answers.PodPage,
+    answers.PodAnswer,
+    answers.Decision,
+    answers.NodeVerdictAnswer,
+    answers.Waiting,
+    answers.GroupPage,
+    answers.GroupAnswer,
+    answers.Problem,
+)
+
+# ---- tables as CSV --------------------------------------------------------------------------
+
+
+def _nodes_csv(question: Question) -> str:
+    state, rows = _node_rows(question)
+    resources = pages.resources_of(state.timeline)
+    heading = ["node", "pods", *(f"{r} {what}" for r in resources for what in ("used", "of"))]
+    return _csv(heading, (_node_cells(state, row) for row in rows))
+
+
+def _node_cells(state: State, row: int) -> list[Any]:
+    node = pages.node_row(state, row)
+    return [node.name, node.pods, *(n for u in node.usage for n in (u.used, u.allocatable))]
+
+
+def _pods_csv(question: Question) -> str:
+    state, rows = _pod_rows(question)
+    heading = ["pod", "state", "node", "since_seconds", "attempts", "cause"]
+    return _csv(heading, (_pod_cells(state, row) for row in rows))
+
+
+def _pod_cells(state: State, row: int) -> list[Any]:
+    pod = pages.pod_entry(state, row)
+    cause = state.timeline.causes[pod.cause] if pod.state == "waiting" else None
+    reasons = "; ".join(f"{part.plugin}: {part.reason}" for part in cause.parts) if cause else ""
+    return [pod.name, pod.state, pod.node, pod.since_seconds, pod.attempts, reasons]
+
+
+_TABLES: dict[str, Callable[[Question], str]] = {"nodes": _nodes_csv, "pods": _pods_csv}
+
+
+def _csv(heading: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(heading)
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    return text.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    """A text that a spreadsheet would take for a formula begins with an apostrophe."""
+    is_formula = isinstance(value, str) and value.startswith(_FORMULA_STARTS)
+    return f"'{value}" if is_formula else value
+
+
+# ---- application ----------------------------------------------------------------------------
+
+
+def application(shown: Sequence[Shown], token: str = "") -> web.Application:
+    """The page and its answers. ``token``: what each request must bring; "": nothing."""
+    app = web.Application(middlewares=[web.middleware(partial(_with_headers, token))])
+    app.router.add_get("/", partial(_file, "index.html"))
+    for path in sorted(STATIC.rglob("*")):
+        name = path.relative_to(STATIC).as_posix()
+        if path.suffix in _CONTENT_TYPES and name != "index.html":
+            app.router.add_get(f"/static/{name}", partial(_file, name))
+    app.router.add_get("/api/sources", partial(_answered, lambda q: _sources(q, shown), shown))
+    app.router.add_get("/api/schema.json", _schema)
+    for name, view in _QUESTIONS.items():
+        app.router.add_get(f"/api/{name}", partial(_answered, view, shown))
+    for name, table in _TABLES.items():
+        app.router.add_get(f"/api/{name}.csv", partial(_table, name, table, shown))
+    return app
+
+
+async def _answered(
+    view: Callable[[Question], Any], shown: Sequence[Shown], request: web.Request
+) -> web.Response:
+    try:
+        body = pages.as_json(view(Question(request, shown)))
+    except NoSuchObject as problem:
+        return _problem(404, problem.text)
+    except BadQuestion as problem:
+        return _problem(400, str(problem))
+    except NotReady as problem:
+        return _problem(503, str(problem))
+    return web.Response(body=body, content_type="application/json")
+
+
+async def _table(
+    name: str, table: Callable[[Question], str], shown: Sequence[Shown], request: web.Request
+) -> web.Response:
+    answer = await _answered(table, shown, request)
+    if answer.status != web.HTTPOk.status_code:
+        return answer
+    assert isinstance(answer.body, bytes)
+    return web.Response(
+        text=msgspec.json.decode(answer.body, type=str),
+        content_type="text/csv",
+        headers={"Content-Disposition": f'attachment; filename="{name}.csv"'},
+    )
+
+
+async def _schema(request: web.Request) -> web.Response:
+    return web.json_response(pages.schema(_SCHEMA_TYPES))
+
+
+def _problem(status: int, text: str) -> web.Response:
+    body = pages.as_json(answers.Problem(error=text))
+    return web.Response(status=status, body=body, content_type="application/json")
+
+
+async def _file(name: str, request: web.Request) -> web.Response:
+    path = STATIC / name
+    headers = {"Content-Type": _CONTENT_TYPES[path.suffix]}
+    return web.Response(body=path.read_bytes(), headers=headers)
+
+
+async def _with_headers(token: str, request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        answer = await _admitted(token, request, handler)
+    except web.HTTPException as problem:
+        answer = _problem(problem.status, problem.reason)
+    answer.headers.update(_HEADERS)
+    return answer
+
+
+async def _admitted(token: str, request: web.Request, handler: Handler) -> web.StreamResponse:
+    if not token:
+        return await handler(request)
+    if "token" in request.query and _is_equal(request.query["token"], token):
+        found = web.Response(status=302, headers={"Location": request.path})
+        found.set_cookie(_COOKIE, token, httponly=True, samesite="Strict", path="/")
+        return found
+    scheme, _, bearer = request.headers.get("Authorization", "").partition(" ")
+    presented = bearer if scheme.lower() == "bearer" else request.cookies.get(_COOKIE, "")
+    if not _is_equal(presented, token):
+        return web.Response(status=401, text="Unauthorized: open the address with ?token=TOKEN\n")
+    return await handler(request)
+
+
+def _is_equal(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode(errors="replace"), other.encode())
+
+
+def _refuse_foreign_origin(headers: Mapping[str, str]) -> str:
+    """For a server with a token: a page of another host may not use its cookie."""
+    origin, host = headers.get("Origin"), headers.get("Host", "")
+    if origin is None or urlsplit(origin).netloc == host:
+        return ""
+    return "Forbidden: Origin is another host"
+
+
+# ---- serving --------------------------------------------------------------------------------
+
+
+async def serve_ui(
+    shown: Sequence[Shown], options: UiOptions, on_ready: Callable[[str], None]
+) -> None:
+    """Serve until SIGINT or SIGTERM. ``on_ready`` gets the URL. Raises OSError."""
+    ended, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, ended.set)
+    is_local = is_loopback(options.address)
+    assert is_local or options.token, "an address that is not loopback needs a token"
+    guard: Guard = refuse_foreign_names if is_local else _refuse_foreign_origin
+    server = HttpServer(application(shown, options.token), limits=_LIMITS, guard=guard)
+    try:
+        port = await server.start(options.address, options.port)
+        for one in shown:
+            one.start()
+        query = f"?token={options.token}" if options.token else ""
+        host = f"[{options.address}]" if ":" in options.address else options.address
+        on_ready(f"http://{host}:{port}/{query}")
+        await ended.wait()
+    finally:
+        await server.stop()

@@ -1,0 +1,248 @@
+"""What the page shows: a run folder or the files of a cluster. Both load in the background.
+
+The run is repeated in a thread of its own, and the page shows the progress and the totals of the
+run's summary until the timeline is ready. A cluster without a run is one state, at 0 s.
+"""
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from typing import final
+
+import msgspec
+import numpy as np
+
+from bayplan.config import SchedulerConfig
+from bayplan.journal import AttemptRecord, NodeScore, Record
+from bayplan.plugins.registry import Registry
+from bayplan.ports import ApiError
+from bayplan.problems import BadInputError
+from bayplan.sim.input.inputs import load_inputs
+from bayplan.sim.input.sources import JOURNAL
+from bayplan.sim.output.run_folder import RunFolder
+from bayplan.sim.replay import NodeVerdict, node_verdict, repetition
+from bayplan.sim.simulation import Simulation
+from bayplan.sim.why import ruling
+from bayplan.state.pods import DEFAULT_SCHEDULER
+from bayplan.ui import pages
+from bayplan.ui.answers import Decision, FilterResult, NodeVerdictAnswer, Source, Totals
+from bayplan.ui.recording import Recorder
+from bayplan.ui.timeline import Series, Timeline
+
+LOADING, READY, FAILED = "loading", "ready", "failed"
+_COMPUTING = "computing"
+_VERDICTS_MAX = 64
+
+
+class NotReady(Exception):
+    """The timeline is not there yet, or will never be."""
+
+
+@final
+class Journal:
+    """The journal of a run folder: records by line, without reading the whole file into memory."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        content = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
+        #: Where each line ends.
+        self._ends = np.flatnonzero(content == ord("\n"))
+
+    def attempt(self, line: int) -> AttemptRecord:
+        start = int(self._ends[line - 1]) + 1 if line else 0
+        with self._path.open("rb") as file:
+            file.seek(start)
+            record = msgspec.json.decode(file.read(int(self._ends[line]) - start), type=Record)
+        assert isinstance(record, AttemptRecord)
+        return record
+
+
+class Shown:
+    """One run or cluster on the page."""
+
+    kind = ""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._phase = LOADING
+        self._problem = ""
+        self._progress = (0, 0)
+        self._timeline: Timeline | None = None
+        self._totals: Totals | None = None
+
+    def start(self) -> None:
+        """Load in the background."""
+        threading.Thread(target=self.load, name=f"load {self.name}", daemon=True).start()
+
+    def load(self) -> None:
+        """Load now. A failure becomes the page's text."""
+        try:
+            self._timeline = self._loaded()
+            self._phase = READY
+        except BadInputError as problem:
+            self._problem, self._phase = str(problem), FAILED
+        except Exception as problem:  # noqa: BLE001 - the page shows it
+            self._problem, self._phase = f"{type(problem).__name__}: {problem}", FAILED
+
+    def _loaded(self) -> Timeline:
+        raise NotImplementedError
+
+    def _advance(self, done_count: int, total_count: int) -> None:
+        self._progress = (done_count, total_count)
+
+    @property
+    def timeline(self) -> Timeline:
+        """Raises NotReady."""
+        if self._timeline is None:
+            raise NotReady(self._problem or f"{self.name} is loading")
+        return self._timeline
+
+    @cached_property
+    def series(self) -> Series:
+        """Raises NotReady."""
+        return Series(self.timeline)
+
+    def answer(self) -> Source:
+        done_count, total_count = self._progress
+        source = Source(
+            name=self.name,
+            kind=self.kind,
+            phase=self._phase,
+            problem=self._problem,
+            done_count=done_count,
+            total_count=total_count,
+            totals=self._totals,
+        )
+        if self._timeline is None or self._phase != READY:
+            return source
+        line = self._timeline
+        return msgspec.structs.replace(
+            source,
+            last_change=line.last_change,
+            end_seconds=line.end_seconds,
+            resources=pages.resources_of(line),
+            labels=pages.label_keys(line),
+            has_decisions=self.kind == "run",
+            has_groups=bool(line.group_names),
+        )
+
+    def decision(self, pod: str, attempt: int) -> Decision:
+        """Raises NotReady, NoSuchObject."""
+        raise pages.NoSuchObject("decision about pod", pod)
+
+    def verdict(self, pod: str, attempt: int, node: str) -> NodeVerdictAnswer:
+        """Raises NotReady, NoSuchObject."""
+        raise pages.NoSuchObject("decision about pod", pod)
+
+
+@final
+class ShownRun(Shown):
+    """A folder that `bayplan simulate --out` wrote."""
+
+    kind = "run"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path.name or str(path))
+        self.folder = RunFolder(path)
+        self._replays = ThreadPoolExecutor(1, "replay")
+        #: By pod, attempt and node; the oldest are dropped.
+        self._verdicts: dict[tuple[str, int, str], Future[NodeVerdict]] = {}
+
+    def _loaded(self) -> Timeline:
+        self._totals = self._summary()
+        simulation = repetition(self.folder)
+        recorder = Recorder(simulation.scheduler)
+        recorder.attach(simulation)
+        simulation.on_progress(self._advance)
+        simulation.run()
+        return recorder.timeline()
+
+    def _summary(self) -> Totals | None:
+        result = self.folder.result()
+        if result is None:
+            return None
+        counts = result.counts
+        return Totals(
+            nodes=result.nodes,
+            pods=counts.pods,
+            scheduled=counts.scheduled,
+            unschedulable=counts.unschedulable,
+            running=counts.running,
+        )
+
+    @cached_property
+    def _journal(self) -> Journal:
+        return Journal(self.folder.path / JOURNAL)
+
+    def record(self, pod: str, attempt: int) -> tuple[int, AttemptRecord]:
+        """The change of an attempt, and its record. Raises NotReady, NoSuchObject."""
+        change, line = pages.attempt_line(self.timeline, pod, attempt)
+        return change, self._journal.attempt(line)
+
+    def decision(self, pod: str, attempt: int) -> Decision:
+        change, record = self.record(pod, attempt)
+        victims = pages.victims_of(self.timeline, change, record.nominated_node)
+        return Decision(record=record, change=change, victims=victims)
+
+    def verdict(self, pod: str, attempt: int, node: str) -> NodeVerdictAnswer:
+        """Replays the run in the background; ask again until the phase is another one."""
+        _, record = self.record(pod, attempt)
+        key = (pod, attempt, node)
+        future = self._verdicts.get(key)
+        if future is None:
+            if len(self._verdicts) >= _VERDICTS_MAX:
+                self._verdicts.pop(next(iter(self._verdicts))).cancel()
+            future = self._replays.submit(node_verdict, self.folder, record, node)
+            self._verdicts[key] = future
+        if not future.done():
+            return NodeVerdictAnswer(phase=_COMPUTING)
+        problem = future.exception()
+        if problem is not None:
+            return NodeVerdictAnswer(phase=FAILED, problem=str(problem))
+        return _verdict_answer(future.result())
+
+
+def _verdict_answer(verdict: NodeVerdict) -> NodeVerdictAnswer:
+    scores = verdict.scores
+    lines: tuple[NodeScore, ...] = () if scores is None else scores.lines
+    return NodeVerdictAnswer(
+        phase=READY,
+        ruling=ruling(verdict),
+        filters=tuple(
+            FilterResult(plugin=name)
+            if status is None
+            else FilterResult(plugin=name, message=status.message, code=str(status.code))
+            for name, status in verdict.alone
+        ),
+        scores=lines,
+        better_count=0 if scores is None else scores.better_count,
+        equal_count=0 if scores is None else scores.equal_count,
+    )
+
+
+@final
+class ShownCluster(Shown):
+    """Files of Kubernetes objects: their state at 0 s, before any pod is placed."""
+
+    kind = "cluster"
+
+    def __init__(self, paths: Sequence[str], config: SchedulerConfig, registry: Registry) -> None:
+        super().__init__(", ".join(Path(path).name or path for path in paths))
+        self._paths = tuple(paths)
+        self._config = config
+        self._registry = registry
+
+    def _loaded(self) -> Timeline:
+        workload = load_inputs(self._paths).for_scheduler(DEFAULT_SCHEDULER)
+        simulation = Simulation(workload, self._config, self._registry)
+        recorder = Recorder(simulation.scheduler)
+        recorder.attach(simulation)
+        for content in workload.initial:
+            try:
+                simulation.cluster.create(content)
+            except ApiError as problem:
+                raise BadInputError(f"{self.name}: {problem}") from None
+        simulation.scheduler.close()
+        return recorder.timeline()

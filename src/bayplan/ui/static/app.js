@@ -1,0 +1,118 @@
+// The frame of the page: what is shown, the views, and the time.
+import {
+  Empty, Problem, address, ask, count, html, plural, render, useEffect, useRoute, useState,
+} from "./lib.js";
+import { Groups } from "./groups.js";
+import { Nodes } from "./nodes.js";
+import { Overview } from "./overview.js";
+import { Pods } from "./pods.js";
+import { saveView } from "./save.js";
+import { TimeBar } from "./timebar.js";
+import { Waiting } from "./waiting.js";
+
+const VIEWS = [
+  ["overview", "Overview", Overview],
+  ["nodes", "Nodes", Nodes],
+  ["waiting", "Waiting", Waiting],
+  ["pods", "Pods", Pods],
+  ["groups", "Groups", Groups],
+];
+const POLL_MS = 500;
+
+function useSources() {
+  const [state, setState] = useState({ sources: null, error: "" });
+  useEffect(() => {
+    let timer = 0;
+    let ended = false;
+    const poll = async () => {
+      try {
+        const sources = await ask("sources");
+        if (ended) return;
+        setState({ sources, error: "" });
+        if (sources.some((source) => source.phase === "loading")) timer = setTimeout(poll, POLL_MS);
+      } catch (problem) {
+        if (ended) return;
+        setState((old) => ({ ...old, error: `The server does not answer: ${problem.message}` }));
+        timer = setTimeout(poll, 4 * POLL_MS);
+      }
+    };
+    poll();
+    return () => {
+      ended = true;
+      clearTimeout(timer);
+    };
+  }, []);
+  return state;
+}
+
+function App() {
+  const { sources, error } = useSources();
+  const route = useRoute();
+  const source = sources?.[0];
+  useEffect(() => {
+    const name = VIEWS.find(([view]) => view === route.view)?.[1] ?? "";
+    document.title = source ? `${name} · ${source.name} · Bayplan` : "Bayplan";
+  }, [route.view, source?.name]);
+  if (!source) return error ? html`<${Problem} text=${error} />` : html`<p class="loading">Loading…</p>`;
+  const isReady = source.phase === "ready";
+  const hasTime = isReady && source.kind === "run" && source.lastChange > 0;
+  return html`
+    <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
+    <header class="top">
+      <a class="brand" href=${address("overview")}><img src="static/icon.svg" alt="" width="20" height="20" />Bayplan</a>
+      <span class="source" title=${source.name}>${source.name}</span>
+      ${isReady && html`<${Tabs} source=${source} route=${route} />`}
+      ${isReady && html`<button class="quiet" onClick=${() => saveView(route.view)}
+        title="This view as one HTML file without scripts">Save view</button>`}
+    </header>
+    ${hasTime && html`<${TimeBar} source=${source} route=${route} />`}
+    <main id="main" tabindex="-1">
+      <${Problem} text=${error} />
+      ${isReady ? html`<${View} source=${source} route=${route} />` : html`<${Opening} source=${source} />`}
+    </main>`;
+}
+
+function skip(event) {
+  event.preventDefault();
+  document.getElementById("main").focus();
+}
+
+function Tabs({ source, route }) {
+  const shown = VIEWS.filter(([view]) => view !== "groups" || source.hasGroups);
+  return html`<nav class="tabs" aria-label="Views">
+    ${shown.map(([view, name]) => html`<a key=${view} href=${address(view, { at: route.params.at })}
+      aria-current=${route.view === view ? "page" : undefined}>${name}</a>`)}
+  </nav>`;
+}
+
+function View({ source, route }) {
+  const entry = VIEWS.find(([view]) => view === route.view);
+  if (!entry) return html`<${Empty}>There is no view ${route.view}.</${Empty}>`;
+  const [, , Shown] = entry;
+  return html`<${Shown} source=${source} params=${route.params} />`;
+}
+
+// A run that is being repeated: its totals are there at once.
+function Opening({ source }) {
+  if (source.phase === "failed") {
+    return html`<h1>${source.name} cannot be shown</h1><${Problem} text=${source.problem} />`;
+  }
+  const { totals, doneCount, totalCount } = source;
+  return html`<h1>${source.name}</h1>
+    ${totals && html`<ul class="figures">
+      <${Figure} number=${totals.scheduled} label="pods placed by the run" />
+      <${Figure} number=${totals.unschedulable} label="pods waiting at the end" />
+      <${Figure} number=${totals.nodes} label="nodes at the end" />
+    </ul>`}
+    <p>The run is repeated once to show each moment of it.</p>
+    <progress aria-label="Pods created" max=${totalCount || 1} value=${totalCount ? doneCount : undefined}></progress>
+    <p class="note">${totalCount ? `${count(doneCount)} of ${plural(totalCount, "pod")}` : "reading the inputs"}</p>`;
+}
+
+function Figure({ number, label }) {
+  return html`<li><b>${count(number)}</b><span>${label}</span></li>`;
+}
+
+const root = document.getElementById("app");
+root.replaceChildren();
+render(html`<${App} />`, root);

@@ -1,0 +1,170 @@
+// What all views use: Preact, questions to the server, the address of the page, and formats.
+export {
+  Component, html, render, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState,
+} from "./vendor/htm-preact.js";
+import { html, useEffect, useState } from "./vendor/htm-preact.js";
+
+// ---- questions ------------------------------------------------------------------------------
+
+export function query(params) {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(params)) {
+    if (value !== undefined && value !== null && value !== "") search.set(name, value);
+  }
+  return search.toString();
+}
+
+export async function ask(view, params = {}, signal = undefined) {
+  const response = await fetch(`api/${view}?${query(params)}`, { signal });
+  const body = await response.json();
+  if (!response.ok) throw new Error(body.error || response.statusText);
+  return body;
+}
+
+// The answer to a question. While a newer question is open, the older answer stays on the page.
+export function useAnswer(view, params) {
+  const [answer, setAnswer] = useState({ data: null, error: "" });
+  const key = view === null ? "" : `${view}?${query(params)}`;
+  useEffect(() => {
+    if (view === null) {
+      setAnswer({ data: null, error: "" });
+      return undefined;
+    }
+    const control = new AbortController();
+    ask(view, params, control.signal).then(
+      (data) => setAnswer({ data, error: "", key }),
+      (problem) => {
+        if (problem.name !== "AbortError") setAnswer({ data: null, error: problem.message, key });
+      },
+    );
+    return () => control.abort();
+  }, [key]);
+  return { ...answer, isCurrent: answer.key === key };
+}
+
+// ---- the address of the page ------------------------------------------------------------------
+
+// "#/nodes?at=12" → {view: "nodes", params: {at: "12"}}. The address is the whole state of the
+// page, so that it survives a reload and can be sent to a colleague.
+export function readRoute() {
+  const [path, search = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  return { view: path || "overview", params: Object.fromEntries(new URLSearchParams(search)) };
+}
+
+export function address(view, params = {}) {
+  const search = query(params);
+  return `#/${view}${search ? `?${search}` : ""}`;
+}
+
+export function go(view, params, { replace = false } = {}) {
+  const target = address(view, params);
+  if (target === location.hash) return;
+  history[replace ? "replaceState" : "pushState"](null, "", target);
+  window.dispatchEvent(new Event("hashchange"));
+}
+
+export function useRoute() {
+  const [route, setRoute] = useState(readRoute());
+  useEffect(() => {
+    const update = () => setRoute(readRoute());
+    window.addEventListener("hashchange", update);
+    window.addEventListener("popstate", update);
+    return () => {
+      window.removeEventListener("hashchange", update);
+      window.removeEventListener("popstate", update);
+    };
+  }, []);
+  return route;
+}
+
+// ---- formats --------------------------------------------------------------------------------
+
+const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+const short = new Intl.NumberFormat("en-US", { maximumFractionDigits: 2 });
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+
+export const count = (number) => whole.format(number);
+export const plural = (number, word) => `${count(number)} ${word}${number === 1 ? "" : "s"}`;
+
+export function amount(resource, number) {
+  if (resource === "cpu") return short.format(number / 1000);
+  if (resource === "memory" || resource === "ephemeral-storage" || resource.startsWith("hugepages-")) {
+    let power = 0;
+    while (number >= 1024 && power < UNITS.length - 1) {
+      number /= 1024;
+      power += 1;
+    }
+    return `${short.format(number)} ${UNITS[power]}`;
+  }
+  return count(number);
+}
+
+export function percent(share) {
+  if (share === null || !Number.isFinite(share)) return "–";
+  const hundred = share * 100;
+  return `${hundred > 0 && hundred < 10 ? hundred.toFixed(1) : Math.round(hundred)}%`;
+}
+
+export function time(seconds) {
+  if (seconds < 120) return `${short.format(seconds)} s`;
+  const [days, hours] = [Math.floor(seconds / 86400), Math.floor(seconds / 3600) % 24];
+  const [minutes, rest] = [Math.floor(seconds / 60) % 60, Math.floor(seconds % 60)];
+  if (days) return `${days} d ${hours} h`;
+  return hours ? `${hours} h ${minutes} m` : `${minutes} m ${rest} s`;
+}
+
+// Long texts lose their middle: names often differ at their end. The title has the whole text.
+export function middle(text, length = 48) {
+  if (text.length <= length) return text;
+  const half = Math.floor((length - 1) / 2);
+  return `${text.slice(0, half)}…${text.slice(text.length - half)}`;
+}
+
+// ---- small parts ------------------------------------------------------------------------------
+
+export function Bar({ share, label }) {
+  const width = Math.max(0, Math.min(1, share || 0)) * 100;
+  return html`<span class="bar" title=${label}>
+    <span class="bar-fill" style=${{ width: `${width}%` }}></span>
+  </span>`;
+}
+
+export function Problem({ text }) {
+  return text ? html`<p class="problem" role="alert">${text}</p>` : null;
+}
+
+export function Empty({ children }) {
+  return html`<p class="empty">${children}</p>`;
+}
+
+export function Loading() {
+  return html`<p class="loading">Loading…</p>`;
+}
+
+// A search field that speaks when typing pauses.
+export function Search({ label, value, onSearch }) {
+  const [text, setText] = useState(value);
+  useEffect(() => setText(value), [value]);
+  useEffect(() => {
+    if (text === value) return undefined;
+    const timer = setTimeout(() => onSearch(text), 150);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return html`<label class="search">
+    <span class="visually-hidden">${label}</span>
+    <input type="search" value=${text} placeholder=${label}
+      onInput=${(event) => setText(event.currentTarget.value)} />
+  </label>`;
+}
+
+export function Pager({ page, size, onOffset }) {
+  if (!page || page.total <= size) return null;
+  const last = Math.min(page.offset + size, page.total);
+  return html`<nav class="pager" aria-label="Pages">
+    <button disabled=${page.offset === 0}
+      onClick=${() => onOffset(Math.max(0, page.offset - size))}>Previous</button>
+    <span>${count(page.offset + 1)}–${count(last)} of ${count(page.total)}</span>
+    <button disabled=${last >= page.total}
+      onClick=${() => onOffset(page.offset + size)}>Next</button>
+  </nav>`;
+}

@@ -1,0 +1,107 @@
+// Nodes: the heat map, the table of nodes, and one node.
+import { HeatMap } from "./heatmap.js";
+import {
+  Bar, Empty, Loading, Pager, Problem, Search, address, amount, count, go, html, percent, query,
+  useAnswer, useEffect, useState,
+} from "./lib.js";
+import { PodTable } from "./podtable.js";
+
+const PAGE = 50;
+const COLUMNS_MAX = 3;
+
+export function Nodes({ source, params }) {
+  const { at, node, color = source.resources[0] ?? "", group = "", fits = "" } = params;
+  const set = (changes) => go("nodes", { ...params, ...changes }, { replace: true });
+  const isFit = color === "fits";
+  const heatColor = isFit ? `fits:${fits}` : color;
+  const label = isFit ? `Pods with the requests of ${fits || "…"} for which there is room`
+    : color === "fragmentation" ? "Fragmentation: the largest free share less the smallest"
+      : `Requested share of ${color}`;
+  if (!source.resources.length) {
+    return html`<h1>Nodes</h1><${Empty}>There is no node with resources.</${Empty}>`;
+  }
+  return html`<h1>Nodes</h1>
+    <div class="controls">
+      <label>Color <select value=${color} onChange=${(e) => set({ color: e.currentTarget.value })}>
+        ${source.resources.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}
+        <option value="fragmentation">fragmentation</option>
+        <option value="fits">how many of a pod fit</option></select></label>
+      <label>Group by <select value=${group} onChange=${(e) => set({ group: e.currentTarget.value || undefined })}>
+        <option value="">nothing</option>
+        ${source.labels.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}</select></label>
+      ${isFit && html`<${PodField} at=${at} value=${fits} onPod=${(name) => set({ fits: name })} />`}
+    </div>
+    ${isFit && html`<p class="note">Only free resources count here, not taints, affinity or other filters.</p>`}
+    <div class=${node ? "split" : ""}>
+      <div>
+        ${isFit && !fits ? html`<${Empty}>Choose a pod: the map then shows for how many pods with its requests each node has room.</${Empty}>`
+          : html`<${HeatMap} at=${at} color=${heatColor} groupBy=${group} isCount=${isFit} label=${label}
+              onSelect=${(name) => set({ node: name })} />`}
+        <${NodeTable} at=${at} params=${params} resources=${source.resources} />
+      </div>
+      ${node && html`<${NodePanel} at=${at} name=${node} onClose=${() => set({ node: undefined })} />`}
+    </div>`;
+}
+
+function PodField({ at, value, onPod }) {
+  const [text, setText] = useState(value);
+  const { data } = useAnswer(text ? "pods" : null, { at, search: text, limit: 12 });
+  const choose = (name) => {
+    setText(name);
+    if (data?.rows.some((row) => row.name === name)) onPod(name);
+  };
+  return html`<label>Pod <input list="pod-names" value=${text} placeholder="namespace/name"
+      onInput=${(event) => choose(event.currentTarget.value)} />
+    <datalist id="pod-names">${(data?.rows ?? []).map((row) => html`<option key=${row.name} value=${row.name} />`)}</datalist></label>`;
+}
+
+function NodeTable({ at, params, resources }) {
+  const search = params.search ?? "";
+  const [offset, setOffset] = useState(0);
+  useEffect(() => setOffset(0), [search, at]);
+  const { data, error } = useAnswer("nodes", { at, search, offset, limit: PAGE });
+  const columns = resources.filter((one) => one !== "pods").slice(0, COLUMNS_MAX);
+  return html`<section aria-label="Table of nodes">
+    <div class="controls"><${Search} label="Node name" value=${search}
+        onSearch=${(text) => go("nodes", { ...params, search: text || undefined }, { replace: true })} />
+      ${data && html`<span class="note">${count(data.total)} nodes</span>`}
+      <a class="csv" href=${`api/nodes.csv?${query({ at, search })}`} download>CSV</a></div>
+    <${Problem} text=${error} />
+    ${!data ? html`<${Loading} />` : !data.total ? html`<${Empty}>No node has “${search}” in its name.</${Empty}>` : html`
+    <div class="scroll" tabindex="0" role="region" aria-label="Nodes"><table><thead><tr><th>Node</th><th class="number">Pods</th>
+      ${columns.map((one) => html`<th key=${one} colspan="2">${one}</th>`)}</tr></thead>
+      <tbody>${data.rows.map((row) => html`<tr key=${row.name}>
+        <th scope="row" class="name"><a href=${address("nodes", { ...params, node: row.name })}>${row.name}</a>
+          ${row.isUnschedulable && html` <span class="tag">cordoned</span>`}</th>
+        <td class="number">${count(row.pods)}</td>
+        ${columns.map((one) => html`<${UsageCells} key=${one} usage=${row.usage.find((u) => u.resource === one)} />`)}
+      </tr>`)}</tbody></table></div>
+    <${Pager} page=${data} size=${PAGE} onOffset=${setOffset} />`}
+  </section>`;
+}
+
+function UsageCells({ usage }) {
+  if (!usage || !usage.allocatable) return html`<td colspan="2" class="none">–</td>`;
+  const share = usage.used / usage.allocatable;
+  return html`<td class="cell-bar"><${Bar} share=${share} /></td>
+    <td class="number">${percent(share)}<small> of ${amount(usage.resource, usage.allocatable)}</small></td>`;
+}
+
+function NodePanel({ at, name, onClose }) {
+  const { data, error } = useAnswer("node", { at, name });
+  return html`<aside class="panel" aria-label=${`Node ${name}`}>
+    <div class="panel-head"><h2 class="name">${name}</h2><button class="quiet" onClick=${onClose} aria-label="Close the node">✕</button></div>
+    <${Problem} text=${error} />
+    ${data && !data.isThere && html`<${Empty}>This node does not exist at this moment.</${Empty}>`}
+    ${data?.isThere && html`
+      ${data.isUnschedulable && html`<p><span class="tag">cordoned</span> No pod is placed here: spec.unschedulable is true.</p>`}
+      <table class="usage"><thead><tr><th>Resource</th><th class="wide"><span class="visually-hidden">Share</span></th><th class="number">Requested</th><th class="number">Allocatable</th></tr></thead>
+        <tbody>${data.usage.filter((one) => one.allocatable > 0).map((one) => html`<tr key=${one.resource}>
+          <th scope="row">${one.resource}</th><td class="wide"><${Bar} share=${one.used / one.allocatable} /></td>
+          <td class="number">${amount(one.resource, one.used)}</td><td class="number">${amount(one.resource, one.allocatable)}</td></tr>`)}</tbody></table>
+      <h3>Taints</h3>${data.taints.length ? html`<ul class="tags">${data.taints.map((one) => html`<li key=${one} class="tag">${one}</li>`)}</ul>` : html`<p class="note">none</p>`}
+      <details><summary>Labels (${count(Object.keys(data.labels).length)})</summary>
+        <dl class="labels">${Object.entries(data.labels).map(([key, value]) => html`<div key=${key}><dt>${key}</dt><dd>${value}</dd></div>`)}</dl></details>
+      <h3>Pods</h3><${PodTable} at=${at} filter=${{ node: name }} show=${["since", "requests"]} empty="No pod is on this node." />`}
+  </aside>`;
+}

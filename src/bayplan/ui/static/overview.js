@@ -1,0 +1,145 @@
+// Overview: numbers at this moment, curves over the run, and what changed last.
+import { Chart } from "./chart.js";
+import {
+  Bar, Loading, Problem, address, amount, count, go, html, percent, time, useAnswer, useMemo,
+} from "./lib.js";
+
+const POINTS = 400;
+const RESOURCES_MAX = 6;
+const KINDS = {
+  unschedulable: "unschedulable",
+  gated: "gated",
+  error: "failed with an error",
+  permit: "at Permit",
+  group: "in a group that waits",
+  new: "not tried yet",
+};
+export const WHAT = {
+  pod_created: "created",
+  pod_bound: "bound",
+  pod_ended: "ended",
+  pod_deleted: "deleted",
+  pod_preempted: "preempted",
+  pod_resized: "resized",
+  node_added: "added",
+  node_changed: "changed",
+  node_removed: "removed",
+  scheduled: "scheduled",
+  unschedulable: "unschedulable",
+  waiting_at_permit: "waits at Permit",
+  error: "failed with an error",
+  gated: "gated",
+  group: "group attempt",
+};
+
+export function Overview({ source, params }) {
+  const { at, axis } = params;
+  const { data, error } = useAnswer("overview", { at });
+  if (error) return html`<${Problem} text=${error} />`;
+  if (!data) return html`<${Loading} />`;
+  return html`<h1>Overview</h1>
+    <${Figures} data=${data} at=${at} />
+    <div class="columns">
+      <section><h2>Requested resources</h2><${Utilization} usage=${data.usage} />
+        ${source.kind === "run" && html`<h2>Queues</h2><${Queues} queues=${data.queues} />`}</section>
+      ${source.kind === "run" && html`<section><h2>Last changes</h2><${Recent} changes=${data.recent} at=${at} /></section>`}
+    </div>
+    ${source.kind === "run" && html`<${Curves} source=${source} params=${params} data=${data}
+      byTime=${source.endSeconds > 0 && axis !== "changes"} />`}`;
+}
+
+function Figures({ data, at }) {
+  const kinds = Object.entries(data.waitingKinds).map(([kind, pods]) => `${count(pods)} ${KINDS[kind] ?? kind}`);
+  return html`<ul class="figures">
+    <li><b>${count(data.placed)}</b><span>pods on nodes</span></li>
+    <li class=${data.waiting ? "alert" : ""}><a href=${address("waiting", { at })}><b>${count(data.waiting)}</b></a>
+      <span>pods waiting${kinds.length > 0 && html`<small>${kinds.join(", ")}</small>`}</span></li>
+    <li><a href=${address("nodes", { at })}><b>${count(data.nodes)}</b></a><span>nodes</span></li>
+    <li><b>${count(data.attempts)}</b><span>attempts so far</span></li>
+  </ul>`;
+}
+
+function Utilization({ usage }) {
+  const rows = usage.filter((one) => one.allocatable > 0);
+  if (!rows.length) return html`<p class="empty">No node offers a resource.</p>`;
+  return html`<table class="usage"><thead><tr><th>Resource</th><th class="wide"><span class="visually-hidden">Share</span></th>
+    <th class="number">Requested</th><th class="number">Allocatable</th></tr></thead>
+    <tbody>${rows.map((one) => html`<tr key=${one.resource}><th scope="row">${one.resource}</th>
+      <td class="wide"><${Bar} share=${one.used / one.allocatable} /><span class="share">${percent(one.used / one.allocatable)}</span></td>
+      <td class="number">${amount(one.resource, one.used)}</td>
+      <td class="number">${amount(one.resource, one.allocatable)}</td></tr>`)}</tbody></table>`;
+}
+
+function Queues({ queues }) {
+  return html`<ul class="figures small">${Object.entries(queues).map(([name, pods]) => html`<li key=${name}><b>${count(pods)}</b><span>${name}</span></li>`)}</ul>`;
+}
+
+function Recent({ changes, at }) {
+  if (!changes.length) return html`<p class="empty">Nothing has happened yet.</p>`;
+  return html`<${ChangeTable} changes=${changes} at=${at} />`;
+}
+
+export function ChangeTable({ changes, at, hidePod = false }) {
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Changes"><table class="changes"><thead><tr><th class="number">Time</th><th>What</th>
+    ${!hidePod && html`<th>Pod or node</th>`}<th>Node</th></tr></thead>
+    <tbody>${changes.map((one) => html`<tr key=${one.change}>
+      <td class="number">${time(one.seconds)}</td><td>${WHAT[one.what] ?? one.what}</td>
+      ${!hidePod && html`<td class="name">${one.pod
+        ? html`<a href=${address("pods", { at, name: one.pod })}>${one.pod}</a>` : one.what.startsWith("node_") ? one.node : ""}</td>`}
+      <td class="name">${one.node && html`<a href=${address("nodes", { at, node: one.node })}>${one.node}</a>`}</td>
+    </tr>`)}</tbody></table></div>`;
+}
+
+function Curves({ source, params, data, byTime }) {
+  const { data: curves, error } = useAnswer("series", { points: POINTS, axis: byTime ? "time" : "changes" });
+  const charts = useMemo(() => (curves ? chartsOf(curves, byTime) : []), [curves, byTime]);
+  if (error) return html`<${Problem} text=${error} />`;
+  if (!curves) return html`<${Loading} />`;
+  const x = byTime ? curves.seconds : curves.changes;
+  const pick = (index) => go("overview", {
+    ...params, at: curves.changes[index] === source.lastChange ? undefined : curves.changes[index],
+  }, { replace: true });
+  return html`<h2>${byTime ? "Over time" : "Over the changes of the run"}</h2>
+    <p class="note">A click on a chart moves the page to that moment.</p>
+    <div class="charts">${charts.map((chart) => html`<${Chart} key=${chart.title} title=${chart.title} x=${x}
+      series=${chart.series} formatX=${byTime ? time : count} formatY=${chart.format} isWhole=${chart.format === count}
+      at=${byTime ? data.seconds : data.change} onPick=${pick} syncKey="overview" />`)}</div>`;
+}
+
+function chartsOf(curves, byTime) {
+  const resources = Object.entries(curves.usage).slice(0, RESOURCES_MAX);
+  return [
+    {
+      title: "Pods",
+      format: count,
+      series: [
+        { label: "on nodes", values: curves.placed },
+        { label: "waiting", values: curves.waiting },
+        { label: "unschedulable", values: curves.unschedulable },
+      ],
+    },
+    {
+      title: "Requested share of the allocatable",
+      format: percent,
+      series: resources.map(([label, values]) => ({ label, values })),
+    },
+    {
+      title: "Pods in the queues",
+      format: count,
+      series: Object.entries(curves.queues).map(([label, values]) => ({ label, values })),
+    },
+    byTime
+      ? { title: "Attempts per second", format: rateText, series: [{ label: "attempts per second", values: rates(curves) }] }
+      : { title: "Attempts so far", format: count, series: [{ label: "attempts", values: curves.attempts }] },
+  ];
+}
+
+function rates({ seconds, attempts }) {
+  return seconds.map((moment, index) => {
+    const next = Math.min(index + 1, seconds.length - 1);
+    const passed = seconds[next] - moment;
+    return passed > 0 ? (attempts[next] - attempts[index]) / passed : 0;
+  });
+}
+
+const rateText = (rate) => (rate === 0 ? "0" : rate < 10 ? rate.toPrecision(2) : count(rate));

@@ -1,0 +1,178 @@
+// Pods: search by name, and one pod with the decision of each attempt.
+import {
+  Empty, Loading, Problem, address, ask, count, go, html, time, useAnswer, useEffect, useState,
+} from "./lib.js";
+import { ChangeTable, WHAT } from "./overview.js";
+import { PodTable, requestsText } from "./podtable.js";
+import { CauseParts, KIND_TITLES, WakeEvents } from "./waiting.js";
+
+const POLL_MS = 400;
+
+export function Pods({ source, params }) {
+  const { at, name, search = "" } = params;
+  if (name) return html`<${Pod} source=${source} params=${params} />`;
+  return html`<h1>Pods</h1>
+    <${PodTable} at=${at} filter=${{}} show=${["state", "node", "since", "attempts"]} search=${search}
+      onSearch=${(text) => go("pods", { ...params, search: text || undefined }, { replace: true })}
+      empty="No pod has been created yet." />`;
+}
+
+function Pod({ source, params }) {
+  const { at, name } = params;
+  const { data, error } = useAnswer("pod", { at, name });
+  if (error) return html`<h1 class="name">${name}</h1><${Problem} text=${error} />`;
+  if (!data) return html`<${Loading} />`;
+  const { pod } = data;
+  const last = data.attempts.at(-1);
+  const attempt = Number(params.attempt) || last?.attempt;
+  return html`<p class="crumbs"><a href=${address("pods", { at })}>Pods</a></p>
+    <h1 class="name">${pod.name}</h1>
+    <dl class="facts">
+      <div><dt>State</dt><dd><span class=${`state ${pod.state}`}>${pod.state}</span> ${pod.state === "absent" ? "created later, at" : "since"} ${time(pod.sinceSeconds)}</dd></div>
+      ${pod.node && html`<div><dt>Node</dt><dd><a href=${address("nodes", { at, node: pod.node })}>${pod.node}</a></dd></div>`}
+      <div><dt>Requests</dt><dd>${requestsText(pod.requests)}</dd></div>
+      <div><dt>Priority</dt><dd>${count(data.priority)}</dd></div>
+      ${data.profile && html`<div><dt>Profile</dt><dd>${data.profile}</dd></div>`}
+      ${data.group && html`<div><dt>Group</dt><dd><a href=${address("groups", { at, name: data.group })}>${data.group}</a></dd></div>`}
+    </dl>
+    ${data.cause && html`<section class="why"><h2>Why it waits: ${KIND_TITLES[data.cause.kind] ?? data.cause.kind}</h2>
+      <${CauseParts} cause=${data.cause} /><${WakeEvents} events=${data.events} /></section>`}
+    ${source.hasDecisions && (data.attempts.length
+      ? html`<${Attempts} params=${params} attempts=${data.attempts} attempt=${attempt} />`
+      : html`<${Empty}>The scheduler has not tried this pod so far.</${Empty}>`)}
+    <h2>What happened to the pod</h2>
+    ${data.changes.length ? html`<${ChangeTable} changes=${data.changes} at=${at} hidePod=${true} />` : html`<${Empty}>Nothing so far.</${Empty}>`}`;
+}
+
+function Attempts({ params, attempts, attempt }) {
+  return html`<section aria-label="Decision">
+    <div class="section-head"><h2>Decision</h2>
+    ${attempts.length > 1 && html`<label>Attempt <select value=${String(attempt)}
+      onChange=${(event) => go("pods", { ...params, attempt: event.currentTarget.value, node: undefined }, { replace: true })}>
+      ${attempts.map((one) => html`<option key=${one.attempt} value=${String(one.attempt)}>${one.attempt}: ${WHAT[one.result] ?? one.result} at ${time(one.seconds)}</option>`)}
+    </select></label>`}</div>
+    <${DecisionSteps} params=${params} attempt=${attempt} /></section>`;
+}
+
+// ---- one decision -----------------------------------------------------------------------------
+
+function DecisionSteps({ params, attempt }) {
+  const { data, error } = useAnswer("decision", { pod: params.name, attempt });
+  if (error) return html`<${Problem} text=${error} />`;
+  if (!data) return html`<${Loading} />`;
+  const { record } = data;
+  const rejections = record.rejections ?? [];
+  const scores = record.scores ?? [];
+  const steps = [
+    html`<h3>${count(record.node_count ?? 0)} nodes, attempt ${record.attempt} at ${time(record.at_seconds)}</h3>
+      <p class="note">Profile ${record.profile}.</p>`,
+    rejections.length > 0 && html`<h3>Filter: ${count(record.feasible_count ?? 0)} of ${count(record.node_count ?? 0)} nodes feasible</h3>
+      <${Rejections} rejections=${rejections} total=${record.node_count ?? 0} />`,
+    !rejections.length && (record.node_count ?? 0) > 0 && html`<h3>Filter: ${count(record.feasible_count ?? 0)} of ${count(record.node_count ?? 0)} nodes feasible</h3>
+      <p class="note">${(record.feasible_count ?? 0) < record.node_count ? "The other nodes were not evaluated." : "No node was rejected."}</p>`,
+    scores.length > 0 && html`<h3>Score: the best ${count(scores.length)} nodes</h3><${Scores} scores=${scores} chosen=${record.node} />
+      ${(record.score_notes ?? []).map((note) => html`<p class="note">${note}</p>`)}`,
+    record.node && ((record.tied_count ?? 0) > 1 || (record.tie_break ?? []).length > 0) && html`<h3>Tie-break</h3><${TieBreak} record=${record} />`,
+    html`<h3>Outcome: ${outcome(record)}</h3><${Outcome} data=${data} params=${params} />`,
+  ].filter(Boolean);
+  return html`<ol class="steps">${steps.map((step, index) => html`<li key=${index}>${step}</li>`)}</ol>
+    <${OtherNode} params=${params} attempt=${attempt} />`;
+}
+
+function outcome(record) {
+  if (record.result === "scheduled") return `placed on ${record.node}`;
+  if (record.result === "waiting") return `waits at Permit for ${record.node}`;
+  return record.result;
+}
+
+function Rejections({ rejections, total }) {
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Rejected nodes"><table><thead><tr><th class="number">Nodes</th><th>Reason</th><th>Plugin</th><th>Code</th></tr></thead>
+    <tbody>${rejections.map((one) => html`<tr key=${`${one.plugin} ${one.reason}`}><td class="number">${count(one.nodes)}<small> of ${count(total)}</small></td>
+      <td>${one.reason}</td><td>${one.plugin}</td><td>${one.code}</td></tr>`)}</tbody></table></div>`;
+}
+
+function weightOf(score) {
+  return score.normalized ? score.weighted / score.normalized : null;
+}
+
+function Scores({ scores, chosen }) {
+  const plugins = scores[0].plugins.map((one, index) => ({ name: one.plugin, index }))
+    .filter(({ index }) => scores.some((node) => node.plugins[index].raw || node.plugins[index].weighted));
+  const zeros = scores[0].plugins.filter((one) => !plugins.some((other) => other.name === one.plugin));
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Scores"><table class="scores"><thead><tr><th>Plugin</th>
+      ${scores.map((node) => html`<th key=${node.node} class=${`number ${node.node === chosen ? "chosen" : ""}`}>${node.node}${node.node === chosen && html`<span class="tag">chosen</span>`}</th>`)}</tr></thead>
+    <tbody>${plugins.map(({ name, index }) => html`<tr key=${name}><th scope="row">${name}</th>
+      ${scores.map((node) => html`<td key=${node.node} class=${`number ${node.node === chosen ? "chosen" : ""}`}><${Score} score=${node.plugins[index]} /></td>`)}</tr>`)}
+      <tr class="total"><th scope="row">Total</th>${scores.map((node) => html`<td key=${node.node} class=${`number ${node.node === chosen ? "chosen" : ""}`}>${count(node.total)}</td>`)}</tr></tbody></table></div>
+    <p class="note">Raw → normalized × weight = score. ${zeros.length > 0 && `0 for each of these nodes: ${zeros.map((one) => one.plugin).join(", ")}.`}</p>`;
+}
+
+function Score({ score }) {
+  const weight = weightOf(score);
+  return html`<b>${count(score.weighted)}</b><small>${count(score.raw)} → ${count(score.normalized)}${weight !== null && weight !== 1 ? ` × ${weight}` : ""}</small>`;
+}
+
+function TieBreak({ record }) {
+  const keys = record.tie_break ?? [];
+  return html`${keys.length > 0 && html`<ul class="reasons">${keys.map((one) => html`<li key=${one.key}>${one.key}: ${count(one.left_count)} of ${count(one.equal_count)} nodes are left</li>`)}</ul>`}
+    <p>${record.tied_count === 1 ? `${record.node} alone has the highest total.`
+      : `${count(record.tied_count)} nodes are equal. Seed, pod and attempt draw number ${count((record.tied_index ?? 0) + 1)} of them, in the order of the hash of the name.`}</p>`;
+}
+
+function Outcome({ data, params }) {
+  const { record, victims } = data;
+  return html`${record.message && html`<p class="message">${record.message}</p>`}
+    ${record.nominated_node && html`<p>Nominated to <a href=${address("nodes", { at: params.at, node: record.nominated_node })}>${record.nominated_node}</a>.</p>`}
+    ${victims.length > 0 && html`<p>Victims of preemption: ${victims.map((name, index) => html`${index > 0 && ", "}<a key=${name} href=${address("pods", { at: params.at, name })}>${name}</a>`)}</p>`}`;
+}
+
+// ---- any node ---------------------------------------------------------------------------------
+
+function OtherNode({ params, attempt }) {
+  const [text, setText] = useState(params.node ?? "");
+  useEffect(() => setText(params.node ?? ""), [params.node]);
+  const { data } = useAnswer(text ? "nodes" : null, { at: params.at, search: text, limit: 12 });
+  const submit = (event) => {
+    event.preventDefault();
+    go("pods", { ...params, attempt, node: text || undefined }, { replace: true });
+  };
+  return html`<section class="other"><h3>Ask about any node</h3>
+    <form class="controls" onSubmit=${submit}><label>Node <input list="node-names" value=${text} onInput=${(event) => setText(event.currentTarget.value)} /></label>
+      <datalist id="node-names">${(data?.rows ?? []).map((row) => html`<option key=${row.name} value=${row.name} />`)}</datalist>
+      <button type="submit" disabled=${!text}>Explain</button></form>
+    ${params.node && html`<${Verdict} pod=${params.name} attempt=${attempt} node=${params.node} />`}</section>`;
+}
+
+function Verdict({ pod, attempt, node }) {
+  const [state, setState] = useState({ data: null, error: "" });
+  useEffect(() => {
+    let timer = 0;
+    let ended = false;
+    const poll = async () => {
+      try {
+        const data = await ask("verdict", { pod, attempt, node });
+        if (ended) return;
+        setState({ data, error: "" });
+        if (data.phase === "computing") timer = setTimeout(poll, POLL_MS);
+      } catch (problem) {
+        if (!ended) setState({ data: null, error: problem.message });
+      }
+    };
+    setState({ data: null, error: "" });
+    poll();
+    return () => {
+      ended = true;
+      clearTimeout(timer);
+    };
+  }, [pod, attempt, node]);
+  const { data, error } = state;
+  if (error) return html`<${Problem} text=${error} />`;
+  if (!data || data.phase === "computing") return html`<p class="loading">The run is repeated up to this attempt…</p>`;
+  if (data.phase === "failed") return html`<${Problem} text=${data.problem} />`;
+  const rejecting = data.filters.filter((one) => one.message);
+  return html`<p><b>${node}</b>: ${data.ruling}</p>
+    ${rejecting.length > 0 && html`<ul class="reasons">${rejecting.map((one) => html`<li key=${one.plugin}>${one.message} <span class="plugin">${one.plugin}, ${one.code}</span></li>`)}</ul>`}
+    ${data.filters.length > 0 && html`<p class="note">${count(data.filters.length - rejecting.length)} of ${count(data.filters.length)} Filter plugins have no objection to this node alone.</p>`}
+    ${data.scores.length > 0 && html`<${Scores} scores=${data.scores} chosen=${data.scores.at(-1).node === node ? "" : data.scores.at(-1).node} />
+      <p class="note">${count(data.betterCount)} other nodes scored higher, ${count(data.equalCount)} as high.</p>`}`;
+}

@@ -1,0 +1,89 @@
+// The time of the page: a slider over the run, with play, pause and steps.
+//
+// The position is the number of a change; the address has it as `at`, and without it the page shows
+// the end. Where time passes in the run, the slider moves in time; otherwise it moves in changes.
+import { ask, count, go, html, time, useEffect, useRef, useState } from "./lib.js";
+
+const FRAME_MS = 350;
+const FRAMES = 80;
+const SLIDER_STEPS = 1000;
+
+export function TimeBar({ source, route }) {
+  const { lastChange, endSeconds } = source;
+  const hasDuration = endSeconds > 0;
+  const byTime = hasDuration && route.params.axis !== "changes";
+  const at = position(route, lastChange);
+  const [seconds, setSeconds] = useState(endSeconds);
+  const [isPlaying, setPlaying] = useState(false);
+  const latest = useRef(0);
+
+  const move = (change) => {
+    const bounded = Math.max(0, Math.min(lastChange, change));
+    const params = { ...route.params, at: bounded === lastChange ? undefined : bounded };
+    go(route.view, params, { replace: true });
+  };
+  const moveToTime = async (moment) => {
+    const number = ++latest.current;
+    setSeconds(moment);
+    const answer = await ask("moment", { seconds: moment });
+    if (number === latest.current) move(answer.change);
+  };
+
+  useEffect(() => {
+    const number = ++latest.current;
+    ask("moment", { at }).then((answer) => {
+      if (number === latest.current) setSeconds(answer.seconds);
+    });
+  }, [at]);
+
+  useEffect(() => {
+    if (!isPlaying) return undefined;
+    if (at >= lastChange) {
+      setPlaying(false);
+      return undefined;
+    }
+    const timer = setTimeout(() => {
+      if (byTime) moveToTime(Math.min(endSeconds, seconds + endSeconds / FRAMES));
+      else move(at + Math.max(1, Math.round(lastChange / FRAMES)));
+    }, FRAME_MS);
+    return () => clearTimeout(timer);
+  }, [isPlaying, at, seconds, byTime]);
+
+  const play = () => {
+    if (!isPlaying && at >= lastChange) {
+      if (byTime) moveToTime(0);
+      else move(0);
+    }
+    setPlaying(!isPlaying);
+  };
+  const slide = (event) => {
+    const value = Number(event.currentTarget.value);
+    setPlaying(false);
+    if (byTime) moveToTime((value / SLIDER_STEPS) * endSeconds);
+    else move(value);
+  };
+  const text = `${time(seconds)}, change ${count(at)} of ${count(lastChange)}`;
+  return html`<section class="timebar" aria-label="Time">
+    <div class="buttons">
+      <button onClick=${play} aria-label=${isPlaying ? "Pause" : "Play"}>${isPlaying ? "❚❚" : "▶"}</button>
+      <button onClick=${() => move(at - 1)} disabled=${at <= 0} aria-label="One change back">‹</button>
+      <button onClick=${() => move(at + 1)} disabled=${at >= lastChange} aria-label="One change forward">›</button>
+    </div>
+    <input type="range" aria-label="Time of the run" aria-valuetext=${text} min="0"
+      max=${byTime ? SLIDER_STEPS : lastChange}
+      value=${byTime ? Math.round((seconds / endSeconds) * SLIDER_STEPS) : at}
+      onInput=${slide} />
+    <output class="moment"><b>${time(seconds)}</b> <span>change ${count(at)} of ${count(lastChange)}</span></output>
+    ${hasDuration && html`<label class="axis">Axis
+      <select value=${byTime ? "time" : "changes"} onChange=${(event) => go(route.view, {
+        ...route.params, axis: event.currentTarget.value === "changes" ? "changes" : undefined,
+      }, { replace: true })}>
+        <option value="time">time</option><option value="changes">changes</option>
+      </select></label>`}
+  </section>`;
+}
+
+export function position(route, lastChange) {
+  const at = Number.parseInt(route.params.at, 10);
+  return Number.isInteger(at) ? Math.max(0, Math.min(lastChange, at)) : lastChange;
+}

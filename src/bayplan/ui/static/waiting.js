@@ -1,0 +1,58 @@
+// Waiting: the pods without a node, grouped by cause. A cause keeps its place in the list.
+import { Bar, Empty, Loading, Problem, address, count, go, html, percent, time, useAnswer } from "./lib.js";
+import { PodTable } from "./podtable.js";
+
+export const KIND_TITLES = {
+  unschedulable: "Rejected by filters",
+  gated: "Gated before the queue",
+  error: "The attempt failed with an error",
+  permit: "Waits at Permit",
+  group: "The pod group waits",
+  new: "Not tried yet",
+};
+
+export function Waiting({ params }) {
+  const { at, cause } = params;
+  const { data, error } = useAnswer("waiting", { at });
+  if (error) return html`<${Problem} text=${error} />`;
+  if (!data) return html`<${Loading} />`;
+  return html`<h1>Waiting</h1>
+    ${!data.total ? html`<${Empty}>No pod waits at this moment.</${Empty}>` : html`
+    <p class="note">${count(data.total)} pods wait, for ${count(data.groups.length)} causes. Causes are in the order in which they first occurred.</p>
+    <ol class="causes">${data.groups.map((group) => html`<${CauseCard} key=${group.number} group=${group} total=${data.total}
+      now=${data.seconds} at=${at} isOpen=${cause === String(group.number)} params=${params} />`)}</ol>`}`;
+}
+
+function CauseCard({ group, total, now, at, isOpen, params }) {
+  const toggle = () => go("waiting", { ...params, cause: isOpen ? undefined : group.number }, { replace: true });
+  return html`<li class="cause">
+    <div class="cause-head">
+      <div class="cause-count"><b>${count(group.pods)}</b><span>${group.pods === 1 ? "pod" : "pods"}</span>
+        <${Bar} share=${group.pods / total} label=${percent(group.pods / total)} /></div>
+      <div class="cause-text"><h2>${KIND_TITLES[group.cause.kind] ?? group.cause.kind}</h2>
+        <${CauseParts} cause=${group.cause} />
+        <p class="note">The oldest, <a href=${address("pods", { at, name: group.example })}>${group.example}</a>, has waited since ${time(group.sinceSeconds)}${now > group.sinceSeconds ? `, for ${time(now - group.sinceSeconds)}` : ""}.</p>
+        <${WakeEvents} events=${group.events} />
+      </div>
+      <button aria-expanded=${isOpen} onClick=${toggle}>${isOpen ? "Hide pods" : "Show pods"}</button>
+    </div>
+    ${isOpen && html`<div class="cause-pods"><${PodTable} at=${at} filter=${{ cause: group.number }}
+      show=${["since", "attempts", "requests"]} empty="No pod." /></div>`}
+  </li>`;
+}
+
+export function CauseParts({ cause }) {
+  if (!cause.parts.length) {
+    return cause.kind === "new" ? html`<p>No attempt and no gate has spoken about these pods.</p>` : null;
+  }
+  return html`<ul class="reasons">${cause.parts.map((part) => html`<li key=${`${part.plugin} ${part.reason}`}>
+    ${part.reason || "no reason"} ${part.plugin && html`<span class="plugin">${part.plugin}</span>`}</li>`)}</ul>`;
+}
+
+export function WakeEvents({ events }) {
+  const entries = Object.entries(events).filter(([, names]) => names.length);
+  if (!entries.length) return null;
+  return html`<details><summary>Events that wake them</summary>
+    <dl class="events">${entries.map(([plugin, names]) => html`<div key=${plugin}><dt>${plugin}</dt>
+      <dd>${names.map((name) => html`<span key=${name}>${name}</span>`)}</dd></div>`)}</dl></details>`;
+}

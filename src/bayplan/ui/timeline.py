@@ -1,0 +1,406 @@
+"""The timeline of a run: its changes as columns, and the state of the cluster at any change.
+
+Each lifetime is a row with the number of the change that began it and of the change that ended it:
+of a pod, of its waiting, of a placement, of a version of a node, of a verdict about a pod. What is
+there at change c is `start <= c < end`, one comparison of columns. So the state at any change takes
+milliseconds and needs no replay and no checkpoints. It equals the state in which a simulation ends
+that stops at the time of this change (`simulate --until`); tests compare both.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import cached_property, lru_cache
+from typing import Any, cast, final
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from bayplan.api.objects import Node
+from bayplan.api.pod_requests import CPU, MEMORY, PODS
+from bayplan.journal import GroupRecord
+
+#: The end of what lasts to the end of the run.
+NEVER = np.iinfo(np.int32).max
+_FIRST = (CPU, MEMORY)
+_STATES_MAX = 8
+
+Rows = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+def numbers(column: NDArray[Any]) -> list[int]:
+    """The elements of a column of integers."""
+    return cast("list[int]", column.tolist())
+
+
+# ---- what happens ---------------------------------------------------------------------------
+
+
+class Happening(IntEnum):
+    """What a change is. The page has a word for each."""
+
+    POD_CREATED = 0
+    POD_BOUND = 1
+    POD_ENDED = 2
+    POD_DELETED = 3
+    POD_PREEMPTED = 4
+    POD_RESIZED = 5
+    NODE_ADDED = 6
+    NODE_CHANGED = 7
+    NODE_REMOVED = 8
+    SCHEDULED = 9
+    UNSCHEDULABLE = 10
+    WAITING_AT_PERMIT = 11
+    ERROR = 12
+    GATED = 13
+    GROUP = 14
+
+
+class CausePart(Struct, frozen=True):
+    """One reason of a plugin. Equal reasons of one plugin are one part, whatever the nodes."""
+
+    #: "": the group of the pod.
+    plugin: str
+    reason: str
+
+
+class Cause(Struct, frozen=True):
+    """Why pods wait. Pods with equal causes are one group of the page."""
+
+    #: unschedulable, gated, error, permit, group, new
+    kind: str
+    parts: tuple[CausePart, ...] = ()
+
+
+#: The cause of a pod that no attempt and no gate has spoken about.
+NEW = Cause("new")
+
+
+# ---- the columns ----------------------------------------------------------------------------
+
+
+@final
+@dataclass(slots=True, kw_only=True)
+class PodRow:
+    """One pod. Changes that did not happen are `NEVER`."""
+
+    #: "namespace/name"; a pod that is created again under its name is another row.
+    name: str
+    uid: str
+    priority: int
+    #: spec.schedulerName
+    profile: str
+    #: Its row in `group_names`; -1: no group.
+    group: int
+    #: The row of its requests in `amounts`.
+    amounts: int
+    created: int
+    is_ours: bool
+    #: From when, and until when it has no node.
+    waits_from: int
+    waits_to: int = NEVER
+    gone: int = NEVER
+
+
+@final
+@dataclass(kw_only=True)
+class Timeline:
+    """All changes of a run. Change 0 is the empty cluster, and changes are numbered from 1."""
+
+    # By change.
+    seconds: NDArray[np.float64]
+    what: NDArray[np.uint8]
+    of_pod: NDArray[np.int32]
+    of_node: NDArray[np.int32]
+
+    resources: tuple[str, ...]
+    #: [row of amounts, resource]: cpu in millicores, others in whole units.
+    amounts: Rows
+    pods: Sequence[PodRow]
+    #: Columns: pod, node, row of amounts, first change, end.
+    placements: Rows
+    node_names: Sequence[str]
+    #: Columns: node, row of amounts, first change, end.
+    versions: Rows
+    #: By version.
+    nodes: Sequence[Node]
+    #: Columns: change, pod, number of the attempt, happening, line of the journal.
+    attempts: Rows
+    #: Columns: change, pod, cause (-1: none).
+    verdicts: Rows
+    causes: Sequence[Cause]
+    group_names: Sequence[str]
+    group_minimums: Sequence[int]
+    group_records: Sequence[tuple[int, GroupRecord]]
+    queue_changes: Rows
+    #: [sample, queue]: pods.
+    queue_lengths: Rows
+    queue_names: tuple[str, ...]
+    #: Plugin instance → labels of events that wake its rejected pods.
+    wake_events: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+
+    @property
+    def last_change(self) -> int:
+        return len(self.seconds) - 1
+
+    @property
+    def end_seconds(self) -> float:
+        return float(self.seconds[-1])
+
+    def change_at(self, seconds: float) -> int:
+        """The last change up to a moment, its own changes included."""
+        return max(0, int(np.searchsorted(self.seconds, seconds, side="right")) - 1)
+
+    # ---- columns of pods --------------------------------------------------------------------
+
+    @cached_property
+    def pod_created(self) -> Rows:
+        return np.array([pod.created for pod in self.pods], np.int64)
+
+    @cached_property
+    def pod_gone(self) -> Rows:
+        return np.array([pod.gone for pod in self.pods], np.int64)
+
+    @cached_property
+    def waits_from(self) -> Rows:
+        """Pods of other schedulers never wait here."""
+        return np.array([p.waits_from if p.is_ours else NEVER for p in self.pods], np.int64)
+
+    @cached_property
+    def waits_to(self) -> Rows:
+        return np.array([pod.waits_to for pod in self.pods], np.int64)
+
+    @cached_property
+    def pod_groups(self) -> Rows:
+        return np.array([pod.group for pod in self.pods], np.int64)
+
+    @cached_property
+    def rows_by_name(self) -> Mapping[str, int]:
+        """The newest pod of each name."""
+        return {pod.name: row for row, pod in enumerate(self.pods)}
+
+    @cached_property
+    def node_rows(self) -> Mapping[str, int]:
+        return {name: row for row, name in enumerate(self.node_names)}
+
+    @cached_property
+    def resource_order(self) -> tuple[int, ...]:
+        """cpu and memory first, then the others by name; `pods` last. Without unused resources."""
+        has = (self.amounts[self.versions[:, 1]] > 0).sum(axis=0)
+        named = sorted((name, index) for index, name in enumerate(self.resources) if has[index])
+        return tuple(
+            index
+            for _, _, index in sorted(
+                (_FIRST.index(name) if name in _FIRST else len(_FIRST) + (name == PODS), name, i)
+                for name, i in named
+            )
+        )
+
+    @cached_property
+    def verdict_ends(self) -> Rows:
+        """Where each verdict ends: at the next one about its pod, or when its pod waits no more."""
+        change, pod = self.verdicts[:, 0], self.verdicts[:, 1]
+        ends = self.waits_to[pod] if len(pod) else np.zeros(0, np.int64)
+        order = np.lexsort((change, pod))
+        same = pod[order][1:] == pod[order][:-1]
+        earlier, later = order[:-1][same], order[1:][same]
+        ends[earlier] = np.minimum(ends[earlier], change[later])
+        return ends
+
+    # ---- the state at a change --------------------------------------------------------------
+
+    def state(self, change: int) -> "State":
+        """The state after a change; states of the last questions are cached."""
+        return _state(_ByIdentity(self), min(max(change, 0), self.last_change))
+
+
+@final
+class _ByIdentity:
+    """A timeline as a key of a cache."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+
+    def __hash__(self) -> int:
+        return id(self.timeline)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ByIdentity) and other.timeline is self.timeline
+
+
+@lru_cache(maxsize=_STATES_MAX)
+def _state(key: _ByIdentity, change: int) -> "State":
+    return State(key.timeline, change)
+
+
+@final
+class State:
+    """The cluster after one change."""
+
+    def __init__(self, timeline: Timeline, change: int) -> None:
+        self.timeline = timeline
+        self.change = change
+        self.seconds = float(timeline.seconds[change])
+
+    def _lasts(self, start: Rows, end: Rows) -> Mask:
+        return (start <= self.change) & (self.change < end)
+
+    # ---- nodes ------------------------------------------------------------------------------
+
+    @cached_property
+    def node_version(self) -> Rows:
+        """By node: the row of its version; -1: the node is not there."""
+        versions = self.timeline.versions
+        lasting = np.flatnonzero(self._lasts(versions[:, 2], versions[:, 3]))
+        of_node = np.full(len(self.timeline.node_names), -1, np.int64)
+        of_node[versions[lasting, 0]] = lasting
+        return of_node
+
+    @cached_property
+    def there(self) -> Rows:
+        """The rows of the nodes that are there."""
+        return np.flatnonzero(self.node_version >= 0)
+
+    @cached_property
+    def allocatable(self) -> Rows:
+        """[node, resource]; 0 for nodes that are not there."""
+        line = self.timeline
+        table = np.zeros((len(line.node_names), len(line.resources)), np.int64)
+        there = self.there
+        table[there] = line.amounts[line.versions[self.node_version[there], 1]]
+        return table
+
+    @cached_property
+    def placement_rows(self) -> Rows:
+        placements = self.timeline.placements
+        return np.flatnonzero(self._lasts(placements[:, 3], placements[:, 4]))
+
+    @cached_property
+    def used(self) -> Rows:
+        """[node, resource]: the requests of the pods on it that have not ended."""
+        line = self.timeline
+        rows = line.placements[self.placement_rows]
+        table = np.zeros((len(line.node_names), len(line.resources)), np.int64)
+        np.add.at(table, rows[:, 1], line.amounts[rows[:, 2]])
+        return table
+
+    def pods_on(self, node: int) -> Rows:
+        """The rows of the pods on a node, in the order in which they came."""
+        rows = self.timeline.placements[self.placement_rows]
+        return rows[rows[:, 1] == node, 0]
+
+    # ---- pods -------------------------------------------------------------------------------
+
+    @cached_property
+    def pods_there(self) -> Mask:
+        """By pod: whether its object exists."""
+        return self._lasts(self.timeline.pod_created, self.timeline.pod_gone)
+
+    @cached_property
+    def waiting(self) -> Rows:
+        """The rows of the pods that wait for a node, in the order of their creation."""
+        line = self.timeline
+        return np.flatnonzero(self._lasts(line.waits_from, line.waits_to))
+
+    @cached_property
+    def node_of_pod(self) -> Rows:
+        """By pod: its node; -1: it has none, or it has ended."""
+        rows = self.timeline.placements[self.placement_rows]
+        nodes = np.full(len(self.timeline.pods), -1, np.int64)
+        nodes[rows[:, 0]] = rows[:, 1]
+        return nodes
+
+    @cached_property
+    def cause_of_pod(self) -> Rows:
+        """By pod: the number of the cause for which it waits; 0: nothing was said about it yet."""
+        line = self.timeline
+        lasting = self._lasts(line.verdicts[:, 0], line.verdict_ends)
+        rows = line.verdicts[lasting]
+        causes = np.zeros(len(line.pods), np.int64)
+        causes[rows[:, 1]] = np.maximum(rows[:, 2], 0)
+        return causes
+
+    @cached_property
+    def attempt_counts(self) -> Rows:
+        """By pod: attempts so far."""
+        line = self.timeline
+        so_far = np.searchsorted(line.attempts[:, 0], self.change, side="right")
+        return np.bincount(line.attempts[:so_far, 1], minlength=len(line.pods))
+
+    @cached_property
+    def queue_lengths(self) -> Mapping[str, int]:
+        line = self.timeline
+        sample = int(np.searchsorted(line.queue_changes, self.change, side="right")) - 1
+        if sample < 0:
+            return dict.fromkeys(line.queue_names, 0)
+        lengths: list[Any] = line.queue_lengths[sample].tolist()
+        return dict(zip(line.queue_names, lengths, strict=True))
+
+
+# ---- series ---------------------------------------------------------------------------------
+
+
+@final
+class Series:
+    """Totals after each change, for charts."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._line = timeline
+        self._length = timeline.last_change + 1
+
+    def _count(
+        self, starts: Rows, ends: Rows, weights: NDArray[np.float64] | None = None
+    ) -> NDArray[np.float64]:
+        """By change: the sum of the weights of what lasts."""
+        lasting = starts < self._length
+        starts, ends = starts[lasting], ends[lasting]
+        weights = np.ones(len(starts)) if weights is None else weights[lasting]
+        over = ends < self._length
+        delta = np.zeros(self._length)
+        np.add.at(delta, starts, weights)
+        np.subtract.at(delta, ends[over], weights[over])
+        return np.cumsum(delta)
+
+    @cached_property
+    def placed(self) -> NDArray[np.float64]:
+        placements = self._line.placements
+        return self._count(placements[:, 3], placements[:, 4])
+
+    @cached_property
+    def waiting(self) -> NDArray[np.float64]:
+        return self._count(self._line.waits_from, self._line.waits_to)
+
+    @cached_property
+    def unschedulable(self) -> NDArray[np.float64]:
+        """Waiting pods that the last attempt rejected."""
+        kinds = np.array([cause.kind == "unschedulable" for cause in self._line.causes])
+        of = self._line.verdicts[:, 2]
+        rejected = (of >= 0) & kinds[np.maximum(of, 0)]
+        ends = self._line.verdict_ends
+        starts = np.where(ends > self._line.verdicts[:, 0], self._line.verdicts[:, 0], NEVER)
+        return self._count(starts[rejected], ends[rejected])
+
+    @cached_property
+    def attempts(self) -> NDArray[np.float64]:
+        """Attempts so far."""
+        starts = self._line.attempts[:, 0]
+        return self._count(starts, np.full(len(starts), NEVER))
+
+    def queue(self, index: int) -> NDArray[np.float64]:
+        samples = np.searchsorted(self._line.queue_changes, np.arange(self._length), "right") - 1
+        lengths = self._line.queue_lengths[:, index].astype(np.float64)
+        if not len(lengths):
+            return np.zeros(self._length)
+        return np.where(samples >= 0, lengths[samples], 0.0)
+
+    def used(self, resource: int) -> NDArray[np.float64]:
+        placements = self._line.placements
+        weights = self._line.amounts[placements[:, 2], resource].astype(np.float64)
+        return self._count(placements[:, 3], placements[:, 4], weights)
+
+    def allocatable(self, resource: int) -> NDArray[np.float64]:
+        versions = self._line.versions
+        weights = self._line.amounts[versions[:, 1], resource].astype(np.float64)
+        return self._count(versions[:, 2], versions[:, 3], weights)

@@ -1,0 +1,191 @@
+"""The answers of the page: what each view has at a change."""
+
+import base64
+import math
+
+import numpy as np
+import pytest
+
+from bayplan.journal import AttemptRecord
+from bayplan.sim.output.run_folder import RunFolder
+from bayplan.ui import pages
+from bayplan.ui.answers import PAGE_MAX
+from bayplan.ui.pages import NoSuchObject, Part
+from bayplan.ui.shown import ShownRun
+from bayplan.ui.timeline import Series, State, Timeline
+from tests.ui.example_run import ZONE
+
+
+@pytest.fixture(scope="module")
+def line(shown: ShownRun) -> Timeline:
+    return shown.timeline
+
+
+def at(line: Timeline, seconds: float) -> State:
+    return line.state(line.change_at(seconds))
+
+
+def unpacked(text: str, kind: str) -> list[float]:
+    return np.frombuffer(base64.b64decode(text), kind).tolist()
+
+
+def test_the_overview_at_the_end_has_the_numbers_of_the_summary(
+    line: Timeline, run_folder: RunFolder
+) -> None:
+    result = run_folder.result()
+    assert result is not None
+    view = pages.overview(line.state(line.last_change))
+    assert (view.nodes, view.waiting) == (result.nodes, result.counts.unschedulable)
+    assert view.attempts == result.attempts
+    assert sum(view.waiting_kinds.values()) == view.waiting
+    requested = {one.resource: one.requested for one in result.usage}
+    assert {one.resource: one.used for one in view.usage} == {
+        one.resource: requested[one.resource] for one in view.usage
+    }
+
+
+def test_the_newest_changes_come_first(line: Timeline) -> None:
+    recent = pages.overview(line.state(40)).recent
+    assert [one.change for one in recent] == list(range(40, 40 - len(recent), -1))
+
+
+@pytest.mark.parametrize("by_time", [True, False])
+def test_series_end_with_the_state_at_the_end(line: Timeline, by_time: bool) -> None:
+    curves = pages.series(line, Series(line), by_time=by_time, points=50)
+    end = pages.overview(line.state(line.last_change))
+    assert len(curves.placed) == len(curves.seconds) == 50
+    assert (curves.placed[-1], curves.waiting[-1]) == (end.placed, end.waiting)
+    assert curves.attempts[-1] == end.attempts
+    cpu = end.usage[0]
+    assert math.isclose(curves.usage["cpu"][-1], cpu.used / cpu.allocatable, abs_tol=1e-4)
+
+
+def test_the_heat_map_has_one_value_for_each_node_group_by_group(line: Timeline) -> None:
+    state = at(line, 100)
+    heat = pages.heat(state, color="cpu", group_by=ZONE)
+    rows = [int(row) for row in unpacked(heat.nodes, "<i4")]
+    assert [(group.name, group.count) for group in heat.groups] == [("a", 2), ("b", 2), ("c", 2)]
+    assert [line.node_names[row] for row in rows] == ["n0", "n3", "n1", "n4", "n2", "n5"]
+    values = unpacked(heat.values, "<f4")
+    cpu = line.resources.index("cpu")
+    expected = state.used[rows, cpu] / state.allocatable[rows, cpu]
+    assert np.allclose(values, expected)
+
+
+def test_a_node_that_is_gone_is_not_on_the_heat_map(line: Timeline) -> None:
+    names = [
+        {line.node_names[int(row)] for row in unpacked(heat.nodes, "<i4")}
+        for heat in (pages.heat(at(line, s), color="cpu", group_by="") for s in (419, 421))
+    ]
+    assert names[0] - names[1] == {"n1"}
+
+
+def test_fragmentation_is_the_difference_of_free_shares(line: Timeline) -> None:
+    state = at(line, 100)
+    values = pages.fragmentation(state)
+    cpu, memory = line.resources.index("cpu"), line.resources.index("memory")
+    for row in state.there.tolist():
+        free = [1 - state.used[row, i] / state.allocatable[row, i] for i in (cpu, memory)]
+        assert math.isclose(values[row], max(free) - min(free))
+
+
+def test_a_pod_fits_as_often_as_each_resource_has_room(line: Timeline) -> None:
+    state = at(line, 100)
+    counts = pages.fit_counts(state, "default/train-1")
+    cpu, pods = line.resources.index("cpu"), line.resources.index("pods")
+    free = state.allocatable - state.used
+    for row in state.there.tolist():
+        assert counts[row] == min(free[row, cpu] // 2000, free[row, pods])
+
+
+def test_waiting_pods_are_grouped_by_cause_in_the_order_of_first_occurrence(
+    line: Timeline,
+) -> None:
+    for seconds in (100, 250, 500):
+        state = at(line, seconds)
+        view = pages.waiting(state)
+        numbers = [group.number for group in view.groups]
+        assert numbers == sorted(numbers)
+        assert sum(group.pods for group in view.groups) == view.total == len(state.waiting)
+        for group in view.groups:
+            assert len(pages.pods_of_cause(state, group.number)) == group.pods
+
+
+def test_a_rejected_pod_names_the_plugin_and_the_events_that_wake_it(line: Timeline) -> None:
+    view = pages.pod_answer(at(line, 100), "default/huge")
+    assert view.cause is not None
+    assert view.cause.kind == "unschedulable"
+    assert ("NodeResourcesFit", "Insufficient cpu") in {
+        (part.plugin, part.reason) for part in view.cause.parts
+    }
+    assert "Node: added, allocatable changed" in view.events["NodeResourcesFit"]
+
+
+def test_a_gated_pod_has_its_gate_as_cause(line: Timeline) -> None:
+    view = pages.pod_answer(at(line, 100), "default/gated")
+    assert view.cause is not None
+    assert [part.plugin for part in view.cause.parts] == ["SchedulingGates"]
+    assert not view.attempts
+
+
+def test_a_pod_is_absent_waiting_placed_and_ended(line: Timeline) -> None:
+    row = next(
+        row
+        for row, pod in enumerate(line.pods)
+        if pod.name.startswith("default/job") and pod.waits_to < line.last_change
+    )
+    pod = line.pods[row]
+    places = line.placements[line.placements[:, 0] == row]
+    moments = [pod.created - 1, pod.created, int(places[0, 3]), int(places[-1, 4])]
+    states = [pages.pod_entry(line.state(change), row).state for change in moments]
+    assert states == ["absent", "waiting", "placed", "ended"]
+
+
+def test_a_decision_names_the_victims_of_its_preemption(shown: ShownRun) -> None:
+    decision = shown.decision("default/urgent", 1)
+    assert decision.record.nominated_node
+    assert decision.victims
+    for name in decision.victims:
+        view = pages.pod_answer(shown.timeline.state(shown.timeline.last_change), name)
+        assert "pod_preempted" in [change.what for change in view.changes]
+
+
+def test_a_decision_is_the_record_of_the_journal(shown: ShownRun, run_folder: RunFolder) -> None:
+    for record in run_folder.journal():
+        if isinstance(record, AttemptRecord):
+            assert shown.decision(record.pod, record.attempt).record == record
+
+
+def test_a_group_has_its_members_and_attempts(line: Timeline) -> None:
+    early = pages.group_answer(at(line, 300), "default/train")
+    late = pages.group_answer(line.state(line.last_change), "default/train")
+    assert (early.group.members, early.group.minimum) == (2, 3)
+    assert late.group.members == 3
+    assert late.attempts
+    assert sum(late.nodes.values()) == late.group.placed
+
+
+@pytest.mark.parametrize("name", ["pod", "node", "group"])
+def test_an_object_that_the_run_does_not_have_is_refused_by_its_name(
+    line: Timeline, name: str
+) -> None:
+    views = {"pod": pages.pod_answer, "node": pages.node_answer, "group": pages.group_answer}
+    with pytest.raises(NoSuchObject, match=f"no {name} 'nothing'"):
+        views[name](line.state(1), "nothing")
+
+
+def test_label_keys_with_a_value_for_each_node_are_left_out(line: Timeline) -> None:
+    assert pages.label_keys(line) == (ZONE, "pool")
+
+
+@pytest.mark.parametrize(
+    ("offset", "limit", "items"),
+    [(0, 3, [0, 1, 2]), (8, 3, [8, 9]), (20, 3, []), (-5, 2, [0, 1]), (0, -1, [])],
+)
+def test_a_page_is_a_part_of_the_list(offset: int, limit: int, items: list[int]) -> None:
+    part = Part(list(range(10)), offset, limit)
+    assert (part.total, list(part.items)) == (10, items)
+
+
+def test_a_page_has_a_largest_size() -> None:
+    assert len(Part(range(10 * PAGE_MAX), 0, 10 * PAGE_MAX).items) == PAGE_MAX

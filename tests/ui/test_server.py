@@ -1,0 +1,260 @@
+"""The server of the page: who gets an answer, what each answer allows, and the answers' types."""
+
+import asyncio
+import csv
+import io
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from aiohttp import ClientResponse, ClientSession, CookieJar
+from aiohttp.test_utils import TestServer
+
+from bayplan.config import config_from
+from bayplan.config.loading import DEFAULT_CONFIG
+from bayplan.plugins.registry import default_registry
+from bayplan.sim.output.run_folder import RunFolder
+from bayplan.ui import answers
+from bayplan.ui.server import STATIC, UiOptions, application, serve_ui
+from bayplan.ui.shown import Shown, ShownCluster, ShownRun
+from tests.ui.example_run import example_workload, write_run
+
+Visit = Callable[[ClientSession, str], Awaitable[Any]]
+
+
+def visited(shown: Sequence[Shown], visit: Visit, token: str = "") -> Any:
+    """What a client gets from a server of its own."""
+
+    async def main() -> Any:
+        server = TestServer(application(shown, token))
+        await server.start_server()
+        jar = CookieJar(unsafe=True)
+        try:
+            async with ClientSession(cookie_jar=jar) as session:
+                return await visit(session, str(server.make_url("/")))
+        finally:
+            await server.close()
+
+    return asyncio.run(main())
+
+
+def fetched(shown: Sequence[Shown], path: str, **options: Any) -> tuple[ClientResponse, bytes]:
+    async def visit(session: ClientSession, url: str) -> tuple[ClientResponse, bytes]:
+        async with session.get(url + path, **options) as response:
+            return response, await response.read()
+
+    return visited(shown, visit)
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("sources", list[answers.Source]),
+        ("moment?seconds=100", answers.Moment),
+        ("overview?at=50", answers.Overview),
+        ("series?points=20", answers.SeriesAnswer),
+        ("heat?color=cpu&group=pool", answers.Heat),
+        ("heat?color=fragmentation", answers.Heat),
+        ("heat?color=fits:default/huge", answers.Heat),
+        ("nodes?search=n&limit=2", answers.NodePage),
+        ("node?name=n0", answers.NodeAnswer),
+        ("node?number=0", answers.NodeAnswer),
+        ("pods?search=job&limit=5", answers.PodPage),
+        ("pods?node=n0", answers.PodPage),
+        ("pods?cause=1", answers.PodPage),
+        ("pods?group=default/train", answers.PodPage),
+        ("pod?name=default/huge", answers.PodAnswer),
+        ("decision?pod=default/huge&attempt=1", answers.Decision),
+        ("waiting?seconds=100", answers.Waiting),
+        ("groups", answers.GroupPage),
+        ("group?name=default/train", answers.GroupAnswer),
+    ],
+)
+def test_an_answer_has_the_type_that_the_schema_names(
+    shown: ShownRun, path: str, kind: Any
+) -> None:
+    response, body = fetched([shown], f"api/{path}")
+    assert response.status == 200, body
+    assert msgspec.json.decode(body, type=kind, strict=True)
+
+
+def test_the_schema_names_each_type_of_an_answer(shown: ShownRun) -> None:
+    _, body = fetched([shown], "api/schema.json")
+    names = set(msgspec.json.decode(body)["$defs"])
+    assert {"Overview", "Heat", "Waiting", "Decision", "GroupAnswer", "PodPage"} <= names
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "error"),
+    [
+        ("pod?name=default/nobody", 404, "no pod 'default/nobody' in this run"),
+        ("decision?pod=default/huge&attempt=999", 404, "no attempt '999 of default/huge' in this"),
+        ("heat?color=gold", 404, "no resource 'gold'"),
+        ("overview?at=first", 400, "at: found 'first', wanted a number"),
+        ("overview?run=3", 400, "run: found 3, wanted 0 to 0"),
+        ("nonsense", 404, "Not Found"),
+    ],
+)
+def test_a_question_without_an_answer_gets_a_reason(
+    shown: ShownRun, path: str, status: int, error: str
+) -> None:
+    response, body = fetched([shown], f"api/{path}")
+    assert response.status == status
+    assert error in msgspec.json.decode(body, type=answers.Problem).error
+
+
+@pytest.mark.parametrize("path", ["", "static/app.js", "api/overview", "api/nonsense", "nowhere"])
+def test_every_answer_allows_nothing_from_elsewhere(shown: ShownRun, path: str) -> None:
+    response, _ = fetched([shown], path)
+    policy = response.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "script-src 'self';" in policy
+    assert "unsafe" not in policy
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_only_files_of_the_page_are_served(shown: ShownRun) -> None:
+    for path in ("static/../server.py", "static/%2e%2e/server.py", "static/vendor/htm.LICENSE"):
+        response, _ = fetched([shown], path)
+        assert response.status == 404
+
+
+def test_the_page_names_no_other_host_and_has_no_inline_script() -> None:
+    for path in STATIC.rglob("*"):
+        if path.suffix in (".js", ".css", ".html") and "vendor" not in path.parts:
+            text = path.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
+            assert "http://" not in text, path
+            assert "https://" not in text, path
+            assert "innerHTML" not in text, path
+    page = (STATIC / "index.html").read_text(encoding="utf-8")
+    assert page.count("<script") == page.count('<script type="module" src=') == 1
+    assert "style=" not in page
+
+
+def test_each_vendored_library_has_its_licence() -> None:
+    names = {path.name for path in (STATIC / "vendor").iterdir()}
+    assert {"htm.LICENSE", "preact.LICENSE", "uPlot.LICENSE"} <= names
+
+
+# ---- access ---------------------------------------------------------------------------------
+
+
+def test_with_a_token_each_request_must_bring_it(shown: ShownRun) -> None:
+    async def visit(session: ClientSession, url: str) -> list[int]:
+        statuses: list[int] = []
+        bearer = {"Authorization": "Bearer right"}
+        for path, headers in (
+            ("api/sources", {}),
+            ("api/sources?token=wrong", {}),
+            ("api/sources", {"Authorization": "Bearer wrong"}),
+            ("api/sources", bearer),
+            ("?token=right", {}),  # sets the cookie
+            ("api/sources", {}),
+        ):
+            async with session.get(url + path, headers=headers) as response:
+                statuses.append(response.status)
+        return statuses
+
+    assert visited([shown], visit, token="right") == [401, 401, 401, 200, 200, 200]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Host": "example.com"}, 403),
+        ({"Origin": "http://example.com"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Host": "localhost"}, 200),
+    ],
+)
+def test_a_server_on_loopback_refuses_other_names(
+    shown: ShownRun, headers: dict[str, str], status: int
+) -> None:
+    async def main() -> int:
+        url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        serving = asyncio.create_task(serve_ui([], UiOptions(), url.set_result))
+        address = await url
+        async with ClientSession() as session, session.get(address, headers=headers) as response:
+            answered = response.status
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+        return answered
+
+    assert asyncio.run(main()) == status
+
+
+# ---- tables ---------------------------------------------------------------------------------
+
+
+def test_tables_are_csv_with_all_rows(shown: ShownRun) -> None:
+    response, body = fetched([shown], "api/pods.csv?search=job")
+    rows = list(csv.reader(io.StringIO(body.decode())))
+    assert response.headers["Content-Disposition"] == 'attachment; filename="pods.csv"'
+    assert rows[0] == ["pod", "state", "node", "since_seconds", "attempts", "cause"]
+    assert len(rows) == 1 + 60
+    _, body = fetched([shown], "api/nodes.csv?at=40")
+    assert len(list(csv.reader(io.StringIO(body.decode())))) == 1 + 6
+
+
+def test_a_cell_is_no_formula(tmp_path: Path) -> None:
+    run = loaded(write_run(tmp_path / "run", example_workload(3)))
+    run.timeline.pods[0].name = "=1+1"
+    _, body = fetched([run], "api/pods.csv")
+    assert "'=1+1" in body.decode()
+
+
+# ---- what is shown --------------------------------------------------------------------------
+
+
+def loaded(folder: RunFolder) -> ShownRun:
+    run = ShownRun(folder.path)
+    run.load()
+    return run
+
+
+def test_a_run_that_is_loading_has_its_totals_and_no_views(run_folder: RunFolder) -> None:
+    run = ShownRun(run_folder.path)
+    _, body = fetched([run], "api/sources")
+    assert msgspec.json.decode(body)[0]["phase"] == "loading"
+    response, body = fetched([run], "api/overview")
+    assert (response.status, msgspec.json.decode(body)["error"]) == (503, "example is loading")
+
+
+def test_a_run_that_other_decisions_would_repeat_is_not_shown(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", example_workload(3))
+    journal = folder.path / "journal.jsonl"
+    journal.write_bytes(journal.read_bytes().replace(b'"node":"n', b'"node":"m', 1))
+    source = loaded(folder).answer()
+    assert source.phase == "failed"
+    assert "the replay differs from the journal" in source.problem
+
+
+def test_a_cluster_is_its_state_at_the_beginning(tmp_path: Path) -> None:
+    path = Path(__file__).parents[2] / "examples/quickstart"
+    cluster = ShownCluster([str(path)], config_from(DEFAULT_CONFIG), default_registry())
+    cluster.load()
+    assert cluster.answer().phase == "ready", cluster.answer().problem
+    _, body = fetched([cluster], "api/overview")
+    view = msgspec.json.decode(body, type=answers.Overview)
+    assert (view.nodes, view.placed, view.attempts) == (12, 2, 0)
+    assert view.waiting_kinds == {"new": view.waiting}
+
+
+def test_any_node_of_a_decision_is_explained_by_a_replay(shown: ShownRun) -> None:
+    async def visit(session: ClientSession, url: str) -> answers.NodeVerdictAnswer:
+        for _ in range(600):
+            path = "api/verdict?pod=default/huge&attempt=1&node=n0"
+            async with session.get(url + path) as response:
+                verdict = msgspec.json.decode(await response.read(), type=answers.NodeVerdictAnswer)
+            if verdict.phase != "computing":
+                return verdict
+            await asyncio.sleep(0.05)
+        raise AssertionError("no verdict")
+
+    verdict = visited([shown], visit)
+    assert verdict.ruling.startswith("rejected by NodeResourcesFit: Insufficient cpu")
+    rejecting = [one.plugin for one in verdict.filters if one.message]
+    assert rejecting == ["NodeResourcesFit"]
