@@ -118,7 +118,11 @@ class Histogram(Collector):
         return buckets.observe
 
     def observe(self, amount: float, *labels: Hashable) -> None:
-        self.of(*labels)(amount)
+        buckets = self._children.get(labels)
+        if buckets is None:
+            self.of(*labels)(amount)
+        else:
+            buckets.observe(amount)
 
     def collect(self) -> "Iterable[HistogramMetricFamily]":
         make_family = load("prometheus_client.core:HistogramMetricFamily")
@@ -535,11 +539,6 @@ class SchedulerMetrics:
         """An attempt at a group ended: scheduled, unschedulable, waiting_on_preemption, error."""
         self.group_attempts.add(result, profile)
         self.group_attempt_duration.observe(seconds, result, profile)
-
-    def incoming(self, queue: str, event: str, pod_count: int, kind: str) -> None:
-        """A pod entered a queue, or a group with so many members."""
-        self.queue_incoming_pods.add(queue, event, count=pod_count)
-        self.queue_incoming_entities.add(queue, event, kind)
 
     def scheduled(self, attempts: int, waited_seconds: float) -> None:
         """A pod was bound after so many attempts and so long."""

@@ -20,6 +20,7 @@ from bayplan.framework.status import (
     is_skip,
     is_success,
     is_wait,
+    listed_reasons,
     same,
     unresolvable,
     unschedulable,
@@ -217,7 +218,7 @@ def test_the_message_of_pre_filter_replaces_the_reasons() -> None:
 
 
 def test_counted_reasons_of_extenders_are_used_unchanged() -> None:
-    diagnosis = Diagnosis(counted=Counter({"b": 2, "a": 10}))
+    diagnosis = Diagnosis(listed_reasons=listed_reasons({"b": 2, "a": 10}))
     assert message(12, diagnosis) == "0/12 nodes are available: 10 a, 2 b."
 
 

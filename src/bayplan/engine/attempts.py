@@ -188,23 +188,24 @@ class Attempts:
             return CLEAR_NOMINATION
         node_to_status = cycle.node_to_status()
         fit_error.diagnosis.node_to_status = node_to_status
-        review = self._review(cycle)
+        review = self._review(cycle) if self._engine.extenders else None
         nomination, status = framework.run_post_filter(cycle.state, pod, node_to_status)
-        if review.question is not None:
-            return review.question
-        for text in review.passed_over:
-            self._engine.telemetry.note(pod.key, f"went on without {text}")
+        if review is not None:
+            if review.question is not None:
+                return review.question
+            for text in review.passed_over:
+                self._engine.telemetry.note(pod.key, f"went on without {text}")
         if status is not None:
             fit_error.diagnosis.post_filter_msg = status.message
         return nomination
 
-    def _review(self, cycle: Cycle) -> ExtendersReview:
-        """How extenders review the candidates of a preemption. PostFilter finds it in the state if
-        an extender takes part for this pod."""
+    def _review(self, cycle: Cycle) -> ExtendersReview | None:
+        """How extenders review the candidates of a preemption, which PostFilter finds in the state.
+        None: no extender takes part for this pod."""
         extenders, state, nodes = self._engine.extenders, cycle.state, cycle.snapshot.nodes
-        review = ExtendersReview(
+        if not extenders.interested(cycle.pod, ExtenderVerb.PREEMPT):
+            return None
+        review = state[REVIEW] = ExtendersReview(
             cycle.extender_round, extenders, cycle.pod, nodes, before=state.get(REVIEW)
         )
-        if extenders.interested(cycle.pod, ExtenderVerb.PREEMPT):
-            state[REVIEW] = review
         return review

@@ -4,7 +4,6 @@ So a cycle can stop after a step with an effect (an extender must be called), be
 start again with the answer; see `schedule_one.py`.
 """
 
-from collections import Counter
 from collections.abc import Set
 from typing import NamedTuple, final
 
@@ -13,7 +12,7 @@ from bayplan.engine.extenders.round import ExtenderRound
 from bayplan.engine.reuse.entry import SignatureEntry
 from bayplan.engine.reuse.ranked_nodes import RankedNodes
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.filtering import Feasibility, FilterOutcome
+from bayplan.framework.filtering import Feasibility, FilterOutcome, RejectionSummary
 from bayplan.framework.runtime import Framework
 from bayplan.framework.scoring import Choice, ScoreTable
 from bayplan.framework.status import (
@@ -23,6 +22,7 @@ from bayplan.framework.status import (
     FitError,
     NodeToStatus,
     Status,
+    listed_reasons,
     unresolvable,
 )
 from bayplan.framework.types import QueuedPodInfo
@@ -169,9 +169,10 @@ class Cycle:
             diagnosis.pre_filter_msg = self.status.message
             diagnosis.add_plugin_status(self.status)
         else:
-            diagnosis.unschedulable_plugins |= feasibility.plugins()
-            diagnosis.pending_plugins |= feasibility.pending_plugins()
-            diagnosis.counted = self._reason_counts(feasibility)
+            summary = feasibility.summary()
+            diagnosis.unschedulable_plugins.update(summary.plugins)
+            diagnosis.pending_plugins.update(summary.pending_plugins)
+            diagnosis.listed_reasons = self._listed_reasons(summary)
         if self.extender_round.statuses:
             diagnosis.unschedulable_plugins.add(EXTENDER_NAME)
         if self.restriction.plugin:
@@ -188,12 +189,14 @@ class Cycle:
             statuses.set(name, status)
         return statuses
 
-    def _reason_counts(self, feasibility: Feasibility) -> Counter[str]:
-        counts = feasibility.reason_counts()
-        absent_count = self.absent_count
+    def _listed_reasons(self, summary: RejectionSummary) -> str:
+        absent_count, by_extenders = self.absent_count, self.extender_round.statuses
+        if not absent_count and not by_extenders:
+            return summary.listed_reasons
+        counts = summary.reason_counts.copy()
         if absent_count:
             for reason in self.absent_status.reasons:
                 counts[reason] += absent_count
-        for status in self.extender_round.statuses.values():
+        for status in by_extenders.values():
             counts.update(status.reasons)
-        return counts
+        return listed_reasons(counts)

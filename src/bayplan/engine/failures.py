@@ -23,6 +23,7 @@ from bayplan.framework.types import NominatingMode, Nomination, QueuedPodInfo
 from bayplan.state.pods import PodInfo
 
 _FALSE = "False"
+_NO_CONDITION = PodCondition()
 
 CLEAR_NOMINATION: Final = Nomination(NominatingMode.OVERRIDE, "")
 
@@ -153,8 +154,11 @@ def unschedulable_condition(
     engine: EngineCore, pod: PodInfo, reason: str, message: str
 ) -> PodCondition | None:
     """PodScheduled=False as it is to be written; None: it is there already."""
-    found = (c for c in pod.status.conditions or () if c.type == POD_SCHEDULED)
-    old = next(found, PodCondition())
+    old = _NO_CONDITION
+    for condition in pod.status.conditions or ():
+        if condition.type == POD_SCHEDULED:
+            old = condition
+            break
     if (old.status, old.reason, old.message) == (_FALSE, reason, message):
         return None
     # A condition keeps its time while its status stays: then none is sent.

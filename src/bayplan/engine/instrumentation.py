@@ -38,7 +38,9 @@ class QueueJournal:
         self._pre_enqueue_seconds: dict[str, Callable[[float], None]] = {}
 
     def incoming(self, queue: str, event: str, pod_count: int, kind: str) -> None:
-        self._engine.metrics.incoming(queue, event, pod_count, kind)
+        metrics = self._engine.metrics
+        metrics.queue_incoming_pods.add(queue, event, count=pod_count)
+        metrics.queue_incoming_entities.add(queue, event, kind)
 
     def pre_enqueue_took(self, profile: str, seconds: float) -> None:
         observe = self._pre_enqueue_seconds.get(profile)

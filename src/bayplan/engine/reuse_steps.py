@@ -37,6 +37,9 @@ from bayplan.state.pods import PodInfo
 _ABOUT_NODES = (ExtenderVerb.FILTER, ExtenderVerb.PRIORITIZE)
 
 
+_NO_NODE_FITS = unschedulable()
+
+
 @final
 class ReuseSteps:
     """The steps of a cycle that use the result cache."""
@@ -201,13 +204,13 @@ class ReuseSteps:
         if not ranking.plan.is_complete:
             cycle.partial_ranking = ranking
             return
-        cycle.ranking = ranking
-        if ranking.feasible_count > 1:
+        cycle.ranking, feasible_count = ranking, ranking.feasible_count
+        if feasible_count > 1:
             self._choose_best(cycle, ranking, is_scored=is_scored)
-        elif ranking.feasible_count:
+        elif feasible_count:
             cycle.choice = ranking.only()
         else:
-            cycle.status = unschedulable()
+            cycle.status = _NO_NODE_FITS
 
     def _choose_best(self, cycle: Cycle, ranking: RankedNodes, *, is_scored: bool) -> None:
         framework, state, pod = cycle.framework, cycle.state, cycle.pod

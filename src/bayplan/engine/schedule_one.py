@@ -31,6 +31,8 @@ from bayplan.state.nodes import NodeView
 #: minFeasibleNodesToFind).
 SAMPLED_NODES_MIN = 100
 
+_NO_NODE_FITS = unschedulable()
+
 
 class CycleRunner:
     """Runs cycles step by step. Deterministic; does not know the queue and the cache."""
@@ -146,7 +148,7 @@ class CycleRunner:
     def _ask_extenders(self, cycle: Cycle) -> Question | None:
         assert cycle.outcome is not None
         if not self._has_extenders:
-            cycle.status = None if is_any(cycle.outcome.feasible) else unschedulable()
+            cycle.status = None if is_any(cycle.outcome.feasible) else _NO_NODE_FITS
             return None
         return _taken(cycle, cycle.extender_round.filter(self._extenders, cycle.pod, cycle.outcome))
 

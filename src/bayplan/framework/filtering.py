@@ -36,6 +36,7 @@ from bayplan.framework.status import (
     Status,
     is_rejected,
     is_success,
+    listed_reasons,
 )
 from bayplan.framework.types import Verdict
 from bayplan.framework.validation import (
@@ -62,6 +63,17 @@ class Rejected(NamedTuple):
     code: Code
     reasons: tuple[str, ...]
     node_count: int
+
+
+class RejectionSummary(NamedTuple):
+    """What the message of a pod, the queue and PostFilter need of the rejections."""
+
+    plugins: frozenset[str]
+    pending_plugins: frozenset[str]
+    codes: frozenset[Code]
+    #: Reason → number of nodes; not to be changed. And the same as the message lists it.
+    reason_counts: Counter[str]
+    listed_reasons: str
 
 
 class Feasibility(ABC):
@@ -92,7 +104,20 @@ class Feasibility(ABC):
         """The statuses of all ``nodes``; ``absent``: the status of nodes without one."""
         code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if absent is None else absent.code
         return NodeToStatus(
-            lambda: self.statuses_among(nodes), absent, lambda some: self.codes(some, code)
+            lambda: self.statuses_among(nodes),
+            absent,
+            lambda some: self.codes(some, code),
+            lambda: self.summary().codes,
+        )
+
+    def summary(self) -> RejectionSummary:
+        counts = self.reason_counts()
+        return RejectionSummary(
+            frozenset(self.plugins()),
+            frozenset(self.pending_plugins()),
+            frozenset(entry.code for entry in self.rejected()),
+            counts,
+            listed_reasons(counts),
         )
 
     def plugins(self) -> set[str]:

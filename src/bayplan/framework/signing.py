@@ -83,6 +83,8 @@ class Signer:
             for name in self._names
             if name in self._signers and not self._signers[name].promises.signs_template
         )
+        #: Instances that sign the shape: their part is the same for all its pods.
+        self._template_names = frozenset(self._names) - frozenset(self._source_names)
         self._by_key: WeakValueDictionary[Hashable, PodSignature] = WeakValueDictionary()
         #: Key for the memo of a shape. A shape may outlive the signer; the memo holds no plugin.
         self._memo_key = object()
@@ -90,10 +92,10 @@ class Signer:
     def sign(self, pod: PodInfo) -> PodSignature:
         """The joint signature. Instances that sign the shape are called once for all its pods."""
         if pod.node_name:
-            return self._joint({name: self.part(name, pod) for name in self._names})
+            return self._joint({name: self._part(name, pod) for name in self._names})
         of_shape = pod.shape.once(self._memo_key, lambda _: self._of_shape(pod))
         if self._source_names:
-            source_parts = tuple([self.part(name, pod) for name in self._source_names])
+            source_parts = tuple([self._part(name, pod) for name in self._source_names])
             if source_parts != of_shape.source_parts:
                 of_shape.signature = self._joint({**of_shape.parts, **self._named(source_parts)})
                 of_shape.source_parts = source_parts
@@ -101,11 +103,17 @@ class Signer:
 
     def part(self, instance_name: str, pod: PodInfo) -> Hashable | None:
         """One instance's part, also of one that neither filters nor scores; None: not signed."""
+        if instance_name in self._template_names and not pod.node_name:
+            of_shape = pod.shape.once(self._memo_key, lambda _: self._of_shape(pod))
+            return of_shape.parts[instance_name]
+        return self._part(instance_name, pod)
+
+    def _part(self, instance_name: str, pod: PodInfo) -> Hashable | None:
         signer = self._signers.get(instance_name)
         return None if signer is None else part_of(signer, pod)
 
     def _of_shape(self, pod: PodInfo) -> _OfShape:
-        parts = {name: self.part(name, pod) for name in self._names}
+        parts = {name: self._part(name, pod) for name in self._names}
         source_parts = tuple(parts[name] for name in self._source_names)
         return _OfShape(parts, source_parts, self._joint(parts))
 

@@ -132,13 +132,16 @@ class NodeToStatus:
         explicit: Mapping[str, Status] | Callable[[], dict[str, Status]] | None = None,
         absent: Status | None = None,
         codes: Callable[[NodeView], Codes] | None = None,
+        explicit_codes: Callable[[], frozenset[Code]] | None = None,
     ) -> None:
         """A function is called when somebody looks: most who are handed thousands do not.
 
         It may read what is lent for the cycle, so the first look must fall within it.
-        ``codes``: finds the codes of all nodes of a view without a status of each.
+        ``codes``: finds the codes of all nodes of a view without a status of each;
+        ``explicit_codes``: the codes that the explicit statuses may have.
         """
         self._codes = codes
+        self._explicit_codes = explicit_codes
         if callable(explicit):
             self._find = explicit
         else:
@@ -153,7 +156,7 @@ class NodeToStatus:
         return self._explicit.get(node, self._absent)
 
     def set(self, node: str, status: Status) -> None:
-        self._codes = None
+        self._codes = self._explicit_codes = None
         self._explicit[node] = status
 
     def codes(self, nodes: NodeView) -> Codes:
@@ -161,6 +164,15 @@ class NodeToStatus:
         if self._codes is not None:
             return self._codes(nodes)
         return np.fromiter((self.get(name).code for name in nodes.names()), np.uint8, len(nodes))
+
+    def may_have(self, code: Code) -> bool:
+        """Whether some node may have a status with this code. Reads no single status, where the
+        codes are known without."""
+        if self._absent.code is code:
+            return True
+        if self._explicit_codes is not None:
+            return code in self._explicit_codes()
+        return any(status.code is code for status in self._explicit.values())
 
     def __len__(self) -> int:
         return len(self._explicit)
@@ -197,6 +209,12 @@ class NodeToStatus:
         return counts
 
 
+def listed_reasons(counts: Mapping[str, int]) -> str:
+    """The numbers of nodes with each reason, as a message lists them: sorted as plain strings, so
+    "10 x" stands before "2 y"."""
+    return ", ".join(sorted([f"{count} {reason}" for reason, count in counts.items()]))
+
+
 @dataclass(slots=True)
 class Diagnosis:
     """Why no node: what PreFilter said, or each node's status."""
@@ -206,8 +224,8 @@ class Diagnosis:
     pending_plugins: set[str] = field(default_factory=set[str])
     pre_filter_msg: str = ""
     post_filter_msg: str = ""
-    #: Reasons counted by whoever knows them without building a status per node.
-    counted: Counter[str] | None = None
+    #: `listed_reasons` of all nodes, where they are counted without a status per node.
+    listed_reasons: str | None = None
 
     def add_plugin_status(self, status: Status) -> None:
         """Blame the status' plugin; a PENDING one is in both sets, a nameless one in none."""
@@ -236,11 +254,9 @@ class FitError(Exception):
         if diagnosis.pre_filter_msg:
             parts.append(f"{diagnosis.pre_filter_msg}.")
         else:
-            counts = diagnosis.counted
-            if counts is None:
-                counts = diagnosis.node_to_status.reason_counts(self.node_count)
-            # Sorted as plain strings, so "10 x" stands before "2 y".
-            reasons = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
+            reasons = diagnosis.listed_reasons
+            if reasons is None:
+                reasons = listed_reasons(diagnosis.node_to_status.reason_counts(self.node_count))
             if reasons:
                 parts.append(f"{reasons}.")
         if diagnosis.post_filter_msg:

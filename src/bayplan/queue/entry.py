@@ -97,6 +97,8 @@ class Entry:
     @property
     def gating_plugin(self) -> str:
         """Who holds it back; one pod that is held back holds back all. "" for nobody."""
+        if self.group is None:
+            return self.queued.gating_plugin
         return next((queued.gating_plugin for queued in self.pods if queued.gated), "")
 
     @property

@@ -110,9 +110,11 @@ class InFlight:
         assert uid in self.marks, f"no pod with uid {uid} is being tried"
         self._changes.append((uid, change))
 
-    def changes_since(self, uid: str) -> Iterable[Change]:
+    def changes_since(self, uid: str) -> Sequence[Change]:
         """What came since the pod was popped, in order."""
         start = self.marks[uid] - self._dropped_count
+        if start == len(self._changes):
+            return ()
         return [change for only, change in self._changes[start:] if only in ("", uid)]
 
     def _drop(self) -> None:
@@ -313,7 +315,7 @@ class SchedulingQueue:
         self._count_rejectors(entry.pods, 1)
         if entry.has_rejectors and uids[0] in self.in_flight:
             missed = self.in_flight.changes_since(uids[0])
-            strategy = strategy_of(self._hints, entry.pods, missed)
+            strategy = strategy_of(self._hints, entry.pods, missed) if missed else Strategy.SKIP
             self.in_flight.finish_all(uids)
             self._requeue(entry, strategy, SCHEDULE_ATTEMPT_FAILURE)
             return
@@ -338,7 +340,9 @@ class SchedulingQueue:
             entry.state = State.IN_FLIGHT
         if entry is None and queue_group is not None:
             return self.groups.rejoin(queued, queue_group)
-        return self._entries.setdefault(uid, Entry(queued))
+        if entry is None:
+            entry = self._entries[uid] = Entry(queued)
+        return entry
 
     # ---- events ---------------------------------------------------------------------------
 

@@ -382,12 +382,19 @@ class UnschedulablePods:
 
     def enter(self, entry: Entry) -> None:
         """Add the entry, or put one that is here where it now belongs."""
-        self._remove_from_index(entry)
-        places = self._sub_queues[entry.key] = list(self._places_of(entry))
-        pods = {queued.pod.uid: queued for queued in entry.pods}
-        for rejector, part, uid in places:
-            members = self._index.setdefault(rejector, {}).setdefault(part, {})
-            members[uid] = (entry, pods[uid])
+        if entry.key in self._sub_queues:
+            self._remove_from_index(entry)
+        gate = entry.gating_plugin
+        places = self._sub_queues[entry.key] = []
+        for queued in entry.pods:
+            pod = queued.pod
+            for plugin in rejectors(queued):
+                part = self._part(plugin, pod)
+                own_uid = pod.uid if part is None else ""
+                place = (pod.scheduler_name, plugin), (gate, part, own_uid), pod.uid
+                members = self._index.setdefault(place[0], {}).setdefault(place[1], {})
+                members[pod.uid] = (entry, queued)
+                places.append(place)
         self.by_flush.enter(entry)
 
     def leave(self, entry: Entry) -> None:
@@ -400,15 +407,6 @@ class UnschedulablePods:
             del members[uid]
             if not members:
                 del self._index[rejector][part]
-
-    def _places_of(self, entry: Entry) -> Iterator[tuple[_Rejector, _Part, str]]:
-        gate = entry.gating_plugin
-        for queued in entry.pods:
-            pod = queued.pod
-            for plugin in rejectors(queued):
-                part = self._part(plugin, pod)
-                own_uid = pod.uid if part is None else ""
-                yield (pod.scheduler_name, plugin), (gate, part, own_uid), pod.uid
 
     def _part(self, plugin: str, pod: PodInfo) -> Hashable | None:
         try:

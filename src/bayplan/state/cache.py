@@ -46,12 +46,16 @@ class Snapshot:
         self._adopt = adopt
         self._loan = loan
         self.generation = table.log.generation
+        self._nodes: NodeView | None = None
 
     @property
     def nodes(self) -> NodeView:
-        """All nodes."""
-        table = self._open()
-        return NodeView(table, self._loan, table.alive_rows())
+        """All nodes. None comes or goes while the cluster is lent."""
+        nodes = self._nodes
+        if nodes is None or self._loan.ended:
+            table = self._open()
+            nodes = self._nodes = NodeView(table, self._loan, table.alive_rows())
+        return nodes
 
     @property
     def node_count(self) -> int:

@@ -34,7 +34,13 @@ from bayplan.engine.reuse.row_cache import (
 )
 from bayplan.engine.reuse.score_index import PlaceBlocks, ScoreIndex
 from bayplan.framework.arithmetic import normalized
-from bayplan.framework.filtering import Entry, Feasibility, FilterOutcome, Rejected
+from bayplan.framework.filtering import (
+    Entry,
+    Feasibility,
+    FilterOutcome,
+    Rejected,
+    RejectionSummary,
+)
 from bayplan.framework.scoring import Choice, PluginScores, ScoreTable, total_scores
 from bayplan.framework.status import Code, Codes, Status
 from bayplan.journal import NodeScore, RejectionCount
@@ -84,11 +90,12 @@ class NodeFeasibility(Feasibility):
         self._numbers_by_origin: dict[tuple[int, int], int] = {}
         self._numbers = array("H", bytes(2 * capacity))
         self._counts = [0] * (FEASIBLE + 1)
-        #: By row, with the code of rows that are not rejected; until a row changes.
+        #: By row, with the code of rows that are not rejected; until a row gets another number.
         self._codes: tuple[Code, Codes] | None = None
-        #: See `rejected` and `rejection_counts`; until a row changes.
+        #: See `rejected`, `rejection_counts` and `summary`; until a row gets another number.
         self._rejected: Sequence[Rejected] | None = None
         self._rejection_counts: tuple[RejectionCount, ...] | None = None
+        self._summary: RejectionSummary | None = None
 
     def read(self, rows: Rows, evaluator: SingleNodeEvaluator) -> None:
         """Take the cached results of all nodes; results that are missing are evaluated as arrays.
@@ -130,7 +137,9 @@ class NodeFeasibility(Feasibility):
         return self._numbers[row]
 
     def set(self, row: int, number: int) -> None:
-        self._codes = self._rejected = self._rejection_counts = None
+        if number == self._numbers[row]:
+            return
+        self._codes = self._rejected = self._rejection_counts = self._summary = None
         self._counts[self._numbers[row]] -= 1
         self._counts[number] += 1
         self._numbers[row] = number
@@ -151,6 +160,11 @@ class NodeFeasibility(Feasibility):
         if self._rejection_counts is None:
             self._rejection_counts = super().rejection_counts()
         return self._rejection_counts
+
+    def summary(self) -> RejectionSummary:
+        if self._summary is None:
+            self._summary = super().summary()
+        return self._summary
 
     def _rejections(self) -> Iterator[Rejected]:
         for (index, verdict_number), number in sorted(self._numbers_by_origin.items()):
@@ -358,12 +372,18 @@ class RankedNodes:
     # ---- up to date -----------------------------------------------------------------------
 
     def follow(self) -> bool:
-        """The usual case: since `generation` a pod was placed on a feasible node, which is now
-        equivalent to a node that was evaluated before, and nothing else changed. False: call
-        `update`."""
+        """The usual cases: nothing changed since `generation`; or a pod was placed on a feasible
+        node, which is now equivalent to a node that was evaluated before. False: call `update`."""
         log = self._table.log
-        if log.generation != self.generation + 1 or self.is_behind:
+        if self._moved or self._unscored:
             return False
+        if log.generation != self.generation + 1:
+            # Extremes are checked where totals are needed; see `score`.
+            is_unchanged = log.generation == self.generation and self._is_same_table
+            if not is_unchanged or self.with_extremes:
+                return False
+            self._filtered_count += self._table.node_count
+            return True
         row, bits = log.newest()
         if bits & ~_TAKEN or row >= self._capacity or self.feasibility.of_row(row) != FEASIBLE:
             return False
@@ -391,6 +411,11 @@ class RankedNodes:
         return True
 
     @property
+    def _is_same_table(self) -> bool:
+        table = self._table
+        return table.draw_order() is self._order and table.capacity == self._capacity
+
+    @property
     def is_behind(self) -> bool:
         """Whether some feasible rows have no total yet."""
         return bool(self._moved or self._unscored)
@@ -398,8 +423,7 @@ class RankedNodes:
     def update(self, evaluator: SingleNodeEvaluator) -> None:
         """Evaluate the filters for the rows that changed since `generation`. Raises RankingInvalid:
         drop this ranking."""
-        is_same_table = self._capacity == self._table.capacity
-        if self._table.draw_order() is not self._order or not is_same_table:
+        if not self._is_same_table:
             raise RankingInvalid(NODES_CAME_OR_WENT)
         log = self._table.log
         self._filtered_count += self._table.node_count

@@ -7,6 +7,7 @@ plugins/defaultpreemption, framework/preemption (v1.37).
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, final
 from weakref import WeakKeyDictionary
 
@@ -45,6 +46,7 @@ from bayplan.framework.status import (
     FitError,
     NodeToStatus,
     Status,
+    listed_reasons,
     unresolvable,
     unschedulable,
 )
@@ -237,6 +239,8 @@ class DefaultPreemption(
         if why_not is not None:
             return None, unschedulable(why_not)
         snapshot = self.handle.snapshot
+        if not node_to_status.may_have(Code.UNSCHEDULABLE):
+            return _NOBODY, _not_helpful(snapshot.node_count)
         codes = node_to_status.codes(snapshot.nodes)
         hopeless = self._hopeless.get(pod.shape)
         if hopeless is not None and _is_unchanged(hopeless, snapshot, codes):
@@ -270,7 +274,7 @@ class DefaultPreemption(
         tried_count = int(np.count_nonzero(codes == Code.UNSCHEDULABLE))
         reasons = Counter(findings.reasons)
         reasons[NOT_HELPFUL] += len(codes) - tried_count
-        diagnosis = Diagnosis(counted=+reasons)
+        diagnosis = Diagnosis(listed_reasons=listed_reasons(+reasons))
         message = FitError(pod.key, snapshot.node_count, diagnosis).message
         runner, nominated = self.handle.runner, self.handle.nominator.nominated_nodes()
         are_single = Units(self.handle.pod_groups, snapshot.nodes).are_single
@@ -305,6 +309,13 @@ def _disrupted_count(groups: PodGroups, victims: Sequence[PodInfo]) -> int:
     states = [state for pod in victims if (state := groups.of(pod)) and state.group is not None]
     wholes = {state.key for state in states if state.group and state.group.leaves_whole}
     return len(wholes) + sum(state.key not in wholes for state in states)
+
+
+@lru_cache(maxsize=16)
+def _not_helpful(node_count: int) -> Status:
+    """No node fits the pod, whatever pods leave it."""
+    diagnosis = Diagnosis(listed_reasons=f"{node_count} {NOT_HELPFUL}")
+    return unschedulable(FitError("", node_count, diagnosis).message)
 
 
 def _potential(nodes: NodeView, codes: Codes) -> Rows:

@@ -175,6 +175,7 @@ _TIME_IS_UP = "context deadline exceeded"
 _KEY = "DynamicResources"
 #: The state of pods that request no devices; it is never changed.
 _NO_CLAIMS = Attempt([], has_special=False)
+_NOTHING_TO_RELEASE = unschedulable()
 
 
 class DynamicResourcesArgs(PluginArgs, frozen=True):
@@ -274,7 +275,7 @@ class DynamicResources(
             claim = attempt.special
             _perform(self.handle, claim, partial(binding.delete_claim, claim=claim))
             return None, unschedulable(DELETED)
-        return None, unschedulable()
+        return None, _NOTHING_TO_RELEASE
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
         """int64[nodes]: how high the alternatives rank that the node would give."""
