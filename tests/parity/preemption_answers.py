@@ -69,8 +69,7 @@ def _found(question: PodQuestion, cycle: Cycle, plugin: DefaultPreemption, recor
     names = [nodes.name(position) for position in batch.positions.tolist()]
     victims = {name: batch.victims(index) for index, name in enumerate(names)}
     found["candidates"] = {name: _victims_as_json(victims[name]) for name in sorted(names)}
-    best = batch.costs.cheapest().tolist()
-    found["bestCandidates"] = sorted(n for n, is_best in zip(names, best, strict=True) if is_best)
+    found["bestCandidates"] = sorted(names[index] for index in batch.costs.cheapest().tolist())
     chosen = recorded.get("nominatedNode") or ""
     if chosen in victims:
         in_order = [pod.key for pod in victims[chosen].pods]

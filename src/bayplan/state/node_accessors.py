@@ -321,6 +321,14 @@ class TableRows(_Group):
             marked[selection.rows[tied]] = True
         return table.names[table.nth_drawn(marked, count, index)]
 
+    def drawn_among(self, positions: Rows, index: int) -> int:
+        """The place in ``positions`` of the position that is the index-th of them in the draw
+        order."""
+        selection = self._selection
+        places = selection.open().draw_places()
+        rows = positions if selection.rows is None else selection.rows[positions]
+        return np.argpartition(places[rows], index).item(index)
+
     def first_drawn(self, marked: Mask, count_max: int) -> Rows:
         """Positions of the first marked nodes in the draw order, at most so many; ``marked``:
         bool[nodes]."""

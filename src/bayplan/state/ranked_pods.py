@@ -8,6 +8,7 @@ counts as started last. Upstream: framework/preemption/util.go, MoreImportantVic
 The matrices are made at their first use. From then on only changed rows are ranked again.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from math import inf
@@ -18,7 +19,7 @@ import numpy.typing as npt
 
 from bayplan.clock import epoch_of
 from bayplan.state.change_log import ChangeLog, Facet
-from bayplan.state.columns import Mask, Rows
+from bayplan.state.columns import Rows, places_of
 from bayplan.state.pods import PodInfo
 
 #: The value behind the last pod of a row, above every priority.
@@ -29,6 +30,8 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 Ranked = npt.NDArray[np.int64]  # [rows, places]
 
 _PLACES_FIRST = 8
+#: How many turns back the rows that were looked at are listed.
+_TURNS_REMEMBERED = 64
 _epoch_of = lru_cache(maxsize=4096)(epoch_of)
 
 
@@ -58,6 +61,8 @@ class RankedPods:
         self.starts = np.full((0, _PLACES_FIRST), inf, np.float64)
         #: How many rows were looked at, again and again; and at which of these turns each was last.
         self.turn: int = 0
+        #: The rows of the newest turns.
+        self._newest: deque[int] = deque(maxlen=_TURNS_REMEMBERED)
         self.turns: npt.NDArray[np.int64] = np.zeros(0, np.int64)
         #: The lowest priority of each row.
         self.lowest: npt.NDArray[np.int64] = np.full(0, NO_PRIORITY, np.int64)
@@ -83,6 +88,13 @@ class RankedPods:
         self._restarted.clear()
         self.generation = log.generation
 
+    def rows_since(self, turn: int) -> Rows:
+        """The rows that were looked at after ``turn``; some may be listed twice."""
+        count = self.turn - turn
+        if count > len(self._newest):
+            return places_of(self.turns > turn)
+        return np.array(list(self._newest)[len(self._newest) - count :], np.intp)
+
     def pods(self, row: int) -> tuple[PodInfo, ...]:
         """The pods of a row in this order, possibly in older versions."""
         return self._ranked[row]
@@ -103,6 +115,7 @@ class RankedPods:
         self._ranked[row] = pods
         self.turn += 1
         self.turns[row] = self.turn
+        self._newest.append(row)
         self.priorities[row, count:] = NO_PRIORITY
         self.priorities[row, :count] = [pod.priority for pod in pods]
         self.starts[row, :count] = [started_seconds(pod) for pod in pods]
@@ -160,9 +173,9 @@ class RankedView:
         """Goes up whenever the pods of any node came, went or were started."""
         return self._ranked.turn
 
-    def changed_since(self, turn: int) -> Mask:
-        """bool[nodes]: those of which that is so since."""
-        return self._ranked.turns[self._rows] > turn
+    def rows_since(self, turn: int) -> Rows:
+        """Rows of the table, of all nodes of which that is so since."""
+        return self._ranked.rows_since(turn)
 
     def amounts(self, resource: str) -> Ranked:
         """The amount of a resource that each pod requests."""

@@ -16,7 +16,7 @@ def victims(*pods: PodInfo, violations: int = 0) -> Victims:
 
 def best(*found: Victims) -> list[int]:
     batch = listed(list(enumerate(found)))
-    return [index for index, is_best in enumerate(batch.costs.cheapest().tolist()) if is_best]
+    return batch.costs.cheapest().tolist()
 
 
 def test_budgets_count_before_everything_else() -> None:

@@ -5,7 +5,8 @@ only when they are read. Upstream: preemption.go, pickOneNodeForPreemption (v1.3
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,19 +33,33 @@ class Costs:
     starts: Floats
 
     def take(self, chosen: Rows | Mask) -> "Costs":
-        return Costs(*(getattr(self, each.name)[chosen] for each in fields(self)))
+        return self.changed(lambda column: column[chosen])
 
-    def cheapest(self) -> Mask:
-        """bool[candidates]: the candidates that are equal to the best in every comparison."""
-        best = np.ones(len(self.starts), np.bool_)
-        for each in fields(self):
-            cost: npt.NDArray[np.generic] = getattr(self, each.name)
-            if each.name == "starts":
-                cost = np.negative(cost)
-            best &= cost == cost[best].min()
-            if np.count_nonzero(best) == 1:
-                break
-        return best
+    def changed(self, change: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> "Costs":
+        """With every column changed in the same way."""
+        return Costs(*map(change, self.columns()))
+
+    def columns(self) -> tuple[Int64s, Int64s, Int64s, Int64s, Floats]:
+        return (
+            self.pdb_violation_counts,
+            self.highest_priorities,
+            self.priority_sums,
+            self.victim_counts,
+            self.starts,
+        )
+
+    def cheapest(self) -> Rows:
+        """The candidates that are equal to the best in every comparison, ascending; there is at
+        least one candidate."""
+        left: Rows = np.arange(len(self.starts))
+        *counted, starts = self.columns()
+        for cost in counted:
+            values = cost[left]
+            left = left[values == values.min()]
+            if len(left) == 1:
+                return left
+        values = starts[left]
+        return left[values == values.max()]
 
 
 @dataclass(slots=True)
@@ -94,10 +109,8 @@ def joined(batches: Sequence[Batch]) -> Batch:
     if len(batches) == 1:
         return batches[0]
     parts = [(batch, index) for batch in batches for index in range(len(batch))]
-    columns = (
-        np.concatenate([getattr(batch.costs, each.name) for batch in batches])
-        for each in fields(Costs)
-    )
+    parts_of_columns = zip(*(batch.costs.columns() for batch in batches), strict=True)
+    columns: list[npt.NDArray[Any]] = [np.concatenate(parts) for parts in parts_of_columns]
     positions = np.concatenate([batch.positions for batch in batches])
 
     def victims(index: int) -> Victims:
@@ -110,10 +123,8 @@ def joined(batches: Sequence[Batch]) -> Batch:
 def chosen(batch: Batch, nodes: NodeView, seed: int, pod_uid: str) -> int:
     """The index of the best one; equals are drawn."""
     best = batch.costs.cheapest()
-    count = int(np.count_nonzero(best))
+    count = len(best)
     if count == 1:
-        return int(best.argmax())
-    tied = np.zeros(len(nodes), np.bool_)
-    tied[batch.positions[best]] = True
-    drawn = nodes.table.name_drawn(tied, count, rng.tie_index(seed, pod_uid, 0, count))
-    return int(np.flatnonzero(batch.positions == nodes.position(drawn))[0])
+        return best.item(0)
+    index = rng.tie_index(seed, pod_uid, 0, count)
+    return best.item(nodes.table.drawn_among(batch.positions[best], index))

@@ -19,7 +19,7 @@ from bayplan.framework.preemption import Victims
 from bayplan.framework.status import Code, Status, unresolvable
 from bayplan.plugins.default_preemption.budgets import Budgets
 from bayplan.plugins.default_preemption.candidates import Batch, joined, listed
-from bayplan.plugins.default_preemption.search_cache import SearchCache
+from bayplan.plugins.default_preemption.search_cache import SearchCache, Turned
 from bayplan.plugins.default_preemption.victims import (
     NO_VICTIMS,
     SIDE_BY_SIDE_MIN,
@@ -56,8 +56,9 @@ class Findings:
             return None
         every = joined(self.batches)
         violating = every.costs.pdb_violation_counts > 0
-        order = np.argsort(violating, kind="stable")
-        return every.take(order) if is_any(violating) else every
+        if not is_any(violating):
+            return every
+        return every.take(np.argsort(violating, kind="stable"))
 
     def statuses(self) -> dict[str, Status]:
         """Of the nodes that were tried in vain."""
@@ -88,7 +89,7 @@ class DryRun:
     def __post_init__(self) -> None:
         self.nodes = self.snapshot.nodes
 
-    def search(self, positions: Rows, candidate_count: int, nominated: Iterable[str]) -> Findings:
+    def search(self, positions: Turned, candidate_count: int, nominated: Iterable[str]) -> Findings:
         """Try these positions of all nodes in this order until there are enough candidates.
 
         ``nominated``: nodes that other pods are nominated to.
@@ -96,15 +97,16 @@ class DryRun:
         alone = {name for name in nominated if self.runner.nominated_ahead(self.pod, name)}
         alone |= self.units.node_names()
         if not self.runner.only_amounts_matter(self.state):
-            return self._search_anew(positions, candidate_count, None)
-        by_themselves = self.nodes.positions(sorted(alone))
+            return self._search_anew(positions.all(), candidate_count, None)
         batch = None if alone else self._search_cached(positions, candidate_count)
         if batch is None:
-            return self._search_anew(positions, candidate_count, by_themselves)
+            by_themselves = self.nodes.positions(sorted(alone))
+            return self._search_anew(positions.all(), candidate_count, by_themselves)
         # The reasons of other nodes are not stored: they are rarely read if there are candidates.
         findings = Findings([batch])
+        none: Rows = np.zeros(0, np.intp)
         findings.status_sources.append(
-            lambda: self._search_anew(positions, candidate_count, by_themselves).statuses()
+            lambda: self._search_anew(positions.all(), candidate_count, none).statuses()
         )
         return findings
 
@@ -139,7 +141,7 @@ class DryRun:
 
     # ---- with what is known ------------------------------------------------------------------
 
-    def _search_cached(self, positions: Rows, candidate_count: int) -> Batch | None:
+    def _search_cached(self, positions: Turned, candidate_count: int) -> Batch | None:
         """None: nothing is cached for such pods, or there is no candidate, and the cache does not
         show the reasons."""
         filter_key = self.runner.filter_key(self.state, self.pod)

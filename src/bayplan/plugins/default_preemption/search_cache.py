@@ -7,7 +7,6 @@ that the dry run reaches. See docs/decisions/0010.
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import fields
 from typing import final
 
 import numpy as np
@@ -19,7 +18,8 @@ from bayplan.plugins.default_preemption.budgets import Budgets
 from bayplan.plugins.default_preemption.candidates import Batch, Costs
 from bayplan.plugins.default_preemption.victims import SIDE_BY_SIDE_MIN, Places, Side, victims_at
 from bayplan.state.cache import Snapshot
-from bayplan.state.columns import Rows
+from bayplan.state.columns import Rows, is_any, places_of
+from bayplan.state.nodes import NodeView
 
 #: Keys in the cache.
 ENTRIES_MAX = 8
@@ -28,6 +28,30 @@ _UNKNOWN, _NO_CANDIDATE, _CANDIDATE = 0, 1, 2
 
 #: Searches these positions of all nodes; None: amounts do not decide.
 SearchSide = Callable[[Rows], Side | None]
+
+
+@final
+class Turned:
+    """Positions in their order from a start on, and then those before the start."""
+
+    def __init__(self, positions: Rows, start: int) -> None:
+        self._positions = positions
+        self._start = start
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def first(self, count: int) -> Rows:
+        """The first so many, or all if there are fewer."""
+        positions, start = self._positions, self._start
+        end = start + count
+        if end <= len(positions):
+            return positions[start:end]
+        before = min(end - len(positions), start)
+        return np.concatenate((positions[start:], positions[:before]))
+
+    def all(self) -> Rows:
+        return self.first(len(self._positions))
 
 
 @final
@@ -56,46 +80,54 @@ class CachedSearch:
         """Forget rows that changed."""
         nodes = snapshot.nodes
         ranked = snapshot.ranked_pods(nodes)
-        self._grow(int(nodes.table.rows.max(initial=-1)) + 1)
-        changed = snapshot.rows_since(self._generation, self._facets)
-        self._kinds[changed[changed < len(self._kinds)]] = _UNKNOWN
+        self._grow(_row_count(nodes))
+        self._forget(snapshot.rows_since(self._generation, self._facets))
         if ranked.turn != self._turn:
-            self._kinds[nodes.table.rows[ranked.changed_since(self._turn)]] = _UNKNOWN
+            self._forget(ranked.rows_since(self._turn))
         self._generation, self._turn = snapshot.generation, ranked.turn
 
     def search(
-        self, snapshot: Snapshot, positions: Rows, candidate_count: int, side: SearchSide
+        self, snapshot: Snapshot, positions: Turned, candidate_count: int, side: SearchSide
     ) -> Batch | None:
         """The first candidates among these positions, up to the required number, one of them
         without a violation. None: amounts do not decide."""
-        nodes = snapshot.nodes
-        rows = nodes.table.rows[positions]
+        nodes, count = snapshot.nodes, len(positions)
+        size = candidate_count + SIDE_BY_SIDE_MIN
         while True:
-            end = self._end(rows, candidate_count)
-            unknown = np.flatnonzero(self._kinds[rows] == _UNKNOWN)
-            if not len(unknown) or unknown[0] >= end:
-                break
-            # Searching further nodes at the same time costs little; the dry run reaches them sooner
-            # or later.
-            chunk = positions[unknown[: max(candidate_count, SIDE_BY_SIDE_MIN)]]
-            result = side(chunk)
-            if result is None:
-                return None
-            self._put(nodes.table.rows[chunk], nodes.table.rows[result.batch.positions], result)
-        is_candidate = self._kinds[rows[:end]] == _CANDIDATE
-        return self._batch(snapshot, positions[:end][is_candidate])
+            window = positions.first(size)
+            rows = _rows_of(nodes, window)
+            kinds = self._kinds[rows]
+            reached, is_enough = self._reached(rows, kinds, candidate_count)
+            unknown = places_of(kinds == _UNKNOWN)
+            if len(unknown) and (not is_enough or unknown[0] < reached[-1]):
+                # Searching further nodes at the same time costs little; the dry run reaches them
+                # sooner or later.
+                chunk = window[unknown[: max(candidate_count, SIDE_BY_SIDE_MIN)]]
+                result = side(chunk)
+                if result is None:
+                    return None
+                candidates = _rows_of(nodes, result.batch.positions)
+                self._put(_rows_of(nodes, chunk), candidates, result)
+            elif is_enough or size >= count:
+                return self._batch(snapshot, window[reached], rows[reached])
+            else:
+                size *= 2
 
-    def _end(self, rows: Rows, candidate_count: int) -> int:
-        """How many of these rows would be tried, one after another, if the unknown were none."""
-        is_candidate = self._kinds[rows] == _CANDIDATE
-        gentle = is_candidate & (self._costs.pdb_violation_counts[rows] == 0)
-        enough = np.cumsum(is_candidate) >= candidate_count
-        enough &= np.logical_or.accumulate(gentle)
-        return int(enough.argmax()) + 1 if enough.any() else len(rows)
+    def _reached(
+        self, rows: Rows, kinds: npt.NDArray[np.int8], candidate_count: int
+    ) -> tuple[Rows, bool]:
+        """The places of the candidates that would be reached, one after another, if the unknown
+        were none; and whether they are enough."""
+        candidates = places_of(kinds == _CANDIDATE)
+        if len(candidates) < candidate_count:
+            return candidates, False
+        gentle = self._costs.pdb_violation_counts[rows[candidates]] == 0
+        if not is_any(gentle):
+            return candidates, False
+        return candidates[: max(int(gentle.argmax()) + 1, candidate_count)], True
 
-    def _batch(self, snapshot: Snapshot, positions: Rows) -> Batch:
+    def _batch(self, snapshot: Snapshot, positions: Rows, rows: Rows) -> Batch:
         nodes = snapshot.nodes
-        rows = nodes.table.rows[positions]
 
         def victims(index: int) -> Victims:
             row, ranked = int(rows[index]), snapshot.ranked_pods(nodes)
@@ -109,8 +141,8 @@ class CachedSearch:
     def _put(self, searched: Rows, candidates: Rows, result: Side) -> None:
         self._kinds[searched] = _NO_CANDIDATE
         self._kinds[candidates] = _CANDIDATE
-        for each in fields(Costs):
-            getattr(self._costs, each.name)[candidates] = getattr(result.batch.costs, each.name)
+        for column, costs in zip(self._costs.columns(), result.batch.costs.columns(), strict=True):
+            column[candidates] = costs
         places = result.leaving.shape[1]
         self._leaving = _widened(self._leaving, len(self._kinds), places)
         self._leaving[candidates] = False
@@ -125,8 +157,24 @@ class CachedSearch:
         more = row_count - len(self._kinds)
         if more > 0:
             self._kinds = np.pad(self._kinds, (0, more))
-            columns = (getattr(self._costs, each.name) for each in fields(Costs))
-            self._costs = Costs(*(np.pad(column, (0, more)) for column in columns))
+            self._costs = self._costs.changed(lambda column: np.pad(column, (0, more)))
+
+    def _forget(self, rows: Rows) -> None:
+        """Rows that the results do not cover are unknown in any case."""
+        self._kinds[rows[rows < len(self._kinds)]] = _UNKNOWN
+
+
+def _row_count(nodes: NodeView) -> int:
+    """One more than the highest row of the table with a node."""
+    index = nodes.table.index
+    if isinstance(index, slice):
+        return len(nodes)
+    return index.item(-1) + 1 if len(index) else 0
+
+
+def _rows_of(nodes: NodeView, positions: Rows) -> Rows:
+    index = nodes.table.index
+    return positions if isinstance(index, slice) else index[positions]
 
 
 def _no_costs() -> Costs:
