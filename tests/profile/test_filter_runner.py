@@ -96,8 +96,8 @@ def test_a_filter_key_has_the_facets_and_objects_of_the_results() -> None:
     over.framework.plugins.reuse_bytes_max = 1
     found = filter_key(over.framework, state, HIGH, lambda kind: [kind])
     assert found is not None
-    assert found.facets & Facet.REQUESTED and found.facets & Facet.TAINTS
-    assert not found.facets & Facet.PODS
+    assert found.facet_bits & Facet.REQUESTED and found.facet_bits & Facet.TAINTS
+    assert not found.facet_bits & Facet.PODS
     assert list(found.objects) == [["resource.k8s.io/v1 DeviceClass"]]
 
 

@@ -44,8 +44,8 @@ class FilterKey:
     """A key for cached Filter results: pods with equal keys get equal results per row."""
 
     key: Hashable
-    #: The facets of a row that the results depend on.
-    facets: Facet = field(compare=False)
+    #: The facets of a row that the results depend on, as the bits of a `Facet`.
+    facet_bits: int = field(compare=False)
     #: The lists of objects that the results depend on, one per kind; a change makes a new list.
     objects: Sequence[Sequence[Any]] = field(compare=False)
 

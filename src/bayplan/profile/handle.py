@@ -6,6 +6,7 @@ that follows from pods.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Protocol, final
 
 import numpy as np
@@ -25,7 +26,12 @@ from bayplan.framework.handle import (
 )
 from bayplan.framework.plugin import FilterPlugin, Plugin
 from bayplan.framework.runtime import Framework
-from bayplan.framework.signing import facets_read, followed_kinds, follows_from_objects
+from bayplan.framework.signing import (
+    PodSignature,
+    facets_read,
+    followed_kinds,
+    follows_from_objects,
+)
 from bayplan.framework.status import Status
 from bayplan.framework.validation import failure_of
 from bayplan.metrics import SchedulerMetrics
@@ -43,16 +49,20 @@ from bayplan.state.volumes import STORAGE_KINDS, Volumes
 # ---- filters without victims ----------------------------------------------------------------
 
 
+_OCCUPIED_BITS = int(OCCUPIED)
+
+
 def only_amounts_matter(framework: Framework, state: CycleState) -> bool:
     """Whether all that placed pods change in what Filters say of this pod is how much of each
     resource is left."""
-    return all(
-        isinstance(plugin, FilterPlugin)
-        and plugin.scope == "row"
-        and not plugin.promises.facets & OCCUPIED
-        for plugin in framework.plugins.filter
-        if plugin.instance_name not in state.skip_filter_plugins
-    )
+    for plugin in framework.plugins.filter:
+        if plugin.instance_name in state.skip_filter_plugins:
+            continue
+        if not isinstance(plugin, FilterPlugin) or plugin.scope != "row":
+            return False
+        if int(plugin.promises.facets) & _OCCUPIED_BITS:
+            return False
+    return True
 
 
 def filter_key(
@@ -60,23 +70,42 @@ def filter_key(
     state: CycleState,
     pod: PodInfo,
     objects: Callable[[str], Sequence[Any]],
+    *,
+    dependencies: "_Dependencies | None" = None,
 ) -> FilterKey | None:
-    """See framework.handle; ``objects``: all of a kind."""
+    """See framework.handle. ``objects``: all of a kind; ``dependencies``: a cached form of
+    `_dependencies`."""
     if not framework.plugins.reuse_bytes_max:
         return None
-    signature, skipped = framework.sign_pod(pod), state.skip_filter_plugins
-    facets, kinds = Facet(0), set[str]()
+    signature, skipped = framework.sign_pod(pod), frozenset(state.skip_filter_plugins)
+    depends_on = (dependencies or _dependencies)(framework, signature, skipped)
+    if depends_on is None:
+        return None
+    facet_bits, kinds = depends_on
+    return FilterKey((signature, skipped), facet_bits, tuple(map(objects, kinds)))
+
+
+_Dependencies = Callable[
+    [Framework, PodSignature, frozenset[str]], tuple[int, Sequence[str]] | None
+]
+
+
+def _dependencies(
+    framework: Framework, signature: PodSignature, skipped: frozenset[str]
+) -> tuple[int, Sequence[str]] | None:
+    """What the results of the Filters depend on for pods of this signature: the bits of the facets
+    of a row, and kinds of objects. None: a Filter does not sign such pods."""
+    facet_bits, kinds = 0, set[str]()
     for plugin in framework.plugins.filter:
         if plugin.instance_name in skipped:
             continue
         part = signature.parts.get(plugin.instance_name)
         if part is None:
             return None
-        facets |= facets_read(plugin, part)
+        facet_bits |= int(facets_read(plugin, part))
         if follows_from_objects(plugin, part):
             kinds.update(followed_kinds(plugin))
-    lists = tuple(objects(kind) for kind in sorted(kinds))
-    return FilterKey((signature, frozenset(skipped)), facets, lists)
+    return facet_bits, sorted(kinds)
 
 
 def filter_relieved(
@@ -90,7 +119,9 @@ def filter_relieved(
     """Evaluate Filter for each node of an overlay. ``reading``: only the plugins that read any of
     these facets. Nominated pods do not count."""
     outcome = FilterOutcome(nodes, np.ones(len(nodes), np.bool_))
-    reads = {p.instance_name for p in framework.plugins.filter if p.promises.facets & reading}
+    # Arithmetic with flags is slow.
+    facet_bits, filters = int(reading), framework.plugins.filter
+    reads = [p.instance_name for p in filters if int(p.promises.facets) & facet_bits]
     for name, ask in framework.calls(state, pod).filter:
         if name not in reads or name in state.skip_filter_plugins:
             continue
@@ -182,6 +213,7 @@ class PluginHandle:
         self.pods_in_pre_bind = services.pods_in_pre_bind
         #: What `make` gave, in order: see framework.composition.
         self.made: list[Plugin] = []
+        self._runner = _Runner(services, self)
 
     @property
     def profile_name(self) -> str:
@@ -212,7 +244,7 @@ class PluginHandle:
 
     @property
     def runner(self) -> FilterRunner:
-        return _Runner(self._services, self)
+        return self._runner
 
     @property
     def devices(self) -> SharedDRAManager:
@@ -288,6 +320,7 @@ class _Runner:
     def __init__(self, services: HandleServices, handle: PluginHandle) -> None:
         self._services = services
         self._handle = handle
+        self._dependencies: _Dependencies = lru_cache(maxsize=64)(_dependencies)
 
     @property
     def _framework(self) -> Framework:
@@ -307,7 +340,13 @@ class _Runner:
 
     def filter_key(self, state: CycleState, pod: PodInfo) -> FilterKey | None:
         objects = self._services.cluster.objects.of
-        return filter_key(self._framework, state, pod, lambda kind: objects(kind).list())
+        return filter_key(
+            self._framework,
+            state,
+            pod,
+            lambda kind: objects(kind).list(),
+            dependencies=self._dependencies,
+        )
 
     def filter_relieved(
         self, state: CycleState, pod: PodInfo, nodes: NodeView, reading: Facet = ALL_FACETS

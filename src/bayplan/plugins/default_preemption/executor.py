@@ -15,7 +15,7 @@ from typing import final
 
 from msgspec import Struct
 
-from bayplan.api.objects import PodCondition
+from bayplan.api.objects import PodCondition, PodStatus
 from bayplan.clock import rfc3339
 from bayplan.framework.handle import Handle
 from bayplan.framework.preemption import Victims
@@ -75,6 +75,10 @@ class VictimWriter:
         self._handle = handle
         self._instance_name = instance_name
         self._preemptor = preemptor
+        scheduler, kind = preemptor.scheduler_name, preemptor.kind
+        self._message = f"{scheduler}: preempting to accommodate a higher priority {kind}"
+        #: The newest condition, which mostly serves all victims.
+        self._newest: PodCondition | None = None
 
     def outranked(self) -> list[PodInfo]:
         """Pods of lower priority that are nominated there, by their status, too."""
@@ -126,21 +130,26 @@ class VictimWriter:
 
     def _condition(self, victim: PodInfo) -> PodCondition | None:
         """None: the status has this condition already."""
-        scheduler, kind = self._preemptor.scheduler_name, self._preemptor.kind
-        message = f"{scheduler}: preempting to accommodate a higher priority {kind}"
-        conditions = (c for c in victim.status.conditions or () if c.type == DISRUPTION_TARGET)
-        old = next(conditions, PodCondition())
-        if (old.status, old.reason, old.message) == ("True", PREEMPTION_BY_SCHEDULER, message):
-            return None
-        since = None if old.status == "True" else rfc3339(self._handle.epoch_seconds)
-        return PodCondition(
+        old, message = disruption_target(victim.status), self._message
+        if old is not None and old.status == "True":
+            if (old.reason, old.message) == (PREEMPTION_BY_SCHEDULER, message):
+                return None
+            since = None
+        else:
+            since = rfc3339(self._handle.epoch_seconds)
+        generation, newest = victim.metadata.generation, self._newest
+        is_same = newest is not None and newest.last_transition_time == since
+        if newest is not None and is_same and newest.observed_generation == generation:
+            return newest
+        newest = self._newest = PodCondition(
             type=DISRUPTION_TARGET,
             status="True",
             reason=PREEMPTION_BY_SCHEDULER,
             message=message,
             last_transition_time=since,
-            observed_generation=victim.metadata.generation,
+            observed_generation=generation,
         )
+        return newest
 
 
 async def clear_nomination(port: BindPort, pod: PodInfo) -> None:
@@ -148,14 +157,20 @@ async def clear_nomination(port: BindPort, pod: PodInfo) -> None:
     await port.patch_pod_status(PatchPodStatus(pod.namespace, pod.name, pod.uid, None, ""))
 
 
+def disruption_target(status: PodStatus) -> PodCondition | None:
+    """The condition that announces an eviction."""
+    for condition in status.conditions or ():
+        if condition.type == DISRUPTION_TARGET:
+            return condition
+    return None
+
+
 def is_preempted(pod: PodInfo) -> bool:
     """Whether a pod is on its way out because of a preemption."""
-    if not pod.is_terminating:
+    condition = disruption_target(pod.status) if pod.is_terminating else None
+    if condition is None:
         return False
-    for condition in pod.status.conditions or ():
-        if condition.type == DISRUPTION_TARGET:
-            return condition.status == "True" and condition.reason == PREEMPTION_BY_SCHEDULER
-    return False
+    return condition.status == "True" and condition.reason == PREEMPTION_BY_SCHEDULER
 
 
 # ---- eviction that an attempt waits for -----------------------------------------------------

@@ -59,7 +59,7 @@ class CachedSearch:
     """The cached results for pods of one filter_key and priority."""
 
     def __init__(self, filter_key: FilterKey, budgets: Budgets) -> None:
-        self._facets = int(filter_key.facets)
+        self._facet_bits = filter_key.facet_bits
         self._objects = filter_key.objects
         self._budgets = budgets
         #: The generation of the change log and the turn of the pod ranks that the results include.
@@ -81,7 +81,7 @@ class CachedSearch:
         nodes = snapshot.nodes
         ranked = snapshot.ranked_pods(nodes)
         self._grow(_row_count(nodes))
-        self._forget(snapshot.rows_since(self._generation, self._facets))
+        self._forget(snapshot.rows_since(self._generation, self._facet_bits))
         if ranked.turn != self._turn:
             self._forget(ranked.rows_since(self._turn))
         self._generation, self._turn = snapshot.generation, ranked.turn
@@ -102,7 +102,9 @@ class CachedSearch:
             if len(unknown) and (not is_enough or unknown[0] < reached[-1]):
                 # Searching further nodes at the same time costs little; the dry run reaches them
                 # sooner or later.
-                chunk = window[unknown[: max(candidate_count, SIDE_BY_SIDE_MIN)]]
+                every = positions.first(count)
+                unknown = places_of(self._kinds[_rows_of(nodes, every)] == _UNKNOWN)
+                chunk = every[unknown[: max(candidate_count, SIDE_BY_SIDE_MIN)]]
                 result = side(chunk)
                 if result is None:
                     return None
