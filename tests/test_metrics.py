@@ -16,8 +16,8 @@ BOUNDS = [0.1, 0.2, 0.4]
 
 def test_counts_are_exposed_under_upstreams_names() -> None:
     metrics = SchedulerMetrics()
-    metrics.incoming("active", "BackoffComplete", 1, "pod")
-    metrics.incoming("active", "BackoffComplete", 1, "pod")
+    metrics.queue_incoming_pods.add("active", "BackoffComplete")
+    metrics.queue_incoming_pods.add("active", "BackoffComplete")
     name = "scheduler_queue_incoming_pods_total"
     assert metrics.value(name, queue="active", event="BackoffComplete") == 2
     assert metrics.value(name, queue="backoff", event="BackoffComplete") == 0
@@ -100,15 +100,6 @@ def test_a_counter_without_labels_is_exposed_from_the_start() -> None:
 def test_a_counter_has_the_declared_number_of_labels() -> None:
     with pytest.raises(AssertionError, match="bayplan_bugs has labels"):
         SchedulerMetrics().bugs.add("one too many")
-
-
-def test_a_group_counts_as_one_entity_and_as_its_number_of_pods() -> None:
-    metrics = SchedulerMetrics()
-    metrics.incoming("active", "NodeAdd", 5, "podgroup")
-    labels = {"queue": "active", "event": "NodeAdd"}
-    assert metrics.value("scheduler_queue_incoming_pods_total", **labels) == 5
-    entities = "scheduler_queue_incoming_entities_total"
-    assert metrics.value(entities, **labels, type="podgroup") == 1
 
 
 # ---- histograms -----------------------------------------------------------------------------
