@@ -13,7 +13,7 @@ them. Nominations of other pods count, as in kube-scheduler. An extender of the 
 called: the scheduler gets an error in place of the answer, as from an extender that is down.
 """
 
-from collections.abc import Awaitable, Coroutine, Generator, Iterator, Mapping
+from collections.abc import Awaitable, Coroutine, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast, final
@@ -133,6 +133,8 @@ class ClusterModel:
         )
         self._objects: dict[ObjectKey, ApiObject] = {}
         self._uids: dict[str, ObjectKey] = {}
+        #: The order in which pods came first, by uid: members of a group are tried in it.
+        self._arrivals: dict[str, int] = {}
         #: Changes since the outermost trial began: (key, object before; None: there was none).
         self._changes: list[tuple[ObjectKey, ApiObject | None]] = []
         self._trial_count = 0
@@ -166,6 +168,10 @@ class ClusterModel:
         """All objects of a kind as they are now."""
         return (each for key, each in self._objects.items() if key.kind == kind)
 
+    def all(self) -> Iterator[tuple[ObjectKey, ApiObject]]:
+        """All objects as they are now."""
+        return iter(self._objects.items())
+
     def pod(self, pod: str) -> Pod | None:
         """A pod as it is now. ``pod``: "namespace/name"."""
         return cast("Pod | None", self._objects.get(_pod_key(pod)))
@@ -192,8 +198,7 @@ class ClusterModel:
         for binding in trace.bindings:
             self._scheduler.binding_finished(BindingOutcome(binding.pod.uid, _UNDONE))
         self._give_up_waits()
-        for member in members:
-            self._renew(member)
+        self._renew(members)
         return attempt
 
     def place(self, pod: str, look: OnAttempt | None = None) -> Attempt:
@@ -221,8 +226,7 @@ class ClusterModel:
             for member in members:
                 if member in trace.nominations:
                     self._nominate(member, trace.nominations[member])
-        for member in members:
-            self._renew(member)
+        self._renew(members)
         return replace(attempt, victims=tuple(victims))
 
     # ---- changes ----------------------------------------------------------------------------
@@ -257,10 +261,13 @@ class ClusterModel:
             yield
         finally:
             self._trial_count -= 1
+            restored: set[str] = set()
             while len(self._changes) > mark:
                 key, before = self._changes.pop()
                 self._restore(key, before)
-            self._drop_effects()
+                if key.kind == POD and before is not None:
+                    restored.add(before.metadata.uid or "")
+            self._renew(self._with_members(restored))
 
     # ---- attempts ---------------------------------------------------------------------------
 
@@ -280,12 +287,20 @@ class ClusterModel:
 
     def _members(self, uid: str) -> list[str]:
         """The uids of the pod and, if it belongs to a group, of the members that wait with it."""
-        pod = self._queued(uid).pod
-        state = self._scheduler.pod_groups.of(pod)
+        state = self._scheduler.pod_groups.of(self._queued(uid).pod)
         if state is None:
             return [uid]
         waiting = [member.metadata.uid or "" for member in state.pending()]
         return [each for each in waiting if self._scheduler.queue.find(each) is not None]
+
+    def _with_members(self, uids: set[str]) -> list[str]:
+        """The uids of pending members of the groups of these pods."""
+        members: dict[str, None] = {}
+        for uid in uids:
+            queued = self._scheduler.queue.find(uid)
+            if queued is not None and queued.pod.group_key is not None:
+                members |= dict.fromkeys(self._members(uid))
+        return list(members)
 
     def _queued(self, uid: str) -> QueuedPodInfo:
         queued = self._scheduler.queue.find(uid)
@@ -389,13 +404,16 @@ class ClusterModel:
             waiting.reject("", "the attempt is undone")
         self._drop_effects()
 
-    def _renew(self, uid: str) -> None:
-        """Make a pending pod one that was not tried yet."""
-        pod = cast(Pod, self._objects[self._uids[uid]])
-        if not pod.spec.node_name:
+    def _renew(self, uids: Sequence[str]) -> None:
+        """Make pending pods ones that were not tried yet, in the order in which they came."""
+        pods = [cast(Pod, self._objects[self._uids[uid]]) for uid in uids]
+        pending = [pod for pod in pods if not pod.spec.node_name]
+        pending.sort(key=lambda pod: self._arrivals[pod.metadata.uid or ""])
+        for pod in pending:
             self._tell(EventType.DELETED, POD, pod)
+        for pod in pending:
             self._tell(EventType.ADDED, POD, pod)
-            self._drop_effects()
+        self._drop_effects()
 
     def _drop_effects(self) -> None:
         trace = _Trace()
@@ -440,7 +458,9 @@ class ClusterModel:
         event = EventType.MODIFIED if key in self._objects else EventType.ADDED
         self._objects[key] = new
         if kind == POD:
-            self._uids[new.metadata.uid or ""] = key
+            uid = new.metadata.uid or ""
+            self._uids[uid] = key
+            self._arrivals.setdefault(uid, len(self._arrivals))
         self._tell(event, kind, new)
 
     def _forget(self, key: ObjectKey, now: ApiObject) -> None:

@@ -89,6 +89,8 @@ class ClientOptions:
     seed: int = 0
     #: The URL of the API server; "": the URL of the kubeconfig.
     master: str = ""
+    #: A context of the kubeconfig; "": its current context.
+    context_name: str = ""
     clock: Clock = field(default_factory=RealClock)
     user_agent: str = "bayplan"
     #: Time-out of one request with all its attempts, unless the call has its own.
@@ -325,7 +327,9 @@ async def open_client(
     Raises CredentialsError.
     """
     options = options or ClientOptions()
-    credentials = await load_credentials(kubeconfig, options.clock, options.master)
+    credentials = await load_credentials(
+        kubeconfig, options.clock, options.master, options.context_name
+    )
     client = ApiClient(credentials, options)
     try:
         yield client

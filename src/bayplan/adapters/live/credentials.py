@@ -54,24 +54,28 @@ class Source(Protocol):
 class _Kubeconfig:
     """One file, or several joined as in $KUBECONFIG. Plain kubeconfigs need no library."""
 
-    def __init__(self, paths: str) -> None:
+    def __init__(self, paths: str, context_name: str) -> None:
         self._paths = paths
+        self._context_name = context_name
         self._library: Source | None = None
 
     def __str__(self) -> str:
-        return f"kubeconfig {self._paths}"
+        context = f", context {self._context_name}" if self._context_name else ""
+        return f"kubeconfig {self._paths}{context}"
 
     async def load(self) -> Login:
         named = [Path(each).expanduser() for each in self._paths.split(os.pathsep)]
         paths = [path for path in named if path.is_file()]
         if not paths:
             raise FileNotFoundError("no such file")
-        plain = plain_login(paths[0]) if len(paths) == 1 else None
+        plain = plain_login(paths[0], self._context_name) if len(paths) == 1 else None
         if plain is not None:
             self._library = None
             return plain
         library = importlib.import_module("bayplan.adapters.live.library_login")
-        source: Source = library.LibraryKubeconfig([str(path) for path in paths])
+        source: Source = library.LibraryKubeconfig(
+            [str(path) for path in paths], self._context_name
+        )
         self._library = source
         return await source.load()
 
@@ -187,13 +191,16 @@ class Credentials:
             self._renewal = None
 
 
-async def load_credentials(kubeconfig: str | None, clock: Clock, master: str = "") -> Credentials:
+async def load_credentials(
+    kubeconfig: str | None, clock: Clock, master: str = "", context_name: str = ""
+) -> Credentials:
     """``kubeconfig`` None: the pod's, where we are in one, else $KUBECONFIG or ~/.kube/config.
 
     ``master``: the URL of the API server, over what the kubeconfig says. As upstream, without a
-    kubeconfig nothing else is read: there are no credentials then. Raises CredentialsError.
+    kubeconfig nothing else is read: there are no credentials then. ``context_name``: a context of
+    the kubeconfig; "" for its current context. Raises CredentialsError.
     """
-    source: Source = _source(kubeconfig)
+    source: Source = _source(kubeconfig, context_name)
     if master:
         source = _Redirected(source if kubeconfig else None, master)
     try:
@@ -211,12 +218,15 @@ async def load_credentials(kubeconfig: str | None, clock: Clock, master: str = "
         ) from None
 
 
-def _source(kubeconfig: str | None) -> _Kubeconfig | _Pod:
-    if kubeconfig:
-        return _Kubeconfig(kubeconfig)
-    if os.environ.get(IN_CLUSTER_MARK):
+def _source(kubeconfig: str | None, context_name: str) -> _Kubeconfig | _Pod:
+    if not kubeconfig and not context_name and os.environ.get(IN_CLUSTER_MARK):
         return _Pod()
-    return _Kubeconfig(os.environ.get("KUBECONFIG") or DEFAULT_KUBECONFIG)
+    return _Kubeconfig(kubeconfig_paths(kubeconfig), context_name)
+
+
+def kubeconfig_paths(kubeconfig: str | None) -> str:
+    """The kubeconfig that is used, or several, joined as in $KUBECONFIG."""
+    return kubeconfig or os.environ.get("KUBECONFIG") or DEFAULT_KUBECONFIG
 
 
 def _proxy_of_environment(server: str) -> str | None:

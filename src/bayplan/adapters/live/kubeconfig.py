@@ -123,6 +123,7 @@ class _User(Struct, rename="kebab", forbid_unknown_fields=True):
 class _Context(Struct):
     cluster: str
     user: str
+    namespace: str = ""
 
 
 class _NamedCluster(Struct):
@@ -147,12 +148,15 @@ class _File(Struct, rename="kebab"):
     contexts: list[_NamedContext]
 
 
-def plain_login(path: Path) -> Login | None:
-    """The login of a plain kubeconfig; None for others. Raises OSError for a missing file."""
+def plain_login(path: Path, context_name: str = "") -> Login | None:
+    """The login of a plain kubeconfig; None for others. Raises OSError for a missing file.
+
+    ``context_name``: "" for the current context.
+    """
     try:
         file = msgspec.convert(yaml.load(path.read_bytes(), _Loader), _File)
         named = {each.name: each.context for each in reversed(file.contexts)}
-        context = named[file.current_context]
+        context = named[context_name or file.current_context]
         clusters = {each.name: each.cluster for each in reversed(file.clusters)}
         users = {each.name: each.user for each in reversed(file.users)}
         cluster = msgspec.convert(clusters[context.cluster], _Cluster)
@@ -163,6 +167,16 @@ def plain_login(path: Path) -> Login | None:
         return _login(cluster, user, path.absolute().parent)
     except binascii.Error:
         return None
+
+
+def namespace_of(path: Path, context_name: str = "") -> str:
+    """The namespace of a context; "" if the file does not name one or is no plain kubeconfig."""
+    try:
+        file = msgspec.convert(yaml.load(path.read_bytes(), _Loader), _File)
+        named = {each.name: each.context for each in reversed(file.contexts)}
+        return named[context_name or file.current_context].namespace
+    except (OSError, msgspec.ValidationError, yaml.YAMLError, UnicodeDecodeError, KeyError):
+        return ""
 
 
 def _login(cluster: _Cluster, user: _User, folder: Path) -> Login:

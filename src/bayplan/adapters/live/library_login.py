@@ -26,8 +26,10 @@ _TOKEN = "BearerToken"
 class LibraryKubeconfig:
     """credentials.Source. An exec plugin runs again when what it gave is about to expire."""
 
-    def __init__(self, paths: list[str]) -> None:
+    def __init__(self, paths: list[str], context_name: str = "") -> None:
+        """``context_name``: "" for the current context."""
         self._paths = paths
+        self._context_name = context_name or None
         self._configuration = Configuration()
         self._loader: Any = None
 
@@ -36,7 +38,11 @@ class LibraryKubeconfig:
         self._configuration = Configuration()
         try:
             merged = KubeConfigMerger(os.pathsep.join(self._paths))
-            self._loader = KubeConfigLoader(config_dict=merged.config, config_base_path=None)
+            self._loader = KubeConfigLoader(
+                config_dict=merged.config,
+                active_context=self._context_name,
+                config_base_path=None,
+            )
             command = self._exec_command()
             if command:
                 _log.info(

@@ -1,0 +1,87 @@
+"""Diagnosis: what one attempt found at each node, read while the snapshot is lent."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import final
+
+from bayplan.api.pod_requests import PODS
+from bayplan.engine.cycle import Cycle
+from bayplan.framework.status import Status
+from bayplan.model.cluster_model import Attempt, ClusterModel
+from bayplan.state.pods import PodInfo
+from bayplan.state.resources import RowAmounts
+
+
+@final
+@dataclass(slots=True)
+class Diagnosis:
+    """One attempt at one pod."""
+
+    #: The pod whose cycle was read: of a group, the first member that fails.
+    pod: PodInfo
+    #: Node → why it was rejected.
+    rejected: Mapping[str, Status] = field(default_factory=dict[str, Status])
+    #: Node → resource → amounts, of rejected nodes, for the resources that the pod requests.
+    amounts: Mapping[str, Mapping[str, RowAmounts]] = field(
+        default_factory=dict[str, Mapping[str, RowAmounts]]
+    )
+    #: A rejection of the pod as a whole; None: nodes were filtered, or the pod fits.
+    whole: Status | None = None
+    node_count: int = 0
+    feasible_count: int = 0
+    #: What the attempt came to.
+    attempt: Attempt = field(init=False)
+
+    def nodes_rejected_by(self, plugin: str) -> list[str]:
+        return sorted(name for name, status in self.rejected.items() if status.plugin == plugin)
+
+
+def diagnose(model: ClusterModel, pod: str) -> Diagnosis:
+    """One attempt at a pending pod that leaves no trace. Raises KeyError."""
+    cycles: dict[str, Diagnosis] = {}
+    found = model.pod(pod)
+    uid = "" if found is None else found.metadata.uid or ""
+
+    def look(cycle: Cycle) -> None:
+        # Attempts at the members of a group are read in order: only those that fail matter.
+        if cycle.choice is None or cycle.pod.uid == uid:
+            cycles.setdefault(cycle.pod.uid, _read(cycle))
+
+    attempt = model.attempt(pod, look)
+    own = cycles.get(uid)
+    failing = (each for each in cycles.values() if each.rejected or each.whole is not None)
+    if own is None or not (own.rejected or own.whole is not None):
+        own = next(failing, own)
+    diagnosis = Diagnosis(attempt.pod) if own is None else own
+    diagnosis.attempt = attempt
+    return diagnosis
+
+
+def _read(cycle: Cycle) -> Diagnosis:
+    pod, snapshot = cycle.pod, cycle.snapshot
+    whole = cycle.status if cycle.feasibility is None and cycle.choice is None else None
+    rejected: dict[str, Status] = {}
+    amounts: dict[str, Mapping[str, RowAmounts]] = {}
+    if cycle.choice is None and whole is None:
+        statuses = cycle.node_to_status()
+        resources = (*pod.requests, PODS)
+        for name in snapshot.nodes.names():
+            rejected[name] = statuses.get(name)
+            node = snapshot.node(name)
+            amounts[name] = {resource: node.amounts(resource) for resource in resources}
+    return Diagnosis(
+        pod, rejected, amounts, whole, snapshot.node_count, feasible_count=cycle.feasible_count
+    )
+
+
+def pods_by_node(model: ClusterModel) -> dict[str, list[PodInfo]]:
+    """The placed pods of each node."""
+    placed: dict[str, list[PodInfo]] = {}
+    for each in model.scheduler.cache.pods():
+        placed.setdefault(each.node_name, []).append(each)
+    return placed
+
+
+def in_natural_order(names: Iterable[str]) -> list[str]:
+    """Names in a natural order: n2 before n10."""
+    return sorted(names, key=lambda name: (len(name), name))

@@ -1,0 +1,201 @@
+"""explain_pod: why a pod has a node or none, and what would give it one."""
+
+from typing import cast
+
+from msgspec import structs
+
+from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET, PodDisruptionBudget
+from bayplan.api.objects import POD, Pod, is_terminal
+from bayplan.api.selectors import SelectorError, label_selector
+from bayplan.engine.outbox import POD_SCHEDULED
+from bayplan.explain.causes import causes_of, saturated_and_excluded
+from bayplan.explain.comparisons import comparison_of
+from bayplan.explain.diagnosis import Diagnosis, diagnose, pods_by_node
+from bayplan.explain.explanation import Budget, Explanation, Group, Preemption, Result
+from bayplan.explain.fixes.search import Search
+from bayplan.explain.fixes.writing import fix_of
+from bayplan.framework.status import Code
+from bayplan.model.cluster_model import Attempt, ClusterModel
+from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo
+
+_RESULTS: dict[str, Result] = {
+    "scheduled": "fits",
+    "waiting": "waiting",
+    "gated": "gated",
+    "error": "error",
+}
+_BUDGETS_MAX = 10
+
+
+class NoSuchPodError(Exception):
+    """There is no pod of this name."""
+
+
+def explain_pod(model: ClusterModel, name: str, *, with_fixes: bool = True) -> Explanation:
+    """``name``: "namespace/name". Raises NoSuchPodError."""
+    pod = model.pod(name)
+    if pod is None:
+        raise NoSuchPodError(name)
+    scheduler = pod.spec.scheduler_name or DEFAULT_SCHEDULER
+    head = Explanation(
+        pod=name,
+        scheduler=scheduler,
+        result="bound",
+        source=model.source.source,
+        node=pod.spec.node_name or "",
+        remarks=_remarks(model),
+    )
+    if is_terminal(pod):
+        return structs.replace(head, result="ended")
+    if not model.scheduler.is_responsible_for(scheduler) and not pod.spec.node_name:
+        return structs.replace(head, result="foreign", stored_message=_stored(model, pod))
+    if pod.spec.node_name:
+        if not model.scheduler.is_responsible_for(scheduler):
+            return structs.replace(head, result="foreign")
+        return structs.replace(head, comparison=comparison_of(model, pod))
+    return _pending(model, head, pod, with_fixes=with_fixes)
+
+
+def _pending(model: ClusterModel, head: Explanation, pod: Pod, *, with_fixes: bool) -> Explanation:
+    diagnosis = diagnose(model, head.pod)
+    attempt = diagnosis.attempt
+    stored = _stored(model, pod)
+    explanation = structs.replace(
+        head,
+        result=_result(attempt),
+        node=attempt.node,
+        message=attempt.message,
+        stored_message=stored if stored != attempt.message else "",
+        node_count=diagnosis.node_count or len(model.scheduler.cache.table.row_of),
+        feasible_count=diagnosis.feasible_count,
+    )
+    if attempt.node:
+        return structs.replace(explanation, group=_group(model, diagnosis))
+    search = Search(model, head.pod, _peers(model, attempt.pod))
+    solutions = search.run(diagnosis) if with_fixes and not attempt.nominated_node else []
+    return structs.replace(
+        explanation,
+        causes=causes_of(model, diagnosis),
+        preemption=_preemption(model, diagnosis),
+        group=_group(model, diagnosis),
+        fixes=tuple(fix_of(model, attempt.pod, each) for each in solutions),
+        trials=search.trials,
+    )
+
+
+def _result(attempt: Attempt) -> Result:
+    if attempt.nominated_node and not attempt.node:
+        return "nominated"
+    return _RESULTS.get(attempt.result, "unschedulable")
+
+
+def _stored(model: ClusterModel, pod: Pod) -> str:
+    """The sentence in the pod's status as it was read."""
+    for each in model.source.of(POD):
+        present = cast(Pod, each)
+        if present.metadata.uid == pod.metadata.uid:
+            conditions = present.status.conditions or ()
+            own = (c for c in conditions if c.type == POD_SCHEDULED and c.status == "False")
+            return next((c.message or "" for c in own), "")
+    return ""
+
+
+def _remarks(model: ClusterModel) -> tuple[str, ...]:
+    unreadable = [
+        f"the answer leaves out {kind.rpartition(' ')[2]} objects: {reason}"
+        for kind, reason in model.source.unreadable.items()
+    ]
+    return (*unreadable, *model.source.notes)
+
+
+def _peers(model: ClusterModel, pod: PodInfo) -> list[str]:
+    """The pods that a change of the template changes: of a group, the pending members of the same
+    controller."""
+    if pod.group_key is None:
+        return [pod.key]
+    owners = {each.uid for each in pod.metadata.owner_references or () if each.controller}
+    peers = [
+        each.key
+        for each in model.pending()
+        if each.group_key == pod.group_key
+        and owners & {o.uid for o in each.metadata.owner_references or ()}
+    ]
+    return peers or [pod.key]
+
+
+# ---- preemption ---------------------------------------------------------------------------------
+
+
+def _preemption(model: ClusterModel, diagnosis: Diagnosis) -> Preemption | None:
+    attempt, pod = diagnosis.attempt, diagnosis.attempt.pod
+    if attempt.result in ("gated", "error"):
+        return None
+    if attempt.nominated_node:
+        return Preemption(
+            verdict=f"victims leave {attempt.nominated_node}, then the pod gets it",
+            nominated_node=attempt.nominated_node,
+            victims=tuple(each.key for each in attempt.victims),
+            budgets=_budgets(model, list(attempt.victims)),
+        )
+    _, marker, verdict = attempt.message.partition("preemption: ")
+    if not marker:
+        never = pod.spec.preemption_policy == "Never"
+        return Preemption(verdict="preemptionPolicy is Never") if never else None
+    nodes = {n for n, s in diagnosis.rejected.items() if s.code is Code.UNSCHEDULABLE}
+    in_the_way = [
+        each
+        for node, pods in pods_by_node(model).items()
+        if node in nodes
+        for each in pods
+        if each.priority < pod.priority
+    ]
+    return Preemption(verdict=verdict, budgets=_budgets(model, in_the_way))
+
+
+def _budgets(model: ClusterModel, pods: list[PodInfo]) -> tuple[Budget, ...]:
+    """The budgets that cover these pods, those that allow the least first."""
+    budgets: list[Budget] = []
+    for each in model.objects(POD_DISRUPTION_BUDGET) if pods else ():
+        if not isinstance(each, PodDisruptionBudget):
+            continue
+        try:
+            selector = label_selector(each.spec.selector)
+        except SelectorError:
+            continue
+        namespace = each.metadata.namespace
+        covered = [p.key for p in pods if p.namespace == namespace and selector.matches(p.labels)]
+        if covered:
+            budgets.append(
+                Budget(
+                    name=f"{namespace}/{each.metadata.name}",
+                    disruptions_allowed=each.status.disruptions_allowed,
+                    pods=tuple(covered[:_BUDGETS_MAX]),
+                )
+            )
+    return tuple(sorted(budgets, key=lambda b: (b.disruptions_allowed, b.name))[:_BUDGETS_MAX])
+
+
+# ---- groups -------------------------------------------------------------------------------------
+
+
+def _group(model: ClusterModel, diagnosis: Diagnosis) -> Group | None:
+    attempt = diagnosis.attempt
+    state = model.scheduler.pod_groups.of(attempt.pod)
+    if state is None:
+        return None
+    record = attempt.group
+    saturated, excluded = saturated_and_excluded(diagnosis)
+    failing = diagnosis.pod.key if diagnosis.rejected or diagnosis.whole is not None else ""
+    return Group(
+        name=f"{state.key.namespace}/{state.key.name}",
+        kind=f"{state.key.api_group} PodGroup",
+        have=state.here_count,
+        need=state.min_member,
+        placed=state.assigned_count,
+        fitting=0 if record is None else record.fitting,
+        first_failing_member=failing,
+        domain="" if record is None else record.domain,
+        saturated_nodes=saturated,
+        excluded_nodes=excluded,
+        message=attempt.message or state.message if record is None else record.message,
+    )

@@ -1,0 +1,174 @@
+"""Explanation: the answer of `bayplan why` as a value with a version.
+
+Names and messages in it come from a cluster and may hold any characters; `text` prints them safely.
+"""
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+API_VERSION = "bayplan.dev/v1alpha1"
+KIND = "Explanation"
+
+#: What the answer is about the pod now. ``fits``: an attempt would place it. ``nominated``: it
+#: waits for the end of victims. ``foreign``: another scheduler is responsible for it.
+Result = Literal[
+    "bound", "fits", "nominated", "waiting", "gated", "unschedulable", "error", "foreign", "ended"
+]
+
+
+class Value(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Base of the parts of an explanation."""
+
+
+class NodeDistance(Value, frozen=True, kw_only=True):
+    """How far one node is from fitting."""
+
+    node: str
+    #: "lacks 500m", for example; "" if no distance can be measured.
+    distance: str = ""
+
+
+class Cause(Value, frozen=True, kw_only=True):
+    """One reason, with the nodes that it keeps out."""
+
+    #: The plugin that rejects; "" for what no plugin decides.
+    plugin: str
+    #: kube-scheduler's words.
+    reason: str
+    #: How many nodes it keeps out; 0: it rejects the pod as a whole.
+    nodes: int = 0
+    #: The node that is nearest to fitting.
+    nearest: NodeDistance | None = None
+    #: Some of the nodes, sorted.
+    examples: tuple[str, ...] = ()
+    #: What stands behind the reason: taints, terms, domains with their counts, objects.
+    details: tuple[str, ...] = ()
+    #: Whether preemption could help at these nodes.
+    is_preemptible: bool = False
+
+
+class Budget(Value, frozen=True, kw_only=True):
+    """A PodDisruptionBudget that covers victims or pods in the way."""
+
+    name: str
+    disruptions_allowed: int
+    pods: tuple[str, ...]
+
+
+class Preemption(Value, frozen=True, kw_only=True):
+    """What preemption comes to."""
+
+    #: kube-scheduler's words, or a sentence of our own where it says nothing.
+    verdict: str
+    nominated_node: str = ""
+    victims: tuple[str, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+
+
+class Group(Value, frozen=True, kw_only=True):
+    """The pod's group in this attempt."""
+
+    name: str
+    kind: str
+    #: Members that exist, that the group needs, and that have a node.
+    have: int
+    need: int
+    placed: int
+    #: Members that this attempt could place.
+    fitting: int = 0
+    first_failing_member: str = ""
+    domain: str = ""
+    #: Nodes that have no place for one more member, because they are full.
+    saturated_nodes: int = 0
+    #: Nodes that no member may use, whatever is free.
+    excluded_nodes: int = 0
+    message: str = ""
+
+
+class Change(Value, frozen=True, kw_only=True):
+    """One change of one object, for programs. ``verb``: patch (JSON patch), replace (delete and
+    recreate), create or delete."""
+
+    verb: Literal["patch", "replace", "create", "delete"]
+    #: apiVersion and kind, as in "apps/v1 Deployment".
+    kind: str
+    name: str
+    namespace: str = ""
+    #: For patch: the operations of RFC 6902.
+    patch: tuple[dict[str, Any], ...] = ()
+    #: For replace and create: the manifest.
+    content: dict[str, Any] | None = None
+
+
+class Fix(Value, frozen=True, kw_only=True):
+    """The smallest change of its kind with which the pod fits, tried in the engine."""
+
+    #: What changes: pod, object, workload or node.
+    changes_what: Literal["pod", "object", "workload", "node"]
+    #: One line per step. Several steps work only together.
+    steps: tuple[str, ...]
+    #: Where the pod would go.
+    node: str
+    changes: tuple[Change, ...]
+    #: Commands for a shell; a manifest that a command reads is in ``manifest``.
+    commands: tuple[str, ...] = ()
+    manifest: str = ""
+
+    @property
+    def is_combined(self) -> bool:
+        """Whether several steps work only together."""
+        return len(self.steps) > 1
+
+
+class NodeComparison(Value, frozen=True, kw_only=True):
+    """One node as a place for a bound pod."""
+
+    node: str
+    #: None: the node is rejected.
+    total: int | None = None
+    #: Plugin → weighted score.
+    scores: dict[str, int] = {}
+    reason: str = ""
+
+
+class Comparison(Value, frozen=True, kw_only=True):
+    """A bound pod's node among all nodes, as if the pod were pending now."""
+
+    node: str
+    feasible: int
+    #: Nodes with a higher total, and other nodes with the same total.
+    better: int
+    equal: int
+    #: The pod's node first, then the best nodes.
+    nodes: tuple[NodeComparison, ...]
+    #: Why the pod would not get its node today; "": it would fit there.
+    rejection: str = ""
+
+
+class Explanation(Value, frozen=True, kw_only=True, omit_defaults=False):
+    """Why a pod has a node or none, and what would give it one."""
+
+    api_version: str = API_VERSION
+    kind: str = KIND
+    #: "namespace/name"
+    pod: str
+    scheduler: str
+    result: Result
+    source: str = ""
+    node: str = ""
+    #: kube-scheduler's sentence, computed now; "" if the pod has or gets a node.
+    message: str = ""
+    #: The sentence in the pod's status, where it differs.
+    stored_message: str = ""
+    node_count: int = 0
+    feasible_count: int = 0
+    causes: tuple[Cause, ...] = ()
+    preemption: Preemption | None = None
+    group: Group | None = None
+    fixes: tuple[Fix, ...] = ()
+    #: How many changes were tried to find the fixes.
+    trials: int = 0
+    comparison: Comparison | None = None
+    #: What the answer leaves out, and what the reader should know.
+    remarks: tuple[str, ...] = ()

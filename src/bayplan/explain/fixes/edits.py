@@ -1,0 +1,173 @@
+"""Edits: candidates for a fix, applied to a model and written as a patch.
+
+An edit of a pod is a function on a pod's spec, so that it applies to the pod that is tried and to
+the template of its controller, whose lists may be in another order.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, Literal, final
+
+import msgspec
+
+from bayplan.adapters.embedded.field_validation import ObjectKey
+from bayplan.api.objects import POD, DecodeError, Pod, decode
+from bayplan.explain.explanation import Change
+from bayplan.model.cluster_model import ClusterModel
+
+Spec = dict[str, Any]
+Content = dict[str, Any]
+Patch = tuple[dict[str, Any], ...]
+
+
+class EditNotPossibleError(Exception):
+    """The spec does not have what the edit changes."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PodEdit:
+    """A change of a pod's spec."""
+
+    text: str
+    #: Changes the spec in place. Raises EditNotPossibleError.
+    apply: Callable[[Spec], None]
+    #: Whether the API server accepts it for a pod that exists.
+    is_accepted_for_pods: bool = False
+    changes_what: Literal["pod", "object", "workload", "node"] = "pod"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ObjectEdit:
+    """Changes of other objects than the pod."""
+
+    text: str
+    changes: tuple[Change, ...]
+    commands: tuple[str, ...] = ()
+    changes_what: Literal["pod", "object", "workload", "node"] = "object"
+
+
+Edit = PodEdit | ObjectEdit
+
+
+def plain(value: Any) -> Any:
+    """A decoded object, or a part of one, as plain values of its own; a whole object has a spec."""
+    values = msgspec.json.decode(msgspec.json.encode(value))
+    if hasattr(value, "metadata"):
+        for part in ("spec", "status"):
+            if hasattr(value, part):
+                values.setdefault(part, {})
+    return values
+
+
+def edited_spec(spec: Spec, edits: Iterable[PodEdit]) -> Spec:
+    """A copy of a spec with the edits. Raises EditNotPossibleError."""
+    changed = deepcopy(spec)
+    for edit in edits:
+        try:
+            edit.apply(changed)
+        except (KeyError, IndexError, TypeError, AttributeError) as problem:
+            raise EditNotPossibleError(f"{edit.text}: {problem!r}") from None
+    return changed
+
+
+def apply_edits(model: ClusterModel, pods: Sequence[str], edits: Iterable[Edit]) -> None:
+    """Apply edits to a model. ``pods``: "namespace/name" of the pods that pod edits change.
+
+    Raises EditNotPossibleError.
+    """
+    pod_edits = [edit for edit in edits if isinstance(edit, PodEdit)]
+    try:
+        for edit in edits:
+            if isinstance(edit, ObjectEdit):
+                for change in edit.changes:
+                    _apply_change(model, change)
+        for name in pods if pod_edits else ():
+            pod = model.pod(name)
+            if pod is not None:
+                content = plain(pod)
+                changed = {**content, "spec": edited_spec(content["spec"], pod_edits)}
+                model.replace(POD, decode(POD, changed))
+    except (DecodeError, KeyError) as problem:
+        raise EditNotPossibleError(str(problem)) from None
+
+
+def _apply_change(model: ClusterModel, change: Change) -> None:
+    if change.verb == "create" and change.content is not None:
+        model.add(change.kind, decode(change.kind, change.content))
+    elif change.verb == "delete":
+        model.remove(change.kind, change.namespace, change.name)
+    elif change.verb == "patch":
+        present = model.get(change.kind, change.namespace, change.name)
+        # A controller that no model holds: its pods are deleted by changes of their own.
+        if present is not None and not isinstance(present, Pod):
+            content = patched(plain(present), change.patch)
+            model.replace(change.kind, decode(change.kind, content))
+
+
+# ---- JSON patches -------------------------------------------------------------------------------
+
+
+def json_patch(old: Any, new: Any, path: str = "") -> Patch:
+    """The operations of RFC 6902 that turn one value into the other."""
+    if old == new:
+        return ()
+    if isinstance(old, dict) and isinstance(new, dict):
+        return _dict_patch(old, new, path)
+    if isinstance(old, list) and isinstance(new, list):
+        if len(old) == len(new):
+            pairs = enumerate(zip(old, new, strict=True))
+            return tuple(op for i, (a, b) in pairs for op in json_patch(a, b, f"{path}/{i}"))
+        if new[: len(old)] == old:
+            return tuple({"op": "add", "path": f"{path}/-", "value": v} for v in new[len(old) :])
+    return ({"op": "replace", "path": path, "value": new},)
+
+
+def _dict_patch(old: dict[str, Any], new: dict[str, Any], path: str) -> Patch:
+    operations: list[dict[str, Any]] = []
+    for name in sorted(old.keys() | new.keys()):
+        below = f"{path}/{name.replace('~', '~0').replace('/', '~1')}"
+        if name not in new:
+            operations.append({"op": "remove", "path": below})
+        elif name not in old:
+            operations.append({"op": "add", "path": below, "value": new[name]})
+        else:
+            operations += json_patch(old[name], new[name], below)
+    return tuple(operations)
+
+
+def patched(content: Content, patch: Patch) -> Content:
+    """A copy of the content with the operations add, replace and remove. Raises KeyError."""
+    changed = deepcopy(content)
+    for operation in patch:
+        *parents, last = [
+            part.replace("~1", "/").replace("~0", "~") for part in operation["path"].split("/")[1:]
+        ]
+        target: Any = changed
+        for part in parents:
+            target = target[int(part)] if isinstance(target, list) else target[part]
+        if isinstance(target, list):
+            if operation["op"] == "remove":
+                del target[int(last)]
+            elif last == "-":
+                target.append(operation["value"])
+            else:
+                target[int(last)] = operation["value"]
+        elif operation["op"] == "remove":
+            del target[last]
+        else:
+            target[last] = operation["value"]
+    return changed
+
+
+def change_of(kind: str, content: Content) -> Change:
+    """The creation of an object."""
+    meta = content["metadata"]
+    name, namespace = meta["name"], meta.get("namespace", "")
+    return Change(verb="create", kind=kind, name=name, namespace=namespace, content=content)
+
+
+def deletion_of(key: ObjectKey) -> Change:
+    return Change(verb="delete", kind=key.kind, name=key.name, namespace=key.namespace)

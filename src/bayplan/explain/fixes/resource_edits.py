@@ -1,0 +1,108 @@
+"""Lower requests: to what a node has free."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bayplan.api.pod_requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, amounts, is_extended
+from bayplan.explain.amounts import amount_text, rounded_down, short_text
+from bayplan.explain.diagnosis import Diagnosis
+from bayplan.explain.fixes.edits import EditNotPossibleError, PodEdit, Spec
+from bayplan.plugins.node_resources_fit import NodeResourcesFit
+
+#: So many different targets are tried, the nearest first.
+_TARGETS_MAX = 6
+
+
+def lower_requests(diagnosis: Diagnosis, *, to_nothing: bool) -> Iterator[PodEdit]:
+    """Requests that would fit on the nodes that are nearest to fitting.
+
+    ``to_nothing``: only edits that leave a request of 0, which hardly helps the pod; else the
+    others.
+    """
+    targets: dict[tuple[tuple[str, int], ...], float] = {}
+    for node in diagnosis.nodes_rejected_by(NodeResourcesFit.name):
+        lacking = lacking_on(diagnosis, node)
+        if not lacking or PODS in lacking:
+            continue
+        requests = diagnosis.pod.requests
+        target = {name: rounded_down(name, requests[name] - lack) for name, lack in lacking.items()}
+        if any(is_extended(name) and not amount for name, amount in target.items()):
+            continue  # without the device the pod has nothing to do
+        lost = max((requests[name] - amount) / requests[name] for name, amount in target.items())
+        key = tuple(sorted(target.items()))
+        targets[key] = min(lost, targets.get(key, lost))
+    order = sorted(targets, key=lambda key: (targets[key], key))
+    chosen = [key for key in order if any(not amount for _, amount in key) is to_nothing]
+    for key in chosen[:_TARGETS_MAX]:
+        yield _lowered(dict(key), diagnosis.pod.requests)
+
+
+def lacking_on(diagnosis: Diagnosis, node: str) -> dict[str, int]:
+    """Resource → how much a node lacks."""
+    lacking: dict[str, int] = {}
+    for resource, amounts_there in diagnosis.amounts.get(node, {}).items():
+        requested = 1 if resource == PODS else diagnosis.pod.requests.get(resource, 0)
+        if requested > max(amounts_there.free, 0):
+            lacking[resource] = requested - max(amounts_there.free, 0)
+    return lacking
+
+
+def _lowered(target: Mapping[str, int], requests: Mapping[str, int]) -> PodEdit:
+    steps = [
+        f"{name} from {short_text(name, requests[name])} to {amount_text(name, amount)}"
+        for name, amount in sorted(target.items())
+    ]
+
+    def apply(spec: Spec) -> None:
+        for resource, amount in target.items():
+            lower_to(spec, resource, amount, requests[resource])
+
+    return PodEdit(f"lower the request for {', and for '.join(steps)}", apply)
+
+
+def lower_to(spec: Spec, resource: str, amount: int, before: int) -> None:
+    """Lower what the containers of a spec request together from ``before`` to ``amount``."""
+    excess = before - amount
+    whole = spec.get("resources")
+    if whole and resource in (whole.get("requests") or {}):
+        _set(whole, resource, max(_requested(whole, resource) - excess, 0))
+    containers = [each for each in spec["containers"] if _requested_by(each, resource)]
+    sidecars = [
+        each
+        for each in spec.get("initContainers") or ()
+        if each.get("restartPolicy") == "Always" and _requested_by(each, resource)
+    ]
+    running = sorted((*containers, *sidecars), key=lambda each: -_requested_by(each, resource))
+    total = sum(_requested_by(each, resource) for each in running)
+    overhead = amounts(spec.get("overhead") or {}).get(resource, 0)
+    left = max(total - max(amount - overhead, 0), 0)
+    for container in running:
+        present = _requested_by(container, resource)
+        _set(container["resources"], resource, max(present - left, 0))
+        left = max(left - present, 0)
+    for container in spec.get("initContainers") or ():
+        if _requested_by(container, resource) > max(amount - overhead, 0):
+            _set(container["resources"], resource, max(amount - overhead, 0))
+    if left:
+        raise EditNotPossibleError(f"the containers do not request {left} of {resource}")
+
+
+def _requested_by(container: Mapping[str, Any], resource: str) -> int:
+    return _requested(container.get("resources") or {}, resource)
+
+
+def _requested(resources: Mapping[str, Any], resource: str) -> int:
+    quantity = (resources.get("requests") or {}).get(resource)
+    if quantity is None:
+        quantity = (resources.get("limits") or {}).get(resource)
+    return 0 if quantity is None else amounts({resource: quantity}).get(resource, 0)
+
+
+def _set(resources: dict[str, Any], resource: str, amount: int) -> None:
+    text = amount_text(resource, amount)
+    resources.setdefault("requests", {})[resource] = text
+    if resource not in (CPU, MEMORY, EPHEMERAL_STORAGE) and resource in (
+        resources.get("limits") or {}
+    ):
+        # The API server refuses a limit that differs from the request.
+        resources["limits"][resource] = text

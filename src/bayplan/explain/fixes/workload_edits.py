@@ -1,0 +1,148 @@
+"""Make room: which pods of other workloads to remove from which node."""
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from bayplan.adapters.embedded.field_validation import ObjectKey
+from bayplan.api.objects import POD, REPLICA_SET, OwnerReference
+from bayplan.explain.diagnosis import Diagnosis, pods_by_node
+from bayplan.explain.explanation import Change
+from bayplan.explain.fixes.edits import ObjectEdit, deletion_of
+from bayplan.explain.fixes.resource_edits import lacking_on
+from bayplan.framework.status import Code
+from bayplan.model.cluster_model import ClusterModel
+from bayplan.printable import printable
+from bayplan.state.pods import PodInfo
+
+#: Nodes that are tried, the nearest first; and pods that are removed from one of them at most.
+_NODES_MAX = 5
+_REMOVED_MAX = 12
+#: Controllers whose size is a number that can be lowered.
+_SCALABLE = {
+    "Deployment": "deployment",
+    "ReplicaSet": "replicaset",
+    "StatefulSet": "statefulset",
+    "ReplicationController": "replicationcontroller",
+}
+_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+
+
+def room_edits(model: ClusterModel, diagnosis: Diagnosis, pod: str) -> Iterator[ObjectEdit]:
+    """Pods to remove from one node, as few as suffice there."""
+    placed = pods_by_node(model)
+    for node in _nearest_nodes(diagnosis):
+        removable = [each for each in placed.get(node, ()) if not _is_daemon(each)]
+        chosen = _enough(model, pod, _in_order(removable, lacking_on(diagnosis, node)))
+        if chosen:
+            yield _edit(model, chosen)
+    if diagnosis.attempt.pod.group_key is not None:
+        # Members of a group take room on several nodes.
+        nodes = {n for n, s in diagnosis.rejected.items() if s.code is Code.UNSCHEDULABLE}
+        listed = [each for node in sorted(nodes) for each in placed.get(node, ())]
+        removable = [each for each in listed if not _is_daemon(each)]
+        requests = dict(diagnosis.pod.requests)
+        chosen = _enough(model, pod, _in_order(removable, requests))
+        if chosen:
+            yield _edit(model, chosen)
+
+
+def _nearest_nodes(diagnosis: Diagnosis) -> list[str]:
+    """Nodes where the removal of pods may help, those that lack the least first."""
+
+    def shortage(node: str) -> float:
+        requests = diagnosis.pod.requests
+        lacking = lacking_on(diagnosis, node)
+        return max(
+            (lack / max(requests.get(name, 1), 1) for name, lack in lacking.items()), default=0.0
+        )
+
+    helped = [n for n, s in diagnosis.rejected.items() if s.code is Code.UNSCHEDULABLE]
+    return sorted(helped, key=lambda node: (shortage(node), node))[:_NODES_MAX]
+
+
+def _is_daemon(pod: PodInfo) -> bool:
+    return any(owner.kind in ("DaemonSet", "Node") for owner in pod.metadata.owner_references or ())
+
+
+def _in_order(pods: Sequence[PodInfo], lacking: dict[str, int]) -> list[PodInfo]:
+    """The least important first; among equals those that free the most of what is lacking."""
+
+    def freed(pod: PodInfo) -> float:
+        return sum(min(pod.requests.get(name, 0) / lack, 1.0) for name, lack in lacking.items())
+
+    return sorted(pods, key=lambda pod: (pod.priority, -freed(pod), pod.key))
+
+
+def _enough(model: ClusterModel, pod: str, pods: Sequence[PodInfo]) -> list[PodInfo]:
+    """The first pods whose removal gives the pod a node, without those that may stay."""
+    removed: list[PodInfo] = []
+    with model.trial():
+        for each in pods[:_REMOVED_MAX]:
+            model.remove(POD, each.namespace, each.name)
+            removed.append(each)
+            if model.attempt(pod).fits:
+                break
+        else:
+            return []
+    for each in removed[:-1]:
+        fewer = [other for other in removed if other is not each]
+        with model.trial():
+            for other in fewer:
+                model.remove(POD, other.namespace, other.name)
+            if model.attempt(pod).fits:
+                removed = fewer
+    return removed
+
+
+def _edit(model: ClusterModel, pods: Sequence[PodInfo]) -> ObjectEdit:
+    changes = [deletion_of(ObjectKey(POD, each.namespace, each.name)) for each in pods]
+    names = ", ".join(printable(each.key) for each in pods)
+    commands: list[str] = []
+    scaled: Counter[tuple[str, str, str, str]] = Counter()
+    for each in pods:
+        quoted = f"{shlex.quote(each.name)} -n {shlex.quote(each.namespace)}"
+        controller = controller_of(model, each)
+        if controller is None or controller.kind not in _SCALABLE:
+            commands.append(f"kubectl delete pod {quoted}")
+            continue
+        commands.append(f"kubectl annotate pod {quoted} {_DELETION_COST}=-1000 --overwrite")
+        version = controller.api_version
+        scaled[version, controller.kind, each.namespace, controller.name] += 1
+    nodes = ", ".join(printable(node) for node in sorted({each.node_name for each in pods}))
+    steps = [f"remove {names} from {nodes}"]
+    for (version, kind, namespace, name), count in scaled.items():
+        replicas = _replicas(model, kind, namespace, name)
+        target = max(replicas - count, 0)
+        commands.append(
+            f"kubectl scale {_SCALABLE[kind]} {shlex.quote(name)} -n {shlex.quote(namespace)}"
+            f" --replicas={target}"
+        )
+        patch = ({"op": "replace", "path": "/spec/replicas", "value": target},)
+        changes.append(
+            Change(
+                verb="patch", kind=f"{version} {kind}", name=name, namespace=namespace, patch=patch
+            )
+        )
+        steps.append(f"scale {kind} {printable(f'{namespace}/{name}')} from {replicas} to {target}")
+    return ObjectEdit("; ".join(steps), tuple(changes), tuple(commands), "workload")
+
+
+def controller_of(model: ClusterModel, pod: PodInfo) -> OwnerReference | None:
+    """The controller that decides how many such pods there are: of a ReplicaSet, its Deployment."""
+    owner = next((each for each in pod.metadata.owner_references or () if each.controller), None)
+    if owner is None or owner.kind != "ReplicaSet":
+        return owner
+    replica_set = model.get(REPLICA_SET, pod.namespace, owner.name)
+    owners = replica_set.metadata.owner_references if replica_set is not None else None
+    return next((each for each in owners or () if each.controller), owner)
+
+
+def _replicas(model: ClusterModel, kind: str, namespace: str, name: str) -> int:
+    """How many pods the controller has now."""
+    count = 0
+    for each in (*model.scheduler.cache.pods(), *model.pending()):
+        controller = controller_of(model, each)
+        if controller is not None and each.namespace == namespace:
+            count += (controller.kind, controller.name) == (kind, name)
+    return count

@@ -1,0 +1,150 @@
+"""An explanation for a reader: rich texts and tables, the answer first."""
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from bayplan.explain.explanation import Cause, Comparison, Explanation, Fix, Group, Preemption
+from bayplan.sim.output.report import BLANK, new_table
+
+#: Scores of a comparison are shown for so many plugins.
+_SUBJECTS = {
+    "pod": "change the pod",
+    "object": "change another object",
+    "workload": "make room",
+    "node": "add a node",
+}
+
+
+def explained(explanation: Explanation, *, is_wide: bool = False) -> list[RenderableType]:
+    """The whole answer. ``is_wide``: with examples of nodes and with manifests."""
+    parts: list[RenderableType] = [Text(_headline(explanation), style="bold")]
+    if explanation.stored_message:
+        parts.append(Text(f"In the pod's status stands: {explanation.stored_message}"))
+    if explanation.group is not None:
+        parts += [BLANK, *_group(explanation.group)]
+    if explanation.causes:
+        parts += [BLANK, Text("Causes", style="bold")]
+        for cause in explanation.causes:
+            parts += _cause(cause, is_wide=is_wide)
+    if explanation.preemption is not None:
+        parts += [BLANK, Text("Preemption", style="bold"), *_preemption(explanation.preemption)]
+    if explanation.fixes:
+        parts += [BLANK, Text("What would make it fit (each was tried)", style="bold")]
+        for number, fix in enumerate(explanation.fixes, 1):
+            parts += _fix(number, fix, is_wide=is_wide)
+    elif explanation.trials:
+        text = f"None of {explanation.trials} changes that were tried makes it fit."
+        parts += [BLANK, Text(text)]
+    if explanation.comparison is not None:
+        parts += [BLANK, *_comparison(explanation.comparison)]
+    if explanation.remarks:
+        parts += [BLANK, *(Text(f"Note: {remark}") for remark in explanation.remarks)]
+    return parts
+
+
+def _headline(explanation: Explanation) -> str:
+    """kube-scheduler's own sentence, where there is one."""
+    pod, result = explanation.pod, explanation.result
+    if explanation.message:
+        return explanation.message
+    if result == "bound":
+        return f"{pod} is on {explanation.node}"
+    if result == "fits":
+        return f"{pod} fits now: an attempt would place it on {explanation.node}"
+    if result == "foreign":
+        where = f" and is on {explanation.node}" if explanation.node else ""
+        return f"{pod} belongs to another scheduler, {explanation.scheduler}{where}"
+    if result == "ended":
+        return f"{pod} has ended: a scheduler has nothing to do with it any more"
+    if result == "waiting":
+        return f"{pod} waits at Permit for {explanation.node}"
+    return f"{pod}: {result}"
+
+
+def _group(group: Group) -> Iterator[RenderableType]:
+    yield Text(f"Group {group.name} ({group.kind})", style="bold")
+    missing = max(group.need - group.have, 0)
+    lacking = f": {missing} missing" if missing else ""
+    yield Text(
+        f"  {group.have} members exist, {group.need} are needed{lacking}; {group.placed} have a "
+        f"node, {group.fitting} more fit in this attempt"
+    )
+    if group.domain:
+        yield Text(f"  tried in {group.domain}")
+    if group.first_failing_member:
+        yield Text(
+            f"  the first member that fails is {group.first_failing_member}: "
+            f"{group.saturated_nodes} nodes are full, {group.excluded_nodes} are excluded"
+        )
+    if group.message:
+        yield Text(f"  {group.message}")
+
+
+def _cause(cause: Cause, *, is_wide: bool) -> Iterator[RenderableType]:
+    plugin = f" ({cause.plugin})" if cause.plugin else ""
+    if not cause.nodes:
+        yield Text(f"  {cause.reason}{plugin}")
+    else:
+        nodes = f"{cause.nodes:,} node{'s' * (cause.nodes != 1)}"
+        nearest = cause.nearest
+        distance = f", the nearest {nearest.distance}: {nearest.node}" if nearest else ""
+        yield Text(f"  {cause.reason}: {nodes}{distance}{plugin}")
+    for detail in cause.details:
+        yield Text(f"    {detail}")
+    if is_wide and cause.examples:
+        more = ", …" if cause.nodes > len(cause.examples) else ""
+        yield Text(f"    nodes: {', '.join(cause.examples)}{more}")
+
+
+def _preemption(preemption: Preemption) -> Iterator[RenderableType]:
+    yield Text(f"  {preemption.verdict}")
+    if preemption.victims:
+        yield Text(f"  victims: {', '.join(preemption.victims)}")
+    for budget in preemption.budgets:
+        yield Text(
+            f"  PodDisruptionBudget {budget.name} allows {budget.disruptions_allowed} disruptions; "
+            f"it covers {', '.join(budget.pods)}"
+        )
+
+
+def _fix(number: int, fix: Fix, *, is_wide: bool) -> Iterator[RenderableType]:
+    together = " (only together)" if fix.is_combined else ""
+    yield Text(f"  {number}. {_SUBJECTS[fix.changes_what]}{together}, then it goes to {fix.node}:")
+    for step in fix.steps:
+        yield Text(f"     {step}")
+    for command in fix.commands:
+        yield Text(f"       {command}", style="cyan")
+    if is_wide and fix.manifest:
+        for line in fix.manifest.splitlines():
+            yield Text(f"       | {line}")
+
+
+def _comparison(comparison: Comparison) -> Iterator[RenderableType]:
+    yield Text("Its node among all nodes, as if the pod were pending now", style="bold")
+    if comparison.rejection:
+        yield Text(f"  {comparison.node} would be rejected now: {comparison.rejection}")
+    elif comparison.feasible <= 1:
+        yield Text(f"  {comparison.node} is the only feasible node")
+    else:
+        yield Text(
+            f"  {comparison.feasible:,} nodes are feasible; {comparison.better:,} score higher "
+            f"than {comparison.node}, {comparison.equal:,} others score as high"
+        )
+    scored = [node for node in comparison.nodes if node.total is not None]
+    if not scored:
+        return
+    yield _scores(comparison, [node.node for node in scored])
+
+
+def _scores(comparison: Comparison, names: list[str]) -> Table:
+    table = new_table("weighted score", *names, numbers=True)
+    lines = {node.node: node for node in comparison.nodes}
+    for plugin in lines[names[0]].scores:
+        values = [lines[name].scores.get(plugin, 0) for name in names]
+        if any(values):
+            table.add_row(plugin, *map(str, values))
+    table.add_row("total", *(str(lines[name].total) for name in names), style="bold")
+    return table

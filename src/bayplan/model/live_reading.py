@@ -1,0 +1,117 @@
+"""The objects of a cluster, from its API server. Only gets and lists are sent.
+
+All kinds are listed side by side, each in pages of one moment. A kind that the user may not list is
+left out, and the objects name it; without nodes or pods there is no answer. The content of the
+pod that a question is about, and of the controllers above it, is read as the server has it.
+"""
+
+import asyncio
+from types import MappingProxyType
+from typing import Any
+
+from bayplan.adapters.embedded.field_validation import ObjectKey
+from bayplan.adapters.live.client import ApiClient
+from bayplan.adapters.live.discovery import Discovery, Resource
+from bayplan.adapters.live.errors import AccessDeniedError
+from bayplan.adapters.live.watching import Reading, ReadingOptions
+from bayplan.api.objects import (
+    NAMESPACE,
+    NODE,
+    POD,
+    PRIORITY_CLASS,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    STATEFUL_SET,
+    ApiObject,
+)
+from bayplan.clock import RealClock
+from bayplan.config import SchedulerConfig
+from bayplan.config.pod_group_kinds import group_kinds
+from bayplan.model.objects import ClusterObjects
+from bayplan.plugins.registry import Registry
+from bayplan.ports import ApiError
+from bayplan.rng import stream
+from bayplan.serving.discovery import kinds_in_use, offered_kinds
+from bayplan.sim.input.controller_kinds import DAEMON_SET, DEPLOYMENT, JOB
+
+#: Read whatever the plugins are.
+_ALWAYS = (NODE, NAMESPACE, PRIORITY_CLASS)
+#: Without these there is no answer.
+_NEEDED = (NODE, POD)
+#: Controllers whose content is read: a fix is a patch of their template.
+_CONTROLLERS = (
+    DEPLOYMENT,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    STATEFUL_SET,
+    DAEMON_SET,
+    JOB,
+)
+#: A Deployment owns a ReplicaSet owns a pod; a longer chain has a controller of another kind.
+_OWNERS_MAX = 4
+
+
+async def objects_of_cluster(
+    client: ApiClient, config: SchedulerConfig, registry: Registry, subject: str = ""
+) -> ClusterObjects:
+    """Everything that a scheduler with this configuration reads.
+
+    ``subject``: "namespace/name" of the pod whose content is kept, with the content of its
+    controllers. Raises ApiError if nodes or pods cannot be read, ConfigError.
+    """
+    versions = tuple(group_kinds(config.spec.pod_groups.kinds))
+    kinds = tuple(dict.fromkeys((*_ALWAYS, *kinds_in_use(config, registry), POD)))
+    discovery = Discovery(client)
+    await discovery.discover((*kinds, *versions, *_CONTROLLERS))
+    offered = offered_kinds(versions, lambda kind: discovery.resource(kind) is not None)
+    wanted = tuple(kind for kind in kinds if kind not in versions)
+    resources = [discovery.resource(kind) for kind in (*offered, *wanted)]
+    unreadable: dict[str, str] = {}
+
+    async def listed(resource: Resource) -> tuple[str, tuple[ApiObject, ...]]:
+        reading = Reading(client, resource, stream(0, resource.kind), ReadingOptions())
+        try:
+            return resource.kind, tuple((await reading.list()).objects)
+        except AccessDeniedError as problem:
+            if resource.kind in _NEEDED:
+                raise
+            unreadable[resource.kind] = str(problem)
+            return resource.kind, ()
+
+    tasks = [listed(resource) for resource in resources if resource is not None]
+    lists = dict(await asyncio.gather(*tasks))
+    contents = await _chain(client, discovery, subject, unreadable) if subject else {}
+    return ClusterObjects(
+        lists,
+        MappingProxyType(contents),
+        absent=frozenset(kind for kind in wanted if discovery.resource(kind) is None),
+        unreadable=MappingProxyType(dict(sorted(unreadable.items()))),
+        source=client.server,
+        epoch_seconds=RealClock().epoch_seconds(),
+    )
+
+
+async def _chain(
+    client: ApiClient, discovery: Discovery, pod: str, unreadable: dict[str, str]
+) -> dict[ObjectKey, dict[str, Any]]:
+    """The content of a pod and of the controllers above it, as far as they can be read."""
+    namespace, _, name = pod.partition("/")
+    contents: dict[ObjectKey, dict[str, Any]] = {}
+    kind = POD
+    while len(contents) < _OWNERS_MAX:
+        resource = discovery.resource(kind) if kind in (POD, *_CONTROLLERS) else None
+        if resource is None:
+            break
+        try:
+            content = await client.get(resource.path(namespace, name))
+        except ApiError as problem:
+            if kind != POD:
+                unreadable[kind] = str(problem)
+            break
+        contents[ObjectKey(kind, namespace, name)] = content
+        owners = content.get("metadata", {}).get("ownerReferences") or ()
+        owner = next((each for each in owners if each.get("controller")), None)
+        if owner is None:
+            break
+        kind, name = f"{owner['apiVersion']} {owner['kind']}", owner["name"]
+    return contents
