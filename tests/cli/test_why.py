@@ -259,7 +259,7 @@ def test_an_unknown_pod_of_a_running_scheduler_is_reported(address: str) -> None
 
 
 def test_run_and_address_exclude_each_other() -> None:
-    assert "wanted either --run DIR or --address" in refusal_text("why", "p")
+    assert "wanted --run DIR or --address" in refusal_text("why", "p", "--node", "n")
     said = refusal_text("why", "p", "--run", "x", "--address", "127.0.0.1:1")
     assert "wanted either --run DIR or --address" in said
     assert "--node: wanted --run" in refusal_text(

@@ -1,5 +1,6 @@
-"""The cluster that a question is about: files, or the folder of a run."""
+"""The cluster that a question is about: files, the folder of a run, or an API server."""
 
+import os
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -10,37 +11,107 @@ import click
 import msgspec
 import yaml
 
+from bayplan.adapters.live.credentials import kubeconfig_paths
+from bayplan.adapters.live.kubeconfig import namespace_of
 from bayplan.cli.console import sign_of_life
+from bayplan.cli.options import KUBECONFIG_HELP
 from bayplan.cli.problems import STANDARD_INPUT
 from bayplan.cli.streams import put
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
+from bayplan.lazy_loader import load
 from bayplan.model.objects import ClusterObjects
 from bayplan.model.reading import objects_of_files, objects_of_run
 from bayplan.plugins.registry import Registry
+from bayplan.ports import ApiError
 from bayplan.sim.output.run_folder import RunFolder, is_run
+from bayplan.state.pods import DEFAULT_NAMESPACE
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+#: Reading a cluster takes a few lists, and needs no rate limit.
+_UNLIMITED_QPS = -1.0
+#: The API server cannot be reached, or refuses what no answer can do without.
+EXIT_UNREADABLE = 3
+
+
+class UnreadableClusterError(Exception):
+    """The API server cannot be reached, or refuses to list nodes or pods. One line."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class ClusterSource:
-    """Where the objects of a cluster are."""
+    """Where the objects of a cluster are: without paths, the cluster that kubectl would use."""
 
     paths: tuple[str, ...]
+    kubeconfig: str | None = None
+    #: A context of the kubeconfig; "": its current context.
+    context_name: str = ""
 
-    def read(self, config: SchedulerConfig, registry: Registry) -> ClusterObjects:
+    def default_namespace(self) -> str:
+        """The namespace that a name without one is in."""
+        if self.paths:
+            return DEFAULT_NAMESPACE
+        paths = kubeconfig_paths(self.kubeconfig).split(os.pathsep)
+        named = (namespace_of(Path(path).expanduser(), self.context_name) for path in paths)
+        return next(filter(None, named), DEFAULT_NAMESPACE)
+
+    def read(
+        self, config: SchedulerConfig, registry: Registry, subject: str = ""
+    ) -> ClusterObjects:
         """Everything that a scheduler with this configuration reads.
 
-        Raises BadInputError.
+        ``subject``: "namespace/name" of the pod whose content is kept, with that of its
+        controllers. Raises BadInputError, UnreadableClusterError.
         """
+        if not self.paths:
+            return self._read_live(config, registry, subject)
         if len(self.paths) == 1 and is_run(Path(self.paths[0])):
             return objects_of_run(RunFolder(Path(self.paths[0])))
         kinds = {*registry.kinds, *group_kinds(config.spec.pod_groups.kinds)}
         # Reading standard input needs no spinner: a person may be typing there.
         with nullcontext() if STANDARD_INPUT in self.paths else sign_of_life("reading"):
             return objects_of_files(self.paths, kinds)
+
+    def _read_live(
+        self, config: SchedulerConfig, registry: Registry, subject: str
+    ) -> ClusterObjects:
+        # Loading an HTTP client takes time, which questions about files do not need.
+        client_of = load("bayplan.adapters.live.client:open_client")
+        options = load("bayplan.adapters.live.client:ClientOptions")(
+            qps=_UNLIMITED_QPS, context_name=self.context_name
+        )
+        objects_of_cluster = load("bayplan.model.live_reading:objects_of_cluster")
+
+        async def work() -> ClusterObjects:
+            async with client_of(self.kubeconfig, options) as client:
+                return await objects_of_cluster(client, config, registry, subject)
+
+        credentials_error = load("bayplan.adapters.live.credentials:CredentialsError")
+        try:
+            with sign_of_life("reading"):
+                return load("bayplan.cli.event_loop:run_event_loop")(work())
+        except (credentials_error, ApiError) as problem:
+            raise UnreadableClusterError(str(problem)) from None
+
+
+def kubectl_options() -> Callable[[F], F]:
+    """--kubeconfig and --context, as kubectl has them."""
+
+    def decorate(command: F) -> F:
+        context = click.option(
+            "--context",
+            "context_name",
+            default="",
+            metavar="NAME",
+            help="Context of the kubeconfig",
+        )
+        kubeconfig = click.option("--kubeconfig", metavar="FILE", help=KUBECONFIG_HELP)
+        return kubeconfig(context(command))
+
+    return decorate
 
 
 def output_option(*formats: str) -> Callable[[F], F]:

@@ -1,9 +1,11 @@
 """`bayplan why`: explain the result for a pod, a workload or a pod group.
 
-The answer comes from the folder of a run, or from the endpoints of a running scheduler.
+The answer comes from a cluster as it is now (`why_now`), from the folder of a run, or from the
+endpoints of a running scheduler.
 """
 
 import difflib
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +15,21 @@ import click
 from rich.console import RenderableType
 from rich.text import Text
 
+from bayplan.cli.cluster_source import ClusterSource, kubectl_options, output_option
 from bayplan.cli.console import show, sign_of_life
-from bayplan.cli.options import examples
+from bayplan.cli.options import config_option, examples, plugin_option, seed_option
+from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import read_text, refusals
-from bayplan.cli.remarks import fail
-from bayplan.journal import AttemptRecord, Record, group_subject, is_group, subject_of
+from bayplan.cli.remarks import EXIT_FAILED, fail
+from bayplan.journal import (
+    AttemptRecord,
+    BindingRecord,
+    GroupRecord,
+    Record,
+    group_subject,
+    is_group,
+    subject_of,
+)
 from bayplan.lazy_loader import load
 from bayplan.problems import suggestion
 from bayplan.serving.decision_history import DecisionHistory
@@ -77,6 +89,8 @@ class _Subject:
 @click.command(
     "why",
     epilog=examples(
+        "bayplan why default/web-0                      # the cluster that kubectl would use",
+        "bayplan why default/web-0 cluster.yaml         # files, as simulate reads them",
         "bayplan why default/web-0 --run runs/a",
         "bayplan why deployment/web --namespace shop --run runs/a",
         "bayplan why default/web-0 --run runs/a --node n7",
@@ -84,23 +98,68 @@ class _Subject:
         "bayplan why default/web-0 --address 127.0.0.1:10259",
     ),
 )
-@click.argument("words", nargs=-1, required=True, metavar="[KIND] [NAMESPACE/]NAME")
-@click.option("-n", "--namespace", metavar="NAME", help="Namespace. Default: default")
+@click.argument("words", nargs=-1, required=True, metavar="[KIND] [NAMESPACE/]NAME [FILE…]")
+@click.option("-n", "--namespace", metavar="NAME", help="Namespace. Default: the context's")
+@kubectl_options()
+@config_option("Configuration of the scheduler in question. Default: one default profile")
+@plugin_option()
+@feature_gates_option()
+@seed_option()
+@output_option("text", "wide", "json", "yaml")
 @click.option("--run", "run_path", metavar="DIR", help="Run written by `simulate --out`")
 @click.option("--address", metavar="HOST:PORT", help="Endpoints of a running scheduler")
 @click.option("--token-file", metavar="FILE", help="With --address: file with a bearer token")
 @click.option("--ca-file", metavar="FILE", help="With --address https://…: certificate authority")
-@click.option("--node", metavar="NAME", help="Explain one node, by a replay of the run")
+@click.option("--node", metavar="NAME", help="With --run: explain one node, by a replay")
 @click.option("--attempt", type=int, help="Explain this attempt. Default with --node: the last")
+@click.option("--exit-code", is_flag=True, help="With --run, --address: 1 if it has no node")
 def why_command(words: tuple[str, ...], **options: Any) -> None:
-    """Explain where a pod, the pods of a workload, or a pod group were placed, and why.
+    """Explain why a pod has a node or none, and what would make it fit.
 
-    For a pod: each attempt, the plugins that rejected nodes and their reasons, the scores of the
-    best nodes, and what broke a tie. For a workload such as deployment/web: its pods, grouped by
-    outcome.
+    Without --run and --address, the pod is tried once in memory, on the cluster that kubectl would
+    use or on the objects of FILE…. The answer starts with the sentence of kube-scheduler; then come
+    the causes, and changes with which the pod fits. Nothing in the cluster changes: the command
+    only gets and lists objects. For a pod that has a node, the answer compares its node with the
+    others. The exit code is 0 if the pod has a node or fits, 1 if it does not, 2 if the input is
+    wrong, and 3 if the cluster cannot be read.
 
-    The answer comes from a run (--run) or from the memory of a running scheduler (--address).
+    With --run or --address, the answer is the record of past decisions: each attempt, the plugins
+    that rejected nodes and their reasons, the scores of the best nodes, and what broke a tie; for a
+    workload such as deployment/web: its pods, grouped by outcome.
     """
+    run_path, address = options["run_path"], options["address"]
+    if run_path is None and address is None:
+        _answer_now(words, options)
+    else:
+        _answer_from_records(words, options)
+
+
+def _answer_now(words: tuple[str, ...], options: dict[str, Any]) -> None:
+    """The answer about a cluster as it is now."""
+    for option in ("node", "attempt", "token_file", "ca_file"):
+        if options[option] is not None:
+            fail(f"--{option.replace('_', '-')}: wanted --run DIR or --address HOST:PORT with it")
+    has_kind = words[0].lower() in (*_WORKLOADS, *_PODS, *_GROUPS)
+    count = 2 if has_kind and len(words) > 1 else 1
+    files = words[count:]
+    if files and (options["kubeconfig"] or options["context_name"]):
+        fail(f"found {files[0]} and --kubeconfig or --context, wanted one cluster")
+    source = ClusterSource(files, options["kubeconfig"], options["context_name"])
+    namespace = options["namespace"] or source.default_namespace()
+    word = words[count - 1]
+    has_namespace = "/" in word and not _is_kind(word)
+    subject = _subject(words[:count], options["namespace"] if has_namespace else namespace)
+    load("bayplan.cli.why_now:why_now")(subject.kind, subject.name, source, options)
+
+
+def _is_kind(word: str) -> bool:
+    """Whether a word is a kind and a name, as deployment/web."""
+    kind, slash, _ = word.partition("/")
+    return bool(slash) and kind.lower() in (*_WORKLOADS, *_PODS, *_GROUPS)
+
+
+def _answer_from_records(words: tuple[str, ...], options: dict[str, Any]) -> None:
+    """The answer from a run, or from the memory of a running scheduler."""
     subject = _subject(words, options["namespace"])
     name = group_subject(subject.name) if subject.kind == "podgroup" else subject.name
     if subject.kind and (options["node"] is not None or options["attempt"] is not None):
@@ -110,17 +169,31 @@ def why_command(words: tuple[str, ...], **options: Any) -> None:
         fail("wanted either --run DIR or --address HOST:PORT")
     if address is not None and node is not None:
         fail("--node: wanted --run: only a replay of a run can explain one node")
+    if options["output"] not in ("text", "wide"):
+        fail(f"-o {options['output']}: wanted text with --run and --address")
     is_workload = subject.kind in _WORKLOADS.values()
     if address is not None and is_workload:
         fail(f"{subject.controller}: wanted --run; with --address, name one of its pods")
     with refusals():
         if address is not None:
-            parts = _remote_answer(name, options)
+            parts, is_placed = _remote_answer(name, options)
         elif is_workload:
-            parts = _workload_answer(RunFolder(Path(run_path)), subject)
+            parts, is_placed = _workload_answer(RunFolder(Path(run_path)), subject)
         else:
-            parts = _answer(RunFolder(Path(run_path)), name, node, options["attempt"])
+            parts, is_placed = _answer(RunFolder(Path(run_path)), name, node, options["attempt"])
     show(parts)
+    if options["exit_code"] and not is_placed:
+        sys.exit(EXIT_FAILED)
+
+
+def _is_placed(records: Sequence[Record]) -> bool:
+    """Whether the last thing that happened gave the pod, or the group, a node."""
+    results = [
+        record.result
+        for record in records
+        if isinstance(record, AttemptRecord | BindingRecord | GroupRecord)
+    ]
+    return bool(results) and results[-1] in ("scheduled", "bound", "placed")
 
 
 def _subject(words: tuple[str, ...], namespace: str | None) -> _Subject:
@@ -146,7 +219,7 @@ def _subject(words: tuple[str, ...], namespace: str | None) -> _Subject:
     return _Subject(kind, full_name)
 
 
-def _remote_answer(pod: str, options: dict[str, Any]) -> list[RenderableType]:
+def _remote_answer(pod: str, options: dict[str, Any]) -> tuple[list[RenderableType], bool]:
     """What a running scheduler says. Raises RunFolderError for an attempt that is not there."""
     token = read_text(options["token_file"]).strip() if options["token_file"] else ""
     ask = load("bayplan.cli.remote_history:remote_history")
@@ -157,11 +230,11 @@ def _remote_answer(pod: str, options: dict[str, Any]) -> list[RenderableType]:
     head = Text(f"times are seconds since the scheduler's start, {answer.started}")
     number = options["attempt"]
     if number is None:
-        return [head, *explain_records(answer.records)]
+        return [head, *explain_records(answer.records)], _is_placed(answer.records)
     attempts = [r for r in answer.records if isinstance(r, AttemptRecord) and r.attempt == number]
     if not attempts:
         fail(f"{url}: no record of attempt {number} at {pod}")
-    return [head, *explain_records(attempts[-1:])]
+    return [head, *explain_records(attempts[-1:])], _is_placed(attempts[-1:])
 
 
 def _hint(pod: str, answer: DecisionHistory) -> str:
@@ -170,7 +243,7 @@ def _hint(pod: str, answer: DecisionHistory) -> str:
 
 def _answer(
     folder: RunFolder, pod: str, node: str | None, attempt: int | None
-) -> list[RenderableType]:
+) -> tuple[list[RenderableType], bool]:
     records: list[Record] = []
     other_subjects: set[str] = set()
     for record in folder.journal():
@@ -180,16 +253,19 @@ def _answer(
         elif is_group(subject) is is_group(pod):
             other_subjects.add(subject)
     if not records:
-        return [Text(_without_record(folder, pod, other_subjects))]
+        result = folder.result()
+        placed = result is not None and pod in result.pods and result.pods[pod].node is not None
+        return [Text(_without_record(folder, pod, other_subjects))], placed
+    is_placed = _is_placed(records)
     if node is None and attempt is None:
-        return explain_records(records)
+        return explain_records(records), is_placed
     chosen = _attempt(folder, pod, records, attempt)
     if node is None:
-        return explain_records([chosen])
+        return explain_records([chosen]), _is_placed([chosen])
     _check_node(folder, node)
     with sign_of_life("replaying the run"):
         verdict = load("bayplan.sim.replay:node_verdict")(folder, chosen, node)
-        return explain_node(verdict)
+        return explain_node(verdict), is_placed
 
 
 def _check_node(folder: RunFolder, node: str) -> None:
@@ -201,7 +277,7 @@ def _check_node(folder: RunFolder, node: str) -> None:
         raise RunFolderError(text)
 
 
-def _workload_answer(folder: RunFolder, subject: _Subject) -> list[RenderableType]:
+def _workload_answer(folder: RunFolder, subject: _Subject) -> tuple[list[RenderableType], bool]:
     """The pods of a workload. Raises RunFolderError for one that has none."""
     result = folder.result()
     if result is None:
@@ -220,7 +296,8 @@ def _workload_answer(folder: RunFolder, subject: _Subject) -> list[RenderableTyp
         for record in folder.journal()
         if isinstance(record, AttemptRecord) and record.pod in pods
     }
-    return explain_workload(f"{subject.controller} in {subject.namespace}", pods, attempts)
+    parts = explain_workload(f"{subject.controller} in {subject.namespace}", pods, attempts)
+    return parts, all(pod.node is not None for pod in pods.values())
 
 
 def _no_such_workload(subject: _Subject, result: SimulationResult) -> str:

@@ -116,7 +116,8 @@ def _fix(number: int, fix: Fix, *, is_wide: bool) -> Iterator[RenderableType]:
     for step in fix.steps:
         yield Text(f"     {step}")
     for command in fix.commands:
-        yield Text(f"       {command}", style="cyan")
+        note = "   # the manifest: -o wide" if command.endswith("-f -") and not is_wide else ""
+        yield Text(f"       {command}{note}", style="cyan")
     if is_wide and fix.manifest:
         for line in fix.manifest.splitlines():
             yield Text(f"       | {line}")

@@ -46,6 +46,7 @@ from bayplan.ports import (
     Perform,
     WatchEvent,
 )
+from bayplan.serving.discovery import without_absent
 from bayplan.state.pods import PodInfo
 
 T = TypeVar("T")
@@ -121,6 +122,9 @@ class ClusterModel:
         start_seconds = max(objects.epoch_seconds - ManualClock.EPOCH_SECONDS, 0.0)
         self._records = MemorySink()
         self._observer: OnAttempt | None = None
+        config, without = without_absent(config, registry, lambda kind: kind not in objects.absent)
+        #: Plugins that are left out, because the API server lacks kinds that they need.
+        self.left_out_plugins = tuple(map(str, without))
         self._scheduler = Scheduler(
             config,
             registry,

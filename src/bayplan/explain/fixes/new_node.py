@@ -28,12 +28,14 @@ def new_node_edits(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[Object
     for node in model.objects(NODE):
         if isinstance(node, Node):
             shapes.setdefault(_shape(node), node)
-    ordered = sorted(shapes.values(), key=lambda n: (_size(n), n.metadata.name))[:_SHAPES_MAX]
+    ordered = sorted(
+        shapes.values(), key=lambda n: (bool(n.spec.taints), _size(n), n.metadata.name)
+    )[:_SHAPES_MAX]
     for number in range(1, _count_max(model, diagnosis) + 1):
         for node in ordered:
             what = "one node" if number == 1 else f"{number} nodes"
             text = f"add {what} like {printable(node.metadata.name)}"
-            yield _copies(model, node, text, number)
+            yield _copies(model, node, text, node_count=number)
     labels = _needed_labels(diagnosis)
     for node in ordered:
         offered = amounts(node.status.allocatable)
@@ -49,7 +51,7 @@ def new_node_edits(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[Object
         if parts:
             text = f"add one node like {node.metadata.name} with {', '.join(parts)}"
             manifest = _manifest(node, more, needed, with_taints=False)
-            yield _copies(model, node, printable(text), 1, manifest)
+            yield _copies(model, node, printable(text), manifest=manifest)
 
 
 def _count_max(model: ClusterModel, diagnosis: Diagnosis) -> int:
@@ -87,7 +89,8 @@ def _copies(
     model: ClusterModel,
     node: Node,
     text: str,
-    node_count: int,
+    *,
+    node_count: int = 1,
     manifest: dict[str, Any] | None = None,
 ) -> ObjectEdit:
     """``manifest``: of the new nodes; None: as the node is."""

@@ -1,0 +1,125 @@
+"""`bayplan why` about a cluster as it is now: answers, formats, exit codes, one-line errors."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bayplan.cli.cluster_source import EXIT_UNREADABLE
+from tests.adapters.manifests import container, node, pod
+from tests.cli.command_line import answer, bayplan, profile, write_objects
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    fits = pod("fits", containers=[container("1")])
+    big = pod("big", containers=[container("64")])
+    theirs = pod("theirs", schedulerName="theirs")
+    gang = pod("other", namespace="shop", containers=[container("64")])
+    return write_objects(tmp_path / "in.yaml", node("n1"), fits, big, theirs, gang)
+
+
+def test_the_first_line_is_the_sentence_of_kube_scheduler(files: Path) -> None:
+    done = bayplan("why", "default/big", files)
+    assert done.exit_code == 1
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("0/1 nodes are available: 1 Insufficient cpu. preemption: ")
+    assert "lower the request for cpu" in done.stdout
+
+
+def test_a_pod_that_fits_ends_with_0(files: Path) -> None:
+    assert answer("why", "fits", files).startswith("default/fits fits now")
+
+
+@pytest.mark.parametrize("output", ["json", "yaml"])
+def test_an_answer_for_programs_has_a_version(files: Path, output: str) -> None:
+    done = bayplan("why", "default/big", files, "-o", output)
+    value = json.loads(done.stdout) if output == "json" else yaml.safe_load(done.stdout)
+    assert (value["apiVersion"], value["kind"]) == ("bayplan.dev/v1alpha1", "Explanation")
+    assert value["result"] == "unschedulable"
+    assert value["message"].startswith("0/1 nodes are available")
+    assert value["fixes"][0]["changes"][0]["verb"] == "replace"
+
+
+def test_a_wide_answer_has_nodes_and_manifests(files: Path) -> None:
+    done = bayplan("why", "default/big", files, "--format", "wide")
+    assert "nodes: n1" in done.stdout
+    assert "| kind: Pod" in done.stdout
+
+
+def test_a_pod_of_another_scheduler_is_one_line(files: Path) -> None:
+    done = bayplan("why", "default/theirs", files)
+    assert done.exit_code == 1
+    assert done.stdout == "default/theirs belongs to another scheduler, theirs\n"
+
+
+def test_an_unknown_pod_is_one_line_with_near_names(files: Path) -> None:
+    done = bayplan("why", "default/bigg", files)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "there is no pod default/bigg; known names include: default/big" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_namespace_is_an_option(files: Path) -> None:
+    assert bayplan("why", "other", files, "-n", "shop").stdout.startswith("0/1 nodes")
+    assert "wanted one namespace" in bayplan("why", "default/big", files, "-n", "shop").stderr
+
+
+def test_the_configuration_names_the_scheduler(files: Path, tmp_path: Path) -> None:
+    config = write_objects(
+        tmp_path / "config.yaml", {**profile(), "profiles": [{"schedulerName": "theirs"}]}
+    )
+    assert answer("why", "theirs", files, "--config", config).startswith("default/theirs fits")
+
+
+def test_a_workload_is_explained_by_a_pod_that_waits(tmp_path: Path) -> None:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container("64")]}}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template},
+    }
+    file = write_objects(tmp_path / "in.yaml", node("n1"), deployment)
+    done = bayplan("why", "deployment/web", file)
+    assert "kubectl patch deployment web -n default" in done.stdout
+    assert "no pod belongs to Deployment default/db" in bayplan("why", "deploy/db", file).stderr
+
+
+@pytest.mark.parametrize("context", ["", "nowhere"])
+def test_a_cluster_that_cannot_be_read_is_one_line(tmp_path: Path, context: str) -> None:
+    arguments = ["--kubeconfig", tmp_path / "nowhere"]
+    if context:
+        kubeconfig = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "here",
+            "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+            "users": [{"name": "u", "user": {"token": "t"}}],
+            "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
+        }
+        arguments = [
+            "--kubeconfig",
+            write_objects(tmp_path / "k", kubeconfig),
+            "--context",
+            context,
+        ]
+    done = bayplan("why", "default/big", *arguments)
+    assert (done.exit_code, done.stdout) == (EXIT_UNREADABLE, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert context in done.stderr
+
+
+def test_files_and_a_kubeconfig_are_two_clusters(files: Path) -> None:
+    done = bayplan("why", "default/big", files, "--context", "x")
+    assert (done.exit_code, "wanted one cluster" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(("name", "code"), [("fits", 0), ("big", 1)])
+def test_a_run_says_so_by_its_exit_code_where_that_is_asked_for(
+    files: Path, tmp_path: Path, name: str, code: int
+) -> None:
+    bayplan("simulate", files, "--out", tmp_path / "run")
+    assert bayplan("why", name, "--run", tmp_path / "run").exit_code == 0
+    assert bayplan("why", name, "--run", tmp_path / "run", "--exit-code").exit_code == code

@@ -1,0 +1,82 @@
+"""Only edits that make the pod fit are solutions, and their number of trials is bounded."""
+
+from collections.abc import Iterable
+
+from bayplan.explain.diagnosis import diagnose
+from bayplan.explain.fixes.edits import Edit
+from bayplan.explain.fixes.new_node import new_node_edits
+from bayplan.explain.fixes.object_edits import object_edits
+from bayplan.explain.fixes.rule_edits import rule_edits
+from bayplan.explain.fixes.search import TRIALS_MAX, Search
+from bayplan.explain.fixes.workload_edits import room_edits
+from bayplan.rng import stream
+from bayplan.testing import node as drawn_node
+from bayplan.testing import pod as drawn_pod
+from bayplan.testing.generators import Draws
+from bayplan.testing.node_generator import draw_node
+from bayplan.testing.pod_generator import draw_placed_pod, draw_pod
+from tests.kit.objects import node, pod
+from tests.model.clusters import model_of
+
+
+def texts(edits: Iterable[Edit]) -> list[str]:
+    return [edit.text for edit in edits]
+
+
+def test_every_rule_of_a_pod_has_an_edit() -> None:
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
+    rules = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    expressions = [{"key": "a", "operator": "Exists"}, {"key": "b", "operator": "Exists"}]
+    terms = {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
+    affinity = {
+        "podAffinity": rules,
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms},
+    }
+    waiting = pod("p", affinity=affinity, nodeSelector={"disk": "ssd"})
+    model = model_of([node("n1")], [waiting])
+    diagnosis = diagnose(model, "default/p")
+    assert texts(rule_edits(model, diagnosis)) == [
+        "drop disk=ssd from the node selector",
+        "drop a Exists from the node affinity",
+        "drop b Exists from the node affinity",
+        "drop the required node affinity (a Exists and b Exists)",
+        "drop the required affinity to app=web over zone",
+    ]
+    assert "label node n1 with disk=ssd" in texts(object_edits(model, diagnosis))
+
+
+def test_room_is_made_by_as_few_pods_as_suffice() -> None:
+    placed = [pod(f"a{i}", on="n1", cpu=cpu) for i, cpu in enumerate(("100m", "500m", "400m"))]
+    model = model_of([node("n1", cpu="1")], [*placed, pod("p", cpu="500m")])
+    edits = room_edits(model, diagnose(model, "default/p"), "default/p")
+    assert texts(edits) == ["remove default/a1 from n1"]
+
+
+def test_a_new_node_has_what_the_pod_needs() -> None:
+    model = model_of([node("n1", cpu="1")], [pod("p", cpu="3", nodeSelector={"disk": "ssd"})])
+    edits = texts(new_node_edits(model, diagnose(model, "default/p")))
+    assert edits == ["add one node like n1", "add one node like n1 with 3 cpu, label disk=ssd"]
+
+
+def test_drawn_pods_get_solutions_that_hold_when_they_are_tried_again() -> None:
+    solved = 0
+    for seed in range(8):
+        draws = Draws(stream(seed, "fixes"))
+        nodes = [drawn_node(f"n{i}", **draw_node(draws)) for i in range(5)]
+        names = {each.metadata.name for each in nodes}
+        pods = [drawn_pod(f"a{i}", **draw_placed_pod(draws)) for i in range(12)]
+        pods += [drawn_pod(f"p{i}", **draw_pod(draws)) for i in range(4)]
+        model = model_of(nodes, [each for each in pods if each.node_name in {"", *names}])
+        for waiting in model.pending():
+            diagnosis = diagnose(model, waiting.key)
+            if diagnosis.attempt.fits or diagnosis.attempt.nominated_node:
+                continue
+            search = Search(model, waiting.key, [waiting.key])
+            solutions = search.run(diagnosis)
+            assert search.trials <= TRIALS_MAX + len(solutions)
+            for solution in solutions:
+                attempt = search.attempt_with(solution.edits)
+                assert attempt is not None
+                assert attempt.fits or attempt.nominated_node
+            solved += bool(solutions)
+    assert solved >= 8

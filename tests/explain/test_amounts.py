@@ -1,0 +1,26 @@
+"""Amounts are written as a person would write them."""
+
+import pytest
+
+from bayplan.explain.amounts import amount_text, rounded_down, short_text
+
+
+@pytest.mark.parametrize(
+    ("resource", "amount", "text"),
+    [
+        ("cpu", 500, "500m"),
+        ("cpu", 2000, "2"),
+        ("memory", 2**30, "1Gi"),
+        ("memory", 1536 * 2**20, "1536Mi"),
+        ("memory", 1000, "1000"),
+        ("example.com/gpu", 4, "4"),
+    ],
+)
+def test_an_amount_is_exact(resource: str, amount: int, text: str) -> None:
+    assert amount_text(resource, amount) == text
+
+
+def test_a_reader_gets_a_rounded_amount() -> None:
+    assert short_text("memory", 123_456_789_012) == "115Gi"
+    assert rounded_down("memory", 123_456_789) == 117 * 2**20
+    assert rounded_down("cpu", 123) == 123

@@ -1,0 +1,97 @@
+"""Objects of an API server: what may not be read is named, and only gets and lists are sent."""
+
+import asyncio
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+import pytest
+
+from bayplan.adapters.embedded.field_validation import ObjectKey
+from bayplan.adapters.live.errors import AccessDeniedError
+from bayplan.api.objects import NODE, PERSISTENT_VOLUME, POD
+from bayplan.config import SchedulerConfig
+from bayplan.model.live_reading import objects_of_cluster
+from bayplan.plugins.registry import default_registry
+from bayplan.ports import ApiError, NotFoundError
+
+OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "controller": True}
+POD_CONTENT = {
+    "metadata": {"name": "p", "namespace": "default", "uid": "u", "ownerReferences": [OWNER]},
+    "spec": {"containers": [{"name": "c"}]},
+}
+REPLICA_SET = {"metadata": {"name": "web", "namespace": "default"}, "spec": {"replicas": 1}}
+LISTS: dict[str, Any] = {
+    "/api/v1/nodes": [{"metadata": {"name": "n1"}}],
+    "/api/v1/pods": [POD_CONTENT],
+}
+OBJECTS: dict[str, Any] = {
+    "/api/v1/namespaces/default/pods/p": POD_CONTENT,
+    "/apis/apps/v1/namespaces/default/replicasets/web": REPLICA_SET,
+}
+RESOURCES = {
+    "/api/v1": [("pods", "Pod", True), ("nodes", "Node", False), ("namespaces", "Namespace", False),
+                ("persistentvolumes", "PersistentVolume", False)],
+    "/apis/apps/v1": [("replicasets", "ReplicaSet", True)],
+}  # fmt: skip
+
+
+class Server:
+    """An ApiClient of a small cluster; ``forbidden``: paths that the user may not list."""
+
+    server = "https://api.example"
+
+    def __init__(self, *forbidden: str) -> None:
+        self._forbidden = forbidden
+        self.requests: list[str] = []
+
+    async def request(self, method: str, path: str, **options: Any) -> bytes:
+        return msgspec.json.encode(await self.get(path, method))
+
+    async def get(self, path: str, method: str = "GET") -> Any:
+        self.requests.append(method)
+        path = urlsplit(path).path
+        if path in self._forbidden:
+            raise AccessDeniedError(403, "Forbidden", f"user cannot list {path}")
+        if path in RESOURCES:
+            names = [{"name": n, "kind": k, "namespaced": s} for n, k, s in RESOURCES[path]]
+            return {"resources": names}
+        if path in OBJECTS:
+            return OBJECTS[path]
+        if any(path.startswith(f"{prefix}/") for prefix in RESOURCES):
+            return {"metadata": {}, "items": LISTS.get(path, [])}
+        raise NotFoundError(path)
+
+
+def read(server: Server, subject: str = "") -> Any:
+    client: Any = server
+    reading = objects_of_cluster(client, SchedulerConfig(), default_registry(()), subject)
+    return asyncio.run(reading)
+
+
+def test_everything_that_the_server_has_is_listed() -> None:
+    server = Server()
+    objects = read(server)
+    assert [each.metadata.name for each in objects.of(NODE)] == ["n1"]
+    assert [each.metadata.name for each in objects.of(POD)] == ["p"]
+    assert "storage.k8s.io/v1 StorageClass" in objects.absent
+    assert set(server.requests) == {"GET"}
+
+
+def test_the_controllers_of_the_pod_are_read_whole() -> None:
+    objects = read(Server(), "default/p")
+    assert set(objects.contents) == {
+        ObjectKey(POD, "default", "p"),
+        ObjectKey("apps/v1 ReplicaSet", "default", "web"),
+    }
+
+
+def test_a_kind_that_may_not_be_listed_is_named() -> None:
+    objects = read(Server("/api/v1/persistentvolumes"))
+    assert objects.unreadable == {PERSISTENT_VOLUME: "user cannot list /api/v1/persistentvolumes"}
+
+
+@pytest.mark.parametrize("path", ["/api/v1/nodes", "/api/v1/pods"])
+def test_without_nodes_or_pods_there_is_no_answer(path: str) -> None:
+    with pytest.raises(ApiError, match="cannot list"):
+        read(Server(path))
