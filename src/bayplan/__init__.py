@@ -46,10 +46,12 @@ _NAMES = {
     """,
     "bayplan.ports": "BindPort",
     "bayplan.sim.simulate": "Result simulate",
+    "bayplan.sim.input.what_if": "NewNodes Scaling WhatIf",
     "bayplan.state.change_log": "Facet",
     "bayplan.state.columns": "NodeMask NodeScores",
     "bayplan.state.nodes": "NodeInfo NodeView",
     "bayplan.state.pods": "PodInfo",
+    "bayplan.whatif.cluster": "Cluster",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

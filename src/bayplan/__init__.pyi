@@ -118,6 +118,11 @@ from bayplan.sim.simulate import (
     Result as Result,
     simulate as simulate,
 )
+from bayplan.sim.input.what_if import (
+    NewNodes as NewNodes,
+    Scaling as Scaling,
+    WhatIf as WhatIf,
+)
 from bayplan.state.change_log import (
     Facet as Facet,
 )
@@ -131,4 +136,7 @@ from bayplan.state.nodes import (
 )
 from bayplan.state.pods import (
     PodInfo as PodInfo,
+)
+from bayplan.whatif.cluster import (
+    Cluster as Cluster,
 )

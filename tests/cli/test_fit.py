@@ -88,6 +88,7 @@ def test_headroom_is_a_table_and_a_document(cluster: Path, web: Path, tmp_path: 
     document = json.loads(answer("headroom", "-f", small, cluster, "-o", "json", "--limit", "3"))
     assert document["kind"] == "Headroom"
     assert document["shapes"][0]["max"] == {
+        "workload": "Pod default/small",
         "count": 3,
         "isLimit": True,
         "nodes": {"n2": 3},

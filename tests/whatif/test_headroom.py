@@ -34,7 +34,7 @@ def test_a_group_is_one_shape_and_requests_what_all_members_do() -> None:
     cluster = cluster_of(node("n1"), node("n2"))
     additions = additions_to(cluster, pod_group(minimum=3), job)
     [shape] = headroom(model_of(cluster), additions, BUILT_IN_KINDS).shapes
-    assert (shape.shape, shape.workload) == ("g", "PodGroup default/g")
+    assert (shape.shape, shape.max.workload) == ("g", "PodGroup default/g")
     assert shape.requests["cpu"] == 3000
     assert shape.max.count == 2
 

@@ -23,7 +23,6 @@ from bayplan.state.pods import DEFAULT_SCHEDULER
 from bayplan.whatif.additions import read_additions
 from bayplan.whatif.copies import single_unit
 from bayplan.whatif.fit import LIMIT, Fit, fit, max_fit
-from bayplan.whatif.text import fit_parts
 
 
 @click.command(
@@ -67,19 +66,17 @@ def fit_command(cluster: tuple[str, ...], workload: tuple[str, ...], **options: 
     if [*cluster, *workload].count(STANDARD_INPUT) > 1:
         fail("standard input: found - twice, wanted it for the cluster or for the workload")
     with refusals():
-        answer, counted = _answer(cluster, workload, options)
+        answer = _answer(cluster, workload, options)
     if options["output"] == "text":
-        show(fit_parts(answer, counted))
+        show(answer.parts())
     else:
         put_document(answer, options["output"])
     if not answer.fits:
         sys.exit(EXIT_FAILED)
 
 
-def _answer(
-    cluster: tuple[str, ...], workload: tuple[str, ...], options: dict[str, Any]
-) -> tuple[Fit, str]:
-    """The answer, and what --max counts. Raises BadInputError."""
+def _answer(cluster: tuple[str, ...], workload: tuple[str, ...], options: dict[str, Any]) -> Fit:
+    """Raises BadInputError."""
     registry = read_plugins(options["plugins"])
     config = read_config(options["config_path"], options["feature_gates"])
     kinds = group_kinds(config.spec.pod_groups.kinds)
@@ -97,9 +94,9 @@ def _answer(
         with model.trial():
             answer = fit(model, additions)
         if unit is None:
-            return answer, ""
+            return answer
         with model.trial():
             count = max_fit(model, unit, options["limit"])
-        return replace(answer, max=count), unit.name
+        return replace(answer, max=count)
     finally:
         model.close()

@@ -21,7 +21,6 @@ from bayplan.state.pods import DEFAULT_SCHEDULER
 from bayplan.whatif.additions import read_additions
 from bayplan.whatif.fit import LIMIT
 from bayplan.whatif.headroom import Headroom, headroom
-from bayplan.whatif.text import headroom_parts
 
 
 @click.command(
@@ -67,7 +66,7 @@ def headroom_command(cluster: tuple[str, ...], shapes: tuple[str, ...], **option
         source = ClusterSource(cluster)
         answer = _answer(source, shapes, options)
     if options["output"] == "text":
-        show(headroom_parts(answer))
+        show(answer.parts())
     else:
         put_document(answer, options["output"])
 

@@ -13,7 +13,6 @@ from bayplan.cli.problems import refusals
 from bayplan.cli.remarks import fail
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.whatif.drain_each import Action, DepartureReport, drain_each, remove_each
-from bayplan.whatif.text import departure_parts
 
 
 @click.command(
@@ -59,7 +58,7 @@ def whatif_command(cluster: tuple[str, ...], **options: Any) -> None:
     with refusals():
         report = _departures(ClusterSource(cluster), options)
     if options["output"] == "text":
-        show(departure_parts(report))
+        show(report.parts())
     else:
         put_document(report, options["output"])
 

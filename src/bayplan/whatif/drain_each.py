@@ -25,6 +25,8 @@ from typing import cast, final
 from msgspec import Struct
 from msgspec import field as struct_field
 from msgspec.structs import replace
+from rich.console import RenderableType
+from rich.text import Text
 
 from bayplan.api.device_objects import RESOURCE_SLICE
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET, PodDisruptionBudget
@@ -34,8 +36,10 @@ from bayplan.api.selectors import Selector, SelectorError, label_selector
 from bayplan.engine.cycle import Cycle
 from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.plugins.pod_topology_spread.plugin import PodTopologySpread
+from bayplan.sim.output.report import BLANK, new_table
 from bayplan.state.pods import NO_VOLUMES, PodInfo, PodShape
-from bayplan.whatif.fit import API_VERSION, pod_name
+from bayplan.whatif.fit import pod_name
+from bayplan.whatif.text import API_VERSION, Answer, pod_count
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 _HARD = "DoNotSchedule"
@@ -95,9 +99,20 @@ class Departure(Struct, frozen=True, kw_only=True, rename="camel"):
     #: Whether the pods were placed in a trial; otherwise a count proves that they fit.
     is_tried: bool = struct_field(default=False, name="tried")
 
+    @property
+    def reason(self) -> str:
+        """The first reason, with the pod."""
+        if self.can_go:
+            return ""
+        if self.left_over:
+            return f"{self.left_over[0].pod}: {self.left_over[0].message}"
+        if self.blocked:
+            return f"{self.blocked[0].pod}: {self.blocked[0].message}"
+        return f"{self.unmanaged[0]} has no controller (with --force it may go)"
+
 
 @final
-class DepartureReport(Struct, frozen=True, kw_only=True, rename="camel"):
+class DepartureReport(Answer, frozen=True, kw_only=True):
     """The answer of `bayplan whatif --drain-each` and `--remove-each`."""
 
     api_version: str = API_VERSION
@@ -111,6 +126,37 @@ class DepartureReport(Struct, frozen=True, kw_only=True, rename="camel"):
     #: Nodes without the topology key: they belong to no domain.
     nodes_without_domain: int = 0
     notes: tuple[str, ...] = ()
+
+    def parts(self) -> list[RenderableType]:
+        rows = self.departures
+        can_go = sum(row.can_go for row in rows)
+        noun = f"domains of {self.topology_key}" if self.topology_key else "nodes"
+        verb = "be drained" if self.action is Action.DRAIN else "go"
+        head = f"{can_go:,} of {len(rows):,} {noun} of {self.cluster} can {verb}"
+        name = "domain" if self.topology_key else "node"
+        nodes = ("nodes",) if self.topology_key else ()
+        table = new_table(name, *nodes, "can go", "pods", "left over", "blocked", "why not")
+        for column in table.columns[1:-1]:
+            column.justify = "right"
+        for row in sorted(rows, key=lambda row: row.can_go):
+            count = (f"{row.nodes:,}",) if self.topology_key else ()
+            cells = (f"{row.pods:,}", _count_or_none(row.left_over), _count_or_none(row.blocked))
+            table.add_row(row.name, *count, "yes" if row.can_go else "no", *cells, row.reason)
+        parts: list[RenderableType] = [Text(head, style="bold"), BLANK, table]
+        lines = list(self.notes)
+        if self.nodes_without_domain:
+            count = self.nodes_without_domain
+            lines.append(
+                f"{count:,} node{'s' * (count != 1)} without the label {self.topology_key}"
+            )
+        others = sum(row.other_schedulers for row in rows)
+        if others:
+            lines.append(f"{pod_count(others)} of other schedulers were not tried")
+        return [*parts, *([BLANK, *map(Text, lines)] if lines else [])]
+
+
+def _count_or_none(values: Sequence[object]) -> str:
+    return f"{len(values):,}" if values else ""
 
 
 def drain_each(

@@ -5,20 +5,30 @@ Pods that wait in the cluster already are not tried; their nominations count. If
 room for a pod, its victims leave at once and the pod takes their place; the answer names them.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import final
 
 from msgspec import Struct, field
+from rich.console import RenderableType
+from rich.text import Text
 
 from bayplan.api.objects import POD, Pod
 from bayplan.api.pod_groups import GroupKey
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.problems import BadInputError
+from bayplan.sim.output.report import BLANK
 from bayplan.whatif.additions import Additions
 from bayplan.whatif.copies import Unit
-
-API_VERSION = "bayplan.dev/v1alpha1"
+from bayplan.whatif.text import (
+    API_VERSION,
+    Answer,
+    left_over_rows,
+    named_pods,
+    node_rows,
+    note_lines,
+    pod_count,
+)
 
 #: `--max` counts no further unless it is told to.
 LIMIT = 10_000
@@ -42,6 +52,8 @@ class PodFit(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tr
 class MaxFit(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """How many more pods fit, until the first does not."""
 
+    #: What is counted, as in "Deployment default/web".
+    workload: str
     count: int
     #: Whether the count ended because it reached its limit.
     is_limit: bool = field(default=False, name="isLimit")
@@ -52,9 +64,25 @@ class MaxFit(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tr
     #: Node → how many of the pods it takes.
     nodes: dict[str, int] = field(default_factory=dict[str, int])
 
+    def lines(self) -> Iterator[str]:
+        """How many fit, and why no more."""
+        more = " or more" if self.is_limit else ""
+        copies = self._copies()
+        yield f"{copies}{more} fit{'s' * (self.count == 1 and not more)}"
+        if self.victim_count:
+            yield f"preemption evicts {pod_count(self.victim_count)} for them"
+        if self.message:
+            yield f"the next does not: {self.message}"
+
+    def _copies(self) -> str:
+        if self.workload.startswith("PodGroup "):
+            noun = f"pod group{'s' * (self.count != 1)} such as"
+            return f"{self.count:,} {noun} {self.workload.partition(' ')[2]}"
+        return f"{pod_count(self.count)} of {self.workload}"
+
 
 @final
-class Fit(Struct, frozen=True, kw_only=True, rename="camel"):
+class Fit(Answer, frozen=True, kw_only=True):
     """The answer of `bayplan fit`."""
 
     api_version: str = API_VERSION
@@ -78,6 +106,28 @@ class Fit(Struct, frozen=True, kw_only=True, rename="camel"):
     def victims(self) -> list[str]:
         """The pods that preemption evicts, in order."""
         return [victim for pod in self.pods for victim in pod.victims]
+
+    def parts(self) -> list[RenderableType]:
+        total, left_over = len(self.pods), self.left_over
+        if left_over:
+            head = f"{total - len(left_over):,} of {pod_count(total)} fit into {self.cluster}"
+        else:
+            head = f"{pod_count(total)} fit{'s' * (total == 1)} into {self.cluster}"
+        parts: list[RenderableType] = [Text(head, style="bold")]
+        by_node: dict[str, list[str]] = defaultdict(list)
+        for pod in self.pods:
+            if pod.node:
+                by_node[pod.node].append(pod.pod)
+        if by_node:
+            parts += [BLANK, *node_rows(by_node)]
+        if left_over:
+            parts += [BLANK, *left_over_rows({pod.pod: pod.message for pod in left_over})]
+        if self.victims:
+            parts += [BLANK, Text(f"preemption evicts {named_pods(self.victims)}")]
+        if self.max is not None:
+            parts += [BLANK, *(Text(line) for line in self.max.lines())]
+        parts += note_lines(self.pending_count, self.notes)
+        return parts
 
 
 def fit(model: ClusterModel, additions: Additions) -> Fit:
@@ -143,10 +193,10 @@ def max_fit(model: ClusterModel, unit: Unit, limit: int = LIMIT) -> MaxFit:
     for kind, each in unit.shared:
         model.add(kind, each)
     nodes: Counter[str] = Counter()
-    victim_count = 0
-    for number, (objects, pods) in enumerate(unit.copies()):
-        if number >= limit:
-            return MaxFit(count=number, is_limit=True, victim_count=victim_count, nodes=nodes)
+    number, victim_count, message = 0, 0, ""
+    copies = unit.copies()
+    while number < limit and not message:
+        objects, pods = next(copies)
         for kind, each in objects:
             model.add(kind, each)
         for pod in pods:
@@ -155,10 +205,18 @@ def max_fit(model: ClusterModel, unit: Unit, limit: int = LIMIT) -> MaxFit:
         victim_count += sum(len(outcome.victims) for outcome in outcomes)
         failures = [outcome for outcome in outcomes if not outcome.node]
         if failures:
-            message = failures[0].message
-            return MaxFit(count=number, message=message, victim_count=victim_count, nodes=nodes)
-        nodes.update(outcome.node for outcome in outcomes)
-    raise AssertionError("copies end")
+            message = failures[0].message or "it was not tried"
+        else:
+            number += 1
+            nodes.update(outcome.node for outcome in outcomes)
+    return MaxFit(
+        workload=unit.name,
+        count=number,
+        is_limit=not message,
+        message=message,
+        victim_count=victim_count,
+        nodes=dict(nodes),
+    )
 
 
 def pod_name(pod: Pod) -> str:

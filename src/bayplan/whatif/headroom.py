@@ -9,12 +9,16 @@ from collections.abc import Sequence
 from typing import final
 
 from msgspec import Struct, field
+from rich.console import RenderableType
+from rich.text import Text
 
 from bayplan.api.pod_groups import PodGroupKinds
 from bayplan.model.cluster_model import ClusterModel
+from bayplan.sim.output.report import BLANK, amount, new_table
 from bayplan.whatif.additions import Additions
 from bayplan.whatif.copies import Unit, units_of
-from bayplan.whatif.fit import API_VERSION, LIMIT, MaxFit, check_schedulers, max_fit
+from bayplan.whatif.fit import LIMIT, MaxFit, check_schedulers, max_fit
+from bayplan.whatif.text import API_VERSION, Answer, note_lines
 
 
 @final
@@ -23,15 +27,18 @@ class ShapeHeadroom(Struct, frozen=True, kw_only=True, rename="camel"):
 
     #: A short name: that of the workload, with its namespace if the name alone is not unique.
     shape: str
-    #: The workload, as in "Deployment default/web".
-    workload: str
     #: What one pod, or all members of a group together, request.
     requests: dict[str, int]
     max: MaxFit
 
+    @property
+    def count_text(self) -> str:
+        """The count; "+" stands for "or more"."""
+        return f"{self.max.count:,}{'+' * self.max.is_limit}"
+
 
 @final
-class Headroom(Struct, frozen=True, kw_only=True, rename="camel"):
+class Headroom(Answer, frozen=True, kw_only=True):
     """The answer of `bayplan headroom`."""
 
     api_version: str = API_VERSION
@@ -42,6 +49,20 @@ class Headroom(Struct, frozen=True, kw_only=True, rename="camel"):
     #: Pods that wait in the cluster already, and were not tried.
     pending_count: int = field(default=0, name="pendingPods")
     notes: tuple[str, ...] = ()
+
+    def parts(self) -> list[RenderableType]:
+        resources = list(dict.fromkeys(name for one in self.shapes for name in one.requests))
+        table = new_table("shape", "fit", *resources, "the next does not fit")
+        for column in table.columns[1:-1]:
+            column.justify = "right"
+        for one in self.shapes:
+            requests = (
+                amount(name, one.requests[name]) if name in one.requests else ""
+                for name in resources
+            )
+            table.add_row(one.shape, one.count_text, *requests, one.max.message)
+        heading = Text(f"how many more pods fit into {self.cluster}", style="bold")
+        return [heading, BLANK, table, *note_lines(self.pending_count, self.notes)]
 
 
 def headroom(
@@ -68,7 +89,7 @@ def headroom(
 def _shape(model: ClusterModel, unit: Unit, name: str, limit: int) -> ShapeHeadroom:
     with model.trial():
         count = max_fit(model, unit, limit)
-    return ShapeHeadroom(shape=name, workload=unit.name, requests=unit.requests(), max=count)
+    return ShapeHeadroom(shape=name, requests=unit.requests(), max=count)
 
 
 def shape_names(units: Sequence[Unit]) -> list[str]:

@@ -1,0 +1,97 @@
+"""`bayplan.Cluster`: questions, placements that stay, and tables."""
+
+from pathlib import Path
+
+import pandas
+import pytest
+
+import bayplan
+from bayplan.problems import BadInputError
+from tests.adapters.manifests import node, pod
+from tests.cli.command_line import answer, profile, write_objects
+from tests.whatif.clusters import deployment, owned_pod, pod_with_cpu
+
+NODES = [node("n1"), node("n2")]
+
+
+def test_files_objects_and_runs_are_clusters(tmp_path: Path) -> None:
+    path = write_objects(tmp_path / "cluster.yaml", *NODES)
+    with bayplan.Cluster.from_files(path, pod_with_cpu("a", "1", nodeName="n1")) as cluster:
+        assert repr(cluster) == f"Cluster({path}: 2 nodes, 1 pods, 0 waiting)"
+    answer("simulate", path, "--out", tmp_path / "run")
+    with bayplan.Cluster.from_run(tmp_path / "run") as cluster:
+        assert list(cluster.nodes["node"]) == ["n1", "n2"]
+
+
+def test_tables_are_data_frames() -> None:
+    running = owned_pod("web-a", "n1", "1500m")
+    with bayplan.Cluster.from_files(*NODES, running, pod_with_cpu("big", "8")) as cluster:
+        assert isinstance(cluster.nodes, pandas.DataFrame)
+        nodes = cluster.nodes.set_index("node")
+        assert nodes.loc["n1", ["pods", "cpu", "cpu_requested"]].tolist() == [1, 4.0, 1.5]
+        assert bool(nodes.loc["n2", "schedulable"])
+        pods = cluster.pods.set_index("pod")
+        assert pods.loc["default/web-a", "workload"] == "ReplicaSet default/web"
+        assert pods.loc["default/big", "node"] == ""
+        assert cluster.placements.to_dict("records") == [{"pod": "default/web-a", "node": "n1"}]
+
+
+def test_questions_change_nothing() -> None:
+    with bayplan.Cluster.from_files(*NODES) as cluster:
+        assert cluster.fit(deployment("web", 8)).fits
+        answer = cluster.fit(deployment("web", 1, "3"), max=True)
+        assert answer.max is not None
+        assert answer.max.count == 2
+        assert [one.max.count for one in cluster.headroom(pod("small")).shapes] == [8]
+        assert all(row.can_go for row in cluster.drain_each().departures)
+        assert all(row.can_go for row in cluster.remove_each().departures)
+        assert cluster.pods.empty
+
+
+def test_placements_stay_until_the_end_of_a_trial() -> None:
+    with bayplan.Cluster.from_files(*NODES) as cluster:
+        with cluster.trial():
+            assert cluster.schedule(deployment("web", 6)).fits
+            assert len(cluster.placements) == 6
+            assert not cluster.fit(deployment("api", 3)).fits
+            cluster.schedule(pod_with_cpu("a", "1"))
+            with pytest.raises(BadInputError, match="Pod default/a is in the cluster already"):
+                cluster.schedule(pod_with_cpu("a", "1"))
+        assert cluster.placements.empty
+        assert cluster.fit(deployment("api", 3)).fits
+        cluster.schedule(pod_with_cpu("a", "3"))
+        assert len(cluster.placements) == 1
+
+
+def test_pods_that_wait_are_scheduled_without_an_argument() -> None:
+    with bayplan.Cluster.from_files(*NODES, deployment("web", 9)) as cluster:
+        answer = cluster.schedule()
+        assert [len(answer.pods), len(answer.left_over)] == [9, 1]
+        assert len(cluster.placements) == 8
+
+
+def test_a_configuration_decides_where_pods_go() -> None:
+    packing = profile()
+    packing["profiles"][0]["pluginConfig"] = [
+        {
+            "name": "NodeResourcesFit",
+            "args": {
+                "scoringStrategy": {
+                    "type": "MostAllocated",
+                    "resources": [{"name": "cpu", "weight": 1}],
+                }
+            },
+        }
+    ]
+    with bayplan.Cluster.from_files(*NODES, config=packing) as cluster:
+        cluster.schedule(deployment("web", 4, "500m"))
+        assert cluster.nodes["pods"].tolist() in ([4, 0], [0, 4])
+
+
+def test_answers_are_texts_and_shown_in_notebooks() -> None:
+    with bayplan.Cluster.from_files(*NODES) as cluster:
+        answer = cluster.fit(pod_with_cpu("huge", "64"))
+        assert str(answer).startswith("0 of 1 pods fit into the cluster\n")
+        assert answer._repr_html_().startswith("<pre")
+        assert "nodes of the cluster can be drained" in str(cluster.drain_each())
+        assert "how many more pods fit into the cluster" in cluster.headroom(pod("a"))._repr_html_()
