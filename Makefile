@@ -37,7 +37,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: demo test test-live check coverage bench bench-gangs bench-peer parity scenarios sim manifests image wheel \
+.PHONY: demo test test-live test-e2e check coverage bench bench-gangs bench-peer parity scenarios sim manifests image wheel \
 	release-check changelog docs help clean static
 
 demo: .venv/.runtime ## simulate examples/quickstart (installs what running needs, nothing more)
@@ -49,6 +49,10 @@ test: static ## everything in `check`, then all tests; pytest's summary is the l
 test-live: .venv/.dev ## tests against a real etcd and kube-apiserver, from KUBEBUILDER_ASSETS or built once
 	@$(BIN)/python -m tests.live.binaries
 	@$(BIN)/python -m pytest tests/live
+
+test-e2e: .venv/.dev ## Kubernetes' own e2e specs: programs from E2E_ASSETS, or built once with Go
+	@$(BIN)/python -m tests.e2e.binaries
+	@$(BIN)/python -m pytest tests/e2e --timeout 0
 
 check: static ## lint, format, types, layers, architecture
 	@$(BIN)/python -m pytest -q tests/test_architecture.py

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.live.binaries import NoBinaries, build, found
+from tests.go_programs import NoBinaries
+from tests.live.binaries import PROGRAMS
 from tests.live.control_plane import ControlPlane
 
 #: Where the API server has pod groups of its own: in this version.
@@ -27,7 +28,7 @@ def group_plane() -> Iterator[ControlPlane]:
 def _started(*flags: str) -> Iterator[ControlPlane]:
     """Without the programs no live test is worth beginning."""
     try:
-        binaries = found() or build()
+        binaries = PROGRAMS.get()
     except NoBinaries as problem:
         pytest.exit(str(problem), returncode=1)
     started = ControlPlane(binaries, *flags)

@@ -43,9 +43,12 @@ AUDIT_POLICY = {
 class ControlPlane:
     """Start it, use it, stop it."""
 
-    def __init__(self, binaries: Path, *flags: str) -> None:
+    def __init__(
+        self, binaries: Path, *flags: str, disabled_admission: str = DISABLED_ADMISSION
+    ) -> None:
         """``flags``: further ones of the API server."""
         self._binaries = binaries
+        self._disabled_admission = disabled_admission
         self._flags = flags
         self._folder = Path(tempfile.mkdtemp(prefix="bayplan-live-"))
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -86,7 +89,7 @@ class ControlPlane:
     def start_api_server(self) -> None:
         """At the same address, with the same certificate. Returns when it is ready."""
         folder = self._folder
-        self._spawn(
+        self.spawn(
             "kube-apiserver",
             f"--etcd-servers=http://{LOOPBACK}:{self._etcd_port}",
             f"--bind-address={LOOPBACK}",
@@ -101,7 +104,7 @@ class ControlPlane:
             f"--token-auth-file={folder / 'tokens.csv'}",
             f"--client-ca-file={folder / 'ca.crt'}",
             "--authorization-mode=RBAC",
-            f"--disable-admission-plugins={DISABLED_ADMISSION}",
+            f"--disable-admission-plugins={self._disabled_admission}",
             f"--audit-policy-file={folder / 'audit.json'}",
             f"--audit-log-path={folder / 'audit.log'}",
             *self._flags,
@@ -115,7 +118,7 @@ class ControlPlane:
 
     def _start_etcd(self) -> None:
         url, peer = f"http://{LOOPBACK}:{self._etcd_port}", f"http://{LOOPBACK}:{self._peer_port}"
-        self._spawn(
+        self.spawn(
             "etcd",
             f"--data-dir={self._folder / 'etcd'}",
             "--unsafe-no-fsync",
@@ -128,7 +131,8 @@ class ControlPlane:
         )
         self._wait_ready("etcd", f"{url}/health")
 
-    def _spawn(self, name: str, *arguments: str) -> None:
+    def spawn(self, name: str, *arguments: str) -> None:
+        """Start one of the programs in the control plane's folder; `stop` ends it, too."""
         with (self._folder / f"{name}.log").open("ab") as log:
             self._processes[name] = subprocess.Popen(
                 [self._binaries / name, *arguments],
@@ -212,6 +216,16 @@ class ControlPlane:
             if entry["objectRef"].get("namespace") == namespace:
                 counts[entry["objectRef"]["name"], entry["responseStatus"]["code"]] += 1
         return counts
+
+    @property
+    def folder(self) -> Path:
+        """Keys, certificates and a log for each program."""
+        return self._folder
+
+    def ended(self) -> dict[str, int]:
+        """Programs that ended by themselves, with their exit codes."""
+        codes = {name: process.poll() for name, process in self._processes.items()}
+        return {name: code for name, code in codes.items() if code is not None}
 
     def _write(self, name: str, text: str) -> str:
         path = self._folder / name

@@ -53,6 +53,11 @@ class SchedulerProcess:
     def send(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
 
+    @property
+    def exit_code_now(self) -> int | None:
+        """None: it runs."""
+        return self._process.poll()
+
     def exit_code(self) -> int:
         """Of one that ends by itself."""
         return self._process.wait(timeout=READY_SECONDS)

@@ -116,20 +116,20 @@ class _Lines(logging.Formatter):
 
     @abstractmethod
     def line(
-        self, created: float, level: int, part: str, text: str, keys: Mapping[str, Any]
+        self, created: float, level: int, part: str, text: str, *, keys: Mapping[str, Any]
     ) -> str:
         """``created``: seconds since the epoch; ``level``: of `logging`."""
 
     @final
     def format(self, record: logging.LogRecord) -> str:
         text, keys = record.getMessage(), _keys(record)
-        return self.line(record.created, record.levelno, _part(record), text, keys)
+        return self.line(record.created, record.levelno, _part(record), text, keys=keys)
 
 
 @final
 class _TextLines(_Lines):
     def line(
-        self, created: float, level: int, part: str, text: str, keys: Mapping[str, Any]
+        self, created: float, level: int, part: str, text: str, *, keys: Mapping[str, Any]
     ) -> str:
         second, fraction = divmod(int(created * 1e6), 1_000_000)
         head = f"{_SEVERITIES.get(level, 'I')}{_second(second)}.{fraction:06}"
@@ -145,7 +145,7 @@ def _level(number: int) -> str:
 @final
 class _JsonLines(_Lines):
     def line(
-        self, created: float, level: int, part: str, text: str, keys: Mapping[str, Any]
+        self, created: float, level: int, part: str, text: str, *, keys: Mapping[str, Any]
     ) -> str:
         line: dict[str, Any] = {"ts": round(created * 1000, 3), "logger": part}
         # Upstream has `v` in lines without an error, and no level.
@@ -171,7 +171,7 @@ class _LineHandler(logging.StreamHandler[TextIO]):
         lock, stream = self.lock, self.stream
         assert lock is not None, "a handler has a lock"
         try:
-            line = self._lines.line(self._epoch_seconds(), level, part, text, keys)
+            line = self._lines.line(self._epoch_seconds(), level, part, text, keys=keys)
             with lock:
                 stream.write(f"{line}\n")
                 stream.flush()
