@@ -17,6 +17,7 @@ TRACE_DIR ?=
 COVERAGE_TESTS ?=
 OUT ?=
 IMAGE ?=
+SCREENSHOTS ?=
 PLATFORMS ?= linux/amd64,linux/arm64
 WRITE ?=
 # The date of files in packages: equal commits give equal packages.
@@ -37,7 +38,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: demo test test-live test-e2e check coverage bench bench-gangs bench-peer parity scenarios sim manifests image wheel \
+.PHONY: demo test test-live test-e2e test-ui check coverage bench bench-gangs bench-peer parity scenarios sim manifests image wheel \
 	release-check changelog docs help clean static
 
 demo: .venv/.runtime ## simulate examples/quickstart (installs what running needs, nothing more)
@@ -53,6 +54,15 @@ test-live: .venv/.dev ## tests against a real etcd and kube-apiserver, from KUBE
 test-e2e: .venv/.dev ## Kubernetes' own e2e specs: programs from E2E_ASSETS, or built once with Go
 	@$(BIN)/python -m tests.e2e.binaries
 	@$(BIN)/python -m pytest tests/e2e --timeout 0
+
+test-ui: .venv/.dev ## the page in Chromium, from the wheel (SCREENSHOTS=docs/images writes the pictures of docs/ui.md)
+	@command -v "$${CHROMIUM:-chromium}" >/dev/null || { \
+		echo "There is no Chromium: install the Debian package chromium, or set CHROMIUM to a program." >&2; exit 2; }
+	@rm -rf build/ui
+	@$(BIN)/python -m hatchling build --target wheel --directory build/ui
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target build/ui/package build/ui/*.whl
+	@BAYPLAN_UI_PACKAGE=build/ui/package PYTHONPATH=build/ui/package SCREENSHOTS="$(SCREENSHOTS)" \
+		$(BIN)/python -m pytest tests/ui/browser
 
 check: static ## lint, format, types, layers, architecture
 	@$(BIN)/python -m pytest -q tests/test_architecture.py

@@ -8,7 +8,7 @@ const PAGE = 50;
 const SHOWN = 20;
 
 export function Groups({ params }) {
-  return params.name ? html`<${Group} params=${params} />` : html`<${GroupList} params=${params} />`;
+  return params.name ? html`<${Group} key=${params.name} params=${params} />` : html`<${GroupList} params=${params} />`;
 }
 
 function GroupList({ params }) {

@@ -39,7 +39,7 @@ export function Nodes({ source, params }) {
               onSelect=${(name) => set({ node: name })} />`}
         <${NodeTable} at=${at} params=${params} resources=${source.resources} />
       </div>
-      ${node && html`<${NodePanel} at=${at} name=${node} onClose=${() => set({ node: undefined })} />`}
+      ${node && html`<${NodePanel} key=${node} at=${at} name=${node} onClose=${() => set({ node: undefined })} />`}
     </div>`;
 }
 

@@ -10,7 +10,7 @@ const POLL_MS = 400;
 
 export function Pods({ source, params }) {
   const { at, name, search = "" } = params;
-  if (name) return html`<${Pod} source=${source} params=${params} />`;
+  if (name) return html`<${Pod} key=${name} source=${source} params=${params} />`;
   return html`<h1>Pods</h1>
     <${PodTable} at=${at} filter=${{}} show=${["state", "node", "since", "attempts"]} search=${search}
       onSearch=${(text) => go("pods", { ...params, search: text || undefined }, { replace: true })}

@@ -1,6 +1,12 @@
 // Saves the view as one HTML file without scripts: the text of the page, its styles, and the canvases
 // as images. The file allows nothing but its own style, by the hash of that style.
 
+// What needs a script, or another file.
+const LEFT_OUT = [
+  "button", "input", "select", "datalist", ".skip", ".tabs", ".timebar .buttons", ".csv", ".axis",
+  ".search", ".tip", ".controls", 'img[src^="static/"]',
+].join(", ");
+
 async function styleSheet() {
   const links = [...document.querySelectorAll('link[rel="stylesheet"]')];
   const texts = await Promise.all(links.map(async (link) => (await fetch(link.href)).text()));
@@ -12,49 +18,51 @@ async function digest(text) {
   return btoa(String.fromCharCode(...new Uint8Array(hash)));
 }
 
-// Styles that scripts have set become rules, because the file allows no style attribute.
-function styleRules(copy) {
+// A copy without style attributes, which the file does not allow: they become rules. This page does
+// not allow them either, so they are read from the elements and never written.
+function copyOf(root) {
   const rules = [];
-  for (const element of copy.querySelectorAll("[style]")) {
-    const name = `s${rules.length}`;
-    element.setAttribute("data-style", name);
-    rules.push(`[data-style="${name}"] { ${element.getAttribute("style")} }`);
+  const copy = root.cloneNode(true);
+  const originals = root.querySelectorAll("*");
+  copy.querySelectorAll("*").forEach((element, index) => {
+    const text = originals[index].style?.cssText;
+    if (text) {
+      element.setAttribute("data-style", `s${index}`);
+      rules.push(`[data-style="s${index}"] { ${text} }`);
+    }
     element.removeAttribute("style");
-  }
-  return rules.join("\n");
+  });
+  return { copy, rules: rules.join("\n") };
+}
+
+function escaped(text) {
+  return text.replace(/[&<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`);
 }
 
 export async function saveView(view) {
-  const copy = document.getElementById("app").cloneNode(true);
-  const canvases = [...document.querySelectorAll("#app canvas")];
+  const root = document.getElementById("app");
+  const { copy, rules } = copyOf(root);
+  const canvases = [...root.querySelectorAll("canvas")];
   [...copy.querySelectorAll("canvas")].forEach((element, index) => {
     const image = document.createElement("img");
     image.src = canvases[index].toDataURL("image/png");
     image.alt = element.getAttribute("aria-label") ?? "";
-    image.setAttribute("style", canvases[index].getAttribute("style") ?? "");
+    if (element.dataset.style) image.dataset.style = element.dataset.style;
     element.replaceWith(image);
   });
-  for (const element of copy.querySelectorAll("button, input, select, .skip, .tabs, .timebar .buttons, .csv, .axis, .search, .tip, .controls")) {
-    element.remove();
-  }
+  for (const element of copy.querySelectorAll(LEFT_OUT)) element.remove();
   for (const link of copy.querySelectorAll("a[href]")) link.removeAttribute("href");
-  for (const image of copy.querySelectorAll('img[src^="static/"]')) image.remove();
-  const style = `${await styleSheet()}\n${styleRules(copy)}`;
-  const page = document.implementation.createHTMLDocument(document.title);
-  const policy = page.createElement("meta");
-  policy.httpEquiv = "Content-Security-Policy";
-  policy.content = `default-src 'none'; style-src 'sha256-${await digest(style)}'; img-src data:`;
-  const sheet = page.createElement("style");
-  sheet.textContent = style;
-  const charset = page.createElement("meta");
-  charset.setAttribute("charset", "utf-8");
-  page.head.prepend(charset, policy);
-  page.head.append(sheet);
-  page.documentElement.lang = "en";
-  page.body.append(page.adoptNode(copy));
+  const style = `${await styleSheet()}\n${rules}`;
+  const policy = `default-src 'none'; style-src 'sha256-${await digest(style)}'; img-src data:`;
+  const page = `<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escaped(document.title)}</title><style>${style}</style></head>
+<body>${copy.outerHTML}</body></html>
+`;
   const link = document.createElement("a");
-  const blob = new Blob([`<!doctype html>\n${page.documentElement.outerHTML}`], { type: "text/html" });
-  link.href = URL.createObjectURL(blob);
+  link.href = URL.createObjectURL(new Blob([page], { type: "text/html" }));
   link.download = `bayplan-${view}.html`;
   link.click();
   URL.revokeObjectURL(link.href);

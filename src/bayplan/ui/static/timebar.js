@@ -49,9 +49,9 @@ export function TimeBar({ source, route }) {
     return () => clearTimeout(timer);
   }, [isPlaying, at, seconds, byTime]);
 
-  const play = () => {
+  const play = async () => {
     if (!isPlaying && at >= lastChange) {
-      if (byTime) moveToTime(0);
+      if (byTime) await moveToTime(0);
       else move(0);
     }
     setPlaying(!isPlaying);

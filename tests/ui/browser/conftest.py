@@ -1,0 +1,96 @@
+"""A Chromium, a run on a page of the installed command, and a page with markup in its names."""
+
+import asyncio
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from playwright.sync_api import Browser, sync_playwright
+
+from bayplan.sim.output.run_folder import RunFolder
+from bayplan.ui.server import application
+from bayplan.ui.shown import ShownRun
+from tests.ui.browser.visits import MARKUP, in_thread
+from tests.ui.example_run import example_workload, write_run
+
+_SCRIPT = "from bayplan.cli import main; main()"
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+def _chromium() -> str:
+    path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, _NAMES)), None)
+    if path is None:
+        pytest.exit("no Chromium: install the Debian package chromium, or set CHROMIUM", 2)
+    return path
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    path = _chromium()
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="session")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    path = tmp_path_factory.mktemp("browser") / "example"
+    return in_thread(write_run, path, example_workload())
+
+
+@pytest.fixture(scope="session")
+def url(run_folder: RunFolder) -> Iterator[str]:
+    """The page of the example run, by the command in a process of its own."""
+    command = [sys.executable, "-c", _SCRIPT, "ui", str(run_folder.path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        address = re.search(r"http://\S+", process.stderr.readline())
+        assert address is not None
+        yield address[0]
+        process.terminate()
+
+
+@pytest.fixture(scope="session")
+def markup_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A page whose names and reasons are markup. The API server accepts no such name, so the names
+    are changed in the timeline."""
+    folder = in_thread(write_run, tmp_path_factory.mktemp("markup") / "run", example_workload(5))
+    run = ShownRun(Path(folder.path))
+    in_thread(run.load)
+    run.name = MARKUP
+    line = run.timeline
+    for number, pod in enumerate(line.pods):
+        pod.name = f"default/{MARKUP}{number}"
+    line.node_names = [f"{MARKUP}{number}" for number, _ in enumerate(line.node_names)]
+    line.group_names = [f"default/{MARKUP}"]
+    loop, started = asyncio.new_event_loop(), threading.Event()
+    addresses: list[str] = []
+
+    async def start() -> web.AppRunner:
+        runner = web.AppRunner(application([run]))
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        addresses.append(f"http://127.0.0.1:{runner.addresses[0][1]}/")
+        started.set()
+        return runner
+
+    def serve() -> None:
+        runner = loop.run_until_complete(start())
+        loop.run_forever()
+        loop.run_until_complete(runner.cleanup())
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    assert started.wait(20)
+    yield addresses[0]
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()

@@ -1,0 +1,89 @@
+"""Visits of the page: what each checks, whatever the test is about."""
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request
+
+T = TypeVar("T")
+
+MARKUP = "<img src=x onerror=alert(1)>"
+_AXE = Path(__file__).parent / "axe.min.js"
+WIDE = {"width": 1280, "height": 800}
+PHONE = {"width": 390, "height": 800}
+
+
+def in_thread(call: Callable[..., T], *arguments: Any) -> T:
+    """The result of a call. Playwright runs an event loop in the main thread, and virtual time
+    needs a thread without one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(call, *arguments).result()
+
+
+@contextmanager
+def visit(browser: Browser, url: str, *, dark: bool = False, phone: bool = False) -> Iterator[Page]:
+    """A page without requests to another host, without errors and without dialogs."""
+    context = browser.new_context(
+        viewport=PHONE if phone else WIDE,
+        color_scheme="dark" if dark else "light",
+        accept_downloads=True,
+        reduced_motion="reduce",
+    )
+    page = context.new_page()
+    problems: list[str] = []
+    host = urlsplit(url).netloc
+
+    def on_request(request: Request) -> None:
+        parts = urlsplit(request.url)
+        if parts.scheme not in ("data", "blob") and parts.netloc != host:
+            problems.append(f"request to {request.url}")
+
+    def on_console(message: ConsoleMessage) -> None:
+        if message.type == "error":
+            problems.append(f"{message.text} {message.location.get('url')}")
+
+    page.on("request", on_request)
+    page.on("console", on_console)
+    page.on("pageerror", lambda problem: problems.append(str(problem)))
+    page.on("dialog", lambda dialog: problems.append(f"dialog {dialog.message}"))
+    page.set_default_timeout(20_000)
+    page.goto(url)
+    yield page
+    context.close()
+    assert not problems, problems
+
+
+def go(page: Page, view: str) -> None:
+    """Open a view, and wait until the page has it."""
+    page.evaluate("hash => { location.hash = hash; }", f"#/{view}")
+    settle(page)
+
+
+def settle(page: Page) -> None:
+    """Wait until the view is there and no question is open."""
+    page.wait_for_selector("main h1")
+    page.wait_for_load_state("networkidle")
+    page.wait_for_function("() => !document.querySelector('main .loading')")
+
+
+def violations(page: Page) -> list[str]:
+    """What axe-core finds on the page."""
+    page.evaluate(_AXE.read_text(encoding="utf-8"))
+    result = page.evaluate("async () => await axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{one['id']}: {one['help']}: {node['html'][:160]} {node.get('failureSummary', '')[:200]}"
+        for one in result["violations"]
+        for node in one["nodes"][:3]
+    ]
+
+
+def screenshot(page: Page, name: str) -> None:
+    """Write a picture into the folder that SCREENSHOTS names; nothing without it."""
+    folder = os.environ.get("SCREENSHOTS")
+    if folder:
+        page.screenshot(path=Path(folder) / f"ui-{name}.png")
