@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, ViewportSize
 
 T = TypeVar("T")
 
 MARKUP = "<img src=x onerror=alert(1)>"
 _AXE = Path(__file__).parent / "axe.min.js"
-WIDE = {"width": 1280, "height": 800}
-PHONE = {"width": 390, "height": 800}
+WIDE: ViewportSize = {"width": 1280, "height": 800}
+PHONE: ViewportSize = {"width": 390, "height": 800}
 
 
 def in_thread(call: Callable[..., T], *arguments: Any) -> T:
