@@ -44,9 +44,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessPolicy:
-    """What is open to everybody, and for how long the API server's answers hold."""
+    """The open paths, and how long the API server's answers are cached."""
 
-    #: A path that ends in "*" stands for all that begin so.
+    #: A path that ends in "*" stands for all paths with this prefix.
     open_paths: frozenset[str] = OPEN_PATHS
     token_seconds: float = CACHE_SECONDS
     allowed_seconds: float = CACHE_SECONDS
@@ -63,24 +63,25 @@ class AccessPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """An HTTP status and why."""
+    """An HTTP status with its reason."""
 
     status: int
     text: str
-    #: Of a 429: after how long to ask again; 0: no such header.
+    #: The Retry-After of a 429 in seconds; 0: no such header.
     retry_after_seconds: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whom a client certificate belongs to."""
+    """The user of a client certificate."""
 
     name: str
     groups: tuple[str, ...] = ()
 
 
 def owner_of(certificate: Mapping[str, Any] | None) -> Owner | None:
-    """As ssl's getpeercert tells it: common name and organizations. None: there is none.
+    """Common name and organizations of the certificate that ssl's getpeercert returns; None: no
+    certificate.
 
     Upstream: apiserver's CommonNameUserConversion.
     """
@@ -92,22 +93,22 @@ def owner_of(certificate: Mapping[str, Any] | None) -> Owner | None:
 
 
 class Access(Protocol):
-    """Decides about requests."""
+    """Decides which requests are answered."""
 
     async def denial(
         self, path: str, authorization: str, owner: Owner | None, peer: str = ""
     ) -> Denial | None:
-        """None: the request may be answered.
+        """The refusal of a request; None: the request is answered.
 
-        ``authorization``: the header, "" without one; ``owner``: of the client certificate;
-        ``peer``: the address at the other end of the connection.
+        ``authorization``: the header, "" without one; ``owner``: the user of the client
+        certificate; ``peer``: the address of the caller.
         """
         ...
 
 
 @final
 class OpenAccess:
-    """Everybody may read everything: for loopback."""
+    """Answers every request; for a server on loopback."""
 
     async def denial(
         self, path: str, authorization: str, owner: Owner | None, peer: str = ""
@@ -117,7 +118,7 @@ class OpenAccess:
 
 @final
 class ReviewedAccess:
-    """The API server decides."""
+    """Asks the API server about each request."""
 
     def __init__(self, review: Review, clock: Clock, policy: AccessPolicy | None = None) -> None:
         self._review = review
@@ -169,7 +170,7 @@ class ReviewedAccess:
     # ---- reviews ----------------------------------------------------------------------------
 
     async def _user(self, token: str, peer: str) -> dict[str, Any] | Denial:
-        """Whose token it is. Raises _NotReviewedError."""
+        """The user of a bearer token. Raises _NotReviewedError."""
         status = await self._status(TOKEN_REVIEWS, "TokenReview", {"token": token}, peer)
         if not status.get("authenticated"):
             return Denial(401, "Unauthorized: the token is not accepted")
@@ -212,7 +213,7 @@ class ReviewedAccess:
 
 
 class _NotReviewedError(Exception):
-    """There is no answer of the API server; nothing is cached."""
+    """The API server did not answer. Nothing is cached."""
 
     def __init__(self, denial: Denial) -> None:
         super().__init__(denial.text)
@@ -228,20 +229,21 @@ _TOO_MANY = Denial(
 
 @final
 class _Answers(Generic[T]):
-    """Answers of the API server by question, for a time; bounded, the oldest leaves.
+    """A bounded cache of the API server's answers by question. Each expires, and the oldest leaves
+    first.
 
-    A question that is being asked is not asked a second time: both callers get the one answer.
+    Concurrent callers with the same question share one request.
     """
 
     def __init__(self, clock: Clock, valid_seconds: Callable[[T], float]) -> None:
         self._clock = clock
         self._valid_seconds = valid_seconds
-        #: Question → when it was answered, and what; oldest first.
+        #: Question → (time of the answer, answer); oldest first.
         self._entries: OrderedDict[Hashable, tuple[float, T]] = OrderedDict()
         self._pending: dict[Hashable, asyncio.Task[T]] = {}
 
     async def get(self, question: Hashable, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Raises what ``ask`` raises."""
+        """The cached answer, or that of ``ask``. Raises as ``ask`` does."""
         entry = self._entries.get(question)
         if entry is not None and self._clock.now() - entry[0] < self._valid_seconds(entry[1]):
             return entry[1]

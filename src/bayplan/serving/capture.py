@@ -17,9 +17,9 @@ from bayplan.adapters.live.errors import read_answer
 from bayplan.adapters.live.watching import FIELD_SELECTORS, PAGE_LENGTH
 from bayplan.api.objects import NAMESPACE, NODE, POD, PRIORITY_CLASS
 
-#: Read whatever the plugins are.
+#: Kinds that are captured with any plugins.
 ALWAYS = (NAMESPACE, PRIORITY_CLASS, NODE, POD)
-#: Repeats what stands elsewhere in the object, and more than once.
+#: An annotation that repeats the whole object.
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 Content = dict[str, Any]
@@ -27,7 +27,7 @@ Content = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """What was there."""
+    """The captured objects."""
 
     objects: list[Content]
     #: Kinds that the API server does not have.
@@ -35,7 +35,7 @@ class Capture:
 
 
 async def capture(client: ApiClient, kinds: Iterable[str]) -> Capture:
-    """Everything of ``kinds`` and of those that are always read. Raises ApiError."""
+    """All objects of ``kinds`` and of the kinds that are always captured. Raises ApiError."""
     ordered = sorted({*kinds, *ALWAYS}, key=_order)
     discovery = Discovery(client)
     await discovery.discover(ordered)
@@ -50,7 +50,7 @@ async def capture(client: ApiClient, kinds: Iterable[str]) -> Capture:
 
 
 def _order(kind: str) -> tuple[int, str]:
-    """Pods come last, and what others refer to comes first, for whoever reads the file."""
+    """The order in the file: objects that others refer to first, pods last."""
     return (ALWAYS.index(kind) if kind in ALWAYS[:1] else len(ALWAYS) * (kind == POD), kind)
 
 
@@ -70,7 +70,7 @@ async def _listed(client: ApiClient, resource: Resource) -> list[Content]:
 
 
 def _cleaned(kind: str, content: Content) -> Content:
-    """A manifest as `kubectl get -o yaml` prints it, without who wrote which field."""
+    """A manifest as `kubectl get -o yaml` prints it, without managedFields."""
     version, _, name = kind.partition(" ")
     meta = {key: part for key, part in content["metadata"].items() if key != "managedFields"}
     if _LAST_APPLIED in (meta.get("annotations") or {}):

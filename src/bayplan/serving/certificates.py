@@ -1,4 +1,4 @@
-"""The certificates of the endpoints: given ones, or one made for this process.
+"""The certificates of the endpoints: those of files, or one made for this process.
 
 As in kube-scheduler, a self-signed certificate is made if none is given. It encrypts the connection
 but does not prove the server's identity. Its key stays in memory.
@@ -27,7 +27,7 @@ TLS_VERSIONS: Mapping[str, ssl.TLSVersion] = {
     "VersionTLS13": ssl.TLSVersion.TLSv1_3,
 }
 
-#: Go's name → OpenSSL's; "": of TLS 1.3, which no list switches off. Upstream: crypto/tls.
+#: Go's name → OpenSSL's name; "": a suite of TLS 1.3, which is always on. Upstream: crypto/tls.
 CIPHER_SUITES: Mapping[str, str] = {
     "TLS_AES_128_GCM_SHA256": "",
     "TLS_AES_256_GCM_SHA384": "",
@@ -60,12 +60,12 @@ CIPHER_SUITES: Mapping[str, str] = {
 
 
 class CertificateError(Exception):
-    """A certificate that cannot be served with; the message names the files."""
+    """A certificate is unusable. The message names the files."""
 
 
 def server_context(cert_file: str, key_file: str, client_ca_file: str = "") -> ssl.SSLContext:
-    """TLS with a certificate from files. ``client_ca_file``: only those may ask who show a
-    certificate of that authority. Raises CertificateError."""
+    """TLS with a certificate from files. ``client_ca_file``: callers must present a certificate of
+    this authority. Raises CertificateError."""
     try:
         context = _context(cert_file, key_file)
         if client_ca_file:
@@ -83,13 +83,14 @@ def server_context(cert_file: str, key_file: str, client_ca_file: str = "") -> s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsSettings:
-    """What connections are served with besides the certificate. Names are Go's."""
+    """Settings of TLS besides the certificate, with Go's names."""
 
     #: One of `TLS_VERSIONS`; "": TLS 1.2.
     version_min: str = ""
-    #: Of `CIPHER_SUITES`; those of TLS 1.3 are always on, as in Go. (): OpenSSL's defaults.
+    #: Names of `CIPHER_SUITES`. Suites of TLS 1.3 are always on, as in Go. (): OpenSSL's defaults.
     cipher_suites: tuple[str, ...] = ()
-    #: Further certificates as "CERT,KEY" or "CERT,KEY:name,*.name": for callers of these names.
+    #: Further certificates as "CERT,KEY" or "CERT,KEY:name,*.name", for the host names that callers
+    #: ask for.
     named_pairs: tuple[str, ...] = ()
 
 
@@ -103,7 +104,7 @@ def apply_tls_settings(context: ssl.SSLContext, settings: TlsSettings) -> None:
     if settings.cipher_suites:
         _restrict(context, settings.cipher_suites)
     if settings.named_pairs:
-        # Of a context that takes over a connection, only the certificate counts.
+        # A connection takes only the certificate from the context that is chosen by name.
         pairs = tuple(_named_pair(text) for text in settings.named_pairs)
         context.sni_callback = partial(_choose, pairs)
 
@@ -112,7 +113,7 @@ def _restrict(context: ssl.SSLContext, suites: tuple[str, ...]) -> None:
     """Raises CertificateError."""
     names = [name for suite in suites if (name := CIPHER_SUITES[suite])]
     if not names:
-        # As in Go, suites of TLS 1.3 alone leave TLS 1.2 without any.
+        # As in Go, a list with suites of TLS 1.3 only disables TLS 1.2.
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         return
     try:
@@ -123,7 +124,8 @@ def _restrict(context: ssl.SSLContext, suites: tuple[str, ...]) -> None:
 
 
 def directory_context(folder: str, host: str, epoch_seconds: float) -> ssl.SSLContext:
-    """TLS with the pair in a folder, which is made there for ``host`` where there is none.
+    """TLS with the certificate and key of a folder. If the folder has none, a pair for ``host`` is
+    made there.
 
     Upstream: --cert-dir, SecureServingOptions.MaybeDefaultWithSelfSignedCerts. Raises
     CertificateError.
@@ -151,7 +153,8 @@ def self_signed_context(host: str, epoch_seconds: float) -> ssl.SSLContext:
 
 
 def trust_client_authorities(context: ssl.SSLContext, pem: str) -> None:
-    """The same as `trust_clients`, with the authorities themselves. Raises CertificateError."""
+    """As `trust_clients`, with the certificates of the authorities in place of a file. Raises
+    CertificateError."""
     try:
         context.load_verify_locations(cadata=pem)
     except ssl.SSLError as problem:
@@ -161,7 +164,7 @@ def trust_client_authorities(context: ssl.SSLContext, pem: str) -> None:
 
 
 def trust_clients(context: ssl.SSLContext, ca_file: str) -> None:
-    """Whoever shows a certificate must have it from one of these authorities; nobody has to.
+    """Accept client certificates of these authorities. A caller may connect without a certificate.
 
     Raises CertificateError.
     """
@@ -175,7 +178,7 @@ def trust_clients(context: ssl.SSLContext, ca_file: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _NamedPair:
-    """A certificate for callers of certain names; lower case."""
+    """A certificate for some host names, in lower case."""
 
     names: tuple[str, ...]
     context: ssl.SSLContext
@@ -204,7 +207,7 @@ def _named_pair(text: str) -> _NamedPair:
 def _choose(
     pairs: tuple[_NamedPair, ...], connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext
 ) -> None:
-    """The first pair that has the name of which the caller thinks it is talking to."""
+    """Use the first certificate for the host name that the caller asks for."""
     for pair in pairs:
         if name and pair.fits(name.lower()):
             connection.context = pair.context

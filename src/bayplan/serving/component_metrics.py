@@ -29,7 +29,8 @@ _Samples = Iterable[tuple[tuple[str, ...], float]]
 
 
 def register_build_info(registry: CollectorRegistry) -> None:
-    """kubernetes_build_info: always 1, the labels matter. There is no Go and no git here."""
+    """kubernetes_build_info: always 1, with the versions as labels. The labels for the git commit,
+    the build date and Go are empty."""
     number = __version__
     major, _, after_major = number.partition(".")
     architecture = _ARCHITECTURES.get(platform.machine(), platform.machine())
@@ -48,7 +49,7 @@ def register_build_info(registry: CollectorRegistry) -> None:
 
 
 def register_cluster(registry: CollectorRegistry, cluster: LiveCluster) -> None:
-    """Events that were given up, what cannot be done at present, and the queue of events."""
+    """Metrics of dropped events, of operations that fail at present, and of the queue of events."""
 
     def dropped() -> _Samples:
         yield (), cluster.dropped_event_count

@@ -22,7 +22,7 @@ from bayplan.journal import (
 RECORDS_MAX = 4000
 #: The path of the endpoint.
 PATH = "/debug/journal"
-#: How many names an answer without records suggests.
+#: The maximum number of names that an answer without records suggests.
 _NAMED_MAX = 200
 
 
@@ -36,15 +36,15 @@ class DecisionHistory(
         "record_count_max": "kept_count_max",
     },
 ):
-    """What a running scheduler remembers of a pod."""
+    """The records of one pod in a running scheduler."""
 
     #: Oldest first.
     records: tuple[Record, ...]
-    #: Times of the records count from here.
+    #: The start of the records' clock, in seconds since 1970.
     started: str
     #: Without records: up to 200 pods or groups that have records.
     subjects: tuple[str, ...] = ()
-    #: How many records are in memory, of any pod, and how many fit.
+    #: The number of records in memory, of all pods, and its maximum.
     record_count: int = 0
     record_count_max: int = RECORDS_MAX
 

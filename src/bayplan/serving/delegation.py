@@ -19,7 +19,7 @@ from bayplan.ports import ApiError
 from bayplan.serving.access import REVIEW_SECONDS_MAX, TOKEN_REVIEWS, AccessPolicy
 from bayplan.serving.log_lines import Log
 
-#: Where an API server publishes whose client certificates it accepts.
+#: The ConfigMap in which an API server publishes its authorities of client certificates.
 AUTHENTICATION_CONFIG = (
     "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
 )
@@ -45,7 +45,7 @@ class DelegationOptions:
 
 @final
 class Delegation:
-    """Asks the API server about callers. Made by `open_delegation`."""
+    """Reviews callers at the API server. Made by `open_delegation`."""
 
     def __init__(
         self, options: DelegationOptions, authentication: ApiClient, authorization: ApiClient
@@ -87,8 +87,8 @@ class Delegation:
 async def open_delegation(
     options: DelegationOptions, client: ApiClient, kubeconfig: str | None, rates: ClientOptions
 ) -> AsyncGenerator[Delegation]:
-    """``client`` is the scheduler's own, opened with ``kubeconfig``: it serves where no other file
-    is named. Raises CredentialsError."""
+    """``client``: the scheduler's own client, opened with ``kubeconfig``. It is used if the options
+    name no other file. Raises CredentialsError."""
     async with AsyncExitStack() as stack:
         clients = {kubeconfig or "": client, "": client}
         paths = (options.authentication_kubeconfig, options.authorization_kubeconfig)

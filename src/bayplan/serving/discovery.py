@@ -55,7 +55,7 @@ def kinds_in_use(config: SchedulerConfig, registry: Registry) -> list[str]:
 def without_absent(
     config: SchedulerConfig, registry: Registry, is_offered: Callable[[str], bool]
 ) -> tuple[SchedulerConfig, list[AbsentKind]]:
-    """The configuration without plugins that cannot work, and what those miss.
+    """The configuration without plugins that cannot work, and the kinds that these lack.
 
     Raises ConfigError.
     """
@@ -73,7 +73,7 @@ def without_absent(
 
 
 def _plugins(resolved: ResolvedConfig) -> set[type[Plugin]]:
-    """Those that are configured."""
+    """The configured plugins."""
     return {
         instance.plugin for profile in resolved.profiles for instance in profile.instances.values()
     }
@@ -90,7 +90,7 @@ def _profile(profile: Profile, names: frozenset[str]) -> Profile:
 
 
 def _set(plugins: PluginSet, names: frozenset[str]) -> PluginSet:
-    """Without the plugins, be they in the defaults or enabled here."""
+    """A plugin set without these plugins, which may be enabled in it or by default."""
     enabled = tuple(e for e in plugins.enabled if plugin_name(e.name) not in names)
     disabled = {entry.name for entry in plugins.disabled}
     more = tuple(PluginEntry(name=name) for name in sorted(names - disabled))
@@ -104,7 +104,7 @@ def _listed(kinds: tuple[str, ...]) -> str:
 # ---- group kinds ----------------------------------------------------------------------------
 
 
-#: How often the API server is asked: while pods wait for groups of a kind that it lacks, and else.
+#: Seconds between two look-ups: while pods wait for groups of a missing kind, and otherwise.
 AWAITED_PERIOD_SECONDS: Final = 5.0
 PERIOD_SECONDS: Final = 60.0
 
@@ -112,8 +112,8 @@ _log = Log("server")
 
 
 def offered_kinds(kinds: Iterable[str], is_offered: Callable[[str], bool]) -> tuple[str, ...]:
-    """Of each API group the last kind that is offered. ``kinds``: the versions of an API group
-    oldest first."""
+    """The last offered kind of each API group. ``kinds``: the versions of an API group oldest
+    first."""
     newest: dict[str, str] = {}
     for kind in kinds:
         if is_offered(kind):
@@ -123,7 +123,7 @@ def offered_kinds(kinds: Iterable[str], is_offered: Callable[[str], bool]) -> tu
 
 @final
 class GroupKinds:
-    """Finds the kinds to follow, each once."""
+    """Finds the kinds of pod groups to follow, each once."""
 
     def __init__(
         self,
@@ -131,19 +131,18 @@ class GroupKinds:
         kinds: Sequence[str],
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        """``kinds``: those that the configuration knows, the versions of an API group oldest
-        first."""
+        """``kinds``: the configured kinds, the versions of an API group oldest first."""
         self._client = client
         self._kinds = kinds
         self._sleep = sleep
         self._followed: dict[str, str] = {}
-        #: Kinds that we may not read, and API groups that pods wait for: each is logged once.
+        #: Kinds without the right to read, and API groups that pods wait for. Each is logged once.
         self._unreadable: set[str] = set()
         self._missed: set[str] = set()
 
     async def look(self) -> tuple[str, ...]:
-        """Kinds that can be followed and were not until now. Raises ApiError,
-        OutcomeUnknownError."""
+        """The kinds that can be followed and are not followed yet; from now on they count as
+        followed. Raises ApiError, OutcomeUnknownError."""
         discovery = Discovery(self._client)
         kinds = [kind for kind in self._kinds if api_group_of(kind) not in self._followed]
         await discovery.discover(kinds)
@@ -157,25 +156,25 @@ class GroupKinds:
         return tuple(resource.kind for resource in readable)
 
     async def _is_readable(self, resource: Resource) -> bool:
-        """Without a right to read them pods are placed all the same, and without a right to write
-        their status, groups are."""
+        """Whether the scheduler may read a kind; else the groups of this kind are ignored. The
+        right to write their status is not necessary to place groups."""
         kind = resource.kind
         missing = await missing_rights(self._client, rights_to_follow([resource]))
         if missing:
             if kind not in self._unreadable:
                 self._unreadable.add(kind)
-                _log.error("Pod groups are not looked at", kind=kind, err=denial(missing))
+                _log.error("Pod groups are ignored", kind=kind, err=denial(missing))
             return False
         missing = await missing_rights(self._client, group_statuses([resource]))
         if missing:
-            _log.error("Pod groups are not told how they stand", kind=kind, err=denial(missing))
+            _log.error("The status of pod groups is not written", kind=kind, err=denial(missing))
         return True
 
     async def watch(
         self, awaited: Callable[[], Collection[str]], follow: Callable[[str], None]
     ) -> None:
-        """Look again and again, until cancelled. ``awaited``: API groups of groups that pods wait
-        for and that have no object; ``follow``: begins to follow a kind."""
+        """Look up the kinds periodically, until cancelled. ``awaited``: the API groups of groups
+        that have no object and that pods wait for; ``follow``: begins to follow a kind."""
         groups = {api_group_of(kind) for kind in self._kinds}
         while len(self._followed) < len(groups):
             lacking = (groups & set(awaited())) - set(self._followed)

@@ -24,19 +24,19 @@ from bayplan.serving.access import Access, Denial, OpenAccess, owner_of
 from bayplan.serving.decision_history import DecisionHistory
 from bayplan.serving.http_server import Handler, HttpServer, answer_everybody, refuse_foreign_names
 
-#: Name → whether all is well. Asked at each request.
+#: Name → a health check, called at each request.
 Checks = Mapping[str, Callable[[], bool]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointSources:
-    """What the endpoints show."""
+    """The contents of the endpoints."""
 
     registry: CollectorRegistry
     ready: Checks
     config: Mapping[str, Any]
     history: Callable[[str], DecisionHistory]
-    #: Metrics that are not shown, by their whole name.
+    #: Full names of metrics that are not exposed.
     hidden_metrics: frozenset[str] = frozenset()
     live: Checks = field(default_factory=dict[str, Callable[[], bool]])
 
@@ -46,7 +46,7 @@ class Endpoints:
     """An HTTP server on one address."""
 
     def __init__(self, sources: EndpointSources, access: Access | None = None) -> None:
-        """``access`` None: everybody may read, which only a server on loopback can allow."""
+        """``access`` None: every request is answered; only for a server on loopback."""
         self._sources = sources
         self._access = access or OpenAccess()
         is_open = isinstance(self._access, OpenAccess)
@@ -119,7 +119,7 @@ class _ShownMetrics(CollectorRegistry):
     def __init__(self, registry: CollectorRegistry, hidden: frozenset[str]) -> None:
         super().__init__()
         self._registry = registry
-        #: A counter's family is called without the ending of its sample.
+        #: The name of a counter's family lacks the suffix of its samples.
         self._hidden = hidden | {name.removesuffix("_total") for name in hidden}
 
     def collect(self) -> Iterable[Metric]:

@@ -48,15 +48,15 @@ from bayplan.state.pods import PodInfo, pod_info
 
 #: Five thousand whole nodes of 25 KiB.
 QUESTION_BYTES_MAX = 128 * 2**20
-#: Of all questions that are being read or answered.
+#: The bytes of all questions that are being read or answered.
 QUESTIONS_BYTES_MAX = 256 * 2**20
 NODES_MAX = 65_000
-#: As much as etcd stores of one object.
+#: The most that etcd stores of one object.
 POD_BYTES_MAX = 3 * 2**19
-#: Tolerations, terms and requirements of affinity, and spread constraints of a pod: what plugins
-#: compare with every node and with every other pod.
+#: The number of tolerations, affinity terms and requirements, and spread constraints of a pod.
+#: Plugins compare each with every node or every other pod.
 CONSTRAINTS_MAX = 1_000
-#: Its clients are few, and known: more connections than the endpoints of `bayplan run` take.
+#: More connections than at the endpoints of `bayplan run`, because the clients are few and known.
 _LIMITS = replace(
     DEFAULT_LIMITS, connection_rate_per_peer=Rate(100.0, 200), connection_rate=Rate(200.0, 400)
 )
@@ -76,7 +76,7 @@ class _VictimMeta(Struct, frozen=True):
 
 
 class _Victim(Struct, frozen=True):
-    """A whole pod, or its uid alone."""
+    """A pod as a whole object, or its uid."""
 
     metadata: _VictimMeta = _VictimMeta()
     uid: str = field(name="UID", default="")
@@ -97,7 +97,7 @@ class _Nodes(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """ExtenderArgs. ``nodes``: whole ones by name, from a scheduler that sends them."""
+    """ExtenderArgs. ``nodes``: the node objects by name, if the scheduler sends them."""
 
     pod: PodInfo
     names: tuple[str, ...]
@@ -106,14 +106,14 @@ class _Question:
 
 @dataclass(frozen=True, kw_only=True)
 class Advice:
-    """Who is asked, and how."""
+    """The evaluator of the questions, and its options."""
 
     advisor: OneShotEvaluator
     profile: str
     is_ready: Callable[[], bool]
-    #: Further field paths that plugins read of pods.
+    #: Further field paths of pods that plugins read.
     declared: tuple[str, ...] = ()
-    #: What the best node could get; kube-scheduler's contract says 10, and it checks nothing.
+    #: The highest score. kube-scheduler's contract says 10, but kube-scheduler does not check it.
     score_max: int = 10
 
 
@@ -125,7 +125,7 @@ class ExtenderEndpoints:
         self._advice = advice
         self._server: HttpServer | None = None
         self._bytes_in_use = 0
-        #: Questions take their turns here.
+        #: Questions are answered one at a time.
         self._turn = asyncio.Lock()
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> int:
@@ -147,7 +147,8 @@ class ExtenderEndpoints:
     # ---- verbs ----------------------------------------------------------------------------
 
     async def _filter(self, request: web.Request) -> web.Response:
-        """What goes wrong is the answer's Error: kube-scheduler shows it at the pod."""
+        """Answer a filter question. A failure is the answer's Error, which kube-scheduler shows at
+        the pod."""
 
         def answer(body: bytes) -> Any:
             question = self._question(body)
@@ -169,7 +170,8 @@ class ExtenderEndpoints:
         return await self._answer(request, "prioritize", answer, _failed)
 
     async def _preempt(self, request: web.Request) -> web.Response:
-        """Nodes that would not do all the same are left out: nobody need leave them."""
+        """Answer a preempt question without the nodes that cannot take the pod even without their
+        victims."""
 
         def answer(body: bytes) -> Any:
             pod, parts = self._pod(body)
@@ -189,7 +191,7 @@ class ExtenderEndpoints:
         answer: Callable[[bytes], Any],
         failed: Callable[[str], web.Response],
     ) -> web.Response:
-        """``failed``: a response that says why there is no answer. Raises HTTPException."""
+        """``failed``: makes the response for a question without an answer. Raises HTTPException."""
         async with self._body(request) as body, self._turn:
             await asyncio.sleep(0)  # health answers between two questions
             try:
@@ -203,7 +205,8 @@ class ExtenderEndpoints:
 
     @contextlib.asynccontextmanager
     async def _body(self, request: web.Request) -> AsyncGenerator[bytes]:
-        """The question, which counts against what all questions may take while the block lasts.
+        """The body of a question. Its bytes count against the limit of all questions until the
+        block ends.
 
         Raises HTTPException.
         """
@@ -236,11 +239,11 @@ class ExtenderEndpoints:
         return _Question(pod, tuple(names if names is not None else nodes or ()), nodes)
 
     def _pod(self, body: bytes) -> tuple[PodInfo, Mapping[str, Raw]]:
-        """Whom it is about, and the other members. Raises EvaluationError, DecodeError,
-        QuantityError, MsgspecError."""
+        """(the pod of a question, all members of the question by their lower-case names). Raises
+        EvaluationError, DecodeError, QuantityError, MsgspecError."""
         if not self._advice.is_ready():
             raise EvaluationError("the cluster has not been listed yet")
-        # Names of members count in any case, as in Go.
+        # As in Go, names of members match in any case.
         written = msgspec.json.decode(body, type=dict[str, Raw])
         parts = {name.lower(): value for name, value in written.items()}
         if "pod" not in parts:
@@ -272,7 +275,7 @@ class ExtenderEndpoints:
 
 
 def _guard(host: str, tls: ssl.SSLContext | None) -> Guard:
-    """Who shows a client certificate is known; others may not be pages of a browser."""
+    """The guard against requests of web pages. A caller with a client certificate needs none."""
     if tls is not None and tls.verify_mode == ssl.CERT_REQUIRED:
         return answer_everybody
     return refuse_foreign_names if is_loopback(host) else refuse_pages
@@ -323,7 +326,7 @@ def _name(item: Raw) -> str:
 
 
 def _victims(parts: Mapping[str, Raw]) -> dict[str, _Victims]:
-    """By node; named by a scheduler that counts on our knowing pods, else whole."""
+    """The victims by node: uids from a scheduler with nodeCacheCapable, else whole pods."""
     for member in ("nodenametometavictims", "nodenametovictims"):
         decoded = msgspec.json.decode(
             parts.get(member, b"null"), type=dict[str, _Victims | None] | None

@@ -1,5 +1,5 @@
-"""`bayplan serve-extender`, put together: a cluster that is only read, a scheduler that never tries
-a pod, and the endpoints that ask its plugins.
+"""The process of `bayplan serve-extender`: a cluster that is only read, a scheduler that makes no
+attempts, and the endpoints that run its plugins.
 """
 
 import asyncio
@@ -30,12 +30,12 @@ _log = Log("extender")
 
 @dataclass(frozen=True, kw_only=True)
 class ExtenderServerOptions:
-    """What `bayplan serve-extender` was told."""
+    """The options of `bayplan serve-extender`."""
 
     config: SchedulerConfig
     registry: Registry
     profile: str
-    #: Objects of files, in place of a cluster that is watched; None: there is one.
+    #: Objects from files; None: a cluster is watched.
     objects: Sequence[Mapping[str, Any]] | None = None
     kubeconfig: str | None = None
     address: str = "127.0.0.1"
@@ -47,7 +47,7 @@ class ExtenderServerOptions:
 async def serve_extender(options: ExtenderServerOptions) -> None:
     """Run until SIGTERM or SIGINT.
 
-    Raises CredentialsError, ConfigError, ApiError, and OSError where nothing can be served.
+    Raises CredentialsError, ConfigError, ApiError, and OSError if the endpoints cannot be served.
     """
     stop, clock = stop_on_signals(), RealClock()
     if options.objects is not None:
@@ -68,7 +68,7 @@ async def serve_extender(options: ExtenderServerOptions) -> None:
 
 
 async def _offered(options: ExtenderServerOptions, discovery: Discovery) -> SchedulerConfig:
-    """Without plugins that read what the API server does not have."""
+    """The configuration without plugins that read kinds which the API server does not have."""
     kinds = kinds_in_use(options.config, options.registry)
     await discovery.discover((NODE, POD, *kinds))
     config, absent = without_absent(
@@ -82,7 +82,7 @@ async def _offered(options: ExtenderServerOptions, discovery: Discovery) -> Sche
 async def _serve(
     options: ExtenderServerOptions, scheduler: Scheduler, cluster: Cluster, stop: asyncio.Event
 ) -> None:
-    """It listens and answers; nothing is ever written."""
+    """Watch the cluster and serve the endpoints. Nothing is written to the API."""
     runner = Runner(scheduler, FencedCluster(cluster, lambda: False))
     runner.pause()
     advice = Advice(

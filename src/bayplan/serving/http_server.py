@@ -58,7 +58,7 @@ class PeerRates:
         self._rate = rate
         self._clock = clock
         self._total = self._bucket(total)
-        #: Those seen last are at the end.
+        #: By peer; the peer seen last stands last.
         self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
 
     def try_take(self, address: str) -> bool:
@@ -75,7 +75,7 @@ class PeerRates:
 
 
 def peer_of(address: str) -> str:
-    """The part of an address that tells hosts apart."""
+    """The part of an address that identifies a host."""
     try:
         ipv6 = IPv6Address(address.partition("%")[0])
     except AddressValueError:
@@ -88,14 +88,14 @@ def peer_of(address: str) -> str:
 # ---- browser guard --------------------------------------------------------------------------
 
 
-#: The headers of a request → why it is refused; "": it is not.
+#: The headers of a request → the reason of a refusal; "": the request is accepted.
 Guard = Callable[[Mapping[str, str]], str]
 
 _TEXT_LENGTH_MAX = 100
 
 
 def refuse_foreign_names(headers: Mapping[str, str]) -> str:
-    """For a server on loopback: Host, and Origin where there is one, must name this machine."""
+    """The guard of a server on loopback: Host and, if present, Origin must name this machine."""
     host, origin = headers.get("Host", ""), headers.get("Origin")
     if host and not _is_local(f"//{host}"):
         return _forbidden("Host", host)
@@ -105,13 +105,13 @@ def refuse_foreign_names(headers: Mapping[str, str]) -> str:
 
 
 def refuse_pages(headers: Mapping[str, str]) -> str:
-    """For a server that no page has any business with, under whatever name it is known."""
+    """The guard of a server that refuses requests of web pages, whatever the server's name is."""
     origin = headers.get("Origin")
     return "" if origin is None else f"Forbidden: a page of {_shown(origin)} may not ask here"
 
 
 def answer_everybody(headers: Mapping[str, str]) -> str:
-    """For a server that asks for credentials which no browser sends by itself."""
+    """No guard: the server requires credentials that a browser does not send by itself."""
     return ""
 
 
@@ -146,30 +146,30 @@ def _shown(text: str) -> str:
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _BACKLOG = 128
-#: Between two tries to accept where the process has no descriptor left.
+#: The delay before the next accept if the process has no descriptor left.
 _ACCEPT_AGAIN_SECONDS = 1.0
-#: aiohttp waits for a handler and for its end, so this long twice.
+#: aiohttp waits twice as long: for the handler, and for its cancellation.
 SHUTDOWN_SECONDS = 1.0
 _RATE_PER_PEER = Rate(per_second=20.0, burst=50)
 _RATE = Rate(per_second=100.0, burst=200)
-#: Between two log lines about one reason.
+#: The minimum time between two log lines with the same reason.
 _LOG_AGAIN_SECONDS = 60.0
 _log = Log("endpoints")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HttpLimits:
-    """What a server bounds; docs/operations.md names the numbers."""
+    """The limits of a server; docs/operations.md explains them."""
 
     connections_max: int = 256
-    #: Connections accepted, of one peer and of all peers.
+    #: The rate of accepted connections, per peer and in total.
     connection_rate_per_peer: Rate = _RATE_PER_PEER
     connection_rate: Rate = _RATE
     #: A TLS handshake, and the header of a request.
     header_seconds: float = 10.0
     #: A request's body, its work and the sending of its answer.
     answer_seconds: float = 60.0
-    #: From an answer to the next request of the connection.
+    #: The longest pause between an answer and the next request of the connection.
     idle_seconds: float = 75.0
 
 
@@ -274,7 +274,7 @@ class HttpServer:
                 self._refused("connection rate", peer)
 
     async def _open(self, accepted: socket.socket, peer: str, tls: ssl.SSLContext | None) -> None:
-        """Make a connection of a socket: with TLS, after its handshake."""
+        """Turn an accepted socket into a connection, with TLS after the handshake."""
         server, opening = self._runner.server, asyncio.current_task()
         assert server is not None
         assert opening is not None
@@ -306,7 +306,7 @@ class HttpServer:
 
     @web.middleware
     async def _bounded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """The answer is sent here, so that its sending counts, too."""
+        """The time limit includes sending the answer, so the answer is sent here."""
         connection = self._connections.of(request.protocol)
         if connection is None:  # it is closed already
             return web.Response(status=503)
@@ -317,7 +317,7 @@ class HttpServer:
             await answer.write_eof()
             return answer
         except (ConnectionError, web.RequestPayloadError):
-            # The other side is gone, or sends no HTTP: aiohttp closes the connection.
+            # The peer closed the connection or sends no HTTP. aiohttp closes the connection.
             return web.Response(status=400)
         finally:
             connection.end_answer()
@@ -333,7 +333,7 @@ class HttpServer:
         return answer
 
     def _refused(self, reason: str, peer: str) -> None:
-        """Count it; a log line tells the first of a minute."""
+        """Count a refusal, and log the first of each reason in a minute."""
         self._refusals[reason] += 1
         now = self._clock.now()
         if now - self._logged_seconds.get(reason, -_LOG_AGAIN_SECONDS) >= _LOG_AGAIN_SECONDS:
@@ -358,7 +358,7 @@ class _Connection(asyncio.Protocol):
         self._opening = opening
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
-        #: Between an answer and the first byte of the next request.
+        #: Whether the connection waits for the first byte of the next request.
         self._is_idle = False
         self.on_late: Callable[[], None] = _nothing
         self.on_lost: Callable[[], None] = _nothing
@@ -427,7 +427,7 @@ class _Connection(asyncio.Protocol):
 
 @final
 class _Connections:
-    """The connections there are, by peer, oldest first."""
+    """The open connections by peer, oldest first."""
 
     def __init__(self, count_max: int) -> None:
         self._count_max = count_max
@@ -444,7 +444,8 @@ class _Connections:
         return self._by_inner.get(inner)
 
     def add(self, peer: str, connection: _Connection) -> _Connection | None:
-        """The one that must go for it: the oldest of the peer that has most."""
+        """Add a connection. Returns the connection to close for it: the oldest of the peer with the
+        most."""
         displaced: _Connection | None = None
         if self._count >= self._count_max:
             largest = max(self._peers, key=lambda peer: len(self._peers[peer]))
@@ -456,7 +457,7 @@ class _Connections:
         return displaced
 
     def discard(self, peer: str, connection: _Connection) -> None:
-        """It is closed."""
+        """Remove a closed connection."""
         self._by_inner.pop(connection.inner, None)
         self._uncount(peer, connection)
 

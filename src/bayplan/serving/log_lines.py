@@ -41,7 +41,7 @@ from bayplan.printable import printable
 TEXT, JSON = "text", "json"
 FORMATS = (TEXT, JSON)
 
-#: Below it nothing is asked for: DEBUG.
+#: The lowest level of `logging` that is used: DEBUG.
 VERBOSITY_MAX = logging.INFO - logging.DEBUG
 
 _ROOT = "bayplan"
@@ -60,7 +60,7 @@ class Log:
         self.is_enabled_for = self._logger.isEnabledFor
 
     def info(self, text: str, *, v: int = 0, **keys: Any) -> None:
-        """``v``: the verbosity from which it is of interest."""
+        """``v``: the verbosity from which the line is written."""
         level, logger = logging.INFO - v, self._logger
         if not logger.isEnabledFor(level):
             return
@@ -82,7 +82,7 @@ class Log:
 
 
 def write_log(verbosity: int, form: str, stream: TextIO | None = None) -> None:
-    """From now on, to ``stream`` (standard error), in place of what was said before."""
+    """Write log lines to ``stream`` (None: standard error), in place of earlier settings."""
     assert 0 <= verbosity <= VERBOSITY_MAX, verbosity
     lines = _JsonLines() if form == JSON else _TextLines()
     handler = _LineHandler(stream or sys.stderr, lines)
@@ -138,7 +138,7 @@ class _TextLines(_Lines):
 
 
 def _level(number: int) -> str:
-    """Verbosity is no level: all of its lines are information."""
+    """The level of a line: lines of any verbosity are information."""
     return "info" if number <= logging.INFO else logging.getLevelName(number).lower()
 
 
@@ -167,7 +167,7 @@ class _LineHandler(logging.StreamHandler[TextIO]):
         self.setFormatter(lines)
 
     def write(self, level: int, part: str, text: str, keys: Mapping[str, Any]) -> bool:
-        """Write a line without a record. False: that failed, and `logging` is to report it."""
+        """Write a line without a record. False: it failed; `logging` has to report the failure."""
         lock, stream = self.lock, self.stream
         assert lock is not None, "a handler has a lock"
         try:
@@ -181,7 +181,7 @@ class _LineHandler(logging.StreamHandler[TextIO]):
 
 
 def _shown(value: Any) -> str:
-    """Strings quoted and on one line, everything else as it is."""
+    """A value as in klog's text format: strings are quoted, on one line."""
     if isinstance(value, bool | int | float):
         return str(value).lower() if isinstance(value, bool) else str(value)
     text = str(value)
@@ -193,7 +193,7 @@ def _shown(value: Any) -> str:
 # ---- outcome log ----------------------------------------------------------------------------
 
 
-#: Outcomes are told from here on: upstream's level, too.
+#: The verbosity from which outcomes are logged, as upstream.
 OUTCOME = 2
 _DETAIL = 4
 _NO_FIT = "Unable to schedule pod; no fit; waiting"

@@ -56,7 +56,8 @@ async def unless(stop: asyncio.Event, work: Awaitable[Any]) -> bool:
 def settle_memory() -> None:
     """Exclude the current objects from collection. Call it when the caches are filled.
 
-    Garbage of the start stays, a few thousand objects: to look for it would delay the first pod.
+    The garbage of the start, a few thousand objects, is not collected: a collection would delay the
+    first pod.
     """
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)

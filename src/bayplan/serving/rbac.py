@@ -1,8 +1,8 @@
 """The minimal RBAC rules of a scheduler, computed from its configuration.
 
-The same rights are asked for at start (adapters.live.access), so what is printed here is what
-`bayplan run` wants: reading the kinds that its plugins look up, writing bindings, statuses and
-events, its lease in its own namespace, and asking who may read its endpoints.
+`bayplan run` checks the same rights at start (adapters.live.access): to read the kinds that its
+plugins look up; to write bindings, statuses and events; to write its lease in its own namespace;
+and to review the callers of its endpoints.
 """
 
 from collections import defaultdict
@@ -25,13 +25,13 @@ RBAC_VERSION = "rbac.authorization.k8s.io/v1"
 _LEASE_GROUP = "coordination.k8s.io"
 _RBAC_GROUP = "rbac.authorization.k8s.io"
 
-#: To ask who a reader of the endpoints is, and whether he may.
+#: The reviews of the callers of the endpoints.
 _REVIEWING = (
     Right("authentication.k8s.io", "tokenreviews", "create"),
     Right("authorization.k8s.io", "subjectaccessreviews", "create"),
 )
 
-#: What plugins write besides bindings and statuses of pods.
+#: The writes of plugins besides bindings and statuses of pods.
 _CLAIMS = "resource.k8s.io"
 _PLUGINS_WRITE = {
     "DynamicResources": (
@@ -54,7 +54,7 @@ Manifest = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the roles are called, and whom they are given to."""
+    """The names of the roles and of their ServiceAccount."""
 
     name: str = "bayplan"
     namespace: str = "bayplan"
@@ -72,7 +72,7 @@ def manifests(config: SchedulerConfig, registry: Registry, names: Names) -> list
 
 
 def cluster_rules(config: SchedulerConfig, registry: Registry) -> list[Manifest]:
-    """What is needed in all namespaces. Raises ConfigError."""
+    """The rules for all namespaces. Raises ConfigError."""
     groups = group_kinds(config.spec.pod_groups.kinds)
     kinds = (NODE, POD, *kinds_in_use(config, registry), *groups)
     reading = rights_to_follow(map(_resource, kinds))
@@ -81,7 +81,8 @@ def cluster_rules(config: SchedulerConfig, registry: Registry) -> list[Manifest]
 
 
 def rights_to_write(config: SchedulerConfig, registry: Registry) -> tuple[Right, ...]:
-    """What the scheduler and its plugins write, but for groups, and read of single objects.
+    """The rights for all writes of the scheduler and its plugins except to groups, and for reads of
+    single objects.
 
     Raises ConfigError.
     """
@@ -94,7 +95,7 @@ def rights_to_write(config: SchedulerConfig, registry: Registry) -> tuple[Right,
 
 
 def lease_rules(lease_name: str) -> list[Manifest]:
-    """What is needed where the lease is. One that does not exist yet cannot be named."""
+    """The rules for the namespace of the lease. `create` cannot be limited to a name."""
     return [
         {"apiGroups": [_LEASE_GROUP], "resources": ["leases"], "verbs": ["create"]},
         {
@@ -107,7 +108,7 @@ def lease_rules(lease_name: str) -> list[Manifest]:
 
 
 def _resource(kind: str) -> Resource:
-    """As the API would tell; nobody is asked, so plurals follow the rule that all kinds follow."""
+    """The resource of a kind, without a request: its plural follows the usual rule."""
     group = kind.partition(" ")[0].rpartition("/")[0]
     return Resource(kind, group, resource_of(kind), is_namespaced(kind))
 

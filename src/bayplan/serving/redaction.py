@@ -1,4 +1,4 @@
-"""Captured objects without the names in them and without what their pods run.
+"""Redaction: captured objects without names and without the programs of their pods.
 
 Of each object only the fields that a scheduler reads are decoded: that drops environment, commands,
 mounts and everything else a pod holds. Of the decoded fields, `_PRESERVED_FIELDS` lists those whose
@@ -40,7 +40,7 @@ from bayplan.api.objects import (
 
 Content = dict[str, Any]
 
-#: For the person who captures: what a reader of the file can still see.
+#: The text for the user: what the file still shows.
 PRESERVED = (
     "label keys, label values that are no names of objects, and selectors on them",
     "taints, tolerations, topology keys, affinities and spread constraints",
@@ -116,7 +116,7 @@ _PRESERVED_FIELDS: Final[dict[type[Api], frozenset[str]]] = {
         device_objects.DeviceTaintSelector: "driver",
     }.items()
 }
-#: What selects labels, and topologies by their labels.
+#: Structs that select labels.
 _REQUIREMENTS: Final = (
     object_meta.LabelSelectorRequirement,
     storage_objects.TopologySelectorRequirement,
@@ -125,7 +125,7 @@ _REQUIREMENTS: Final = (
 _LABELS: Final = frozenset(("labels", "match_labels", "node_selector", "selector"))
 #: Maps whose keys are names of device attributes and capacities, as drivers document them.
 _ATTRIBUTES: Final = frozenset(("attributes", "capacity"))
-#: Not needed to place a pod, and free text or anybody's data.
+#: Fields that are not needed to place a pod and may contain any text.
 _DROPPED: Final = frozenset(
     ("generate_name", "message", "reason", "parameters", "opaque", "declared", "config")
 )
@@ -168,16 +168,16 @@ _FINALIZERS: Final = frozenset(
     )
 )
 
-#: Names that every cluster has say nothing.
+#: Names that exist in every cluster stay.
 _BUILT_IN_NAMESPACES = frozenset(("default", "kube-system", "kube-public", "kube-node-lease"))
 _BUILT_IN_CLASSES = frozenset(("system-cluster-critical", "system-node-critical"))
 _BUILT_IN = _BUILT_IN_NAMESPACES | _BUILT_IN_CLASSES
-#: Addresses that name no machine.
+#: Addresses that identify no machine stay.
 _WILDCARD_ADDRESSES = frozenset(("0.0.0.0", "::", "127.0.0.1", "::1"))
 
 #: A label value of this form may be compared as a number.
 _NUMBER = re.compile(r"[0-9.]*")
-#: In CEL literals: versions and amounts, which functions parse.
+#: Versions and amounts in CEL literals, which functions parse, stay.
 _CEL_AMOUNT = re.compile(r"v?[0-9][0-9.]*[A-Za-z]{0,2}")
 
 
@@ -186,17 +186,19 @@ _CEL_AMOUNT = re.compile(r"v?[0-9][0-9.]*[A-Za-z]{0,2}")
 
 @dataclass(frozen=True, slots=True)
 class Redacted:
-    """What is left."""
+    """The redacted objects."""
 
     objects: list[Content]
-    #: Kinds of which only their plugins know what must be hidden, with how many were left out.
+    #: Kinds that were left out, because only their plugins know what to hide, with the number of
+    #: objects.
     left_out: dict[str, int]
 
 
 def redacted(contents: Iterable[Content]) -> Redacted:
-    """Copies that hold no name, no environment and no text but what `PRESERVED` lists.
+    """Copies of the objects without names, environment and texts, except those that `PRESERVED`
+    lists.
 
-    Raises DecodeError for an object that is none of its kind.
+    Raises DecodeError for an object that does not fit its kind.
     """
     decoded: list[tuple[str, Any]] = []
     left_out: dict[str, int] = {}
@@ -217,7 +219,7 @@ def redacted(contents: Iterable[Content]) -> Redacted:
 
 
 def _learn(names: "_Names", kind: str, value: Any) -> None:
-    """Names after the kind of the object that has them, before another field repeats them."""
+    """Choose new names after the kinds of the objects, before other fields refer to them."""
     short, meta = kind.rpartition(" ")[2], value.metadata
     if kind != objects.CSI_DRIVER and not _is_built_in(kind, meta.name):
         names.of(meta.name, short)
@@ -259,7 +261,7 @@ class _Names:
         return self._new.get(text, text)
 
     def set(self, text: str, name: str) -> None:
-        """Gives a text its name unless it has one."""
+        """Choose a name for a text, unless it has one."""
         self._new.setdefault(text, name)
 
     def get(self, text: str) -> str:
@@ -360,7 +362,7 @@ class _Texts:
         return "/".join(self._names.of(name, "Request") for name in text.split("/"))
 
     def _values(self, key: str, values: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        """Of a selector: label values, or the names of nodes (metadata.name)."""
+        """The values of a selector: label values, or names of nodes (metadata.name)."""
         if values is None:
             return None
         if key == "metadata.name":
@@ -368,7 +370,8 @@ class _Texts:
         return tuple(self._label(key, value) for value in values)
 
     def _label(self, key: str, value: str) -> str:
-        """Hidden where the key says that it names an object, or where an object has that name."""
+        """A label value, replaced if its key says that it names an object, or if an object has that
+        name."""
         kind = _NAMING_LABELS.get(key.rpartition("/")[2])
         if kind is not None and value not in _BUILT_IN:
             return self._names.of(value, kind)
@@ -385,7 +388,8 @@ class _Texts:
         return preserved or None
 
     def _cel_literal(self, match: re.Match[str]) -> str:
-        """A literal is replaced like the attribute it is compared with; a comment goes."""
+        """A literal is replaced like the attribute that it is compared with; a comment is
+        removed."""
         if match["literal"] is None:
             return ""
         text = next(match[name] for name in "abcd" if match[name] is not None)
@@ -399,7 +403,7 @@ def _finalizers(finalizers: tuple[str, ...]) -> tuple[str, ...] | None:
 
 
 def _with_class_names(amounts: dict[str, Any], names: _Names) -> dict[str, Any]:
-    """Amounts by resource; the resource of a device class bears the name of the class."""
+    """Amounts by resource, with new names of device classes in the resources of these classes."""
     prefix = device_objects.DEVICE_CLASS_RESOURCE_PREFIX
     return {
         prefix + names.of(key.removeprefix(prefix), "DeviceClass")
@@ -419,7 +423,8 @@ def _is_optional(owner: Any, field: str) -> bool:
     return next(row for row in fields if row.name == field).default is None
 
 
-#: What a field names where its own name does not say it; "name" of a struct names the struct.
+#: The kind that a field names, if the field's own name does not say it. "name" of a struct names an
+#: object of the struct.
 _FIELD_KINDS: Final = {
     "claim_name": "PersistentVolumeClaim",
     "device": "Device",

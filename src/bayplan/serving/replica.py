@@ -1,8 +1,9 @@
-"""One replica's life: it stands by, leads, and ends in good order.
+"""The phases of one replica: standby, leader, shutdown.
 
-From the beginning it listens, so that it can take over at once; only who leads tries pods. Asked
-to stop, it tries no further pod, waits for the bindings under way, and gives the lease up, in that
-order: the next leader finds nothing half done. One that lost its lease stops at once.
+A standby watches the cluster from the beginning, so that it can take over at once. Only the leader
+schedules pods. At shutdown the leader starts no further attempt, waits for the bindings under way,
+and releases the lease, in this order: the next leader finds no unfinished binding. A leader that
+lost its lease stops at once.
 """
 
 import asyncio
@@ -14,9 +15,9 @@ from bayplan.runner import Runner
 from bayplan.serving.election.candidate import Candidate
 from bayplan.serving.log_lines import Log
 
-#: From the request to stop to the end of the process, whatever the API server does; less than a
-#: pod's grace period. The parts follow one another: bindings under way end, the lease is given up,
-#: the endpoints close, events are written, connections close.
+#: The longest shutdown, even if the API server does not answer; less than a pod's grace period. Its
+#: parts follow one another: bindings end, the lease is released, the endpoints close, events are
+#: written, connections close.
 SHUTDOWN_SECONDS_MAX = 20.0
 DRAIN_SECONDS_MAX = 12.0
 RELEASE_SECONDS_MAX = 3.0
@@ -26,7 +27,7 @@ CLOSE_SECONDS_MAX = 1.0
 
 
 class LeaseLostError(Exception):
-    """Somebody else leads, or may."""
+    """Another replica leads or may lead."""
 
 
 @final
@@ -36,8 +37,8 @@ class Replica:
     def __init__(
         self, runner: Runner, candidate: Candidate | None, *, delays_cache: bool = False
     ) -> None:
-        """``candidate`` None: there is no election, it leads. ``delays_cache``: it listens only
-        once it leads (delayCacheUntilActive)."""
+        """``candidate`` None: there is no election; this replica leads. ``delays_cache``: the
+        replica watches only while it leads (delayCacheUntilActive)."""
         self._runner = runner
         self._candidate = candidate
         self._delays_cache = delays_cache
@@ -47,7 +48,7 @@ class Replica:
         self.is_stopping = False
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until ``stop``. Raises LeaseLostError, and what the runner fails with."""
+        """Run until ``stop``. Raises LeaseLostError, and the failure of the runner."""
         self._runner.pause()
         if not self._delays_cache:
             self._may_listen.set()
@@ -86,7 +87,7 @@ class Replica:
             self.is_leading = False
 
     async def _end(self, leading: "asyncio.Task[None]") -> None:
-        """In good order. Raises LeaseLostError if the lease is lost meanwhile."""
+        """Shut down. Raises LeaseLostError if the lease is lost meanwhile."""
         self.is_stopping = True
         self._runner.pause()
         if self.is_leading:

@@ -78,7 +78,8 @@ _watchdog_log = Log("watchdog")
 
 
 def tell_of_blocking(metrics: SchedulerMetrics, call: BlockingCall) -> None:
-    """Called once a period while it lasts, on another thread than the scheduler's."""
+    """Log a plugin call that blocks the scheduler. Called once a period while it lasts, on another
+    thread."""
     metrics.plugin_blocking.add(call.plugin, call.point, count=PERIOD_SECONDS)
     if call.is_news:
         keys = {"plugin": call.plugin, "extensionPoint": call.point, "at": call.place}
@@ -95,7 +96,7 @@ _SHOWN_MAX = 20
 
 @final
 class CacheCheck:
-    """Runs a check at a time; what it finds is logged."""
+    """Runs one check at a time, and logs the differences."""
 
     def __init__(self, scheduler: Scheduler, cluster: Cluster) -> None:
         self._scheduler = scheduler
@@ -132,47 +133,47 @@ class CacheCheck:
 
 _log = Log("server")
 
-#: The API server is waited for at the beginning; then delays double.
+#: The first delay before another request to the API server at start; delays double.
 _FIRST_RETRY_SECONDS, _RETRY_SECONDS_MAX = 1.0, 15.0
-#: So long it may refuse us.
+#: How long the API server may refuse requests at start.
 DENIED_SECONDS_MAX = 30.0
 _LOOPBACK = frozenset(("127.0.0.1", "::1", "localhost"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServingOptions:
-    """Where endpoints are served. Port 0: nowhere."""
+    """Where and how the endpoints are served. Port 0: they are not served."""
 
     address: str = "127.0.0.1"
     port: int = 10259
     cert_file: str = ""
     key_file: str = ""
-    #: Where a pair is looked for, and written to if there is none; "": it stays in memory.
+    #: The folder of the certificate and key, which are made if missing; "": they stay in memory.
     cert_dir: str = ""
-    #: Whose client certificates say who asks.
+    #: A file with the accepted authorities of client certificates; "": none.
     client_ca_file: str = ""
     tls: TlsSettings = field(default_factory=TlsSettings)
     is_port_shared: bool = False
-    #: Metrics that are not shown, by their whole name.
+    #: Full names of metrics that are not exposed.
     hidden_metrics: frozenset[str] = frozenset()
     delegation: DelegationOptions = field(default_factory=DelegationOptions)
 
     @property
     def is_open(self) -> bool:
-        """To everybody who can connect: on loopback, unless callers are to be reviewed."""
+        """Whether every request is answered: on loopback, unless callers are to be reviewed."""
         is_reviewed = self.client_ca_file or self.delegation.is_enabled
         return self.address in _LOOPBACK and not is_reviewed
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServerOptions:
-    """What `bayplan run` was told."""
+    """The options of `bayplan run`."""
 
     config: SchedulerConfig
     registry: Registry
-    #: None: in a pod its ServiceAccount, else the usual places.
+    #: None: inside a pod its ServiceAccount, else $KUBECONFIG or ~/.kube/config.
     kubeconfig: str | None = None
-    #: Where the API server is, in place of what the kubeconfig says; "": there.
+    #: The URL of the API server, in place of that of the kubeconfig; "": the kubeconfig's.
     master: str = ""
     seed: int = 0
     serving: ServingOptions = ServingOptions()
@@ -181,8 +182,8 @@ class ServerOptions:
 async def serve(options: ServerOptions) -> None:
     """Run until SIGTERM or SIGINT.
 
-    Raises CredentialsError, ConfigError, CertificateError, ApiError, LeaseLostError, and OSError
-    where the endpoints cannot be served.
+    Raises CredentialsError, ConfigError, CertificateError, ApiError, LeaseLostError, and OSError if
+    the endpoints cannot be served.
     """
     stop, clock = stop_on_signals(), RealClock()
     connection = options.config.spec.client_connection
@@ -207,7 +208,7 @@ async def serve(options: ServerOptions) -> None:
 
 @final
 class _SchedulerServer:
-    """One process's scheduler with everything around it."""
+    """The scheduler of one process, with its cluster, election and endpoints."""
 
     def __init__(
         self, options: ServerOptions, client: ApiClient, clock: RealClock, delegation: Delegation
@@ -220,19 +221,19 @@ class _SchedulerServer:
         self._sender_makers = sender_makers(options.config.spec.extenders)
         self._memory = MemorySink(RECORDS_MAX)
         self._started = rfc3339(clock.epoch_seconds() - clock.now())
-        #: Of pod groups: those that the API server offers and that we may read.
+        #: Kinds of pod groups that the API server offers and the scheduler may read.
         kinds = group_kinds(options.config.spec.pod_groups.kinds)
         self._group_kinds = GroupKinds(client, tuple(kinds))
         self._group_kinds_at_start: tuple[str, ...] = ()
-        #: What plugins look up, can do without, and must do without.
+        #: Kinds that plugins use and the API server does not have.
         self._absent_kinds: tuple[str, ...] = ()
 
     async def prepare(self) -> None:
-        """Wait for the API server, and find out what it has and what we may do.
+        """Wait for the API server, discover its kinds, and check the rights of the scheduler.
 
-        An API server that is starting does not answer, fails, or refuses what it will allow once
-        its roles are there: the first is waited for, a refusal for `DENIED_SECONDS_MAX`. A
-        certificate that is not trusted is waited for in vain. Raises ApiError, ConfigError.
+        A starting API server does not answer, fails, or refuses requests until its roles exist.
+        Failures are retried without limit, refusals for `DENIED_SECONDS_MAX`. An untrusted
+        certificate is not retried. Raises ApiError, ConfigError.
         """
         delay_seconds, start_seconds = _FIRST_RETRY_SECONDS, self._clock.now()
         while True:
@@ -265,8 +266,8 @@ class _SchedulerServer:
         self._absent_kinds = tuple(kind for kind in kinds if discovery.resource(kind) is None)
 
     async def _check_rights(self, discovery: Discovery, kinds: Sequence[str]) -> None:
-        """Without what it reads it cannot begin; without a right to write it goes as far as it
-        can."""
+        """Check the rights. A missing right to read ends the process; a missing right to write is
+        logged."""
         resources = [discovery.resource(kind) for kind in (NODE, POD, *kinds)]
         reading = rights_to_follow(resource for resource in resources if resource is not None)
         writing = rights_to_write(self._config, self._options.registry)
@@ -344,14 +345,15 @@ class _SchedulerServer:
     # ---- parts ----------------------------------------------------------------------------
 
     def _election(self) -> tuple[Election | None, Candidate | None]:
-        """None where the configuration wants no election."""
+        """The election; None: the configuration disables it."""
         spec = self._config.spec.leader_election
         if not spec.leader_elect:
             return None, None
         election = Election(new_identity(), _durations(spec))
         namespace = spec.resource_namespace or own_namespace()
         lock = ApiLeaseLock(self._client, namespace, spec.resource_name)
-        # Replicas must not try in step: each draws from a stream of its own.
+        # Each replica draws its delays from another stream, so that replicas do not retry at the
+        # same time.
         jitter = stream(stable_hash(election.identity), "election")
         log = _ElectionLog(f"{namespace}/{spec.resource_name}", election.identity)
         return election, Candidate(election, lock, self._clock, jitter, log=log)
@@ -372,7 +374,7 @@ class _SchedulerServer:
         )
 
     def _is_waiting_for_its_turn(self, replica: Replica) -> bool:
-        """With delayCacheUntilActive a standby is ready without having listed anything."""
+        """Whether this is a standby with delayCacheUntilActive, which is ready without caches."""
         return self._config.spec.delay_cache_until_active and not replica.is_leading
 
     def _history(self, pod: str) -> DecisionHistory:
@@ -394,7 +396,8 @@ class _SchedulerServer:
         return ReviewedAccess(self._delegation.review, self._clock, policy)
 
     async def _start(self, endpoints: Endpoints) -> None:
-        """Plain HTTP on loopback, TLS elsewhere. Raises ApiError, CertificateError, OSError."""
+        """Start the endpoints: plain HTTP on loopback, TLS otherwise. Raises ApiError,
+        CertificateError, OSError."""
         serving = self._options.serving
         if not serving.port:
             return
@@ -408,7 +411,7 @@ class _SchedulerServer:
         _log.info("Serving endpoints", address=f"{scheme}://{serving.address}:{port}")
 
     def _tls(self) -> ssl.SSLContext | None:
-        """None: plain HTTP. Raises CertificateError."""
+        """The TLS context; None: plain HTTP. Raises CertificateError."""
         serving = self._options.serving
         if serving.cert_file or serving.key_file:
             tls = server_context(serving.cert_file, serving.key_file)
@@ -423,8 +426,8 @@ class _SchedulerServer:
         return tls
 
     async def _trust(self, tls: ssl.SSLContext) -> None:
-        """Client certificates of a file's authorities, and of the cluster's where they are looked
-        up. Raises ApiError, CertificateError."""
+        """Accept client certificates of the authorities in a file and, if looked up, of the
+        cluster's authorities. Raises ApiError, CertificateError."""
         serving = self._options.serving
         if serving.client_ca_file:
             trust_clients(tls, serving.client_ca_file)
@@ -435,7 +438,7 @@ class _SchedulerServer:
 
 
 def _log_delay(problem: ApiError, left_seconds: float) -> None:
-    """Says what is waited for. Raises ``problem`` where waiting does not help."""
+    """Log why the start is delayed. Raises ``problem`` if a retry does not help."""
     if problem.code in (UNAUTHORIZED, FORBIDDEN):
         if left_seconds <= 0:
             raise problem
@@ -449,7 +452,7 @@ def _log_delay(problem: ApiError, left_seconds: float) -> None:
 
 @final
 class _ElectionLog:
-    """serving.election.candidate.ElectionLog into log lines."""
+    """Implements serving.election.candidate.ElectionLog with log lines."""
 
     def __init__(self, lease: str, identity: str) -> None:
         self._lease = lease

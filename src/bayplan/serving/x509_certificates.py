@@ -1,7 +1,7 @@
-"""What is read from and written into X.509 certificates.
+"""X.509 certificates: the names in one, and a self-signed one.
 
-Apart from `certificates`, because the library takes a tenth of a second to import and few
-schedulers need it.
+A module of its own, because the library takes a tenth of a second to import and few schedulers need
+it.
 """
 
 from collections.abc import Iterator
@@ -14,12 +14,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-#: Clocks differ; and the process is started anew before it has run out.
+#: The certificate is backdated, because clocks differ, and lasts longer than a process.
 _BACKDATED, _VALID = timedelta(days=1), timedelta(days=3650)
 
 
 def certified_names(pem: bytes) -> list[str]:
-    """Common name and alternative DNS names. Raises ValueError."""
+    """The common name and alternative DNS names of a certificate. Raises ValueError."""
     certificate = x509.load_pem_x509_certificate(pem)
     common = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     names = [str(attribute.value) for attribute in common]
@@ -31,7 +31,7 @@ def certified_names(pem: bytes) -> list[str]:
 
 
 def self_signed(host: str, epoch_seconds: float) -> bytes:
-    """Key and certificate as PEM."""
+    """A new key and its certificate for ``host``, as PEM."""
     now = datetime.fromtimestamp(epoch_seconds, tz=UTC)
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"bayplan@{int(now.timestamp())}")])

@@ -87,7 +87,7 @@ def _device_request(request: ExactDeviceRequest | DeviceSubRequest, path: str) -
     name = request.device_class_name
     if not is_dns_subdomain(name):
         yield wrong(joined(path, "deviceClassName"), name or None, DNS_SUBDOMAIN)
-    # Where nothing is said it is one device: that is filled in.
+    # An absent count means one device; the default is set later.
     mode = request.allocation_mode or None
     yield from choice(mode, joined(path, "allocationMode"), ALLOCATION_MODES)
     if request.count < 0 or (mode == EXACT_COUNT and not request.count):

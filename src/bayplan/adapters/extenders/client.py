@@ -58,7 +58,7 @@ def ssl_context(path: str, entry: Extender) -> ssl.SSLContext:
 
 
 def _trusting(config: ExtenderTLSConfig) -> ssl.SSLContext:
-    """Data counts before a file."""
+    """Trust a CA; its data has precedence over its file."""
     data = config.ca_data.decode("ascii") if config.ca_data else None
     file = None if data else config.ca_file
     return ssl.create_default_context(cafile=file, cadata=data)

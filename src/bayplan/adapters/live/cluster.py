@@ -371,7 +371,8 @@ def status_patch(patch: PatchPodStatus) -> dict[str, Any]:
             "lastTransitionTime": condition.last_transition_time,
             "observedGeneration": condition.observed_generation,
         }
-        # What is left out stays as it is: since when the condition has held, if it held before.
+        # A field that the patch leaves out stays, such as the last transition time of an unchanged
+        # condition.
         written = {name: value for name, value in fields.items() if value is not None}
         status["conditions"] = [written]
     if patch.nominated_node_name is not None:

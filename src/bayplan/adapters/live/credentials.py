@@ -109,7 +109,8 @@ class _Pod:
 
 @final
 class _Redirected:
-    """A kubeconfig, but for where the API server is; or no more than that."""
+    """A kubeconfig with another address of the API server; without a kubeconfig, that address
+    alone."""
 
     def __init__(self, source: Source | None, server: str) -> None:
         self._source = source
@@ -133,7 +134,8 @@ class _Redirected:
 
 @final
 class Credentials:
-    """What a connection to the API server needs. Made by `load_credentials`."""
+    """The address, TLS context and authorization for connections to the API server. Made by
+    `load_credentials`."""
 
     def __init__(self, source: Source, login: Login, clock: Clock) -> None:
         """Raises ssl.SSLError."""
@@ -148,14 +150,15 @@ class Credentials:
         self.ssl_context: ssl.SSLContext | None = ssl_context(login)
 
     def authorization(self) -> str:
-        """The Authorization header, "" without one. What is old is renewed meanwhile, for later
-        requests."""
+        """The Authorization header, "" without one. Old credentials are renewed in the background,
+        for later requests."""
         if self._clock.now() - self._renewed_at > RENEWAL_SECONDS:
             self._begin_renewal(self._source.renew())
         return self._login.authorization
 
     async def after_refusal(self) -> None:
-        """The server knew us not: read everything anew. One reading serves all who wait."""
+        """Read the credentials again, because the server answered 401. Concurrent callers share one
+        reading."""
         if self._renewal is None:
             self._begin_renewal(self._source.load())
         await self.settle()
@@ -166,7 +169,7 @@ class Credentials:
             await asyncio.shield(self._renewal)
 
     async def close(self) -> None:
-        """Let no renewal outlive the client."""
+        """Cancel the renewal under way."""
         if self._renewal is not None:
             self._renewal.cancel()
             await asyncio.gather(self._renewal, return_exceptions=True)
@@ -194,11 +197,13 @@ class Credentials:
 async def load_credentials(
     kubeconfig: str | None, clock: Clock, master: str = "", context_name: str = ""
 ) -> Credentials:
-    """``kubeconfig`` None: the pod's, where we are in one, else $KUBECONFIG or ~/.kube/config.
+    """The credentials of this process. ``kubeconfig`` None: inside a pod its ServiceAccount, else
+    $KUBECONFIG or ~/.kube/config.
 
-    ``master``: the URL of the API server, over what the kubeconfig says. As upstream, without a
-    kubeconfig nothing else is read: there are no credentials then. ``context_name``: a context of
-    the kubeconfig; "" for its current context. Raises CredentialsError.
+    ``master``: the URL of the API server, in place of that of the kubeconfig. As upstream, with
+    ``master`` and without ``kubeconfig`` no file is read, and there are no credentials.
+    ``context_name``: a context of the kubeconfig; "" for its current context. Raises
+    CredentialsError.
     """
     source: Source = _source(kubeconfig, context_name)
     if master:
@@ -230,7 +235,8 @@ def kubeconfig_paths(kubeconfig: str | None) -> str:
 
 
 def _proxy_of_environment(server: str) -> str | None:
-    """As Go's clients: HTTPS_PROXY and NO_PROXY. Asked once, not at every request."""
+    """The proxy from HTTPS_PROXY and NO_PROXY, as in Go's clients. Read once, not at every
+    request."""
     parts = urllib.parse.urlsplit(server)
     host = parts.hostname or ""
     if urllib.request.proxy_bypass(host):

@@ -27,7 +27,8 @@ class Resource:
     is_namespaced: bool
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """Of all objects, of those in a namespace, or of one. Names are quoted."""
+        """The path of all objects, of the objects of a namespace, or of one object. Names are
+        quoted."""
         version = self.kind.partition(" ")[0]
         parts = [_group_path(version)]
         if namespace and self.is_namespaced:
@@ -48,7 +49,7 @@ class _ApiResourceList(msgspec.Struct):
 
 @final
 class Discovery:
-    """Asks the server what it has, once."""
+    """The kinds of one server. Each API group is requested once."""
 
     def __init__(self, client: ApiClient) -> None:
         self._client = client
@@ -56,13 +57,13 @@ class Discovery:
         self._versions: dict[str, dict[str, Resource]] = {}
 
     async def discover(self, kinds: Iterable[str]) -> None:
-        """Find out about kinds that are not known yet. Raises ApiError."""
+        """Request the API groups of kinds that were not looked up before. Raises ApiError."""
         for version in sorted({kind.partition(" ")[0] for kind in kinds}):
             if version not in self._versions:
                 self._versions[version] = await self._resources(version)
 
     def resource(self, kind: str) -> Resource | None:
-        """None: the server does not have it; it must have been asked about before."""
+        """The resource of a kind; None: the server does not have it. Call `discover` first."""
         return self._versions[kind.partition(" ")[0]].get(kind)
 
     async def _resources(self, version: str) -> dict[str, Resource]:

@@ -18,13 +18,14 @@ from bayplan.adapters.live.kubeconfig import Login, LoginError
 
 _log = logging.getLogger(__name__)
 
-#: The name under which kubernetes_asyncio keeps the whole Authorization header.
+#: The name under which kubernetes_asyncio stores the whole Authorization header.
 _TOKEN = "BearerToken"
 
 
 @final
 class LibraryKubeconfig:
-    """credentials.Source. An exec plugin runs again when what it gave is about to expire."""
+    """Implements credentials.Source. An exec plugin runs again when its credentials are about to
+    expire."""
 
     def __init__(self, paths: list[str], context_name: str = "") -> None:
         """``context_name``: "" for the current context."""
@@ -34,7 +35,8 @@ class LibraryKubeconfig:
         self._loader: Any = None
 
     async def load(self) -> Login:
-        """Read everything. Raises LoginError, and whatever a malformed file leads to."""
+        """Read everything. Raises LoginError, and the exceptions of the library for a malformed
+        file."""
         self._configuration = Configuration()
         try:
             merged = KubeConfigMerger(os.pathsep.join(self._paths))
@@ -54,8 +56,8 @@ class LibraryKubeconfig:
         return self._login()
 
     async def renew(self) -> Login:
-        """Token files and exec tokens; an exec plugin that gives certificates says no expiry here,
-        so it runs again only when the server refuses them."""
+        """Renew token files and exec tokens. The library has no expiry of an exec plugin's
+        certificates, so this plugin runs again only when the server refuses the certificates."""
         if _TOKEN in self._configuration.api_key:
             before = self._loader.token
             await self._loader.load_and_set(self._configuration)
@@ -64,7 +66,8 @@ class LibraryKubeconfig:
         return self._login()
 
     def _exec_command(self) -> str:
-        """ "" where the user has no exec plugin. Its arguments may hold secrets."""
+        """The command of the exec plugin; "" without one. Its arguments are left out, because they
+        may contain secrets."""
         user = self._loader._user
         return str(user["exec"]["command"]) if user and "exec" in user else ""
 

@@ -36,7 +36,7 @@ class Lane(StrEnum):
     STATUS = "status"
     EVENTS = "events"
     LEASES = "leases"
-    #: Sent on behalf of whoever opens a connection to our endpoints.
+    #: Requests that a peer causes by a connection to the endpoints.
     REVIEWS = "reviews"
     OTHER = "other"
 
@@ -55,15 +55,15 @@ class TokenBucket:
         self._burst = float(max(burst, 1))
         self._clock = clock
         self._sleep = sleep
-        #: Below zero: so many requests wait already.
+        #: Below zero: the number of waiting requests.
         self._tokens = self._burst
         self._filled_at = clock.now()
 
     async def take(self, seconds_max: float | None = None) -> None:
-        """Wait for one's turn.
+        """Wait for a token.
 
-        Raises LateTurnError at once where that would take longer than ``seconds_max``, as Go's
-        limiter does with a deadline: requests with a time limit owe the bucket at most that much.
+        Raises LateTurnError at once if the wait would be longer than ``seconds_max``, as Go's
+        limiter does with a deadline.
         """
         if self._qps < 0:
             return
@@ -81,7 +81,7 @@ class TokenBucket:
             raise
 
     def try_take(self) -> bool:
-        """Take a turn if it is there at once."""
+        """Take a token if there is one now."""
         if self._qps < 0:
             return True
         self._fill()
@@ -100,17 +100,17 @@ class TokenBucket:
 
 
 _SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0]
-#: The code of an attempt without an answer.
+#: The label `code` of an attempt without an answer.
 NO_ANSWER = "<error>"
 
 
 @final
 class RequestMetrics:
-    """Told of every attempt. Its families are there once it is registered."""
+    """Counts every attempt. Register the object to expose its metrics."""
 
     def __init__(self, server: str) -> None:
         self._host = urlsplit(server).netloc
-        #: (method, code) → attempts, and those of them that were tried again.
+        #: (method, code) → the number of attempts, and of those that were retries.
         self._counts: Counter[tuple[str, str]] = Counter()
         self._retries: Counter[tuple[str, str]] = Counter()
         labels = ("host", "verb")
@@ -148,7 +148,7 @@ class RequestMetrics:
             registry.register(Reading(COUNTER, name, text, labels, read=read))
 
     def waited(self, method: str, seconds: float) -> None:
-        """For its turn, in its lane."""
+        """Observe how long a request waited in its lane."""
         self._limited.observe(seconds, self._host, method)
 
     def answered(self, method: str, status: int, seconds: float) -> None:
@@ -160,11 +160,11 @@ class RequestMetrics:
         self._duration.observe(seconds, self._host, method)
 
     def began(self, status: int) -> None:
-        """A watch."""
+        """Count the start of a watch."""
         self._counts["GET", str(status)] += 1
 
     def retried(self, method: str, status: int | None) -> None:
-        """``status`` None: no answer came."""
+        """Count a retry. ``status`` None: no answer came."""
         self._retries[method, NO_ANSWER if status is None else str(status)] += 1
 
 

@@ -20,7 +20,7 @@ _Samples = Iterable[tuple[tuple[str, ...], float]]
 
 @final
 class WorkQueueMetrics:
-    """Told of every item. Its families are there once it is registered."""
+    """Measures every item. Register the object to expose its metrics."""
 
     def __init__(self, name: str, now: Callable[[], float], depth: Callable[[], int]) -> None:
         """``now``: seconds on a monotonic scale; ``depth``: how many items wait."""
@@ -29,7 +29,7 @@ class WorkQueueMetrics:
         self._depth = depth
         self._added_count = 0
         self._retried_count = 0
-        #: When each item that is being worked on was begun.
+        #: The start of each item in progress.
         self._starts: dict[object, float] = {}
         self._waits = Histogram(
             "workqueue_queue_duration_seconds",
@@ -45,17 +45,17 @@ class WorkQueueMetrics:
         )
 
     def added(self) -> float:
-        """An item came; returns when."""
+        """Count a new item; returns the time."""
         self._added_count += 1
         return self._now()
 
     def retried(self) -> None:
-        """An item that failed came again."""
+        """Count a failed item that was added again."""
         self._retried_count += 1
 
     @contextmanager
     def working(self, added_seconds: float) -> Generator[None]:
-        """While an item that was added at that time is worked on."""
+        """Measure the work on an item that was added at ``added_seconds``."""
         start, token = self._now(), object()
         self._waits.observe(start - added_seconds, self._name)
         self._starts[token] = start

@@ -144,7 +144,7 @@ class Candidate:
         self._election.observe(record_of(self._lease), self._clock.now())
 
     async def _write(self, record: LeaseRecord) -> bool:
-        """Raises what the lock raises. What counts is when it was sent."""
+        """Raises what the lock raises. The time of sending counts."""
         sent_seconds = self._clock.now()
         lease = with_record(self._lease, record)
         write = self._lock.update if "resourceVersion" in lease["metadata"] else self._lock.create

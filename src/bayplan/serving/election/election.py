@@ -1,4 +1,4 @@
-"""leader_election_master_status: 1 for who leads, as all Kubernetes components have it.
+"""leader_election_master_status: 1 for the leader, as in all Kubernetes components.
 
 Leader election on a Lease, as a state machine: no I/O and no clock of its own.
 
@@ -30,7 +30,7 @@ from bayplan.metrics import described
 
 @final
 class LeaderGauge(Collector):
-    """Asked when it is looked at. Upstream: component-base/metrics/prometheus/clientgo."""
+    """Read when the metric is collected. Upstream: component-base/metrics/prometheus/clientgo."""
 
     def __init__(self, lease_name: str, leads: Callable[[], bool]) -> None:
         self._lease_name = lease_name
@@ -47,7 +47,7 @@ class LeaderGauge(Collector):
 # ---- election -------------------------------------------------------------------------------
 
 
-#: Delays between tries are drawn from 1 to this times the retry period. Upstream: JitterFactor
+#: Delays between attempts are drawn from 1 to this times the retry period. Upstream: JitterFactor
 #: adds up to 1.2 times the period.
 JITTER_FACTOR = 1.2
 
@@ -56,17 +56,17 @@ JITTER_FACTOR = 1.2
 class ElectionSettings:
     """Upstream's three durations, with its defaults."""
 
-    #: How long a lease is good for since it was last renewed.
+    #: How long a lease is valid after its last renewal.
     lease_duration_seconds: float = 15.0
-    #: After so long without a renewal the leader gives up; less than the lease lasts.
+    #: How long a leader leads without a renewal; less than the lease's duration.
     renew_deadline_seconds: float = 10.0
-    #: Between two tries.
+    #: The time between two attempts to take or renew the lease.
     retry_period_seconds: float = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """The part of a Lease that an election is about (spec of coordination.k8s.io/v1)."""
+    """The fields of a Lease that an election reads (spec of coordination.k8s.io/v1)."""
 
     holder_identity: str = ""
     lease_duration_seconds: int = 0
@@ -85,14 +85,14 @@ class Election:
         self.settings = settings
         self._observed = LeaseRecord()
         self._observed_seconds = float("-inf")
-        #: When the last renewal that succeeded was sent; None: it is not ours.
+        #: When the last successful renewal was sent; None: this replica does not have the lease.
         self._renewed_seconds: float | None = None
 
-    # ---- what is asked --------------------------------------------------------------------
+    # ---- queries --------------------------------------------------------------------------
 
     @property
     def holder(self) -> str:
-        """Who leads, as far as was seen; "" for nobody."""
+        """The last observed holder of the lease; "": none."""
         return self._observed.holder_identity
 
     def is_leader(self, now_seconds: float) -> bool:
@@ -102,22 +102,23 @@ class Election:
 
     @property
     def deadline_seconds(self) -> float | None:
-        """When leading ends unless the lease is renewed before; None: it does not lead."""
+        """When the leadership ends unless the lease is renewed before; None: this replica does not
+        lead."""
         if self._renewed_seconds is None:
             return None
         return self._renewed_seconds + self.settings.renew_deadline_seconds
 
-    # ---- what happens ---------------------------------------------------------------------
+    # ---- events ---------------------------------------------------------------------------
 
     def observe(self, record: LeaseRecord, now_seconds: float) -> None:
-        """The lease was read; one that does not exist is an empty record."""
+        """Note the lease as it was read; an empty record if it does not exist."""
         if record != self._observed:
             self._observed, self._observed_seconds = record, now_seconds
         if record.holder_identity != self.identity:
             self._renewed_seconds = None
 
     def next_record(self, now_seconds: float, epoch_seconds: float) -> LeaseRecord | None:
-        """What to write to take or keep the lease; None while it is somebody else's."""
+        """The record that takes or renews the lease; None while another replica has it."""
         seen, now = self._observed, rfc3339_micro(epoch_seconds)
         record = LeaseRecord(
             holder_identity=self.identity,
@@ -135,7 +136,7 @@ class Election:
         return replace(record, lease_transitions=seen.lease_transitions + 1)
 
     def wrote(self, record: LeaseRecord, sent_seconds: float) -> None:
-        """The API server took ``record``, in a request sent at that moment."""
+        """Note that the API server accepted ``record``, and when its request was sent."""
         self._observed, self._observed_seconds = record, sent_seconds
         is_ours = record.holder_identity == self.identity
         self._renewed_seconds = sent_seconds if is_ours else None
@@ -145,7 +146,8 @@ class Election:
         self._renewed_seconds = None
 
     def release_record(self, epoch_seconds: float) -> LeaseRecord:
-        """What to write so that another need not wait. Upstream: tryRelease."""
+        """The record that releases the lease, so that the next leader need not wait. Upstream:
+        tryRelease."""
         now = rfc3339_micro(epoch_seconds)
         return replace(
             self._observed,
@@ -157,7 +159,7 @@ class Election:
 
     @property
     def _free_seconds(self) -> float:
-        """When a lease that is not renewed may be taken by another."""
+        """When another replica may take the lease unless it is renewed."""
         return self._observed_seconds + self._observed.lease_duration_seconds
 
 
@@ -165,5 +167,6 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def identity_of(host_name: str, token: str) -> str:
-    """Who a replica is: never the same twice, so that one that restarts waits like any other."""
+    """The identity of a replica, different after each start: a restarted replica waits like any
+    other."""
     return f"{_UNSAFE.sub('-', host_name) or 'unknown'}_{token}"

@@ -20,12 +20,12 @@ from bayplan.serving.election.election import LeaseRecord, identity_of
 
 
 _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-#: Outside of a pod, as upstream.
+#: Used outside of a pod, as upstream.
 DEFAULT_NAMESPACE = "kube-system"
 
 
 def own_namespace(namespace_file: Path = _NAMESPACE_FILE) -> str:
-    """The namespace that the scheduler's own objects are in."""
+    """The namespace of the scheduler's own objects."""
     from_environment = os.environ.get("POD_NAMESPACE", "")
     if from_environment:
         return from_environment
@@ -36,7 +36,7 @@ def own_namespace(namespace_file: Path = _NAMESPACE_FILE) -> str:
 
 
 def new_identity() -> str:
-    """Another one each time."""
+    """A new identity at each call."""
     return identity_of(os.environ.get("POD_NAME", "") or socket.gethostname(), unique_token())
 
 
@@ -59,20 +59,20 @@ class LeaseLock(Protocol):
     def name(self) -> str: ...
 
     async def get(self) -> Lease:
-        """Raises NotFoundError where there is none."""
+        """The lease. Raises NotFoundError if it does not exist."""
         ...
 
     async def create(self, lease: Lease) -> Lease:
-        """Raises ConflictError where there is one."""
+        """Create the lease. Raises ConflictError if it exists."""
         ...
 
     async def update(self, lease: Lease) -> Lease:
-        """Raises ConflictError where it changed since."""
+        """Replace the lease. Raises ConflictError if it has changed."""
         ...
 
 
 def record_of(lease: Lease) -> LeaseRecord:
-    """What a lease says; anything it does not say is empty."""
+    """The record of a lease; missing fields are empty."""
     spec: dict[str, Any] = lease.get("spec") or {}
     return LeaseRecord(
         holder_identity=spec.get("holderIdentity") or "",
@@ -84,7 +84,7 @@ def record_of(lease: Lease) -> LeaseRecord:
 
 
 def with_record(lease: Lease, record: LeaseRecord) -> Lease:
-    """``lease`` saying ``record``: what others wrote into it stays, and so does its version."""
+    """``lease`` with the fields of ``record``; all other fields and the version stay."""
     spec: dict[str, Any] = {
         **(lease.get("spec") or {}),
         "holderIdentity": record.holder_identity,
@@ -97,7 +97,7 @@ def with_record(lease: Lease, record: LeaseRecord) -> Lease:
 
 
 def new_lease(namespace: str, name: str) -> Lease:
-    """One that nobody holds."""
+    """A lease without a holder."""
     return {
         "apiVersion": API_VERSION,
         "kind": "Lease",
