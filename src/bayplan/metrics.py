@@ -129,9 +129,9 @@ class Histogram(Collector):
         family = make_family(self._name, self._text, labels=self._labels)
         as_text = load("prometheus_client.utils:floatToGoString")
         bounds = [*map(as_text, self._bounds), "+Inf"]
-        for labels, found in list(self._children.items()):
-            buckets = list(zip(bounds, accumulate(found.counts), strict=True))
-            family.add_metric([*map(str, labels)], buckets, found.total)
+        for labels, child in list(self._children.items()):
+            buckets = list(zip(bounds, accumulate(child.counts), strict=True))
+            family.add_metric([*map(str, labels)], buckets, child.total)
         yield family
 
 

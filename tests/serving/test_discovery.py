@@ -194,7 +194,7 @@ def test_a_forbidden_kind_is_named_once_and_watched_when_it_is_allowed(
     watched.changes = [{}, {}]
     watched.run()
     assert watched.followed == []
-    assert len(_messages(caplog, "Pod groups are not looked at")) == 1
+    assert len(_messages(caplog, "Pod groups are ignored")) == 1
 
 
 def test_a_failed_discovery_is_repeated(caplog: pytest.LogCaptureFixture) -> None:

@@ -189,8 +189,8 @@ GROUPS = {"scheduling.ming.io/v1": (("PodGroup", "podgroups", True),)}
 @pytest.mark.parametrize(
     ("forbidden", "said"),
     [
-        ("list podgroups", "Pod groups are not looked at"),
-        ("patch podgroups/status", "Pod groups are not told how they stand"),
+        ("list podgroups", "Pod groups are ignored"),
+        ("patch podgroups/status", "The status of pod groups is not written"),
     ],
 )
 def test_missing_rights_for_groups_are_logged_and_the_server_continues(

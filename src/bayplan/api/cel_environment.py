@@ -234,13 +234,13 @@ def _declarations() -> list[cel.FunctionDecl]:
     overloads: dict[str, list[cel.Overload]] = {}
     for functions, is_member in ((_FUNCTIONS, False), (_METHODS, True)):
         for name, parameters, result, implementation in functions:
-            known = overloads.setdefault(name, [])
+            declared = overloads.setdefault(name, [])
             overload = cel.Overload(
-                id=f"kubernetes_{name}_{len(known)}".replace(".", "_"),
+                id=f"kubernetes_{name}_{len(declared)}".replace(".", "_"),
                 return_type=result,
                 parameters=list(parameters),
                 is_member=is_member,
                 impl=implementation,
             )
-            known.append(overload)
+            declared.append(overload)
     return [cel.FunctionDecl(name, each) for name, each in overloads.items()]

@@ -150,10 +150,10 @@ _FILES = {
 def new_command(name: str, out: str | None) -> None:
     """Write a package with a working, tested plugin called NAME, as a starting point."""
     with refusals():
-        known = default_registry([]).names
+        plugin_names = default_registry([]).names
     if not _CLASS_NAME.fullmatch(name):
         fail(str(wrong("NAME", name, "a class name such as PreferQuietNodes")))
-    if name in known:
+    if name in plugin_names:
         fail(f"NAME: a plugin {name} exists already; `bayplan plugins` lists all plugins")
     module = _module_of(name)
     if keyword.iskeyword(module) or module in sys.stdlib_module_names or module == "bayplan":

@@ -127,8 +127,8 @@ def best_scores(table: ScoreTable, count_max: int = BEST_NODES_MAX) -> tuple[Nod
         return _lines(table, _best_positions(table, count_max))
     left = table.nodes.table.first_drawn(table.tied, count_max)
     positions = _best_positions(table, count_max)
-    others = positions[~table.tied[positions]]
-    return _lines(table, np.concatenate((left, others))[:count_max])
+    eliminated = positions[~table.tied[positions]]
+    return _lines(table, np.concatenate((left, eliminated))[:count_max])
 
 
 def _best_positions(table: ScoreTable, count_max: int) -> Rows:

@@ -91,8 +91,8 @@ class Attempts:
         cycle, answered = complete
         if self._groups.answered(cycle, answered):
             return
-        known = engine.cluster.pods.get(cycle.pod.uid)
-        if known is None or not needs_scheduling(engine, known):
+        current = engine.cluster.pods.get(cycle.pod.uid)
+        if current is None or not needs_scheduling(engine, current):
             engine.queue.done(cycle.pod.uid)
             return
         go_on = partial(self._resume, cycle, answered)

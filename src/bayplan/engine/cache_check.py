@@ -42,9 +42,9 @@ class _Comparison:
 
     def _nodes_differ(self) -> Iterator[str]:
         table, there = self._scheduler.cache.table, self._node_names
-        known = {name for name, row in table.row_of.items() if table.nodes[row] is not None}
-        yield from (f"node {name} is known and not there" for name in sorted(known - there))
-        yield from (f"node {name} is there and not known" for name in sorted(there - known))
+        cached = {name for name, row in table.row_of.items() if table.nodes[row] is not None}
+        yield from (f"node {name} is known and not there" for name in sorted(cached - there))
+        yield from (f"node {name} is there and not known" for name in sorted(there - cached))
 
     def _placed_differ(self) -> Iterator[str]:
         there = {uid: pod for uid, pod in self._pods.items() if pod.spec.node_name}
@@ -83,8 +83,8 @@ class _Comparison:
             column = nodes.pods.counts() if resource == PODS else nodes.requested(resource)
             for name, count in zip(names, column.tolist(), strict=True):
                 if count != taken[name][resource]:
-                    told = taken[name][resource]
-                    yield f"node {name} counts {count} {resource}, its pods {told}"
+                    of_pods = taken[name][resource]
+                    yield f"node {name} counts {count} {resource}, its pods {of_pods}"
         snapshot.end()
 
     def _pending_differ(self) -> Iterator[str]:

@@ -218,13 +218,13 @@ class EventHandlers:
         """None for an object of a configured kind that makes no sense; why is noted."""
         row = self._engine.group_kinds.by_kind[event.kind]
         try:
-            found = decoded_as(event.kind, row.decoded_as, event.object)
+            decoded = decoded_as(event.kind, row.decoded_as, event.object)
         except DecodeError as problem:
             self._engine.telemetry.note(
                 f"group {key_of(event.kind, event.object.metadata)}", str(problem)
             )
             return None
-        return row.compile(event.kind, found)
+        return row.compile(event.kind, decoded)
 
     def _is_ours(self, pod: PodInfo) -> bool:
         return pod.scheduler_name in self._engine.frameworks
@@ -341,8 +341,8 @@ class EventHandlers:
         """A group's object, which is kept like any other besides."""
         groups = self._engine.cluster.pod_groups
         key = key_of(event.kind, event.object.metadata)
-        known = groups.get(key)
-        old = None if known is None else known.group
+        group_state = groups.get(key)
+        old = None if group_state is None else group_state.group
         if event.type is EventType.DELETED:
             state = groups.remove(key)
         else:
@@ -362,20 +362,20 @@ class EventHandlers:
             return self._taint_rule(event)
         store = self._engine.cluster.objects.of(event.kind)
         resource = resource_of_kind(event.kind)
-        found: Any = event.object
+        new: Any = event.object
         if event.type is EventType.DELETED:
-            old = store.remove(found)
+            old = store.remove(new)
             if old is None:
                 return ()
             self._engine.forget_kind(event.kind)
             deleted = ClusterEvent(resource, ActionType.DELETE)
             self._engine.queue.move_all(deleted, old, None)
             return (deleted.label,)
-        old = store.put(found)
+        old = store.put(new)
         self._engine.forget_kind(event.kind)
         action = ActionType.ADD if old is None else UPDATE
         changed = ClusterEvent(resource, action)
-        self._engine.queue.move_all(changed, old, found)
+        self._engine.queue.move_all(changed, old, new)
         return (changed.label,)
 
     def _taint_rule(self, event: WatchEvent) -> Labels:

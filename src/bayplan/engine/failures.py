@@ -57,9 +57,9 @@ class FailureHandler:
         engine.metrics.attempt(_result(failure), queued.pod.scheduler_name, seconds)
         if status.code is Code.ERROR and status.plugin:
             engine.metrics.plugin_failures.add(status.plugin)
-        known = self._requeue(queued, failure)
-        if known is not None and not known.node_name:
-            self._write(known, failure)
+        current = self._requeue(queued, failure)
+        if current is not None and not current.node_name:
+            self._write(current, failure)
         elif self._is_gone(queued.pod):
             self._emit(queued.pod, failure)
 
@@ -77,14 +77,14 @@ class FailureHandler:
         the group's message is written where it is news."""
         engine, rejected = self._engine, is_rejected(failure.status)
         for queued in members:
-            known = engine.cluster.pods.get(queued.pod.uid)
-            if known is None or known.node_name:
+            current = engine.cluster.pods.get(queued.pod.uid)
+            if current is None or current.node_name:
                 engine.queue.done(queued.pod.uid)
                 continue
             if not rejected:
                 queued.unschedulable_plugins = queued.pending_plugins = shared_names()
-            queued.pod = known
-            lead.members[known.uid] = queued
+            queued.pod = current
+            lead.members[current.uid] = queued
         if not lead.members:
             return
         lead.pod = next(iter(lead.members.values())).pod
@@ -112,15 +112,15 @@ class FailureHandler:
         engine, uid, diagnosis = self._engine, queued.pod.uid, failure.diagnosis
         queued.unschedulable_plugins = shared_names(diagnosis and diagnosis.unschedulable_plugins)
         queued.pending_plugins = shared_names(diagnosis and diagnosis.pending_plugins)
-        known = engine.cluster.pods.get(uid)
-        if known is None or not needs_scheduling(engine, known):
+        current = engine.cluster.pods.get(uid)
+        if current is None or not needs_scheduling(engine, current):
             engine.queue.done(uid)
             return None
-        queued.pod = known
+        queued.pod = current
         engine.queue.add_unschedulable(queued, at_once=failure.at_once)
-        if not known.node_name:
-            engine.nominator.add_nominated_pod(known, failure.nomination)
-        return known
+        if not current.node_name:
+            engine.nominator.add_nominated_pod(current, failure.nomination)
+        return current
 
     def _write(self, pod: PodInfo, failure: Failure) -> None:
         """An event of every attempt; the condition and the nomination where they change."""
@@ -138,8 +138,8 @@ class FailureHandler:
 
     def _is_gone(self, pod: PodInfo) -> bool:
         """It was deleted, and no other pod has its name."""
-        known = self._engine.cluster.pods
-        return pod.uid not in known and all(other.key != pod.key for other in known.values())
+        pods = self._engine.cluster.pods
+        return pod.uid not in pods and all(other.key != pod.key for other in pods.values())
 
 
 def _result(failure: Failure) -> str:

@@ -124,8 +124,8 @@ def _in_flight(queue: SchedulingQueue) -> Iterator[tuple[tuple[str], float]]:
 
 
 def _prevented(reuse: Mapping[str, ResultCache]) -> Iterator[tuple[tuple[str, ...], float]]:
-    for profile, found in reuse.items():
-        for labels, count in sorted(found.prevented_counts().items()):
+    for profile, cache in reuse.items():
+        for labels, count in sorted(cache.prevented_counts().items()):
             yield (profile, *labels), count
 
 
@@ -221,12 +221,12 @@ def show_reuse(engine: EngineCore) -> None:
         "bayplan_reuse_rows_asked": (
             "Nodes that a plugin was asked about.",
             "plugin",
-            lambda r: {name: found.evaluated for name, found in r.row_counts().items()},
+            lambda r: {name: count.evaluated for name, count in r.row_counts().items()},
         ),
         "bayplan_reuse_rows_kept": (
             "Nodes that a plugin was not asked about, for its answer was known.",
             "plugin",
-            lambda r: {name: found.cached for name, found in r.row_counts().items()},
+            lambda r: {name: count.cached for name, count in r.row_counts().items()},
         ),
     }
     for name, (text, label, values) in by_label.items():
@@ -237,13 +237,13 @@ def show_reuse(engine: EngineCore) -> None:
 def _by_profile(
     reuse: Mapping[str, ResultCache], value: Callable[[ResultCache], float]
 ) -> Iterator[tuple[tuple[str, ...], float]]:
-    for profile, found in reuse.items():
-        yield (profile,), value(found)
+    for profile, cache in reuse.items():
+        yield (profile,), value(cache)
 
 
 def _by_label(
     reuse: Mapping[str, ResultCache], values: Callable[[ResultCache], Mapping[str, float]]
 ) -> Iterator[tuple[tuple[str, ...], float]]:
-    for profile, found in reuse.items():
-        for label, value in sorted(values(found).items()):
+    for profile, cache in reuse.items():
+        for label, value in sorted(values(cache).items()):
             yield (profile, label), value

@@ -180,20 +180,20 @@ _Essence = tuple[str, PodCondition | None, PodStatus]
 
 def _applied(patch: PatchPodStatus, status: PodStatus) -> _Essence:
     """What a status is after a patch."""
-    nominated, condition, rest = _essence(status)
+    nominated, condition, remainder = _essence(status)
     if patch.nominated_node_name is not None:
         nominated = patch.nominated_node_name
     if patch.condition is not None:
         condition = _untimed(patch.condition)
-    return nominated, condition, rest
+    return nominated, condition, remainder
 
 
 def _essence(status: PodStatus) -> _Essence:
     conditions = status.conditions or ()
     own = next((_untimed(c) for c in conditions if c.type == POD_SCHEDULED), None)
-    others = tuple(c for c in conditions if c.type != POD_SCHEDULED)
-    rest = structs.replace(status, conditions=others, nominated_node_name=None)
-    return status.nominated_node_name or "", own, rest
+    other_conditions = tuple(c for c in conditions if c.type != POD_SCHEDULED)
+    remainder = structs.replace(status, conditions=other_conditions, nominated_node_name=None)
+    return status.nominated_node_name or "", own, remainder
 
 
 def _untimed(condition: PodCondition) -> PodCondition:

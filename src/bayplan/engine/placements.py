@@ -218,8 +218,8 @@ class Placements:
             return
         placed.needs_pre_bind = not is_skip(status)
         if waits or placed.needs_pre_bind:
-            known = engine.cluster.pods.get(placed.pod.uid, placed.pod)
-            engine.outbox.patch_status(known, None, node_name)
+            current = engine.cluster.pods.get(placed.pod.uid, placed.pod)
+            engine.outbox.patch_status(current, None, node_name)
         if waits:
             self.permit_waits.hold(
                 placed,

@@ -388,8 +388,10 @@ class MergedColumns(Sequence[PluginScores]):
         places = sorted(range(len(names)), key=lambda place: self._order.index(names[place]))
         called = [column.lines(positions) for column in self._columns]
         return tuple(
-            NodeScore(line.node, total, tuple(map((*line.plugins, *others).__getitem__, places)))
-            for line, total, *others in zip(cached, sums, *called, strict=True)
+            NodeScore(
+                line.node, total, tuple(map((*line.plugins, *called_lines).__getitem__, places))
+            )
+            for line, total, *called_lines in zip(cached, sums, *called, strict=True)
         )
 
     def __len__(self) -> int:

@@ -405,7 +405,7 @@ class Scheduler:
             for declared in plugin.fields:
                 kind, _, path = declared.partition(".")
                 paths.setdefault(f"v1 {kind}", set()).add(path)
-        return {kind: tuple(sorted(found)) for kind, found in paths.items()}
+        return {kind: tuple(sorted(kind_paths)) for kind, kind_paths in paths.items()}
 
     @property
     def only_retries_wait(self) -> bool:

@@ -59,8 +59,8 @@ class SyncPreemptions:
     def hold(self, cycle: Cycle, status: Status, failure: Failure, evicting: Evicting) -> None:
         """``failure``: how it ends if all victims can be told to go."""
         engine, nomination = self._engine, failure.nomination
-        said = failure.message
-        record = self._end.observe(cycle, "unschedulable", status, said, nomination=nomination)
+        message = failure.message
+        record = self._end.observe(cycle, "unschedulable", status, message, nomination=nomination)
         engine.cluster.take_back()
         engine.nominator.add_nominated_pod(cycle.pod, nomination)
 
@@ -77,10 +77,10 @@ class SyncPreemptions:
             failure = _failed(failure, problem)
         if record is not None:
             nominated = failure.nomination.node_name if failure.nomination is not None else ""
-            at_seconds, said = engine.clock.now(), failure.message
+            at_seconds, message = engine.clock.now(), failure.message
             engine.telemetry.journal.write(
                 msgspec.structs.replace(
-                    record, at_seconds=at_seconds, message=said, nominated_node=nominated
+                    record, at_seconds=at_seconds, message=message, nominated_node=nominated
                 )
             )
         self._failures.handle(cycle.queued, cycle.started_seconds, failure)

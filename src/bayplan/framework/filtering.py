@@ -405,13 +405,13 @@ def row_score_of(plugin: ScorePlugin | ScalarScorePlugin) -> AskRowScore:
 
 
 def verdicts_of(outcome: FilterOutcome) -> dict[int, Verdict]:
-    """Position → why it was rejected, in the order it was told."""
-    found: dict[int, Verdict] = {}
+    """Position → its verdict: the codes and reasons in the order of the entries."""
+    verdicts: dict[int, Verdict] = {}
     for entry in outcome.entries:
         for index, position in enumerate(entry.positions.tolist()):
-            told = (entry.code_at(index), entry.reasons)
-            found[position] = (*found.get(position, ()), told)
-    return found
+            rejection = (entry.code_at(index), entry.reasons)
+            verdicts[position] = (*verdicts.get(position, ()), rejection)
+    return verdicts
 
 
 def _by_node(

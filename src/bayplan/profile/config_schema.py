@@ -30,8 +30,8 @@ def json_schema(registry: Registry) -> Schema:
         if plugin is not None and plugin.args_type is not None:
             args_types[name] = plugin.args_type
     types = [KubeSchedulerConfiguration, *args_types.values()]
-    (whole, *args), found = schema_components(types, ref_template="#/$defs/{name}")
-    parts = cast("dict[str, Schema]", found)
+    (whole, *args), components = schema_components(types, ref_template="#/$defs/{name}")
+    parts = cast("dict[str, Schema]", components)
     for part in parts.values():
         if "properties" in part:
             part["additionalProperties"] = False

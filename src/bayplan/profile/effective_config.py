@@ -119,16 +119,16 @@ def remarks(config: SchedulerConfig, registry: Registry) -> list[str]:
     Raises ConfigError for a configuration that is refused.
     """
     resolved = resolve(config, registry)
-    found = [*_general(config), *_gates(config, registry)]
+    texts = [*_general(config), *_gates(config, registry)]
     pairs = zip(config.spec.profiles, resolved.profiles, strict=True)
     for index, (written, profile) in enumerate(pairs):
         path = f"profiles[{index}]"
-        found += _absent_defaults(written, config, registry, path)
-        found += _idle_args(written, profile, registry, path)
-        found += _idle_weights(written, registry, path)
-        found += _unasked_events(profile, path)
-        found += _without_post_filter(profile, path)
-    return found
+        texts += _absent_defaults(written, config, registry, path)
+        texts += _idle_args(written, profile, registry, path)
+        texts += _idle_weights(written, registry, path)
+        texts += _unasked_events(profile, path)
+        texts += _without_post_filter(profile, path)
+    return texts
 
 
 def _general(config: SchedulerConfig) -> Iterator[str]:
@@ -200,22 +200,22 @@ def _absent_defaults(
 def _idle_args(
     written: Profile, profile: ResolvedProfile, registry: Registry, path: str
 ) -> Iterator[str]:
-    for index, given in enumerate(written.plugin_config):
+    for index, entry in enumerate(written.plugin_config):
         at = f"{path}.pluginConfig[{index}]"
-        if is_not_implemented(given.name, registry):
-            yield f"{at}: {given.name} is not here yet: its args have no effect"
-        elif given.name not in profile.instances:
-            yield f"{at}: {given.name} is not enabled: its args have no effect"
+        if is_not_implemented(entry.name, registry):
+            yield f"{at}: {entry.name} is not here yet: its args have no effect"
+        elif entry.name not in profile.instances:
+            yield f"{at}: {entry.name} is not enabled: its args have no effect"
         else:
-            args = profile.instances[given.name].args
-            for name, why in () if args is None else args.remarks(frozenset(given.args)):
+            args = profile.instances[entry.name].args
+            for name, why in () if args is None else args.remarks(frozenset(entry.args)):
                 yield f"{at}.args.{name}: has no effect: {why}"
 
 
 def _idle_weights(written: Profile, registry: Registry, path: str) -> Iterator[str]:
     sets = {"multiPoint": written.plugins.multi_point, **written.plugins.by_point()}
-    for point, given in sets.items():
-        for index, entry in enumerate(given.enabled):
+    for point, plugin_set in sets.items():
+        for index, entry in enumerate(plugin_set.enabled):
             plugin = registry.find(plugin_name(entry.name))
             scores = plugin is not None and "score" in extension_points_of(plugin)
             if entry.weight and not (scores and point in ("score", "multiPoint")):
@@ -225,7 +225,7 @@ def _idle_weights(written: Profile, registry: Registry, path: str) -> Iterator[s
 
 def _without_post_filter(profile: ResolvedProfile, path: str) -> Iterator[str]:
     """What such a plugin does for pods that fit nowhere it does not do."""
-    asked = {entry.name for entry in profile.lists.get("postFilter", ())}
+    enabled = {entry.name for entry in profile.lists.get("postFilter", ())}
     elsewhere = {
         entry.name
         for point, entries in profile.lists.items()
@@ -233,7 +233,7 @@ def _without_post_filter(profile: ResolvedProfile, path: str) -> Iterator[str]:
         for entry in entries
     }
     for name, instance in profile.instances.items():
-        is_left_out = name in elsewhere and name not in asked
+        is_left_out = name in elsewhere and name not in enabled
         if is_left_out and issubclass(instance.plugin, PostFilterPlugin):
             yield f"{path}: {name} is enabled, but not at postFilter, where it has something to do"
 
@@ -258,10 +258,10 @@ _OUR_FIELDS = {
 
 def foreign(config: SchedulerConfig) -> list[str]:
     """One line for each field, and each plugin with all places that name it."""
-    found = [f"{name}: {why}" for name, why in _OUR_FIELDS.items() if name in config.written]
+    texts = [f"{name}: {why}" for name, why in _OUR_FIELDS.items() if name in config.written]
     for index, profile in enumerate(config.spec.profiles):
-        found += _of_profile(profile, f"profiles[{index}]")
-    return found
+        texts += _of_profile(profile, f"profiles[{index}]")
+    return texts
 
 
 def _of_profile(profile: Profile, path: str) -> Iterator[str]:
@@ -282,8 +282,8 @@ def _of_profile(profile: Profile, path: str) -> Iterator[str]:
 def _named(profile: Profile) -> Iterator[tuple[str, str]]:
     """(where, name) of each plugin; what is off there already need not be understood."""
     sets = {"multiPoint": profile.plugins.multi_point, **profile.plugins.by_point()}
-    for point, given in sets.items():
-        entries: tuple[PluginEntry, ...] = given.enabled
+    for point, plugin_set in sets.items():
+        entries: tuple[PluginEntry, ...] = plugin_set.enabled
         for index, entry in enumerate(entries):
             if point != "tieBreak":
                 yield f"plugins.{point}.enabled[{index}]", entry.name

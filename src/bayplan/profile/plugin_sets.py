@@ -88,11 +88,11 @@ def _enabled_problems(
             implemented = ", ".join(extension_points_of(plugin))
             yield Problem(at, f'"{entry.name}" has no {point}', f"it has {implemented}")
         elif first.setdefault(entry.name, index) != index:
-            wanted = f"enabled[{first[entry.name]}] is the same; wanted each once"
-            yield Problem(at, f'"{entry.name}" again', wanted)
+            expected = f"enabled[{first[entry.name]}] is the same; wanted each once"
+            yield Problem(at, f'"{entry.name}" again', expected)
         elif point == "tieBreak" and entry.weight:
-            wanted = "wanted none: tie-break keys are compared one after another"
-            yield Problem(f"{path}[{index}].weight", str(entry.weight), wanted)
+            expected = "wanted none: tie-break keys are compared one after another"
+            yield Problem(f"{path}[{index}].weight", str(entry.weight), expected)
 
 
 # ---- expanding -----------------------------------------------------------------------------
@@ -121,12 +121,12 @@ def _merged(defaults: Iterable[PluginEntry], plugin_set: PluginSet) -> tuple[Plu
     """MultiPoint with the defaults: one that is named again changes in its place."""
     disabled = {entry.name for entry in plugin_set.disabled}
     named = {entry.name: entry for entry in plugin_set.enabled}
-    kept = [
+    remaining_defaults = [
         named.pop(entry.name, entry)
         for entry in defaults
         if ALL_PLUGINS not in disabled and entry.name not in disabled
     ]
-    return (*kept, *named.values())
+    return (*remaining_defaults, *named.values())
 
 
 def _ordered(own: PluginSet, multi_point: Sequence[PluginEntry]) -> list[PluginEntry]:
@@ -151,11 +151,11 @@ def list_problems(lists: PluginLists, path: str) -> Iterator[Problem]:
     """A profile sorts its queue in one way, binds in at least one, and adds up in 63 bits."""
     sorts = [entry.name for entry in lists["queueSort"]]
     if len(sorts) != 1:
-        found = f"{len(sorts)} queue sorts: {', '.join(sorts)}" if sorts else "no queue sort"
-        yield Problem(f"{path}.queueSort", found, "wanted exactly one")
+        value = f"{len(sorts)} queue sorts: {', '.join(sorts)}" if sorts else "no queue sort"
+        yield Problem(f"{path}.queueSort", value, "wanted exactly one")
     if not lists["bind"]:
         yield Problem(f"{path}.bind", "no plugin that binds", "wanted one at least")
     total = sum(entry.weight for entry in lists["score"])
     if total * MAX_NODE_SCORE > MAX_TOTAL_SCORE:
-        wanted = f"wanted {MAX_TOTAL_SCORE // MAX_NODE_SCORE} or less, so that scores add up"
-        yield Problem(f"{path}.score", f"weights that come to {total}", wanted)
+        expected = f"wanted {MAX_TOTAL_SCORE // MAX_NODE_SCORE} or less, so that scores add up"
+        yield Problem(f"{path}.score", f"weights that come to {total}", expected)

@@ -152,13 +152,13 @@ def make_plugin(
     checked, problems = checked_args(plugin, {} if args is None else args)
     if problems:
         whose = f"(args of {name}, made by {handle.instance_name})"
-        told = [
+        texts = [
             Problem(p.path, p.actual, f"{p.expected} {whose}")
             if p.expected
             else Problem(p.path, f"{p.actual} {whose}")
             for p in problems
         ]
-        raise NestedArgsError(told, args, path)
+        raise NestedArgsError(texts, args, path)
     inside = handle.inside(plugin, name)
     try:
         return plugin(checked, inside, inside.instance_name)
@@ -190,8 +190,8 @@ def _start(instance: Instance, handle: Handle, path: str, problems: list[Problem
         problems += error.problems
     except BaseException as error:  # noqa: BLE001 - whatever a plugin raises, it is named
         raise_interruption(error)
-        found = f"plugin {instance.name} cannot start: {type(error).__name__}: {error}"
-        problems.append(Problem(path, found))
+        text = f"plugin {instance.name} cannot start: {type(error).__name__}: {error}"
+        problems.append(Problem(path, text))
     return None
 
 
@@ -203,8 +203,8 @@ def _events(plugin: Plugin, path: str, problems: list[Problem]) -> Events:
         return tuple(plugin.events_to_register())
     except BaseException as error:  # noqa: BLE001 - whatever a plugin raises, it is named
         raise_interruption(error)
-        found = f"events of plugin {plugin.instance_name}: {type(error).__name__}: {error}"
-        problems.append(Problem(path, found))
+        text = f"events of plugin {plugin.instance_name}: {type(error).__name__}: {error}"
+        problems.append(Problem(path, text))
         return ()
 
 
@@ -216,15 +216,15 @@ def _without_kind(
     path: str, name: str, events: Events, declared: Container[str]
 ) -> Iterator[Problem]:
     """Events that could never come: of their resource no kind, and so no version, is told."""
-    known = (*_ALWAYS_WATCHED, *KIND_OF_RESOURCE)
+    watched = (*_ALWAYS_WATCHED, *KIND_OF_RESOURCE)
     for resource in dict.fromkeys(e.event.resource for e in events if not e.event.kind):
-        if resource in known or resource in declared:
+        if resource in watched or resource in declared:
             continue
-        found = f"plugin {name} registers events of {resource}, and nobody watches them"
+        text = f"plugin {name} registers events of {resource}, and nobody watches them"
         group, _, kind = resource.rpartition("/")
         example = f"{group}/v1 {kind}" if group else f"v1 {kind}"
-        wanted = f'register them by kind, such as "{example}", or declare the kind in `kinds`'
-        yield Problem(path, found, wanted)
+        expected = f'register them by kind, such as "{example}", or declare the kind in `kinds`'
+        yield Problem(path, text, expected)
 
 
 def _built(

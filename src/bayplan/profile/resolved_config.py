@@ -53,8 +53,8 @@ def checked_args(plugin: type[Plugin], value: Any) -> tuple[PluginArgs | None, l
     """(args, what is wrong with them, by paths that begin inside). None: it takes none."""
     if plugin.args_type is None:
         unwanted = [name for name in value if name not in ("apiVersion", "kind")]
-        wanted = f"{plugin.name} takes no args"
-        return None, [Problem(name, "unknown field", wanted) for name in unwanted]
+        expected = f"{plugin.name} takes no args"
+        return None, [Problem(name, "unknown field", expected) for name in unwanted]
     if isinstance(value, PluginArgs):
         args, problems = value, _type_problems(plugin.args_type, value)
     else:
@@ -77,9 +77,9 @@ def _kind_problems(name: str, args: PluginArgs) -> list[Problem]:
         return []
     pairs = {"apiVersion": (args.api_version, API_VERSION), "kind": (args.kind, f"{name}Args")}
     return [
-        Problem(field, shown(found), f"wanted {wanted}")
-        for field, (found, wanted) in pairs.items()
-        if found and found != wanted
+        Problem(field, shown(value), f"wanted {expected}")
+        for field, (value, expected) in pairs.items()
+        if value and value != expected
     ]
 
 
@@ -139,9 +139,9 @@ def _queue_problems(profiles: Sequence[ResolvedProfile]) -> list[Problem]:
     for index, profile in enumerate(profiles):
         sort = profile.queue_sort
         if (sort.name, sort.args) != (first.name, first.args):
-            found = sort.name if sort.name != first.name else f"other args of {sort.name}"
-            wanted = f"all profiles share one queue: wanted {first.name} as in profiles[0]"
-            problems.append(Problem(f"profiles[{index}].plugins.queueSort", found, wanted))
+            value = sort.name if sort.name != first.name else f"other args of {sort.name}"
+            expected = f"all profiles share one queue: wanted {first.name} as in profiles[0]"
+            problems.append(Problem(f"profiles[{index}].plugins.queueSort", value, expected))
     return problems
 
 
@@ -192,12 +192,12 @@ class _Resolver:
         self._problems += finder.problems
         # Whom a misspelled name meant, nobody knows: it would only seem unused.
         if not any(problem.path.startswith(f"{self._path}.") for problem in self._problems):
-            wanted = "wanted it enabled, or named in another's scoreFrom"
+            expected = "wanted it enabled, or named in another's scoreFrom"
             for index, config in enumerate(profile.plugin_config):
                 if config.name in unused and _must_be_used(configured[config.name]):
                     at = f"{self._path}.pluginConfig[{index}].name"
-                    found = f'"{config.name}" is neither enabled nor read'
-                    self._problems.append(Problem(at, found, wanted))
+                    text = f'"{config.name}" is neither enabled nor read'
+                    self._problems.append(Problem(at, text, expected))
         return sources
 
     def _lists(self, profile: Profile) -> PluginLists | None:
@@ -217,17 +217,17 @@ class _Resolver:
 
     def _configured_instances(self, profile: Profile) -> dict[str, Instance]:
         """Instances with args of their own. Those of plugins that are not here yet may wait."""
-        found: dict[str, Instance] = {}
+        instances: dict[str, Instance] = {}
         for index, config in enumerate(profile.plugin_config):
             path = f"{self._path}.pluginConfig[{index}]"
             plugin = self._registry.find(plugin_name(config.name))
             if plugin is not None:
                 instance = self._instance(config.name, plugin, config.args, f"{path}.args")
-                found.setdefault(config.name, instance)
+                instances.setdefault(config.name, instance)
             elif config.name and not is_not_implemented(config.name, self._registry):
                 found_wanted = absence(config.name, self._registry)
                 self._problems.append(Problem(f"{path}.name", *found_wanted))
-        return found
+        return instances
 
     def _unconfigured(self, name: str) -> Instance:
         """An instance without args of its own: the defaults must do."""

@@ -261,6 +261,6 @@ def is_possible(state: State, cause: Cause) -> bool:
 
 
 def next_state(state: State, cause: Cause) -> State:
-    found = NEXT_STATES[state][cause]
-    assert found is not None, f"nothing in state {state.name} can be {cause.name}"
-    return found
+    next_one = NEXT_STATES[state][cause]
+    assert next_one is not None, f"nothing in state {state.name} can be {cause.name}"
+    return next_one

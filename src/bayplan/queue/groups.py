@@ -154,9 +154,9 @@ class GroupEntries:
         entry = self._open.get(key)
         if entry is None or entry.group is None or queue_group is None:
             return entry is None and queue_group is None
-        told = (queue_group.created_seconds, queue_group.is_complete)
+        current = (queue_group.created_seconds, queue_group.is_complete)
         stands = (entry.group.timestamp_seconds, entry.group.is_complete)
-        return told == stands and len(entry.group.members) == count
+        return current == stands and len(entry.group.members) == count
 
     def regroup(
         self, key: GroupKey, queue_group: QueueGroup | None, pods: Iterable[PodInfo] = ()

@@ -105,18 +105,18 @@ class Hints:
     ) -> bool:
         if hint is None:
             return True
-        start, told = self._clock(), HINT_ERROR
+        start, outcome = self._clock(), HINT_ERROR
         try:
             answer = hint(pod, change.old, change.new)
             if answer not in _ANSWERS:
                 raise TypeError(f"a hint returned {answer!r}, expected a QueueingHint")
-            told = str(answer)
+            outcome = str(answer)
         except BaseException as problem:  # noqa: BLE001 - a plugin's failure costs one attempt
             self._recorder.hint_failed(plugin, change.event.label, problem)
             return True
         finally:
             took = self._clock() - start
-            self._recorder.hint_took(plugin, change.event.label, told, took)
+            self._recorder.hint_took(plugin, change.event.label, outcome, took)
         return answer is QueueingHint.QUEUE
 
 

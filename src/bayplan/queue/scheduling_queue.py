@@ -83,9 +83,9 @@ class InFlight:
 
     def counts(self) -> dict[str, int]:
         """How many pods are in flight, and how many changes of which event are kept."""
-        found = Counter(change.event.label for _, change in self._changes)
-        found[POD_POPPED] = len(self.marks)
-        return dict(found)
+        event_counts = Counter(change.event.label for _, change in self._changes)
+        event_counts[POD_POPPED] = len(self.marks)
+        return dict(event_counts)
 
     def start(self, uid: str) -> None:
         assert uid not in self.marks, f"the pod with uid {uid} is being tried twice at once"
@@ -425,10 +425,10 @@ class SchedulingQueue:
 
     def pending_pods(self) -> dict[str, list[PodInfo]]:
         """Pods waiting, by the same labels, in order of their keys."""
-        found: dict[str, list[PodInfo]] = {queue: [] for queue in PENDING_QUEUES}
+        pods_by_queue: dict[str, list[PodInfo]] = {queue: [] for queue in PENDING_QUEUES}
         for entry in self._sub_queues:
-            found[counted_as(entry.state)] += [queued.pod for queued in entry.pods]
-        return {queue: sorted(pods, key=_key) for queue, pods in found.items()}
+            pods_by_queue[counted_as(entry.state)] += [queued.pod for queued in entry.pods]
+        return {queue: sorted(pods, key=_key) for queue, pods in pods_by_queue.items()}
 
     def _count_rejectors(self, pods: Iterable[QueuedPodInfo], delta: int) -> None:
         for queued in pods:

@@ -328,11 +328,11 @@ class Sizes:
 
     def entities(self) -> dict[tuple[str, str], int]:
         """(queue, kind of entry) → how many."""
-        found: dict[tuple[str, str], int] = {}
+        counts: dict[tuple[str, str], int] = {}
         for queue, pod_count in self._pods.items():
-            found[queue, POD_ENTITY] = pod_count - self._members[queue]
-            found[queue, GROUP_ENTITY] = self._groups[queue]
-        return found
+            counts[queue, POD_ENTITY] = pod_count - self._members[queue]
+            counts[queue, GROUP_ENTITY] = self._groups[queue]
+        return counts
 
 
 # ---- unschedulable pods ---------------------------------------------------------------------
@@ -427,8 +427,8 @@ class UnschedulablePods:
                 continue
             pends = plugin in queued.pending_plugins
             strategy = Strategy.IMMEDIATELY if pends else Strategy.AFTER_BACKOFF
-            known = best.get(entry.key)
-            if known is None or known[1] < strategy:
+            previous = best.get(entry.key)
+            if previous is None or previous[1] < strategy:
                 best[entry.key] = (entry, strategy)
         return sorted(best.values(), key=_by_sequence)
 
@@ -484,11 +484,11 @@ def _content(
     about_itself = members.get(subject)
     if about_itself is not None and hints.helps(plugin, change, about_itself[1].pod):
         yield about_itself
-    others = (member for uid, member in members.items() if uid != subject)
-    first = next(others, None)
+    remaining = (member for uid, member in members.items() if uid != subject)
+    first = next(remaining, None)
     if first is not None and hints.helps(plugin, change, first[1].pod):
         yield first
-        yield from others
+        yield from remaining
 
 
 def _by_sequence(woken: tuple[Entry, Strategy]) -> int:

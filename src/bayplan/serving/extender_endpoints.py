@@ -253,15 +253,15 @@ class ExtenderEndpoints:
             raise EvaluationError(
                 f"found a pod of {len(pod)} bytes, wanted {POD_BYTES_MAX} at most"
             )
-        found = decode(POD, pod, self._advice.declared)
-        assert isinstance(found, Pod)
-        if not found.metadata.uid:
+        decoded = decode(POD, pod, self._advice.declared)
+        assert isinstance(decoded, Pod)
+        if not decoded.metadata.uid:
             raise EvaluationError("found a pod without uid, wanted one as the API server has it")
-        count = _constraint_count(found.spec)
+        count = _constraint_count(decoded.spec)
         if count > CONSTRAINTS_MAX:
             text = f"found {count} tolerations, affinity terms and spread constraints"
             raise EvaluationError(f"{text} in the pod, wanted {CONSTRAINTS_MAX} at most")
-        return pod_info(found), parts
+        return pod_info(decoded), parts
 
     # ---- health ---------------------------------------------------------------------------
 

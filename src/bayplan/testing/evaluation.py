@@ -54,12 +54,12 @@ class Answer:
 
     def about(self, names: Iterable[str]) -> "Answer":
         """The same for some of the nodes only."""
-        kept = set(names)
+        selected = set(names)
         return Answer(
             self.pre_filter,
-            {name: text for name, text in self.rejections.items() if name in kept},
+            {name: text for name, text in self.rejections.items() if name in selected},
             self.pre_score,
-            {name: score for name, score in self.scores.items() if name in kept},
+            {name: score for name, score in self.scores.items() if name in selected},
         )
 
     def of(self, name: str) -> tuple[str, int | None]:

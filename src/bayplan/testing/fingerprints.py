@@ -20,9 +20,11 @@ def fingerprint(value: Any, leave_out: Iterable[str] = ()) -> str:
     ``leave_out``: attributes of ``value`` itself that are not part of its state.
     """
     names, parts = set(leave_out), dict(_attributes(value))
-    others = tuple(id(part) for name, part in parts.items() if name in names and part is not None)
+    shared_parts = tuple(
+        id(part) for name, part in parts.items() if name in names and part is not None
+    )
     canonical_parts = (
-        (name, _canonical(part, others)) for name, part in parts.items() if name not in names
+        (name, _canonical(part, shared_parts)) for name, part in parts.items() if name not in names
     )
     return repr(sorted(canonical_parts))
 

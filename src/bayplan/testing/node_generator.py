@@ -58,8 +58,8 @@ def _images(draws: Draws) -> NodeOptions:
 
 
 def _annotations(draws: Draws) -> NodeOptions:
-    known = {"example.com/note": ("a", "b", "c"), **draws.vocabulary.node_annotations}
-    return {"annotations": draws.pairs(known, 0.7)}
+    vocabulary = {"example.com/note": ("a", "b", "c"), **draws.vocabulary.node_annotations}
+    return {"annotations": draws.pairs(vocabulary, 0.7)}
 
 
 def _conditions(draws: Draws) -> NodeOptions:

@@ -48,14 +48,16 @@ def _with(options: PodOptions, more: Mapping[str, Any]) -> PodOptions:
 
 def _without(options: PodOptions, path: str, drawn: Mapping[str, Any]) -> PodOptions:
     """Of options that hold several fields, only the one at ``path`` is taken away."""
-    kept: dict[str, Any] = {name: value for name, value in options.items() if name not in drawn}
+    remaining: dict[str, Any] = {
+        name: value for name, value in options.items() if name not in drawn
+    }
     field = path.rpartition(".")[2]
     for name in drawn.keys() & {"spec", "affinity"}:
         fields = {**options.get(name, {})}
         fields.pop(field, None)
         if fields:
-            kept[name] = fields
-    return cast(PodOptions, kept)
+            remaining[name] = fields
+    return cast(PodOptions, remaining)
 
 
 # ---- metadata ------------------------------------------------------------------------------
@@ -70,8 +72,8 @@ def _labels(draws: Draws, pod: PodOptions) -> Mapping[str, Any]:
 
 
 def _annotations(draws: Draws, pod: PodOptions) -> Mapping[str, Any]:
-    known = {"example.com/note": ("a", "b"), **draws.vocabulary.pod_annotations}
-    return {"annotations": draws.pairs(known, 0.7)}
+    vocabulary = {"example.com/note": ("a", "b"), **draws.vocabulary.pod_annotations}
+    return {"annotations": draws.pairs(vocabulary, 0.7)}
 
 
 # ---- containers ----------------------------------------------------------------------------

@@ -68,8 +68,8 @@ def registers_its_events(subject: Subject, scene: Scene) -> None:
 
 def _check_event(subject: Subject, event: ClusterEvent) -> None:
     resource = str(event.resource)
-    known = resource in {str(each) for each in EventResource} or "/" in resource
-    if not known:
+    is_resource = resource in {str(each) for each in EventResource} or "/" in resource
+    if not is_resource:
         raise subject.failed(
             f"registers for {resource!r}, which no event has; wanted one of EventResource, "
             f'or "group/Kind" for a resource of your own'

@@ -63,8 +63,8 @@ def equal_signatures_equal_answers(subject: Subject, scene: Scene) -> None:
     for options, each in scene.pods:
         reads = _reads(lambda other: ask(plugin, other, nodes), each) or Reads()
         read = [path for path in FIELD_DRAWS if reads.touches(path)] * _PAIRS_PER_READ
-        others = scene.draws.some(list(FIELD_DRAWS), _OTHER_PAIRS)
-        for path in (*read, *others):
+        other_paths = scene.draws.some(list(FIELD_DRAWS), _OTHER_PAIRS)
+        for path in (*read, *other_paths):
             one = draw_field(scene.draws, path, options)
             pair = pod("one", **one), pod("other", **draw_field(scene.draws, path, one))
             compare_pair(subject, plugin, nodes, path, pair=pair)

@@ -357,10 +357,12 @@ class RankedNodes:
                 score.check()
 
     def _set_totals(self, rows: Rows, columns: dict[str, PluginScores]) -> None:
-        others = total_scores([columns[score.name] for score in self._other_scores], len(rows))
+        other_totals = total_scores(
+            [columns[score.name] for score in self._other_scores], len(rows)
+        )
         placed = total_scores([columns[score.name] for score in self._placed_scores], len(rows))
-        as_array(self._other_totals)[rows] = others
-        as_array(self._totals)[rows] = others + placed
+        as_array(self._other_totals)[rows] = other_totals
+        as_array(self._totals)[rows] = other_totals + placed
 
     def _indexed(self, scored: ScoreTable | None) -> ScoreIndex:
         if scored is None:
@@ -490,8 +492,8 @@ class RankedNodes:
         for row in self._moved:
             self._set_total(row, self._other_totals[row], evaluator)
         for row in self._unscored:
-            self._other_totals[row] = others = self._sum_of(row, self._other_scores, evaluator)
-            self._set_total(row, others, evaluator)
+            self._other_totals[row] = other_total = self._sum_of(row, self._other_scores, evaluator)
+            self._set_total(row, other_total, evaluator)
         self._moved.clear()
         self._unscored.clear()
         # The last row with an extreme may have left.
@@ -664,10 +666,12 @@ class RankedNodes:
                 assert line == self._line(row), f"row {row}: line {line}"
 
     def _validate_total(self, row: int) -> None:
-        others = sum(score.expected(row) for score in self._other_scores)
+        other_total = sum(score.expected(row) for score in self._other_scores)
         placed = sum(score.expected(row) for score in self._placed_scores)
-        assert self._totals[row] == others + placed, f"row {row}: total {self._totals[row]}"
-        assert self._other_totals[row] == others, f"row {row}: others {self._other_totals[row]}"
+        assert self._totals[row] == other_total + placed, f"row {row}: total {self._totals[row]}"
+        assert self._other_totals[row] == other_total, (
+            f"row {row}: others {self._other_totals[row]}"
+        )
         equivalent = self._equivalence.find(row)
         assert equivalent in (None, (FEASIBLE, placed)), f"row {row}: equivalent {equivalent}"
 
