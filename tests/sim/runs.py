@@ -13,7 +13,7 @@ from bayplan.framework.profile import extension_points_of
 from bayplan.plugins.registry import default_registry
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.workload import Step, Verb, Workload, create_step
-from bayplan.sim.output.result import SimulationResult
+from bayplan.sim.output.result import PodResult, SimulationResult
 from bayplan.sim.simulation import Simulation
 from tests.adapters.manifests import Content
 
@@ -71,6 +71,11 @@ def load_objects(folder: Path, *contents: Content) -> Workload:
     path = folder / "input.yaml"
     path.write_text(yaml.safe_dump_all(contents), encoding="utf-8")
     return load_inputs([str(path)])
+
+
+def living(result: SimulationResult) -> dict[str, PodResult]:
+    """The pods that were not deleted."""
+    return {name: one for name, one in result.pods.items() if one.deleted_at is None}
 
 
 def run_by_default(feed: Workload) -> SimulationResult:

@@ -35,7 +35,7 @@ from bayplan.problems import wrong
 from bayplan.profile.effective_config import remarks
 from bayplan.profile.resolved_config import resolve
 from bayplan.sim.input.inputs import load_inputs
-from bayplan.sim.input.workload import Workload
+from bayplan.sim.input.workload import ExpansionMode, Workload
 from bayplan.sim.output.report import summary
 from bayplan.sim.output.result import SimulationResult
 from bayplan.sim.output.run_folder import Manifest, RunFolder
@@ -62,6 +62,9 @@ class _Options:
     out: str | None
     pod_gc_quarantine: str | None
     pod_gc_period: str | None
+    until: str | None
+    recreate_after: str | None
+    expansion: str | None
     strict: bool
 
 
@@ -103,6 +106,21 @@ class _Options:
     metavar="DURATION",
     help="Interval between searches for such pods. Default: 0s (in a cluster: 20s)",
 )
+@click.option(
+    "--until",
+    metavar="DURATION",
+    help="End the run at this virtual time. Default: until nothing is left to happen",
+)
+@click.option(
+    "--recreate-after",
+    metavar="DURATION",
+    help="Time before controllers replace pods that are gone. Default: 0s",
+)
+@click.option(
+    "--expansion",
+    type=click.Choice([mode.value for mode in ExpansionMode]),
+    help="controllers: in the whole run (default); once: controllers only create their first pods",
+)
 @click.option("--strict", is_flag=True, help="Refuse kinds and fields that nothing reads")
 def simulate_command(**values: Any) -> None:
     """Place pods on nodes under virtual time and report the result for each pod.
@@ -139,8 +157,9 @@ def _simulated(options: _Options) -> SimulationResult:
             time_mode=options.time_mode,
             is_strict=options.strict,
             read_kinds={*registry.kinds, *group_kinds(config.spec.pod_groups.kinds)},
+            expansion=None if options.expansion is None else ExpansionMode(options.expansion),
         )
-    workload = _with_pod_gc(workload, options)
+    workload = _with_times(workload, options)
     if options.config_path is None:
         workload = workload.for_scheduler(DEFAULT_SCHEDULER)
     else:
@@ -162,20 +181,31 @@ def _simulated(options: _Options) -> SimulationResult:
     return result
 
 
-def _with_pod_gc(workload: Workload, options: _Options) -> Workload:
-    """The workload with the settings of pod garbage collection from the command line."""
-    flags = {
-        "quarantine_seconds": ("--pod-gc-quarantine", options.pod_gc_quarantine),
-        "period_seconds": ("--pod-gc-period", options.pod_gc_period),
-    }
-    times: dict[str, float] = {}
-    for field, (option, text) in flags.items():
-        if text is not None:
-            try:
-                times[field] = parse_duration(text)
-            except DurationError:
-                fail(str(wrong(option, text, durations.DESCRIPTION)))
-    return msgspec.structs.replace(workload, pod_gc=workload.pod_gc._replace(**times))
+def _with_times(workload: Workload, options: _Options) -> Workload:
+    """The workload with the times from the command line."""
+    quarantine = _duration("--pod-gc-quarantine", options.pod_gc_quarantine)
+    period = _duration("--pod-gc-period", options.pod_gc_period)
+    delay = _duration("--recreate-after", options.recreate_after)
+    until = _duration("--until", options.until)
+    gc = workload.pod_gc
+    if quarantine is not None:
+        gc = gc._replace(quarantine_seconds=quarantine)
+    if period is not None:
+        gc = gc._replace(period_seconds=period)
+    workload = msgspec.structs.replace(workload, pod_gc=gc)
+    if delay is not None:
+        workload = msgspec.structs.replace(workload, recreate_after_seconds=delay)
+    return workload if until is None else workload.ending_at(until)
+
+
+def _duration(option: str, text: str | None) -> float | None:
+    """Seconds; None: the option is not given."""
+    if text is None:
+        return None
+    try:
+        return parse_duration(text)
+    except DurationError:
+        fail(str(wrong(option, text, durations.DESCRIPTION)))
 
 
 def _played(simulation: Simulation, pod_count: int) -> SimulationResult:

@@ -24,7 +24,7 @@ from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.registry import Registry
 from bayplan.ports import Ask
 from bayplan.runner import Runner
-from bayplan.sim.input.workload import Workload
+from bayplan.sim.input.workload import ExpansionMode, Workload
 from bayplan.sim.loop import run, settled
 from bayplan.sim.output.lost_pods import LossLog, PodLog, is_gated_by_api
 from bayplan.sim.output.result import (
@@ -83,7 +83,8 @@ class Simulation:
         )
         self._pods = PodLog(self._clock)
         self._occupancy = Occupancy()
-        self._losses = LossLog(_follower_names(workload))
+        once = workload.expansion is ExpansionMode.ONCE
+        self._losses = LossLog(_follower_names(workload) if once else ())
         self.cluster.observe(self._pods.observe, ignored_kinds=(EVENT,))
         self.cluster.observe(self._losses.observe, ignored_kinds=(EVENT,))
         self.cluster.observe(self._occupancy.observe, (NODE, POD))
@@ -248,4 +249,6 @@ class _Progress:
     def observe(self, before: Stored | None, after: Stored | None) -> None:
         if before is None and after is not None and isinstance(after.object, Pod):
             self._seen += 1
+            if self._seen > self._pod_count:  # controllers create more pods than expected
+                self._pod_count = self._seen
             self._tell(self._seen, self._pod_count)

@@ -11,7 +11,7 @@ from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET
 from bayplan.api.objects import POD
 from bayplan.ports import ApiError
 from tests.adapters import manifests
-from tests.adapters.embedded.test_budget_controller import (
+from tests.adapters.budgets import (
     Json,
     allowed,
     budget,
@@ -28,7 +28,7 @@ NOT_READY: dict[str, Any] = {"conditions": [{"type": "Ready", "status": "False"}
 
 def refusal(cluster: EmbeddedCluster, name: str) -> ApiError:
     with pytest.raises(ApiError) as refused:
-        cluster.evict(key(name))
+        cluster.evictions.evict(key(name))
     return refused.value
 
 
@@ -40,7 +40,7 @@ def test_a_pod_without_a_budget_is_evicted_with_a_condition_that_says_so() -> No
     cluster = cluster_of(manifests.pod("p", nodeName="n1"))
     last: list[Json] = []
     cluster.observe(lambda before, after: last.append((after or before).content), (POD,))  # type: ignore[union-attr]
-    cluster.evict(key("p"))
+    cluster.evictions.evict(key("p"))
     assert not is_there(cluster, "p")
     condition = last[-1]["status"]["conditions"][-1]
     assert (condition["type"], condition["status"]) == ("DisruptionTarget", "True")
@@ -50,7 +50,7 @@ def test_a_pod_without_a_budget_is_evicted_with_a_condition_that_says_so() -> No
 
 def test_an_eviction_uses_a_disruption_and_the_next_one_is_refused() -> None:
     cluster = cluster_of(budget(minAvailable=2), *pods(3))
-    cluster.evict(key("p0"))
+    cluster.evictions.evict(key("p0"))
     assert not is_there(cluster, "p0")
     cluster.create(manifests.node())  # lets the budget controller act
     assert allowed(cluster) == 0
@@ -69,20 +69,20 @@ def test_two_evictions_of_one_moment_cannot_use_one_disruption() -> None:
         lambda _, after: seen.append(after.content["status"]) if after else None,
         (POD_DISRUPTION_BUDGET,),
     )
-    cluster.evict(key("p0"))
+    cluster.evictions.evict(key("p0"))
     first = seen[0]
     assert (first["disruptionsAllowed"], list(first["disruptedPods"])) == (0, ["p0"])
     assert refusal(cluster, "p1").code == 429
     cluster.create(protected_pod("p2"))
     assert (allowed(cluster), status(cluster).get("disruptedPods")) == (1, {})
-    cluster.evict(key("p1"))
+    cluster.evictions.evict(key("p1"))
 
 
 @pytest.mark.parametrize("phase", ["Pending", "Succeeded", "Failed"])
 def test_a_pod_that_does_not_run_needs_no_budget(phase: str) -> None:
     over = protected_pod("over", node="" if phase == "Pending" else "n1", phase=phase)
     cluster = cluster_of(budget(minAvailable=5), *pods(2), over)
-    cluster.evict(key("over"))
+    cluster.evictions.evict(key("over"))
     assert not is_there(cluster, "over")
 
 
@@ -103,7 +103,7 @@ def test_an_unready_pod_goes_as_the_policy_says(
         bounds["unhealthyPodEvictionPolicy"] = policy
     cluster = cluster_of(budget(**bounds), *pods(2), protected_pod("ill", **NOT_READY))
     if is_evicted:
-        cluster.evict(key("ill"))
+        cluster.evictions.evict(key("ill"))
     else:
         assert refusal(cluster, "ill").code == 429
     assert is_there(cluster, "ill") is not is_evicted
@@ -172,7 +172,7 @@ def test_the_scale_of_a_budget_is_that_of_the_stored_controller() -> None:
         budget(maxUnavailable=1),
         *pods(3, owner="r"),
     )
-    cluster.evict(key("p0"))
+    cluster.evictions.evict(key("p0"))
     cluster.create(protected_pod("p3", owner="r"))
     cluster.create(protected_pod("p4", owner="r"))
     expected = {"expectedPods": 3, "desiredHealthy": 2, "currentHealthy": 4}

@@ -6,18 +6,16 @@ import pytest
 
 from bayplan.adapters.embedded.api_validation import problems
 from bayplan.adapters.embedded.field_validation import key_of
-from bayplan.sim.input.expansion import (
-    INDEX_ANNOTATION,
-    daemon_pods_for,
-    expand,
+from bayplan.sim.input.controller_pods import (
     is_active,
-    job_pods,
     labelled,
     pod_from,
     reference,
     template_hash,
     with_uid,
 )
+from bayplan.sim.input.expansion import daemon_pods_for, expand
+from bayplan.sim.input.jobs import INDEX_ANNOTATION, job_pods
 from bayplan.sim.input.object_checks import ObjectIndex
 from tests.adapters.manifests import Content, node, pod
 from tests.sim.manifests import controller, owned, template

@@ -173,9 +173,23 @@ def test_created_pods_are_reported_by_kind(tmp_path: Path) -> None:
 def test_a_patched_controller_is_reported_with_a_note_that_its_pods_stay(tmp_path: Path) -> None:
     change = {"kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 5}}
     event = {"at": 1, "patch": [change, change]}
-    notes = load(tmp_path, controller("Deployment"), scenario(event)).notes
-    assert notes[1:] == (
+    once = scenario(event, expansion="once")
+    assert load(tmp_path, controller("Deployment"), once).notes[1:] == (
         "Deployment default/web is patched, but the pods created for it stay unchanged",
+    )
+
+
+def test_another_template_is_reported_because_rollouts_are_not_simulated(tmp_path: Path) -> None:
+    same = {"kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 5}}
+    workload = load(tmp_path, controller("Deployment"), scenario({"at": 1, "patch": [same]}))
+    assert len(workload.notes) == 1
+    labels = {"metadata": {"labels": {"app": "web", "version": "2"}}}
+    other = {**same, "spec": {"template": labels}}
+    workload = load(tmp_path, controller("Deployment"), scenario({"at": 1, "patch": [other]}))
+    (note,) = workload.notes[1:]
+    assert note == (
+        "Deployment default/web has another template now, but rollouts are not simulated: "
+        "its pods stay unchanged"
     )
 
 

@@ -70,7 +70,8 @@ def test_invalid_pod_gc_fields_are_reported() -> None:
 
 
 A_DURATION = "a duration such as 30s, 1m30s, 250ms or a number of seconds"
-VERBS = "one of at, create, patch, delete"
+VERB_NAMES = "create, patch, delete, scale, cordon, uncordon, evict, drain"
+VERBS = f"one of at, {VERB_NAMES}"
 
 
 @pytest.mark.parametrize(
@@ -83,7 +84,7 @@ VERBS = "one of at, create, patch, delete"
         ({"at": "soon"}, f'spec.events[0].at: found "soon", wanted {A_DURATION}'),
         ({"create": []}, f"spec.events[0].at: found nothing, wanted {A_DURATION}"),
         ({"at": 0, "create": {}}, "spec.events[0].create: found a mapping, wanted a list"),
-        ("create", 'spec.events[0]: found "create", wanted a mapping of at, create, patch, delete'),
+        ("create", f'spec.events[0]: found "create", wanted a mapping of at, {VERB_NAMES}'),
     ],
 )
 def test_an_invalid_event_is_reported(event: Any, line: str) -> None:
@@ -91,9 +92,11 @@ def test_an_invalid_event_is_reported(event: Any, line: str) -> None:
 
 
 def test_an_invalid_spec_is_reported() -> None:
-    assert lines(untill="5s") == [
-        'spec: found "untill", wanted one of until, podGC, events; did you mean "until"?'
-    ]
+    (line,) = lines(untill="5s")
+    assert line == (
+        'spec: found "untill", wanted one of until, podGC, recreateAfter, expansion, events; '
+        'did you mean "until"?'
+    )
     (line,) = lines(until="-5s")
     assert line.startswith('spec.until: found "-5s", wanted a duration')
     (line,) = read({**scenario(), "spec": []})[1]

@@ -48,7 +48,8 @@ def test_every_ignored_kind_is_named_with_its_count(tmp_path: Path) -> None:
     others = [of_kind("autoscaling/v2", "HorizontalPodAutoscaler", name) for name in ("a", "b")]
     feed = loaded(tmp_path, node("n1"), CRON_JOB, *others, pod("a"))
     assert feed.passed_over == {"batch/v1 CronJob": 1, "autoscaling/v2 HorizontalPodAutoscaler": 2}
-    [note] = feed.notes
+    note, cron_jobs = feed.notes
+    assert cron_jobs.startswith("1 CronJob is not expanded: ")
     assert note.startswith("ignored, because nothing reads these kinds: ")
     assert note.endswith(": 2 autoscaling/v2 HorizontalPodAutoscaler, 1 batch/v1 CronJob")
 

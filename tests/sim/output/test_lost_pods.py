@@ -1,4 +1,4 @@
-"""Pods that are lost in a simulation and that a real cluster would create again."""
+"""Pods that are lost in a simulation without controllers, or that no controller replaces."""
 
 from pathlib import Path
 from typing import Any
@@ -9,8 +9,15 @@ from rich.text import Text
 from bayplan.sim.output.report import summary
 from bayplan.sim.output.result import SimulationResult
 from tests.adapters.manifests import Content, container, node, pod, priority_class
-from tests.sim.manifests import controller, owned, scenario, template
+from tests.sim.manifests import controller, owned, template
+from tests.sim.manifests import scenario as any_scenario
 from tests.sim.runs import load_objects, run_by_default
+
+
+def scenario(*events: Content) -> Content:
+    """A scenario in which no controller replaces a pod."""
+    return any_scenario(*events, expansion="once")
+
 
 N1 = {"kind": "Node", "name": "n1"}
 WEB = controller("Deployment", replicas=4, selector={"matchLabels": {"app": "web"}})

@@ -357,6 +357,10 @@ class ApiServer:
             raise no_such_object(key)
         return stored
 
+    def was_created(self, key: ObjectKey) -> bool:
+        """Whether an object has, or once had, this key."""
+        return key in self._made
+
     def update(self, content: Content) -> Stored:
         """Replace an object. A resourceVersion in the content must be the newest one."""
         content = in_stored_version(content)

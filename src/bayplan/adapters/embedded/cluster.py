@@ -4,7 +4,7 @@ The scheduler cannot tell the two apart. Calls take no time. Whatever waits, suc
 grace period, waits on the event loop, so under a virtual loop it takes virtual time. Everything
 runs in one thread and in one order, so that a run repeats itself.
 
-The verbs `create`, `update`, `delete`, `evict` and `end_pod` are for the world around the
+The verbs `create`, `update`, `delete` and `end_pod`, and `evictions`, are for the world around the
 scheduler: users, controllers and kubelets.
 """
 
@@ -107,10 +107,13 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
         the pods of missing nodes are collected; None: never, as without a controller manager."""
         self._clock = clock
         self._store = ObjectStore(declared, history_length)
-        super().__init__(ApiServer(clock, self._store, _after))
+        #: The server behind the port, for the controllers of a simulation.
+        self.server = ApiServer(clock, self._store, _after)
+        super().__init__(self.server)
         ClaimController(self._server, self._store, _soon)
         self._budgets = BudgetController(self._server, self._store, _soon)
-        self._evictions = Evictions(self._server, self._store)
+        #: The eviction subresource of pods.
+        self.evictions = Evictions(self._server, self._store)
         self._pod_gc = (
             None
             if pod_gc is None
@@ -172,10 +175,6 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
     def delete(self, key: ObjectKey) -> None:
         """Delete an object. A running pod first has its grace period. Raises ApiError."""
         self._server.delete(key)
-
-    def evict(self, key: ObjectKey) -> None:
-        """Delete a pod if its disruption budget allows it. Raises ApiError; see `Evictions`."""
-        self._evictions.evict(key)
 
     def end_pod(self, key: ObjectKey, phase: str = "Succeeded") -> None:
         """End the containers of a pod. Raises ApiError."""

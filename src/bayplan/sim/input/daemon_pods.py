@@ -38,14 +38,25 @@ class DaemonTemplate:
         own = spec.tolerations or ()
         added = map(_toleration, _tolerations(bool(spec.host_network)))
         self._node_name = spec.node_name
-        self._requirements = NodeRequirements(spec, (*own, *added))
+        tolerations = (*own, *added)
+        self._requirements = NodeRequirements(spec, tolerations)
+        no_schedule = Toleration(operator="Exists", effect=NO_SCHEDULE)
+        self._requirements_to_stay = NodeRequirements(spec, (*tolerations, no_schedule))
 
     def is_meant_for(self, content: Content) -> bool:
+        """Whether a node gets a pod."""
+        return self._admits(content, self._requirements)
+
+    def may_stay(self, content: Content) -> bool:
+        """Whether a pod may stay on a node: a taint NoSchedule does not drive it away."""
+        return self._admits(content, self._requirements_to_stay)
+
+    def _admits(self, content: Content, requirements: NodeRequirements) -> bool:
         node = decode(NODE, content)
         assert isinstance(node, Node)
         if self._node_name and self._node_name != node.metadata.name:
             return False
-        return self._requirements.admits(node)
+        return requirements.admits(node)
 
 
 def daemon_pod(pod: Content, node_name: str) -> Content:

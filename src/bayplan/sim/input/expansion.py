@@ -1,28 +1,18 @@
-"""The pods that the controllers of an input still lack, created as the real controllers would.
+"""The pods that the controllers of an input still lack when they appear.
 
-There is no controller in a simulation. When a Deployment, ReplicaSet, StatefulSet, DaemonSet or Job
-appears, the pods that it lacks are created; the pods that it owns already count. Names look like
-real ones, but they follow from the controller. A pod that is preempted or deleted later is not
-created again (`lost_pods` counts such pods). A Job has as many pods as its parallelism; when one of
-them succeeds, the next one is created.
+When a Deployment, ReplicaSet, StatefulSet, DaemonSet or Job appears, the pods that it lacks are
+created; the pods that it owns already count. What happens to these pods later is the matter of
+`bayplan.sim.world.workloads`, unless the input is expanded once: then a pod that is preempted or
+deleted is not created again (`lost_pods` counts such pods).
 
-Upstream: pkg/controller/{deployment,replicaset,statefulset,daemon,job}, indexed_job_utils.go.
+Upstream: pkg/controller/{deployment,replicaset,statefulset,daemon,job}.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from itertools import count, islice
 from typing import NamedTuple
 
-import msgspec
-
-from bayplan.adapters.embedded.field_validation import (
-    ObjectKey,
-    key_of,
-    kind_of,
-    stable_suffix,
-    stable_uid,
-)
+from bayplan.adapters.embedded.field_validation import ObjectKey, key_of, kind_of
 from bayplan.api.objects import NODE
 from bayplan.sim.input.controller_kinds import (
     DAEMON_SET,
@@ -32,190 +22,49 @@ from bayplan.sim.input.controller_kinds import (
     REPLICATION_CONTROLLER,
     STATEFUL_SET,
 )
-from bayplan.sim.input.daemon_pods import DaemonTemplate, daemon_pod, target_node
+from bayplan.sim.input.controller_pods import (
+    TEMPLATE_HASH_LABEL,
+    is_active,
+    is_ordered,
+    is_running,
+    labelled,
+    ordinals,
+    pod_for_node,
+    pod_from,
+    pod_names,
+    reference,
+    replica_count,
+    stateful_pod,
+    template_hash,
+    with_uid,
+)
+from bayplan.sim.input.daemon_pods import DaemonTemplate, target_node
+from bayplan.sim.input.jobs import job_pods
 from bayplan.sim.input.object_checks import ObjectIndex
 from bayplan.sim.input.workload import Content, has_ended
 
-# ---- pod templates --------------------------------------------------------------------------
-
-
-TEMPLATE_HASH_LENGTH = 10
-
-
-def pod_from(
-    controller: Content,
-    name: str,
-    *,
-    labels: Mapping[str, str] | None = None,
-    annotations: Mapping[str, str] | None = None,
-) -> Content:
-    """A pod that the controller owns; ``labels`` and ``annotations`` besides the template's."""
-    template = controller["spec"]["template"]
-    meta = template.get("metadata") or {}
-    made: Content = {
-        "name": name,
-        "namespace": key_of(controller).namespace,
-        "labels": {**(meta.get("labels") or {}), **(labels or {})},
-        "ownerReferences": [reference(controller)],
-    }
-    noted = {**(meta.get("annotations") or {}), **(annotations or {})}
-    if noted:
-        made["annotations"] = noted
-    if meta.get("finalizers"):
-        made["finalizers"] = meta["finalizers"]
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": made, "spec": template["spec"]}
-
-
-def reference(owner: Content) -> Content:
-    """How an object says whose it is."""
-    return {
-        "apiVersion": owner["apiVersion"],
-        "kind": owner["kind"],
-        "name": owner["metadata"]["name"],
-        "uid": owner["metadata"]["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-
-
-def is_active(content: Content) -> bool:
-    """A pod that its controller counts: it has not ended, and is not on its way out."""
-    if content["kind"] != "Pod" or content["metadata"].get("deletionTimestamp"):
-        return False
-    return not has_ended(content)
-
-
-def template_hash(template: Content) -> str:
-    """Ten letters that follow from a pod template."""
-    encoded = msgspec.json.encode(template, order="deterministic").decode()
-    return stable_suffix(encoded, length=TEMPLATE_HASH_LENGTH)
-
-
-def labelled(template: Content, labels: Mapping[str, str]) -> Content:
-    """A template with more labels."""
-    meta = template.get("metadata") or {}
-    return {**template, "metadata": {**meta, "labels": {**(meta.get("labels") or {}), **labels}}}
-
-
-# ---- job pods -------------------------------------------------------------------------------
-
-
-INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
-
-
-def job_pods(job: Content, owned: list[Content]) -> tuple[list[Content], list[Content]]:
-    """(pods to create now, pods that replace pods that succeed).
-
-    ``owned``: the existing objects of the Job, including pods that have ended.
-    """
-    spec = job["spec"]
-    if spec.get("suspend") or _is_over(job):
-        return [], []
-    active = [pod for pod in owned if is_active(pod)]
-    succeeded = _succeeded_count(job, owned)
-    completions, parallelism = spec.get("completions"), spec.get("parallelism", 1)
-    if completions is None:
-        # Nobody knows how many it takes: once one has succeeded, no new one is begun.
-        missing = 0 if succeeded else parallelism - len(active)
-        return list(islice(_pods(job, owned), max(missing, 0))), []
-    left = max(completions - succeeded - len(active), 0)
-    pods = list(islice(_pods(job, owned), left))
-    now = max(min(parallelism - len(active), left), 0)
-    return pods[:now], pods[now:]
-
-
-def _is_over(job: Content) -> bool:
-    """Whether the Job is complete or has failed for good."""
-    conditions = (job.get("status") or {}).get("conditions") or ()
-    return any(
-        one.get("type") in ("Complete", "Failed") and one.get("status") == "True"
-        for one in conditions
-    )
-
-
-def _succeeded_count(job: Content, owned: list[Content]) -> int:
-    """From the status of the Job, or from its pods: finished pods may already be deleted."""
-    seen = sum(_phase(pod) == "Succeeded" for pod in owned)
-    return max(seen, (job.get("status") or {}).get("succeeded") or 0)
-
-
-def _phase(pod: Content) -> str | None:
-    phase: str | None = (pod.get("status") or {}).get("phase")
-    return phase
-
-
-def _pods(job: Content, owned: list[Content]) -> Iterator[Content]:
-    """New pods without end, each with a name of its own."""
-    key = key_of(job)
-    taken = {pod["metadata"]["name"] for pod in owned}
-    uid = job["metadata"]["uid"]
-    labels = {
-        "batch.kubernetes.io/controller-uid": uid,
-        "batch.kubernetes.io/job-name": key.name,
-        "controller-uid": uid,
-        "job-name": key.name,
-    }
-    if job["spec"].get("completionMode") == "Indexed":
-        for index in _free_indexes(job, owned):
-            own = {INDEX_ANNOTATION: str(index)}
-            name = f"{key.name}-{index}-{stable_suffix(f'{key}/{index}')}"
-            yield pod_from(job, name, labels={**labels, **own}, annotations=own)
-        return
-    for number in count():
-        name = f"{key.name}-{stable_suffix(f'{key}/{number}')}"
-        if name not in taken:
-            yield pod_from(job, name, labels=labels)
-
-
-def _free_indexes(job: Content, owned: list[Content]) -> Iterator[int]:
-    """Indexes that no pod has or had with success, from the lowest."""
-    done = set(_ranges((job.get("status") or {}).get("completedIndexes") or ""))
-    for pod in owned:
-        index = (pod["metadata"].get("annotations") or {}).get(INDEX_ANNOTATION, "")
-        if index.isdecimal() and (is_active(pod) or _phase(pod) == "Succeeded"):
-            done.add(int(index))
-    yield from (i for i in range(job["spec"].get("completions") or 0) if i not in done)
-
-
-def _ranges(text: str) -> Iterator[int]:
-    """`1,3-5,7` as numbers; other text is ignored."""
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        last = last or first
-        if first.isdecimal() and last.isdecimal():
-            yield from range(int(first), min(int(last), 10**6) + 1)
-
-
-# ---- expansion ------------------------------------------------------------------------------
-
-
-TEMPLATE_HASH_LABEL = "pod-template-hash"
-REVISION_HASH_LABEL = "controller-revision-hash"
-
 
 class Expansion(NamedTuple):
-    """Objects to create after a controller, in this order, and pods that follow when pods
-    succeed."""
+    """What a controller creates."""
 
+    #: Created right after the controller, in this order.
     objects: list[Content]
+    #: Created later: when a pod of the Job succeeds, or when the pod before them runs.
     followers: list[Content]
 
 
-def with_uid(content: Content) -> Content:
-    """A controller needs a uid before it is created: its pods refer to it."""
-    meta = content["metadata"]
-    if meta.get("uid"):
-        return content
-    return {**content, "metadata": {**meta, "uid": stable_uid(key_of(content), 0)}}
-
-
-def expand(controller: Content, index: ObjectIndex) -> Expansion:
+def expand(controller: Content, index: ObjectIndex, *, once: bool = True) -> Expansion:
     """The objects that the controller lacks. The controller is valid, in the index, and has a
-    uid."""
+    uid.
+
+    ``once``: no controller acts later, so that all pods of a StatefulSet are created at once.
+    """
     if controller["metadata"].get("deletionTimestamp"):
         return Expansion([], [])
     if kind_of(controller) == JOB:
         return Expansion(*job_pods(controller, index.owned_by(controller)))
+    if kind_of(controller) == STATEFUL_SET and is_ordered(controller) and not once:
+        return _ordered(controller, index)
     return Expansion(list(_LACKING[kind_of(controller)](controller, index)), [])
 
 
@@ -246,7 +95,7 @@ def _deployment(deployment: Content, index: ObjectIndex) -> Iterator[Content]:
     pods = _orphans(deployment, index)
     replica_set = with_uid(_replica_set(deployment, pods))
     yield replica_set
-    missing = deployment["spec"].get("replicas", 1) - len(pods)
+    missing = replica_count(deployment) - len(pods)
     names = _names(replica_set, index)
     for _ in range(missing):
         yield pod_from(replica_set, next(names))
@@ -308,62 +157,54 @@ def _replica_set(deployment: Content, pods: list[Content]) -> Content:
 def _replicas(controller: Content, index: ObjectIndex) -> Iterator[Content]:
     """Pods of a ReplicaSet or a ReplicationController."""
     active = sum(is_active(pod) for pod in index.owned_by(controller))
-    missing = controller["spec"].get("replicas", 1) - active
+    missing = replica_count(controller) - active
     names = _names(controller, index)
     for _ in range(missing):
         yield pod_from(controller, next(names))
 
 
 def _names(controller: Content, index: ObjectIndex) -> Iterator[str]:
-    """Names for pods of a controller that no pod had before, each ending in five letters."""
-    key = key_of(controller)
-    number = 0
-    while True:
-        name = f"{key.name}-{stable_suffix(f'{key}/{number}')}"
-        if not index.was_named("Pod", key.namespace, name):
-            yield name
-        number += 1
+    """Names that no pod of the input has, or once had."""
+    namespace = key_of(controller).namespace
+    return pod_names(controller, lambda name: index.was_named("Pod", namespace, name))
 
 
 def _stateful(controller: Content, index: ObjectIndex) -> Iterator[Content]:
     """One pod per ordinal, with its claims."""
-    spec, key = controller["spec"], key_of(controller)
-    start = (spec.get("ordinals") or {}).get("start") or 0
-    revision = _revision(controller)
-    for ordinal in range(start, start + spec.get("replicas", 1)):
-        name = f"{key.name}-{ordinal}"
-        if any(not has_ended(index[one]) for one in index.named("Pod", key.namespace, name)):
-            continue
-        claims = dict(_claims(controller, name))
-        yield from (c for c in claims.values() if key_of(c) not in index)
-        labels = {
-            "statefulset.kubernetes.io/pod-name": name,
-            "apps.kubernetes.io/pod-index": str(ordinal),
-            **revision,
-        }
-        pod = pod_from(controller, name, labels=labels)
-        yield _with_claims(pod, claims) if claims else pod
+    for ordinal in ordinals(controller):
+        if _has_stateful_pod(controller, ordinal, index) is None:
+            yield from _stateful_objects(controller, ordinal, index)
 
 
-def _claims(controller: Content, pod_name: str) -> Iterator[tuple[str, Content]]:
-    """(volume's name, claim) for each of the controller's claim templates."""
-    for template in controller["spec"].get("volumeClaimTemplates") or ():
-        meta = template.get("metadata") or {}
-        claimed = {"name": f"{meta.get('name')}-{pod_name}"}
-        claimed["namespace"] = key_of(controller).namespace
-        kind = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
-        yield meta.get("name", ""), {**template, **kind, "metadata": {**meta, **claimed}}
+def _ordered(controller: Content, index: ObjectIndex) -> Expansion:
+    """The first pod that is missing, unless an earlier pod does not run yet; the others follow."""
+    objects: list[Content] = []
+    followers: list[Content] = []
+    waits = False
+    for ordinal in ordinals(controller):
+        there = _has_stateful_pod(controller, ordinal, index)
+        if there is not None:
+            waits = waits or not is_running(there)
+        elif waits:
+            followers += _stateful_objects(controller, ordinal, index)
+        else:
+            waits = True
+            objects += _stateful_objects(controller, ordinal, index)
+    return Expansion(objects, followers)
 
 
-def _with_claims(pod: Content, claims: Mapping[str, Content]) -> Content:
-    volumes: list[Content] = [
-        {"name": name, "persistentVolumeClaim": {"claimName": claim["metadata"]["name"]}}
-        for name, claim in claims.items()
-    ]
-    other_volumes = [
-        one for one in pod["spec"].get("volumes") or () if one.get("name") not in claims
-    ]
-    return {**pod, "spec": {**pod["spec"], "volumes": volumes + other_volumes}}
+def _has_stateful_pod(controller: Content, ordinal: int, index: ObjectIndex) -> Content | None:
+    """The pod of an ordinal, if there is one that has not ended."""
+    key = key_of(controller)
+    for one in index.named("Pod", key.namespace, f"{key.name}-{ordinal}"):
+        if not has_ended(index[one]):
+            return index[one]
+    return None
+
+
+def _stateful_objects(controller: Content, ordinal: int, index: ObjectIndex) -> list[Content]:
+    claims, pod = stateful_pod(controller, ordinal)
+    return [*(one for one in claims if key_of(one) not in index), pod]
 
 
 def _daemons(controller: Content, index: ObjectIndex) -> Iterator[Content]:
@@ -373,19 +214,13 @@ def _daemons(controller: Content, index: ObjectIndex) -> Iterator[Content]:
 def _daemon_pods(controller: Content, index: ObjectIndex, nodes: list[Content]) -> list[Content]:
     """One pod for each of these nodes that it is meant for and that has none."""
     served = {target_node(pod) for pod in index.owned_by(controller) if is_active(pod)}
-    names, revision = _names(controller, index), _revision(controller)
+    names = _names(controller, index)
     template = DaemonTemplate(controller)
-    made: list[Content] = []
-    for node in nodes:
-        if node["metadata"]["name"] not in served and template.is_meant_for(node):
-            pod = pod_from(controller, next(names), labels=revision)
-            made.append(daemon_pod(pod, node["metadata"]["name"]))
-    return made
-
-
-def _revision(controller: Content) -> Content:
-    """The label for the template from which a pod was created."""
-    return {REVISION_HASH_LABEL: template_hash(controller["spec"]["template"])}
+    return [
+        pod_for_node(controller, next(names), node["metadata"]["name"])
+        for node in nodes
+        if node["metadata"]["name"] not in served and template.is_meant_for(node)
+    ]
 
 
 _Lacking = Callable[[Content, ObjectIndex], Iterator[Content]]

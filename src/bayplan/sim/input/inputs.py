@@ -9,7 +9,7 @@ so that all objects are older than the simulation and keep their ages relative t
 preemption prefers pods that started last, and groups queue by age.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, final
 
@@ -32,6 +32,7 @@ from bayplan.sim.input.storage_classes import missing_storage_classes
 from bayplan.sim.input.timeline import Timeline
 from bayplan.sim.input.workload import (
     Content,
+    ExpansionMode,
     Step,
     Verb,
     Workload,
@@ -114,18 +115,20 @@ def load_inputs(
     time_mode: str = ARRIVALS,
     is_strict: bool = False,
     read_kinds: Collection[str] = (),
+    expansion: ExpansionMode | None = None,
 ) -> Workload:
     """The workload of files, folders, standard input ("-") and objects. Raises InputError.
 
     ``is_strict``: refuse kinds that nothing reads, and fields that a kind does not have; otherwise
-    the notes of the workload name them. ``read_kinds``: kinds that plugins read.
+    the notes of the workload name them. ``read_kinds``: kinds that plugins read. ``expansion``: how
+    long controllers act, whatever the scenarios say.
     """
     assert time_mode in (ARRIVALS, TRACE), time_mode
     errors = InputErrors()
     parts = read_sources(sources, errors)
     if time_mode == TRACE and not any(isinstance(part, CsvText) for part in parts):
         errors.add("--time trace", "wanted a trace's pod list, a CSV with times; found none")
-    loader = _Loader(errors, parts, NotUnderstood(read_kinds))
+    loader = _Loader(errors, parts, NotUnderstood(read_kinds), expansion)
     workload = loader.load(time_mode)
     if is_strict:
         loader.not_understood.refuse(errors)
@@ -142,6 +145,7 @@ class _Loader:
         errors: InputErrors,
         parts: Sequence[Part | CsvText],
         not_understood: NotUnderstood,
+        expansion: ExpansionMode | None,
     ) -> None:
         self._errors = errors
         self.not_understood = not_understood
@@ -149,6 +153,9 @@ class _Loader:
         self._actions: list[Action] = []
         self._until_seconds: float | None = None
         self._pod_gc = PodGcTimes()
+        self._option = expansion
+        self._expansion = ExpansionMode.CONTROLLERS
+        self._recreate_after_seconds = 0.0
         self._objects: list[_InputObject] = []
         self._arrivals: list[tuple[float, _InputObject]] = []
         self._left_out_count = 0
@@ -163,7 +170,7 @@ class _Loader:
                 self._read_csv(part, time_mode)
             elif not is_scenario(part.value):
                 self._read_object(part, checks)
-        timeline = Timeline(checks, self._errors)
+        timeline = Timeline(checks, self._errors, self._expansion)
         initial = self._initial(timeline)
         steps = list(timeline.steps(sorted(self._actions, key=lambda action: action.at_seconds)))
         steps += self._arrival_steps(timeline)
@@ -178,11 +185,14 @@ class _Loader:
             followers=timeline.followers,
             left_out_count=self._left_out_count,
             pod_gc=self._pod_gc,
+            expansion=self._expansion,
+            recreate_after_seconds=self._recreate_after_seconds,
             passed_over=dict(self.not_understood.passed_over),
             notes=(
                 *self.not_understood.notes(),
                 *self._notes,
-                *_notes(timeline),
+                *_notes(timeline, self._expansion),
+                *_cron_job_notes(self.not_understood.passed_over),
                 *storage.notes,
             ),
         )
@@ -198,6 +208,11 @@ class _Loader:
                     self._until_seconds = max(self._until_seconds or 0.0, scenario.until_seconds)
                 if scenario.pod_gc is not None:
                     self._pod_gc = scenario.pod_gc
+                if scenario.recreate_after_seconds is not None:
+                    self._recreate_after_seconds = scenario.recreate_after_seconds
+                if scenario.expansion is not None:
+                    self._expansion = scenario.expansion
+        self._expansion = self._option or self._expansion
 
     def _priority_classes(self) -> set[str]:
         values = [part.value for part in self._parts if isinstance(part, Part)]
@@ -234,9 +249,11 @@ class _Loader:
                 added.append(_InputObject(content, one.place))
         whole: list[Content] = []
         for one in added:
-            whole.append(one.content)
-            if is_controller(one.content):
-                whole += timeline.pods_of(one.content, one.place)
+            if not is_controller(one.content):
+                whole.append(one.content)
+                continue
+            controller = timeline.with_ended_pods(one.content)
+            whole += [controller, *timeline.pods_of(controller, one.place)]
         # Pods that have ended were in the index only so that their controllers could count them.
         there: list[Content] = []
         for content in whole:
@@ -276,7 +293,16 @@ def _namespaces(timeline: Timeline, steps: Iterable[Step]) -> list[Content]:
     ]
 
 
-def _notes(timeline: Timeline) -> list[str]:
+def _cron_job_notes(passed_over: Mapping[str, int]) -> list[str]:
+    """A CronJob is no workload controller of a simulation: it would create Jobs by the clock."""
+    count = sum(count for kind, count in passed_over.items() if kind.endswith(" CronJob"))
+    if not count:
+        return []
+    named = "1 CronJob is" if count == 1 else f"{count} CronJobs are"
+    return [f"{named} not expanded: put the Jobs that run meanwhile into the input"]
+
+
+def _notes(timeline: Timeline, mode: ExpansionMode) -> list[str]:
     """Notes for the reader about pods that were created for controllers."""
     notes: list[str] = []
     kinds = sorted(kind for kind, pods in timeline.made.items() if pods)
@@ -284,10 +310,10 @@ def _notes(timeline: Timeline) -> list[str]:
         parts = [f"{timeline.made[kind]} for {_counted(kind, timeline)}" for kind in kinds]
         total = sum(timeline.made.values())
         notes.append(f"{total} pods were created for controllers: {', '.join(parts)}")
-    notes += [
-        f"{key} is patched, but the pods created for it stay unchanged"
-        for key in dict.fromkeys(timeline.patched_controllers)
-    ]
+    what = "is patched, but the pods created for it stay unchanged"
+    if mode is ExpansionMode.CONTROLLERS:
+        what = "has another template now, but rollouts are not simulated: its pods stay unchanged"
+    notes += [f"{key} {what}" for key in dict.fromkeys(timeline.patched_controllers)]
     return notes
 
 

@@ -5,11 +5,18 @@
     spec:
       until: 60s                                     # left out: until nothing is left to happen
       podGC: {quarantine: 40s, period: 20s}          # left out: pods go with their node, at once
+      recreateAfter: 5s                              # left out: pods come back at once
+      expansion: once                                # left out: controllers, in the whole run
       events:
       - at: 0s                                       # 1m30s, 250ms, or seconds without a unit
         create: [whole objects]
         patch: [apiVersion, kind, metadata and, as a JSON merge patch, what changes]
         delete: [{kind: Pod, namespace: default, name: web}]
+        evict: [{namespace: default, name: web}]     # a pod, unless its budget refuses
+        scale: [{kind: Deployment, namespace: default, name: web, replicas: 5}]
+        cordon: [{name: n1}]
+        uncordon: [{name: n1}]
+        drain: [{name: n1, ignoreDaemonsets: true, deleteEmptyDirData: true, force: true}]
 
 Things of one moment happen in the order in which they are written. Here a document is only read
 into actions; what they mean in a cluster is the timeline's to say.
@@ -25,19 +32,20 @@ from bayplan.durations import DurationError, parse_duration
 from bayplan.problems import Problem, joined, wrong
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.sources import SCENARIO_GROUP, Part
-from bayplan.sim.input.workload import Verb
+from bayplan.sim.input.workload import ExpansionMode, Verb
 
 API_VERSION = f"{SCENARIO_GROUP}/v1alpha1"
 
 _TOP = ("apiVersion", "kind", "metadata", "spec")
-_SPEC = ("until", "podGC", "events")
+_SPEC = ("until", "podGC", "recreateAfter", "expansion", "events")
+_MODES = tuple(mode.value for mode in ExpansionMode)
 _POD_GC = ("quarantine", "period")
 _VERBS = tuple(verb.value for verb in Verb)
 _EVENT = ("at", *_VERBS)
 
 
 class Action(NamedTuple):
-    """One entry of a create, patch or delete list, unread, and where it stands."""
+    """One entry of the list of a verb, unread, and where it stands."""
 
     at_seconds: float
     verb: Verb
@@ -52,6 +60,10 @@ class Scenario(NamedTuple):
     actions: list[Action]
     #: When pods are collected whose node is gone; None: it does not say.
     pod_gc: PodGcTimes | None = None
+    #: How late controllers learn about pods that go; None: it does not say.
+    recreate_after_seconds: float | None = None
+    #: How long controllers act; None: it does not say.
+    expansion: ExpansionMode | None = None
 
 
 def read_scenario(part: Part, errors: InputErrors) -> Scenario:
@@ -83,7 +95,24 @@ class _Reader:
         pod_gc = None
         if spec.get("podGC") is not None:
             pod_gc = self._pod_gc(spec["podGC"])
-        return Scenario(until, list(self._events(spec.get("events"))), pod_gc)
+        recreate_after = None
+        if spec.get("recreateAfter") is not None:
+            recreate_after = self._duration(spec["recreateAfter"], "spec.recreateAfter")
+        return Scenario(
+            until,
+            list(self._events(spec.get("events"))),
+            pod_gc,
+            recreate_after,
+            self._expansion(spec.get("expansion")),
+        )
+
+    def _expansion(self, value: Any) -> ExpansionMode | None:
+        if value is None:
+            return None
+        if value not in _MODES:
+            self._complain(wrong("spec.expansion", value, one_of(_MODES), _MODES))
+            return None
+        return ExpansionMode(value)
 
     def _pod_gc(self, value: Any) -> PodGcTimes | None:
         if not isinstance(value, dict):

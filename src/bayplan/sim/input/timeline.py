@@ -3,15 +3,18 @@
 An object that is patched or deleted must exist at that time; an object that is created must not. A
 patched object must be as valid as a created one. Controllers are expanded when they appear, new
 nodes get their daemon pods, and a deletion also deletes the objects that the object owns.
+
+Where controllers act in the whole run, the pods of later moments are not known here. New nodes then
+get their pods from the controllers, and so do StatefulSets their later pods; what a controller owns
+is deleted with the controller. The index holds what is known in advance.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any, cast, final
+from typing import final
 
 from bayplan.adapters.embedded.api_validation import update_problems
 from bayplan.adapters.embedded.field_validation import (
-    DEFAULT_NAMESPACE,
     Content,
     ObjectKey,
     key_of,
@@ -20,13 +23,23 @@ from bayplan.adapters.embedded.field_validation import (
 )
 from bayplan.adapters.embedded.json_merge import merge_patch, without_nulls
 from bayplan.api.objects import NODE
-from bayplan.problems import Problem, nearest, wrong
-from bayplan.sim.input.controller_kinds import CONTROLLERS, is_controller
+from bayplan.problems import Problem, nearest
+from bayplan.sim.input.controller_kinds import CONTROLLERS, JOB, STATEFUL_SET, is_controller
+from bayplan.sim.input.controller_pods import with_uid
 from bayplan.sim.input.errors import InputErrors
-from bayplan.sim.input.expansion import daemon_pods_for, daemon_pods_on, expand, with_uid
+from bayplan.sim.input.expansion import daemon_pods_for, daemon_pods_on, expand
+from bayplan.sim.input.jobs import JobTally
 from bayplan.sim.input.object_checks import ObjectChecks, ObjectIndex
+from bayplan.sim.input.operations import ObjectName, name_of, read_operation
 from bayplan.sim.input.scenario import Action
-from bayplan.sim.input.workload import Step, Verb, create_step, is_pod
+from bayplan.sim.input.workload import (
+    ExpansionMode,
+    Step,
+    Verb,
+    create_step,
+    has_ended,
+    is_pod,
+)
 
 #: The members of a patch or a deletion that only name the object.
 _IDENTITY = ("apiVersion", "kind", "metadata")
@@ -37,17 +50,23 @@ _NAMES = ("name", "namespace")
 class Timeline:
     """Turns objects and actions, in the order of their time, into steps."""
 
-    def __init__(self, checks: ObjectChecks, errors: InputErrors) -> None:
+    def __init__(
+        self,
+        checks: ObjectChecks,
+        errors: InputErrors,
+        mode: ExpansionMode = ExpansionMode.ONCE,
+    ) -> None:
         self._checks = checks
         self._errors = errors
+        self._is_once = mode is ExpansionMode.ONCE
         self.index = ObjectIndex()
         self._places: dict[ObjectKey, str] = {}
-        #: Pods that are created when other pods of their Job succeed, by the Job's uid.
+        #: Pods that controllers are expected to create later, by the controller's uid.
         self.followers: dict[str, tuple[Content, ...]] = {}
         #: Pods made for controllers, and controllers they were made for, by kind.
         self.made: Counter[str] = Counter()
         self.made_for: Counter[str] = Counter()
-        #: Controllers that are patched: their pods stay what they are.
+        #: Controllers whose pods stay what they are although a patch says otherwise.
         self.patched_controllers: list[ObjectKey] = []
 
     # ---- objects ----------------------------------------------------------------------------
@@ -73,20 +92,39 @@ class Timeline:
 
     def pods_of(self, controller: Content, place: str) -> list[Content]:
         """The objects that come with a controller: the pods that it lacks, and their claims."""
-        expansion = expand(controller, self.index)
+        expansion = expand(controller, self.index, once=self._is_once)
         if expansion.followers:
             self.followers[controller["metadata"]["uid"]] = tuple(expansion.followers)
+            if kind_of(controller) == STATEFUL_SET:
+                self._made(expansion.followers, place)  # a scenario may name them
         kind = controller["kind"]
-        pods = sum(map(is_pod, expansion.objects)) + len(expansion.followers)
+        pods = sum(map(is_pod, (*expansion.objects, *expansion.followers)))
         self.made[kind] += pods
         self.made_for[kind] += bool(pods)
         return self._made(expansion.objects, place)
+
+    def with_ended_pods(self, controller: Content) -> Content:
+        """The controller; a Job's status counts its pods that have ended, for they take no part in
+        the run."""
+        if kind_of(controller) != JOB:
+            return controller
+        pods = [one for one in self.index.owned_by(controller) if has_ended(one)]
+        if self._is_once or not pods:
+            return controller
+        status = {**(controller.get("status") or {}), **JobTally.of(controller, pods).status()}
+        return {**controller, "status": status}
 
     def daemons_on(self, node: Content, place: str) -> list[Content]:
         """The pods that the DaemonSets create for a new node."""
         pods = daemon_pods_for(node, self.index)
         self.made["DaemonSet"] += len(pods)
-        return self._made(pods, place)
+        made = self._made(pods, place)
+        if self._is_once:
+            return made
+        for pod in pods:
+            uid = pod["metadata"]["ownerReferences"][0]["uid"]
+            self.followers[uid] = (*self.followers.get(uid, ()), pod)
+        return []
 
     def _made(self, objects: list[Content], place: str) -> list[Content]:
         for one in objects:
@@ -105,8 +143,10 @@ class Timeline:
                     yield from self._create(action)
                 elif action.verb is Verb.PATCH:
                     yield from self._patch(action)
-                else:
+                elif action.verb is Verb.DELETE:
                     yield from self._delete(action)
+                else:
+                    yield from self._operation(action)
             except RecursionError:
                 self._errors.add(action.place, "is nested too deeply")
 
@@ -137,9 +177,28 @@ class Timeline:
             return
         self._errors.add_all(f"{action.place} ({key})", update_problems(key.kind, old, new))
         self.index.put(key, new)
-        if is_controller(new):
+        if is_controller(new) and (self._is_once or _template(old) != _template(new)):
             self.patched_controllers.append(key)
         yield Step(at_seconds=action.at_seconds, verb=Verb.PATCH, key=key, content=patch)
+
+    def _operation(self, action: Action) -> Iterator[Step]:
+        """What kubectl does with a node, a pod or the replicas of a controller."""
+        operation = read_operation(action)
+        if isinstance(operation, Problem):
+            self._errors.add(action.place, operation)
+            return
+        key = self._key(operation.name, action.place)
+        if key is None:
+            return
+        patch = operation.patch
+        if patch:
+            self.index.put(key, merge_patch(self.index[key], patch))
+            if self._is_once and action.verb is Verb.SCALE:
+                self.patched_controllers.append(key)
+        if action.verb is Verb.EVICT:
+            self._remove(key)
+        content = operation.options if action.verb is Verb.DRAIN else patch
+        yield Step(at_seconds=action.at_seconds, verb=action.verb, key=key, content=content)
 
     def _delete(self, action: Action) -> Iterator[Step]:
         key = self._named(action)
@@ -150,8 +209,24 @@ class Timeline:
                 # The daemon pods are deleted with the node. A new node of this name gets new ones.
                 for pod in daemon_pods_on(self.index[one], self.index):
                     self.index.remove(pod)
-            self.index.remove(one)
+            is_dependent = one != key and self._has_controller(one)
+            self._remove(one, is_final=one != key)
+            if is_dependent and not self._is_once:
+                continue  # deleted with the controller
             yield Step(at_seconds=action.at_seconds, verb=Verb.DELETE, key=one)
+
+    def _remove(self, key: ObjectKey, *, is_final: bool = False) -> None:
+        """Remove an object from the index. A pod of a StatefulSet comes back under its name, unless
+        the StatefulSet goes, too (``is_final``)."""
+        if self._is_once or is_final or not self._has_controller(key, STATEFUL_SET):
+            self.index.remove(key)
+
+    def _has_controller(self, key: ObjectKey, *kinds: str) -> bool:
+        """Whether a workload controller, of one of these kinds, owns an object."""
+        owners = self.index[key]["metadata"].get("ownerReferences") or ()
+        return any(
+            f"{one.get('apiVersion')} {one.get('kind')}" in (kinds or CONTROLLERS) for one in owners
+        )
 
     def _with_owned(self, key: ObjectKey) -> list[ObjectKey]:
         """An object and the objects that it owns, as the garbage collector sees them."""
@@ -165,10 +240,14 @@ class Timeline:
 
     def _named(self, action: Action) -> ObjectKey | None:
         """The object that a patch or a deletion means; None, with an error, if there is none."""
-        named = _name_of(action.value)
+        named = name_of(action.value)
         if isinstance(named, Problem):
             self._errors.add(action.place, named)
             return None
+        return self._key(named, action.place)
+
+    def _key(self, named: ObjectName, place: str) -> ObjectKey | None:
+        """The object of a name; None, with an error, if there is none or there are several."""
         api_version, kind, namespace, name = named
         if api_version:
             key = object_key(f"{api_version} {kind}", namespace, name)
@@ -180,31 +259,16 @@ class Timeline:
         shown_key = object_key(f"{api_version} {kind}", namespace, name)
         if matches:
             groups = " or ".join(one.kind.partition(" ")[0] for one in matches)
-            self._errors.add(action.place, f"{shown_key} could be of {groups}: say apiVersion")
+            self._errors.add(place, f"{shown_key} could be of {groups}: say apiVersion")
         else:
             close = nearest(name, self.index.names(kind, namespace))
             hint = f"; did you mean {close}?" if close is not None and close != name else ""
-            self._errors.add(action.place, f"{shown_key} is not there at that time{hint}")
+            self._errors.add(place, f"{shown_key} is not there at that time{hint}")
         return None
 
 
-def _name_of(value: Any) -> tuple[str, str, str, str] | Problem:
-    """(apiVersion or "", kind, namespace, name): as in an object, or flat as in deletions."""
-    if not isinstance(value, dict):
-        return wrong("", value, "a mapping with kind and name")
-    meta: Any = value.get("metadata")
-    if not isinstance(meta, dict):
-        meta = value
-    names = {
-        "apiVersion": value.get("apiVersion") or "",
-        "kind": value.get("kind"),
-        "namespace": meta.get("namespace") or DEFAULT_NAMESPACE,
-        "name": meta.get("name"),
-    }
-    for field, one in names.items():
-        if not isinstance(one, str) or (field in ("kind", "name") and not one):
-            return wrong(field, one, "a name")
-    return cast(tuple[str, str, str, str], tuple(names.values()))
+def _template(controller: Content) -> object:
+    return (controller.get("spec") or {}).get("template")
 
 
 def _patch_of(value: Content) -> Content:

@@ -31,6 +31,33 @@ class Verb(StrEnum):
     CREATE = "create"
     PATCH = "patch"
     DELETE = "delete"
+    #: A patch of the number of replicas.
+    SCALE = "scale"
+    #: Patches of a node.
+    CORDON = "cordon"
+    UNCORDON = "uncordon"
+    #: A deletion that a disruption budget may refuse.
+    EVICT = "evict"
+    #: A cordon, and evictions of the pods of the node; see `DrainOptions`.
+    DRAIN = "drain"
+
+
+class ExpansionMode(StrEnum):
+    """How long the controllers of an input act."""
+
+    #: In the whole run: a pod that goes comes back if its controller wants it.
+    CONTROLLERS = "controllers"
+    #: When they appear, and never again.
+    ONCE = "once"
+
+
+@final
+class DrainOptions(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """The flags of `kubectl drain`."""
+
+    ignore_daemonsets: bool = False
+    delete_empty_dir_data: bool = False
+    force: bool = False
 
 
 @final
@@ -40,7 +67,7 @@ class Step(Struct, frozen=True, kw_only=True):
     at_seconds: float
     verb: Verb
     key: ObjectKey
-    #: The object to create, or a JSON merge patch; nothing for a deletion.
+    #: The object to create, a JSON merge patch, or the options of a drain; else nothing.
     content: Content = {}
 
 
@@ -55,7 +82,8 @@ class Workload(Struct, frozen=True, kw_only=True):
     steps: tuple[Step, ...] = ()
     #: When to stop; None: when nothing is left to happen.
     until_seconds: float | None = None
-    #: Pods that take the place of others that succeeded, by the uid of the Job of both.
+    #: Pods that controllers are expected to create later, by the uid of the controller. If the
+    #: input is expanded once, each takes the place of a pod of its Job that succeeded.
     followers: dict[str, tuple[Content, ...]] = {}
     #: Pods of the input that had ended, and take no part.
     left_out_count: int = 0
@@ -63,6 +91,12 @@ class Workload(Struct, frozen=True, kw_only=True):
     passed_over: dict[str, int] = {}
     #: When pods are collected whose node is gone: at once, unless the input says otherwise.
     pod_gc: PodGcTimes = PodGcTimes()
+    #: Whether controllers act in the whole run.
+    expansion: ExpansionMode = ExpansionMode.ONCE
+    #: How late controllers learn about pods that go.
+    recreate_after_seconds: float = 0.0
+    #: The scheduler of pods that controllers create; "": as the template says.
+    scheduler_name: str = ""
     #: What the reader should know: what was made up, and how.
     notes: tuple[str, ...] = ()
 
@@ -76,20 +110,31 @@ class Workload(Struct, frozen=True, kw_only=True):
         steps = [step.content for step in self.steps if step.verb is Verb.CREATE]
         return chain(self.initial, steps, *self.followers.values())
 
+    def ending_at(self, seconds: float) -> "Workload":
+        """The same workload, with its end at a time, whatever it says about its end."""
+        left_out = sum([step.at_seconds > seconds for step in self.steps])
+        note = f"the run ends at {seconds:g} s"
+        if left_out:
+            note += f"; {left_out} later step{'s' * (left_out > 1)} of the workload left out"
+        notes = (*self.notes, note)
+        return msgspec.structs.replace(self, until_seconds=seconds, notes=notes)
+
     def for_scheduler(self, name: str) -> "Workload":
         """The same workload, with all pods to place assigned to one scheduler."""
         return msgspec.structs.replace(
             self,
-            initial=tuple([_with_scheduler(content, name) for content in self.initial]),
+            initial=tuple([with_scheduler(content, name) for content in self.initial]),
             steps=tuple([_step_with_scheduler(step, name) for step in self.steps]),
             followers={
-                uid: tuple(_with_scheduler(pod, name) for pod in pods)
+                uid: tuple(with_scheduler(pod, name) for pod in pods)
                 for uid, pods in self.followers.items()
             },
+            scheduler_name=name,
         )
 
 
-def _with_scheduler(content: Content, scheduler_name: str) -> Content:
+def with_scheduler(content: Content, scheduler_name: str) -> Content:
+    """A pod to place, assigned to a scheduler; other objects as they are."""
     if not is_pending_pod(content):
         return content
     return {**content, "spec": {**(content.get("spec") or {}), "schedulerName": scheduler_name}}
@@ -98,7 +143,7 @@ def _with_scheduler(content: Content, scheduler_name: str) -> Content:
 def _step_with_scheduler(step: Step, scheduler_name: str) -> Step:
     content = step.content
     if step.verb is Verb.CREATE:
-        content = _with_scheduler(content, scheduler_name)
+        content = with_scheduler(content, scheduler_name)
     return Step(at_seconds=step.at_seconds, verb=step.verb, key=step.key, content=content)
 
 

@@ -38,7 +38,7 @@ from bayplan.api.storage_objects import (
     WAIT_FOR_FIRST_CONSUMER,
 )
 from bayplan.plugins.volume_binding.claims import fitting_volumes, may_hold
-from bayplan.sim.input.expansion import reference
+from bayplan.sim.input.controller_pods import reference
 from bayplan.sim.input.storage_classes import DEFAULT_CLASS_ANNOTATION, class_name_of
 from bayplan.sim.input.workload import claim_templates
 from bayplan.state.storage_infos import ClaimInfo, VolumeInfo

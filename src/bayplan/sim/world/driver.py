@@ -5,8 +5,9 @@ moment are tried in the order of the workload. Events that are due at a moment b
 ends, a grace period has passed, a retry) happen before the steps of the workload at that moment.
 
 A pod with a running time ends that long after its binding: it succeeds, or it is deleted if its
-annotation says so. When a pod of a Job succeeds, the next one is created. Claims get their volumes
-(`volume_controller`). Pods on a deleted node are garbage (`pod_gc_controller`).
+annotation says so. Workload controllers replace pods that go (`workloads`), unless the input is
+expanded once: then only the next pod of a Job is created when a pod of the Job succeeds. Claims get
+their volumes (`volume_controller`). Pods on a deleted node are garbage (`pod_gc_controller`).
 """
 
 import asyncio
@@ -14,25 +15,34 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import cast, final
 
+import msgspec
+
+from bayplan.adapters.embedded.api_errors import TooManyRequestsError
 from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import ObjectKey, object_key
+from bayplan.adapters.embedded.field_validation import ObjectKey, key_of, kind_of, object_key
 from bayplan.adapters.embedded.object_store import Stored
 from bayplan.api.objects import NODE, POD, Pod
 from bayplan.clock import Clock
 from bayplan.durations import DurationError, parse_duration
 from bayplan.ports import ApiError
+from bayplan.sim.input.controller_kinds import CONTROLLERS, STATEFUL_SET
 from bayplan.sim.input.daemon_pods import is_daemon_pod, target_node
 from bayplan.sim.input.workload import (
     DURATION_ANNOTATION,
     WHEN_DONE_ANNOTATION,
     Content,
+    DrainOptions,
+    ExpansionMode,
     Step,
     Verb,
     Workload,
     is_pending_pod,
+    with_scheduler,
 )
 from bayplan.sim.loop import running_loop
+from bayplan.sim.world.drains import Drains
 from bayplan.sim.world.volume_controller import VolumeController
+from bayplan.sim.world.workloads.controllers import WorkloadControllers
 
 #: A run without an end stops when a busy scheduler has changed nothing for this long.
 QUIET_SECONDS_MAX = 3600.0
@@ -67,10 +77,26 @@ class Driver:
         self._followers = {uid: deque(pods) for uid, pods in workload.followers.items()}
         #: Done at the next change; None: nothing waits for a change.
         self._change: asyncio.Future[None] | None = None
-        #: Steps that the API server refused, each with its time and the server's message.
+        #: What the API server refused, and what became of drains and Jobs, each with its time.
         self.refused: list[str] = []
         cluster.observe(self._observe, ignored_kinds=(EVENT,))
         self._volumes = VolumeController(cluster, self._refuse)
+        #: None: the input is expanded once.
+        self._controllers = self._workload_controllers()
+        self._drains = Drains(cluster, clock, self.refused.append)
+        #: Pods whose running time has passed, by uid.
+        self._finished: set[str] = set()
+
+    def _workload_controllers(self) -> WorkloadControllers | None:
+        if self._workload.expansion is ExpansionMode.ONCE:
+            return None
+        return WorkloadControllers(
+            self._cluster,
+            self._clock,
+            create=self._come,
+            note=self.refused.append,
+            delay_seconds=self._workload.recreate_after_seconds,
+        )
 
     async def play(self) -> None:
         """Run from the beginning to the workload's end, or until nothing is left to happen."""
@@ -85,6 +111,7 @@ class Driver:
             await self._reach(until)
         else:
             await self._play_out()
+        self._drains.report()
 
     async def _begin(self) -> None:
         """Create the initial objects at once, and then the pods to place one by one."""
@@ -94,6 +121,8 @@ class Driver:
                 pending.append(content)
             else:
                 self._create(content)
+                if self._workload.followers:
+                    self._expect_pods(content)
         await self._settle()
         for content in pending:
             # Before the scheduler sees the pod, it gets the claims for its ephemeral volumes.
@@ -118,10 +147,10 @@ class Driver:
                 self._change = running_loop().create_future()
                 await self._change
                 await self._settle()
-            elif (due := self._cluster.next_collection_seconds) is not None:
+            elif (due := self._next_due()) is not None:
                 await self._reach(due)
                 await self._settle()
-            elif self._only_retries_wait():
+            elif self._only_retries_wait() and self._drains.are_futile():
                 return
             else:
                 due = running_loop().next_timer_seconds()
@@ -131,22 +160,59 @@ class Driver:
             if self._cluster.version != version:
                 version, quiet_since = self._cluster.version, self._clock.now()
 
+    def _next_due(self) -> float | None:
+        """When pods are collected, or controllers learn about pods that went; None: never."""
+        learns = None if self._controllers is None else self._controllers.due_seconds
+        times = [one for one in (self._cluster.next_collection_seconds, learns) if one is not None]
+        return min(times, default=None)
+
     # ---- what the workload does -------------------------------------------------------------
 
     async def _do(self, step: Step) -> None:
+        if self._controllers is not None:
+            self._controllers.step_follows()
+        stored = self._cluster.get(step.key)
         try:
-            if step.verb is Verb.CREATE:
-                self._cluster.create(step.content)
-            elif step.verb is Verb.PATCH:
-                await self._cluster.patch(*step.key, step.content)
-            else:
-                self._cluster.delete(step.key)
-                if step.key.kind == NODE:
-                    self._remove_daemons_meant_for(step.key.name)
+            self._perform(step)
         except ApiError as problem:
             self._refuse(f"{step.verb} {step.key}", problem)
         self._volumes.act()
         await self._settle()
+        if self._controllers is None:
+            return
+        if step.verb is Verb.DELETE and stored is not None and step.key.kind in CONTROLLERS:
+            await self._delete_dependents(stored, self._controllers)
+        elif step.verb is Verb.CREATE and step.key.kind == NODE:
+            for pod in self._controllers.pods_for_node(step.key.name):
+                self._come(pod)
+                await self._settle()
+
+    def _perform(self, step: Step) -> None:
+        """Raises ApiError."""
+        if step.verb is Verb.CREATE:
+            self._cluster.create(step.content)
+            self._expect_pods(step.content)
+        elif step.verb is Verb.EVICT:
+            self._cluster.evictions.evict(step.key)
+        elif step.verb is Verb.DRAIN:
+            self._drains.begin(step.key, msgspec.convert(step.content, DrainOptions))
+        elif step.verb is Verb.DELETE:
+            self._cluster.delete(step.key)
+            if step.key.kind == NODE and self._controllers is None:
+                self._remove_daemons_meant_for(step.key.name)
+        else:
+            self._cluster.server.patch(step.key, step.content)
+
+    async def _delete_dependents(self, owner: Stored, controllers: WorkloadControllers) -> None:
+        """Delete what a deleted controller owned, as the garbage collector does."""
+        for key in controllers.dependents(owner):
+            dependent = self._cluster.get(key)
+            if dependent is not None:
+                self._cluster.delete(key)
+                self._volumes.act()
+                await self._settle()
+                if key.kind in CONTROLLERS:
+                    await self._delete_dependents(dependent, controllers)
 
     def _remove_daemons_meant_for(self, node_name: str) -> None:
         """Delete pending daemon pods of a deleted node, as their controller does.
@@ -158,9 +224,12 @@ class Driver:
             if is_pending_pod(pod) and is_daemon_pod(pod) and target_node(pod) == node_name:
                 self._cluster.delete(stored.key)
 
-    def _come(self, pod: Content) -> None:
-        """Create a pod, and, before the scheduler sees it, the claims for its ephemeral volumes."""
-        self._create(pod)
+    def _come(self, content: Content) -> None:
+        """Create a pod of a controller or its claim, and, before the scheduler sees the pod, the
+        claims for its ephemeral volumes."""
+        if self._workload.scheduler_name:
+            content = with_scheduler(content, self._workload.scheduler_name)
+        self._create(content)
         self._volumes.act()
 
     def _create(self, content: Content) -> None:
@@ -169,8 +238,16 @@ class Driver:
         except ApiError as problem:
             self._refuse("create", problem)
 
+    def _expect_pods(self, content: Content) -> None:
+        """Of a new StatefulSet, follow the pods if some of them are created later."""
+        if self._controllers is None or kind_of(content) != STATEFUL_SET:
+            return
+        if content["metadata"].get("uid") in self._workload.followers:
+            self._controllers.expects_pods(key_of(content))
+
     def _refuse(self, what: str, problem: ApiError) -> None:
-        self.refused.append(f"at {self._clock.now():g} s: {what}: {problem}")
+        cause = f" {problem.cause}" if isinstance(problem, TooManyRequestsError) else ""
+        self.refused.append(f"at {self._clock.now():g} s: {what}: {problem}{cause}")
 
     # ---- what happens to pods ---------------------------------------------------------------
 
@@ -180,6 +257,8 @@ class Driver:
             self._change.set_result(None)
         changed = after or before
         if changed is None or changed.key.kind != POD:
+            if self._controllers is not None and before is not None:
+                self._controllers.object_changed(before, after)
             return
         old = None if before is None else before.placed_pod
         new = None if after is None else after.placed_pod
@@ -188,9 +267,26 @@ class Driver:
                 self._starts(changed.key, new)
         elif old is not None and new is None:
             self._ended(old)
-            pod = None if after is None else cast(Pod, after.object)
-            if pod is not None and pod.status.phase == "Succeeded":
+        if self._controllers is not None:
+            if before is not None and (
+                after is None
+                or not after.is_visible
+                or after.object.metadata.deletion_timestamp is not None
+            ):
+                self._lose(before, after, self._controllers)
+            elif new is not None and self._controllers.waiting:
+                self._controllers.pod_started(changed)
+        elif old is not None and new is None and after is not None:
+            pod = cast(Pod, after.object)
+            if pod.status.phase == "Succeeded":
                 self._make_room(changed.key, pod)
+
+    def _lose(self, before: Stored, after: Stored | None, controllers: WorkloadControllers) -> None:
+        """A pod is gone, has ended or is terminating."""
+        uid = before.content["metadata"]["uid"]
+        controllers.pod_lost(before, after, is_finished=uid in self._finished)
+        if after is None:
+            self._finished.discard(uid)
 
     def _starts(self, key: ObjectKey, pod: Pod) -> None:
         """Note that a pod runs. Set the timer for its end if it has a running time."""
@@ -202,14 +298,19 @@ class Driver:
         self._ends[uid] = running_loop().call_later(seconds, end, key, uid)
 
     def _succeed(self, key: ObjectKey, uid: str) -> None:
-        del self._ends[uid]
-        self._on_end(uid)
+        self._finish(uid)
         self._cluster.end_pod(key)
 
     def _delete(self, key: ObjectKey, uid: str) -> None:
+        self._finish(uid)
+        self._cluster.delete(key)
+
+    def _finish(self, uid: str) -> None:
+        """Note that the running time of a pod has passed."""
         del self._ends[uid]
         self._on_end(uid)
-        self._cluster.delete(key)
+        if self._controllers is not None:
+            self._finished.add(uid)
 
     def _ended(self, pod: Pod) -> None:
         """Note that a pod no longer runs, or is gone."""

@@ -1,0 +1,214 @@
+"""Jobs: how many of their pods have succeeded and failed, and which pods they lack.
+
+Upstream: pkg/controller/job (job_controller.go, indexed_job_utils.go, pod_failure_policy.go).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count, islice
+from typing import Any, final
+
+from bayplan.adapters.embedded.field_validation import key_of, stable_suffix
+from bayplan.sim.input.controller_pods import is_active, pod_from, pod_names
+from bayplan.sim.input.workload import Content, has_ended
+
+INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
+#: The number of failures that upstream's default allows.
+BACKOFF_LIMIT = 6
+
+# ---- tally ----------------------------------------------------------------------------------
+
+
+@final
+class JobTally:
+    """The pods of one Job that have succeeded or failed. Each pod counts once."""
+
+    def __init__(self, job: Content) -> None:
+        status = job.get("status") or {}
+        self.succeeded_count: int = status.get("succeeded") or 0
+        self.failed_count: int = status.get("failed") or 0
+        self.succeeded_indexes = set(_ranges(status.get("completedIndexes") or ""))
+        #: Indexes that are never tried again.
+        self.failed_indexes = set(_ranges(status.get("failedIndexes") or ""))
+        self._failures: Counter[int] = Counter()
+        #: Why the Job fails whatever its limits say; "": nothing says so.
+        self.failure = ""
+        self._uids: set[str] = set()
+        self._first_open_index = 0
+
+    @classmethod
+    def of(cls, job: Content, pods: Iterable[Content]) -> "JobTally":
+        """The tally of a Job with these pods. The status of the Job may count pods that are gone
+        already."""
+        tally, seen = cls(job), cls({"spec": job["spec"]})
+        for pod in pods:
+            if has_ended(pod):
+                tally.count(job, pod)
+                seen.count(job, pod)
+        before = job.get("status") or {}
+        tally.succeeded_count = max(seen.succeeded_count, before.get("succeeded") or 0)
+        tally.failed_count = max(seen.failed_count, before.get("failed") or 0)
+        return tally
+
+    def count(self, job: Content, pod: Content) -> None:
+        """Count a pod that has ended, or that goes before its end and counts as failed."""
+        uid = pod["metadata"].get("uid") or pod["metadata"]["name"]
+        if uid in self._uids:
+            return
+        self._uids.add(uid)
+        index = completion_index(pod)
+        if (pod.get("status") or {}).get("phase") == "Succeeded":
+            self.succeeded_count += 1
+            if index is not None:
+                self.succeeded_indexes.add(index)
+            return
+        action = _failure_action(job, pod)
+        if action == "Ignore":
+            return
+        self.failed_count += 1
+        if action == "FailJob":
+            self.failure = self.failure or "PodFailurePolicy"
+        if index is not None:
+            self._failures[index] += 1
+            limit = job["spec"].get("backoffLimitPerIndex")
+            if action == "FailIndex" or (limit is not None and self._failures[index] > limit):
+                self.failed_indexes.add(index)
+
+    def has_counted(self, pod: Content) -> bool:
+        return (pod["metadata"].get("uid") or pod["metadata"]["name"]) in self._uids
+
+    def open_indexes(self, completions: int) -> Iterator[int]:
+        """Indexes that are still to succeed, from the lowest."""
+        done = self.succeeded_indexes
+        while self._first_open_index < completions and self._first_open_index in done:
+            self._first_open_index += 1
+        for index in range(self._first_open_index, completions):
+            if index not in done and index not in self.failed_indexes:
+                yield index
+
+    def status(self) -> Content:
+        """The status of a Job with this tally, for a Job whose ended pods are left out."""
+        status: Content = {"succeeded": self.succeeded_count, "failed": self.failed_count}
+        if self.succeeded_indexes:
+            status["completedIndexes"] = ",".join(map(str, sorted(self.succeeded_indexes)))
+        if self.failed_indexes:
+            status["failedIndexes"] = ",".join(map(str, sorted(self.failed_indexes)))
+        return status
+
+
+def replaces_failed_only(job: Content) -> bool:
+    """Whether a pod that is terminating is replaced only after its end."""
+    spec = job["spec"]
+    policy: str | None = spec.get("podReplacementPolicy")
+    return policy == "Failed" if policy else bool(spec.get("podFailurePolicy"))
+
+
+def completion_index(pod: Content) -> int | None:
+    """The index of a pod of an indexed Job."""
+    text: str = (pod["metadata"].get("annotations") or {}).get(INDEX_ANNOTATION, "")
+    return int(text) if text.isdecimal() else None
+
+
+def _failure_action(job: Content, pod: Content) -> str:
+    """What the Job's podFailurePolicy says about a pod. Exit codes match no pod here."""
+    for rule in (job["spec"].get("podFailurePolicy") or {}).get("rules") or ():
+        for pattern in rule.get("onPodConditions") or ():
+            if any(_matches(pattern, one) for one in pod["status"].get("conditions") or ()):
+                return rule.get("action") or ""
+    return "Count"
+
+
+def _matches(pattern: Content, condition: Content) -> bool:
+    status: Any = pattern.get("status") or "True"
+    return condition.get("type") == pattern.get("type") and condition.get("status") == status
+
+
+def _ranges(text: str) -> Iterator[int]:
+    """`1,3-5,7` as numbers; other text is ignored."""
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        last = last or first
+        if first.isdecimal() and last.isdecimal():
+            yield from range(int(first), min(int(last), 10**6) + 1)
+
+
+# ---- pods -----------------------------------------------------------------------------------
+
+
+def job_pods(job: Content, owned: list[Content]) -> tuple[list[Content], list[Content]]:
+    """(pods to create now, pods that replace pods that succeed).
+
+    ``owned``: the existing objects of the Job, including pods that have ended.
+    """
+    spec = job["spec"]
+    if spec.get("suspend") or is_over(job):
+        return [], []
+    active = [pod for pod in owned if is_active(pod)]
+    tally = JobTally.of(job, [pod for pod in owned if pod["kind"] == "Pod"])
+    completions, parallelism = spec.get("completions"), spec.get("parallelism", 1)
+    names = {pod["metadata"]["name"] for pod in owned}
+    is_taken = names.__contains__
+    pods = new_pods(job, tally, active, names=pod_names(job, is_taken), is_taken=is_taken)
+    if completions is None:
+        # Nobody knows how many it takes: once one has succeeded, no new one is begun.
+        missing = 0 if tally.succeeded_count else parallelism - len(active)
+        return list(islice(pods, max(missing, 0))), []
+    left = max(completions - tally.succeeded_count - len(active), 0)
+    lacking = list(islice(pods, left))
+    now = max(min(parallelism - len(active), left), 0)
+    return lacking[:now], lacking[now:]
+
+
+def is_over(job: Content) -> bool:
+    """Whether the Job is complete or has failed for good."""
+    conditions = (job.get("status") or {}).get("conditions") or ()
+    return any(
+        one.get("type") in ("Complete", "Failed") and one.get("status") == "True"
+        for one in conditions
+    )
+
+
+def new_pods(
+    job: Content,
+    tally: JobTally,
+    active: Iterable[Content],
+    *,
+    names: Iterator[str],
+    is_taken: Callable[[str], bool],
+) -> Iterator[Content]:
+    """The next pods of a Job: without end, or one for each index that is to be tried.
+
+    ``names``: for a Job without indexes. ``is_taken``: whether a pod has, or had, a name.
+    """
+    labels = _labels(job)
+    if job["spec"].get("completionMode") != "Indexed":
+        for name in names:
+            yield pod_from(job, name, labels=labels)
+        return
+    tried = {completion_index(pod) for pod in active}
+    for index in tally.open_indexes(job["spec"].get("completions") or 0):
+        if index not in tried:
+            own = {INDEX_ANNOTATION: str(index)}
+            name = _indexed_name(job, index, is_taken)
+            yield pod_from(job, name, labels={**labels, **own}, annotations=own)
+
+
+def _indexed_name(job: Content, index: int, is_taken: Callable[[str], bool]) -> str:
+    """The name of a pod of one index. A pod that replaces another one has another name."""
+    key = key_of(job)
+    name = f"{key.name}-{index}-{stable_suffix(f'{key}/{index}')}"
+    for number in count(1):
+        if not is_taken(name):
+            break
+        name = f"{key.name}-{index}-{stable_suffix(f'{key}/{index}/{number}')}"
+    return name
+
+
+def _labels(job: Content) -> dict[str, str]:
+    name, uid = key_of(job).name, job["metadata"]["uid"]
+    return {
+        "batch.kubernetes.io/controller-uid": uid,
+        "batch.kubernetes.io/job-name": name,
+        "controller-uid": uid,
+        "job-name": name,
+    }

@@ -1,0 +1,365 @@
+"""Workload controllers under virtual time: plans are made when pods go, and carried out.
+
+A controller acts right after the change that concerns it, at the same moment. ``recreateAfter``
+delays what it learns about its pods: until then the controller sees a pod that is gone as if it
+were there.
+
+The index of pods by controller is built when it is first needed. A run in which no pod goes pays
+nothing for the controllers.
+
+A controller that creates pods again and again while nothing else happens would keep a run without
+an end going for ever. Such a controller stops after `_ROUNDS` times the pods that it wants, and a
+note says so.
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, final
+
+from bayplan.adapters.embedded.cluster import EmbeddedCluster
+from bayplan.adapters.embedded.field_validation import Content, ObjectKey, kind_of, object_key
+from bayplan.adapters.embedded.object_store import Stored
+from bayplan.api.objects import NODE, POD
+from bayplan.clock import Clock
+from bayplan.sim.input.controller_kinds import (
+    CONTROLLERS,
+    DAEMON_SET,
+    DEPLOYMENT,
+    JOB,
+    REPLICA_SET,
+    STATEFUL_SET,
+)
+from bayplan.sim.input.controller_pods import is_active, pod_names, replica_count
+from bayplan.sim.input.daemon_pods import target_node
+from bayplan.sim.input.jobs import JobTally, replaces_failed_only
+from bayplan.sim.input.workload import has_ended, is_pod
+from bayplan.sim.loop import running_loop
+from bayplan.sim.world.workloads.job_plan import job_plan
+from bayplan.sim.world.workloads.plans import (
+    OwnedPods,
+    Plan,
+    Surroundings,
+    deployment_plan,
+    plan_of,
+)
+
+#: How often a controller may replace all its pods between two steps of the workload.
+_ROUNDS = 20
+
+
+class _Owner(NamedTuple):
+    """A controller as its pods name it."""
+
+    key: ObjectKey
+    uid: str
+
+
+class _Loss(NamedTuple):
+    """A pod that went, ended, or began to go."""
+
+    owner: _Owner
+    #: Its last content.
+    pod: Content
+    is_gone: bool
+    is_finished: bool
+
+
+@final
+class WorkloadControllers:
+    """The workload controllers of one cluster."""
+
+    def __init__(
+        self,
+        cluster: EmbeddedCluster,
+        clock: Clock,
+        *,
+        create: Callable[[Content], None],
+        note: Callable[[str], None],
+        delay_seconds: float = 0.0,
+    ) -> None:
+        """``create`` creates an object; it reports a refusal itself. ``note`` tells the reader.
+        ``delay_seconds``: how late controllers learn about pods that go."""
+        self._cluster = cluster
+        self._clock = clock
+        self._create = create
+        self._note = note
+        self._delay_seconds = delay_seconds
+        #: Controllers to bring up to date, each with the node that it is about; "": all nodes.
+        self._dirty: dict[tuple[ObjectKey, str], None] = {}
+        #: Pods by controller; None: the index has not been needed yet.
+        self._pods: dict[_Owner, OwnedPods] | None = None
+        self._tallies: dict[_Owner, JobTally] = {}
+        self._names: dict[_Owner, Iterator[str]] = {}
+        #: Losses that the controllers have not learned about, each with the time when they do.
+        self._losses: deque[tuple[float, _Loss]] = deque()
+        #: The StatefulSets that go on when one of their pods runs.
+        self.waiting: dict[ObjectKey, None] = {}
+        self._created: Counter[ObjectKey] = Counter()
+        self._stopped: set[ObjectKey] = set()
+
+    @property
+    def due_seconds(self) -> float | None:
+        """When the controllers next learn about a loss; None: they know about all losses."""
+        return self._losses[0][0] if self._losses else None
+
+    # ---- what happens in the cluster --------------------------------------------------------
+
+    def step_follows(self) -> None:
+        """The workload does something: controllers may act as often as before."""
+        self._created.clear()
+
+    def pod_started(self, stored: Stored) -> None:
+        """A pod began to run, or became ready, while StatefulSets wait."""
+        owner = self._owner_of(stored.content)
+        if owner is not None and owner.key in self.waiting:
+            self._mark(owner.key)
+
+    def pod_lost(self, before: Stored, after: Stored | None, *, is_finished: bool) -> None:
+        """A pod is gone, has ended or is terminating.
+
+        ``is_finished``: the running time of the pod has passed.
+        """
+        last = after or before
+        owner = self._owner_of(last.content)
+        if owner is None:
+            return
+        if self._pods is None and self._delay_seconds:
+            self._index()[owner].put(before.content)
+        loss = _Loss(owner, last.content, after is None, is_finished)
+        if not self._delay_seconds:
+            self._learn(loss)
+            return
+        self._losses.append((self._clock.now() + self._delay_seconds, loss))
+        running_loop().call_later(self._delay_seconds, self._learn_next)
+
+    def object_changed(self, before: Stored, after: Stored | None) -> None:
+        """A controller or a node was changed or deleted."""
+        kind, key = before.key.kind, before.key
+        if kind == NODE:
+            if after is None or _node_parts(before) != _node_parts(after):
+                for one in self._cluster.objects(DAEMON_SET):
+                    self._mark(one.key, key.name)
+        elif kind in CONTROLLERS:
+            if after is None:
+                self.waiting.pop(key, None)
+            elif before.content["spec"] != after.content["spec"]:
+                owner = self._owner_of(after.content)
+                if owner is not None:
+                    self._mark(owner.key)
+                self._mark(key)
+
+    def expects_pods(self, key: ObjectKey) -> None:
+        """A StatefulSet has been created, and some of its pods are created later."""
+        self.waiting[key] = None
+
+    def pods_for_node(self, name: str) -> Iterator[Content]:
+        """The pods that DaemonSets create for a new node, one after the other."""
+        for stored in self._cluster.objects(DAEMON_SET):
+            yield from self._plan(stored, name).create
+
+    def dependents(self, stored: Stored) -> list[ObjectKey]:
+        """The pods and ReplicaSets of a deleted controller, in the order of creation."""
+        owner = _Owner(stored.key, stored.content["metadata"]["uid"])
+        if stored.key.kind == DEPLOYMENT:
+            return [one.key for one in self._replica_sets(owner)]
+        pods = self._index().get(owner)
+        keys = {object_key(POD, stored.key.namespace, _name(pod)) for pod in _all(pods)}
+        return [one.key for one in self._cluster.objects(POD) if one.key in keys]
+
+    # ---- the index --------------------------------------------------------------------------
+
+    def _index(self) -> dict[_Owner, OwnedPods]:
+        if self._pods is None:
+            self._pods = _PodsByOwner()
+            for stored in self._cluster.objects(POD):
+                owner = self._owner_of(stored.content)
+                if owner is not None:
+                    self._pods[owner].put(stored.content)
+            self._cluster.observe(self._observe, (POD,))
+        return self._pods
+
+    def _observe(self, before: Stored | None, after: Stored | None) -> None:
+        """Keep the index current; `pod_lost` tells about pods that go."""
+        if after is None or not after.object.metadata.owner_references:
+            return
+        if is_active(after.content):
+            owner = self._owner_of(after.content)
+            if owner is not None:
+                assert self._pods is not None
+                self._pods[owner].put(after.content)
+
+    def _owner_of(self, content: Content) -> _Owner | None:
+        """The workload controller of an object, whether it exists or not."""
+        for one in content["metadata"].get("ownerReferences") or ():
+            kind = f"{one.get('apiVersion')} {one.get('kind')}"
+            if kind in CONTROLLERS:
+                namespace = content["metadata"].get("namespace") or ""
+                key = object_key(kind, namespace, one.get("name") or "")
+                return _Owner(key, one.get("uid") or self._uid(key))
+        return None
+
+    def _uid(self, key: ObjectKey) -> str:
+        stored = self._cluster.get(key)
+        return "" if stored is None else stored.content["metadata"]["uid"]
+
+    def _replica_sets(self, deployment: _Owner) -> list[Stored]:
+        sets = self._cluster.objects(REPLICA_SET)
+        return [one for one in sets if self._owner_of(one.content) == deployment]
+
+    # ---- losses -----------------------------------------------------------------------------
+
+    def _learn_next(self) -> None:
+        self._learn(self._losses.popleft()[1])
+
+    def _learn(self, loss: _Loss) -> None:
+        owner, pod = loss.owner, loss.pod
+        index = self._index()
+        pods = index[owner]
+        if owner.key.kind == JOB:
+            self._tally(owner, loss)
+        if loss.is_finished:
+            pods.finished[pod["metadata"]["uid"]] = pod
+        if loss.is_gone:
+            pods.remove(pod["metadata"]["uid"])
+        else:
+            pods.put(pod)
+        node = target_node(pod) if owner.key.kind == DAEMON_SET else None
+        self._mark(owner.key, node or "")
+
+    def _tally(self, owner: _Owner, loss: _Loss) -> None:
+        """Count a pod of a Job that has ended, or that goes before its end."""
+        stored = self._cluster.get(owner.key)
+        if stored is None:
+            return
+        job, pod = stored.content, loss.pod
+        if owner not in self._tallies:
+            self._tallies[owner] = JobTally(job)
+        if loss.is_finished:
+            pod = {**pod, "status": {**pod["status"], "phase": "Succeeded"}}
+        if has_ended(pod) or loss.is_gone or not replaces_failed_only(job):
+            self._tallies[owner].count(job, pod)
+
+    # ---- plans ------------------------------------------------------------------------------
+
+    def _mark(self, key: ObjectKey, node: str = "") -> None:
+        """Bring a controller up to date soon."""
+        if not self._dirty:
+            running_loop().call_soon(self._work)
+        self._dirty[key, node] = None
+
+    def _work(self) -> None:
+        while self._dirty:
+            key, node = next(iter(self._dirty))
+            del self._dirty[key, node]
+            stored = self._cluster.get(key)
+            if stored is not None:
+                self._carry_out(stored, self._plan(stored, node))
+
+    def _plan(self, stored: Stored, node: str = "") -> Plan:
+        content = stored.content
+        owner = _Owner(stored.key, content["metadata"]["uid"])
+        if kind_of(content) == DEPLOYMENT:
+            return deployment_plan(content, [one.content for one in self._replica_sets(owner)])
+        pods, surroundings = self._index()[owner], self._surroundings(owner, node)
+        if kind_of(content) != JOB:
+            return plan_of(content, pods, surroundings)
+        if owner not in self._tallies:
+            self._tallies[owner] = JobTally(content)
+        return job_plan(content, pods, self._tallies[owner], surroundings)
+
+    def _surroundings(self, owner: _Owner, node: str) -> Surroundings:
+        nodes: list[Content] = []
+        if owner.key.kind == DAEMON_SET:
+            stored = self._cluster.get(object_key(NODE, "", node)) if node else None
+            there = self._cluster.objects(NODE) if not node else filter(None, (stored,))
+            nodes = [one.content for one in there]
+        return Surroundings(
+            now_seconds=self._clock.epoch_seconds(),
+            exists=lambda key: self._cluster.get(key) is not None,
+            was_named=self._was_named,
+            names=lambda controller: self._names_for(owner, controller),
+            nodes=nodes,
+        )
+
+    def _names_for(self, owner: _Owner, controller: Content) -> Iterator[str]:
+        if owner not in self._names:
+            namespace = owner.key.namespace
+            self._names[owner] = pod_names(
+                controller, lambda name: self._was_named(namespace, name)
+            )
+        return self._names[owner]
+
+    def _was_named(self, namespace: str, name: str) -> bool:
+        return self._cluster.server.was_created(object_key(POD, namespace, name))
+
+    def _carry_out(self, stored: Stored, plan: Plan) -> None:
+        key = stored.key
+        if key.kind == STATEFUL_SET:
+            self.waiting.pop(key, None)
+            if plan.waits_for_pod:
+                self.waiting[key] = None
+        for patched_key, patch in plan.patches:
+            self._cluster.server.patch(patched_key, patch)
+            if patched_key == key:
+                self._say_how_it_ended(key, patch)
+        for pod in plan.delete:
+            if self._cluster.get(pod) is not None:
+                self._cluster.delete(pod)
+        if plan.create and self._may_create(stored, plan):
+            for content in plan.create:
+                self._create(content)
+
+    def _say_how_it_ended(self, key: ObjectKey, patch: Content) -> None:
+        """A Job that failed is news; a Job that is complete is not."""
+        last = patch["status"]["conditions"][-1]
+        if last["type"] == "Failed":
+            self._note(f"at {self._clock.now():g} s: {key} failed: {last['reason']}")
+
+    def _may_create(self, stored: Stored, plan: Plan) -> bool:
+        key = stored.key
+        self._created[key] += sum(map(is_pod, plan.create))
+        if self._created[key] <= _ROUNDS * (_pod_count(stored.content, self._cluster) + 1):
+            return True
+        if key not in self._stopped:
+            self._stopped.add(key)
+            self._note(
+                f"at {self._clock.now():g} s: {key} creates no more pods: "
+                "its pods go as fast as they are created"
+            )
+        return False
+
+
+@final
+class _PodsByOwner(dict[_Owner, OwnedPods]):
+    """The pods of each controller; none for a controller that has no entry."""
+
+    def __missing__(self, owner: _Owner) -> OwnedPods:
+        pods = self[owner] = OwnedPods()
+        return pods
+
+
+def _all(pods: OwnedPods | None) -> Iterator[Content]:
+    if pods is not None:
+        yield from pods.existing()
+        yield from pods.finished.values()
+
+
+def _name(content: Content) -> str:
+    name: str = content["metadata"]["name"]
+    return name
+
+
+def _node_parts(stored: Stored) -> tuple[object, object]:
+    """What DaemonSets read of a node. Upstream: shouldIgnoreNodeUpdate."""
+    content = stored.content
+    return content["metadata"].get("labels"), (content.get("spec") or {}).get("taints")
+
+
+def _pod_count(controller: Content, cluster: EmbeddedCluster) -> int:
+    """The most pods that a controller wants at a time, or in all if it is a Job."""
+    kind, spec = kind_of(controller), controller["spec"]
+    if kind == DAEMON_SET:
+        return len(cluster.objects(NODE))
+    if kind == JOB:
+        return max(spec.get("completions") or 0, spec.get("parallelism") or 1)
+    return replica_count(controller)

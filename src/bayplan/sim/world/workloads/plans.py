@@ -1,0 +1,354 @@
+"""What a workload controller does next: a function of the controller, its pods and the nodes.
+
+Each plan is one pass of the controller of kube-controller-manager over one object. A plan may leave
+work for a later pass: an ordered StatefulSet creates one pod and then waits until this pod runs.
+
+Some points differ from upstream. Rollouts are not simulated: pods are never replaced because a
+template has changed. ``minReadySeconds`` counts as 0. A pod that has run for its whole duration
+(`DURATION_ANNOTATION`) is finished: its controller does not replace it. The pods of a missing node
+are left to pod garbage collection.
+
+Upstream: pkg/controller/{replicaset,replication,statefulset,daemon,deployment}.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import final
+
+from bayplan.adapters.embedded.field_validation import Content, ObjectKey, key_of, kind_of
+from bayplan.sim.input.controller_kinds import (
+    DAEMON_SET,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    STATEFUL_SET,
+)
+from bayplan.sim.input.controller_pods import (
+    is_active,
+    is_ordered,
+    is_running,
+    ordinals,
+    pod_for_node,
+    pod_from,
+    replica_count,
+    stateful_pod,
+)
+from bayplan.sim.input.daemon_pods import DaemonTemplate, target_node
+from bayplan.sim.input.workload import DURATION_ANNOTATION, has_ended
+
+# ---- the pods of a controller ---------------------------------------------------------------
+
+
+@final
+class OwnedPods:
+    """The pods of one controller by their state, each by its uid."""
+
+    def __init__(self, pods: Iterable[Content] = ()) -> None:
+        #: Pods that have not ended and are not terminating.
+        self.active: dict[str, Content] = {}
+        self.terminating: dict[str, Content] = {}
+        #: Pods that have ended and still exist.
+        self.ended: dict[str, Content] = {}
+        #: Pods whose running time has passed. They may be gone.
+        self.finished: dict[str, Content] = {}
+        for pod in pods:
+            self.put(pod)
+
+    def put(self, pod: Content) -> None:
+        """Add a pod, or note its new state."""
+        uid = pod["metadata"]["uid"]
+        if is_active(pod):
+            self.active[uid] = pod
+            return
+        self.active.pop(uid, None)
+        self.terminating.pop(uid, None)
+        if not has_ended(pod):
+            self.terminating[uid] = pod
+        elif is_finished(pod):
+            self.finished[uid] = pod
+        else:
+            self.ended[uid] = pod
+
+    def remove(self, uid: str) -> None:
+        """Note that a pod is gone. A finished pod stays finished."""
+        for pods in (self.active, self.terminating, self.ended):
+            pods.pop(uid, None)
+
+    def existing(self) -> Iterator[Content]:
+        """The pods that are not finished."""
+        for pods in (self.active, self.terminating, self.ended):
+            yield from pods.values()
+
+
+def is_finished(pod: Content) -> bool:
+    """Whether a pod has run for its whole duration."""
+    if (pod.get("status") or {}).get("phase") != "Succeeded":
+        return False
+    return DURATION_ANNOTATION in (pod["metadata"].get("annotations") or {})
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a controller sees besides its pods."""
+
+    #: Seconds since 1970.
+    now_seconds: float
+    exists: Callable[[ObjectKey], bool]
+    #: (namespace, name) → whether a pod has, or had, this name.
+    was_named: Callable[[str, str], bool]
+    #: Names for new pods of a controller, which no pod has or had.
+    names: Callable[[Content], Iterator[str]]
+    #: The nodes for which a DaemonSet is to be brought up to date.
+    nodes: Sequence[Content] = ()
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a controller does in one pass, in this order: patches, deletions, creations."""
+
+    create: list[Content] = field(default_factory=list[Content])
+    delete: list[ObjectKey] = field(default_factory=list[ObjectKey])
+    patches: list[tuple[ObjectKey, Content]] = field(
+        default_factory=list[tuple[ObjectKey, Content]]
+    )
+    #: Whether the controller goes on when one of its pods runs.
+    waits_for_pod: bool = False
+
+
+def plan_of(controller: Content, pods: OwnedPods, surroundings: Surroundings) -> Plan:
+    """The next pass of a controller of pods; of a Job, see `job_plan`."""
+    kind = kind_of(controller)
+    if controller["metadata"].get("deletionTimestamp"):
+        return Plan()
+    if kind in (REPLICA_SET, REPLICATION_CONTROLLER):
+        return _replicas(controller, pods, surroundings)
+    if kind == STATEFUL_SET:
+        return _stateful(controller, pods, surroundings)
+    assert kind == DAEMON_SET, kind
+    return _daemons(controller, pods, surroundings)
+
+
+# ---- Deployments ----------------------------------------------------------------------------
+
+
+def deployment_plan(deployment: Content, replica_sets: Sequence[Content]) -> Plan:
+    """Scale the ReplicaSet of a Deployment: the only one with pods, or else the newest.
+
+    Several ReplicaSets with pods are a rollout, and the newest one gets the difference; upstream
+    scales them in proportion. Upstream: deployment/sync.go (scale).
+    """
+    if deployment["metadata"].get("deletionTimestamp") or not replica_sets:
+        return Plan()
+    active = [one for one in replica_sets if replica_count(one)]
+    newest = max(active or replica_sets, key=_creation)
+    others = sum(replica_count(one) for one in active if one is not newest)
+    replicas = max(replica_count(deployment) - others, 0)
+    if deployment["spec"].get("paused") or replicas == replica_count(newest):
+        return Plan()
+    return Plan(patches=[(key_of(newest), {"spec": {"replicas": replicas}})])
+
+
+# ---- ReplicaSets and ReplicationControllers -------------------------------------------------
+
+
+def _replicas(controller: Content, pods: OwnedPods, surroundings: Surroundings) -> Plan:
+    """Upstream: replicaset/replica_set.go (manageReplicas)."""
+    replicas, active = replica_count(controller), list(pods.active.values())
+    if len(active) > replicas:
+        ranked = _ranked_for_deletion(active, surroundings.now_seconds)
+        return Plan(delete=[key_of(pod) for pod in ranked[: len(active) - replicas]])
+    missing = replicas - len(active) - len(pods.finished)
+    names = surroundings.names(controller)
+    return Plan(create=[pod_from(controller, next(names)) for _ in range(missing)])
+
+
+_PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
+_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
+
+
+def _ranked_for_deletion(pods: Sequence[Content], now_seconds: float) -> list[Content]:
+    """The pods in the order in which a smaller ReplicaSet deletes them.
+
+    Upstream: controller_utils.go (ActivePodsWithRanks). Ages count in powers of two; the uid
+    decides between pods of one age.
+    """
+    on_node = Counter((pod.get("spec") or {}).get("nodeName", "") for pod in pods)
+
+    def rank(pod: Content) -> tuple[object, ...]:
+        node = (pod.get("spec") or {}).get("nodeName", "")
+        status = pod.get("status") or {}
+        return (
+            bool(node),
+            _PHASES.get(status.get("phase") or "", 0),
+            is_running(pod),
+            _deletion_cost(pod),
+            -on_node[node],
+            _age_power(_ready_since(pod), now_seconds),
+            -_restart_count(pod),
+            _age_power(_creation(pod), now_seconds),
+            pod["metadata"]["uid"],
+        )
+
+    return sorted(pods, key=rank)
+
+
+def ranked_for_removal(pods: Iterable[Content]) -> list[Content]:
+    """The pods in the order in which a Job removes them. Upstream: ActivePods."""
+
+    def rank(pod: Content) -> tuple[object, ...]:
+        return (
+            bool((pod.get("spec") or {}).get("nodeName")),
+            _PHASES.get((pod.get("status") or {}).get("phase") or "", 0),
+            is_running(pod),
+            -_ready_since(pod),
+            -_restart_count(pod),
+            -_creation(pod),
+        )
+
+    return sorted(pods, key=rank)
+
+
+def _deletion_cost(pod: Content) -> int:
+    try:
+        return int((pod["metadata"].get("annotations") or {}).get(_COST_ANNOTATION, 0))
+    except ValueError:
+        return 0
+
+
+def _ready_since(pod: Content) -> float:
+    """When a pod became ready, in seconds since 1970. Nothing reports readiness here, so a running
+    pod is ready since its start."""
+    status = pod.get("status") or {}
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "Ready" and condition.get("status") == "True":
+            return _seconds(condition.get("lastTransitionTime"))
+    return _seconds(status.get("startTime")) if is_running(pod) else math.inf
+
+
+def _restart_count(pod: Content) -> int:
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    return max((one.get("restartCount") or 0 for one in statuses), default=0)
+
+
+def _creation(content: Content) -> float:
+    return _seconds(content["metadata"].get("creationTimestamp"))
+
+
+def _seconds(stamp: str | None) -> float:
+    """A time stamp in seconds since 1970; none counts as later than all others."""
+    try:
+        return datetime.fromisoformat(stamp or "").timestamp()
+    except ValueError:
+        return math.inf
+
+
+def _age_power(since_seconds: float, now_seconds: float) -> int:
+    """The power of two of an age in nanoseconds. Upstream: logarithmicRankDiff."""
+    nanoseconds = (now_seconds - since_seconds) * 1e9
+    return int(math.log2(nanoseconds)) if nanoseconds > 0 else -1
+
+
+# ---- StatefulSets ---------------------------------------------------------------------------
+
+
+def _stateful(controller: Content, pods: OwnedPods, surroundings: Surroundings) -> Plan:
+    """Upstream: statefulset/stateful_set_control.go (updateStatefulSet)."""
+    by_name = {pod["metadata"]["name"]: pod for pod in pods.existing()}
+    finished = {pod["metadata"]["name"] for pod in pods.finished.values()} - by_name.keys()
+    ordered, plan = is_ordered(controller), Plan()
+    key, numbers = key_of(controller), ordinals(controller)
+    for number in numbers:
+        name = f"{key.name}-{number}"
+        pod = by_name.pop(name, None)
+        if name in finished or (pod is not None and is_running(pod)):
+            continue
+        if pod is None:
+            _create_stateful(controller, number, surroundings, plan)
+        elif has_ended(pod) and not pod["metadata"].get("deletionTimestamp"):
+            plan.delete.append(key_of(pod))
+        if ordered:
+            plan.waits_for_pod = True
+            return plan
+    surplus = {number: pod for pod in by_name.values() if (number := _ordinal(key.name, pod)) >= 0}
+    for number in sorted(surplus, reverse=True):
+        pod = surplus[number]
+        if not pod["metadata"].get("deletionTimestamp"):
+            if ordered and not is_running(pod) and number != _first_unready(surplus):
+                plan.waits_for_pod = True
+                return plan
+            plan.delete.append(key_of(pod))
+        if ordered:
+            return plan
+    return plan
+
+
+def _create_stateful(
+    controller: Content, ordinal: int, surroundings: Surroundings, plan: Plan
+) -> None:
+    claims, pod = stateful_pod(controller, ordinal)
+    if not surroundings.exists(key_of(pod)):
+        plan.create += [one for one in claims if not surroundings.exists(key_of(one))]
+        plan.create.append(pod)
+
+
+def _first_unready(surplus: dict[int, Content]) -> int:
+    return min((number for number, pod in surplus.items() if not is_running(pod)), default=-1)
+
+
+def _ordinal(name: str, pod: Content) -> int:
+    """The ordinal of a pod of a StatefulSet; -1: the name has none."""
+    ending = pod["metadata"]["name"].removeprefix(f"{name}-")
+    return int(ending) if ending.isdecimal() else -1
+
+
+# ---- DaemonSets -----------------------------------------------------------------------------
+
+
+def _daemons(controller: Content, pods: OwnedPods, surroundings: Surroundings) -> Plan:
+    """One pod for each node that the DaemonSet is meant for.
+
+    Upstream: daemon/daemon_controller.go (podsShouldBeOnNode, getUnscheduledPodsWithoutNode).
+    """
+    by_node: dict[str, list[Content]] = {}
+    for pod in pods.existing():
+        by_node.setdefault(target_node(pod) or "", []).append(pod)
+    finished = {target_node(pod) for pod in pods.finished.values()}
+    template, names = DaemonTemplate(controller), surroundings.names(controller)
+    plan = Plan()
+    for node in surroundings.nodes:
+        name: str = node["metadata"]["name"]
+        there = by_node.pop(name, [])
+        if not template.may_stay(node):
+            plan.delete += [key_of(pod) for pod in there if not _is_leaving(pod)]
+        elif there:
+            plan.delete += [key_of(pod) for pod in there if _is_done(pod)]
+            running = [pod for pod in there if is_active(pod)]
+            plan.delete += [key_of(pod) for pod in sorted(running, key=_seniority)[1:]]
+        elif name not in finished and template.is_meant_for(node):
+            plan.create.append(pod_for_node(controller, next(names), name))
+    for there in by_node.values():
+        plan.delete += [key_of(pod) for pod in there if _lost_its_node(pod, surroundings)]
+    return plan
+
+
+def _is_leaving(pod: Content) -> bool:
+    return bool(pod["metadata"].get("deletionTimestamp"))
+
+
+def _is_done(pod: Content) -> bool:
+    return has_ended(pod) and not _is_leaving(pod)
+
+
+def _seniority(pod: Content) -> tuple[object, ...]:
+    """Pods on their node come first, then older ones."""
+    return (not pod["spec"].get("nodeName"), _creation(pod), pod["metadata"]["name"])
+
+
+def _lost_its_node(pod: Content, surroundings: Surroundings) -> bool:
+    """Whether a pending pod is meant for a node that does not exist."""
+    if pod["spec"].get("nodeName") or _is_leaving(pod):
+        return False
+    node = target_node(pod)
+    return node is not None and not surroundings.exists(ObjectKey("v1 Node", "", node))

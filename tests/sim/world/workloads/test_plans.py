@@ -1,0 +1,402 @@
+"""What workload controllers do next, of the controller, its pods and the nodes."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+
+from bayplan.adapters.embedded.field_validation import key_of
+from bayplan.sim.input.controller_pods import pod_names, with_uid
+from bayplan.sim.input.jobs import JobTally
+from bayplan.sim.world.workloads.job_plan import job_plan
+from bayplan.sim.world.workloads.plans import (
+    OwnedPods,
+    Plan,
+    Surroundings,
+    deployment_plan,
+    plan_of,
+)
+from tests.adapters.manifests import Content, node, pod
+from tests.sim.manifests import controller, owned
+
+NOW = 1_767_225_600.0
+LEAVES = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+
+
+def around(*nodes: Content, names: Iterable[str] = (), objects: Iterable[Any] = ()) -> Surroundings:
+    taken, there = set(names), {*objects, *map(key_of, nodes)}
+
+    def new_names(subject: Content) -> Iterator[str]:
+        return pod_names(subject, taken.__contains__)
+
+    return Surroundings(
+        now_seconds=NOW,
+        exists=there.__contains__,
+        was_named=lambda _, name: name in taken,
+        names=new_names,
+        nodes=nodes,
+    )
+
+
+def of(subject: Content, name: str, phase: str = "Running", **meta: Any) -> Content:
+    """A pod of a controller; on node n1 if it runs."""
+    spec = {} if phase == "Pending" else {"nodeName": "n1"}
+    made = owned(pod(name, **spec), subject, controller=True)
+    annotations = {**made["metadata"].get("annotations", {}), **meta.pop("annotations", {})}
+    more = {"uid": name, "annotations": annotations, **meta}
+    return {**made, "metadata": {**made["metadata"], **more}, "status": {"phase": phase}}
+
+
+def planned(subject: Content, *pods: Content, where: Surroundings | None = None) -> Plan:
+    return plan_of(subject, OwnedPods(pods), where or around())
+
+
+def created(plan: Plan) -> list[str]:
+    return [one["metadata"]["name"] for one in plan.create]
+
+
+def deleted(plan: Plan) -> list[str]:
+    return [key.name for key in plan.delete]
+
+
+# ---- replicas -------------------------------------------------------------------------------
+
+RS = with_uid(controller("ReplicaSet", name="r", replicas=2))
+
+
+@pytest.mark.parametrize("kind", ["ReplicaSet", "ReplicationController"])
+def test_a_pod_that_is_gone_is_replaced_under_a_new_name(kind: str) -> None:
+    subject = with_uid(controller(kind, name="r", replicas=2))
+    plan = planned(subject, of(subject, "r-a"))
+    (replacement,) = plan.create
+    assert replacement["metadata"]["name"].startswith("r-")
+    (owner,) = replacement["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"], owner["controller"]) == (kind, "r", True)
+    assert owner["uid"] == subject["metadata"]["uid"]
+    assert plan == planned(subject, of(subject, "r-a"))
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [of(RS, "r-b", **LEAVES), of(RS, "r-b", "Failed"), of(RS, "r-b", "Succeeded")],
+    ids=["terminating", "failed", "succeeded"],
+)
+def test_a_pod_that_goes_or_has_ended_is_replaced_at_once(gone: Content) -> None:
+    plan = planned(RS, of(RS, "r-a"), gone)
+    assert (len(plan.create), plan.delete) == (1, [])
+
+
+def test_a_pod_that_ran_for_its_whole_duration_is_not_replaced() -> None:
+    done = of(RS, "r-b", "Succeeded", annotations={"bayplan.dev/duration": "5s"})
+    assert planned(RS, of(RS, "r-a"), done) == Plan()
+
+
+def test_a_smaller_replica_set_deletes_in_upstreams_order() -> None:
+    subject = with_uid(controller("ReplicaSet", name="r", replicas=0))
+    cheap = {"controller.kubernetes.io/pod-deletion-cost": "-5"}
+    unready = of(subject, "unready")
+    unready["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
+    alone = of(subject, "alone")
+    alone["spec"] = {**alone["spec"], "nodeName": "n2"}
+    old, new = of(subject, "old"), of(subject, "new")
+    old["status"]["startTime"] = "2025-12-01T00:00:00Z"
+    new["status"]["startTime"] = "2025-12-31T23:59:00Z"
+    alone["status"]["startTime"] = "2025-12-31T23:59:59Z"
+    pods = [
+        old,
+        alone,
+        new,
+        of(subject, "cheap", annotations=cheap),
+        unready,
+        of(subject, "pending", "Pending"),
+    ]
+    order = ["pending", "unready", "cheap", "new", "old", "alone"]
+    assert deleted(planned(subject, *pods)) == order
+
+
+def test_pods_of_about_one_age_are_deleted_by_their_uids() -> None:
+    subject = with_uid(controller("ReplicaSet", name="r", replicas=1))
+    pods = [of(subject, "a"), of(subject, "b")]
+    pods[0]["status"]["startTime"] = "2025-12-31T00:00:00Z"
+    pods[1]["status"]["startTime"] = "2025-12-31T00:00:09Z"
+    assert deleted(planned(subject, *pods)) == ["a"]
+
+
+# ---- Deployments ----------------------------------------------------------------------------
+
+
+def replica_set(name: str, replicas: int, created_at: str) -> Content:
+    made = with_uid(controller("ReplicaSet", name=name, replicas=replicas))
+    return {**made, "metadata": {**made["metadata"], "creationTimestamp": created_at}}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "wanted", "patched"),
+    [
+        ((3,), 3, None),
+        ((3,), 5, ("r0", 5)),
+        ((3, 0), 5, ("r0", 5)),
+        ((0, 0), 5, ("r1", 5)),
+        ((2, 1), 5, ("r1", 3)),
+        ((4, 1), 3, ("r1", 0)),
+        ((), 3, None),
+    ],
+)
+def test_a_deployment_scales_the_replica_set_with_pods_or_the_newest(
+    sizes: tuple[int, ...], wanted: int, patched: tuple[str, int] | None
+) -> None:
+    sets = [
+        replica_set(f"r{number}", size, f"2025-12-0{number + 1}T00:00:00Z")
+        for number, size in enumerate(sizes)
+    ]
+    plan = deployment_plan(with_uid(controller("Deployment", replicas=wanted)), sets)
+    changes = [(key.name, patch["spec"]["replicas"]) for key, patch in plan.patches]
+    assert changes == ([patched] if patched else [])
+
+
+# ---- StatefulSets ---------------------------------------------------------------------------
+
+DB = with_uid(controller("StatefulSet", name="db", replicas=3))
+BURST = with_uid(controller("StatefulSet", name="db", replicas=3, podManagementPolicy="Parallel"))
+
+
+def test_an_ordered_stateful_set_creates_one_pod_and_waits_for_it() -> None:
+    plan = planned(DB)
+    assert (created(plan), plan.waits_for_pod) == (["db-0"], True)
+    assert planned(DB, of(DB, "db-0", "Pending")) == Plan(waits_for_pod=True)
+    assert created(planned(DB, of(DB, "db-0"))) == ["db-1"]
+    assert planned(DB, *(of(DB, f"db-{n}") for n in range(3))) == Plan()
+
+
+def test_a_parallel_stateful_set_creates_all_missing_pods() -> None:
+    assert created(planned(BURST, of(BURST, "db-1", "Pending"))) == ["db-0", "db-2"]
+
+
+@pytest.mark.parametrize("subject", [DB, BURST], ids=["ordered", "parallel"])
+def test_a_pod_comes_back_under_its_ordinal_when_it_is_gone(subject: Content) -> None:
+    others = [of(subject, "db-0"), of(subject, "db-2")]
+    assert planned(subject, *others, of(subject, "db-1", **LEAVES)).create == []
+    assert created(planned(subject, *others)) == ["db-1"]
+
+
+def test_an_earlier_pod_comes_back_first() -> None:
+    assert created(planned(DB, of(DB, "db-2"))) == ["db-0"]
+    assert planned(DB, of(DB, "db-0", "Pending"), of(DB, "db-2")).create == []
+
+
+def test_a_failed_pod_of_a_stateful_set_is_deleted_before_it_comes_back() -> None:
+    plan = planned(DB, of(DB, "db-0"), of(DB, "db-1", "Failed"), of(DB, "db-2"))
+    assert (created(plan), deleted(plan)) == ([], ["db-1"])
+
+
+def test_surplus_pods_go_from_the_highest_ordinal() -> None:
+    small = with_uid(controller("StatefulSet", name="db", replicas=1))
+    pods = [of(small, f"db-{number}") for number in range(4)]
+    assert deleted(planned(small, *pods)) == ["db-3"]
+    leaving = [*pods[:3], of(small, "db-3", **LEAVES)]
+    assert planned(small, *leaving).delete == []
+    burst = {**small, "spec": {**small["spec"], "podManagementPolicy": "Parallel"}}
+    assert deleted(planned(burst, *pods)) == ["db-3", "db-2", "db-1"]
+
+
+def test_surplus_pods_wait_until_all_wanted_pods_run() -> None:
+    small = with_uid(controller("StatefulSet", name="db", replicas=1))
+    plan = planned(small, of(small, "db-0", "Pending"), of(small, "db-1"))
+    assert plan == Plan(waits_for_pod=True)
+
+
+def test_ordinals_begin_where_the_stateful_set_says() -> None:
+    subject = with_uid(controller("StatefulSet", name="db", replicas=2, ordinals={"start": 5}))
+    assert created(planned(subject, of(subject, "db-5"))) == ["db-6"]
+
+
+def test_claims_come_before_the_pod_unless_they_exist() -> None:
+    claim = {"metadata": {"name": "data"}, "spec": {}}
+    subject = with_uid(
+        controller("StatefulSet", name="db", replicas=1, volumeClaimTemplates=[claim])
+    )
+    plan = planned(subject)
+    assert created(plan) == ["data-db-0", "db-0"]
+    there = key_of(plan.create[0])
+    assert created(planned(subject, where=around(objects=[there]))) == ["db-0"]
+
+
+# ---- DaemonSets -----------------------------------------------------------------------------
+
+LOGS = with_uid(controller("DaemonSet", name="logs"))
+
+
+def on(name: str, node_name: str, phase: str = "Running", **meta: Any) -> Content:
+    made = of(LOGS, name, phase, **meta)
+    return {**made, "spec": {**made["spec"], "nodeName": node_name}}
+
+
+def tainted(name: str, effect: str) -> Content:
+    return node(name, spec={"taints": [{"key": "k", "effect": effect}]})
+
+
+def test_each_node_without_a_daemon_pod_gets_one_with_the_default_tolerations() -> None:
+    where = around(node("n1"), node("n2"))
+    (made,) = planned(LOGS, on("a", "n1"), where=where).create
+    terms = made["spec"]["affinity"]["nodeAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]["nodeSelectorTerms"]
+    assert terms[0]["matchFields"][0]["values"] == ["n2"]
+    keys = [one["key"].rpartition("/")[2] for one in made["spec"]["tolerations"]]
+    assert keys == [
+        "not-ready",
+        "unreachable",
+        "disk-pressure",
+        "memory-pressure",
+        "pid-pressure",
+        "unschedulable",
+    ]
+
+
+def test_a_daemon_pod_that_goes_is_replaced_when_it_is_gone() -> None:
+    where = around(node("n1"))
+    assert planned(LOGS, on("a", "n1", **LEAVES), where=where) == Plan()
+    assert len(planned(LOGS, where=where).create) == 1
+
+
+@pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
+def test_a_daemon_pod_that_has_ended_is_deleted_before_it_is_replaced(phase: str) -> None:
+    plan = planned(LOGS, on("a", "n1", phase), where=around(node("n1")))
+    assert (created(plan), deleted(plan)) == ([], ["a"])
+
+
+def test_a_taint_no_schedule_keeps_new_daemon_pods_away_and_no_execute_removes_old_ones() -> None:
+    stays = around(tainted("n1", "NoSchedule"))
+    assert planned(LOGS, where=stays) == Plan()
+    assert planned(LOGS, on("a", "n1"), where=stays) == Plan()
+    goes = around(tainted("n1", "NoExecute"))
+    assert deleted(planned(LOGS, on("a", "n1"), where=goes)) == ["a"]
+
+
+def test_a_second_daemon_pod_on_a_node_is_deleted() -> None:
+    pods = [on("b", "n1"), on("a", "n1")]
+    assert deleted(planned(LOGS, *pods, where=around(node("n1")))) == ["b"]
+
+
+def test_a_pending_daemon_pod_of_a_missing_node_is_deleted() -> None:
+    (waiting,) = planned(LOGS, where=around(node("n1"))).create
+    waiting = {**waiting, "metadata": {**waiting["metadata"], "uid": "u"}}
+    assert deleted(planned(LOGS, waiting)) == [waiting["metadata"]["name"]]
+    assert planned(LOGS, on("a", "n1")) == Plan()
+
+
+# ---- Jobs -----------------------------------------------------------------------------------
+
+
+def job(**spec: Any) -> Content:
+    return with_uid(controller("Job", name="j", **spec))
+
+
+def at_job(subject: Content, *pods: Content, names: Iterable[str] = ()) -> Plan:
+    tally = JobTally.of(subject, pods)
+    return job_plan(subject, OwnedPods(pods), tally, around(names=names))
+
+
+def test_a_job_keeps_its_parallelism_until_its_completions_are_in_sight() -> None:
+    subject = job(completions=5, parallelism=3)
+    assert len(at_job(subject).create) == 3
+    done = [of(subject, f"d{number}", "Succeeded") for number in range(4)]
+    assert len(at_job(subject, *done).create) == 1
+    assert at_job(subject, *done, of(subject, "a")) == Plan()
+
+
+def test_a_job_with_all_completions_is_complete() -> None:
+    subject = job(completions=1)
+    ((key, patch),) = at_job(subject, of(subject, "d", "Succeeded")).patches
+    assert (key.name, patch["status"]["conditions"][-1]["type"]) == ("j", "Complete")
+    over = {**subject, "status": patch["status"]}
+    assert at_job(over) == Plan()
+
+
+def test_a_job_without_completions_begins_no_pod_after_a_success() -> None:
+    subject = job(parallelism=2)
+    assert len(at_job(subject, of(subject, "a")).create) == 1
+    assert at_job(subject, of(subject, "a"), of(subject, "d", "Succeeded")) == Plan()
+
+
+def test_a_job_with_more_failures_than_its_limit_fails_and_loses_its_pods() -> None:
+    subject = job(completions=3, parallelism=3, backoffLimit=1)
+    failures = [of(subject, f"f{number}", "Failed") for number in range(2)]
+    assert len(at_job(subject, failures[0]).create) == 3
+    plan = at_job(subject, *failures, of(subject, "a"))
+    assert (created(plan), deleted(plan)) == ([], ["a"])
+    condition = plan.patches[0][1]["status"]["conditions"][-1]
+    assert (condition["type"], condition["reason"]) == ("Failed", "BackoffLimitExceeded")
+
+
+def test_upstreams_backoff_limit_is_six() -> None:
+    subject = job(completions=1)
+    failures = [of(subject, f"f{number}", "Failed") for number in range(7)]
+    assert at_job(subject, *failures[:6]).patches == []
+    assert at_job(subject, *failures).patches
+
+
+@pytest.mark.parametrize(("action", "count"), [("Ignore", 0), ("Count", 1), ("FailJob", 1)])
+def test_the_pod_failure_policy_says_what_a_disruption_counts(action: str, count: int) -> None:
+    rule = {"action": action, "onPodConditions": [{"type": "DisruptionTarget"}]}
+    subject = job(completions=1, podFailurePolicy={"rules": [rule]})
+    failure = of(subject, "f", "Failed")
+    failure["status"]["conditions"] = [{"type": "DisruptionTarget", "status": "True"}]
+    assert JobTally.of(subject, [failure]).failed_count == count
+    assert bool(at_job(subject, failure).patches) is (action == "FailJob")
+
+
+def test_an_index_is_tried_again_under_another_name() -> None:
+    subject = job(completions=3, parallelism=2, completionMode="Indexed")
+    first = at_job(subject).create
+    assert [one["metadata"]["annotations"] for one in first] == [
+        {"batch.kubernetes.io/job-completion-index": str(index)} for index in range(2)
+    ]
+    names = [one["metadata"]["name"] for one in first]
+    failure = {**first[0], "status": {"phase": "Failed"}}
+    running = {**first[1], "status": {"phase": "Running"}}
+    for one in (failure, running):
+        one["metadata"] = {**one["metadata"], "uid": one["metadata"]["name"]}
+    (again,) = at_job(subject, failure, running, names=names).create
+    assert again["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"] == "0"
+    assert again["metadata"]["name"].startswith("j-0-")
+    assert again["metadata"]["name"] not in names
+
+
+def test_an_index_that_has_failed_for_good_is_not_tried_again() -> None:
+    subject = job(completions=2, parallelism=2, completionMode="Indexed", backoffLimitPerIndex=0)
+    first, second = at_job(subject).create
+    failure = {**first, "status": {"phase": "Failed"}}
+    failure["metadata"] = {**failure["metadata"], "uid": "f"}
+    (other,) = at_job(subject, failure).create
+    assert other["metadata"]["annotations"] == second["metadata"]["annotations"]
+    success = {**second, "status": {"phase": "Succeeded"}}
+    success["metadata"] = {**success["metadata"], "uid": "s"}
+    ((_, patch),) = at_job(subject, failure, success).patches
+    assert patch["status"]["conditions"][-1]["reason"] == "FailedIndexes"
+
+
+def test_the_second_pod_of_an_index_is_deleted() -> None:
+    subject = job(completions=2, parallelism=2, completionMode="Indexed")
+    index = {"batch.kubernetes.io/job-completion-index": "1"}
+    pods = [of(subject, name, annotations=index) for name in ("a", "b")]
+    assert deleted(at_job(subject, *pods)) == ["b"]
+
+
+def test_a_suspended_job_loses_its_active_pods() -> None:
+    subject = job(completions=2, suspend=True)
+    assert deleted(at_job(subject, of(subject, "a"))) == ["a"]
+
+
+def test_a_job_with_a_smaller_parallelism_deletes_pending_pods_first() -> None:
+    subject = job(completions=9, parallelism=1)
+    pods = [of(subject, "a"), of(subject, "b", "Pending")]
+    assert deleted(at_job(subject, *pods)) == ["b"]
+
+
+def test_a_terminating_pod_is_replaced_after_its_end_if_the_policy_says_so() -> None:
+    leaving = {"parallelism": 1, "completions": 1}
+    early = job(**leaving)
+    assert len(at_job(early, of(early, "a", **LEAVES)).create) == 1
+    late = job(**leaving, podReplacementPolicy="Failed")
+    assert at_job(late, of(late, "a", **LEAVES)) == Plan()
