@@ -72,9 +72,28 @@ def test_wrong_input_ends_with_exit_code_2(cluster: Path, web: Path, tmp_path: P
     both = write_objects(tmp_path / "both.yaml", deployment("a", 1), deployment("b", 1))
     [several] = refusal("fit", "-f", both, cluster, "--max")
     assert "found 2: Deployment default/a, Deployment default/b" in several
-    assert refusal("fit", "-f", "-", "-") == [
-        "standard input: found - twice, wanted it for the cluster or for the workload"
-    ]
+    assert refusal("fit", "-f", "-", "-") == ["standard input: found - twice, wanted it once"]
+    [both_sources] = refusal("fit", "-f", web, cluster, "--context", "staging")
+    assert both_sources.startswith("found files of a cluster and --kubeconfig or --context")
+
+
+@pytest.mark.parametrize("command", ["fit", "headroom"])
+def test_a_cluster_that_cannot_be_read_ends_with_exit_code_3(
+    command: str, web: Path, tmp_path: Path
+) -> None:
+    done = bayplan(command, "-f", web, "--kubeconfig", tmp_path / "nowhere")
+    assert (done.exit_code, done.stdout) == (3, "")
+    [line] = done.stderr.splitlines()
+    assert "nowhere" in line
+
+
+def test_pods_that_do_not_fit_come_with_causes_and_fixes(cluster: Path, web: Path) -> None:
+    done = bayplan("fit", "-f", web, cluster)
+    assert "Insufficient cpu: 2 nodes, the nearest lacks 500m: n1 (NodeResourcesFit)" in done.stdout
+    document = json.loads(bayplan("fit", "-f", web, cluster, "-o", "json").stdout)
+    [explanation] = document["explanations"]
+    assert explanation["kind"] == "Explanation"
+    assert explanation["fixes"]
 
 
 def test_headroom_is_a_table_and_a_document(cluster: Path, web: Path, tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.adapters.manifests import node
-from tests.cli.command_line import answer, refusal, write_objects
-from tests.whatif.clusters import budget, owned_pod
+from tests.cli.command_line import answer, bayplan, refusal, write_objects
+from tests.whatif.clusters import budget, deployment, owned_pod
 
 
 @pytest.fixture
@@ -41,5 +41,59 @@ def test_remove_each_by_domain_is_a_document(cluster: Path) -> None:
     assert table.startswith(f"1 of 2 domains of zone of {cluster} can go\n")
 
 
-def test_a_question_without_a_change_is_refused(cluster: Path) -> None:
-    assert refusal("whatif", cluster) == ["found no change, wanted --drain-each or --remove-each"]
+def test_changes_are_compared_with_the_cluster_as_it_is(cluster: Path, tmp_path: Path) -> None:
+    printed = answer("whatif", cluster, "--drain", "n1", "--add", "1", "--like", "n2", "-o", "json")
+    document = json.loads(printed)
+    assert (document["kind"], document["cluster"]) == ("WhatIfAnswer", str(cluster))
+    assert document["change"]["drain"] == ["n1"]
+    assert [document[state]["nodes"] for state in ("before", "after")] == [4, 5]
+    assert [move["pod"] for move in document["moves"]] == ["default/web-a"]
+    text = answer("whatif", cluster, "--remove", "n1", "--shapes", write_web(tmp_path))
+    assert text.startswith(f"{cluster}: remove n1\n")
+    assert "more pods such as web" in text
+
+
+def write_web(folder: Path) -> Path:
+    return write_objects(folder / "web.yaml", deployment("web", 1))
+
+
+def test_a_document_has_the_same_changes_as_options(cluster: Path, tmp_path: Path) -> None:
+    web = deployment("api", 2)
+    applied = write_objects(tmp_path / "api.yaml", web)
+    change = {"add": [{"like": "n2", "count": 2}], "apply": [web], "drain": ["n1"]}
+    file = {"apiVersion": "bayplan.dev/v1alpha1", "kind": "WhatIf", "spec": change}
+    written = write_objects(tmp_path / "change.yaml", file)
+    options = ["--add", "2", "--like", "n2", "--apply", applied, "--drain", "n1"]
+    assert answer("whatif", cluster, "-f", written) == answer("whatif", cluster, *options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "found no change, wanted one such as --drain NODE or --drain-each"),
+        (("--drain-each", "--drain", "n1"), "found --drain-each and other changes, wanted one"),
+        (("--add", "2"), "--add and --like: wanted both: how many nodes, and the node to copy"),
+        (("--drain", "n11"), 'there is no node n11; did you mean "n1"?'),
+        (
+            ("--scale", "web=2"),
+            '--scale: found "web=2", wanted KIND/NAME=REPLICAS, as in deploy/web=20',
+        ),
+    ],
+)
+def test_wrong_questions_are_refused(cluster: Path, options: tuple[str, ...], message: str) -> None:
+    assert refusal("whatif", cluster, *options) == [message]
+
+
+def test_wrong_documents_are_refused_with_their_place(cluster: Path, tmp_path: Path) -> None:
+    no_change = write_objects(tmp_path / "pod.yaml", node("n1"))
+    [line] = refusal("whatif", cluster, "-f", no_change)
+    assert line == f"{no_change}, document 1: wanted a WhatIf document"
+    wrong = {"apiVersion": "bayplan.dev/v1alpha1", "kind": "WhatIf", "spec": {"drian": ["n1"]}}
+    [line] = refusal("whatif", cluster, "-f", write_objects(tmp_path / "w.yaml", wrong))
+    assert 'did you mean "drain"?' in line
+
+
+def test_a_cluster_that_cannot_be_read_ends_with_exit_code_3(tmp_path: Path) -> None:
+    done = bayplan("whatif", "--drain-each", "--kubeconfig", tmp_path / "nowhere")
+    assert (done.exit_code, done.stdout) == (3, "")
+    assert "nowhere" in done.stderr

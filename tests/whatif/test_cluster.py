@@ -91,7 +91,7 @@ def test_a_configuration_decides_where_pods_go() -> None:
 def test_answers_are_texts_and_shown_in_notebooks() -> None:
     with bayplan.Cluster.from_files(*NODES) as cluster:
         answer = cluster.fit(pod_with_cpu("huge", "64"))
-        assert str(answer).startswith("0 of 1 pods fit into the cluster\n")
+        assert str(answer).startswith("0 of 1 pod fits into the cluster\n")
         assert answer._repr_html_().startswith("<pre")
         assert "nodes of the cluster can be drained" in str(cluster.drain_each())
         assert "how many more pods fit into the cluster" in cluster.headroom(pod("a"))._repr_html_()

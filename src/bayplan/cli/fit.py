@@ -6,21 +6,12 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from bayplan.cli.cluster_source import (
-    ClusterSource,
-    output_option,
-    put_document,
-)
-from bayplan.cli.configuration import read_config, read_plugins
+from bayplan.cli.cluster_source import put_document
 from bayplan.cli.console import show
-from bayplan.cli.options import config_option, examples, plugin_option, seed_option
-from bayplan.cli.pflag import feature_gates_option
-from bayplan.cli.problems import STANDARD_INPUT, refusals
-from bayplan.cli.remarks import EXIT_FAILED, fail
-from bayplan.config.pod_group_kinds import group_kinds
-from bayplan.model.cluster_model import ClusterModel
-from bayplan.state.pods import DEFAULT_SCHEDULER
-from bayplan.whatif.additions import read_additions
+from bayplan.cli.options import examples
+from bayplan.cli.problems import refusals
+from bayplan.cli.questions import OpenModel, open_model, question_options
+from bayplan.cli.remarks import EXIT_FAILED
 from bayplan.whatif.copies import single_unit
 from bayplan.whatif.fit import LIMIT, Fit, fit, max_fit
 
@@ -28,11 +19,11 @@ from bayplan.whatif.fit import LIMIT, Fit, fit, max_fit
 @click.command(
     "fit",
     epilog=examples(
-        "bayplan fit -f job.yaml cluster.yaml",
-        "bayplan fit -f web.yaml cluster.yaml --max     # how many replicas fit?",
+        "bayplan fit -f job.yaml                          # into the cluster of kubectl",
+        "bayplan fit -f job.yaml cluster.yaml             # into the cluster of a file",
+        "bayplan fit -f web.yaml --max --context staging  # how many replicas fit?",
     ),
 )
-@click.argument("cluster", nargs=-1, required=True, metavar="CLUSTER…")
 @click.option(
     "-f",
     "--filename",
@@ -50,23 +41,19 @@ from bayplan.whatif.fit import LIMIT, Fit, fit, max_fit
     show_default=True,
     help="With --max: count no further",
 )
-@config_option()
-@plugin_option()
-@feature_gates_option()
-@seed_option()
-@output_option()
-def fit_command(cluster: tuple[str, ...], workload: tuple[str, ...], **options: Any) -> None:
+@question_options()
+def fit_command(workload: tuple[str, ...], **options: Any) -> None:
     """Place a workload in memory on a cluster as it is now, and say whether it fits.
 
-    CLUSTER is a file or a folder of objects, or the folder of a run. Nothing in the cluster
-    changes. Pods that wait in the cluster already are not tried.
+    CLUSTER is a file or a folder of objects, or the folder of a run; without it, the live cluster
+    that kubectl would use is read. Nothing in the cluster changes. Pods that wait in the cluster
+    already are not tried.
 
-    The exit code is 0 if all pods fit, 1 if not all fit, and 2 if the input is wrong.
+    The exit code is 0 if all pods fit, 1 if not all fit, 2 if the input is wrong, and 3 if the
+    cluster cannot be read.
     """
-    if [*cluster, *workload].count(STANDARD_INPUT) > 1:
-        fail("standard input: found - twice, wanted it for the cluster or for the workload")
-    with refusals():
-        answer = _answer(cluster, workload, options)
+    with refusals(), open_model(options, *workload) as opened:
+        answer = _answer(opened, workload, options)
     if options["output"] == "text":
         show(answer.parts())
     else:
@@ -75,28 +62,13 @@ def fit_command(cluster: tuple[str, ...], workload: tuple[str, ...], **options: 
         sys.exit(EXIT_FAILED)
 
 
-def _answer(cluster: tuple[str, ...], workload: tuple[str, ...], options: dict[str, Any]) -> Fit:
+def _answer(opened: OpenModel, workload: tuple[str, ...], options: dict[str, Any]) -> Fit:
     """Raises BadInputError."""
-    registry = read_plugins(options["plugins"])
-    config = read_config(options["config_path"], options["feature_gates"])
-    kinds = group_kinds(config.spec.pod_groups.kinds)
-    source = ClusterSource(cluster)
-    objects = source.read(config, registry)
-    additions = read_additions(
-        workload,
-        objects,
-        {*registry.kinds, *kinds},
-        DEFAULT_SCHEDULER if options["config_path"] is None else None,
-    )
-    unit = single_unit(additions, kinds) if options["counts"] else None
-    model = ClusterModel(objects, config, registry, seed=options["seed"])
-    try:
-        with model.trial():
-            answer = fit(model, additions)
-        if unit is None:
-            return answer
-        with model.trial():
-            count = max_fit(model, unit, options["limit"])
-        return replace(answer, max=count)
-    finally:
-        model.close()
+    model, additions = opened.model, opened.read(workload)
+    unit = single_unit(additions, opened.group_kinds) if options["counts"] else None
+    with model.trial():
+        answer = fit(model, additions)
+    if unit is None:
+        return answer
+    with model.trial():
+        return replace(answer, max=max_fit(model, unit, options["limit"]))

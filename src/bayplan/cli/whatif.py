@@ -1,28 +1,54 @@
 """`bayplan whatif`: what would happen in a cluster if something changed."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from bayplan.cli.cluster_source import ClusterSource, output_option, put_document
-from bayplan.cli.configuration import read_config, read_plugins
+from bayplan.cli.cluster_source import put_document
 from bayplan.cli.console import show, sign_of_life
-from bayplan.cli.options import config_option, examples, plugin_option, seed_option
-from bayplan.cli.pflag import feature_gates_option
+from bayplan.cli.options import examples
 from bayplan.cli.problems import refusals
-from bayplan.cli.remarks import fail
-from bayplan.model.cluster_model import ClusterModel
+from bayplan.cli.questions import OpenModel, open_model, question_options
+from bayplan.problems import BadInputError
+from bayplan.sim.input.errors import InputErrors
+from bayplan.sim.input.sources import Part, read_sources
+from bayplan.sim.input.what_if import (
+    NewNodes,
+    WhatIf,
+    decode_what_if,
+    is_what_if,
+    parse_scaling,
+)
+from bayplan.state.pods import DEFAULT_NAMESPACE
+from bayplan.whatif.comparison import what_if
 from bayplan.whatif.drain_each import Action, DepartureReport, drain_each, remove_each
+from bayplan.whatif.text import Answer
 
 
 @click.command(
     "whatif",
     epilog=examples(
+        "bayplan whatif cluster.yaml --drain n7 --add 3 --like n9",
+        "bayplan whatif --scale deploy/web=20 -n shop     # in the cluster of kubectl",
+        "bayplan whatif cluster.yaml -f change.yaml -o json",
         "bayplan whatif cluster.yaml --drain-each",
-        "bayplan whatif cluster.yaml --remove-each --topology-key topology.kubernetes.io/zone",
+        "bayplan whatif --remove-each --topology-key topology.kubernetes.io/zone",
     ),
 )
-@click.argument("cluster", nargs=-1, required=True, metavar="CLUSTER…")
+@click.option("--drain", multiple=True, metavar="NODE", help="Evict its pods, as budgets allow")
+@click.option("--remove", multiple=True, metavar="NODE", help="The node is gone, with its pods")
+@click.option("--cordon", multiple=True, metavar="NODE", help="No pod is placed there any more")
+@click.option("--uncordon", multiple=True, metavar="NODE", help="Pods are placed there again")
+@click.option("--add", type=click.IntRange(min=1), metavar="COUNT", help="Add nodes; see --like")
+@click.option("--like", "template_node", metavar="NODE", help="With --add: the node to copy")
+@click.option("--scale", multiple=True, metavar="KIND/NAME=REPLICAS", help="As deploy/web=20")
+@click.option("-n", "--namespace", default=DEFAULT_NAMESPACE, help="Namespace of --scale")
+@click.option("--apply", multiple=True, metavar="FILE", help="Objects, as for `kubectl apply`")
+@click.option(
+    "-f", "--filename", "documents", multiple=True, metavar="FILE", help="WhatIf documents"
+)
+@click.option("--shapes", multiple=True, metavar="FILE", help="Shapes whose headroom is counted")
 @click.option(
     "--drain-each", "each", flag_value="drain", help="For each node: can it be drained, as it is?"
 )
@@ -36,42 +62,86 @@ from bayplan.whatif.drain_each import Action, DepartureReport, drain_each, remov
     help="With --drain-each and --remove-each: domains of this label of nodes, not single nodes",
 )
 @click.option("--force", is_flag=True, help="Drain nodes that have pods without a controller, too")
-@config_option()
-@plugin_option()
-@feature_gates_option()
-@seed_option()
-@output_option()
-def whatif_command(cluster: tuple[str, ...], **options: Any) -> None:
+@question_options()
+def whatif_command(**options: Any) -> None:
     """Say what would happen in a cluster if something changed.
 
-    CLUSTER is a file or a folder of objects, or the folder of a run. Nothing in the cluster
-    changes.
+    CLUSTER is a file or a folder of objects, or the folder of a run; without it, the live cluster
+    that kubectl would use is read. Nothing in the cluster changes.
+
+    The answer has the numbers of the cluster before and after the changes, the pods that move, the
+    pods that are left over and why, and the pods that a disruption budget does not let go.
 
     --drain-each and --remove-each print one row per node or domain: whether it can go, which pods
     would be left over and why, and which pods a disruption budget does not let go. A drain looks
     at no local storage.
 
-    The exit code is 0, whatever the answer is, and 2 if the input is wrong.
+    The exit code is 0, whatever the answer is; 2 if the input is wrong; 3 if the cluster cannot be
+    read.
     """
-    if not options["each"]:
-        fail("found no change, wanted --drain-each or --remove-each")
+    files = (*options["apply"], *options["documents"], *options["shapes"])
     with refusals():
-        report = _departures(ClusterSource(cluster), options)
+        change = _change(options)
+        if change.is_empty and not options["each"]:
+            raise BadInputError("found no change, wanted one such as --drain NODE or --drain-each")
+        if options["each"] and not change.is_empty:
+            raise BadInputError(f"found --{options['each']}-each and other changes, wanted one")
+        with open_model(options, *files) as opened:
+            answer: Answer
+            if options["each"]:
+                answer = _departures(opened, options)
+            else:
+                shapes = opened.read(options["shapes"]) if options["shapes"] else None
+                answer = what_if(
+                    opened.model,
+                    change,
+                    opened.read,
+                    opened.group_kinds,
+                    shapes=shapes,
+                    force=options["force"],
+                )
     if options["output"] == "text":
-        show(report.parts())
+        show(answer.parts())
     else:
-        put_document(report, options["output"])
+        put_document(answer, options["output"])
 
 
-def _departures(source: ClusterSource, options: dict[str, Any]) -> DepartureReport:
-    """Raises BadInputError."""
-    registry = read_plugins(options["plugins"])
-    config = read_config(options["config_path"], options["feature_gates"])
-    model = ClusterModel(source.read(config, registry), config, registry, seed=options["seed"])
-    try:
-        with sign_of_life("trying"):
-            if options["each"] == Action.REMOVE:
-                return remove_each(model, options["topology_key"])
-            return drain_each(model, options["topology_key"], force=options["force"])
-    finally:
-        model.close()
+def _change(options: dict[str, Any]) -> WhatIf:
+    """The changes of the command line and of the documents. Raises BadInputError."""
+    count, template_node = options["add"], options["template_node"]
+    if (count is None) != (template_node is None):
+        raise BadInputError("--add and --like: wanted both: how many nodes, and the node to copy")
+    change = WhatIf(
+        add=() if count is None else (NewNodes(template=template_node, count=count),),
+        uncordon=options["uncordon"],
+        apply=tuple(part.value for part in _parts(options["apply"])),
+        scale=tuple(parse_scaling(text, options["namespace"]) for text in options["scale"]),
+        cordon=options["cordon"],
+        remove=options["remove"],
+        drain=options["drain"],
+    )
+    errors = InputErrors()
+    for part in _parts(options["documents"]):
+        if not is_what_if(part.value):
+            errors.add(part.place, "wanted a WhatIf document")
+            continue
+        document, problems = decode_what_if(part.value)
+        errors.add_all(part.place, problems)
+        change = change.joined_with(document)
+    errors.raise_if_any()
+    return change
+
+
+def _parts(files: Sequence[str]) -> list[Part]:
+    """Raises InputError."""
+    errors = InputErrors()
+    parts = [part for part in read_sources(files, errors) if isinstance(part, Part)]
+    errors.raise_if_any()
+    return parts
+
+
+def _departures(opened: OpenModel, options: dict[str, Any]) -> DepartureReport:
+    with sign_of_life("trying"):
+        if options["each"] == Action.REMOVE:
+            return remove_each(opened.model, options["topology_key"])
+        return drain_each(opened.model, options["topology_key"], force=options["force"])

@@ -7,7 +7,7 @@ cluster already gets only the pods that it still lacks.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast, final
 
 import msgspec
@@ -23,6 +23,7 @@ from bayplan.api.objects import (
     Pod,
     Unstructured,
 )
+from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.objects import ClusterObjects, object_key_of
 from bayplan.model.reading import objects_of_workload
 from bayplan.problems import BadInputError
@@ -160,3 +161,31 @@ def _content(cluster: ClusterObjects, key: ObjectKey, each: ApiObject) -> Conten
         content = each.content if isinstance(each, Unstructured) else msgspec.to_builtins(each)
     version, _, kind = key.kind.rpartition(" ")
     return {**content, "apiVersion": version, "kind": kind}
+
+
+@final
+class AdditionsReader:
+    """Reads workloads against the objects of a model as they are at that time."""
+
+    def __init__(
+        self,
+        model: ClusterModel,
+        read_kinds: Collection[str] = (),
+        scheduler_name: str | None = DEFAULT_SCHEDULER,
+    ) -> None:
+        """See `read_additions`."""
+        self._model = model
+        self._read_kinds = read_kinds
+        self._scheduler_name = scheduler_name
+        #: Kinds that were added, in the order of their first addition.
+        self._kinds = dict.fromkeys((*model.source.by_kind, POD))
+
+    def __call__(self, sources: Iterable[InputSource]) -> Additions:
+        """Raises BadInputError."""
+        present = self._model.source
+        if self._model.version:
+            by_kind = {kind: tuple(self._model.objects(kind)) for kind in self._kinds}
+            present = replace(present, by_kind=by_kind)
+        additions = read_additions(sources, present, self._read_kinds, self._scheduler_name)
+        self._kinds |= dict.fromkeys(kind for kind, _ in additions.objects)
+        return additions

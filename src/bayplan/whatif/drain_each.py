@@ -11,13 +11,10 @@ The proof does not cover pods with required (anti-)affinity, hard spread constra
 volumes, claims or a pod group, and profiles with plugins from outside of the tree or with
 extenders. Such pods are placed in a trial, before the pods that the proof covers. If the proof
 fails for one pod, all pods of the domain are placed in the trial.
-
-A replacement is a pod with the spec of the pod that goes. It counts as ready once it has a node, so
-a budget that allows a disruption allows one for each pod in turn; a budget that allows none blocks.
 """
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import cast, final
@@ -29,22 +26,30 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from bayplan.api.device_objects import RESOURCE_SLICE
-from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET, PodDisruptionBudget
-from bayplan.api.objects import NODE, POD, Node, Pod, PodSpec
+from bayplan.api.objects import NODE, POD, Node, PodSpec
 from bayplan.api.pod_requests import CPU, MEMORY, PODS
-from bayplan.api.selectors import Selector, SelectorError, label_selector
+from bayplan.api.selectors import Selector, label_selector
 from bayplan.engine.cycle import Cycle
 from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.plugins.pod_topology_spread.plugin import PodTopologySpread
 from bayplan.sim.output.report import BLANK, new_table
 from bayplan.state.pods import NO_VOLUMES, PodInfo, PodShape
+from bayplan.whatif.evictions import (
+    DAEMON_SET,
+    ENDED,
+    Blocked,
+    Budgets,
+    LeftOver,
+    blocked_by,
+    controller_kind,
+    is_mirror,
+    recreated,
+    replacement,
+)
 from bayplan.whatif.fit import pod_name
 from bayplan.whatif.text import API_VERSION, Answer, pod_count
 
-MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 _HARD = "DoNotSchedule"
-_DAEMON_SET = "DaemonSet"
-_ENDED = ("Succeeded", "Failed")
 #: Resources that no device stands for.
 _PLAIN_RESOURCES = (CPU, MEMORY, "ephemeral-storage")
 
@@ -57,26 +62,6 @@ class Action(StrEnum):
 
 
 # ---- the answer ----------------------------------------------------------------------------
-
-
-@final
-class LeftOver(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A pod whose replacement does not fit."""
-
-    #: "namespace/name" of the pod that goes.
-    pod: str
-    #: The sentence that kube-scheduler writes into the replacement's condition PodScheduled.
-    message: str
-
-
-@final
-class Blocked(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A pod that a budget does not let go."""
-
-    pod: str
-    #: Names of the budgets, in the pod's namespace.
-    budgets: tuple[str, ...]
-    message: str
 
 
 @final
@@ -202,62 +187,6 @@ def _report(
     )
 
 
-# ---- budgets -------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Budget:
-    name: str
-    selector: Selector
-    allowed: int
-
-
-@final
-class _Budgets:
-    """How many disruptions each budget allows now."""
-
-    def __init__(self, model: ClusterModel) -> None:
-        self._by_namespace: dict[str, list[_Budget]] = defaultdict(list)
-        for each in model.objects(POD_DISRUPTION_BUDGET):
-            budget = cast(PodDisruptionBudget, each)
-            try:
-                selector = label_selector(budget.spec.selector)
-            except SelectorError:
-                continue  # selects nothing
-            allowed = budget.status.disruptions_allowed
-            own = _Budget(budget.metadata.name, selector, allowed)
-            self._by_namespace[budget.metadata.namespace or ""].append(own)
-        self._of_shape: dict[int, tuple[PodShape, list[_Budget]]] = {}
-
-    def of(self, pod: PodInfo) -> list[_Budget]:
-        """The budgets that select a pod."""
-        entry = self._of_shape.get(id(pod.shape))
-        if entry is None:
-            labels = pod.labels
-            all_of_namespace = self._by_namespace.get(pod.namespace, ())
-            selecting = [one for one in all_of_namespace if one.selector.matches(labels)]
-            entry = self._of_shape[id(pod.shape)] = pod.shape, selecting
-        return entry[1]
-
-
-def _blocked(pod: PodInfo, budgets: Sequence[_Budget], used: Mapping[str, int]) -> Blocked | None:
-    """Why a pod cannot be evicted now. ``used``: disruptions that did not end, by budget.
-
-    Upstream: pkg/registry/core/pod/storage/eviction.go.
-    """
-    if not budgets or pod.is_terminating or pod.status.phase in (*_ENDED, "Pending"):
-        return None
-    names = tuple(budget.name for budget in budgets)
-    if len(budgets) > 1:
-        message = "several budgets select the pod, which the eviction API does not support"
-        return Blocked(pod=pod.key, budgets=names, message=message)
-    [budget] = budgets
-    if budget.allowed - used.get(f"{pod.namespace}/{budget.name}", 0) > 0:
-        return None
-    message = f"budget {pod.namespace}/{budget.name} allows no disruption"
-    return Blocked(pod=pod.key, budgets=names, message=message)
-
-
 # ---- the proof -----------------------------------------------------------------------------
 
 
@@ -363,7 +292,7 @@ class _Question:
         self._model = model
         self._action = action
         self._force = force
-        self._budgets = _Budgets(model) if action is Action.DRAIN else None
+        self._budgets = Budgets(model) if action is Action.DRAIN else None
         self._feasible = _FeasibleNodes(model)
         self._pods: dict[str, list[PodInfo]] = defaultdict(list)
         for each in model.objects(POD):
@@ -400,17 +329,17 @@ class _Question:
         scheduler = self._model.scheduler
         on_nodes = (pod for node in nodes for pod in self._pods.get(node.metadata.name, ()))
         for pod in sorted(on_nodes, key=lambda pod: pod.key):
-            controller = _controller_kind(pod)
-            if controller in (_DAEMON_SET, "Node") or _is_mirror(pod):
+            controller = controller_kind(pod)
+            if controller in (DAEMON_SET, "Node") or is_mirror(pod):
                 continue
-            if pod.is_terminating or pod.status.phase in _ENDED:
+            if pod.is_terminating or pod.status.phase in ENDED:
                 continue
             if not controller:
                 pods.unmanaged.append(pod.key)
                 continue
             blocked = None
             if self._budgets is not None:
-                blocked = _blocked(pod, self._budgets.of(pod), {})
+                blocked = blocked_by(pod, self._budgets.of(pod), {})
             if blocked is not None:
                 pods.blocked.append(blocked)
             elif not scheduler.is_responsible_for(pod.scheduler_name):
@@ -467,7 +396,7 @@ class _Question:
                 pod = leaving.popleft()
                 is_victim = pod.uid in victims
                 budgets = [] if self._budgets is None else self._budgets.of(pod)
-                blocked = None if is_victim else _blocked(pod, budgets, used)
+                blocked = None if is_victim else blocked_by(pod, budgets, used)
                 if blocked is not None:
                     pods.blocked.append(blocked)
                     continue
@@ -476,7 +405,7 @@ class _Question:
                 model.add(POD, replacement(pod))
                 attempt = self._placed(pod)
                 if attempt is None or attempt.node:
-                    evicted = [] if attempt is None else _recreated(attempt.victims)
+                    evicted = [] if attempt is None else recreated(attempt.victims)
                     victims.update(victim.uid for victim in evicted)
                     leaving.extend(evicted)
                     continue
@@ -497,39 +426,6 @@ class _Question:
         queued = self._model.pod(pod.key)
         assert queued is not None
         return None if queued.spec.node_name else self._model.place(pod.key)
-
-
-def _recreated(pods: Iterable[PodInfo]) -> list[PodInfo]:
-    """Those that a controller creates again."""
-    return [pod for pod in pods if _controller_kind(pod) not in ("", _DAEMON_SET, "Node")]
-
-
-def replacement(pod: PodInfo, suffix: str = "") -> Pod:
-    """The pod that a controller creates for one that goes: pending, with the same spec.
-
-    It has the same name, so that the claims of its volumes are those of the pod that goes.
-    """
-    metadata = replace(
-        pod.metadata,
-        name=f"{pod.name}{suffix}",
-        uid=None,
-        resource_version=None,
-        creation_timestamp=None,
-        deletion_timestamp=None,
-        deletion_grace_period_seconds=None,
-    )
-    return Pod(metadata=metadata, spec=pod.spec, declared=dict(pod.declared))
-
-
-def _controller_kind(pod: PodInfo) -> str:
-    owners: Iterator[str] = (
-        owner.kind for owner in pod.metadata.owner_references or () if owner.controller
-    )
-    return next(owners, "")
-
-
-def _is_mirror(pod: PodInfo) -> bool:
-    return MIRROR_ANNOTATION in (pod.metadata.annotations or {})
 
 
 def _concerns(pod: PodInfo, other: PodInfo) -> bool:

@@ -15,9 +15,12 @@ from rich.text import Text
 
 from bayplan.api.objects import POD, Pod
 from bayplan.api.pod_groups import GroupKey
+from bayplan.explain.explainer import explain_pod
+from bayplan.explain.explanation import Explanation
+from bayplan.explain.text import explained
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.problems import BadInputError
-from bayplan.sim.output.report import BLANK
+from bayplan.sim.output.report import BLANK, by_message
 from bayplan.whatif.additions import Additions
 from bayplan.whatif.copies import Unit
 from bayplan.whatif.text import (
@@ -32,6 +35,8 @@ from bayplan.whatif.text import (
 
 #: `--max` counts no further unless it is told to.
 LIMIT = 10_000
+#: At most so many pods that do not fit are explained.
+EXPLAINED_MAX = 3
 
 
 @final
@@ -91,6 +96,8 @@ class Fit(Answer, frozen=True, kw_only=True):
     #: The name of the cluster, for messages.
     cluster: str
     pods: tuple[PodFit, ...] = ()
+    #: Why pods do not fit, and what would make them fit: one pod for each kind of message.
+    explanations: tuple[Explanation, ...] = ()
     #: With --max.
     max: MaxFit | None = None
     #: Pods that wait in the cluster already, and were not tried.
@@ -110,7 +117,8 @@ class Fit(Answer, frozen=True, kw_only=True):
     def parts(self) -> list[RenderableType]:
         total, left_over = len(self.pods), self.left_over
         if left_over:
-            head = f"{total - len(left_over):,} of {pod_count(total)} fit into {self.cluster}"
+            some = f"{total - len(left_over):,} of {pod_count(total)}"
+            head = f"{some} fit{'s' * (total == 1)} into {self.cluster}"
         else:
             head = f"{pod_count(total)} fit{'s' * (total == 1)} into {self.cluster}"
         parts: list[RenderableType] = [Text(head, style="bold")]
@@ -122,6 +130,10 @@ class Fit(Answer, frozen=True, kw_only=True):
             parts += [BLANK, *node_rows(by_node)]
         if left_over:
             parts += [BLANK, *left_over_rows({pod.pod: pod.message for pod in left_over})]
+        for explanation in self.explanations:
+            heading = Text(f"why {explanation.pod} does not fit", style="bold")
+            # The first part is the message, which the table has.
+            parts += [BLANK, heading, *explained(explanation)[1:]]
         if self.victims:
             parts += [BLANK, Text(f"preemption evicts {named_pods(self.victims)}")]
         if self.max is not None:
@@ -130,19 +142,23 @@ class Fit(Answer, frozen=True, kw_only=True):
         return parts
 
 
-def fit(model: ClusterModel, additions: Additions) -> Fit:
+def fit(model: ClusterModel, additions: Additions, *, explains: bool = True) -> Fit:
     """Place a workload. The placements stay in the model; see `ClusterModel.trial`.
 
-    Raises BadInputError for a pod of a scheduler that the configuration does not have.
+    ``explains``: give causes and fixes for pods that do not fit. Raises BadInputError for a pod of
+    a scheduler that the configuration does not have.
     """
     check_schedulers(model, additions.pods)
     pending_count = len(model.pending())
     add(model, additions)
     pods = tuple(placed(model, additions.pods))
+    messages = {pod.pod: pod.message for pod in pods if not pod.node} if explains else {}
+    examples = [names[0] for names in by_message(messages)][:EXPLAINED_MAX]
     return Fit(
         fits=all(pod.node for pod in pods),
         cluster=model.source.source,
         pods=pods,
+        explanations=tuple(explain_pod(model, name) for name in examples),
         pending_count=pending_count,
         notes=(*model.source.notes, *additions.notes),
     )

@@ -100,6 +100,19 @@ class WhatIf(_Part):
         changes = (self.add, self.uncordon, self.apply, self.scale)
         return not any((*changes, self.cordon, self.remove, self.drain))
 
+    def joined_with(self, other: "WhatIf") -> "WhatIf":
+        """All changes of both."""
+        return WhatIf(
+            until=other.until if self.until is None else self.until,
+            add=(*self.add, *other.add),
+            uncordon=(*self.uncordon, *other.uncordon),
+            apply=(*self.apply, *other.apply),
+            scale=(*self.scale, *other.scale),
+            cordon=(*self.cordon, *other.cordon),
+            remove=(*self.remove, *other.remove),
+            drain=(*self.drain, *other.drain),
+        )
+
     def document(self) -> dict[str, Any]:
         """The document as plain values."""
         spec = msgspec.to_builtins(self)

@@ -1,0 +1,89 @@
+"""The model of a cluster for a command that puts questions to it."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeVar
+
+import click
+
+from bayplan.api.pod_groups import PodGroupKinds
+from bayplan.cli.cluster_source import (
+    EXIT_UNREADABLE,
+    ClusterSource,
+    UnreadableClusterError,
+    kubectl_options,
+    output_option,
+)
+from bayplan.cli.configuration import read_config, read_plugins
+from bayplan.cli.options import config_option, plugin_option, seed_option
+from bayplan.cli.pflag import feature_gates_option
+from bayplan.cli.problems import STANDARD_INPUT
+from bayplan.cli.remarks import remark
+from bayplan.config.pod_group_kinds import group_kinds
+from bayplan.model.cluster_model import ClusterModel
+from bayplan.problems import BadInputError
+from bayplan.state.pods import DEFAULT_SCHEDULER
+from bayplan.whatif.additions import AdditionsReader
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class OpenModel(NamedTuple):
+    """A model, what reads workloads for it, and the kinds of pod groups."""
+
+    model: ClusterModel
+    read: AdditionsReader
+    group_kinds: PodGroupKinds
+
+
+def question_options() -> Callable[[F], F]:
+    """CLUSTER…, and the options of every command that opens a model."""
+    decorators = (
+        click.argument("cluster", nargs=-1, metavar="[CLUSTER…]"),
+        kubectl_options(),
+        config_option(),
+        plugin_option(),
+        feature_gates_option(),
+        seed_option(),
+        output_option(),
+    )
+
+    def decorate(command: F) -> F:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorate
+
+
+@contextmanager
+def open_model(options: dict[str, Any], *files: str) -> Iterator[OpenModel]:
+    """The model of the cluster that the options name; its plugins are closed at the end.
+
+    ``files``: what the command reads besides. Raises BadInputError. Ends the process if the cluster
+    cannot be read.
+    """
+    cluster: tuple[str, ...] = options["cluster"]
+    kubeconfig, context_name = options["kubeconfig"], options["context_name"]
+    if cluster and (kubeconfig or context_name):
+        raise BadInputError("found files of a cluster and --kubeconfig or --context, wanted one")
+    if [*cluster, *files].count(STANDARD_INPUT) > 1:
+        raise BadInputError("standard input: found - twice, wanted it once")
+    registry = read_plugins(options["plugins"])
+    config = read_config(options["config_path"], options["feature_gates"])
+    try:
+        objects = ClusterSource(cluster, kubeconfig, context_name).read(config, registry)
+    except UnreadableClusterError as problem:
+        remark(str(problem))
+        sys.exit(EXIT_UNREADABLE)
+    for kind, reason in objects.unreadable.items():
+        remark(f"the answer leaves out {kind}: {reason}")
+    kinds = group_kinds(config.spec.pod_groups.kinds)
+    scheduler_name = DEFAULT_SCHEDULER if options["config_path"] is None else None
+    model = ClusterModel(objects, config, registry, seed=options["seed"])
+    try:
+        read = AdditionsReader(model, {*registry.kinds, *kinds}, scheduler_name)
+        yield OpenModel(model, read, kinds)
+    finally:
+        model.close()

@@ -1,0 +1,367 @@
+"""Changes of a cluster, made in a model: nodes come and go, workloads are applied and scaled.
+
+All changes happen at one moment, in the order of `sim.input.what_if`. Then each pod without a node
+is tried once: pods of higher priority first, among equals those that wait already before those that
+are new. Pods of drained nodes are evicted and replaced one by one, as disruption budgets allow.
+"""
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast, final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from bayplan.adapters.embedded.field_validation import ObjectKey, key_of, object_key
+from bayplan.adapters.embedded.json_merge import merge_patch
+from bayplan.api.objects import NODE, POD, ApiObject, Node, Pod, Unstructured, decode
+from bayplan.model.cluster_model import ClusterModel
+from bayplan.model.objects import ClusterObjects
+from bayplan.problems import BadInputError, suggestion
+from bayplan.sim.input.controller_kinds import CONTROLLERS
+from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf
+from bayplan.sim.input.workload import Content
+from bayplan.state.pods import PodInfo
+from bayplan.whatif.additions import AdditionsReader
+from bayplan.whatif.copies import workload_of
+from bayplan.whatif.evictions import (
+    DAEMON_SET,
+    ENDED,
+    Blocked,
+    Budgets,
+    LeftOver,
+    blocked_by,
+    controller_kind,
+    is_mirror,
+    recreated,
+    replacement,
+)
+from bayplan.whatif.fit import add, pod_name
+
+_HOSTNAME = "kubernetes.io/hostname"
+#: Taints that the node lifecycle sets, and takes away when a node becomes ready.
+_LIFECYCLE = "node.kubernetes.io/"
+_CSI_NODE = "storage.k8s.io/v1 CSINode"
+
+
+@final
+class Move(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A pod that gets a node."""
+
+    #: "namespace/name"; of a replacement, the name of the pod that goes.
+    pod: str
+    #: The node that it leaves; "": it had none.
+    source: str = ""
+    target: str
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of the changes."""
+
+    moves: list[Move] = field(default_factory=list[Move])
+    left_over: list[LeftOver] = field(default_factory=list[LeftOver])
+    blocked: list[Blocked] = field(default_factory=list[Blocked])
+    #: Pods that go and are not created again, by the reason.
+    gone: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    notes: list[str] = field(default_factory=list[str])
+
+
+def make_changes(
+    model: ClusterModel, change: WhatIf, read: AdditionsReader, *, force: bool = False
+) -> Outcome:
+    """Change the model, and place what has to be placed. Raises BadInputError.
+
+    ``force``: pods without a controller may be evicted, as with `kubectl drain --force`. Undo the
+    changes with `ClusterModel.trial`.
+    """
+    changes = _Changes(model, read, force=force)
+    for new in change.add:
+        changes.add_nodes(new)
+    for name in change.uncordon:
+        changes.cordon(name, unschedulable=False)
+    changes.apply(change.apply)
+    for scaling in change.scale:
+        changes.scale(scaling)
+    for name in change.cordon:
+        changes.cordon(name, unschedulable=True)
+    for name in change.remove:
+        changes.remove(name)
+    # A drain cordons its node before it evicts; with several nodes, all are cordoned first.
+    for name in change.drain:
+        changes.cordon(name, unschedulable=True)
+    changes.place_pending()
+    for name in change.drain:
+        changes.drain(name)
+    return changes.outcome
+
+
+@final
+class _Changes:
+    def __init__(self, model: ClusterModel, read: AdditionsReader, *, force: bool) -> None:
+        self._model = model
+        self._read = read
+        self._force = force
+        self.outcome = Outcome()
+        #: "namespace/name" of a pod without a node → the node that it left.
+        self._sources: dict[str, str] = {}
+        self._waiting_before = {info.key for info in model.pending()}
+
+    # ---- nodes ------------------------------------------------------------------------------
+
+    def _node(self, name: str) -> Node:
+        node = self._model.get(NODE, "", name)
+        if node is None:
+            names = [each.metadata.name for each in self._model.objects(NODE)]
+            hint = suggestion(name, names)
+            raise BadInputError(f"there is no node {name}" + (f"; {hint}" if hint else ""))
+        return cast(Node, node)
+
+    def add_nodes(self, new: NewNodes) -> None:
+        """Copies of a node, with copies of its DaemonSet pods."""
+        template = self._node(new.template)
+        names = {each.metadata.name for each in self._model.objects(NODE)}
+        daemons = [pod for pod in self._pods_on(new.template) if controller_kind(pod) == DAEMON_SET]
+        csi_node = self._model.get(_CSI_NODE, "", new.template)
+        number = 0
+        for _ in range(new.count):
+            number += 1
+            while (name := f"{new.template}-new-{number}") in names:
+                number += 1
+            self._model.add(NODE, _node_copy(template, name))
+            if csi_node is not None:
+                self._model.add(_CSI_NODE, _renamed(csi_node, name))
+            for pod in daemons:
+                self._model.add(POD, _daemon_copy(pod, name))
+
+    def cordon(self, name: str, *, unschedulable: bool) -> None:
+        node = self._node(name)
+        self._model.replace(
+            NODE, replace(node, spec=replace(node.spec, unschedulable=unschedulable))
+        )
+
+    def remove(self, name: str) -> None:
+        """The node is gone. Its pods are deleted and, if a controller wants them, created again."""
+        self._node(name)
+        pods = self._pods_on(name)
+        self._model.remove(NODE, "", name)
+        for pod in pods:
+            self._model.remove(POD, pod.namespace, pod.name)
+            if controller_kind(pod) == DAEMON_SET or is_mirror(pod):
+                continue
+            if recreated([pod]) and pod.status.phase not in ENDED and not pod.is_terminating:
+                self._replace_pod(pod)
+            elif pod.status.phase not in ENDED:
+                self._gone("lost with its node", pod.key)
+
+    def drain(self, name: str) -> None:
+        """Evict the pods of a cordoned node, one by one, and place their replacements."""
+        pods = sorted(self._pods_on(name), key=lambda pod: pod.key)
+        leaving: deque[PodInfo] = deque()
+        for pod in pods:
+            controller = controller_kind(pod)
+            if controller in (DAEMON_SET, "Node") or is_mirror(pod):
+                continue
+            if pod.is_terminating or pod.status.phase in ENDED:
+                continue
+            if not controller and not self._force:
+                message = "it has no controller; with --force it is evicted for good"
+                self.outcome.blocked.append(Blocked(pod=pod.key, budgets=(), message=message))
+                continue
+            leaving.append(pod)
+        budgets, used = Budgets(self._model), defaultdict[str, int](int)
+        while leaving:
+            pod = leaving.popleft()
+            blocked = blocked_by(pod, budgets.of(pod), used)
+            if blocked is not None:
+                self.outcome.blocked.append(blocked)
+                continue
+            self._model.remove(POD, pod.namespace, pod.name)
+            if not controller_kind(pod):
+                self._gone("evicted", pod.key)
+                continue
+            self._replace_pod(pod)
+            if not self._place(pod.key):
+                for budget in budgets.of(pod):
+                    used[f"{pod.namespace}/{budget.name}"] += 1
+
+    # ---- workloads --------------------------------------------------------------------------
+
+    def apply(self, objects: Sequence[Content]) -> None:
+        """Create objects, and change those that exist, as `kubectl apply` does."""
+        new: list[Content] = []
+        for content in objects:
+            key = key_of(content)
+            present = self._model.get(key.kind, key.namespace, key.name)
+            if present is None or key.kind in CONTROLLERS:
+                new.append(content)
+            else:
+                changed = merge_patch(_content(self._model.source, key, present), content)
+                self._model.replace(key.kind, decode(key.kind, changed))
+        for content in new:
+            key = key_of(content)
+            if key.kind in CONTROLLERS:
+                self._scale_down(key, (content.get("spec") or {}).get("replicas", 1))
+        self._add(new)
+
+    def scale(self, scaling: Scaling) -> None:
+        """Change the number of pods of a workload. Raises BadInputError if there is none."""
+        key, content = self._controller(scaling)
+        self._scale_down(key, scaling.replicas)
+        if content is not None:
+            spec = {**(content.get("spec") or {}), "replicas": scaling.replicas}
+            self._add([{**content, "spec": spec}])
+            return
+        pods = self._pods_of(key)
+        if not pods and scaling.replicas:
+            raise BadInputError(f"{key} has no pods that could be copied, and was not read")
+        for number in range(len(pods), scaling.replicas):
+            self._model.add(POD, _pod_copy(pods[0], f"{pods[0].metadata.name}-new-{number}"))
+
+    def _controller(self, scaling: Scaling) -> tuple[ObjectKey, Content | None]:
+        """The workload of a scaling, and its content if that was read."""
+        for kind in CONTROLLERS:
+            if kind.rpartition(" ")[2] != scaling.kind:
+                continue
+            key = object_key(kind, scaling.namespace, scaling.name)
+            present = self._model.get(key.kind, key.namespace, key.name)
+            if present is not None:
+                return key, _content(self._model.source, key, present)
+            if self._pods_of(key):
+                return key, None
+        named = f"{scaling.kind} {scaling.namespace}/{scaling.name}"
+        workloads = {workload_of(cast(Pod, each)) for each in self._model.objects(POD)}
+        hint = suggestion(named, workloads)
+        raise BadInputError(f"there is no {named}" + (f"; {hint}" if hint else ""))
+
+    def _scale_down(self, key: ObjectKey, replicas: int) -> None:
+        """Delete the pods that a controller would delete first.
+
+        Upstream: pkg/controller, ActivePodsWithRanks: pods without a node, then pods on nodes with
+        more pods of the workload, then the newest. A StatefulSet deletes its highest ordinals.
+        """
+        pods = self._pods_of(key)
+        counts = Counter(pod.spec.node_name for pod in pods)
+
+        def rank(pod: Pod) -> tuple[Any, ...]:
+            if key.kind.endswith(" StatefulSet"):
+                ordinal = pod.metadata.name.rpartition("-")[2]
+                return (-int(ordinal) if ordinal.isdecimal() else 0,)
+            node, created = pod.spec.node_name, pod.metadata.creation_timestamp or ""
+            return node is not None, -counts[node], _Descending(created), pod.metadata.name
+
+        for pod in sorted(pods, key=rank)[: max(len(pods) - replicas, 0)]:
+            self._model.remove(POD, pod.metadata.namespace or "", pod.metadata.name)
+            self._gone("scaled down", pod_name(pod))
+
+    def _pods_of(self, key: ObjectKey) -> list[Pod]:
+        name = f"{key.kind.rpartition(' ')[2]} {key.namespace}/{key.name}"
+        pods = (cast(Pod, each) for each in self._model.objects(POD))
+        return [
+            pod
+            for pod in pods
+            if workload_of(pod) == name
+            and pod.status.phase not in ENDED
+            and pod.metadata.deletion_timestamp is None
+        ]
+
+    def _add(self, contents: Sequence[Content]) -> None:
+        if contents:
+            additions = self._read(contents)
+            self.outcome.notes += additions.notes
+            add(self._model, additions)
+
+    # ---- pods -------------------------------------------------------------------------------
+
+    def _pods_on(self, name: str) -> list[PodInfo]:
+        cache = self._model.scheduler.cache
+        row = cache.table.row_of.get(name)
+        return [] if row is None else list(cache.table.pods[row].values())
+
+    def _replace_pod(self, pod: PodInfo) -> None:
+        self._sources[pod.key] = pod.node_name
+        self._model.add(POD, replacement(pod))
+
+    def place_pending(self) -> None:
+        """Try every pod without a node once, and the replacements of victims."""
+        waiting = self._model.pending()
+        before = self._waiting_before
+        waiting.sort(key=lambda info: (-info.priority, info.key not in before, info.key))
+        for info in waiting:
+            if self._is_pending(info.key):
+                self._place(info.key)
+
+    def _is_pending(self, pod: str) -> bool:
+        present = self._model.pod(pod)
+        return present is not None and not present.spec.node_name
+
+    def _place(self, pod: str) -> bool:
+        """Place a pod, and then the replacements of its victims. Returns whether it fits."""
+        attempt = self._model.place(pod)
+        if attempt.node:
+            self._moved(pod, attempt.node)
+            for member, node in attempt.placed_members.items():
+                self._moved(member, node)
+        else:
+            self.outcome.left_over.append(LeftOver(pod=pod, message=attempt.message))
+        for victim in attempt.victims:
+            if recreated([victim]):
+                self._replace_pod(victim)
+                self._place(victim.key)
+            else:
+                self._gone("preempted", victim.key)
+        return bool(attempt.node)
+
+    def _moved(self, pod: str, node: str) -> None:
+        source = self._sources.pop(pod, "")
+        self.outcome.moves.append(Move(pod=pod, source=source, target=node))
+
+    def _gone(self, reason: str, pod: str) -> None:
+        self.outcome.gone.setdefault(reason, []).append(pod)
+
+
+class _Descending(str):
+    """A text that sorts the other way round."""
+
+    __slots__ = ()
+
+    def __lt__(self, other: str) -> bool:
+        return str.__gt__(self, other)
+
+
+def _content(source: ClusterObjects, key: ObjectKey, present: ApiObject) -> Content:
+    content = source.content(key)
+    if content is None:
+        if isinstance(present, Unstructured):
+            return present.content
+        raise BadInputError(f"{key}: its content was not read, so it cannot be changed")
+    return content
+
+
+def _renamed(each: ApiObject, name: str) -> Any:
+    metadata = replace(each.metadata, name=name, uid=None, resource_version=None)
+    return replace(each, metadata=metadata)
+
+
+def _node_copy(template: Node, name: str) -> Node:
+    """A ready node that offers the same, without pods."""
+    labels = dict(template.metadata.labels or {})
+    if _HOSTNAME in labels:
+        labels[_HOSTNAME] = name
+    metadata = replace(template.metadata, name=name, uid=None, resource_version=None, labels=labels)
+    taints = tuple(
+        taint for taint in template.spec.taints or () if not taint.key.startswith(_LIFECYCLE)
+    )
+    spec = replace(template.spec, unschedulable=None, taints=taints or None)
+    return replace(template, metadata=metadata, spec=spec)
+
+
+def _daemon_copy(pod: PodInfo, node: str) -> Pod:
+    copy = replacement(pod, suffix=f"-{node}")
+    return replace(copy, spec=replace(copy.spec, node_name=node, affinity=None))
+
+
+def _pod_copy(pod: Pod, name: str) -> Pod:
+    metadata = replace(pod.metadata, name=name, uid=None, resource_version=None)
+    return Pod(metadata=metadata, spec=replace(pod.spec, node_name=None), declared=pod.declared)

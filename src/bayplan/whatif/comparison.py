@@ -1,0 +1,249 @@
+"""What would happen if something changed: the cluster before and after, side by side."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import cast, final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+from rich.console import RenderableType
+from rich.text import Text
+
+from bayplan.api.objects import NODE, POD, Node, Pod
+from bayplan.api.pod_groups import PodGroupKinds
+from bayplan.api.pod_requests import CPU, MEMORY, PODS
+from bayplan.model.cluster_model import ClusterModel
+from bayplan.sim.input.what_if import WhatIf
+from bayplan.sim.output.report import BLANK, amount, new_table
+from bayplan.whatif.additions import Additions, AdditionsReader
+from bayplan.whatif.changes import Move, Outcome, make_changes
+from bayplan.whatif.copies import units_of, workload_of
+from bayplan.whatif.evictions import Blocked, LeftOver
+from bayplan.whatif.fit import max_fit
+from bayplan.whatif.headroom import shape_names
+from bayplan.whatif.text import API_VERSION, Answer, left_over_rows, named_pods, pod_count
+
+#: Without shapes of the user, the largest workloads are counted, each up to a limit.
+SHAPES_MAX = 3
+HEADROOM_LIMIT = 1000
+_MOVES_MAX = 40
+_RESOURCES_MAX = 4
+
+
+@final
+class Utilization(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A resource over all nodes: cpu in millicores, others in whole units."""
+
+    requested: int
+    allocatable: int
+
+
+@final
+class ClusterState(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The numbers of a cluster at one moment."""
+
+    nodes: int
+    #: Nodes that are not cordoned.
+    schedulable_nodes: int
+    pods: int
+    #: Pods that wait for a node of this scheduler.
+    waiting: int
+    utilization: dict[str, Utilization]
+    #: Shape → how many more pods of it fit.
+    headroom: dict[str, int]
+
+
+@final
+class WhatIfAnswer(Answer, frozen=True, kw_only=True):
+    """The answer of `bayplan whatif`."""
+
+    api_version: str = API_VERSION
+    kind: str = "WhatIfAnswer"
+    #: The name of the cluster, for messages.
+    cluster: str
+    change: WhatIf
+    before: ClusterState
+    after: ClusterState
+    #: Pods that get a node, in the order of their placement.
+    moves: tuple[Move, ...]
+    #: Pods that do not fit after the changes, also if they waited before.
+    left_over: tuple[LeftOver, ...]
+    #: Pods that a drain cannot evict.
+    blocked: tuple[Blocked, ...]
+    #: Reason → pods that go and are not created again.
+    gone: dict[str, list[str]]
+    notes: tuple[str, ...] = field(default=())
+
+    def parts(self) -> list[RenderableType]:
+        parts: list[RenderableType] = [
+            Text(f"{self.cluster}: {_described(self.change)}", style="bold"),
+            BLANK,
+            _states(self.before, self.after),
+        ]
+        if self.moves:
+            table = new_table("pod", "from", "to")
+            for move in self.moves[:_MOVES_MAX]:
+                table.add_row(move.pod, move.source, move.target)
+            parts += [BLANK, table]
+            further = len(self.moves) - _MOVES_MAX
+            if further > 0:
+                parts.append(Text(f"and {pod_count(further)} more that get a node"))
+        if self.left_over:
+            messages = {one.pod: one.message for one in self.left_over}
+            parts += [BLANK, *left_over_rows(messages)]
+        if self.blocked:
+            table = new_table("not evicted", "why")
+            for one in self.blocked:
+                table.add_row(one.pod, one.message)
+            parts += [BLANK, table]
+        lines = [f"{reason}: {named_pods(pods)}" for reason, pods in self.gone.items()]
+        lines += self.notes
+        return [*parts, *([BLANK, *map(Text, lines)] if lines else [])]
+
+
+def what_if(
+    model: ClusterModel,
+    change: WhatIf,
+    read: AdditionsReader,
+    kinds: PodGroupKinds,
+    *,
+    shapes: Additions | None = None,
+    force: bool = False,
+) -> WhatIfAnswer:
+    """Make changes in a trial, and compare. Raises BadInputError.
+
+    ``kinds``: the kinds of pod groups. ``shapes``: whose headroom is counted; None: that of the
+    largest workloads. ``force``: see `make_changes`.
+    """
+    shapes = _largest(model) if shapes is None else shapes
+    before = _state(model, shapes, kinds)
+    with model.trial():
+        outcome: Outcome = make_changes(model, change, read, force=force)
+        after = _state(model, shapes, kinds)
+    return WhatIfAnswer(
+        cluster=model.source.source,
+        change=change,
+        before=before,
+        after=after,
+        moves=tuple(outcome.moves),
+        left_over=tuple(outcome.left_over),
+        blocked=tuple(outcome.blocked),
+        gone=outcome.gone,
+        notes=(*model.source.notes, *outcome.notes),
+    )
+
+
+# ---- states --------------------------------------------------------------------------------
+
+
+def _state(model: ClusterModel, shapes: Additions, kinds: PodGroupKinds) -> ClusterState:
+    nodes = [cast(Node, each) for each in model.objects(NODE)]
+    table = model.scheduler.cache.table
+    rows = [table.row_of[node.metadata.name] for node in nodes]
+    utilization: dict[str, Utilization] = {}
+    for resource in table.resources.offered_names():
+        if resource != PODS:
+            amounts = [table.resources.of_row(resource, row) for row in rows]
+            utilization[resource] = Utilization(
+                requested=sum(one.requested for one in amounts),
+                allocatable=sum(one.allocatable for one in amounts),
+            )
+    return ClusterState(
+        nodes=len(nodes),
+        schedulable_nodes=sum(not node.spec.unschedulable for node in nodes),
+        pods=sum(1 for _ in model.objects(POD)),
+        waiting=len(model.pending()),
+        utilization=utilization,
+        headroom=_headroom(model, shapes, kinds),
+    )
+
+
+def _headroom(model: ClusterModel, shapes: Additions, kinds: PodGroupKinds) -> dict[str, int]:
+    units = units_of(shapes, kinds)
+    counts: dict[str, int] = {}
+    for unit, name in zip(units, shape_names(units), strict=True):
+        with model.trial():
+            counts[name] = max_fit(model, unit, HEADROOM_LIMIT).count
+    return counts
+
+
+def _largest(model: ClusterModel) -> Additions:
+    """One pod of each of the workloads with the most pods."""
+    counts: Counter[str] = Counter()
+    examples: dict[str, Pod] = {}
+    for each in model.objects(POD):
+        pod = cast(Pod, each)
+        workload = workload_of(pod)
+        if workload.startswith(("Pod ", "DaemonSet ", "Node ")):
+            continue
+        if model.scheduler.is_responsible_for(pod.spec.scheduler_name):
+            counts[workload] += 1
+            examples.setdefault(workload, pod)
+    ordered = sorted(counts, key=lambda workload: (-counts[workload], workload))
+    return Additions((), tuple(_copy(examples[one]) for one in ordered[:SHAPES_MAX]))
+
+
+def _copy(pod: Pod) -> Pod:
+    name = f"{pod.metadata.name}-headroom"
+    metadata = replace(pod.metadata, name=name, uid=None, resource_version=None)
+    return Pod(metadata=metadata, spec=replace(pod.spec, node_name=None), declared=pod.declared)
+
+
+# ---- text ----------------------------------------------------------------------------------
+
+
+def _described(change: WhatIf) -> str:
+    """The changes in a line, in the order in which they happen."""
+    words = [f"add {new.count} as {new.template}" for new in change.add]
+    words += [f"uncordon {name}" for name in change.uncordon]
+    if change.apply:
+        words.append(f"apply {len(change.apply)} object{'s' * (len(change.apply) != 1)}")
+    words += [
+        f"scale {one.kind} {one.namespace}/{one.name} to {one.replicas}" for one in change.scale
+    ]
+    for verb, names in (
+        ("cordon", change.cordon),
+        ("remove", change.remove),
+        ("drain", change.drain),
+    ):
+        words += [f"{verb} {name}" for name in names]
+    return ", ".join(words) or "no change"
+
+
+def _states(before: ClusterState, after: ClusterState) -> RenderableType:
+    table = new_table("", "before", "after", numbers=True)
+    table.add_row("nodes", f"{before.nodes:,}", f"{after.nodes:,}")
+    if (before.nodes, after.nodes) != (before.schedulable_nodes, after.schedulable_nodes):
+        counts = (f"{one.nodes - one.schedulable_nodes:,}" for one in (before, after))
+        table.add_row("cordoned", *counts)
+    table.add_row("pods", f"{before.pods:,}", f"{after.pods:,}")
+    table.add_row("waiting", f"{before.waiting:,}", f"{after.waiting:,}")
+    for resource in _shown_resources(before, after):
+        cells = (_share(one.utilization.get(resource), resource) for one in (before, after))
+        table.add_row(f"{resource} requested", *cells)
+    for shape, count in before.headroom.items():
+        cells = (_count(number) for number in (count, after.headroom.get(shape, 0)))
+        table.add_row(f"more pods such as {shape}", *cells)
+    return table
+
+
+def _count(number: int) -> str:
+    return f"{number:,}{'+' * (number >= HEADROOM_LIMIT)}"
+
+
+def _shown_resources(before: ClusterState, after: ClusterState) -> Sequence[str]:
+    """cpu and memory, and what else pods request."""
+    used = {
+        name
+        for state in (before, after)
+        for name, one in state.utilization.items()
+        if one.requested
+    }
+    return sorted(used, key=lambda name: (name not in (CPU, MEMORY), name))[:_RESOURCES_MAX]
+
+
+def _share(one: Utilization | None, resource: str) -> str:
+    if one is None or not one.allocatable:
+        return ""
+    share = f"{one.requested / one.allocatable:.0%}"
+    return f"{amount(resource, one.requested)} of {amount(resource, one.allocatable)} ({share})"

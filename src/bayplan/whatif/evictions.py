@@ -1,0 +1,138 @@
+"""Pods that leave their nodes: what is created again, and what a disruption budget holds back.
+
+A replacement is a pod with the spec of the pod that goes. It counts as ready once it has a node, so
+a budget that allows a disruption allows one for each pod in turn; a budget that allows none blocks.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast, final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET, PodDisruptionBudget
+from bayplan.api.objects import Pod
+from bayplan.api.selectors import Selector, SelectorError, label_selector
+from bayplan.model.cluster_model import ClusterModel
+from bayplan.state.pods import PodInfo, PodShape
+
+MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+DAEMON_SET = "DaemonSet"
+ENDED = ("Succeeded", "Failed")
+
+
+# ---- the answer ----------------------------------------------------------------------------
+
+
+@final
+class LeftOver(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A pod whose replacement does not fit."""
+
+    #: "namespace/name" of the pod that goes.
+    pod: str
+    #: The sentence that kube-scheduler writes into the replacement's condition PodScheduled.
+    message: str
+
+
+@final
+class Blocked(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A pod that a budget does not let go."""
+
+    pod: str
+    #: Names of the budgets, in the pod's namespace.
+    budgets: tuple[str, ...]
+    message: str
+
+
+# ---- budgets -------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Budget:
+    name: str
+    selector: Selector
+    allowed: int
+
+
+@final
+class Budgets:
+    """How many disruptions each budget allows now."""
+
+    def __init__(self, model: ClusterModel) -> None:
+        self._by_namespace: dict[str, list[Budget]] = defaultdict(list)
+        for each in model.objects(POD_DISRUPTION_BUDGET):
+            budget = cast(PodDisruptionBudget, each)
+            try:
+                selector = label_selector(budget.spec.selector)
+            except SelectorError:
+                continue  # selects nothing
+            allowed = budget.status.disruptions_allowed
+            own = Budget(budget.metadata.name, selector, allowed)
+            self._by_namespace[budget.metadata.namespace or ""].append(own)
+        self._of_shape: dict[int, tuple[PodShape, list[Budget]]] = {}
+
+    def of(self, pod: PodInfo) -> list[Budget]:
+        """The budgets that select a pod."""
+        entry = self._of_shape.get(id(pod.shape))
+        if entry is None:
+            labels = pod.labels
+            all_of_namespace = self._by_namespace.get(pod.namespace, ())
+            selecting = [one for one in all_of_namespace if one.selector.matches(labels)]
+            entry = self._of_shape[id(pod.shape)] = pod.shape, selecting
+        return entry[1]
+
+
+def blocked_by(pod: PodInfo, budgets: Sequence[Budget], used: Mapping[str, int]) -> Blocked | None:
+    """Why a pod cannot be evicted now. ``used``: disruptions that did not end, by budget.
+
+    Upstream: pkg/registry/core/pod/storage/eviction.go.
+    """
+    if not budgets or pod.is_terminating or pod.status.phase in (*ENDED, "Pending"):
+        return None
+    names = tuple(budget.name for budget in budgets)
+    if len(budgets) > 1:
+        message = "several budgets select the pod, which the eviction API does not support"
+        return Blocked(pod=pod.key, budgets=names, message=message)
+    [budget] = budgets
+    if budget.allowed - used.get(f"{pod.namespace}/{budget.name}", 0) > 0:
+        return None
+    message = f"budget {pod.namespace}/{budget.name} allows no disruption"
+    return Blocked(pod=pod.key, budgets=names, message=message)
+
+
+# ---- replacements ---------------------------------------------------------------------------
+
+
+def recreated(pods: Iterable[PodInfo]) -> list[PodInfo]:
+    """Those that a controller creates again."""
+    return [pod for pod in pods if controller_kind(pod) not in ("", DAEMON_SET, "Node")]
+
+
+def replacement(pod: PodInfo, suffix: str = "") -> Pod:
+    """The pod that a controller creates for one that goes: pending, with the same spec.
+
+    It has the same name, so that the claims of its volumes are those of the pod that goes.
+    """
+    metadata = replace(
+        pod.metadata,
+        name=f"{pod.name}{suffix}",
+        uid=None,
+        resource_version=None,
+        creation_timestamp=None,
+        deletion_timestamp=None,
+        deletion_grace_period_seconds=None,
+    )
+    return Pod(metadata=metadata, spec=pod.spec, declared=dict(pod.declared))
+
+
+def controller_kind(pod: PodInfo) -> str:
+    owners: Iterator[str] = (
+        owner.kind for owner in pod.metadata.owner_references or () if owner.controller
+    )
+    return next(owners, "")
+
+
+def is_mirror(pod: PodInfo) -> bool:
+    return MIRROR_ANNOTATION in (pod.metadata.annotations or {})
