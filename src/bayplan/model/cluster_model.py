@@ -147,7 +147,7 @@ class ClusterModel:
         kinds = (NODE, *self._scheduler.kinds, *self._scheduler.group_kinds, POD)
         for kind in dict.fromkeys(kinds):
             for each in objects.of(kind):
-                self._put(kind, _without_decision(each))
+                self._put(kind, without_decision(each))
         # Kinds that no plugin reads are there for the questions.
         for key, each in objects:
             self._objects.setdefault(key, each)
@@ -628,7 +628,7 @@ def _pod_key(pod: str) -> ObjectKey:
     return ObjectKey(POD, namespace, name)
 
 
-def _without_decision(content: ApiObject) -> ApiObject:
+def without_decision(content: ApiObject) -> ApiObject:
     """A pending pod without the condition of its last attempt; any other object as it is.
 
     A scheduler does not write a condition that is there already.

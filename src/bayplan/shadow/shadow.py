@@ -1,0 +1,475 @@
+"""Shadow: follows the events of a cluster, and compares each decision as its binding arrives.
+
+A decision is compared on the state just before its binding arrived in the watch of pods: all
+earlier events are applied, later ones are not. A decision that disagrees is compared once more, on
+the states that a reordering of the bindings in flight allows; see `reordering`.
+
+The shadow reads no clock and does no I/O: the caller passes events with their times.
+"""
+
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from statistics import median
+from types import MappingProxyType
+from typing import Final, cast, final
+
+from bayplan.api.objects import POD, Pod
+from bayplan.model.cluster_model import ClusterModel, without_decision
+from bayplan.ports import EventType, WatchEvent
+from bayplan.shadow.judgement import Result, Verdict, judge
+from bayplan.shadow.reordering import (
+    BINDINGS_MAX,
+    SECONDS_MAX,
+    Binding,
+    Review,
+    agrees_when_reordered,
+)
+from bayplan.shadow.report import (
+    Decisions,
+    Disagreement,
+    LongerWait,
+    PluginCount,
+    Policy,
+    PolicyDecision,
+    Relist,
+    ShadowReport,
+    Stream,
+    Waiting,
+)
+
+#: A pod waits longer than in the shadow if the shadow would have placed it so much earlier.
+LONGER_FROM_SECONDS: Final = 5.0
+#: Attempts at waiting pods per call of `check_waiting`.
+ATTEMPTS_MAX: Final = 16
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ShadowOptions:
+    """Bounds of the report."""
+
+    disagreements_max: int = 100
+    longer_waits_max: int = 20
+    policy_decisions_max: int = 20
+    relists_max: int = 20
+
+
+@final
+@dataclass(slots=True)
+class _Waiting:
+    """A pod that waits for the scheduler."""
+
+    uid: str
+    since_seconds: float
+    arrival: int
+    #: Since when the shadow would place it, and where first.
+    fits_since_seconds: float | None = None
+    first_node: str = ""
+
+
+@final
+@dataclass(slots=True)
+class _PolicyCounts:
+    """How a policy compares."""
+
+    equal: int = 0
+    compared: int = 0
+    unplaced: int = 0
+    untried: int = 0
+    decisions: list[PolicyDecision] = field(default_factory=list[PolicyDecision])
+
+
+@final
+class Shadow:
+    """Compares the decisions of the schedulers that the model's profiles stand for."""
+
+    def __init__(
+        self,
+        model: ClusterModel,
+        *,
+        policy: ClusterModel | None = None,
+        policy_source: str = "",
+        options: ShadowOptions | None = None,
+        at_seconds: float = 0.0,
+    ) -> None:
+        """``policy``: a second model of the same objects; ``at_seconds``: the time of the start,
+        on the clock of the events."""
+        self._model = model
+        self._policy = policy
+        self._policy_source = policy_source
+        self._options = options or ShadowOptions()
+        self._start_seconds = at_seconds
+        self._now_seconds = at_seconds
+        self._models = (model,) if policy is None else (model, policy)
+        self._arrival_count = 0
+        #: By "namespace/name", in the order of arrival.
+        self._waiting: dict[str, _Waiting] = {}
+        #: Waiting pods in the order in which they are tried next.
+        self._turns: deque[str] = deque()
+        self._recent: deque[Binding] = deque(maxlen=BINDINGS_MAX)
+        self._reviews: deque[Review] = deque()
+        self._results: Counter[Result] = Counter()
+        self._reordered_count = 0
+        self._unordered_count = 0
+        self._first_seen_bound_count = 0
+        self._best_counts: list[int] = []
+        self._wait_seconds: list[float] = []
+        self._disagreements: list[Disagreement] = []
+        self._left_out_count = 0
+        self._plugins: dict[str, Counter[str]] = {}
+        #: The longest, and the number of all.
+        self._longer: list[LongerWait] = []
+        self._longer_count = 0
+        self._policy_counts = _PolicyCounts()
+        self._events: Counter[str] = Counter()
+        #: The first, and the number of all.
+        self._relists: list[Relist] = []
+        self._relist_count = 0
+        self._missed_count = 0
+        for pod in model.pending():
+            self._begin_to_wait(pod.key, pod.uid)
+
+    # ---- looking in -------------------------------------------------------------------------
+
+    @property
+    def results(self) -> Mapping[Result, int]:
+        """Result → decisions so far."""
+        return MappingProxyType(self._results)
+
+    @property
+    def best_when_reordered_count(self) -> int:
+        return self._reordered_count
+
+    @property
+    def plugins(self) -> Mapping[str, Mapping[str, int]]:
+        """Plugin → "rejected", "favours", "points": disagreements that no reordering explains."""
+        return MappingProxyType(self._plugins)
+
+    @property
+    def waiting_count(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def events(self) -> Mapping[str, int]:
+        """Kind → events so far."""
+        return MappingProxyType(self._events)
+
+    @property
+    def missed_event_count(self) -> int:
+        """At least so many events were missed."""
+        return self._missed_count
+
+    # ---- events -----------------------------------------------------------------------------
+
+    def observe(self, event: WatchEvent, at_seconds: float, *, is_listed: bool = False) -> None:
+        """Take the next event. ``is_listed``: a relist brought it."""
+        self._now_seconds = at_seconds
+        self._events[event.kind] += 1
+        self._review_due()
+        if event.kind != POD:
+            self._apply(event)
+            return
+        meta = event.object.metadata
+        key = f"{meta.namespace or ''}/{meta.name}"
+        if event.type is EventType.DELETED:
+            self._waiting.pop(key, None)
+            self._apply(event)
+            return
+        pod, before = cast(Pod, event.object), self._model.pod(key)
+        if not self._model.scheduler.is_responsible_for(pod.spec.scheduler_name):
+            self._apply(event)
+        elif not pod.spec.node_name:
+            self._apply(event)
+            if key not in self._waiting:
+                self._begin_to_wait(key, meta.uid or "")
+        elif before is None or before.metadata.uid != meta.uid:
+            self._first_seen_bound_count += 1
+            self._apply(event)
+        elif not before.spec.node_name:
+            self._bound(event, key, pod, before, is_listed=is_listed)
+        else:
+            self._apply(event)
+
+    def relisted(self, kind: str, change_count: int, at_seconds: float) -> None:
+        """A kind was listed again, and ``change_count`` objects differ from what was known."""
+        self._missed_count += change_count
+        self._relist_count += 1
+        if len(self._relists) < self._options.relists_max:
+            at = round(at_seconds - self._start_seconds, 3)
+            self._relists.append(Relist(kind=kind, at_seconds=at, changes=change_count))
+
+    def _begin_to_wait(self, key: str, uid: str) -> None:
+        self._waiting[key] = _Waiting(uid, self._now_seconds, self._arrival_count)
+        self._arrival_count += 1
+        self._turns.append(key)
+
+    def _apply(self, event: WatchEvent) -> None:
+        content = event.object
+        namespace, name = content.metadata.namespace or "", content.metadata.name
+        for model in self._models:
+            present = model.get(event.kind, namespace, name)
+            if event.type is EventType.DELETED:
+                if present is not None:
+                    model.remove(event.kind, namespace, name)
+                continue
+            if present is not None and present.metadata.uid != content.metadata.uid:
+                model.remove(event.kind, namespace, name)
+                present = None
+            change = model.add if present is None else model.replace
+            change(event.kind, without_decision(content))
+
+    # ---- decisions --------------------------------------------------------------------------
+
+    def _bound(
+        self, event: WatchEvent, key: str, pod: Pod, before: Pod, *, is_listed: bool
+    ) -> None:
+        """A pod that waited has a node."""
+        node = pod.spec.node_name or ""
+        verdict: Verdict | None = None
+        if is_listed:
+            self._unordered_count += 1
+        else:
+            verdict = self._judged(self._model, key, node)
+            self._count(verdict)
+            if self._policy is not None:
+                self._count_policy(key, self._judged(self._policy, key, node))
+        self._apply(event)
+        waiting = self._waiting.pop(key, None)
+        assert waiting is not None, f"{key} waited unseen"
+        self._end_wait(key, waiting, node)
+        if verdict is not None:
+            place = (-(before.spec.priority or 0), waiting.arrival)
+            self._in_flight(Binding(before, node, self._now_seconds, place), verdict)
+
+    def _in_flight(self, binding: Binding, verdict: Verdict) -> None:
+        """Take a binding for the reviews of the decisions around it, and begin its own."""
+        for review in self._reviews:
+            review.after.append(binding)
+        if verdict.result in ("lower", "rejected"):
+            horizon = self._now_seconds - SECONDS_MAX
+            recent = [each for each in self._recent if each.at_seconds >= horizon]
+            self._reviews.append(Review(binding, verdict, recent))
+        self._recent.append(binding)
+        self._review_due()
+
+    def _judged(self, model: ClusterModel, key: str, node: str) -> Verdict:
+        try:
+            return judge(model, key, node)
+        except KeyError:
+            return Verdict("untried", node, message="the pod does not wait for this scheduler")
+
+    def _count(self, verdict: Verdict) -> None:
+        self._results[verdict.result] += 1
+        if verdict.result != "untried":
+            self._best_counts.append(verdict.best_count)
+
+    def _count_policy(self, key: str, verdict: Verdict) -> None:
+        counts = self._policy_counts
+        if verdict.result == "untried":
+            counts.untried += 1
+            return
+        counts.compared += 1
+        counts.equal += verdict.agrees
+        counts.unplaced += not verdict.own_node
+        if not verdict.agrees and len(counts.decisions) < self._options.policy_decisions_max:
+            counts.decisions.append(
+                PolicyDecision(
+                    pod=key,
+                    at_seconds=self._since_start(),
+                    node=verdict.node,
+                    policy_node=verdict.own_node,
+                    message=verdict.message,
+                )
+            )
+
+    def _review_due(self) -> None:
+        while self._reviews and self._reviews[0].is_due(self._now_seconds):
+            self._finish_review(self._reviews.popleft())
+
+    def _finish_review(self, review: Review) -> None:
+        verdict, binding = review.verdict, review.binding
+        is_best = agrees_when_reordered(self._model, review)
+        self._reordered_count += is_best
+        if not is_best:
+            self._count_plugins(verdict)
+        if len(self._disagreements) >= self._options.disagreements_max:
+            self._left_out_count += 1
+            return
+        self._disagreements.append(
+            Disagreement(
+                pod=binding.key,
+                at_seconds=round(binding.at_seconds - self._start_seconds, 3),
+                result="lower" if verdict.result == "lower" else "rejected",
+                node=verdict.node,
+                shadow_node=verdict.own_node,
+                best_nodes=verdict.best_count,
+                feasible_nodes=verdict.feasible_count,
+                points=verdict.points,
+                plugin_points=dict(verdict.plugin_points),
+                plugin=verdict.plugin,
+                message=verdict.message,
+                best_when_reordered=is_best,
+            )
+        )
+
+    def _count_plugins(self, verdict: Verdict) -> None:
+        if verdict.result == "rejected":
+            self._plugins.setdefault(verdict.plugin, Counter())["rejected"] += 1
+        for plugin, points in verdict.plugin_points.items():
+            if points > 0:
+                counts = self._plugins.setdefault(plugin, Counter())
+                counts["favours"] += 1
+                counts["points"] += points
+
+    # ---- waiting pods -----------------------------------------------------------------------
+
+    def check_waiting(self, at_seconds: float) -> None:
+        """Try some of the pods that wait; call this once a second."""
+        self._now_seconds = at_seconds
+        self._review_due()
+        for _ in range(min(ATTEMPTS_MAX, len(self._turns))):
+            key = self._turns.popleft()
+            waiting = self._waiting.get(key)
+            if waiting is None:
+                continue
+            self._turns.append(key)
+            try:
+                attempt = self._model.attempt(key)
+            except KeyError:
+                continue
+            if not attempt.fits:
+                waiting.fits_since_seconds = None
+            elif waiting.fits_since_seconds is None:
+                waiting.fits_since_seconds = at_seconds
+                waiting.first_node = attempt.node
+
+    def _end_wait(self, key: str, waiting: _Waiting, node: str) -> None:
+        """A pod got a node, or (``node`` "") the shadow ends."""
+        waited = self._now_seconds - waiting.since_seconds
+        if node:
+            self._wait_seconds.append(waited)
+        if waiting.fits_since_seconds is None:
+            return
+        fitted = self._now_seconds - waiting.fits_since_seconds
+        if fitted < LONGER_FROM_SECONDS:
+            return
+        self._longer_count += 1
+        self._longer.append(
+            LongerWait(
+                pod=key,
+                waited_seconds=round(waited, 3),
+                fitted_seconds=round(fitted, 3),
+                shadow_node=waiting.first_node,
+                node=node,
+            )
+        )
+        self._longer.sort(key=lambda one: (-one.fitted_seconds, one.pod))
+        del self._longer[self._options.longer_waits_max :]
+
+    # ---- report -----------------------------------------------------------------------------
+
+    def finish(self, at_seconds: float) -> None:
+        """End: no further event comes."""
+        self._now_seconds = at_seconds
+        while self._reviews:
+            self._finish_review(self._reviews.popleft())
+        for key, waiting in self._waiting.items():
+            self._end_wait(key, waiting, "")
+
+    def report(
+        self,
+        started_at: str,
+        *,
+        failures: Mapping[str, int] = MappingProxyType({}),
+        remarks: tuple[str, ...] = (),
+    ) -> ShadowReport:
+        """The report of what was seen so far. ``started_at``: in RFC 3339."""
+        source = self._model.source
+        return ShadowReport(
+            source=source.source,
+            schedulers=self._model.scheduler.profile_names,
+            started_at=started_at,
+            seconds=self._since_start(),
+            nodes=self._model.scheduler.cache.table.node_count,
+            decisions=self._decisions(),
+            disagreements=tuple(self._disagreements),
+            disagreements_left_out=self._left_out_count,
+            plugins=self._plugin_counts(),
+            waiting=self._waiting_report(),
+            policy=self._policy_report(),
+            stream=Stream(
+                events=dict(sorted(self._events.items())),
+                missed_events=self._missed_count,
+                relists=tuple(self._relists),
+                relists_left_out=self._relist_count - len(self._relists),
+                failures=dict(sorted(failures.items())),
+                unreadable=dict(source.unreadable),
+            ),
+            remarks=(*source.notes, *self._model.left_out_plugins, *remarks),
+        )
+
+    def _decisions(self) -> Decisions:
+        results, reordered = self._results, self._reordered_count
+        best = results["best"]
+        compared = best + results["lower"] + results["rejected"]
+        return Decisions(
+            compared=compared,
+            best=best,
+            lower=results["lower"],
+            rejected=results["rejected"],
+            best_when_reordered=reordered,
+            share_best=_share(best, compared),
+            share_best_when_reordered=_share(best + reordered, compared),
+            untried=results["untried"],
+            unordered=self._unordered_count,
+            first_seen_bound=self._first_seen_bound_count,
+            median_best_nodes=median(self._best_counts) if self._best_counts else None,
+        )
+
+    def _plugin_counts(self) -> tuple[PluginCount, ...]:
+        counts = (
+            PluginCount(
+                plugin=plugin,
+                rejected=each["rejected"],
+                favours_shadow=each["favours"],
+                points=each["points"],
+            )
+            for plugin, each in self._plugins.items()
+        )
+        return tuple(
+            sorted(counts, key=lambda one: (-one.rejected - one.favours_shadow, one.plugin))
+        )
+
+    def _waiting_report(self) -> Waiting:
+        waits = self._wait_seconds
+        return Waiting(
+            pending=len(self._waiting),
+            median_seconds=round(median(waits), 3) if waits else None,
+            longer_from_seconds=LONGER_FROM_SECONDS,
+            longer=self._longer_count,
+            pods=tuple(self._longer),
+            left_out=self._longer_count - len(self._longer),
+        )
+
+    def _policy_report(self) -> Policy | None:
+        if self._policy is None:
+            return None
+        counts = self._policy_counts
+        return Policy(
+            source=self._policy_source,
+            compared=counts.compared,
+            equal=counts.equal,
+            share_equal=_share(counts.equal, counts.compared),
+            unplaced=counts.unplaced,
+            untried=counts.untried,
+            decisions=tuple(counts.decisions),
+            left_out=counts.compared - counts.equal - len(counts.decisions),
+        )
+
+    def _since_start(self) -> float:
+        return round(self._now_seconds - self._start_seconds, 3)
+
+
+def _share(count: int, total: int) -> float | None:
+    return count / total if total else None

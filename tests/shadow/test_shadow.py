@@ -1,0 +1,255 @@
+"""The shadow compares recorded events: no API server, no clock."""
+
+from msgspec import structs
+
+from bayplan.api.objects import NODE, POD, Node, Pod
+from bayplan.model.cluster_model import ClusterModel
+from bayplan.ports import EventType, WatchEvent
+from bayplan.shadow.report import ShadowReport
+from bayplan.shadow.shadow import LONGER_FROM_SECONDS, Shadow, ShadowOptions
+from bayplan.state.pods import PodInfo
+from tests.kit.objects import node, pod
+from tests.model.clusters import model_of
+
+
+class Stream:
+    """Events of one cluster, one second apart unless a test says otherwise."""
+
+    def __init__(self, shadow: Shadow) -> None:
+        self.shadow = shadow
+        self.now = 0.0
+
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+
+    def event(
+        self,
+        kind: str,
+        content: Pod | Node,
+        change: EventType = EventType.ADDED,
+        *,
+        is_listed: bool = False,
+    ) -> None:
+        self.shadow.observe(WatchEvent(change, kind, content), self.now, is_listed=is_listed)
+
+    def create(self, *pods: PodInfo) -> None:
+        for each in pods:
+            self.event(POD, each.pod)
+
+    def bind(self, bound: PodInfo, node_name: str, *, is_listed: bool = False) -> None:
+        spec = structs.replace(bound.pod.spec, node_name=node_name)
+        changed = structs.replace(bound.pod, spec=spec)
+        self.event(POD, changed, EventType.MODIFIED, is_listed=is_listed)
+
+    def report(self) -> ShadowReport:
+        self.shadow.finish(self.now)
+        return self.shadow.report("2026-01-01T00:00:00Z")
+
+
+def stream_of(model: ClusterModel, policy: ClusterModel | None = None) -> Stream:
+    return Stream(Shadow(model, policy=policy))
+
+
+def two_nodes() -> ClusterModel:
+    return model_of([node("small", cpu="2"), node("large", cpu="8")])
+
+
+def test_a_node_with_the_highest_total_is_best() -> None:
+    stream, web = stream_of(two_nodes()), pod("web", cpu="1")
+    stream.create(web)
+    stream.bind(web, "large")
+    report = stream.report()
+    assert report.decisions.compared == report.decisions.best == 1
+    assert report.decisions.share_best == 1.0
+    assert report.decisions.median_best_nodes == 1
+    assert report.disagreements == ()
+    assert report.waiting.pending == 0
+
+
+def test_one_of_several_equal_nodes_is_best() -> None:
+    names = [f"n{number}" for number in range(5)]
+    stream = stream_of(model_of([node(name, cpu="4") for name in names]))
+    for name in names:
+        web = pod(f"web-{name}", cpu="1")
+        stream.create(web)
+        stream.bind(web, name)
+    decisions = stream.report().decisions
+    assert decisions.best == 5
+    assert decisions.median_best_nodes == 3
+
+
+def test_a_lower_node_names_the_plugins_that_make_the_difference() -> None:
+    stream, web = stream_of(two_nodes()), pod("web", cpu="1")
+    stream.create(web)
+    stream.bind(web, "small")
+    report = stream.report()
+    (line,) = report.disagreements
+    assert (line.result, line.node, line.shadow_node) == ("lower", "small", "large")
+    assert line.points == sum(line.plugin_points.values()) > 0
+    assert line.plugin_points["NodeResourcesFit"] > 0
+    assert not line.best_when_reordered
+    (fit,) = [each for each in report.plugins if each.plugin == "NodeResourcesFit"]
+    assert (fit.favours_shadow, fit.rejected) == (1, 0)
+    assert fit.points == line.plugin_points["NodeResourcesFit"]
+
+
+def test_a_rejected_node_names_the_plugin_and_its_message() -> None:
+    stream, web = stream_of(two_nodes()), pod("web", cpu="4")
+    stream.create(web)
+    stream.bind(web, "small")
+    (line,) = stream.report().disagreements
+    assert (line.result, line.plugin) == ("rejected", "NodeResourcesFit")
+    assert line.message == "Insufficient cpu"
+    assert line.shadow_node == "large"
+
+
+def test_a_node_that_the_shadow_does_not_have_is_rejected_by_no_plugin() -> None:
+    stream, web = stream_of(two_nodes()), pod("web", cpu="1")
+    stream.create(web)
+    stream.bind(web, "elsewhere")
+    (line,) = stream.report().disagreements
+    assert (line.result, line.plugin) == ("rejected", "")
+    assert line.message == "the node is not in the shadow's cluster"
+
+
+def test_a_pod_whose_node_arrives_after_its_binding_agrees_on_a_later_state() -> None:
+    stream, web = stream_of(two_nodes()), pod("web", cpu="1")
+    stream.create(web)
+    stream.bind(web, "huge")
+    stream.event(NODE, node("huge", cpu="64"))
+    report = stream.report()
+    assert report.disagreements[0].best_when_reordered
+    assert report.decisions.best_when_reordered == 1
+    assert report.plugins == ()
+
+
+def test_bindings_in_the_other_order_agree_when_reordered() -> None:
+    """With one decided first, both are right: the first takes the larger node."""
+    nodes = [node("a", cpu="4"), node("b", cpu="3500m")]
+    first, second = pod("first", cpu="2"), pod("second", cpu="2")
+    in_order = stream_of(model_of(nodes))
+    in_order.create(first, second)
+    in_order.bind(first, "a")
+    in_order.bind(second, "b")
+    assert in_order.report().decisions.best == 2
+    swapped = stream_of(model_of(nodes))
+    swapped.create(first, second)
+    swapped.bind(second, "b")
+    swapped.bind(first, "a")
+    decisions = swapped.report().decisions
+    assert decisions.best == 1
+    assert decisions.lower == decisions.best_when_reordered == 1
+    assert decisions.share_best_when_reordered == 1.0
+
+
+def test_bindings_that_arrive_far_apart_are_not_reordered() -> None:
+    nodes = [node("a", cpu="4"), node("b", cpu="3500m")]
+    first, second = pod("first", cpu="2"), pod("second", cpu="2")
+    stream = stream_of(model_of(nodes))
+    stream.create(first, second)
+    stream.bind(second, "b")
+    stream.wait(5.0)
+    stream.shadow.check_waiting(stream.now)
+    stream.bind(first, "a")
+    assert stream.report().decisions.best_when_reordered == 0
+
+
+def test_a_review_leaves_the_model_as_it_was() -> None:
+    model = two_nodes()
+    stream = stream_of(model)
+    for number in range(6):
+        web = pod(f"web-{number}", cpu="100m")
+        stream.create(web)
+        stream.bind(web, "small")
+    stream.report()
+    table = model.scheduler.cache.table
+    counts = {name: len(table.pods[row]) for name, row in table.row_of.items()}
+    assert counts == {"small": 6, "large": 0}
+    assert not model.pending()
+
+
+def test_pods_of_other_schedulers_only_take_room() -> None:
+    stream, foreign = stream_of(two_nodes()), pod("foreign", cpu="8", schedulerName="theirs")
+    stream.create(foreign)
+    stream.bind(foreign, "large")
+    web = pod("web", cpu="1")
+    stream.create(web)
+    stream.bind(web, "small")
+    decisions = stream.report().decisions
+    assert (decisions.compared, decisions.best) == (1, 1)
+
+
+def test_a_pod_first_seen_with_its_node_is_counted_and_not_compared() -> None:
+    stream = stream_of(two_nodes())
+    stream.create(pod("web", on="large", cpu="1"))
+    decisions = stream.report().decisions
+    assert (decisions.compared, decisions.first_seen_bound) == (0, 1)
+    assert decisions.share_best is None
+
+
+def test_bindings_that_a_relist_brings_are_counted_and_not_compared() -> None:
+    stream, web = stream_of(two_nodes()), pod("web", cpu="1")
+    stream.create(web)
+    stream.shadow.relisted(POD, 1, stream.now)
+    stream.bind(web, "small", is_listed=True)
+    report = stream.report()
+    assert (report.decisions.compared, report.decisions.unordered) == (0, 1)
+    assert report.stream.missed_events == 1
+    assert [(each.kind, each.changes) for each in report.stream.relists] == [(POD, 1)]
+
+
+def test_a_pod_that_fits_and_stays_pending_waits_longer_than_in_the_shadow() -> None:
+    stream, web, big = stream_of(two_nodes()), pod("web", cpu="1"), pod("big", cpu="100")
+    stream.create(web, big)
+    stream.shadow.check_waiting(stream.now)
+    stream.wait(LONGER_FROM_SECONDS)
+    stream.bind(web, "large")
+    waiting = stream.report().waiting
+    (line,) = waiting.pods
+    assert (line.pod, line.node, line.fitted_seconds) == ("default/web", "large", 5.0)
+    assert (waiting.longer, waiting.pending) == (1, 1)
+    assert waiting.median_seconds == 5.0
+
+
+def test_a_pod_that_fits_only_for_a_moment_does_not_wait_longer() -> None:
+    stream, web, room = stream_of(two_nodes()), pod("web", cpu="8"), pod("x", on="large", cpu="8")
+    stream.create(web)
+    stream.shadow.check_waiting(stream.now)
+    stream.create(room)
+    stream.wait(1.0)
+    stream.shadow.check_waiting(stream.now)
+    stream.wait(60.0)
+    assert stream.report().waiting.longer == 0
+
+
+def test_a_policy_is_compared_on_the_same_states() -> None:
+    policy = model_of([node("small", cpu="2"), node("large", cpu="8")])
+    stream = stream_of(two_nodes(), policy)
+    first, second = pod("first", cpu="1"), pod("second", cpu="1")
+    stream.create(first, second)
+    stream.bind(first, "large")
+    stream.bind(second, "small")
+    compared = stream.report().policy
+    assert compared is not None
+    assert (compared.compared, compared.equal, compared.share_equal) == (2, 1, 0.5)
+    assert [(each.node, each.policy_node) for each in compared.decisions] == [("small", "large")]
+    assert compared.left_out == 0
+
+
+def test_the_number_of_disagreements_in_the_report_is_bounded() -> None:
+    stream = Stream(Shadow(two_nodes(), options=ShadowOptions(disagreements_max=2)))
+    for number in range(5):
+        web = pod(f"web-{number}", cpu="100m")
+        stream.create(web)
+        stream.bind(web, "small")
+    report = stream.report()
+    assert len(report.disagreements) == 2
+    assert report.disagreements_left_out == 3
+
+
+def test_a_gated_pod_that_has_a_node_is_not_compared() -> None:
+    stream, gated = stream_of(two_nodes()), pod("gated", gates=["wait"])
+    stream.create(gated)
+    stream.bind(gated, "large")
+    decisions = stream.report().decisions
+    assert (decisions.compared, decisions.untried) == (0, 1)
