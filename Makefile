@@ -39,7 +39,7 @@ endif
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: demo test test-live test-e2e test-ui check coverage bench bench-gangs bench-peer parity scenarios sim manifests image wheel \
-	release-check changelog docs help clean static
+	release-check changelog site docs help clean static
 
 demo: .venv/.runtime ## simulate examples/quickstart (installs what running needs, nothing more)
 	$(BIN)/bayplan demo
@@ -118,6 +118,9 @@ release-check: .venv/.dev ## packages, installation on each Python at hand, SBOM
 
 changelog: .venv/.dev ## show the section of the next release; WRITE=1 puts it into CHANGELOG.md
 	@$(BIN)/python -m towncrier build $(if $(WRITE),--yes,--draft)
+
+site: .venv/.dev ## build the documents as a site into build/site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 docs: .venv/.dev ## check that the links in the documents lead somewhere
 	@$(BIN)/python -m pytest -q tests/test_architecture.py -k documents

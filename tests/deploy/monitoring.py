@@ -3,11 +3,11 @@
 import asyncio
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import Metric
 
 from bayplan.adapters.live.cluster import open_cluster
 from bayplan.serving.component_metrics import register_build_info, register_cluster
@@ -54,13 +54,22 @@ def graphs() -> list[dict[str, Any]]:
 
 
 def exposed() -> set[str]:
-    """Names of samples of `bayplan run`. Registered as the server registers its metrics."""
+    """Names of samples of `bayplan run`."""
+    return {
+        family.name + suffix
+        for family in families()
+        for suffix in _SUFFIXES.get(family.type, ("",))
+    }
+
+
+def families() -> list[Metric]:
+    """The metrics of `bayplan run`, registered as the server registers them."""
     registry = Engine().scheduler.metrics.registry
     ProcessCollector(registry=registry)
     register_build_info(registry)
     registry.register(LeaderGauge("bayplan", lambda: True))
     asyncio.run(_register_connection(registry))
-    return {*_samples(registry)}
+    return [*registry.collect()]
 
 
 async def _register_connection(registry: CollectorRegistry) -> None:
@@ -71,9 +80,3 @@ async def _register_connection(registry: CollectorRegistry) -> None:
 
 async def _refuse(request: web.BaseRequest) -> web.StreamResponse:
     return status(403, "Forbidden", "no")
-
-
-def _samples(registry: CollectorRegistry) -> Iterator[str]:
-    for family in registry.collect():
-        for suffix in _SUFFIXES.get(family.type, ("",)):
-            yield family.name + suffix

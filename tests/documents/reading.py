@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = ("README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
+_PAGES = [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "how-to").glob("*.md")]
+DOCUMENTS = ("README.md", *sorted(path.relative_to(ROOT).as_posix() for path in _PAGES))
 
 _FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INDENTED = re.compile(r"^    \S(?:[^\n\\]|\\\n|\\.)*$", re.MULTILINE)

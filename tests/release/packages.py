@@ -24,6 +24,8 @@ _SDIST_FILES = (
     "LICENSE",
     "Makefile",
     "README.md",
+    "SECURITY.md",
+    "mkdocs.yml",
     "pyproject.toml",
     "requirements-dev.lock",
 )
