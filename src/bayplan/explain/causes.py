@@ -52,6 +52,11 @@ class _Group:
 
 def causes_of(model: ClusterModel, diagnosis: Diagnosis) -> tuple[Cause, ...]:
     """The causes that keep the most nodes out come first."""
+    attempt = diagnosis.attempt
+    if attempt.result == "gated":
+        reason = attempt.gating_message or attempt.message
+        details = _details(model, diagnosis, attempt.gating_plugin, ())
+        return (Cause(plugin=attempt.gating_plugin, reason=reason, details=details),)
     if diagnosis.whole is not None:
         status = diagnosis.whole
         details = _details(model, diagnosis, status.plugin, ())

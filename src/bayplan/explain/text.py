@@ -61,6 +61,8 @@ def _headline(explanation: Explanation) -> str:
         return f"{pod} has ended: a scheduler has nothing to do with it any more"
     if result == "waiting":
         return f"{pod} waits at Permit for {explanation.node}"
+    if result == "gated":
+        return f"{pod} is held back before any attempt; kube-scheduler writes no sentence for it"
     return f"{pod}: {result}"
 
 

@@ -83,10 +83,16 @@ class Attempt:
     record: AttemptRecord | None = None
     #: The journal's record of the attempt at the pod's group; None: the pod has no group.
     group: GroupRecord | None = None
-    #: For a gated pod: the PreEnqueue plugin.
+    #: For a gated pod: the PreEnqueue plugin, and what it says.
     gating_plugin: str = ""
+    gating_message: str = ""
     #: Other pods of the same group that got a node: "namespace/name" → node.
     placed_members: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def reason(self) -> str:
+        """Why there is no node: the message, or what the plugin says that holds the pod back."""
+        return self.message or self.gating_message
 
     @property
     def fits(self) -> bool:
@@ -350,10 +356,15 @@ class ClusterModel:
 
     def _gated(self, pod: PodInfo) -> Attempt:
         queued = self._queued(pod.uid)
-        plugin, message = queued.gating_plugin, queued.gating_message
-        if pod.spec.scheduling_gates:
-            message = GATED_MESSAGE
-        return Attempt(pod, "gated", message=message, gating_plugin=plugin)
+        # Of pods that other plugins hold back nothing is written into the condition.
+        message = GATED_MESSAGE if pod.spec.scheduling_gates else ""
+        return Attempt(
+            pod,
+            "gated",
+            message=message,
+            gating_plugin=queued.gating_plugin,
+            gating_message=queued.gating_message,
+        )
 
     def _settle(self, trace: _Trace, port: "_Port") -> None:
         """Perform effects until there are none. Bindings are left to the caller."""

@@ -409,7 +409,7 @@ class _Question:
                     victims.update(victim.uid for victim in evicted)
                     leaving.extend(evicted)
                     continue
-                left_over.append(LeftOver(pod=pod.key, message=attempt.message))
+                left_over.append(LeftOver(pod=pod.key, message=attempt.reason))
                 for budget in budgets:
                     used[f"{pod.namespace}/{budget.name}"] += 1
         return left_over

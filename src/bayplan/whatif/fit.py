@@ -188,7 +188,7 @@ def placed(model: ClusterModel, pods: Sequence[Pod]) -> Iterator[PodFit]:
                 message = failed_groups[group]
             else:
                 attempt = model.place(name)
-                message, victims = attempt.message, attempt.victims
+                message, victims = attempt.reason, attempt.victims
                 if group is not None and not attempt.node:
                     failed_groups[group] = message
         present = model.pod(name)

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
+from bayplan.adapters.embedded.field_validation import kind_of
 from bayplan.api.device_objects import RESOURCE_CLAIM
 from bayplan.api.objects import (
     NODE,
@@ -12,7 +13,7 @@ from bayplan.api.objects import (
     Node,
     Taint,
 )
-from bayplan.api.storage_objects import PersistentVolumeClaim
+from bayplan.api.storage_objects import PersistentVolumeClaim, StorageClass
 from bayplan.explain.diagnosis import Diagnosis
 from bayplan.explain.explanation import Change
 from bayplan.explain.fixes.edits import ObjectEdit, change_of, json_patch, plain
@@ -26,6 +27,8 @@ from bayplan.printable import printable
 #: So many nodes are tried for one kind of change.
 _NODES_MAX = 4
 _UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+_LATE = "WaitForFirstConsumer"
+_NEW_CLASS = "on-demand"
 _NODE_CONDITIONS = "node.kubernetes.io/"
 
 
@@ -120,7 +123,7 @@ def _missing_objects(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[Obje
         namespace, _, name = claim_key.partition("/")
         claim = model.get(PERSISTENT_VOLUME_CLAIM, namespace, name)
         if claim is None:
-            yield _creation(_claim(namespace, name), PERSISTENT_VOLUME_CLAIM)
+            yield from _missing_claim(model, namespace, name)
         elif isinstance(claim, PersistentVolumeClaim):
             yield from _missing_class(model, claim)
     for claim in pod.spec.resource_claims or ():
@@ -130,14 +133,29 @@ def _missing_objects(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[Obje
     yield from _missing_group(model, diagnosis)
 
 
-def _creation(content: dict[str, Any], kind: str) -> ObjectEdit:
-    change = change_of(kind, content)
-    where = f"{change.namespace}/" if change.namespace else ""
-    text = f"create the missing {kind.rpartition(' ')[2]} {where}{change.name}"
-    return ObjectEdit(printable(text), (change,), ("kubectl apply -f -",))
+def _creation(*contents: dict[str, Any]) -> ObjectEdit:
+    changes = [change_of(kind_of(content), content) for content in contents]
+    names = [
+        f"{each.kind.rpartition(' ')[2]} {each.namespace}{'/' if each.namespace else ''}{each.name}"
+        for each in changes
+    ]
+    text = printable(f"create the missing {' and the missing '.join(names)}")
+    return ObjectEdit(text, tuple(changes), ("kubectl apply -f -",))
 
 
-def _claim(namespace: str, name: str) -> dict[str, Any]:
+def _missing_claim(model: ClusterModel, namespace: str, name: str) -> Iterator[ObjectEdit]:
+    """A claim of a class that binds when its pod has a node; of a new class if there is none."""
+    classes = [each for each in model.objects(STORAGE_CLASS) if isinstance(each, StorageClass)]
+    late = [each for each in classes if each.volume_binding_mode == _LATE]
+    for each in late[:_NODES_MAX]:
+        yield _creation(_claim(namespace, name, each.metadata.name))
+    if not late:
+        yield _creation(
+            _storage_class(_NEW_CLASS, _provisioner(model)), _claim(namespace, name, _NEW_CLASS)
+        )
+
+
+def _claim(namespace: str, name: str, class_name: str) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -145,24 +163,32 @@ def _claim(namespace: str, name: str) -> dict[str, Any]:
         "spec": {
             "accessModes": ["ReadWriteOnce"],
             "resources": {"requests": {"storage": "1Gi"}},
+            "storageClassName": class_name,
         },
     }
 
 
-def _missing_class(model: ClusterModel, claim: PersistentVolumeClaim) -> Iterator[ObjectEdit]:
-    name = claim.spec.storage_class_name
-    if not name or claim.spec.volume_name or model.get(STORAGE_CLASS, "", name) is not None:
-        return
-    provisioners = sorted(getattr(each, "provisioner", "") for each in model.objects(STORAGE_CLASS))
-    usable = [each for each in provisioners if each and not each.endswith("no-provisioner")]
-    content = {
+def _storage_class(name: str, provisioner: str) -> dict[str, Any]:
+    return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
         "metadata": {"name": name},
-        "provisioner": usable[0] if usable else "example.com/provisioner",
-        "volumeBindingMode": "WaitForFirstConsumer",
+        "provisioner": provisioner,
+        "volumeBindingMode": _LATE,
     }
-    yield _creation(content, STORAGE_CLASS)
+
+
+def _provisioner(model: ClusterModel) -> str:
+    """A provisioner that another class has."""
+    classes = [each for each in model.objects(STORAGE_CLASS) if isinstance(each, StorageClass)]
+    usable = [c.provisioner for c in classes if not c.provisioner.endswith("no-provisioner")]
+    return min(usable, default="example.com/provisioner")
+
+
+def _missing_class(model: ClusterModel, claim: PersistentVolumeClaim) -> Iterator[ObjectEdit]:
+    name = claim.spec.storage_class_name
+    if name and not claim.spec.volume_name and model.get(STORAGE_CLASS, "", name) is None:
+        yield _creation(_storage_class(name, _provisioner(model)))
 
 
 def _device_claim(model: ClusterModel, namespace: str, name: str) -> Iterator[ObjectEdit]:
@@ -181,7 +207,7 @@ def _device_claim(model: ClusterModel, namespace: str, name: str) -> Iterator[Ob
                 }
             },
         }
-        yield _creation(content, RESOURCE_CLAIM)
+        yield _creation(content)
 
 
 def _missing_group(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
@@ -202,4 +228,4 @@ def _missing_group(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[Object
         "metadata": {"name": state.key.name, "namespace": state.key.namespace},
         "spec": spec,
     }
-    yield _creation(content, kinds[-1])
+    yield _creation(content)

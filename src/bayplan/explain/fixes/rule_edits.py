@@ -257,3 +257,19 @@ def priority_edits(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[PodEdi
             changed.pop("preemptionPolicy", None)
 
         yield PodEdit(f"give it the priority class {printable(name)}, so that it preempts", apply)
+
+
+def device_edits(diagnosis: Diagnosis) -> Iterator[PodEdit]:
+    """Do without a device claim: only where nothing else helps."""
+    for claim in diagnosis.pod.spec.resource_claims or ():
+
+        def apply(changed: Spec, name: str = claim.name) -> None:
+            remaining = [each for each in changed["resourceClaims"] if each["name"] != name]
+            changed["resourceClaims"] = remaining
+            for container in (*changed["containers"], *(changed.get("initContainers") or ())):
+                resources = container.get("resources") or {}
+                if resources.get("claims"):
+                    used = [each for each in resources["claims"] if each["name"] != name]
+                    resources["claims"] = used
+
+        yield PodEdit(f"drop the device claim {printable(claim.name)}", apply)

@@ -14,7 +14,7 @@ from bayplan.explain.fixes.edits import Edit, EditNotPossibleError, apply_edits
 from bayplan.explain.fixes.new_node import new_node_edits
 from bayplan.explain.fixes.object_edits import object_edits
 from bayplan.explain.fixes.resource_edits import lower_requests
-from bayplan.explain.fixes.rule_edits import priority_edits, rule_edits
+from bayplan.explain.fixes.rule_edits import device_edits, priority_edits, rule_edits
 from bayplan.explain.fixes.workload_edits import room_edits
 from bayplan.model.cluster_model import Attempt, ClusterModel
 
@@ -63,10 +63,13 @@ class Search:
 
     def run(self, diagnosis: Diagnosis) -> list[Solution]:
         """Solutions, the mildest first."""
-        frontier: list[tuple[Edit, ...]] = [()]
-        for _ in range(_STEPS_MAX):
-            frontier = self._extend(frontier, diagnosis)
-            if self.solutions or not frontier:
+        for drops_devices in (False, True):
+            frontier: list[tuple[Edit, ...]] = [()]
+            for _ in range(_STEPS_MAX):
+                frontier = self._extend(frontier, diagnosis, drops_devices=drops_devices)
+                if self.solutions or not frontier:
+                    break
+            if self.solutions or not diagnosis.attempt.pod.spec.resource_claims:
                 break
         if diagnosis.node_count:
             self._try_all((), new_node_edits(self.model, diagnosis), enough=1)
@@ -84,7 +87,7 @@ class Search:
         return selected[:_FIXES_MAX]
 
     def _extend(
-        self, frontier: Iterable[tuple[Edit, ...]], first: Diagnosis
+        self, frontier: Iterable[tuple[Edit, ...]], first: Diagnosis, *, drops_devices: bool
     ) -> list[tuple[Edit, ...]]:
         """Try one more edit with each combination. Returns the combinations that help."""
         helpful: list[tuple[Edit, ...]] = []
@@ -98,7 +101,9 @@ class Search:
                     continue
                 diagnosis = diagnose(self.model, self.pod) if edits else first
                 candidates = list(self._candidates(diagnosis))
-            helpful += self._try_all(edits, candidates, message=diagnosis.attempt.message)
+                if drops_devices:
+                    candidates = [*device_edits(diagnosis), *candidates]
+            helpful += self._try_all(edits, candidates, message=diagnosis.attempt.reason)
         return helpful[:_EXTENDED_MAX]
 
     def _candidates(self, diagnosis: Diagnosis) -> Iterator[Edit]:
@@ -134,7 +139,7 @@ class Search:
                 families.add(family)
                 enough -= 1
                 self.solutions.append(self._without_needless_steps(Solution(combined, attempt)))
-            elif attempt.message != message:
+            elif attempt.reason != message:
                 helpful.append(combined)
         return helpful
 

@@ -1,0 +1,285 @@
+"""`bayplan why` beside the real kube-scheduler: the same sentence, and fixes that hold.
+
+Each drawn pod fits nowhere. Its explanation must have the sentence that kube-scheduler wrote, and
+kube-scheduler must bind the pod after the first fix is applied. $BAYPLAN_WHY_PODS: how many pods.
+"""
+
+import asyncio
+import os
+import subprocess
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import Any, final
+
+import msgspec
+import pytest
+
+from bayplan.adapters.live.client import MERGE_PATCH, ApiClient, ClientOptions, open_client
+from bayplan.adapters.live.discovery import Discovery
+from bayplan.api.storage_objects import BIND_COMPLETED, SELECTED_NODE
+from bayplan.config import SchedulerConfig
+from bayplan.explain.explainer import explain_pod
+from bayplan.explain.explanation import Change, Explanation
+from bayplan.model.cluster_model import ClusterModel
+from bayplan.model.live_reading import objects_of_cluster
+from bayplan.plugins.registry import default_registry
+from bayplan.ports import ApiError, NotFoundError
+from bayplan.rng import stream
+from tests.live.binaries import found
+from tests.live.control_plane import ControlPlane
+from tests.live.mirror import Object
+from tests.live.unschedulable_pods import base_objects, drawn
+
+pytestmark = pytest.mark.timeout(3000)
+
+PODS = int(os.environ.get("BAYPLAN_WHY_PODS", "20"))
+JSON_PATCH = "application/json-patch+json"
+ATTEMPT_SECONDS = 15.0
+BOUND_SECONDS = 25.0
+POLL_SECONDS = 0.1
+CONFIG = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "podInitialBackoffSeconds": 1,
+    "podMaxBackoffSeconds": 1,
+    "leaderElection": {"leaderElect": False},
+    "clientConnection": {"qps": 1000, "burst": 1000},
+}
+
+
+@contextmanager
+def kube_scheduler(plane: ControlPlane, folder: Path) -> Iterator[None]:
+    """The real one, from $KUBEBUILDER_ASSETS."""
+    binaries = found()
+    program = None if binaries is None else binaries / "kube-scheduler"
+    if program is None or not program.exists():
+        pytest.skip("wants a kube-scheduler in KUBEBUILDER_ASSETS")
+    connection = {**CONFIG["clientConnection"], "kubeconfig": plane.kubeconfig("admin")}
+    config = folder / "config.json"
+    config.write_bytes(msgspec.json.encode({**CONFIG, "clientConnection": connection}))
+    with (folder / "kube-scheduler.log").open("wb") as log:
+        command = [program, f"--config={config}", "--secure-port=0"]
+        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+@final
+class Cluster:
+    """Writes as a user does, and takes everything back."""
+
+    def __init__(self, client: ApiClient) -> None:
+        self.client = client
+        self._discovery = Discovery(client)
+
+    async def path(self, content: Object, subresource: str = "") -> str:
+        kind, meta = f"{content['apiVersion']} {content['kind']}", content["metadata"]
+        return await self.path_of(kind, meta.get("namespace", ""), meta["name"], subresource)
+
+    async def path_of(self, kind: str, namespace: str, name: str, subresource: str = "") -> str:
+        await self._discovery.discover((kind,))
+        resource = self._discovery.resource(kind)
+        assert resource is not None, kind
+        return resource.path(namespace, name, subresource)
+
+    async def create(self, content: Object) -> None:
+        path = await self.path(content)
+        await self.client.request("POST", path.rpartition("/")[0], content)
+        if "status" in content:
+            patch = {"status": content["status"]}
+            status = await self.path(content, "status")
+            await self.client.request("PATCH", status, patch, media_type=MERGE_PATCH)
+
+    async def delete(self, path: str) -> None:
+        options = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
+        try:
+            await self.client.request("DELETE", path, options)
+            patch = {"metadata": {"finalizers": None}}
+            await self.client.request("PATCH", path, patch, media_type=MERGE_PATCH)
+        except NotFoundError:
+            return
+        while True:
+            try:
+                await self.client.get(path)
+            except NotFoundError:
+                return
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def apply(self, change: Change) -> list[Object]:
+        """Returns the changes that undo it, as (path, object before) in objects of their own."""
+        path = await self.path_of(change.kind, change.namespace, change.name)
+        before: Object | None = None
+        with suppress(NotFoundError):
+            before = await self.client.get(path)
+        if change.verb == "patch":
+            body = msgspec.json.encode(change.patch)
+            await self.client.request("PATCH", path, body, media_type=JSON_PATCH)
+        elif change.verb in ("delete", "replace"):
+            await self.delete(path)
+        if change.verb in ("create", "replace"):
+            assert change.content is not None
+            await self.create(change.content)
+        return [{"path": path, "before": before, "kind": change.kind}]
+
+    async def undo(self, done: list[Object]) -> None:
+        for each in reversed(done):
+            path, before = each["path"], each["before"]
+            if before is None:
+                await self.delete(path)
+            elif each["kind"] == "v1 Node":
+                present = await self.client.get(path)
+                present["spec"] = before["spec"]
+                present["metadata"]["labels"] = before["metadata"]["labels"]
+                await self.client.request("PUT", path, present)
+            elif each["kind"] == "v1 Pod" and before["spec"].get("nodeName"):
+                for name in ("uid", "resourceVersion", "creationTimestamp", "managedFields"):
+                    before["metadata"].pop(name, None)
+                before.pop("status")
+                before |= {"apiVersion": "v1", "kind": "Pod"}
+                await self.create(before)
+
+    async def provision(self, namespace: str) -> None:
+        """What a provisioner does for the claims that a node was chosen for."""
+        claims = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims"
+        for claim in (await self.client.get(claims))["items"]:
+            meta, spec = claim["metadata"], claim["spec"]
+            if SELECTED_NODE not in (meta.get("annotations") or {}) or spec.get("volumeName"):
+                continue
+            volume = f"made-{meta['uid']}"
+            reference = {"namespace": namespace, "name": meta["name"], "uid": meta["uid"]}
+            await self.create(
+                {
+                    "apiVersion": "v1",
+                    "kind": "PersistentVolume",
+                    "metadata": {"name": volume},
+                    "spec": {
+                        "capacity": {"storage": "1Gi"},
+                        "accessModes": ["ReadWriteOnce"],
+                        "storageClassName": spec.get("storageClassName", ""),
+                        "csi": {"driver": "disk.example", "volumeHandle": volume},
+                        "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+                        | reference,
+                    },
+                }
+            )
+            annotations = {BIND_COMPLETED: "yes"}
+            patch = {"metadata": {"annotations": annotations}, "spec": {"volumeName": volume}}
+            path = f"{claims}/{meta['name']}"
+            await self.client.request("PATCH", path, patch, media_type=MERGE_PATCH)
+
+    async def until(self, path: str, seconds: float, is_so: Any) -> Object:
+        """The newest state of a pod, when it is so or when the time is over."""
+        pod: Object = {}
+        end = asyncio.get_running_loop().time() + seconds
+        while asyncio.get_running_loop().time() < end:
+            try:
+                pod = await self.client.get(path)
+            except ApiError:
+                pod = {}
+            if pod and is_so(pod):
+                break
+            await self.provision("default")
+            await asyncio.sleep(POLL_SECONDS)
+        return pod
+
+
+def condition_of(pod: Object) -> Object:
+    conditions = pod.get("status", {}).get("conditions") or ()
+    return next((each for each in conditions if each["type"] == "PodScheduled"), {})
+
+
+def node_of(pod: Object) -> str:
+    return pod.get("spec", {}).get("nodeName", "")
+
+
+async def explained(client: ApiClient, name: str) -> Explanation:
+    registry = default_registry(())
+    objects = await objects_of_cluster(client, SchedulerConfig(), registry, name)
+    model = ClusterModel(objects, SchedulerConfig(), registry)
+    try:
+        return explain_pod(model, name)
+    finally:
+        model.close()
+
+
+@asynccontextmanager
+async def pod_that_waits(cluster: Cluster, objects: list[Object]) -> AsyncIterator[Object]:
+    """The last of the objects, when kube-scheduler has tried it."""
+    try:
+        for each in objects:
+            await cluster.create(each)
+        path = await cluster.path(objects[-1])
+        yield await cluster.until(path, ATTEMPT_SECONDS, lambda p: condition_of(p) or node_of(p))
+    finally:
+        for each in reversed(objects):
+            await cluster.delete(await cluster.path(each))
+
+
+async def compare(plane: ControlPlane, lines: list[str]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    options = ClientOptions(qps=-1)
+    async with open_client(plane.kubeconfig("admin"), options) as client:
+        cluster = Cluster(client)
+        for each in base_objects():
+            await cluster.create(each)
+        number = 0
+        while counts["pods"] < PODS:
+            name = f"p{number}"
+            objects = drawn(stream(number, "unschedulable"), name)
+            number += 1
+            async with pod_that_waits(cluster, objects) as pod:
+                if node_of(pod):
+                    counts["fits after all"] += 1
+                    continue
+                counts["pods"] += 1
+                await _compare_one(
+                    cluster, name, condition_of(pod).get("message", ""), counts, lines
+                )
+    return counts
+
+
+async def _compare_one(
+    cluster: Cluster, name: str, message: str, counts: Counter[str], lines: list[str]
+) -> None:
+    explanation = await explained(cluster.client, f"default/{name}")
+    if explanation.message == message:
+        counts["same sentence"] += 1
+        counts["of these, no condition"] += not message
+    else:
+        lines.append(f"{name}: {explanation.message!r} for {message!r}")
+    if not explanation.fixes:
+        lines.append(f"{name}: no fix: {message}")
+        return
+    fix = explanation.fixes[0]
+    counts[f"first fix: {fix.changes_what}"] += 1
+    done: list[Object] = []
+    try:
+        for change in fix.changes:
+            done += await cluster.apply(change)
+        path = await cluster.path_of("v1 Pod", "default", name)
+        after = await cluster.until(path, BOUND_SECONDS, node_of)
+        if node_of(after):
+            counts["bound"] += 1
+        else:
+            lines.append(f"{name}: not bound after {fix.steps}: {condition_of(after)}")
+    except ApiError as problem:
+        lines.append(f"{name}: {fix.steps} was refused: {problem}")
+    finally:
+        await cluster.undo([each for each in done if not each["path"].endswith(f"/pods/{name}")])
+
+
+def test_the_sentence_is_kube_schedulers_and_the_first_fix_holds(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    lines: list[str] = []
+    with kube_scheduler(control_plane, tmp_path):
+        counts = asyncio.run(compare(control_plane, lines))
+    print(dict(counts), *lines, sep="\n")
+    assert counts["same sentence"] == counts["pods"] == PODS, lines
+    assert counts["bound"] >= 0.98 * PODS, lines
+    assert counts["first fix: node"] <= 0.2 * PODS, lines
