@@ -5,6 +5,6 @@ wanted. It never ends with a traceback. Answers go to standard output, progress 
 standard error.
 """
 
-from bayplan.cli.entry import cli, main
+from bayplan.cli.entry import cli, kubectl_main, main
 
-__all__ = ["cli", "main"]
+__all__ = ["cli", "kubectl_main", "main"]

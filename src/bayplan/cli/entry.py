@@ -61,6 +61,10 @@ _COMMANDS = {
         "bayplan.cli.bench:bench_command",
         "Measure how fast pods are bound, with workloads of kube-scheduler's scheduler_perf.",
     ),
+    "schema": CommandEntry(
+        "bayplan.cli.schema:schema_command",
+        "Print the JSON schema of an answer or a document.",
+    ),
     "config": CommandEntry(
         "bayplan.cli.config:config_group",
         "Check a configuration, draw its score graph, print its roles and its schema.",
@@ -103,8 +107,16 @@ def cli() -> None:
 _GC_THRESHOLDS = (50_000, 20, 20)
 
 
-def main() -> None:
-    """The entry point."""
+def kubectl_main() -> None:
+    """The entry point of the kubectl plugin: `kubectl bayplan …`.
+
+    kubectl runs `kubectl-bayplan` with the arguments that follow the plugin's name.
+    """
+    main("kubectl bayplan")
+
+
+def main(program: str = "bayplan") -> None:
+    """The entry point. ``program``: the command's name in its help."""
     if not __debug__:
         sys.exit("bayplan: python -O removes assertions that Bayplan needs; run it without -O")
     gc.set_threshold(*_GC_THRESHOLDS)
@@ -112,7 +124,7 @@ def main() -> None:
     atexit.register(gc.freeze)
     prepare_streams()
     try:
-        code = cli.main(prog_name="bayplan", standalone_mode=False)
+        code = cli.main(prog_name=program, standalone_mode=False)
     except click.Abort:
         remark("interrupted")
         code = EXIT_INTERRUPTED

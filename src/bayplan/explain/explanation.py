@@ -5,6 +5,7 @@ Names and messages in it come from a cluster and may hold any characters; `text`
 
 from typing import Any, Literal
 
+import msgspec
 from msgspec import Struct
 
 API_VERSION = "bayplan.dev/v1alpha1"
@@ -172,3 +173,12 @@ class Explanation(Value, frozen=True, kw_only=True, omit_defaults=False):
     comparison: Comparison | None = None
     #: What the answer leaves out, and what the reader should know.
     remarks: tuple[str, ...] = ()
+
+
+def explanation_schema() -> dict[str, Any]:
+    """The schema of an explanation (JSON Schema, draft 2020-12)."""
+    (whole,), parts = msgspec.json.schema_components([Explanation], ref_template="#/$defs/{name}")
+    root = parts["Explanation"]
+    root["properties"] |= {"apiVersion": {"const": API_VERSION}, "kind": {"const": KIND}}
+    schema = "https://json-schema.org/draft/2020-12/schema"
+    return {"$schema": schema, "title": KIND, **whole, "$defs": parts}

@@ -1,0 +1,30 @@
+"""`bayplan schema`: answers match their schemas."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bayplan.explain.explanation import Explanation, explanation_schema
+from tests.adapters.manifests import container, node, pod
+from tests.cli.command_line import answer, bayplan, write_objects
+
+
+@pytest.mark.parametrize("name", ["explanation", "what-if"])
+def test_a_schema_is_json(name: str) -> None:
+    schema = json.loads(answer("schema", name))
+    assert schema["$schema"].startswith("https://json-schema.org")
+
+
+def test_an_unknown_name_is_refused() -> None:
+    assert bayplan("schema", "nothing").exit_code == 2
+
+
+def test_an_answer_has_the_fields_of_its_schema(tmp_path: Path) -> None:
+    file = write_objects(tmp_path / "in.yaml", node("n1"), pod("p", containers=[container("64")]))
+    value = json.loads(bayplan("why", "p", file, "-o", "json").stdout)
+    properties = explanation_schema()["$defs"]["Explanation"]["properties"]
+    assert list(value) == list(properties)
+    # It decodes strictly into the type that the schema was made from.
+    assert msgspec.convert(value, Explanation).fixes
