@@ -1,7 +1,8 @@
 """`bayplan why` beside the real kube-scheduler: the same sentence, and fixes that hold.
 
 Each drawn pod fits nowhere. Its explanation must have the sentence that kube-scheduler wrote, and
-kube-scheduler must bind the pod after the first fix is applied. $BAYPLAN_WHY_PODS: how many pods.
+kube-scheduler must bind the pod after the first fix is applied. $BAYPLAN_WHY_PODS: how many pods;
+$BAYPLAN_WHY_SEED: other pods.
 """
 
 import asyncio
@@ -27,7 +28,6 @@ from bayplan.model.live_reading import objects_of_cluster
 from bayplan.plugins.registry import default_registry
 from bayplan.ports import ApiError, NotFoundError
 from bayplan.rng import stream
-from tests.live.binaries import found
 from tests.live.control_plane import ControlPlane
 from tests.live.mirror import Object
 from tests.live.unschedulable_pods import base_objects, drawn
@@ -35,6 +35,7 @@ from tests.live.unschedulable_pods import base_objects, drawn
 pytestmark = pytest.mark.timeout(3000)
 
 PODS = int(os.environ.get("BAYPLAN_WHY_PODS", "20"))
+SEED = os.environ.get("BAYPLAN_WHY_SEED", "unschedulable")
 JSON_PATCH = "application/json-patch+json"
 ATTEMPT_SECONDS = 15.0
 BOUND_SECONDS = 25.0
@@ -52,9 +53,8 @@ CONFIG = {
 @contextmanager
 def kube_scheduler(plane: ControlPlane, folder: Path) -> Iterator[None]:
     """The real one, from $KUBEBUILDER_ASSETS."""
-    binaries = found()
-    program = None if binaries is None else binaries / "kube-scheduler"
-    if program is None or not program.exists():
+    program = Path(os.environ.get("KUBEBUILDER_ASSETS") or "") / "kube-scheduler"
+    if not os.access(program, os.X_OK):
         pytest.skip("wants a kube-scheduler in KUBEBUILDER_ASSETS")
     connection = {**CONFIG["clientConnection"], "kubeconfig": plane.kubeconfig("admin")}
     config = folder / "config.json"
@@ -230,7 +230,7 @@ async def compare(plane: ControlPlane, lines: list[str]) -> Counter[str]:
         number = 0
         while counts["pods"] < PODS:
             name = f"p{number}"
-            objects = drawn(stream(number, "unschedulable"), name)
+            objects = drawn(stream(number, SEED), name)
             number += 1
             async with pod_that_waits(cluster, objects) as pod:
                 if node_of(pod):
