@@ -172,7 +172,7 @@ def test_a_bound_pod_is_compared_with_all_nodes() -> None:
     assert comparison is not None
     assert (comparison.feasible, comparison.better) == (2, 1)
     assert [each.node for each in comparison.nodes] == ["n1", "n2"]
-    assert "1 score higher than n1" in as_text(explained(explanation))
+    assert "Nodes with a higher score than n1: 1." in as_text(explained(explanation))
 
 
 def test_a_bound_pod_that_would_not_fit_today() -> None:

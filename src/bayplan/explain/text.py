@@ -24,7 +24,7 @@ def explained(explanation: Explanation, *, is_wide: bool = False) -> list[Render
     if explanation.stored_message:
         parts.append(Text(f"In the pod's status stands: {explanation.stored_message}"))
     if explanation.group is not None:
-        parts += [BLANK, *_group(explanation.group)]
+        parts += [BLANK, *_group(explanation.group, explanation.message)]
     if explanation.causes:
         parts += [BLANK, Text("Causes", style="bold")]
         for cause in explanation.causes:
@@ -66,7 +66,7 @@ def _headline(explanation: Explanation) -> str:
     return f"{pod}: {result}"
 
 
-def _group(group: Group) -> Iterator[RenderableType]:
+def _group(group: Group, sentence: str) -> Iterator[RenderableType]:
     yield Text(f"Group {group.name} ({group.kind})", style="bold")
     missing = max(group.need - group.have, 0)
     lacking = f": {missing} missing" if missing else ""
@@ -81,7 +81,7 @@ def _group(group: Group) -> Iterator[RenderableType]:
             f"  the first member that fails is {group.first_failing_member}: "
             f"{group.saturated_nodes} nodes are full, {group.excluded_nodes} are excluded"
         )
-    if group.message:
+    if group.message and group.message != sentence:
         yield Text(f"  {group.message}")
 
 
@@ -133,8 +133,9 @@ def _comparison(comparison: Comparison) -> Iterator[RenderableType]:
         yield Text(f"  {comparison.node} is the only feasible node")
     else:
         yield Text(
-            f"  {comparison.feasible:,} nodes are feasible; {comparison.better:,} score higher "
-            f"than {comparison.node}, {comparison.equal:,} others score as high"
+            f"  {comparison.feasible:,} nodes are feasible. Nodes with a higher score than "
+            f"{comparison.node}: {comparison.better:,}. Other nodes with the same score: "
+            f"{comparison.equal:,}."
         )
     scored = [node for node in comparison.nodes if node.total is not None]
     if not scored:
