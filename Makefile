@@ -6,7 +6,7 @@ JOBS ?= 2
 # Seeds that `make sim` tries: a count, or a range such as 1000..1099. SEED=7 replays one.
 SEEDS ?= 20
 # What draws from such a seed.
-SEEDED := tests/sim/test_faults.py tests/engine/test_reuse_machine.py tests/engine/test_gang_machine.py
+SEEDED := tests/sim/test_faults.py tests/sim/test_random_evictions.py tests/engine/test_reuse_machine.py tests/engine/test_gang_machine.py
 PARITY_DIR ?=
 SCENARIOS_DIR ?=
 SCENARIOS_FLAGS ?=

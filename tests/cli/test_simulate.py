@@ -8,7 +8,7 @@ import pytest
 
 from tests.adapters.manifests import Content, container, node, pod
 from tests.cli.command_line import answer, bayplan, profile, refusal, write_objects
-from tests.sim.manifests import scenario
+from tests.sim.manifests import controller, scenario
 
 POD_LIST = "name,cpu_milli,memory_mib,num_gpu,gpu_milli"
 TIMES = "creation_time,deletion_time,scheduled_time"
@@ -47,10 +47,40 @@ def test_options_set_the_times_of_pod_garbage_collection(
     assert simulated(path, *options)["pods"]["default/a"]["deleted_at"] == gone_at
 
 
+def test_until_ends_the_run_with_what_stands(tmp_path: Path) -> None:
+    later = [
+        {"at": "5s", "create": [pod("b")]},
+        {"at": "60s", "create": [pod("c")]},
+        {"at": "70s", "create": [pod("d")]},
+    ]
+    path = write_objects(tmp_path / "in.yaml", node("n1"), pod("a"), scenario(*later, until="90s"))
+    result = simulated(path, "--until", "30s")
+    assert (set(result["pods"]), result["simulated_seconds"]) == ({"default/a", "default/b"}, 30.0)
+    assert result["notes"] == ["the run ends at 30 s; 2 later steps of the workload left out"]
+    assert simulated(path, "--until", "2m")["notes"] == ["the run ends at 120 s"]
+    assert "the run ends at 30 s" in answer("simulate", path, "--until", "30s")
+
+
+def test_options_say_whether_and_when_pods_come_back(tmp_path: Path) -> None:
+    web = controller("ReplicaSet", replicas=2, selector={"matchLabels": {"app": "web"}})
+    path = write_objects(tmp_path / "all.yaml", node("n1"), web)
+    name = min(simulated(path)["pods"]).partition("/")[2]
+    gone = scenario({"at": "5s", "delete": [{"kind": "Pod", "name": name}]})
+    path = write_objects(tmp_path / "all.yaml", node("n1"), web, gone)
+
+    def created_at(*options: str) -> list[float]:
+        return sorted(one["created_at"] for one in simulated(path, *options)["pods"].values())
+
+    assert created_at() == [0.0, 0.0, 5.0]
+    assert created_at("--recreate-after", "30s") == [0.0, 0.0, 35.0]
+    assert created_at("--expansion", "once") == [0.0, 0.0]
+
+
 def test_an_invalid_duration_is_refused(objects: Path) -> None:
     wanted = "a duration such as 30s, 1m30s, 250ms or a number of seconds"
-    said = refusal("simulate", objects, "--pod-gc-period", "soon")
-    assert said == [f'--pod-gc-period: found "soon", wanted {wanted}']
+    for option in ("--pod-gc-period", "--until", "--recreate-after"):
+        said = refusal("simulate", objects, option, "soon")
+        assert said == [f'{option}: found "soon", wanted {wanted}']
 
 
 def test_an_unknown_field_is_noted_and_refused_in_strict_mode(tmp_path: Path) -> None:

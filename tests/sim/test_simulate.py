@@ -12,6 +12,7 @@ from bayplan.framework.plugin import ScalarScorePlugin
 from bayplan.problems import BadInputError
 from tests.adapters.manifests import container, node, pod
 from tests.cli.command_line import answer, profile, write_objects
+from tests.sim.manifests import controller, scenario
 
 LARGE = pod("large", containers=[container("64")])
 
@@ -77,11 +78,27 @@ def test_a_run_is_written_and_can_be_asked_later(tmp_path: Path) -> None:
     assert answer("why", "default/a", "--run", tmp_path / "run") == f"{result.why('a')}\n"
 
 
+def test_options_end_the_run_and_say_whether_pods_come_back() -> None:
+    web = controller("ReplicaSet", replicas=1, selector={"matchLabels": {"app": "web"}})
+    gone = scenario({"at": 5, "delete": [{"kind": "Node", "name": "n1"}]})
+    cases: list[tuple[dict[str, Any], int]] = [
+        ({}, 2),
+        ({"expansion": "once"}, 1),
+        ({"until": 4}, 1),
+    ]
+    for options, count in cases:
+        assert bayplan.simulate(node("n1"), web, gone, **options).summary.counts.pods == count
+    late = bayplan.simulate(node("n1"), web, gone, recreate_after="7s").summary.pods
+    assert sorted(one.created_at or 0.0 for one in late.values()) == [0.0, 12.0]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"time": "soon"}, 'time: found "soon", wanted "arrivals" or "trace"'),
         ({"pod_gc_period": "soon"}, 'pod_gc_period: found "soon", wanted a duration'),
+        ({"until": "soon"}, 'until: found "soon", wanted a duration'),
+        ({"expansion": "twice"}, 'expansion: found "twice", wanted one of controllers, once'),
         ({"config": "nowhere.yaml"}, "nowhere.yaml: cannot be read: No such file"),
         ({"plugins": ["nowhere.py"]}, "nowhere.py: cannot be read: no such file"),
         ({"plugins": [PreferN2], "out": "run"}, "only if its plugins are in files"),

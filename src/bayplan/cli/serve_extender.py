@@ -21,6 +21,7 @@ from bayplan.serving.extender_server import ExtenderServerOptions, serve_extende
 from bayplan.serving.http_server import is_loopback
 from bayplan.serving.log_lines import FORMATS, TEXT, VERBOSITY_MAX, write_log
 from bayplan.sim.input.inputs import load_inputs
+from bayplan.sim.input.workload import ExpansionMode
 
 #: The process ends although nobody stopped it: a supervisor should restart it.
 EXIT_FAILED = 1
@@ -116,7 +117,9 @@ def _options(flags: dict[str, Any]) -> ExtenderServerOptions:
         config=config,
         registry=registry,
         profile=_profile(config, flags["profile"]),
-        objects=load_inputs(flags["paths"]).initial if flags["paths"] else None,
+        objects=load_inputs(flags["paths"], expansion=ExpansionMode.ONCE).initial
+        if flags["paths"]
+        else None,
         kubeconfig=flags["kubeconfig"],
         address=flags["bind_address"],
         port=flags["port"],

@@ -35,7 +35,7 @@ from bayplan.problems import wrong
 from bayplan.profile.effective_config import remarks
 from bayplan.profile.resolved_config import resolve
 from bayplan.sim.input.inputs import load_inputs
-from bayplan.sim.input.workload import ExpansionMode, Workload
+from bayplan.sim.input.workload import ExpansionMode, Workload, with_times
 from bayplan.sim.output.report import summary
 from bayplan.sim.output.result import SimulationResult
 from bayplan.sim.output.run_folder import Manifest, RunFolder
@@ -183,19 +183,13 @@ def _simulated(options: _Options) -> SimulationResult:
 
 def _with_times(workload: Workload, options: _Options) -> Workload:
     """The workload with the times from the command line."""
-    quarantine = _duration("--pod-gc-quarantine", options.pod_gc_quarantine)
-    period = _duration("--pod-gc-period", options.pod_gc_period)
-    delay = _duration("--recreate-after", options.recreate_after)
-    until = _duration("--until", options.until)
-    gc = workload.pod_gc
-    if quarantine is not None:
-        gc = gc._replace(quarantine_seconds=quarantine)
-    if period is not None:
-        gc = gc._replace(period_seconds=period)
-    workload = msgspec.structs.replace(workload, pod_gc=gc)
-    if delay is not None:
-        workload = msgspec.structs.replace(workload, recreate_after_seconds=delay)
-    return workload if until is None else workload.ending_at(until)
+    return with_times(
+        workload,
+        quarantine=_duration("--pod-gc-quarantine", options.pod_gc_quarantine),
+        period=_duration("--pod-gc-period", options.pod_gc_period),
+        recreate_after=_duration("--recreate-after", options.recreate_after),
+        until=_duration("--until", options.until),
+    )
 
 
 def _duration(option: str, text: str | None) -> float | None:

@@ -15,7 +15,7 @@ from bayplan.clock import ManualClock
 from bayplan.model.objects import ClusterObjects
 from bayplan.ports import ApiError
 from bayplan.sim.input.inputs import load_inputs
-from bayplan.sim.input.workload import Step, Verb, Workload
+from bayplan.sim.input.workload import ExpansionMode, Step, Verb, Workload
 from bayplan.sim.loop import run, settled
 from bayplan.sim.output.run_folder import RunFolder
 from bayplan.sim.world.volume_controller import VolumeController
@@ -28,7 +28,9 @@ def objects_of_files(paths: Iterable[str], read_kinds: Collection[str] = ()) -> 
     InputError.
     """
     listed = list(paths)
-    return objects_of_workload(load_inputs(listed, read_kinds=read_kinds), ", ".join(listed))
+    return objects_of_workload(
+        load_inputs(listed, read_kinds=read_kinds, expansion=ExpansionMode.ONCE), ", ".join(listed)
+    )
 
 
 def objects_of_run(folder: RunFolder) -> ClusterObjects:

@@ -8,6 +8,7 @@ import msgspec
 from rich.text import Text
 
 from bayplan import durations
+from bayplan.adapters.embedded.field_validation import one_of
 from bayplan.config import SchedulerConfig, config_from, load_config
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.config.pod_group_kinds import group_kinds
@@ -29,7 +30,7 @@ from bayplan.plugins.registry import Registry, default_registry
 from bayplan.problems import BadInputError, wrong
 from bayplan.sim.input.inputs import ARRIVALS, TRACE, load_inputs
 from bayplan.sim.input.sources import InputSource
-from bayplan.sim.input.workload import Workload
+from bayplan.sim.input.workload import ExpansionMode, with_times
 from bayplan.sim.output.report import summary
 from bayplan.sim.output.result import SimulationResult
 from bayplan.sim.output.run_folder import Manifest, RunFolder
@@ -53,6 +54,10 @@ class SimulateOptions(TypedDict, total=False):
     time: str
     pod_gc_quarantine: Duration
     pod_gc_period: Duration
+    until: Duration
+    recreate_after: Duration
+    #: "controllers" or "once"
+    expansion: str
     strict: bool
 
 
@@ -73,6 +78,9 @@ def simulate(
     time_mode = options.get("time", ARRIVALS)
     if time_mode not in (ARRIVALS, TRACE):
         raise BadInputError(str(wrong("time", time_mode, f'"{ARRIVALS}" or "{TRACE}"')))
+    modes, mode = [one.value for one in ExpansionMode], options.get("expansion")
+    if mode is not None and mode not in modes:
+        raise BadInputError(str(wrong("expansion", mode, one_of(modes), modes)))
     registry = registry_of(plugins)
     feature_gates = options.get("feature_gates", "")
     configuration = configuration_of(config, feature_gates)
@@ -81,8 +89,15 @@ def simulate(
         time_mode=time_mode,
         is_strict=options.get("strict", False),
         read_kinds={*registry.kinds, *group_kinds(configuration.spec.pod_groups.kinds)},
+        expansion=None if mode is None else ExpansionMode(mode),
     )
-    workload = _with_pod_gc(workload, options)
+    workload = with_times(
+        workload,
+        quarantine=_duration("pod_gc_quarantine", options.get("pod_gc_quarantine")),
+        period=_duration("pod_gc_period", options.get("pod_gc_period")),
+        recreate_after=_duration("recreate_after", options.get("recreate_after")),
+        until=_duration("until", options.get("until")),
+    )
     if config is None:
         workload = workload.for_scheduler(DEFAULT_SCHEDULER)
     simulation = Simulation(workload, configuration, registry, seed=seed)
@@ -132,17 +147,14 @@ def registry_of(plugins: Iterable[PluginSource]) -> Registry:
     return registry
 
 
-def _with_pod_gc(workload: Workload, options: SimulateOptions) -> Workload:
-    times: dict[str, float] = {}
-    for field in ("quarantine", "period"):
-        name = f"pod_gc_{field}"
-        duration: Any = options.get(name)
-        if duration is not None:
-            try:
-                times[f"{field}_seconds"] = parse_duration(duration)
-            except DurationError:
-                raise BadInputError(str(wrong(name, duration, durations.DESCRIPTION))) from None
-    return msgspec.structs.replace(workload, pod_gc=workload.pod_gc._replace(**times))
+def _duration(name: str, duration: Duration) -> float | None:
+    """Seconds; None: the option is not given. Raises BadInputError."""
+    if duration is None:
+        return None
+    try:
+        return parse_duration(duration)
+    except DurationError:
+        raise BadInputError(str(wrong(name, duration, durations.DESCRIPTION))) from None
 
 
 # ---- the result ----------------------------------------------------------------------------

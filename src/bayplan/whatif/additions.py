@@ -31,7 +31,7 @@ from bayplan.sim.input.controller_kinds import CONTROLLERS, DAEMON_SET, REPLICA_
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.sources import InputSource, Part, is_scenario, read_sources
-from bayplan.sim.input.workload import Content
+from bayplan.sim.input.workload import Content, ExpansionMode
 from bayplan.state.pods import DEFAULT_SCHEDULER
 
 #: The kinds of the cluster that admission reads.
@@ -76,7 +76,7 @@ def read_additions(
     taken = _taken(parts, cluster)
     own = [_with_uid(part, taken) for part in parts]
     context = [*_context(own, cluster), *_owned(taken, cluster)]
-    workload = load_inputs([*context, *own], read_kinds=read_kinds)
+    workload = load_inputs([*context, *own], read_kinds=read_kinds, expansion=ExpansionMode.ONCE)
     if scheduler_name is not None:
         workload = workload.for_scheduler(scheduler_name)
     created = objects_of_workload(workload, "the workload")

@@ -30,6 +30,7 @@ from bayplan.model.reading import objects_of_run, objects_of_workload
 from bayplan.plugins.registry import Registry
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.sources import InputSource
+from bayplan.sim.input.workload import ExpansionMode
 from bayplan.sim.output.run_folder import RunFolder
 from bayplan.sim.simulate import ConfigurationSource, PluginSource, configuration_of, registry_of
 from bayplan.state.pods import DEFAULT_SCHEDULER
@@ -87,7 +88,7 @@ class Cluster:
         """
         config, registry = _settings(options)
         kinds = {*registry.kinds, *group_kinds(config.spec.pod_groups.kinds)}
-        workload = load_inputs(sources, read_kinds=kinds)
+        workload = load_inputs(sources, read_kinds=kinds, expansion=ExpansionMode.ONCE)
         names = ", ".join(str(each) for each in sources if isinstance(each, str | Path))
         return cls(objects_of_workload(workload, names or "the cluster"), **options)
 

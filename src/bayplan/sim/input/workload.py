@@ -110,15 +110,6 @@ class Workload(Struct, frozen=True, kw_only=True):
         steps = [step.content for step in self.steps if step.verb is Verb.CREATE]
         return chain(self.initial, steps, *self.followers.values())
 
-    def ending_at(self, seconds: float) -> "Workload":
-        """The same workload, with its end at a time, whatever it says about its end."""
-        left_out = sum([step.at_seconds > seconds for step in self.steps])
-        note = f"the run ends at {seconds:g} s"
-        if left_out:
-            note += f"; {left_out} later step{'s' * (left_out > 1)} of the workload left out"
-        notes = (*self.notes, note)
-        return msgspec.structs.replace(self, until_seconds=seconds, notes=notes)
-
     def for_scheduler(self, name: str) -> "Workload":
         """The same workload, with all pods to place assigned to one scheduler."""
         return msgspec.structs.replace(
@@ -131,6 +122,37 @@ class Workload(Struct, frozen=True, kw_only=True):
             },
             scheduler_name=name,
         )
+
+
+def with_times(
+    workload: Workload,
+    *,
+    quarantine: float | None = None,
+    period: float | None = None,
+    recreate_after: float | None = None,
+    until: float | None = None,
+) -> Workload:
+    """The workload with other times, in seconds. None: a time stays as it is.
+
+    ``quarantine`` and ``period``: of pod garbage collection. ``until``: the end of the run, which a
+    note tells the reader.
+    """
+    gc = workload.pod_gc
+    if quarantine is not None:
+        gc = gc._replace(quarantine_seconds=quarantine)
+    if period is not None:
+        gc = gc._replace(period_seconds=period)
+    workload = msgspec.structs.replace(workload, pod_gc=gc)
+    if recreate_after is not None:
+        workload = msgspec.structs.replace(workload, recreate_after_seconds=recreate_after)
+    if until is None:
+        return workload
+    note = f"the run ends at {until:g} s"
+    later = sum([step.at_seconds > until for step in workload.steps])
+    if later:
+        note += f"; {later} later step{'s' * (later > 1)} of the workload left out"
+    notes = (*workload.notes, note)
+    return msgspec.structs.replace(workload, until_seconds=until, notes=notes)
 
 
 def with_scheduler(content: Content, scheduler_name: str) -> Content:
