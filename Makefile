@@ -126,7 +126,7 @@ docs: .venv/.dev ## check that the links in the documents lead somewhere
 	@$(BIN)/python -m pytest -q tests/test_architecture.py -k documents
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' \
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):[^#]*## /\1\t/' \
 		| while IFS="$$(printf '\t')" read -r name text; do printf 'make %-13s %s\n' "$$name" "$$text"; done
 
 clean: ## remove the environment and everything made by tools

@@ -20,20 +20,26 @@ OUTSIDE = {
 }
 _DOCS = "docs/"
 _SOURCES = {page: path for path, page in OUTSIDE.items()}
-#: Fenced and indented code, which stays as it is, or a link.
+#: Fenced and indented code, which stays as it is; a link; other text in brackets.
 _LINK_OR_CODE = re.compile(
-    r"^```.*?^```$|^ {4}.*?$|`[^`\n]+`|\[(?P<text>[^\]]+)\]\((?P<target>[^)\s]+)\)",
+    r"^```.*?^```$|^ {4}.*?$|`[^`\n]+`|\[(?P<text>[^\]]+)\]\((?P<target>[^)\s]+)\)"
+    r"|(?<!\])\[(?P<plain>[^\]\n]+)\](?![(\[:])",
     re.MULTILINE | re.DOTALL,
 )
 _WITH_A_SCHEME = re.compile(r"[a-z]+:|#")
 
 
 def for_site(markdown: str, page: str) -> str:
-    """The document of this page with links that the site can follow."""
+    """The document of this page with links that the site can follow.
+
+    mkdocstrings takes other text in brackets for the name of a Python object: it is escaped.
+    """
     return _LINK_OR_CODE.sub(lambda match: _changed(match, page), markdown)
 
 
 def _changed(match: re.Match[str], page: str) -> str:
+    if match["plain"] is not None:
+        return f"\\[{match['plain']}\\]"
     target = match["target"]
     if target is None or _WITH_A_SCHEME.match(target):
         return match[0]

@@ -18,6 +18,7 @@ from tests.site.links import OUTSIDE, for_site, page_of
         ("project/security.md", "[a](docs/operations.md#b)", "[a](../operations.md#b)"),
         ("examples/gangs.md", "[a](../../docs/gangs.md)", "[a](../gangs.md)"),
         ("reference/chart.md", "[a](ci/x.yaml)", "a (`deploy/chart/ci/x.yaml`)"),
+        ("a.md", "specs [Serial] [a](b.md)", "specs \\[Serial\\] [a](b.md)"),
         ("a.md", "[a](https://example.com/x) [b](#here)", "[a](https://example.com/x) [b](#here)"),
     ],
 )
