@@ -11,16 +11,28 @@ import msgspec
 import bayplan
 from bayplan import testing
 from bayplan.cli.entry import cli
+from bayplan.explain.explanation import Explanation
 from bayplan.plugins.registry import Registry
 from bayplan.profile.config_schema import json_schema
 from bayplan.profile.plugin_table import NOT_HERE_YET, plugin_table
 from bayplan.sim.output.result import SimulationResult
+from bayplan.whatif.comparison import WhatIfAnswer
+from bayplan.whatif.drain_each import DepartureReport
+from bayplan.whatif.fit import Fit
+from bayplan.whatif.headroom import Headroom
 from tests.deploy.monitoring import families
 
 Schema = dict[str, Any]
 
 #: Command → the type of its answer with --format json.
-JSON_ANSWERS: dict[str, Any] = {"simulate": SimulationResult}
+JSON_ANSWERS: dict[str, Any] = {
+    "simulate": SimulationResult,
+    "fit": Fit,
+    "headroom": Headroom,
+    "why": Explanation,
+    "whatif": WhatIfAnswer,
+    "whatif --drain-each": DepartureReport,
+}
 
 
 def pages() -> dict[str, str]:
@@ -89,18 +101,19 @@ def _json() -> str:
         "Fields of the answers with `--format json`. Later versions may add fields "
         "([versions](../versions.md)).\n"
     )
-    blocks = [head]
-    for command, answer in JSON_ANSWERS.items():
-        (whole,), parts = msgspec.json.schema_components([answer], ref_template="#/$defs/{name}")
-        first = str(whole["$ref"]).rpartition("/")[2]
-        blocks.append(f"## bayplan {command}\n")
-        blocks += _sections({first: parts[first], **parts}, level=3)
-    return "\n".join(blocks)
+    (*answers,), parts = msgspec.json.schema_components(
+        JSON_ANSWERS.values(), ref_template="#/$defs/{name}"
+    )
+    rows = [
+        (_code(f"bayplan {command} --format json"), _type(answer))
+        for command, answer in zip(JSON_ANSWERS, answers, strict=True)
+    ]
+    return "\n".join([head, _table(("command", "answer"), rows), *_sections(parts)])
 
 
-def _sections(parts: dict[str, Schema], level: int = 2) -> Iterator[str]:
+def _sections(parts: dict[str, Schema]) -> Iterator[str]:
     for name, part in parts.items():
-        yield f"{'#' * level} {name}\n"
+        yield f"## {name}\n"
         if "description" in part:
             yield f"{_plain(part['description'])}\n"
         yield _field_table(part)

@@ -59,7 +59,10 @@ def test_every_plugin_of_the_default_profile_has_a_section(reference: dict[str, 
         assert f"\n## {name}\n" in page
 
 
-def test_the_answer_of_a_simulation_has_its_fields(reference: dict[str, str]) -> None:
+def test_the_json_answers_have_their_fields(reference: dict[str, str]) -> None:
     page = reference["reference/json.md"]
     for field in ("placements", "unschedulable", "digest", "counts"):
         assert f"| `{field}` |" in page
+    assert "| `bayplan fit --format json` | [Fit](#fit) |" in page
+    links = {*re.findall(r"\]\(#([\w-]+)\)", page)}
+    assert links <= {name.lower() for name in re.findall(r"^## (\w+)$", page, re.MULTILINE)}
