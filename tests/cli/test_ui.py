@@ -1,5 +1,6 @@
 """`bayplan ui`: what is refused, and the page of the installed command."""
 
+import json
 import re
 import signal
 import subprocess
@@ -15,11 +16,11 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "quickstart"
 _SCRIPT = "from bayplan.cli import main; main()"
 
 
-def test_two_runs_or_a_run_and_files_are_refused(tmp_path: Path) -> None:
+def test_a_run_and_files_of_a_cluster_are_refused(tmp_path: Path) -> None:
     (tmp_path / "inputs").mkdir()
     (tmp_path / "inputs" / "manifest.json").write_text("{}")
     assert refusal("ui", tmp_path, EXAMPLE) == [
-        "found 2 paths, wanted one run, or files of one cluster"
+        "found 1 runs and 1 other paths, wanted one run, two runs, or files of one cluster"
     ]
 
 
@@ -49,3 +50,18 @@ def test_the_command_prints_the_address_and_ends_at_sigterm(
             assert b'<script type="module" src="static/app.js">' in response.read()
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
+
+
+def test_simulate_shows_its_run() -> None:
+    command = [sys.executable, "-c", _SCRIPT, "simulate", str(EXAMPLE), "--ui"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        lines = iter(process.stderr.readline, "")
+        address = next(filter(None, (re.search(r"http://\S+", line) for line in lines)))
+        with urllib.request.urlopen(f"{address[0]}api/sources", timeout=20) as response:
+            [source] = json.load(response)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+    assert source["kind"] == "run"

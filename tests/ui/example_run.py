@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from bayplan import rng
-from bayplan.config import config_from
+from bayplan.config import config_from, load_config
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.plugins.registry import default_registry
 from bayplan.sim.input.workload import Step, Workload
@@ -15,6 +15,19 @@ from tests.sim.runs import create, delete, patch, workload
 GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
 ZONE = "topology.kubernetes.io/zone"
 _ALLOCATABLE = {"cpu": "8", "memory": "32Gi", "pods": "20"}
+
+#: Another policy.
+PACK = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+  pluginConfig:
+  - name: NodeResourcesFit
+    args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}}
+  plugins:
+    score: {disabled: [{name: NodeResourcesBalancedAllocation}]}
+"""
 
 
 def example_workload(pod_count: int = 60) -> Workload:
@@ -57,15 +70,16 @@ def _pod(name: str, cpu: str, **fields: object) -> Content:
     return pod(name, containers=[container(cpu)], **fields)
 
 
-def write_run(path: Path, feed: Workload) -> RunFolder:
-    """A run of a workload, in a folder."""
+def write_run(path: Path, feed: Workload, config: str | None = None) -> RunFolder:
+    """A run of a workload, in a folder. ``config``: the text of a configuration."""
     folder = RunFolder(path)
-    with folder.start(Manifest(seed=1, config=None, feature_gates=""), feed, ()) as sink:
-        simulation = simulated(feed)
+    with folder.start(Manifest(seed=1, config=config, feature_gates=""), feed, ()) as sink:
+        simulation = simulated(feed, config)
         simulation.keep_journal(sink)
         folder.finish(simulation.run())
     return folder
 
 
-def simulated(feed: Workload) -> Simulation:
-    return Simulation(feed, config_from(DEFAULT_CONFIG), default_registry(), seed=1)
+def simulated(feed: Workload, config: str | None = None) -> Simulation:
+    chosen = config_from(DEFAULT_CONFIG) if config is None else load_config(config, "test")
+    return Simulation(feed, chosen, default_registry(), seed=1)

@@ -4,8 +4,9 @@ import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, final
 
 import click
@@ -66,6 +67,7 @@ class _Options:
     recreate_after: str | None
     expansion: str | None
     strict: bool
+    is_shown: bool
 
 
 @click.command(
@@ -122,6 +124,7 @@ class _Options:
     help="controllers: in the whole run (default); once: controllers only create their first pods",
 )
 @click.option("--strict", is_flag=True, help="Refuse kinds and fields that nothing reads")
+@click.option("--ui", "is_shown", is_flag=True, help="Then show the run in a browser")
 def simulate_command(**values: Any) -> None:
     """Place pods on nodes under virtual time and report the result for each pod.
 
@@ -137,14 +140,26 @@ def simulate_command(**values: Any) -> None:
         fail("standard input: found - for the configuration and for objects; one must be a file")
     if options.out == "":
         fail("--out: found nothing, wanted a folder")
+    if options.is_shown and options.out is None:
+        with TemporaryDirectory(prefix="bayplan-") as folder:
+            result = _reported(replace(options, out=f"{folder}/run"))
+    else:
+        result = _reported(options)
+    if any(failure.is_defect for failure in result.failures):
+        sys.exit(EXIT_FAILED)
+
+
+def _reported(options: _Options) -> SimulationResult:
     with refusals():
         result = _simulated(options)
     if options.output == "json":
         put(msgspec.json.encode(result) + b"\n")
     else:
         show([*summary(result), Text(_what_next(result, options.out))])
-    if any(failure.is_defect for failure in result.failures):
-        sys.exit(EXIT_FAILED)
+    if options.is_shown:
+        assert options.out is not None
+        load("bayplan.cli.ui:show_run")(Path(options.out))
+    return result
 
 
 def _simulated(options: _Options) -> SimulationResult:

@@ -18,12 +18,16 @@ from bayplan.sim.output.run_folder import is_run
 from bayplan.ui.server import UiOptions, serve_ui
 from bayplan.ui.shown import Shown, ShownCluster, ShownRun
 
+#: Two runs are shown side by side.
+_RUNS_MAX = 2
+
 
 @click.command(
     "ui",
     epilog=examples(
         "bayplan simulate cluster.yaml workload.yaml --out runs/a",
         "bayplan ui runs/a",
+        "bayplan ui runs/a runs/b                    # what differs",
         "bayplan ui cluster.yaml --port 8080",
     ),
 )
@@ -47,8 +51,9 @@ from bayplan.ui.shown import Shown, ShownCluster, ShownRun
 def ui_command(paths: tuple[str, ...], **flags: Any) -> None:
     """Show a run or a cluster in a browser.
 
-    PATH is a folder that `bayplan simulate --out` wrote, or files of Kubernetes objects. The
-    command prints the address of the page and serves the page until it is interrupted.
+    PATH is a folder that `bayplan simulate --out` wrote, two of them to see what differs, or files
+    of Kubernetes objects. The command prints the address of the page and serves the page until it
+    is interrupted.
 
     On loopback, everybody on this machine may read the page. On other addresses, the URL that the
     command prints has a token; the page is served as plain HTTP.
@@ -60,6 +65,11 @@ def ui_command(paths: tuple[str, ...], **flags: Any) -> None:
         options = UiOptions(address=address, port=flags["port"], token=token)
         shown = _shown(paths, flags)
     serve(shown, options)
+
+
+def show_run(path: Path) -> None:
+    """Serve the page of one run on loopback until an interrupt."""
+    serve([ShownRun(path)], UiOptions())
 
 
 def serve(shown: list[Shown], options: UiOptions) -> None:
@@ -88,9 +98,10 @@ def _token(path: str | None) -> str:
 def _shown(paths: tuple[str, ...], flags: dict[str, Any]) -> list[Shown]:
     runs = [path for path in paths if is_run(Path(path))]
     if runs:
-        if len(paths) > 1:
-            fail(f"found {len(paths)} paths, wanted one run, or files of one cluster")
-        return [ShownRun(Path(runs[0]))]
+        if len(runs) < len(paths) or len(runs) > _RUNS_MAX:
+            found = f"{len(runs)} runs and {len(paths) - len(runs)} other paths"
+            fail(f"found {found}, wanted one run, two runs, or files of one cluster")
+        return [ShownRun(Path(run)) for run in runs]
     registry = read_plugins(flags["plugins"])
     config = read_config(flags["config_path"], flags["feature_gates"])
     return [ShownCluster(paths, config, registry)]

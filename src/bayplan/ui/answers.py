@@ -301,6 +301,85 @@ class GroupAnswer(Answer):
     nodes: dict[str, int]
 
 
+# ---- two runs -------------------------------------------------------------------------------
+
+
+class ComparisonRow(Answer):
+    """One number of both runs."""
+
+    name: str
+    #: pods, seconds, share, or "" for a plain number
+    unit: str
+    one: float
+    other: float
+
+
+class Step(Answer):
+    """One decision: the outcome of an attempt."""
+
+    pod: str
+    attempt: int
+    seconds: float
+    change: int
+    result: str
+    node: str
+
+
+class FirstDifference(Answer):
+    #: The decision's place in both runs, from 1.
+    number: int
+    one: Step
+    other: Step
+
+
+class Comparison(Answer):
+    """What differs between two runs."""
+
+    one: str
+    other: str
+    #: The numbers that differ, and how many are equal.
+    rows: tuple[ComparisonRow, ...]
+    equal_count: int
+    #: Pods that went elsewhere, of all pods of both runs.
+    moved_count: int
+    pods: int
+    first: FirstDifference | None
+    attempts: tuple[int, int]
+
+
+class ScoreDifference(Answer):
+    """Weighted score of the chosen node less that of the other node."""
+
+    plugin: str
+    difference: int
+
+
+class Preference(Answer):
+    """Why a run preferred its node to the node of the other run."""
+
+    #: Of the totals.
+    difference: int = 0
+    #: The plugins that differ, the largest differences first.
+    plugins: tuple[ScoreDifference, ...] = ()
+    note: str = ""
+
+
+class MovedPod(Answer):
+    """A pod that went elsewhere. "": the run did not place the pod."""
+
+    pod: str
+    one: str
+    other: str
+    in_one: Preference
+    in_other: Preference
+
+
+class MovedPage(Answer):
+    total: int
+    offset: int
+    rows: tuple[MovedPod, ...]
+
+
 class Problem(Answer):
     """The body of an answer with an HTTP status of 400 or more."""
 

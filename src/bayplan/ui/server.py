@@ -15,8 +15,9 @@ import hmac
 import io
 import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, final
 from urllib.parse import urlsplit
@@ -35,8 +36,9 @@ from bayplan.serving.http_server import (
 from bayplan.ui import answers, pages
 from bayplan.ui.answers import PAGE
 from bayplan.ui.pages import NoSuchObject, Part
-from bayplan.ui.shown import NotReady, Shown
+from bayplan.ui.shown import NotReady, Shown, ShownRun
 from bayplan.ui.timeline import State
+from bayplan.ui.two_runs import TwoRuns
 
 STATIC = Path(__file__).parent / "static"
 _CONTENT_TYPES = {
@@ -87,7 +89,7 @@ class Question:
 
     def __init__(self, request: web.Request, shown: Sequence[Shown]) -> None:
         self._query = request.query
-        self._shown = shown
+        self.all_shown = shown
 
     def text(self, name: str) -> str:
         return self._query.get(name, "")
@@ -109,9 +111,18 @@ class Question:
     def shown(self) -> Shown:
         """The run that the question is about. Raises BadQuestion."""
         index = self.number("run", 0)
-        if not 0 <= index < len(self._shown):
-            raise BadQuestion(f"run: found {index}, wanted 0 to {len(self._shown) - 1}")
-        return self._shown[index]
+        if not 0 <= index < len(self.all_shown):
+            raise BadQuestion(f"run: found {index}, wanted 0 to {len(self.all_shown) - 1}")
+        return self.all_shown[index]
+
+    @property
+    def two_runs(self) -> TwoRuns:
+        """Raises BadQuestion, NotReady."""
+        match self.all_shown:
+            case (ShownRun() as one, ShownRun() as other):
+                return _two_runs(one, other)
+            case _:
+                raise BadQuestion("found one run, wanted two to compare")
 
     @property
     def state(self) -> State:
@@ -129,8 +140,14 @@ class Question:
         return Part(rows, self.number("offset", 0), self.number("limit", PAGE))
 
 
-def _sources(question: Question, shown: Sequence[Shown]) -> Any:
-    return [one.answer() for one in shown]
+def _sources(question: Question) -> Any:
+    return [one.answer() for one in question.all_shown]
+
+
+@lru_cache(maxsize=1)
+def _two_runs(one: ShownRun, other: ShownRun) -> TwoRuns:
+    """Raises NotReady, which is not cached."""
+    return TwoRuns(one, other)
 
 
 def _moment(question: Question) -> Any:
@@ -226,7 +243,22 @@ def _group(question: Question) -> Any:
     return pages.group_answer(question.state, question.text("name"))
 
 
+def _comparison(question: Question) -> Any:
+    return question.two_runs.answer()
+
+
+def _moved(question: Question) -> Any:
+    runs, search = question.two_runs, question.text("search").lower()
+    places = [place for place in runs.moved if search in place.pod.lower()]
+    part = Part(places, question.number("offset", 0), question.number("limit", PAGE))
+    page = tuple(runs.moved_pod(place) for place in part.items)
+    return answers.MovedPage(total=part.total, offset=part.offset, rows=page)
+
+
 _QUESTIONS: dict[str, Callable[[Question], Any]] = {
+    "sources": _sources,
+    "comparison": _comparison,
+    "moved": _moved,
     "moment": _moment,
     "overview": _overview,
     "series": _series,
@@ -256,6 +288,8 @@ _SCHEMA_TYPES = (
     answers.Waiting,
     answers.GroupPage,
     answers.GroupAnswer,
+    answers.Comparison,
+    answers.MovedPage,
     answers.Problem,
 )
 
@@ -287,7 +321,17 @@ def _pod_cells(state: State, row: int) -> list[Any]:
     return [pod.name, pod.state, pod.node, pod.since_seconds, pod.attempts, reasons]
 
 
-_TABLES: dict[str, Callable[[Question], str]] = {"nodes": _nodes_csv, "pods": _pods_csv}
+def _moved_csv(question: Question) -> str:
+    runs, search = question.two_runs, question.text("search").lower()
+    rows = ((place.pod, *place.nodes) for place in runs.moved if search in place.pod.lower())
+    return _csv(["pod", "node in A", "node in B"], rows)
+
+
+_TABLES: dict[str, Callable[[Question], str]] = {
+    "nodes": _nodes_csv,
+    "pods": _pods_csv,
+    "moved": _moved_csv,
+}
 
 
 def _csv(heading: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -315,7 +359,6 @@ def application(shown: Sequence[Shown], token: str = "") -> web.Application:
         name = path.relative_to(STATIC).as_posix()
         if path.suffix in _CONTENT_TYPES and name != "index.html":
             app.router.add_get(f"/static/{name}", partial(_file, name))
-    app.router.add_get("/api/sources", partial(_answered, lambda q: _sources(q, shown), shown))
     app.router.add_get("/api/schema.json", _schema)
     for name, view in _QUESTIONS.items():
         app.router.add_get(f"/api/{name}", partial(_answered, view, shown))
@@ -416,13 +459,17 @@ async def serve_ui(
     assert is_local or options.token, "an address that is not loopback needs a token"
     guard: Guard = refuse_foreign_names if is_local else _refuse_foreign_origin
     server = HttpServer(application(shown, options.token), limits=_LIMITS, guard=guard)
+    worker = ThreadPoolExecutor(1, "runs")
     try:
         port = await server.start(options.address, options.port)
         for one in shown:
-            one.start()
+            one.start(worker)
         query = f"?token={options.token}" if options.token else ""
         host = f"[{options.address}]" if ":" in options.address else options.address
         on_ready(f"http://{host}:{port}/{query}")
         await ended.wait()
     finally:
         await server.stop()
+        for one in shown:
+            one.stop()
+        worker.shutdown(wait=False, cancel_futures=True)

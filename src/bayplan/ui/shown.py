@@ -4,7 +4,6 @@ The run is repeated in a thread of its own, and the page shows the progress and 
 run's summary until the timeline is ready. A cluster without a run is one state, at 0 s.
 """
 
-import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
@@ -17,10 +16,11 @@ import numpy as np
 from bayplan.config import SchedulerConfig
 from bayplan.journal import AttemptRecord, NodeScore, Record
 from bayplan.plugins.registry import Registry
-from bayplan.ports import ApiError
+from bayplan.ports import ApiError, RunAborted
 from bayplan.problems import BadInputError
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.sources import JOURNAL
+from bayplan.sim.input.workload import ExpansionMode
 from bayplan.sim.output.run_folder import RunFolder
 from bayplan.sim.replay import NodeVerdict, node_verdict, repetition
 from bayplan.sim.simulation import Simulation
@@ -67,14 +67,18 @@ class Shown:
     def __init__(self, name: str) -> None:
         self.name = name
         self._phase = LOADING
+        self._is_stopped = False
         self._problem = ""
         self._progress = (0, 0)
         self._timeline: Timeline | None = None
         self._totals: Totals | None = None
+        self._worker: ThreadPoolExecutor | None = None
 
-    def start(self) -> None:
-        """Load in the background."""
-        threading.Thread(target=self.load, name=f"load {self.name}", daemon=True).start()
+    def start(self, worker: ThreadPoolExecutor) -> None:
+        """Load in the background. ``worker``: has one thread, so that one simulation runs at a
+        time; what is asked later of a run (`verdict`) runs there, too."""
+        self._worker = worker
+        worker.submit(self.load)
 
     def load(self) -> None:
         """Load now. A failure becomes the page's text."""
@@ -89,7 +93,13 @@ class Shown:
     def _loaded(self) -> Timeline:
         raise NotImplementedError
 
+    def stop(self) -> None:
+        """Give up loading at the next pod, so that the process can end."""
+        self._is_stopped = True
+
     def _advance(self, done_count: int, total_count: int) -> None:
+        if self._is_stopped:
+            raise RunAborted("the page was closed")
         self._progress = (done_count, total_count)
 
     @property
@@ -146,7 +156,6 @@ class ShownRun(Shown):
     def __init__(self, path: Path) -> None:
         super().__init__(path.name or str(path))
         self.folder = RunFolder(path)
-        self._replays = ThreadPoolExecutor(1, "replay")
         #: By pod, attempt and node; the oldest are dropped.
         self._verdicts: dict[tuple[str, int, str], Future[NodeVerdict]] = {}
 
@@ -194,7 +203,8 @@ class ShownRun(Shown):
         if future is None:
             if len(self._verdicts) >= _VERDICTS_MAX:
                 self._verdicts.pop(next(iter(self._verdicts))).cancel()
-            future = self._replays.submit(node_verdict, self.folder, record, node)
+            self._worker = self._worker or ThreadPoolExecutor(1, "runs")
+            future = self._worker.submit(node_verdict, self.folder, record, node)
             self._verdicts[key] = future
         if not future.done():
             return NodeVerdictAnswer(phase=_COMPUTING)
@@ -235,7 +245,8 @@ class ShownCluster(Shown):
         self._registry = registry
 
     def _loaded(self) -> Timeline:
-        workload = load_inputs(self._paths).for_scheduler(DEFAULT_SCHEDULER)
+        workload = load_inputs(self._paths, expansion=ExpansionMode.ONCE)
+        workload = workload.for_scheduler(DEFAULT_SCHEDULER)
         simulation = Simulation(workload, self._config, self._registry)
         recorder = Recorder(simulation.scheduler)
         recorder.attach(simulation)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from bayplan.sim.output.run_folder import RunFolder
 from bayplan.ui.server import application
 from bayplan.ui.shown import ShownRun
 from tests.ui.browser.visits import MARKUP, in_thread
-from tests.ui.example_run import example_workload, write_run
+from tests.ui.example_run import PACK, example_workload, write_run
 
 _SCRIPT = "from bayplan.cli import main; main()"
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -49,13 +50,32 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
 @pytest.fixture(scope="session")
 def url(run_folder: RunFolder) -> Iterator[str]:
     """The page of the example run, by the command in a process of its own."""
-    command = [sys.executable, "-c", _SCRIPT, "ui", str(run_folder.path)]
+    with served(run_folder) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def pair_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The page of two runs with different scoring strategies."""
+    folder, feed = tmp_path_factory.mktemp("pair"), example_workload(30)
+    one = in_thread(write_run, folder / "least-allocated", feed)
+    other = in_thread(write_run, folder / "most-allocated", feed, PACK)
+    with served(one, other) as address:
+        yield address
+
+
+@contextmanager
+def served(*folders: RunFolder) -> Iterator[str]:
+    paths = [str(folder.path) for folder in folders]
+    command = [sys.executable, "-c", _SCRIPT, "ui", *paths]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         address = re.search(r"http://\S+", process.stderr.readline())
         assert address is not None
-        yield address[0]
-        process.terminate()
+        try:
+            yield address[0]
+        finally:
+            process.terminate()
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,8 @@ from playwright.sync_api import Browser, Page, expect
 import bayplan
 from bayplan import rng
 from bayplan.clock import wall_seconds
+from bayplan.sim.output.run_folder import RunFolder
+from tests.ui.browser.conftest import served
 from tests.ui.browser.visits import MARKUP, go, in_thread, screenshot, settle, violations, visit
 from tests.ui.example_run import example_workload, simulated
 
@@ -212,6 +214,31 @@ def test_names_with_markup_are_text(browser: Browser, markup_url: str) -> None:
             assert page.locator("img[src='x']").count() == 0
             assert MARKUP in page.locator("body").inner_text()
         assert not violations(page)
+
+
+def test_two_runs_are_shown_by_what_differs(browser: Browser, pair_url: str) -> None:
+    with visit(browser, pair_url) as page:
+        page.wait_for_selector("table.moved")
+        settle(page)
+        assert not violations(page)
+        screenshot(page, "comparison")
+        step = page.get_by_role("region", name="First difference").locator("tbody tr")
+        pod = step.nth(0).locator("a").first.inner_text()
+        nodes = [step.nth(row).locator("a").nth(1).inner_text() for row in (0, 1)]
+        assert nodes[0] != nodes[1]
+        step.nth(1).locator("a").first.click()
+        page.wait_for_selector(".steps")
+        assert page.locator("h1").inner_text() == pod
+        expect(page.get_by_text(f"Outcome: placed on {nodes[1]}")).to_be_visible()
+        runs = page.get_by_role("navigation", name="Runs")
+        runs.get_by_role("link", name="least-allocated").click()
+        expect(page.get_by_text(f"Outcome: placed on {nodes[0]}")).to_be_visible()
+
+
+def test_two_equal_runs_have_no_differences(browser: Browser, run_folder: RunFolder) -> None:
+    with served(run_folder, run_folder) as url, visit(browser, url) as page:
+        equal = page.get_by_text("Both runs have the same decisions.")
+        expect(equal).to_be_visible(timeout=50_000)
 
 
 def test_a_view_that_does_not_exist_says_so(page: Page) -> None:

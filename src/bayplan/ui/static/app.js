@@ -2,6 +2,7 @@
 import {
   Empty, Problem, address, ask, count, html, plural, render, useEffect, useRoute, useState,
 } from "./lib.js";
+import { Comparison } from "./comparison.js";
 import { Groups } from "./groups.js";
 import { Nodes } from "./nodes.js";
 import { Overview } from "./overview.js";
@@ -48,27 +49,34 @@ function useSources() {
 function App() {
   const { sources, error } = useSources();
   const route = useRoute();
-  const source = sources?.[0];
+  const isPair = sources?.length === 2;
+  const run = isPair && route.params.run === "1" ? 1 : 0;
+  const source = sources?.[run];
+  const isComparing = isPair && (route.view === "comparison" || !location.hash);
   useEffect(() => {
     const name = VIEWS.find(([view]) => view === route.view)?.[1] ?? "";
     document.title = source ? `${name} · ${source.name} · Bayplan` : "Bayplan";
   }, [route.view, source?.name]);
   if (!source) return error ? html`<${Problem} text=${error} />` : html`<p class="loading">Loading…</p>`;
-  const isReady = source.phase === "ready";
-  const hasTime = isReady && source.kind === "run" && source.lastChange > 0;
+  const notReady = (isComparing ? sources : [source]).find((one) => one.phase !== "ready");
+  const isReady = !notReady;
+  const hasTime = isReady && !isComparing && source.kind === "run" && source.lastChange > 0;
   return html`
     <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
     <header class="top">
       <a class="brand" href=${address("overview")}><img src="static/icon.svg" alt="" width="20" height="20" />Bayplan</a>
-      <span class="source" title=${source.name}>${source.name}</span>
-      ${isReady && html`<${Tabs} source=${source} route=${route} />`}
+      ${isPair ? html`<${Runs} sources=${sources} run=${isComparing ? -1 : run} route=${route} />`
+        : html`<span class="source" title=${source.name}>${source.name}</span>`}
+      ${isReady && html`<${Tabs} source=${source} route=${route} isComparing=${isComparing} />`}
       ${isReady && html`<button class="quiet" onClick=${() => saveView(route.view)}
         title="This view as one HTML file without scripts">Save view</button>`}
     </header>
     ${hasTime && html`<${TimeBar} source=${source} route=${route} />`}
     <main id="main" tabindex="-1">
       <${Problem} text=${error} />
-      ${isReady ? html`<${View} source=${source} route=${route} />` : html`<${Opening} source=${source} />`}
+      ${!isReady ? html`<${Opening} source=${notReady} />`
+        : isComparing ? html`<${Comparison} sources=${sources} params=${route.params} />`
+          : html`<${View} key=${run} source=${source} route=${route} />`}
     </main>`;
 }
 
@@ -77,11 +85,21 @@ function skip(event) {
   document.getElementById("main").focus();
 }
 
-function Tabs({ source, route }) {
+// Which of two runs the views show; the comparison shows both.
+function Runs({ sources, run, route }) {
+  const view = run < 0 ? "overview" : route.view;
+  return html`<nav class="runs" aria-label="Runs">
+    <a href=${address("comparison", { run: "" })} aria-current=${run < 0 ? "page" : undefined}>Differences</a>
+    ${sources.map((one, index) => html`<a key=${index} href=${address(view, { run: index || "", name: route.params.name })}
+      title=${one.name} aria-current=${run === index ? "true" : undefined}><b>${"AB"[index]}</b> ${one.name}</a>`)}
+  </nav>`;
+}
+
+function Tabs({ source, route, isComparing }) {
   const shown = VIEWS.filter(([view]) => view !== "groups" || source.hasGroups);
   return html`<nav class="tabs" aria-label="Views">
     ${shown.map(([view, name]) => html`<a key=${view} href=${address(view, { at: route.params.at })}
-      aria-current=${route.view === view ? "page" : undefined}>${name}</a>`)}
+      aria-current=${!isComparing && route.view === view ? "page" : undefined}>${name}</a>`)}
   </nav>`;
 }
 

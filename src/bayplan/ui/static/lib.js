@@ -1,6 +1,6 @@
 // What all views use: Preact, questions to the server, the address of the page, and formats.
 export {
-  Component, html, render, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState,
+  html, render, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState,
 } from "./vendor/htm-preact.js";
 import { html, useEffect, useState } from "./vendor/htm-preact.js";
 
@@ -14,17 +14,24 @@ export function query(params) {
   return search.toString();
 }
 
+// With two runs, the address names the second one as run=1; questions are about that run.
+const withRun = (params) => ({ run: readRoute().params.run, ...params });
+
 export async function ask(view, params = {}, signal = undefined) {
-  const response = await fetch(`api/${view}?${query(params)}`, { signal });
+  const response = await fetch(`api/${view}?${query(withRun(params))}`, { signal });
   const body = await response.json();
   if (!response.ok) throw new Error(body.error || response.statusText);
   return body;
 }
 
+export function tableAddress(name, params) {
+  return `api/${name}.csv?${query(withRun(params))}`;
+}
+
 // The answer to a question. While a newer question is open, the older answer stays on the page.
 export function useAnswer(view, params) {
   const [answer, setAnswer] = useState({ data: null, error: "" });
-  const key = view === null ? "" : `${view}?${query(params)}`;
+  const key = view === null ? "" : `${view}?${query(withRun(params))}`;
   useEffect(() => {
     if (view === null) {
       setAnswer({ data: null, error: "" });
@@ -52,7 +59,7 @@ export function readRoute() {
 }
 
 export function address(view, params = {}) {
-  const search = query(params);
+  const search = query(withRun(params));
   return `#/${view}${search ? `?${search}` : ""}`;
 }
 

@@ -1,8 +1,8 @@
 // Nodes: the heat map, the table of nodes, and one node.
 import { HeatMap } from "./heatmap.js";
 import {
-  Bar, Empty, Loading, Pager, Problem, Search, address, amount, count, go, html, percent, query,
-  useAnswer, useEffect, useState,
+  Bar, Empty, Loading, Pager, Problem, Search, address, amount, count, go, html, percent,
+  tableAddress, useAnswer, useEffect, useState,
 } from "./lib.js";
 import { PodTable } from "./podtable.js";
 
@@ -65,7 +65,7 @@ function NodeTable({ at, params, resources }) {
     <div class="controls"><${Search} label="Node name" value=${search}
         onSearch=${(text) => go("nodes", { ...params, search: text || undefined }, { replace: true })} />
       ${data && html`<span class="note">${count(data.total)} nodes</span>`}
-      <a class="csv" href=${`api/nodes.csv?${query({ at, search })}`} download>CSV</a></div>
+      <a class="csv" href=${tableAddress("nodes", { at, search })} download>CSV</a></div>
     <${Problem} text=${error} />
     ${!data ? html`<${Loading} />` : !data.total ? html`<${Empty}>No node has “${search}” in its name.</${Empty}>` : html`
     <div class="scroll" tabindex="0" role="region" aria-label="Nodes"><table><thead><tr><th>Node</th><th class="number">Pods</th>

@@ -1,0 +1,83 @@
+"""Two runs side by side: the numbers, the pods and the first decision that differ."""
+
+from pathlib import Path
+
+import pytest
+
+from bayplan.sim.input.workload import Workload
+from bayplan.ui.shown import ShownRun
+from bayplan.ui.two_runs import TwoRuns
+from tests.adapters.manifests import container, node, pod
+from tests.sim.runs import workload
+from tests.ui.example_run import PACK, write_run
+
+
+def feed() -> Workload:
+    """Two pods run on n1; a third one may go to n1 or n2."""
+    placed = [pod(f"old-{i}", nodeName="n1", containers=[container("500m")]) for i in (1, 2)]
+    return workload(node("n1"), node("n2"), *placed, pod("new"), pod("huge", containers=BIG))
+
+
+BIG = [container("100")]
+
+
+def loaded(path: Path, config: str | None = None) -> ShownRun:
+    run = ShownRun(write_run(path, feed(), config).path)
+    run.load()
+    assert run.answer().phase == "ready", run.answer().problem
+    return run
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> TwoRuns:
+    folder = tmp_path_factory.mktemp("two")
+    return TwoRuns(loaded(folder / "spread"), loaded(folder / "pack", PACK))
+
+
+def test_a_pod_that_went_elsewhere_has_both_nodes_and_the_plugins_that_differ(
+    runs: TwoRuns,
+) -> None:
+    [place] = runs.moved
+    moved = runs.moved_pod(place)
+    assert (moved.pod, moved.one, moved.other) == ("default/new", "n2", "n1")
+    assert moved.in_one.plugins[0].plugin == "NodeResourcesFit"
+    assert moved.in_one.difference == sum(one.difference for one in moved.in_one.plugins) > 0
+    assert [one.plugin for one in moved.in_other.plugins] == ["NodeResourcesFit"]
+    assert moved.in_other.difference > 0
+
+
+def test_the_first_decision_that_differs_is_named(runs: TwoRuns) -> None:
+    first = runs.first
+    assert first is not None
+    assert (first.number, first.one.pod, first.other.pod) == (1, "default/new", "default/new")
+    assert (first.one.node, first.other.node) == ("n2", "n1")
+
+
+def test_only_numbers_that_differ_are_in_the_answer(runs: TwoRuns) -> None:
+    answer = runs.answer()
+    assert answer.rows == ()
+    assert answer.equal_count > 5
+    assert (answer.moved_count, answer.pods) == (1, 4)
+
+
+def test_a_run_beside_itself_differs_in_nothing(tmp_path: Path) -> None:
+    run = loaded(tmp_path / "run")
+    same = TwoRuns(run, run)
+    assert (same.first, list(same.moved), same.answer().rows) == (None, [], ())
+
+
+def test_a_pod_that_one_run_did_not_place_went_elsewhere(tmp_path: Path) -> None:
+    pods = pod("new"), pod("more", containers=[container("3500m")])
+    small, large = workload(node("n1"), *pods), workload(node("n1"), node("n2"), *pods)
+    shown = [
+        ShownRun(write_run(tmp_path / "small", small).path),
+        ShownRun(write_run(tmp_path / "large", large).path),
+    ]
+    for run in shown:
+        run.load()
+    runs = TwoRuns(*shown)
+    [moved] = [runs.moved_pod(place) for place in runs.moved if place.pod == "default/more"]
+    assert (moved.one, moved.other) == ("", "n2")
+    assert moved.in_one.note.startswith("unschedulable: 0/1 nodes are available")
+    rows = {row.name: (row.one, row.other) for row in runs.answer().rows}
+    assert rows["pods waiting at the end"] == (1, 0)
