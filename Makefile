@@ -47,8 +47,9 @@ demo: .venv/.runtime ## simulate examples/quickstart (installs what running need
 test: static ## everything in `check`, then all tests; pytest's summary is the last line
 	@$(BIN)/python -m pytest -n $(JOBS)
 
-test-live: .venv/.dev ## tests against a real etcd and kube-apiserver, from KUBEBUILDER_ASSETS or built once
+test-live: .venv/.dev ## tests with a real etcd, kube-apiserver (KUBEBUILDER_ASSETS) and Helm, which are built once
 	@$(BIN)/python -m tests.live.binaries
+	@$(BIN)/python -m tests.deploy.rendering
 	@$(BIN)/python -m pytest tests/live
 
 test-e2e: .venv/.dev ## Kubernetes' own e2e specs: programs from E2E_ASSETS, or built once with Go

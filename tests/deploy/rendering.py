@@ -6,6 +6,7 @@ Rules come from the product (`bayplan config rbac`), manifests from the chart by
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -74,3 +75,15 @@ def plain_manifests() -> str:
     """The chart with its default values, without Helm's remarks."""
     lines = [line for line in rendered().splitlines() if not line.startswith("# Source: ")]
     return _HEAD + "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Print Helm's path. Exits with a message if there is none."""
+    try:
+        print(helm())
+    except NoHelm as problem:
+        sys.exit(str(problem))
+
+
+if __name__ == "__main__":
+    main()

@@ -9,6 +9,9 @@ import pytest
 from bayplan import __version__
 from tests.release import bill_of_materials, environments
 
+#: Environments and packages are made on a machine that may be busy.
+pytestmark = pytest.mark.timeout(600)
+
 
 def component(*entries: dict[str, Any]) -> dict[str, Any]:
     return {"name": "library", "licenses": [*entries]}

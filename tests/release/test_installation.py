@@ -15,6 +15,9 @@ IMPORT_ALL = """
 import importlib, pkgutil
 import bayplan
 
+#: Environments and packages are made on a machine that may be busy.
+pytestmark = pytest.mark.timeout(600)
+
 count = 0
 for module in pkgutil.walk_packages(bayplan.__path__, "bayplan."):
     # `python -m bayplan` would run here; examples are no package.

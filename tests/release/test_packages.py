@@ -4,6 +4,8 @@ import zipfile
 from email.parser import Parser
 from pathlib import Path
 
+import pytest
+
 from bayplan import __version__
 from tests.release.packages import (
     Packages,
@@ -14,6 +16,9 @@ from tests.release.packages import (
     unpack,
     wheel_names,
 )
+
+#: Environments and packages are made on a machine that may be busy.
+pytestmark = pytest.mark.timeout(600)
 
 
 def test_the_wheel_holds_the_package_and_its_examples(packages: Packages) -> None:
