@@ -20,7 +20,9 @@ import pytest
 from bayplan.adapters.live.client import MERGE_PATCH, ApiClient, ClientOptions, open_client
 from bayplan.adapters.live.discovery import Discovery
 from bayplan.api.storage_objects import BIND_COMPLETED, SELECTED_NODE
-from bayplan.config import SchedulerConfig
+from bayplan.cli.cluster_source import EXIT_UNREADABLE
+from bayplan.config import SchedulerConfig, config_from
+from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.explain.explainer import explain_pod
 from bayplan.explain.explanation import Change, Explanation
 from bayplan.model.cluster_model import ClusterModel
@@ -28,6 +30,7 @@ from bayplan.model.live_reading import objects_of_cluster
 from bayplan.plugins.registry import default_registry
 from bayplan.ports import ApiError, NotFoundError
 from bayplan.rng import stream
+from tests.cli.command_line import bayplan
 from tests.live.control_plane import ControlPlane
 from tests.live.mirror import Object
 from tests.live.unschedulable_pods import base_objects, drawn
@@ -51,16 +54,18 @@ CONFIG = {
 
 
 @contextmanager
-def kube_scheduler(plane: ControlPlane, folder: Path) -> Iterator[None]:
+def kube_scheduler(plane: ControlPlane, folder: Path, **gates: bool) -> Iterator[None]:
     """The real one, from $KUBEBUILDER_ASSETS."""
     program = Path(os.environ.get("KUBEBUILDER_ASSETS") or "") / "kube-scheduler"
     if not os.access(program, os.X_OK):
         pytest.skip("wants a kube-scheduler in KUBEBUILDER_ASSETS")
     connection = {**CONFIG["clientConnection"], "kubeconfig": plane.kubeconfig("admin")}
     config = folder / "config.json"
-    config.write_bytes(msgspec.json.encode({**CONFIG, "clientConnection": connection}))
+    content = {**CONFIG, "clientConnection": connection}
+    config.write_bytes(msgspec.json.encode(content))
     with (folder / "kube-scheduler.log").open("wb") as log:
-        command = [program, f"--config={config}", "--secure-port=0"]
+        flag = ",".join(f"{name}={str(value).lower()}" for name, value in gates.items())
+        command = [program, f"--config={config}", "--secure-port=0", f"--feature-gates={flag}"]
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
     try:
         yield
@@ -197,10 +202,12 @@ def node_of(pod: Object) -> str:
     return pod.get("spec", {}).get("nodeName", "")
 
 
-async def explained(client: ApiClient, name: str) -> Explanation:
-    registry = default_registry(())
-    objects = await objects_of_cluster(client, SchedulerConfig(), registry, name)
-    model = ClusterModel(objects, SchedulerConfig(), registry)
+async def explained(
+    client: ApiClient, name: str, config: SchedulerConfig | None = None
+) -> Explanation:
+    registry, config = default_registry(()), config or SchedulerConfig()
+    objects = await objects_of_cluster(client, config, registry, name)
+    model = ClusterModel(objects, config, registry)
     try:
         return explain_pod(model, name)
     finally:
@@ -283,3 +290,85 @@ def test_the_sentence_is_kube_schedulers_and_the_first_fix_holds(
     assert counts["same sentence"] == counts["pods"] == PODS, lines
     assert counts["bound"] >= 0.98 * PODS, lines
     assert counts["first fix: node"] <= 0.2 * PODS, lines
+
+
+# ---- groups -------------------------------------------------------------------------------------
+
+GATES = {"GenericWorkload": True}
+GROUP_VERSION = "scheduling.k8s.io/v1beta1"
+GROUPS = 10
+
+
+def drawn_group(number: int) -> list[Object]:
+    """A group with more members than fit, after its object."""
+    random = stream(number, "groups")
+    name = f"g{number}"
+    count = random.randint(2, 6)
+    policy = {"gang": {"minCount": count}}
+    group = {
+        "apiVersion": GROUP_VERSION,
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulingPolicy": policy},
+    }
+    cpu = random.choice(["1100m", "3"]) if count < 5 else random.choice(["700m", "900m"])
+    members: list[Object] = []
+    for index in range(count):
+        (*_, pod) = drawn(stream(number, "members"), f"{name}-{index}")
+        requests = {"requests": {"cpu": cpu}}
+        pod["spec"] = {
+            "containers": [{"name": "c", "image": "x", "resources": requests}],
+            "schedulingGroup": {"podGroupName": name},
+        }
+        members.append(pod)
+    return [group, *members]
+
+
+async def compare_groups(plane: ControlPlane, lines: list[str]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    config = config_from(DEFAULT_CONFIG, "", "GenericWorkload=true")
+    async with open_client(plane.kubeconfig("admin"), ClientOptions(qps=-1)) as client:
+        cluster = Cluster(client)
+        for each in base_objects():
+            await cluster.create(each)
+        for number in range(GROUPS):
+            objects = drawn_group(number)
+            sentences: list[tuple[str, str]] = []
+            async with pod_that_waits(cluster, objects):
+                for member in objects[1:]:
+                    name = member["metadata"]["name"]
+                    path = await cluster.path(member)
+                    pod = await cluster.until(path, ATTEMPT_SECONDS, condition_of)
+                    explanation = await explained(client, f"default/{name}", config)
+                    sentences.append((explanation.message, condition_of(pod).get("message", "")))
+                    counts["with a fix"] += bool(explanation.fixes)
+            counts["members"] += len(sentences)
+            counts["same sentence"] += sum(ours == theirs for ours, theirs in sentences)
+            ours, theirs = (sorted(each) for each in zip(*sentences, strict=True))
+            counts["groups with the same sentences"] += ours == theirs
+            if ours != theirs:
+                lines.append(f"{objects[0]['metadata']['name']}: {ours} for {theirs}")
+    return counts
+
+
+def test_members_of_groups_have_kube_schedulers_sentences(
+    group_plane: ControlPlane, tmp_path: Path
+) -> None:
+    """Which member fails first depends on the order in which kube-scheduler learned of them."""
+    lines: list[str] = []
+    with kube_scheduler(group_plane, tmp_path, **GATES):
+        counts = asyncio.run(compare_groups(group_plane, lines))
+    print(dict(counts), *lines, sep="\n")
+    assert counts["groups with the same sentences"] == GROUPS, lines
+    assert counts["with a fix"] == counts["members"]
+
+
+# ---- rights -------------------------------------------------------------------------------------
+
+
+def test_a_user_without_rights_gets_one_line(control_plane: ControlPlane) -> None:
+    kubeconfig = control_plane.kubeconfig("stranger")
+    done = bayplan("why", "default/p", "--kubeconfig", kubeconfig)
+    assert (done.exit_code, done.stdout) == (EXIT_UNREADABLE, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert 'User "stranger" cannot list resource' in done.stderr

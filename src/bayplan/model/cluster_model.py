@@ -154,9 +154,9 @@ class ClusterModel:
         for kind in dict.fromkeys(kinds):
             for each in objects.of(kind):
                 self._put(kind, without_decision(each))
-        # Kinds that no plugin reads are there for the questions.
-        for key, each in objects:
-            self._objects.setdefault(key, each)
+        for kind in objects.by_kind.keys() - set(kinds):
+            # No plugin reads the kind: it is there for the questions.
+            self._objects |= {object_key_of(kind, each): each for each in objects.of(kind)}
         self._scheduler.take_effects()
 
     def close(self) -> None:
