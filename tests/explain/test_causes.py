@@ -2,10 +2,9 @@
 
 from bayplan.api.device_objects import RESOURCE_CLAIM
 from bayplan.api.objects import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, decode
-from bayplan.explain.causes import causes_of
-from bayplan.explain.comparisons import comparison_of
+from bayplan.explain.causes import causes_of, device_details, volume_details
 from bayplan.explain.diagnosis import diagnose
-from bayplan.explain.objects_at_fault import device_details, volume_details
+from bayplan.explain.explainer import comparison_of
 from tests.kit.objects import node, pod
 from tests.model.clusters import model_of
 

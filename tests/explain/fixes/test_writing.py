@@ -82,3 +82,22 @@ def test_a_manifest_has_nothing_that_servers_and_schedulers_write() -> None:
         "metadata": {"name": "p", "labels": {"a": "b"}},
         "spec": {"containers": [{"name": "c"}]},
     }
+
+
+def test_a_daemon_pod_stays_on_its_node(tmp_path: Path) -> None:
+    daemons = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "logs"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": TEMPLATE},
+    }
+    fixes = answer(tmp_path, daemons).fixes
+    assert not [step for fix in fixes for step in fix.steps if "node affinity" in step]
+    assert fixes[0].changes[0].kind == "apps/v1 DaemonSet"
+
+
+def test_a_controller_of_an_unknown_kind_is_to_be_edited(tmp_path: Path) -> None:
+    owner = {"apiVersion": "x/v1", "kind": "Rollout", "name": "web", "uid": "u", "controller": True}
+    metadata = {"name": "p", "labels": {"app": "web"}, "ownerReferences": [owner]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": TEMPLATE["spec"]}
+    assert answer(tmp_path, pod).fixes[0].commands == ("kubectl edit rollout web -n default",)

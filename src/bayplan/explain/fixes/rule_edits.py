@@ -132,8 +132,10 @@ def _selector(spec: Spec) -> Iterator[PodEdit]:
 def _node_affinity(spec: Spec) -> Iterator[PodEdit]:
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     terms: list[dict[str, Any]] = (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or []
+    if any(term.get("matchFields") for term in terms):
+        return  # a DaemonSet made the pod for this node
     for index, term in enumerate(terms):
-        fields = [(f, e) for f in ("matchExpressions", "matchFields") for e in term.get(f) or []]
+        fields = [("matchExpressions", e) for e in term.get("matchExpressions") or []]
         for field, expression in fields if len(fields) > 1 else ():
 
             def apply(

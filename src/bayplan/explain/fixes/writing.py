@@ -56,7 +56,7 @@ _JOB_LABELS = (
 
 
 def fix_of(model: ClusterModel, pod: PodInfo, solution: Solution) -> Fix:
-    """A fix with commands. ``pod``: the pod in question."""
+    """A fix with commands. ``pod``: the pod in question. Raises EditNotPossibleError."""
     pod_edits = [edit for edit in solution.edits if isinstance(edit, PodEdit)]
     changes: list[Change] = []
     commands: list[str] = []
@@ -89,8 +89,9 @@ def _change_of_pod(
     objects: ClusterObjects, pod: PodInfo, edits: list[PodEdit]
 ) -> tuple[Change, str]:
     """By the template of the controller; else by a patch of the pod, where the API server accepts
-    it; else by a new pod."""
+    it; else by a new pod. Raises EditNotPossibleError."""
     owner = owner_of(objects, pod)
+    is_patch = all(edit.is_accepted_for_pods for edit in edits)
     if owner is not None:
         content = objects.content(owner)
         template = None if content is None else (content.get("spec") or {}).get("template")
@@ -98,14 +99,22 @@ def _change_of_pod(
             try:
                 return _change_of_template(owner, content, edits)
             except EditNotPossibleError:
-                pass  # admission added what the template does not have: the pod itself is changed
-    content = objects.content(ObjectKey(POD, pod.namespace, pod.name)) or plain(pod.pod)
+                # Admission, or the controller itself, added what the template does not have.
+                if not is_patch:
+                    raise
     key = ObjectKey(POD, pod.namespace, pod.name)
+    content = objects.content(key) or plain(pod.pod)
     changed = edited_spec(content["spec"], edits)
-    if all(edit.is_accepted_for_pods for edit in edits):
+    if is_patch:
         return _patch(key, json_patch(content["spec"], changed, "/spec"))
     manifest = clean({**content, "apiVersion": "v1", "kind": "Pod", "spec": changed})
-    return _replacement(key, manifest)
+    change, command = _replacement(key, manifest)
+    controller = next((o for o in pod.metadata.owner_references or () if o.controller), None)
+    if controller is not None:
+        # Its template is not known here, and a new pod would not be its own.
+        name = f"{shlex.quote(controller.kind.lower())} {shlex.quote(controller.name)}"
+        command = f"kubectl edit {name} -n {shlex.quote(pod.namespace)}"
+    return change, command
 
 
 def owner_of(objects: ClusterObjects, pod: PodInfo) -> ObjectKey | None:
