@@ -6,6 +6,7 @@ import pandas
 import pytest
 
 import bayplan
+from bayplan.adapters.live.credentials import CredentialsError
 from bayplan.problems import BadInputError
 from tests.adapters.manifests import node, pod
 from tests.cli.command_line import answer, profile, write_objects
@@ -95,3 +96,30 @@ def test_answers_are_texts_and_shown_in_notebooks() -> None:
         assert answer._repr_html_().startswith("<pre")
         assert "nodes of the cluster can be drained" in str(cluster.drain_each())
         assert "how many more pods fit into the cluster" in cluster.headroom(pod("a"))._repr_html_()
+
+
+def test_changes_are_given_by_name_or_as_a_document() -> None:
+    with bayplan.Cluster.from_files(*NODES, owned_pod("web-a", "n1")) as cluster:
+        by_name = cluster.whatif(drain=["n1"], add=[bayplan.NewNodes(template="n2")])
+        assert [(move.source, move.pod) for move in by_name.moves] == [("n1", "default/web-a")]
+        assert by_name.after.nodes == 3
+        document = bayplan.WhatIf(add=(bayplan.NewNodes(template="n2"),))
+        assert cluster.whatif(document, drain=["n1"]) == by_name
+        shapes = cluster.whatif(cordon=["n1"], shapes=[pod_with_cpu("small", "1")])
+        assert shapes.before.headroom == {"small": 7}
+        assert len(cluster.nodes) == 2
+
+
+def test_why_explains_a_pending_pod_and_a_bound_one() -> None:
+    objects = [*NODES, pod_with_cpu("large", "5"), owned_pod("web-a", "n1")]
+    with bayplan.Cluster.from_files(*objects) as cluster:
+        assert "Insufficient cpu: 2 nodes, the nearest lacks 1" in str(cluster.why("large"))
+        assert cluster.explanation("default/large").fixes
+        assert "n1" in str(cluster.why("web-a"))
+        with pytest.raises(BadInputError, match=r"there is no pod default/larg; .*default/large"):
+            cluster.why("larg")
+
+
+def test_a_live_cluster_that_cannot_be_read_raises(tmp_path: Path) -> None:
+    with pytest.raises(CredentialsError, match="nowhere"):
+        bayplan.Cluster.from_kubeconfig(tmp_path / "nowhere")

@@ -9,9 +9,10 @@
 Questions change nothing. `schedule` places pods, and they stay until the end of a `trial`.
 """
 
+import asyncio
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack, cast, final
@@ -23,18 +24,27 @@ from bayplan.api.pod_groups import PodGroupKinds
 from bayplan.api.pod_requests import CPU, MEMORY, requested
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
+from bayplan.explain.explainer import NoSuchPodError, explain_pod
+from bayplan.explain.explanation import Explanation
+from bayplan.explain.text import explained
 from bayplan.frames import DataFrame, frame
+from bayplan.lazy_loader import load
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.objects import ClusterObjects
 from bayplan.model.reading import objects_of_run, objects_of_workload
+from bayplan.pages import Page
 from bayplan.plugins.registry import Registry
+from bayplan.problems import BadInputError
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.sources import InputSource
+from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf
 from bayplan.sim.input.workload import ExpansionMode
 from bayplan.sim.output.run_folder import RunFolder
 from bayplan.sim.simulate import ConfigurationSource, PluginSource, configuration_of, registry_of
-from bayplan.state.pods import DEFAULT_SCHEDULER
-from bayplan.whatif.additions import Additions, read_additions
+from bayplan.sim.why import similar_pods
+from bayplan.state.pods import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
+from bayplan.whatif.additions import AdditionsReader
+from bayplan.whatif.comparison import WhatIfAnswer, what_if
 from bayplan.whatif.copies import single_unit, workload_of
 from bayplan.whatif.drain_each import DepartureReport, drain_each, remove_each
 from bayplan.whatif.fit import LIMIT, Fit, fit, max_fit, placed, pod_name
@@ -65,6 +75,18 @@ class ClusterOptions(TypedDict, total=False):
     seed: int
 
 
+class Changes(TypedDict, total=False):
+    """See `WhatIf`."""
+
+    add: Sequence[NewNodes]
+    uncordon: Sequence[str]
+    apply: Sequence[dict[str, Any]]
+    scale: Sequence[Scaling]
+    cordon: Sequence[str]
+    remove: Sequence[str]
+    drain: Sequence[str]
+
+
 @final
 class Cluster:
     """A cluster at one moment, in memory. Close it, or use it in a ``with`` statement, to close
@@ -73,12 +95,12 @@ class Cluster:
     def __init__(self, objects: ClusterObjects, **options: Unpack[ClusterOptions]) -> None:
         """See `from_files`, `from_run`. Raises BadInputError."""
         config, registry = _settings(options)
-        self._registry = registry
         self._kinds: PodGroupKinds = group_kinds(config.spec.pod_groups.kinds)
         default = options.get("config") is None
-        self._scheduler_name = DEFAULT_SCHEDULER if default else None
-        self._added_kinds: dict[str, None] = {}
         self._model = ClusterModel(objects, config, registry, seed=options.get("seed", 0))
+        self._read = AdditionsReader(
+            self._model, {*registry.kinds, *self._kinds}, DEFAULT_SCHEDULER if default else None
+        )
 
     @classmethod
     def from_files(cls, *sources: InputSource, **options: Unpack[ClusterOptions]) -> Self:
@@ -97,6 +119,26 @@ class Cluster:
         """The cluster at the beginning of a run of `bayplan simulate --out`. Raises
         BadInputError."""
         return cls(objects_of_run(RunFolder(Path(folder))), **options)
+
+    @classmethod
+    def from_kubeconfig(
+        cls,
+        kubeconfig: str | Path | None = None,
+        context: str = "",
+        **options: Unpack[ClusterOptions],
+    ) -> Self:
+        """A live cluster as it is now; only gets and lists are sent.
+
+        ``kubeconfig``: None: the cluster that kubectl would use. ``context``: "": the current
+        context. Raises ApiError and CredentialsError if the cluster cannot be read.
+        """
+        config, registry = _settings(options)
+        path = None if kubeconfig is None else str(kubeconfig)
+        # A notebook has an event loop that runs: the one of the client has a thread of its own.
+        with ThreadPoolExecutor(1) as threads:
+            reading = _read_live(path, context, config, registry)
+            objects = threads.submit(asyncio.run, reading).result()
+        return cls(objects, **options)
 
     # ---- tables -----------------------------------------------------------------------------
 
@@ -157,7 +199,7 @@ class Cluster:
         ``workload``: files, folders and objects: pods, controllers, pod groups. Raises
         BadInputError.
         """
-        additions = self._additions(workload)
+        additions = self._read(workload)
         unit = single_unit(additions, self._kinds) if max else None
         with self._model.trial():
             answer = fit(self._model, additions)
@@ -168,7 +210,7 @@ class Cluster:
 
     def headroom(self, *shapes: InputSource, limit: int = LIMIT) -> Headroom:
         """How many more pods of each shape fit? Raises BadInputError."""
-        return headroom(self._model, self._additions(shapes), self._kinds, limit)
+        return headroom(self._model, self._read(shapes), self._kinds, limit)
 
     def drain_each(self, topology_key: str = "", *, force: bool = False) -> DepartureReport:
         """Can each node, or each domain of a topology key, be drained?"""
@@ -178,15 +220,51 @@ class Cluster:
         """Can the cluster do without each node, or each domain of a topology key?"""
         return remove_each(self._model, topology_key)
 
+    def whatif(
+        self,
+        change: WhatIf | None = None,
+        *,
+        shapes: Sequence[InputSource] = (),
+        force: bool = False,
+        **changes: Unpack[Changes],
+    ) -> WhatIfAnswer:
+        """What would happen if something changed?
+
+            cluster.whatif(drain=["n7"], add=[bayplan.NewNodes(template="n9", count=3)])
+
+        ``change``: a `WhatIf` document, besides ``changes``. ``shapes``: whose headroom is counted;
+        without any, that of the largest workloads. ``force``: pods without a controller may be
+        evicted. Raises BadInputError.
+        """
+        parts: dict[str, Any] = {name: tuple(cast(Any, each)) for name, each in changes.items()}
+        whole = WhatIf(**parts) if change is None else change.joined_with(WhatIf(**parts))
+        additions = self._read(shapes) if shapes else None
+        return what_if(self._model, whole, self._read, self._kinds, shapes=additions, force=force)
+
+    def why(self, pod: str) -> Page:
+        """Why a pod is pending, with fixes that were tried; or why it is on its node.
+
+        ``pod``: "namespace/name", or a name in the namespace default. Raises BadInputError for a
+        pod that does not exist.
+        """
+        return Page(explained(self.explanation(pod)))
+
+    def explanation(self, pod: str) -> Explanation:
+        """The answer of `why` as a value."""
+        name = pod if "/" in pod else f"{DEFAULT_NAMESPACE}/{pod}"
+        try:
+            return explain_pod(self._model, name)
+        except NoSuchPodError:
+            names = [pod_name(cast(Pod, each)) for each in self._objects(POD)]
+            raise BadInputError(f"there is no pod {name}; {similar_pods(name, names)}") from None
+
     # ---- placements that stay ---------------------------------------------------------------
 
     def schedule(self, *workload: InputSource) -> Fit:
         """Place a workload; without one, the pods that wait. The placements stay; in a `trial`,
         until its end. Raises BadInputError."""
         if workload:
-            additions = self._additions(workload)
-            self._added_kinds |= {POD: None, **{kind: None for kind, _ in additions.objects}}
-            return fit(self._model, additions)
+            return fit(self._model, self._read(workload))
         pods = [info.pod for info in self._model.pending()]
         outcomes = tuple(placed(self._model, pods))
         return Fit(
@@ -216,20 +294,16 @@ class Cluster:
     ) -> None:
         self.close()
 
-    # ---- inside -----------------------------------------------------------------------------
 
-    def _additions(self, sources: Sequence[InputSource]) -> Additions:
-        """Raises BadInputError."""
-        kinds = {*self._registry.kinds, *self._kinds}
-        return read_additions(sources, self._present(), kinds, self._scheduler_name)
-
-    def _present(self) -> ClusterObjects:
-        """The objects as they are now, with all that was added."""
-        source = self._model.source
-        if self._model.version == 0:
-            return source
-        kinds = (*source.by_kind, *self._added_kinds)
-        return replace(source, by_kind={kind: tuple(self._objects(kind)) for kind in kinds})
+async def _read_live(
+    kubeconfig: str | None, context: str, config: SchedulerConfig, registry: Registry
+) -> ClusterObjects:
+    # Loading an HTTP client takes time, which questions about files do not need.
+    open_client = load("bayplan.adapters.live.client:open_client")
+    options = load("bayplan.adapters.live.client:ClientOptions")(qps=-1.0, context_name=context)
+    objects_of_cluster = load("bayplan.model.live_reading:objects_of_cluster")
+    async with open_client(kubeconfig, options) as client:
+        return await objects_of_cluster(client, config, registry, "")
 
 
 def _settings(options: ClusterOptions) -> tuple[SchedulerConfig, Registry]:
