@@ -1,4 +1,4 @@
-"""`bayplan fit` and `bayplan headroom`: answers, exit codes and refusals."""
+"""`bayplan fit`: answers, exit codes and refusals."""
 
 import json
 from pathlib import Path
@@ -94,24 +94,6 @@ def test_pods_that_do_not_fit_come_with_causes_and_fixes(cluster: Path, web: Pat
     [explanation] = document["explanations"]
     assert explanation["kind"] == "Explanation"
     assert explanation["fixes"]
-
-
-def test_headroom_is_a_table_and_a_document(cluster: Path, web: Path, tmp_path: Path) -> None:
-    small = write_objects(tmp_path / "small.yaml", pod_with_cpu("small", "1"))
-    lines = answer("headroom", "-f", web, "-f", small, cluster).splitlines()
-    assert lines[0] == f"how many more pods fit into {cluster}"
-    assert [line.split()[:3] for line in lines if line.startswith(("web", "small"))] == [
-        ["web", "2", "1.5"],
-        ["small", "5", "1.0"],
-    ]
-    document = json.loads(answer("headroom", "-f", small, cluster, "-o", "json", "--limit", "3"))
-    assert document["kind"] == "Headroom"
-    assert document["shapes"][0]["max"] == {
-        "workload": "Pod default/small",
-        "count": 3,
-        "isLimit": True,
-        "nodes": {"n2": 3},
-    }
 
 
 def test_names_of_the_cluster_cannot_move_the_cursor(cluster: Path, tmp_path: Path) -> None:

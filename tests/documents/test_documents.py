@@ -14,9 +14,11 @@ RUN = {
     "README.md": 9,
     "docs/benchmarks.md": 1,
     "docs/comparing.md": 2,
+    "docs/fit.md": 4,
     "docs/gangs.md": 1,
     "docs/operations.md": 3,
     "docs/plugins.md": 1,
+    "docs/what-if.md": 4,
 }
 
 

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from bayplan.cli.cluster_source import put_document
 from bayplan.cli.console import show
 from bayplan.cli.options import examples
-from bayplan.cli.problems import refusals
-from bayplan.cli.questions import OpenModel, open_model, question_options
+from bayplan.cli.questions import OpenModel, open_model, question_options, question_refusals
 from bayplan.cli.remarks import EXIT_FAILED
 from bayplan.whatif.copies import single_unit
 from bayplan.whatif.fit import LIMIT, Fit, fit, max_fit
@@ -41,7 +40,7 @@ from bayplan.whatif.fit import LIMIT, Fit, fit, max_fit
     show_default=True,
     help="With --max: count no further",
 )
-@question_options()
+@question_options("text", "wide", "json", "yaml")
 def fit_command(workload: tuple[str, ...], **options: Any) -> None:
     """Place a workload in memory on a cluster as it is now, and say whether it fits.
 
@@ -52,10 +51,10 @@ def fit_command(workload: tuple[str, ...], **options: Any) -> None:
     The exit code is 0 if all pods fit, 1 if not all fit, 2 if the input is wrong, and 3 if the
     cluster cannot be read.
     """
-    with refusals(), open_model(options, *workload) as opened:
+    with question_refusals(), open_model(options, *workload) as opened:
         answer = _answer(opened, workload, options)
-    if options["output"] == "text":
-        show(answer.parts())
+    if options["output"] in ("text", "wide"):
+        show(answer.parts(is_wide=options["output"] == "wide"))
     else:
         put_document(answer, options["output"])
     if not answer.fits:

@@ -4,13 +4,16 @@ from typing import Any
 
 import click
 
+from bayplan import durations
 from bayplan.cli.cluster_source import put_document
 from bayplan.cli.console import show
 from bayplan.cli.options import examples
-from bayplan.cli.problems import refusals
-from bayplan.cli.questions import open_model, question_options
+from bayplan.cli.questions import open_model, question_options, question_refusals
+from bayplan.durations import DurationError, parse_duration
+from bayplan.lazy_loader import load
+from bayplan.problems import BadInputError, wrong
 from bayplan.whatif.fit import LIMIT
-from bayplan.whatif.headroom import headroom
+from bayplan.whatif.headroom import Headroom, headroom
 
 
 @click.command(
@@ -18,6 +21,7 @@ from bayplan.whatif.headroom import headroom
     epilog=examples(
         "bayplan headroom -f shapes.yaml                  # in the cluster of kubectl",
         "bayplan headroom -f shapes.yaml cluster.yaml -o json",
+        "bayplan headroom -f shapes.yaml --serve :9400   # for Prometheus",
     ),
 )
 @click.option(
@@ -36,6 +40,19 @@ from bayplan.whatif.headroom import headroom
     show_default=True,
     help="Count no further",
 )
+@click.option(
+    "--serve",
+    "address",
+    metavar="[HOST]:PORT",
+    help="Serve the counts as metrics, and count again from time to time",
+)
+@click.option(
+    "--interval",
+    default="60s",
+    show_default=True,
+    metavar="DURATION",
+    help="With --serve: time between two counts",
+)
 @question_options()
 def headroom_command(shapes: tuple[str, ...], **options: Any) -> None:
     """Count how many more pods of each shape fit into a cluster as it is now.
@@ -44,13 +61,49 @@ def headroom_command(shapes: tuple[str, ...], **options: Any) -> None:
     objects, or the folder of a run; without it, the live cluster that kubectl would use is read.
     Nothing in the cluster changes.
 
+    With --serve, /metrics has bayplan_headroom_pods for each shape. A count that fails leaves the
+    metrics as they are; bayplan_headroom_last_success_timestamp_seconds says how old they are.
+
     The exit code is 0, also if nothing fits; 2 if the input is wrong; 3 if the cluster cannot be
     read.
     """
-    with refusals(), open_model(options, *shapes) as opened:
-        additions = opened.read(shapes)
-        answer = headroom(opened.model, additions, opened.group_kinds, options["limit"])
+    with question_refusals():
+        address = options["address"]
+        listening = None if address is None else _host_and_port(address)
+        interval = _seconds(options["interval"])
+        answer = _counted(shapes, options)
+        if listening is not None:
+            load("bayplan.cli.headroom_metrics:serve_headroom")(
+                answer, lambda: _counted(shapes, options), listening, interval
+            )
+            return
     if options["output"] == "text":
         show(answer.parts())
     else:
         put_document(answer, options["output"])
+
+
+def _counted(shapes: tuple[str, ...], options: dict[str, Any]) -> Headroom:
+    """Raises BadInputError, UnreadableClusterError."""
+    with open_model(options, *shapes) as opened:
+        additions = opened.read(shapes)
+        return headroom(opened.model, additions, opened.group_kinds, options["limit"])
+
+
+def _host_and_port(address: str) -> tuple[str, int]:
+    """Without a host: this machine only. Raises BadInputError."""
+    host, _, port = address.rpartition(":")
+    if not port.isdecimal() or not 0 < int(port) < 65536:
+        raise BadInputError(str(wrong("--serve", address, "HOST:PORT or :PORT")))
+    return host or "127.0.0.1", int(port)
+
+
+def _seconds(interval: str) -> float:
+    """Raises BadInputError."""
+    try:
+        seconds = parse_duration(interval)
+    except DurationError:
+        seconds = 0.0
+    if not seconds:
+        raise BadInputError(str(wrong("--interval", interval, durations.DESCRIPTION)))
+    return seconds

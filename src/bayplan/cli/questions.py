@@ -18,7 +18,7 @@ from bayplan.cli.cluster_source import (
 from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.options import config_option, plugin_option, seed_option
 from bayplan.cli.pflag import feature_gates_option
-from bayplan.cli.problems import STANDARD_INPUT
+from bayplan.cli.problems import STANDARD_INPUT, refusals
 from bayplan.cli.remarks import remark
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.model.cluster_model import ClusterModel
@@ -37,8 +37,11 @@ class OpenModel(NamedTuple):
     group_kinds: PodGroupKinds
 
 
-def question_options() -> Callable[[F], F]:
-    """CLUSTER…, and the options of every command that opens a model."""
+def question_options(*formats: str) -> Callable[[F], F]:
+    """CLUSTER…, and the options of every command that opens a model.
+
+    ``formats``: those of the output, as `output_option` has them.
+    """
     decorators = (
         click.argument("cluster", nargs=-1, metavar="[CLUSTER…]"),
         kubectl_options(),
@@ -46,7 +49,7 @@ def question_options() -> Callable[[F], F]:
         plugin_option(),
         feature_gates_option(),
         seed_option(),
-        output_option(),
+        output_option(*formats),
     )
 
     def decorate(command: F) -> F:
@@ -58,11 +61,21 @@ def question_options() -> Callable[[F], F]:
 
 
 @contextmanager
+def question_refusals() -> Iterator[None]:
+    """`refusals`; also ends the process if a cluster cannot be read."""
+    with refusals():
+        try:
+            yield
+        except UnreadableClusterError as problem:
+            remark(str(problem))
+            sys.exit(EXIT_UNREADABLE)
+
+
+@contextmanager
 def open_model(options: dict[str, Any], *files: str) -> Iterator[OpenModel]:
     """The model of the cluster that the options name; its plugins are closed at the end.
 
-    ``files``: what the command reads besides. Raises BadInputError. Ends the process if the cluster
-    cannot be read.
+    ``files``: what the command reads besides. Raises BadInputError, UnreadableClusterError.
     """
     cluster: tuple[str, ...] = options["cluster"]
     kubeconfig, context_name = options["kubeconfig"], options["context_name"]
@@ -72,11 +85,7 @@ def open_model(options: dict[str, Any], *files: str) -> Iterator[OpenModel]:
         raise BadInputError("standard input: found - twice, wanted it once")
     registry = read_plugins(options["plugins"])
     config = read_config(options["config_path"], options["feature_gates"])
-    try:
-        objects = ClusterSource(cluster, kubeconfig, context_name).read(config, registry)
-    except UnreadableClusterError as problem:
-        remark(str(problem))
-        sys.exit(EXIT_UNREADABLE)
+    objects = ClusterSource(cluster, kubeconfig, context_name).read(config, registry)
     for kind, reason in objects.unreadable.items():
         remark(f"the answer leaves out {kind}: {reason}")
     kinds = group_kinds(config.spec.pod_groups.kinds)

@@ -8,8 +8,7 @@ import click
 from bayplan.cli.cluster_source import put_document
 from bayplan.cli.console import show, sign_of_life
 from bayplan.cli.options import examples
-from bayplan.cli.problems import refusals
-from bayplan.cli.questions import OpenModel, open_model, question_options
+from bayplan.cli.questions import OpenModel, open_model, question_options, question_refusals
 from bayplan.problems import BadInputError
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.sources import Part, read_sources
@@ -80,7 +79,7 @@ def whatif_command(**options: Any) -> None:
     read.
     """
     files = (*options["apply"], *options["documents"], *options["shapes"])
-    with refusals():
+    with question_refusals():
         change = _change(options)
         if change.is_empty and not options["each"]:
             raise BadInputError("found no change, wanted one such as --drain NODE or --drain-each")

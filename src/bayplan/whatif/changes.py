@@ -211,7 +211,7 @@ class _Changes:
         self._scale_down(key, scaling.replicas)
         if content is not None:
             spec = {**(content.get("spec") or {}), "replicas": scaling.replicas}
-            self._add([{**content, "spec": spec}])
+            add(self._model, self._read([{**content, "spec": spec}]))
             return
         pods = self._pods_of(key)
         if not pods and scaling.replicas:

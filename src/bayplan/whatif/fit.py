@@ -114,7 +114,8 @@ class Fit(Answer, frozen=True, kw_only=True):
         """The pods that preemption evicts, in order."""
         return [victim for pod in self.pods for victim in pod.victims]
 
-    def parts(self) -> list[RenderableType]:
+    def parts(self, *, is_wide: bool = False) -> list[RenderableType]:
+        """``is_wide``: with all nodes of a cause, and the manifests of fixes."""
         total, left_over = len(self.pods), self.left_over
         if left_over:
             some = f"{total - len(left_over):,} of {pod_count(total)}"
@@ -133,7 +134,7 @@ class Fit(Answer, frozen=True, kw_only=True):
         for explanation in self.explanations:
             heading = Text(f"why {explanation.pod} does not fit", style="bold")
             # The first part is the message, which the table has.
-            parts += [BLANK, heading, *explained(explanation)[1:]]
+            parts += [BLANK, heading, *explained(explanation, is_wide=is_wide)[1:]]
         if self.victims:
             parts += [BLANK, Text(f"preemption evicts {named_pods(self.victims)}")]
         if self.max is not None:

@@ -1,0 +1,39 @@
+"""`bayplan headroom`: a table and a document."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.adapters.manifests import node
+from tests.cli.command_line import answer, write_objects
+from tests.whatif.clusters import deployment, pod_with_cpu
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    running = pod_with_cpu("db-0", "3", nodeName="n1")
+    return write_objects(tmp_path / "cluster.yaml", node("n1"), node("n2"), running)
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Path:
+    return write_objects(tmp_path / "web.yaml", deployment("web", 4, "1500m"))
+
+
+def test_headroom_is_a_table_and_a_document(cluster: Path, web: Path, tmp_path: Path) -> None:
+    small = write_objects(tmp_path / "small.yaml", pod_with_cpu("small", "1"))
+    lines = answer("headroom", "-f", web, "-f", small, cluster).splitlines()
+    assert lines[0] == f"how many more pods fit into {cluster}"
+    assert [line.split()[:3] for line in lines if line.startswith(("web", "small"))] == [
+        ["web", "2", "1.5"],
+        ["small", "5", "1.0"],
+    ]
+    document = json.loads(answer("headroom", "-f", small, cluster, "-o", "json", "--limit", "3"))
+    assert document["kind"] == "Headroom"
+    assert document["shapes"][0]["max"] == {
+        "workload": "Pod default/small",
+        "count": 3,
+        "isLimit": True,
+        "nodes": {"n2": 3},
+    }

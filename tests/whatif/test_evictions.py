@@ -1,0 +1,48 @@
+"""What is created again for a pod that goes, and what a budget holds back."""
+
+from collections import defaultdict
+
+import pytest
+
+from bayplan.state.pods import PodInfo
+from bayplan.whatif.evictions import Budgets, blocked_by, controller_kind, recreated, replacement
+from tests.adapters.manifests import Content, node, pod
+from tests.whatif.clusters import budget, cluster_of, model_of, owned_pod
+
+
+def placed(*objects: Content) -> tuple[list[PodInfo], Budgets]:
+    model = model_of(cluster_of(node("n1"), *objects))
+    return sorted(model.scheduler.cache.pods(), key=lambda info: info.key), Budgets(model)
+
+
+def test_a_replacement_waits_and_has_the_same_spec() -> None:
+    [info], _ = placed(owned_pod("web-a", "n1", nodeSelector={"disk": "ssd"}))
+    copy = replacement(info, suffix="-b")
+    assert copy.metadata.name == "web-a-b"
+    assert copy.metadata.uid is None
+    assert copy.metadata.owner_references == info.metadata.owner_references
+    assert copy.spec.node_name is None
+    assert copy.spec.node_selector == {"disk": "ssd"}
+    assert not copy.status.conditions
+
+
+@pytest.mark.parametrize(
+    ("kind", "count"), [("ReplicaSet", 1), ("StatefulSet", 1), ("Job", 1), ("DaemonSet", 0)]
+)
+def test_controllers_create_their_pods_again_elsewhere(kind: str, count: int) -> None:
+    pods, _ = placed(owned_pod("web-a", "n1", kind=kind), pod("bare", nodeName="n1"))
+    assert [controller_kind(info) for info in pods] == ["", kind]
+    assert len(recreated(pods)) == count
+
+
+def test_a_budget_counts_disruptions_that_did_not_end() -> None:
+    objects = [owned_pod("web-a", "n1"), owned_pod("web-b", "n1"), owned_pod("db-a", "n1")]
+    pods, budgets = placed(*objects, budget("web", 1))
+    by_name = {info.name: info for info in pods}
+    used = defaultdict[str, int](int)
+    assert blocked_by(by_name["web-a"], budgets.of(by_name["web-a"]), used) is None
+    used["default/web"] += 1
+    blocked = blocked_by(by_name["web-b"], budgets.of(by_name["web-b"]), used)
+    assert blocked is not None
+    assert blocked.budgets == ("web",)
+    assert blocked_by(by_name["db-a"], budgets.of(by_name["db-a"]), used) is None
