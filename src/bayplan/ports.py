@@ -163,8 +163,10 @@ class BindPort(Protocol):
     async def sleep(self, seconds: float) -> None: ...
 
 
-class Cluster(BindPort, Protocol):
-    """An API server, real or embedded."""
+class ClusterReader(Protocol):
+    """What a reflector needs of an API server."""
+
+    async def sleep(self, seconds: float) -> None: ...
 
     async def list(self, kind: str) -> Listing:
         """Raises ApiError."""
@@ -173,6 +175,10 @@ class Cluster(BindPort, Protocol):
     def watch(self, kind: str, resource_version: str) -> AsyncIterator[WatchEvent]:
         """Changes after ``resource_version``. Raises GoneError, WatchDroppedError."""
         ...
+
+
+class Cluster(BindPort, ClusterReader, Protocol):
+    """An API server, real or embedded."""
 
     async def patch_group_status(self, patch: "PatchPodGroupStatus") -> None:
         """Raises ApiError, OutcomeUnknownError."""

@@ -26,6 +26,7 @@ from bayplan.ports import (
     AskExtender,
     BindPod,
     Cluster,
+    ClusterReader,
     ConflictError,
     EmitEvent,
     EventType,
@@ -546,7 +547,7 @@ class Reflector:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterReader,
         kind: str,
         deliver: Callable[[Iterable[WatchEvent]], None],
         failed: Callable[[str, Exception], None],

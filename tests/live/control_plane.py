@@ -17,7 +17,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,27 +29,26 @@ USERS = {"admin": "system:masters", "scheduler": "", "stranger": ""}
 #: What nobody is here to serve: no controller makes ServiceAccounts or removes taints.
 DISABLED_ADMISSION = "ServiceAccount,TaintNodesByCondition"
 
-AUDIT_POLICY = {
-    "apiVersion": "audit.k8s.io/v1",
-    "kind": "Policy",
-    "omitStages": ["RequestReceived"],
-    "rules": [
-        {"level": "Metadata", "resources": [{"group": "", "resources": ["pods/binding"]}]},
-        {"level": "None"},
-    ],
-}
+#: What the audit log holds: bindings.
+AUDIT_RULES = ({"level": "Metadata", "resources": [{"group": "", "resources": ["pods/binding"]}]},)
 
 
 class ControlPlane:
     """Start it, use it, stop it."""
 
     def __init__(
-        self, binaries: Path, *flags: str, disabled_admission: str = DISABLED_ADMISSION
+        self,
+        binaries: Path,
+        *flags: str,
+        disabled_admission: str = DISABLED_ADMISSION,
+        audit_rules: Sequence[Mapping[str, Any]] = AUDIT_RULES,
     ) -> None:
-        """``flags``: further ones of the API server."""
+        """``flags``: further ones of the API server; ``audit_rules``: requests that match none are
+        not logged."""
         self._binaries = binaries
         self._disabled_admission = disabled_admission
         self._flags = flags
+        self._audit_rules = audit_rules
         self._folder = Path(tempfile.mkdtemp(prefix="bayplan-live-"))
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._etcd_port, self._peer_port, self.port = (_free_port() for _ in range(3))
@@ -58,7 +57,7 @@ class ControlPlane:
 
     def start(self) -> None:
         self._write("tokens.csv", "".join(map(_token_line, USERS)))
-        self._write("audit.json", json.dumps(AUDIT_POLICY))
+        self._write("audit.json", json.dumps(self._audit_policy()))
         self._openssl("genrsa -out sa.key 2048")
         self._openssl("req -x509 -nodes -newkey rsa:2048 -keyout ca.key -out ca.crt -subj /CN=ca")
         self._start_etcd()
@@ -110,6 +109,14 @@ class ControlPlane:
             *self._flags,
         )
         self._wait_ready("kube-apiserver", f"https://{LOOPBACK}:{self.port}/readyz")
+
+    def _audit_policy(self) -> dict[str, Any]:
+        return {
+            "apiVersion": "audit.k8s.io/v1",
+            "kind": "Policy",
+            "omitStages": ["RequestReceived"],
+            "rules": [*self._audit_rules, {"level": "None"}],
+        }
 
     def _openssl(self, command: str) -> None:
         subprocess.run(
@@ -211,11 +218,15 @@ class ControlPlane:
     def bindings(self, namespace: str) -> collections.Counter[tuple[str, int]]:
         """How often each pod of a namespace was asked to be bound, by how the server answered."""
         counts: collections.Counter[tuple[str, int]] = collections.Counter()
-        for line in (self._folder / "audit.log").read_text().splitlines():
-            entry = json.loads(line)
+        for entry in self.audited():
             if entry["objectRef"].get("namespace") == namespace:
                 counts[entry["objectRef"]["name"], entry["responseStatus"]["code"]] += 1
         return counts
+
+    def audited(self) -> list[dict[str, Any]]:
+        """The entries of the audit log so far."""
+        lines = (self._folder / "audit.log").read_text().splitlines()
+        return [json.loads(line) for line in lines]
 
     @property
     def folder(self) -> Path:

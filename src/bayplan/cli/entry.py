@@ -25,6 +25,10 @@ _COMMANDS = {
         "bayplan.cli.serve_extender:serve_extender_command",
         "Serve a profile's plugins to an unmodified kube-scheduler, as a scheduler extender.",
     ),
+    "shadow": CommandEntry(
+        "bayplan.cli.shadow:shadow_command",
+        "Compare each decision of a cluster's scheduler with Bayplan's, and write nothing.",
+    ),
     "simulate": CommandEntry(
         "bayplan.cli.simulate:simulate_command",
         "Place pods on nodes under virtual time and report the result for each pod.",

@@ -8,7 +8,7 @@ from bayplan.cli.options import plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
 from bayplan.cli.streams import put
-from bayplan.serving.rbac import Names, manifests
+from bayplan.serving.rbac import Names, manifests, reading_manifests
 
 
 @click.command("rbac")
@@ -25,7 +25,14 @@ from bayplan.serving.rbac import Names, manifests
     show_default=True,
     help="ServiceAccount of the scheduler",
 )
-def rbac_command(path: str, plugins: tuple[str, ...], feature_gates: str, **names: str) -> None:
+@click.option(
+    "--read-only",
+    is_flag=True,
+    help="Only get, list and watch: the ClusterRole of `bayplan shadow`",
+)
+def rbac_command(
+    path: str, plugins: tuple[str, ...], feature_gates: str, read_only: bool, **names: str
+) -> None:
     """Print the ClusterRole and Role that a scheduler with this configuration needs.
 
     The roles permit nothing else: they contain the kinds that the plugins look up, bindings,
@@ -33,5 +40,6 @@ def rbac_command(path: str, plugins: tuple[str, ...], feature_gates: str, **name
     """
     with refusals():
         registry = read_plugins(plugins)
-        documents = manifests(read_config(path, feature_gates), registry, Names(**names))
+        make = reading_manifests if read_only else manifests
+        documents = make(read_config(path, feature_gates), registry, Names(**names))
     put(yaml.safe_dump_all(documents, sort_keys=False, width=100).encode())

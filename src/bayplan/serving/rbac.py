@@ -14,7 +14,7 @@ from bayplan.adapters.embedded.field_validation import is_namespaced
 from bayplan.adapters.live.access import WRITING, Right, group_statuses, rights_to_follow
 from bayplan.adapters.live.discovery import Resource
 from bayplan.api.object_meta import resource_of
-from bayplan.api.objects import NODE, POD
+from bayplan.api.objects import NAMESPACE, NODE, POD, PRIORITY_CLASS
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.plugins.registry import Registry
@@ -69,6 +69,23 @@ def manifests(config: SchedulerConfig, registry: Registry, names: Names) -> list
         namespace = election.resource_namespace or names.namespace
         documents += _pair("Role", lease_rules(election.resource_name), names, namespace=namespace)
     return documents
+
+
+def reading_manifests(config: SchedulerConfig, registry: Registry, names: Names) -> list[Manifest]:
+    """A ClusterRole and its binding for `bayplan shadow`: get, list and watch, and nothing else.
+
+    Raises ConfigError.
+    """
+    kinds = (NODE, POD, NAMESPACE, PRIORITY_CLASS, *kinds_in_use(config, registry))
+    groups = group_kinds(config.spec.pod_groups.kinds)
+    rules = list(_rules(_reading(map(_resource, (*kinds, *groups)))))
+    return [*_pair("ClusterRole", rules, names, namespace="")]
+
+
+def _reading(resources: Iterable[Resource]) -> Iterator[Right]:
+    for resource in resources:
+        for verb in ("get", "list", "watch"):
+            yield Right(resource.group, resource.plural, verb)
 
 
 def cluster_rules(config: SchedulerConfig, registry: Registry) -> list[Manifest]:

@@ -14,10 +14,12 @@ from bayplan.api.objects import POD, Pod
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.shadow.judgement import Verdict, judge
 
-#: How many bindings on each side of a decision count as in flight with it.
-BINDINGS_MAX: Final = 4
+#: How many bindings on each side of a decision count as in flight with it, at most.
+BINDINGS_MAX: Final = 64
 #: Bindings that arrive further apart are not in flight together.
 SECONDS_MAX: Final = 1.0
+#: How many bindings on each side are left out or added one after the other.
+_STEPS_MAX: Final = 4
 #: On how many states a decision is compared again.
 STATES_MAX: Final = 8
 
@@ -81,7 +83,7 @@ def states(review: Review) -> list[frozenset[str]]:
     They are: the order of the scheduler's queue; with the changes that arrived meanwhile; without
     one binding to the chosen node that arrived before; with one binding to the shadow's node that
     arrived after; without the last bindings before, one to four; with the next bindings, one to
-    four.
+    four. At most `STATES_MAX` of them.
     """
     own, before, after = review.binding, review.before, review.after
     later = _uids(after)
@@ -92,7 +94,7 @@ def states(review: Review) -> list[frozenset[str]]:
     candidates += [later | {each.uid} for each in reversed(before) if each.node == own.node]
     to_own_node = (each for each in after if each.node == review.verdict.own_node)
     candidates += [later - {each.uid} for each in to_own_node]
-    for count in range(1, BINDINGS_MAX + 1):
+    for count in range(1, _STEPS_MAX + 1):
         if count <= len(before):
             candidates.append(later | _uids(before[-count:]))
         if count <= len(after):

@@ -17,7 +17,7 @@ from typing import Final, cast, final
 from bayplan.api.objects import POD, Pod
 from bayplan.model.cluster_model import ClusterModel, without_decision
 from bayplan.ports import EventType, WatchEvent
-from bayplan.shadow.judgement import Result, Verdict, judge
+from bayplan.shadow.judgement import Verdict, judge
 from bayplan.shadow.reordering import (
     BINDINGS_MAX,
     SECONDS_MAX,
@@ -109,7 +109,7 @@ class Shadow:
         self._turns: deque[str] = deque()
         self._recent: deque[Binding] = deque(maxlen=BINDINGS_MAX)
         self._reviews: deque[Review] = deque()
-        self._results: Counter[Result] = Counter()
+        self._results: Counter[str] = Counter()
         self._reordered_count = 0
         self._unordered_count = 0
         self._first_seen_bound_count = 0
@@ -133,7 +133,7 @@ class Shadow:
     # ---- looking in -------------------------------------------------------------------------
 
     @property
-    def results(self) -> Mapping[Result, int]:
+    def results(self) -> Mapping[str, int]:
         """Result → decisions so far."""
         return MappingProxyType(self._results)
 

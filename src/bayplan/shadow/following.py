@@ -1,0 +1,448 @@
+"""follow: read a cluster until the end of a shadow, and report.
+
+Reflectors list and watch every kind, as those of a scheduler do. Only get, list and watch are sent.
+A kind that may not be read is left out, and the report names it; without nodes or pods there is no
+shadow. A watch that is lost is resumed or, if that is too late, the kind is listed again: the
+report counts the changes that such a list brings, because the events in between are lost.
+"""
+
+import asyncio
+import contextlib
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from math import inf
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, NamedTuple, final
+
+import msgspec
+
+from bayplan.adapters.live.client import ApiClient, ClientOptions, open_client
+from bayplan.adapters.live.cluster import ClusterOptions, LiveCluster, open_cluster
+from bayplan.adapters.live.discovery import Discovery
+from bayplan.adapters.live.errors import AccessDeniedError
+from bayplan.api.objects import NAMESPACE, NODE, POD, PRIORITY_CLASS
+from bayplan.clock import RealClock, rfc3339
+from bayplan.config import SchedulerConfig
+from bayplan.config.pod_group_kinds import group_kinds
+from bayplan.model.cluster_model import ClusterModel
+from bayplan.model.objects import ClusterObjects
+from bayplan.plugins.registry import Registry
+from bayplan.ports import (
+    ApiError,
+    EventType,
+    GoneError,
+    Listing,
+    OutcomeUnknownError,
+    WatchDroppedError,
+    WatchEvent,
+)
+from bayplan.runner import Reflector
+from bayplan.serving.discovery import kinds_in_use, offered_kinds
+from bayplan.serving.process import stop_on_signals
+from bayplan.shadow.metrics import MetricsEndpoint
+from bayplan.shadow.recording import Recording
+from bayplan.shadow.report import ShadowReport
+from bayplan.shadow.shadow import Shadow
+
+#: Read whatever the plugins are.
+_ALWAYS = (NODE, NAMESPACE, PRIORITY_CLASS)
+#: Without these there is no shadow.
+_NEEDED = (NODE, POD)
+#: Reading a cluster takes a few lists, and needs no rate limit.
+_UNLIMITED_QPS = -1.0
+#: How often waiting pods are tried.
+_TICK_SECONDS: Final = 1.0
+_PROGRESS_SECONDS: Final = 30.0
+#: Events that are taken before the watches get a turn.
+_BATCH: Final = 50
+#: Different failures that are counted one by one.
+_FAILURES_MAX: Final = 50
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FollowOptions:
+    """What `bayplan shadow` follows."""
+
+    config: SchedulerConfig
+    registry: Registry
+    kubeconfig: str | None = None
+    #: A context of the kubeconfig; "": its current context.
+    context_name: str = ""
+    #: Another configuration to compare with the same decisions, and its name.
+    policy: SchedulerConfig | None = None
+    policy_source: str = ""
+    #: None: until a signal.
+    seconds: float | None = None
+    #: Where the recording is written; None: nowhere.
+    folder: Path | None = None
+    seed: int = 0
+    #: The port of /metrics on loopback; None: there is none.
+    port: int | None = None
+
+
+async def follow(options: FollowOptions, say: Callable[[str], None]) -> ShadowReport:
+    """Follow the cluster until the time is over, or until SIGTERM or SIGINT.
+
+    ``say``: takes lines about the progress. Raises CredentialsError, ConfigError, ApiError,
+    OSError.
+    """
+    stop = stop_on_signals()
+    rates = ClientOptions(qps=_UNLIMITED_QPS, context_name=options.context_name)
+    async with open_client(options.kubeconfig, rates) as client:
+        kinds, absent = await _kinds(client, options)
+        for kind in sorted(absent):
+            say(f"the API server does not have {kind}")
+        live = ClusterOptions(
+            declared=_declared_fields(options, absent),
+            whole_kinds=kinds if options.folder is not None else (),
+        )
+        async with open_cluster(client, live) as cluster:
+            await cluster.discover(kinds)
+            following = _Following(cluster, kinds, absent, options, say)
+            following.server = client.server
+            return await following.run(stop)
+
+
+async def _kinds(
+    client: ApiClient, options: FollowOptions
+) -> tuple[tuple[str, ...], frozenset[str]]:
+    """The kinds to follow, pods last, and those that the API server lacks. Raises ApiError."""
+    configs = [options.config, *([] if options.policy is None else [options.policy])]
+    plugin_kinds = [kind for config in configs for kind in kinds_in_use(config, options.registry)]
+    versions = tuple(
+        dict.fromkeys(kind for c in configs for kind in group_kinds(c.spec.pod_groups.kinds))
+    )
+    discovery = Discovery(client)
+    await discovery.discover((*_ALWAYS, *plugin_kinds, *versions, POD))
+
+    def is_offered(kind: str) -> bool:
+        return discovery.resource(kind) is not None
+
+    ordered = dict.fromkeys((*_ALWAYS, *(k for k in plugin_kinds if k not in versions)))
+    ordered |= dict.fromkeys(offered_kinds(versions, is_offered))
+    ordered.pop(POD, None)
+    kinds = (*ordered, POD)
+    absent = frozenset(kind for kind in kinds if not is_offered(kind))
+    return tuple(kind for kind in kinds if kind not in absent), absent
+
+
+def _declared_fields(options: FollowOptions, absent: frozenset[str]) -> dict[str, tuple[str, ...]]:
+    """The further fields that the plugins of both configurations read. Raises ConfigError."""
+    declared: dict[str, set[str]] = {}
+    for config in (options.config, options.policy):
+        if config is None:
+            continue
+        model = ClusterModel(ClusterObjects({}, absent=absent), config, options.registry)
+        for kind, paths in model.scheduler.declared_fields.items():
+            declared.setdefault(kind, set()).update(paths)
+        model.close()
+    return {kind: tuple(sorted(paths)) for kind, paths in declared.items()}
+
+
+@final
+class CountedReads:
+    """Lists and watches of a cluster, with counts of what fails."""
+
+    def __init__(self, cluster: LiveCluster) -> None:
+        self._cluster = cluster
+        #: "list v1 Node: reason" → how often.
+        self.failures: Counter[str] = Counter()
+        self._list_counts: Counter[str] = Counter()
+        #: Kinds of which a list was read and not taken yet.
+        self._fresh: set[str] = set()
+        #: Kinds that may not be read, and why.
+        self.denials: dict[str, str] = {}
+
+    def take_list(self, kind: str) -> int:
+        """The number of the list that was just read, from 1; 0: none was."""
+        if kind not in self._fresh:
+            return 0
+        self._fresh.discard(kind)
+        return self._list_counts[kind]
+
+    async def sleep(self, seconds: float) -> None:
+        await self._cluster.sleep(seconds)
+
+    async def list(self, kind: str) -> Listing:
+        """Raises ApiError."""
+        try:
+            listing = await self._cluster.list(kind)
+        except AccessDeniedError as problem:
+            self.denials[kind] = str(problem)
+            self._failed(f"list {kind}", problem)
+            raise
+        except (ApiError, OutcomeUnknownError) as problem:
+            self._failed(f"list {kind}", problem)
+            raise
+        self._list_counts[kind] += 1
+        self._fresh.add(kind)
+        return listing
+
+    def watch(self, kind: str, resource_version: str) -> AsyncIterator[WatchEvent]:
+        """Raises ApiError, WatchDroppedError."""
+        return self._watch(kind, resource_version)
+
+    async def _watch(self, kind: str, resource_version: str) -> AsyncIterator[WatchEvent]:
+        try:
+            async for event in self._cluster.watch(kind, resource_version):
+                yield event
+        except (ApiError, OutcomeUnknownError, WatchDroppedError) as problem:
+            self._failed(f"watch {kind}", problem)
+            raise
+
+    def bug(self, kind: str, problem: Exception) -> None:
+        """An exception that is not the API server's. The kind is listed again."""
+        self._failed(f"read {kind}", problem)
+
+    def _failed(self, what: str, problem: Exception) -> None:
+        reason = "the version is too old" if isinstance(problem, GoneError) else str(problem)
+        line = f"{what}: {reason or type(problem).__name__}"
+        if line not in self.failures and len(self.failures) >= _FAILURES_MAX:
+            line = f"{what}: other reasons"
+        self.failures[line] += 1
+
+
+class _Arrival(NamedTuple):
+    """One event, and the bytes of its object if they are recorded."""
+
+    event: WatchEvent
+    at_seconds: float
+    is_listed: bool
+    content: bytes | None
+
+
+class _Relisted(NamedTuple):
+    """A list that was not the first brought so many changes."""
+
+    kind: str
+    change_count: int
+    at_seconds: float
+
+
+@final
+class _Following:
+    """One run of the shadow."""
+
+    def __init__(
+        self,
+        cluster: LiveCluster,
+        kinds: tuple[str, ...],
+        absent: frozenset[str],
+        options: FollowOptions,
+        say: Callable[[str], None],
+    ) -> None:
+        self._cluster = cluster
+        self._reads = CountedReads(cluster)
+        self._kinds = kinds
+        self._absent = absent
+        self._options = options
+        self._say = say
+        self._clock = RealClock()
+        self._inbox: deque[_Arrival | _Relisted] = deque()
+        self._is_woken = asyncio.Event()
+        self._reported: set[str] = set()
+        #: The name of the API server.
+        self.server = ""
+
+    async def run(self, stop: asyncio.Event) -> ShadowReport:
+        """Raises ApiError, ConfigError, OSError."""
+        reflectors = {
+            kind: Reflector(self._reads, kind, partial(self._deliver, kind), self._reads.bug)
+            for kind in self._kinds
+        }
+        loop = asyncio.get_running_loop()
+        tasks = {kind: loop.create_task(each.run()) for kind, each in reflectors.items()}
+        try:
+            while not stop.is_set():
+                waiting = [kind for kind, each in reflectors.items() if not each.is_synced]
+                for kind in waiting:
+                    denial = self._reads.denials.get(kind)
+                    if denial is None:
+                        continue
+                    if kind in _NEEDED:
+                        raise ApiError(403, "Forbidden", denial)
+                    self._say(f"the shadow decides without {kind}: {denial}")
+                    tasks[kind].cancel()
+                    del reflectors[kind]
+                self._say_failures()
+                if not waiting:
+                    break
+                await self._woken(_TICK_SECONDS)
+            return await self._shadow(stop)
+        finally:
+            for task in tasks.values():
+                task.cancel()
+            await asyncio.gather(*tasks.values(), return_exceptions=True)
+
+    # ---- arrivals ---------------------------------------------------------------------------
+
+    def _deliver(self, kind: str, events: Iterable[WatchEvent]) -> None:
+        """Called by a reflector, at once after it read the list or the event."""
+        now, list_number = self._clock.now(), self._reads.take_list(kind)
+        delivered = list(events)
+        if list_number > 1:
+            self._inbox.append(_Relisted(kind, len(delivered), now))
+        for event in delivered:
+            content = self._content(event) if self._options.folder is not None else None
+            self._inbox.append(_Arrival(event, now, list_number > 1, content))
+        self._is_woken.set()
+
+    def _content(self, event: WatchEvent) -> bytes:
+        meta = event.object.metadata
+        namespace, name = meta.namespace or "", meta.name
+        content = None
+        if event.type is not EventType.DELETED:
+            content = self._cluster.whole(event.kind, namespace, name)
+        if content is None:
+            names = {
+                "name": name,
+                "uid": meta.uid,
+                **({"namespace": namespace} if namespace else {}),
+            }
+            return msgspec.json.encode({"metadata": names})
+        return content
+
+    async def _woken(self, seconds: float) -> None:
+        """Wait for an arrival, at most so long."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(seconds, 0.0)):
+                await self._is_woken.wait()
+        self._is_woken.clear()
+
+    # ---- start ------------------------------------------------------------------------------
+
+    def _objects(self) -> tuple[ClusterObjects, list[tuple[str, bytes]]]:
+        """The objects after the first lists, and their contents where they are recorded."""
+        present: dict[str, dict[tuple[str, str], _Arrival]] = {kind: {} for kind in self._kinds}
+        while self._inbox:
+            arrival = self._inbox.popleft()
+            if isinstance(arrival, _Relisted):
+                continue
+            event = arrival.event
+            key = (event.object.metadata.namespace or "", event.object.metadata.name)
+            if event.type is EventType.DELETED:
+                present[event.kind].pop(key, None)
+            else:
+                present[event.kind][key] = arrival
+        objects = ClusterObjects(
+            {
+                kind: tuple(each.event.object for each in arrivals.values())
+                for kind, arrivals in present.items()
+            },
+            absent=self._absent,
+            unreadable=MappingProxyType(dict(sorted(self._reads.denials.items()))),
+            source=self.server,
+            epoch_seconds=self._clock.epoch_seconds(),
+        )
+        contents = [
+            (kind, each.content)
+            for kind, arrivals in present.items()
+            for each in arrivals.values()
+            if each.content is not None
+        ]
+        return objects, contents
+
+    async def _shadow(self, stop: asyncio.Event) -> ShadowReport:
+        options = self._options
+        objects, contents = self._objects()
+        model = ClusterModel(objects, options.config, options.registry, seed=options.seed)
+        policy = None
+        if options.policy is not None:
+            policy = ClusterModel(objects, options.policy, options.registry, seed=options.seed)
+        start = self._clock.now()
+        shadow = Shadow(model, policy=policy, policy_source=options.policy_source, at_seconds=start)
+        names = ", ".join(model.scheduler.profile_names)
+        nodes, waiting = len(objects.of(NODE)), shadow.waiting_count
+        self._say(
+            f"{self.server}: {nodes} nodes, {waiting} pods wait; decisions of {names} are compared"
+        )
+        recording = None
+        if options.folder is not None:
+            recording = Recording(options.folder, model.scheduler.profile_names)
+            recording.begin(contents)
+        del contents
+        endpoint = None if options.port is None else MetricsEndpoint(shadow)
+        try:
+            if endpoint is not None and options.port is not None:
+                port = await endpoint.start(options.port)
+                self._say(f"metrics at http://127.0.0.1:{port}/metrics")
+            await self._take_all(shadow, recording, start, stop)
+        finally:
+            if endpoint is not None:
+                await endpoint.stop()
+            if recording is not None:
+                recording.close()
+        shadow.finish(self._clock.now())
+        report = shadow.report(
+            rfc3339(objects.epoch_seconds),
+            failures=self._reads.failures,
+            remarks=self._remarks(recording),
+        )
+        for each in (model, policy):
+            if each is not None:
+                each.close()
+        return report
+
+    def _remarks(self, recording: Recording | None) -> tuple[str, ...]:
+        remarks = [f"the API server does not have {kind}" for kind in sorted(self._absent)]
+        if recording is not None:
+            remarks.append(
+                f"{recording.path}: {recording.step_count} changes recorded, "
+                f"{recording.left_out_count} left out"
+            )
+        return tuple(remarks)
+
+    # ---- events -----------------------------------------------------------------------------
+
+    async def _take_all(
+        self, shadow: Shadow, recording: Recording | None, start: float, stop: asyncio.Event
+    ) -> None:
+        """Take events until the end."""
+        seconds = self._options.seconds
+        end = inf if seconds is None else start + seconds
+        tick, progress = start + _TICK_SECONDS, start + _PROGRESS_SECONDS
+        while True:
+            now = self._clock.now()
+            is_over = stop.is_set() or now >= end
+            for _ in range(len(self._inbox) if is_over else min(_BATCH, len(self._inbox))):
+                self._take(self._inbox.popleft(), shadow, recording, start)
+            if is_over:
+                return
+            if now >= tick:
+                tick = now + _TICK_SECONDS
+                shadow.check_waiting(now)
+                self._say_failures()
+            if now >= progress:
+                progress = now + _PROGRESS_SECONDS
+                compared = sum(shadow.results.values())
+                self._say(
+                    f"{now - start:.0f} s: {compared} decisions, {shadow.results['best']} best"
+                )
+            await self._woken(0.0 if self._inbox else min(tick, end) - now)
+
+    def _take(
+        self,
+        arrival: "_Arrival | _Relisted",
+        shadow: Shadow,
+        recording: Recording | None,
+        start: float,
+    ) -> None:
+        if isinstance(arrival, _Relisted):
+            shadow.relisted(arrival.kind, arrival.change_count, arrival.at_seconds)
+            count = arrival.change_count
+            self._say(f"{arrival.kind} was listed again: {count} changes; events were lost")
+            return
+        event, at = arrival.event, arrival.at_seconds
+        if recording is not None and arrival.content is not None:
+            recording.add(event.type, event.kind, arrival.content, at - start)
+        shadow.observe(event, at, is_listed=arrival.is_listed)
+
+    def _say_failures(self) -> None:
+        """One line for each failure that is new."""
+        for line in self._reads.failures:
+            if line not in self._reported:
+                self._reported.add(line)
+                self._say(f"cannot {line}")

@@ -1,0 +1,104 @@
+"""/metrics of a shadow, on loopback."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import final
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+
+from bayplan.metrics import COUNTER, GAUGE, Reading
+from bayplan.serving.http_server import HttpServer, refuse_foreign_names
+from bayplan.shadow.shadow import Shadow
+
+_HOST = "127.0.0.1"
+
+_Samples = Iterable[tuple[tuple[str, ...], float]]
+
+
+@final
+class MetricsEndpoint:
+    """Serves the counts of a shadow in Prometheus' text format."""
+
+    def __init__(self, shadow: Shadow) -> None:
+        self._registry = registry_of(shadow)
+        app = web.Application()
+        app.router.add_get("/metrics", self._answer)
+        self._server = HttpServer(app, guard=refuse_foreign_names)
+
+    async def start(self, port: int) -> int:
+        """Serve on loopback; returns the port, which the system chooses for 0. Raises OSError."""
+        return await self._server.start(_HOST, port)
+
+    async def stop(self) -> None:
+        await self._server.stop()
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        body = generate_latest(self._registry)
+        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
+
+
+def registry_of(shadow: Shadow) -> CollectorRegistry:
+    """The metrics of a shadow; their values are read when somebody looks."""
+    registry = CollectorRegistry()
+
+    def show(
+        family: str, name: str, text: str, labels: tuple[str, ...], read: Callable[[], _Samples]
+    ) -> None:
+        registry.register(Reading(family, name, text, labels, read=read))
+
+    show(
+        COUNTER,
+        "bayplan_shadow_decisions",
+        "Decisions of the followed scheduler, by how its node compares with the shadow's.",
+        ("result",),
+        lambda: _by_label(shadow.results),
+    )
+    show(
+        COUNTER,
+        "bayplan_shadow_reordered_decisions",
+        "Decisions that disagree and are best on a state that a reordering of bindings allows.",
+        (),
+        lambda: [((), shadow.best_when_reordered_count)],
+    )
+    show(
+        COUNTER,
+        "bayplan_shadow_disagreements",
+        "Disagreements that no reordering explains, by the plugin that makes the difference.",
+        ("plugin", "result"),
+        lambda: _disagreements(shadow),
+    )
+    show(
+        COUNTER,
+        "bayplan_shadow_events",
+        "Events of the cluster that the shadow took, by kind.",
+        ("kind",),
+        lambda: _by_label(shadow.events),
+    )
+    show(
+        COUNTER,
+        "bayplan_shadow_missed_events",
+        "Changes that lists after the first brought: at least so many events were missed.",
+        (),
+        lambda: [((), shadow.missed_event_count)],
+    )
+    show(
+        GAUGE,
+        "bayplan_shadow_pending_pods",
+        "Pods that wait for the followed scheduler.",
+        (),
+        lambda: [((), shadow.waiting_count)],
+    )
+    return registry
+
+
+def _by_label(counts: Mapping[str, int]) -> Iterator[tuple[tuple[str, ...], float]]:
+    for label, count in sorted(counts.items()):
+        yield (label,), count
+
+
+def _disagreements(shadow: Shadow) -> Iterator[tuple[tuple[str, ...], float]]:
+    for plugin, counts in sorted(shadow.plugins.items()):
+        for result, name in (("rejected", "rejected"), ("lower", "favours")):
+            if counts.get(name):
+                yield (plugin, result), counts[name]

@@ -1,0 +1,200 @@
+"""`bayplan shadow` beside schedulers that place pods: it agrees, and it only reads."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayplan.adapters.live.client import ApiClient, ClientOptions, open_client
+from bayplan.config import SchedulerConfig
+from bayplan.plugins.registry import default_registry
+from bayplan.rng import stream
+from bayplan.serving.rbac import Names, reading_manifests
+from tests.cli.command_line import answer
+from tests.live.binaries import PROGRAMS
+from tests.live.control_plane import ControlPlane
+from tests.live.kubelet import Kubelet, node
+from tests.live.mirror import Mirror
+from tests.live.processes import SchedulerProcess, apply, config_file, replicas
+
+pytestmark = pytest.mark.timeout(400)
+
+NODE_COUNT = 50
+POD_COUNT = 300
+PODS_PER_SECOND = 50.0
+#: Everything that the user of the shadow sends is in the audit log.
+OF_THE_SHADOW = ({"level": "Metadata", "users": ["scheduler"]},)
+
+
+@pytest.fixture(name="plane", scope="module")
+def _plane() -> Iterator[ControlPlane]:
+    """A control plane with the cluster role of the shadow."""
+    plane = ControlPlane(PROGRAMS.get(), audit_rules=OF_THE_SHADOW)
+    try:
+        plane.start()
+        asyncio.run(_grant(plane))
+        yield plane
+    finally:
+        plane.stop()
+
+
+async def _grant(plane: ControlPlane) -> None:
+    role, binding = reading_manifests(SchedulerConfig(), default_registry(()), Names("shadow"))
+    user = {"kind": "User", "name": "scheduler", "apiGroup": "rbac.authorization.k8s.io"}
+    async with open_client(plane.kubeconfig("admin")) as client:
+        await apply(client, [role, {**binding, "subjects": [user]}])
+
+
+@pytest.fixture(name="kube_scheduler")
+def _kube_scheduler() -> Path:
+    path = Path(os.environ.get("KUBEBUILDER_ASSETS") or "") / "kube-scheduler"
+    if not os.access(path, os.X_OK):
+        pytest.skip("wants a kube-scheduler in KUBEBUILDER_ASSETS")
+    return path
+
+
+@contextlib.asynccontextmanager
+async def cluster(plane: ControlPlane, namespace: str) -> AsyncGenerator[tuple[ApiClient, Mirror]]:
+    """Nodes of many sizes in three zones, with fake kubelets."""
+    random = stream(7, namespace)
+    async with open_client(plane.kubeconfig("admin"), ClientOptions(qps=-1)) as client:
+        mirror = Mirror(client)
+        kubelet = Kubelet(client, mirror)
+        tasks = [asyncio.ensure_future(work) for work in (mirror.follow(), kubelet.run())]
+        await apply(
+            client, [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}]
+        )
+        names = [f"{namespace}-{number}" for number in range(NODE_COUNT)]
+        for number, name in enumerate(names):
+            cpu = f"{8000 + int(random.random() * 24_000)}m"
+            memory = f"{16_000 + int(random.random() * 96_000)}Mi"
+            made = node(name, cpu=cpu, memory=memory, zone=f"zone-{number % 3}")
+            await client.request("POST", "/api/v1/nodes", made)
+        try:
+            yield client, mirror
+        finally:
+            await client.request("DELETE", f"/api/v1/namespaces/{namespace}/pods")
+            for name in names:
+                await client.request("DELETE", f"/api/v1/nodes/{name}")
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def create_pods(client: ApiClient, mirror: Mirror, namespace: str) -> None:
+    """Create pods of many sizes at a fixed rate, and wait until all are bound."""
+    random = stream(11, namespace)
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    for number in range(POD_COUNT):
+        cpu, memory = 50 + int(random.random() * 900), 64 + int(random.random() * 2000)
+        requests = {"cpu": f"{cpu}m", "memory": f"{memory}Mi"}
+        container = {"name": "c", "image": "registry.example/app"}
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"p-{number}", "labels": {"app": f"a{number % 7}"}},
+            "spec": {"containers": [{**container, "resources": {"requests": requests}}]},
+        }
+        await asyncio.sleep(max(start + number / PODS_PER_SECOND - loop.time(), 0.0))
+        await client.request("POST", f"/api/v1/namespaces/{namespace}/pods", pod)
+
+    def bound() -> int:
+        return sum(
+            bool(pod["spec"].get("nodeName"))
+            for (space, _), pod in mirror.pods.items()
+            if space == namespace
+        )
+
+    await mirror.until(lambda: bound() == POD_COUNT, f"{POD_COUNT} pods bound")
+
+
+def shadowed(plane: ControlPlane, namespace: str, folder: Path, *more: str) -> dict[str, Any]:
+    """The report of a shadow while pods are created and a scheduler places them."""
+    arguments = ("shadow", "--kubeconfig", plane.kubeconfig("scheduler"), "-o", "json", *more)
+    shadow = SchedulerProcess("shadow", arguments, folder / "shadow.log")
+
+    async def world() -> None:
+        async with cluster(plane, namespace) as (client, mirror):
+            with replicas(shadow):
+                shadow.wait_until_printed("are compared")
+                await create_pods(client, mirror, namespace)
+                await asyncio.sleep(2.0)
+                assert shadow.end(signal.SIGTERM) == 0, shadow.said
+
+    asyncio.run(world())
+    lines = shadow.said
+    return json.loads(lines[lines.index("\n{\n") :])
+
+
+def check_reads_only(plane: ControlPlane) -> None:
+    """By the audit log: gets, lists and watches, all of them answered."""
+    entries = plane.audited()
+    verbs = Counter(entry["verb"] for entry in entries)
+    assert set(verbs) <= {"get", "list", "watch"}, verbs
+    assert verbs["watch"] > 5
+    refused = [entry for entry in entries if entry["responseStatus"]["code"] in (401, 403)]
+    assert not refused
+
+
+def test_the_shadow_agrees_with_kube_scheduler_and_only_reads(
+    plane: ControlPlane, kube_scheduler: Path, tmp_path: Path
+) -> None:
+    config = config_file(
+        tmp_path / "theirs.json",
+        {
+            "clientConnection": {
+                "kubeconfig": plane.kubeconfig("admin"),
+                "qps": 5000,
+                "burst": 5000,
+            },
+            "leaderElection": {"leaderElect": False},
+            "percentageOfNodesToScore": 100,
+        },
+    )
+    arguments = [kube_scheduler, "--config", config, "--secure-port=0"]
+    with (tmp_path / "kube-scheduler.log").open("wb") as log:
+        process = subprocess.Popen(arguments, stdout=log, stderr=subprocess.STDOUT)
+    try:
+        report = shadowed(plane, "upstream", tmp_path, "--out", str(tmp_path / "out"))
+    finally:
+        process.kill()
+        process.wait()
+    decisions = report["decisions"]
+    print(json.dumps(decisions), json.dumps(report["disagreements"][:5]))
+    assert decisions["compared"] == POD_COUNT
+    assert decisions["medianBestNodes"] <= 3
+    assert decisions["shareBestWhenReordered"] >= 0.999
+    assert report["stream"]["missedEvents"] == 0
+    check_reads_only(plane)
+    runs = [answer("simulate", tmp_path / "out" / "recording", "--format", "json") for _ in "12"]
+    first, second = map(json.loads, runs)
+    assert first["digest"] == second["digest"]
+    assert first["counts"]["placed"] >= POD_COUNT
+
+
+def test_the_shadow_agrees_with_bayplan_run(plane: ControlPlane, tmp_path: Path) -> None:
+    config = config_file(
+        tmp_path / "ours.json",
+        {
+            "clientConnection": {"qps": 5000, "burst": 5000},
+            "leaderElection": {"leaderElect": False},
+        },
+    )
+    kubeconfig = plane.kubeconfig("admin")
+    arguments = ("run", "--kubeconfig", kubeconfig, "--config", config, "--secure-port=0")
+    running = SchedulerProcess("run", arguments, tmp_path / "run.log")
+    with replicas(running):
+        report = shadowed(plane, "own", tmp_path)
+    decisions = report["decisions"]
+    assert decisions["compared"] == POD_COUNT
+    assert decisions["shareBestWhenReordered"] == 1.0, report["disagreements"]
+    check_reads_only(plane)
