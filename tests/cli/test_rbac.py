@@ -31,3 +31,14 @@ def test_the_lease_of_kube_scheduler_is_in_its_namespace(tmp_path: Path) -> None
     assert role["rules"][-1]["resourceNames"] == ["kube-scheduler"]
     assert [found["metadata"]["namespace"] for found in (role, binding)] == ["kube-system"] * 2
     assert binding["subjects"][0]["namespace"] == "y"
+
+
+def test_the_role_of_a_shadow_only_reads(tmp_path: Path) -> None:
+    config = write_objects(tmp_path / "c.yaml", profile())
+    role, binding = yaml.safe_load_all(answer("config", "rbac", config, "--read-only"))
+    assert [role["kind"], binding["kind"]] == ["ClusterRole", "ClusterRoleBinding"]
+    verbs = {tuple(rule["verbs"]) for rule in role["rules"]}
+    assert verbs == {("get", "list", "watch")}
+    resources = {name for rule in role["rules"] for name in rule["resources"]}
+    assert {"pods", "nodes", "namespaces", "priorityclasses"} <= resources
+    assert not [name for name in resources if "/" in name]

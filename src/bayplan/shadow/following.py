@@ -15,12 +15,13 @@ from functools import partial
 from math import inf
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, NamedTuple, final
+from typing import Final, NamedTuple, Protocol, final
 
 import msgspec
 
+from bayplan.adapters.embedded.object_store import WholeObjects
 from bayplan.adapters.live.client import ApiClient, ClientOptions, open_client
-from bayplan.adapters.live.cluster import ClusterOptions, LiveCluster, open_cluster
+from bayplan.adapters.live.cluster import ClusterOptions, open_cluster
 from bayplan.adapters.live.discovery import Discovery
 from bayplan.adapters.live.errors import AccessDeniedError
 from bayplan.api.objects import NAMESPACE, NODE, POD, PRIORITY_CLASS
@@ -32,6 +33,7 @@ from bayplan.model.objects import ClusterObjects
 from bayplan.plugins.registry import Registry
 from bayplan.ports import (
     ApiError,
+    ClusterReader,
     EventType,
     GoneError,
     Listing,
@@ -92,24 +94,36 @@ async def follow(options: FollowOptions, say: Callable[[str], None]) -> ShadowRe
     stop = stop_on_signals()
     rates = ClientOptions(qps=_UNLIMITED_QPS, context_name=options.context_name)
     async with open_client(options.kubeconfig, rates) as client:
-        kinds, absent = await _kinds(client, options)
-        for kind in sorted(absent):
+        source = await _source(client, options)
+        for kind in sorted(source.absent):
             say(f"the API server does not have {kind}")
         live = ClusterOptions(
-            declared=_declared_fields(options, absent),
-            whole_kinds=kinds if options.folder is not None else (),
+            declared=_declared_fields(options, source.absent),
+            whole_kinds=source.kinds if options.folder is not None else (),
         )
         async with open_cluster(client, live) as cluster:
-            await cluster.discover(kinds)
-            following = _Following(cluster, kinds, absent, options, say)
-            following.server = client.server
-            return await following.run(stop)
+            await cluster.discover(source.kinds)
+            return await Following(cluster, source, options, say).run(stop)
 
 
-async def _kinds(
-    client: ApiClient, options: FollowOptions
-) -> tuple[tuple[str, ...], frozenset[str]]:
-    """The kinds to follow, pods last, and those that the API server lacks. Raises ApiError."""
+@dataclass(frozen=True, slots=True)
+class ShadowSource:
+    """What is followed."""
+
+    #: A name of the cluster.
+    name: str
+    #: The kinds to follow, pods last.
+    kinds: tuple[str, ...]
+    #: Kinds that the API server does not have.
+    absent: frozenset[str] = frozenset()
+
+
+class Reader(ClusterReader, WholeObjects, Protocol):
+    """Lists and watches of a cluster, and the objects as the server wrote them."""
+
+
+async def _source(client: ApiClient, options: FollowOptions) -> ShadowSource:
+    """The kinds that the API server has. Raises ApiError."""
     configs = [options.config, *([] if options.policy is None else [options.policy])]
     plugin_kinds = [kind for config in configs for kind in kinds_in_use(config, options.registry)]
     versions = tuple(
@@ -125,8 +139,11 @@ async def _kinds(
     ordered |= dict.fromkeys(offered_kinds(versions, is_offered))
     ordered.pop(POD, None)
     kinds = (*ordered, POD)
-    absent = frozenset(kind for kind in kinds if not is_offered(kind))
-    return tuple(kind for kind in kinds if kind not in absent), absent
+    return ShadowSource(
+        client.server,
+        tuple(kind for kind in kinds if is_offered(kind)),
+        frozenset(kind for kind in kinds if not is_offered(kind)),
+    )
 
 
 def _declared_fields(options: FollowOptions, absent: frozenset[str]) -> dict[str, tuple[str, ...]]:
@@ -146,7 +163,7 @@ def _declared_fields(options: FollowOptions, absent: frozenset[str]) -> dict[str
 class CountedReads:
     """Lists and watches of a cluster, with counts of what fails."""
 
-    def __init__(self, cluster: LiveCluster) -> None:
+    def __init__(self, cluster: ClusterReader) -> None:
         self._cluster = cluster
         #: "list v1 Node: reason" → how often.
         self.failures: Counter[str] = Counter()
@@ -223,35 +240,31 @@ class _Relisted(NamedTuple):
 
 
 @final
-class _Following:
+class Following:
     """One run of the shadow."""
 
     def __init__(
         self,
-        cluster: LiveCluster,
-        kinds: tuple[str, ...],
-        absent: frozenset[str],
+        cluster: Reader,
+        source: ShadowSource,
         options: FollowOptions,
         say: Callable[[str], None],
     ) -> None:
         self._cluster = cluster
         self._reads = CountedReads(cluster)
-        self._kinds = kinds
-        self._absent = absent
+        self._source = source
         self._options = options
         self._say = say
         self._clock = RealClock()
         self._inbox: deque[_Arrival | _Relisted] = deque()
         self._is_woken = asyncio.Event()
         self._reported: set[str] = set()
-        #: The name of the API server.
-        self.server = ""
 
     async def run(self, stop: asyncio.Event) -> ShadowReport:
         """Raises ApiError, ConfigError, OSError."""
         reflectors = {
             kind: Reflector(self._reads, kind, partial(self._deliver, kind), self._reads.bug)
-            for kind in self._kinds
+            for kind in self._source.kinds
         }
         loop = asyncio.get_running_loop()
         tasks = {kind: loop.create_task(each.run()) for kind, each in reflectors.items()}
@@ -316,7 +329,9 @@ class _Following:
 
     def _objects(self) -> tuple[ClusterObjects, list[tuple[str, bytes]]]:
         """The objects after the first lists, and their contents where they are recorded."""
-        present: dict[str, dict[tuple[str, str], _Arrival]] = {kind: {} for kind in self._kinds}
+        present: dict[str, dict[tuple[str, str], _Arrival]] = {
+            kind: {} for kind in self._source.kinds
+        }
         while self._inbox:
             arrival = self._inbox.popleft()
             if isinstance(arrival, _Relisted):
@@ -332,9 +347,9 @@ class _Following:
                 kind: tuple(each.event.object for each in arrivals.values())
                 for kind, arrivals in present.items()
             },
-            absent=self._absent,
+            absent=self._source.absent,
             unreadable=MappingProxyType(dict(sorted(self._reads.denials.items()))),
-            source=self.server,
+            source=self._source.name,
             epoch_seconds=self._clock.epoch_seconds(),
         )
         contents = [
@@ -357,7 +372,8 @@ class _Following:
         names = ", ".join(model.scheduler.profile_names)
         nodes, waiting = len(objects.of(NODE)), shadow.waiting_count
         self._say(
-            f"{self.server}: {nodes} nodes, {waiting} pods wait; decisions of {names} are compared"
+            f"{self._source.name}: {nodes} nodes, {waiting} pods wait; "
+            f"decisions of {names} are compared"
         )
         recording = None
         if options.folder is not None:
@@ -387,7 +403,7 @@ class _Following:
         return report
 
     def _remarks(self, recording: Recording | None) -> tuple[str, ...]:
-        remarks = [f"the API server does not have {kind}" for kind in sorted(self._absent)]
+        remarks = [f"the API server does not have {kind}" for kind in sorted(self._source.absent)]
         if recording is not None:
             remarks.append(
                 f"{recording.path}: {recording.step_count} changes recorded, "

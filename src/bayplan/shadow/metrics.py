@@ -1,6 +1,6 @@
 """/metrics of a shadow, on loopback."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import final
 
 from aiohttp import web
@@ -12,8 +12,6 @@ from bayplan.serving.http_server import HttpServer, refuse_foreign_names
 from bayplan.shadow.shadow import Shadow
 
 _HOST = "127.0.0.1"
-
-_Samples = Iterable[tuple[tuple[str, ...], float]]
 
 
 @final
@@ -41,55 +39,54 @@ class MetricsEndpoint:
 def registry_of(shadow: Shadow) -> CollectorRegistry:
     """The metrics of a shadow; their values are read when somebody looks."""
     registry = CollectorRegistry()
+    for reading in _readings(shadow):
+        registry.register(reading)
+    return registry
 
-    def show(
-        family: str, name: str, text: str, labels: tuple[str, ...], read: Callable[[], _Samples]
-    ) -> None:
-        registry.register(Reading(family, name, text, labels, read=read))
 
-    show(
+def _readings(shadow: Shadow) -> Iterator[Reading]:
+    yield Reading(
         COUNTER,
         "bayplan_shadow_decisions",
         "Decisions of the followed scheduler, by how its node compares with the shadow's.",
         ("result",),
-        lambda: _by_label(shadow.results),
+        read=lambda: _by_label(shadow.results),
     )
-    show(
+    yield Reading(
         COUNTER,
         "bayplan_shadow_reordered_decisions",
         "Decisions that disagree and are best on a state that a reordering of bindings allows.",
         (),
-        lambda: [((), shadow.best_when_reordered_count)],
+        read=lambda: [((), shadow.best_when_reordered_count)],
     )
-    show(
+    yield Reading(
         COUNTER,
         "bayplan_shadow_disagreements",
         "Disagreements that no reordering explains, by the plugin that makes the difference.",
         ("plugin", "result"),
-        lambda: _disagreements(shadow),
+        read=lambda: _disagreements(shadow),
     )
-    show(
+    yield Reading(
         COUNTER,
         "bayplan_shadow_events",
         "Events of the cluster that the shadow took, by kind.",
         ("kind",),
-        lambda: _by_label(shadow.events),
+        read=lambda: _by_label(shadow.events),
     )
-    show(
+    yield Reading(
         COUNTER,
         "bayplan_shadow_missed_events",
         "Changes that lists after the first brought: at least so many events were missed.",
         (),
-        lambda: [((), shadow.missed_event_count)],
+        read=lambda: [((), shadow.missed_event_count)],
     )
-    show(
+    yield Reading(
         GAUGE,
         "bayplan_shadow_pending_pods",
         "Pods that wait for the followed scheduler.",
         (),
-        lambda: [((), shadow.waiting_count)],
+        read=lambda: [((), shadow.waiting_count)],
     )
-    return registry
 
 
 def _by_label(counts: Mapping[str, int]) -> Iterator[tuple[tuple[str, ...], float]]:
