@@ -1,6 +1,7 @@
 """Computes the answers of the page from a timeline: each function is one view at one change."""
 
 import base64
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar, final
@@ -152,7 +153,8 @@ def heat(state: State, *, color: str, group_by: str) -> Heat:
     there = state.there
     groups = [_label(state, node, group_by) for node in numbers(there)]
     names = state.timeline.node_names
-    order = sorted(range(len(there)), key=lambda i: (groups[i], names[int(there[i])]))
+    ranks = {name: rank for rank, name in enumerate(sorted(set(groups), key=_natural))}
+    order = sorted(range(len(there)), key=lambda i: (ranks[groups[i]], names[int(there[i])]))
     values = _heat_values(state, color)[there].astype("<f4")[order]
     counts = Counter(groups)
     finite = values[np.isfinite(values)]
@@ -162,9 +164,15 @@ def heat(state: State, *, color: str, group_by: str) -> Heat:
         seconds=state.seconds,
         nodes=_packed(there[order].astype("<i4")),
         values=_packed(values),
-        groups=tuple(HeatGroup(name=name, count=counts[name]) for name in sorted(counts)),
+        groups=tuple(HeatGroup(name=name, count=counts[name]) for name in ranks),
         high=max(1.0, float(finite.max())) if is_count and len(finite) else 1.0,
     )
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Sorts r2 before r10."""
+    parts = re.split(r"(\d+)", name)
+    return [(int(part) if part.isdecimal() else 0, part) for part in parts]
 
 
 def _packed(column: NDArray[Any]) -> str:

@@ -2,12 +2,15 @@
 // the number and the value of each node; names are asked for one at a time.
 import { Problem, ask, count, html, percent, useAnswer, useEffect, useRef, useState } from "./lib.js";
 
+// Of the element around the canvas.
+const PADDING = 12;
 const CELL_MAX = 44;
 const CELL_MIN = 5;
 const HEIGHT_AIM = 480;
 const TITLE = 20;
 const GROUP_GAP = 16;
 const TITLE_WIDTH = 7;
+const BLOCK_MIN = 8;
 const TEXT_FROM = 34;
 // From empty to full: equal steps in lightness, so that it also works without color.
 const RAMPS = {
@@ -46,22 +49,37 @@ function layout(groups, width) {
 
 function flow(groups, width, cell) {
   const most = Math.max(1, Math.floor(width / cell));
-  let [left, top, height, first] = [0, 0, 0, 0];
-  const places = groups.map((group) => {
-    const columns = Math.min(most, group.count);
-    const rows = Math.ceil(group.count / columns);
-    const wide = Math.max(columns * cell, Math.min(width, TITLE_WIDTH * (group.name.length + 8)));
-    if (left > 0 && left + wide > width) {
+  const block = blockOf(groups, width, cell);
+  let [top, height, first] = [0, 0, 0];
+  const places = groups.map((group, index) => {
+    const turn = index % block.perRow;
+    if (turn === 0 && index > 0) {
       top += height + GROUP_GAP;
-      [left, height] = [0, 0];
+      height = 0;
     }
+    const columns = Math.max(1, Math.min(most, group.count, block.columns));
+    const rows = Math.ceil(group.count / columns);
+    const left = Math.round(turn * (block.width + GROUP_GAP));
     const place = { ...group, first, columns, rows, left, title: top, top: top + TITLE };
-    left += wide + GROUP_GAP;
     height = Math.max(height, TITLE + rows * cell);
     first += group.count;
     return place;
   });
   return { cell, places, height: top + height };
+}
+
+// One group fills the width. Several groups are blocks of one width, about twice as wide as high, and
+// full rows of blocks fill the width.
+function blockOf(groups, width, cell) {
+  if (groups.length < 2) return { columns: Math.max(1, Math.floor(width / cell)), width, perRow: 1 };
+  const largest = Math.max(...groups.map((group) => group.count));
+  const title = TITLE_WIDTH * (Math.max(...groups.map((group) => group.name.length)) + 8);
+  const columns = Math.min(largest, Math.max(BLOCK_MIN, Math.ceil(Math.sqrt(2 * largest))));
+  const least = Math.min(width, Math.max(columns * cell, title));
+  const perRow = Math.max(1, Math.floor((width + GROUP_GAP) / (least + GROUP_GAP)));
+  if (perRow >= groups.length) return { columns, width: least, perRow };
+  const wide = (width + GROUP_GAP) / perRow - GROUP_GAP;
+  return { columns: Math.max(1, Math.floor(wide / cell)), width: wide, perRow };
 }
 
 function cellAt(plan, x, y) {
@@ -96,7 +114,7 @@ export function HeatMap({ at, color, groupBy, isCount, label, onSelect }) {
   const draw = () => {
     const target = canvas.current;
     if (!target || !data) return;
-    const width = target.parentElement.clientWidth;
+    const width = target.parentElement.clientWidth - 2 * PADDING;
     const [numbers, values] = [unpack(data.nodes, Int32Array), unpack(data.values, Float32Array)];
     const plan = layout(data.groups, width);
     drawing.current = { plan, numbers, values };
