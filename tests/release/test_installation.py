@@ -3,8 +3,13 @@
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from bayplan.clock import wall_seconds
 from tests.release import environments
+
+#: Environments and packages are made on a machine that may be busy.
+pytestmark = pytest.mark.timeout(600)
 
 #: From the start of the command to the end of its output.
 DEMO_SECONDS_MAX = 10
@@ -14,9 +19,6 @@ OPTIONAL = ("dask", "distributed", "matplotlib", "pandas", "polars", "pyarrow", 
 IMPORT_ALL = """
 import importlib, pkgutil
 import bayplan
-
-#: Environments and packages are made on a machine that may be busy.
-pytestmark = pytest.mark.timeout(600)
 
 count = 0
 for module in pkgutil.walk_packages(bayplan.__path__, "bayplan."):
