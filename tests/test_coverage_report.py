@@ -34,9 +34,9 @@ def test_reuse_and_every_sign_pod_have_a_floor() -> None:
 def test_a_part_below_the_floor_is_named() -> None:
     assert [part.name for part in below(report(18))] == ["plugins/node_ports.py NodePorts.sign_pod"]
     assert below(report(19)) == []
-    said = list(lines(report(18)))
-    assert said[0] == "below 95 % of lines: plugins/node_ports.py NodePorts.sign_pod, 90.0 %"
-    assert said[-1] == "coverage 91.2 %: 1,000 of 1,100 lines, 30 of 40 branches"
+    message = list(lines(report(18)))
+    assert message[0] == "below 95 % of lines: plugins/node_ports.py NodePorts.sign_pod, 90.0 %"
+    assert message[-1] == "coverage 91.2 %: 1,000 of 1,100 lines, 30 of 40 branches"
 
 
 def test_a_file_that_no_test_imported_is_named() -> None:

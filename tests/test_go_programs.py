@@ -40,11 +40,11 @@ def test_built_programs_are_taken_from_the_cache(
 ) -> None:
     monkeypatch.delenv("X_ASSETS", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    wanted = programs(tmp_path)
-    assert wanted.folder() is None
+    expected = programs(tmp_path)
+    assert expected.folder() is None
     for name in ("one", "two.test"):
-        executable(wanted.cache() / name)
-    assert wanted.get() == wanted.cache()
+        executable(expected.cache() / name)
+    assert expected.get() == expected.cache()
 
 
 def test_without_go_the_error_says_how_to_get_the_programs(

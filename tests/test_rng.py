@@ -20,7 +20,7 @@ def test_streams_of_one_name_are_equal_and_of_two_names_differ():
 
 def test_the_hash_is_the_same_in_a_process_with_another_hash_seed():
     code = "from bayplan import rng; print(rng.stable_hash('node-1'))"
-    found = {
+    results = {
         subprocess.run(
             [sys.executable, "-c", code],
             env={**os.environ, "PYTHONHASHSEED": seed},
@@ -30,7 +30,7 @@ def test_the_hash_is_the_same_in_a_process_with_another_hash_seed():
         ).stdout
         for seed in ("1", "2")
     }
-    assert found == {f"{rng.stable_hash('node-1')}\n"}
+    assert results == {f"{rng.stable_hash('node-1')}\n"}
 
 
 def test_ties_are_drawn_evenly_and_again_for_each_attempt():

@@ -141,28 +141,28 @@ def heard(lists: list[Any], watches: list[Any], seconds: float = 1.0) -> Heard:
 
 
 def test_a_reflector_lists_and_then_watches_from_that_version() -> None:
-    found = heard(
+    result = heard(
         [[pod_at_version("a"), pod_at_version("b")]], [[event(MODIFIED, pod_at_version("a", 11))]]
     )
-    assert found.events == [
+    assert result.events == [
         ("ADDED", "a", "uid-a"),
         ("ADDED", "b", "uid-b"),
         ("MODIFIED", "a", "uid-a"),
     ]
-    assert [what for _, what in found.asked[:2]] == ["list", "watch 10"]
+    assert [what for _, what in result.asked[:2]] == ["list", "watch 10"]
 
 
 def test_a_dropped_watch_resumes_from_the_last_event() -> None:
     watches = [[event(ADDED, pod_at_version("a", 12)), WatchDroppedError("gone")], []]
-    found = heard([[]], watches)
-    assert found.asked == [(0.0, "list"), (0.0, "watch 10"), (RETRY_SECONDS_MIN, "watch 12")]
+    result = heard([[]], watches)
+    assert result.asked == [(0.0, "list"), (0.0, "watch 10"), (RETRY_SECONDS_MIN, "watch 12")]
 
 
 def test_a_dropped_watch_resumes_from_a_bookmark_which_is_not_delivered() -> None:
     bookmark = WatchEvent(EventType.BOOKMARK, POD, None, "17")
-    found = heard([[]], [[bookmark, WatchDroppedError("cut")], []])
-    assert found.events == []
-    assert [what for _, what in found.asked] == ["list", "watch 10", "watch 17"]
+    result = heard([[]], [[bookmark, WatchDroppedError("cut")], []])
+    assert result.events == []
+    assert [what for _, what in result.asked] == ["list", "watch 10", "watch 17"]
 
 
 def test_a_watch_that_ends_normally_resumes_at_a_slow_rate() -> None:
@@ -171,9 +171,9 @@ def test_a_watch_that_ends_normally_resumes_at_a_slow_rate() -> None:
         [event(MODIFIED, pod_at_version("a", 13))],
         [],
     ]
-    found = heard([[]], watches)
-    assert [what for _, what in found.asked] == ["list", "watch 10", "watch 12", "watch 13"]
-    assert found.asked[2][0] == RETRY_SECONDS_MIN
+    result = heard([[]], watches)
+    assert [what for _, what in result.asked] == ["list", "watch 10", "watch 12", "watch 13"]
+    assert result.asked[2][0] == RETRY_SECONDS_MIN
 
 
 def test_after_gone_the_reflector_relists_and_delivers_the_changes() -> None:
@@ -189,8 +189,8 @@ def test_after_gone_the_reflector_relists_and_delivers_the_changes() -> None:
         pod_at_version("replaced", 6, uid="new"),
         pod_at_version("new"),
     ]
-    found = heard([before, after], [[GoneError("too old")], []])
-    assert found.events[4:] == [
+    result = heard([before, after], [[GoneError("too old")], []])
+    assert result.events[4:] == [
         ("DELETED", "deleted", "uid-deleted"),
         ("MODIFIED", "changed", "uid-changed"),
         ("DELETED", "replaced", "old"),
@@ -200,15 +200,15 @@ def test_after_gone_the_reflector_relists_and_delivers_the_changes() -> None:
 
 
 def test_another_object_under_the_same_name_replaces_the_previous_one() -> None:
-    found = heard(
+    result = heard(
         [[pod_at_version("a", uid="one")]], [[event(ADDED, pod_at_version("a", 12, uid="two"))], []]
     )
-    assert found.events == [("ADDED", "a", "one"), ("DELETED", "a", "one"), ("ADDED", "a", "two")]
+    assert result.events == [("ADDED", "a", "one"), ("DELETED", "a", "one"), ("ADDED", "a", "two")]
 
 
 def test_a_deletion_of_an_undelivered_object_is_not_delivered() -> None:
-    found = heard([[]], [[event(DELETED, pod_at_version("a", 12))], []])
-    assert found.events == []
+    result = heard([[]], [[event(DELETED, pod_at_version("a", 12))], []])
+    assert result.events == []
 
 
 def test_an_object_missing_from_a_listing_is_delivered_as_deleted_metadata() -> None:
@@ -244,10 +244,10 @@ def test_an_answer_resets_the_retry_delay() -> None:
 
 
 def test_an_unexpected_failure_is_reported_and_the_reflector_continues() -> None:
-    found = heard([[pod_at_version("a")]], [[ValueError("odd object")], []])
-    assert found.failures == ["v1 Pod: odd object"]
-    assert [what for _, what in found.asked] == ["list", "watch 10", "list", "watch 10"]
-    assert found.events == [("ADDED", "a", "uid-a")]
+    result = heard([[pod_at_version("a")]], [[ValueError("odd object")], []])
+    assert result.failures == ["v1 Pod: odd object"]
+    assert [what for _, what in result.asked] == ["list", "watch 10", "list", "watch 10"]
+    assert result.events == [("ADDED", "a", "uid-a")]
 
 
 # ---- status patches -------------------------------------------------------------------------
@@ -533,8 +533,8 @@ def test_kinds_that_plugins_read_are_listed_before_the_first_attempt() -> None:
 
 @pytest.mark.parametrize("problem", [BUSY, OutcomeUnknownError("no answer")])
 def test_events_that_cannot_be_written_are_dropped(problem: Exception) -> None:
-    found = ran(calls={"create_event": failing(problem)})
-    assert (found.cluster.objects(EVENT), found.bug_count, found.node_name) == ([], 0, "n1")
+    result = ran(calls={"create_event": failing(problem)})
+    assert (result.cluster.objects(EVENT), result.bug_count, result.node_name) == ([], 0, "n1")
 
 
 def test_an_unexpected_exception_in_a_call_ends_a_simulation() -> None:
@@ -544,9 +544,9 @@ def test_an_unexpected_exception_in_a_call_ends_a_simulation() -> None:
 
 def test_an_unexpected_exception_in_a_call_is_counted_by_a_live_scheduler() -> None:
     calls = {"create_event": failing(ValueError("what is this"))}
-    found = ran(calls=calls, raise_bugs=False)
-    assert (found.bug_count, found.node_name) == (1, "n1")
-    assert any("what is this" in note for note in found.notes)
+    result = ran(calls=calls, raise_bugs=False)
+    assert (result.bug_count, result.node_name) == (1, "n1")
+    assert any("what is this" in note for note in result.notes)
 
 
 def test_a_binding_cycle_that_raises_does_not_lose_the_pod() -> None:
@@ -566,8 +566,8 @@ def test_a_binding_cycle_that_raises_does_not_lose_the_pod() -> None:
             return BindPod(effect.pod, effect.node_name, failing(failures.pop()))
         return effect
 
-    found = ran(seconds=3.0, prepare=prepare, raise_bugs=False)
-    assert (found.bug_count, found.node_name) == (1, "n1")
+    result = ran(seconds=3.0, prepare=prepare, raise_bugs=False)
+    assert (result.bug_count, result.node_name) == (1, "n1")
 
 
 def test_a_call_cancelled_before_it_began_leaves_no_unawaited_coroutine() -> None:
@@ -612,8 +612,8 @@ def test_a_check_does_not_report_changes_in_transit() -> None:
 
 
 def test_cancelling_the_runner_cancels_its_tasks() -> None:
-    found = ran(plugins=["Wakes"], classes=[Wakes])
-    assert (found.node_name, found.left) == ("n1", [])
+    result = ran(plugins=["Wakes"], classes=[Wakes])
+    assert (result.node_name, result.left) == ("n1", [])
 
 
 @pytest.mark.parametrize("turns", range(6))
@@ -748,10 +748,10 @@ def two_nodes_and(*pods: str) -> Callable[[World], Awaitable[None]]:
 
 
 def test_other_pods_are_bound_during_an_extender_call() -> None:
-    asked: list[AskExtender] = []
+    calls: list[AskExtender] = []
 
     async def ask(effect: AskExtender) -> ExtenderAnswer:
-        asked.append(effect)
+        calls.append(effect)
         await asyncio.sleep(2)
         return ExtenderAnswer(node_names=frozenset({"n2"}))
 
@@ -760,7 +760,7 @@ def test_other_pods_are_bound_during_an_extender_call() -> None:
     bound = world.bound("near")
     assert bound is not None
     assert bound[0] == 0.0
-    assert [(effect.pod.name, effect.verb) for effect in asked] == [("far", "filter")]
+    assert [(effect.pod.name, effect.verb) for effect in calls] == [("far", "filter")]
 
 
 def test_a_node_that_changed_during_an_extender_call_is_evaluated_again() -> None:

@@ -66,8 +66,8 @@ def test_a_blocking_call_is_news_when_it_is_found_and_each_time_its_duration_dou
 
     def inside() -> None:
         for seconds in range(50):
-            found = calls.sample(stack(), seconds)
-            if found is not None and found.is_news:
+            sample = calls.sample(stack(), seconds)
+            if sample is not None and sample.is_news:
                 news.append(seconds)
 
     blocked(inside)

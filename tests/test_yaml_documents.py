@@ -55,9 +55,9 @@ def refusal(text: str | bytes) -> DocumentError:
     ],
 )
 def test_scalars_are_read_as_by_kubernetes(text: str, value: Any) -> None:
-    found = value_of(f"a: {text}")["a"]
-    assert found == value
-    assert type(found) is type(value)
+    result = value_of(f"a: {text}")["a"]
+    assert result == value
+    assert type(result) is type(value)
 
 
 @pytest.mark.parametrize(

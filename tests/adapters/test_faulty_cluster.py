@@ -42,9 +42,9 @@ def run_scene(scene: Scene, **options: float) -> float:
 
 
 def created(inner: EmbeddedCluster, name: str = "web") -> PodInfo:
-    found = inner.create(pod(name)).object
-    assert isinstance(found, Pod)
-    return pod_info(found)
+    result = inner.create(pod(name)).object
+    assert isinstance(result, Pod)
+    return pod_info(result)
 
 
 def test_options_follow_from_the_seed_and_print_as_one_line() -> None:
@@ -65,8 +65,8 @@ def test_without_faults_calls_reach_the_inner_cluster_unchanged() -> None:
     async def scene(inner: EmbeddedCluster, cluster: FaultyCluster) -> None:
         info = created(inner)
         await cluster.bind(info, "n1")
-        found = await cluster.get_pod("default", "web")
-        assert found.spec.node_name == "n1"
+        result = await cluster.get_pod("default", "web")
+        assert result.spec.node_name == "n1"
         assert len((await cluster.list(POD)).objects) == 1
         assert not cluster.counts
 
@@ -119,9 +119,9 @@ def test_slow_calls_take_virtual_time() -> None:
 
 def test_a_list_may_fail() -> None:
     async def scene(inner: EmbeddedCluster, cluster: FaultyCluster) -> None:
-        with pytest.raises(ApiError) as found:
+        with pytest.raises(ApiError) as error:
             await cluster.list(POD)
-        assert found.value.code == 503
+        assert error.value.code == 503
         with pytest.raises(ApiError):
             await cluster.get_pod("default", "web")
 

@@ -50,8 +50,8 @@ def term(**wire: Any) -> AffinityTerm:
 )
 def test_a_term_selects_pods_by_namespace_and_labels(wire: dict[str, Any], meant: set[str]) -> None:
     compiled = term(**wire)
-    found = {n for n in ("a", "b") if compiled.matches(n, {"app": "web"}, {"team": n})}
-    assert found == meant
+    results = {n for n in ("a", "b") if compiled.matches(n, {"app": "web"}, {"team": n})}
+    assert results == meant
 
 
 def test_label_keys_to_match_are_the_api_servers_to_merge() -> None:

@@ -23,15 +23,17 @@ def volume(
 ) -> PersistentVolume:
     affinity = {"required": {"nodeSelectorTerms": terms}} if terms is not None else None
     spec = {**source, "nodeAffinity": affinity}
-    found = decode(PERSISTENT_VOLUME, {"metadata": {"name": "pv", "labels": labels}, "spec": spec})
-    assert isinstance(found, PersistentVolume)
-    return found
+    persistent_volume = decode(
+        PERSISTENT_VOLUME, {"metadata": {"name": "pv", "labels": labels}, "spec": spec}
+    )
+    assert isinstance(persistent_volume, PersistentVolume)
+    return persistent_volume
 
 
 def inline(**source: Any) -> Volume:
-    found = decode(POD, {"spec": {"volumes": [{"name": "v", **source}]}})
-    assert isinstance(found, Pod) and found.spec.volumes is not None
-    return found.spec.volumes[0]
+    pod = decode(POD, {"spec": {"volumes": [{"name": "v", **source}]}})
+    assert isinstance(pod, Pod) and pod.spec.volumes is not None
+    return pod.spec.volumes[0]
 
 
 def translated(found: PersistentVolume) -> CSIVolume:

@@ -39,12 +39,12 @@ def test_a_claim_comes_back_as_it_was() -> None:
 
 
 def test_a_claim_lists_its_consumers() -> None:
-    found = decode(RESOURCE_CLAIM, CLAIM)
-    assert isinstance(found, ResourceClaim)
-    assert found.key == "ns/c"
-    assert found.is_reserved_for("uid-p")
-    assert not found.is_reserved_for("uid-q")
-    assert [result.share_id for result in found.allocation.results] == ["s-1"]  # pyright: ignore[reportOptionalMemberAccess]
+    resource_claim = decode(RESOURCE_CLAIM, CLAIM)
+    assert isinstance(resource_claim, ResourceClaim)
+    assert resource_claim.key == "ns/c"
+    assert resource_claim.is_reserved_for("uid-p")
+    assert not resource_claim.is_reserved_for("uid-q")
+    assert [result.share_id for result in resource_claim.allocation.results] == ["s-1"]  # pyright: ignore[reportOptionalMemberAccess]
 
 
 def test_attributes_of_different_types_are_different() -> None:
@@ -55,6 +55,6 @@ def test_attributes_of_different_types_are_different() -> None:
         "d": {"version": "1.0.0"},
     }
     spec = {"driver": "d", "devices": [{"name": "x", "attributes": attributes}]}
-    found = decode(RESOURCE_SLICE, {"metadata": {"name": "s"}, "spec": spec})
-    assert isinstance(found, ResourceSlice)
-    assert msgspec.to_builtins(found.spec.devices)[0]["attributes"] == attributes
+    resource_slice = decode(RESOURCE_SLICE, {"metadata": {"name": "s"}, "spec": spec})
+    assert isinstance(resource_slice, ResourceSlice)
+    assert msgspec.to_builtins(resource_slice.spec.devices)[0]["attributes"] == attributes

@@ -7,17 +7,23 @@ from bayplan.api.objects import decode
 def test_a_budget_is_decoded_with_either_kind_of_bound() -> None:
     spec = {"minAvailable": "50%", "selector": {"matchLabels": {"app": "a"}}}
     status = {"disruptionsAllowed": 2, "disruptedPods": {"p": "2026-01-01T00:00:00Z"}}
-    found = decode(
+    pod_disruption_budget = decode(
         POD_DISRUPTION_BUDGET, {"metadata": {"name": "b"}, "spec": spec, "status": status}
     )
-    assert isinstance(found, PodDisruptionBudget)
-    assert (found.spec.min_available, found.spec.max_unavailable) == ("50%", None)
-    assert found.status.disruptions_allowed == 2
-    assert found.status.disrupted_pods == {"p": "2026-01-01T00:00:00Z"}
+    assert isinstance(pod_disruption_budget, PodDisruptionBudget)
+    assert (
+        pod_disruption_budget.spec.min_available,
+        pod_disruption_budget.spec.max_unavailable,
+    ) == ("50%", None)
+    assert pod_disruption_budget.status.disruptions_allowed == 2
+    assert pod_disruption_budget.status.disrupted_pods == {"p": "2026-01-01T00:00:00Z"}
 
 
 def test_a_budget_without_a_status_allows_nothing() -> None:
     content = {"metadata": {"name": "b"}, "spec": {"maxUnavailable": 1}}
-    found = decode(POD_DISRUPTION_BUDGET, content)
-    assert isinstance(found, PodDisruptionBudget)
-    assert found.spec.max_unavailable == 1 and found.status.disruptions_allowed == 0
+    pod_disruption_budget = decode(POD_DISRUPTION_BUDGET, content)
+    assert isinstance(pod_disruption_budget, PodDisruptionBudget)
+    assert (
+        pod_disruption_budget.spec.max_unavailable == 1
+        and pod_disruption_budget.status.disruptions_allowed == 0
+    )

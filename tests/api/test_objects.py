@@ -49,27 +49,27 @@ UNKNOWN = "example.com/v1 Quota"
 @pytest.mark.parametrize("kind", TYPES)
 def test_bytes_and_plain_values_decode_to_equal_objects(kind: str) -> None:
     plain = {"metadata": {"name": "a", "labels": {"k": "v"}}, "unheardOf": [1]}
-    found = decode(kind, json.dumps(plain).encode())
-    assert isinstance(found, TYPES[kind])
-    assert found == decode(kind, plain)
-    assert found.metadata.labels == {"k": "v"}
+    result = decode(kind, json.dumps(plain).encode())
+    assert isinstance(result, TYPES[kind])
+    assert result == decode(kind, plain)
+    assert result.metadata.labels == {"k": "v"}
 
 
 def test_an_unknown_kind_keeps_everything_and_has_typed_metadata() -> None:
     plain = {"metadata": {"name": "a", "namespace": None}, "content": 5, "spec": {"x": None}}
-    found = decode(UNKNOWN, json.dumps(plain).encode())
-    assert isinstance(found, Unstructured)
-    assert (found.metadata.name, found.metadata.namespace) == ("a", None)
-    assert found.content == plain
+    unstructured = decode(UNKNOWN, json.dumps(plain).encode())
+    assert isinstance(unstructured, Unstructured)
+    assert (unstructured.metadata.name, unstructured.metadata.namespace) == ("a", None)
+    assert unstructured.content == plain
 
 
 def test_names_on_the_wire_are_the_fields_own() -> None:
     terms = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}
     port = {"hostIP": "10.0.0.1", "hostPort": 80}
     spec = {"affinity": {"nodeAffinity": terms}, "containers": [{"ports": [port]}]}
-    found = decode(POD, {"spec": spec})
-    assert isinstance(found, Pod)
-    assert json.loads(msgspec.json.encode(found.spec)) == spec
+    pod = decode(POD, {"spec": spec})
+    assert isinstance(pod, Pod)
+    assert json.loads(msgspec.json.encode(pod.spec)) == spec
 
 
 def test_an_empty_list_is_not_an_absent_one() -> None:
@@ -191,9 +191,9 @@ def test_any_plain_values_decode_or_raise_a_decode_error(kind: str, content: Any
 
 def test_declared_paths_are_decoded() -> None:
     content = b'{"status":{"nodeInfo":{"kubeletVersion":"v1.37.0"}}}'
-    found = decode(NODE, content, ("status.nodeInfo.kubeletVersion", "spec.none.such"))
-    assert isinstance(found, Node)
-    assert found.declared == {"status.nodeInfo.kubeletVersion": "v1.37.0", "spec.none.such": None}
+    node = decode(NODE, content, ("status.nodeInfo.kubeletVersion", "spec.none.such"))
+    assert isinstance(node, Node)
+    assert node.declared == {"status.nodeInfo.kubeletVersion": "v1.37.0", "spec.none.such": None}
 
 
 def test_a_path_that_ends_early_leads_to_none() -> None:

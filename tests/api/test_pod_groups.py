@@ -37,13 +37,13 @@ def test_all_kinds_that_users_have_are_in_the_table() -> None:
 @pytest.mark.parametrize("kind", COSCHEDULING)
 def test_a_group_of_the_coscheduling_kinds_has_all_its_fields(kind: str) -> None:
     spec = {"minMember": 3, "minResources": {"cpu": "6"}, "scheduleTimeoutSeconds": 10}
-    found = _group(kind, spec, annotations={REQUIRED_TOPOLOGY: "rack", PREFERRED_TOPOLOGY: "row"})
-    assert found.key == GroupKey(kind.partition("/")[0], "ml", "job")
-    assert str(found.key) == "ml/job"
-    assert (found.min_member, found.min_resources) == (3, {"cpu": "6"})
-    assert found.schedule_timeout_seconds == 10
-    assert (found.required_topology, found.preferred_topology) == ("rack", "row")
-    assert not found.is_upstream
+    group = _group(kind, spec, annotations={REQUIRED_TOPOLOGY: "rack", PREFERRED_TOPOLOGY: "row"})
+    assert group.key == GroupKey(kind.partition("/")[0], "ml", "job")
+    assert str(group.key) == "ml/job"
+    assert (group.min_member, group.min_resources) == (3, {"cpu": "6"})
+    assert group.schedule_timeout_seconds == 10
+    assert (group.required_topology, group.preferred_topology) == ("rack", "row")
+    assert not group.is_upstream
 
 
 @pytest.mark.parametrize("kind", COSCHEDULING)
@@ -59,10 +59,10 @@ def test_upstreams_gang_policy_gives_the_minimum(kind: str) -> None:
         "schedulingConstraints": {"topology": [{"key": "rack"}]},
         "priority": 7,
     }
-    found = _group(kind, spec)
-    assert found.key == GroupKey("scheduling.k8s.io", "ml", "job")
-    assert (found.min_member, found.required_topology, found.priority) == (4, "rack", 7)
-    assert found.is_upstream
+    group = _group(kind, spec)
+    assert group.key == GroupKey("scheduling.k8s.io", "ml", "job")
+    assert (group.min_member, group.required_topology, group.priority) == (4, "rack", 7)
+    assert group.is_upstream
 
 
 @pytest.mark.parametrize("kind", UPSTREAM)
@@ -89,5 +89,5 @@ def test_upstreams_basic_policy_has_no_minimum(kind: str) -> None:
 def test_a_pod_names_its_group(
     labels: dict[str, str] | None, name: str | None, expected: str | None
 ) -> None:
-    found = BUILT_IN_KINDS.membership("ml", labels, name)
-    assert found == (None if expected is None else GroupKey(expected, "ml", "g"))
+    result = BUILT_IN_KINDS.membership("ml", labels, name)
+    assert result == (None if expected is None else GroupKey(expected, "ml", "g"))

@@ -28,9 +28,9 @@ Wire = dict[str, Any]
 
 
 def pod_with_spec(status: Wire | None = None, **spec: Any) -> Pod:
-    found = decode(POD, {"metadata": {"name": "p"}, "spec": spec, "status": status or {}})
-    assert isinstance(found, Pod)
-    return found
+    pod = decode(POD, {"metadata": {"name": "p"}, "spec": spec, "status": status or {}})
+    assert isinstance(pod, Pod)
+    return pod
 
 
 def container(name: str = "c", restart: str | None = None, **requests: Any) -> Wire:
@@ -66,7 +66,7 @@ def most_at_a_time(containers: Sequence[Fraction], steps: Sequence[Step]) -> Fra
 def test_a_pod_requests_its_largest_moment_rounded_once(
     containers: list[Fraction], steps: list[Step], overhead: Fraction
 ) -> None:
-    found = requested(
+    result = requested(
         pod_with_spec(
             containers=[container(cpu=wire(a), memory=wire(a)) for a in containers],
             initContainers=[
@@ -77,7 +77,7 @@ def test_a_pod_requests_its_largest_moment_rounded_once(
         )
     )
     total = most_at_a_time(containers, steps) + overhead
-    assert found == {"cpu": math.ceil(total * 1000), "memory": math.ceil(total)}
+    assert result == {"cpu": math.ceil(total * 1000), "memory": math.ceil(total)}
 
 
 def test_two_halves_of_a_millicore_are_one() -> None:
@@ -87,10 +87,10 @@ def test_two_halves_of_a_millicore_are_one() -> None:
 
 def test_each_resource_has_its_own_largest_moment() -> None:
     init = container(cpu="3", memory="1Mi")
-    found = requested(
+    result = requested(
         pod_with_spec(containers=[container(cpu=1, memory="2Mi")], initContainers=[init])
     )
-    assert found == {"cpu": 3000, "memory": 2 * MIB}
+    assert result == {"cpu": 3000, "memory": 2 * MIB}
 
 
 def test_a_pod_without_containers_requests_nothing() -> None:
@@ -103,8 +103,8 @@ def test_what_is_no_quantity_is_refused() -> None:
 
 
 def test_sums_beyond_int64_stay_at_its_limit() -> None:
-    found = requested(pod_with_spec(containers=[container(memory="7Ei"), container(memory="7Ei")]))
-    assert found == {"memory": INT64_MAX}
+    result = requested(pod_with_spec(containers=[container(memory="7Ei"), container(memory="7Ei")]))
+    assert result == {"memory": INT64_MAX}
 
 
 # ---- pod-level requests --------------------------------------------------------------------
@@ -129,8 +129,8 @@ def test_what_the_pod_requests_as_a_whole_replaces_the_sum() -> None:
 
 def test_silent_containers_count_as_something() -> None:
     silent, explicit = container(), container(cpu=0, memory=0)
-    found = requested(pod_with_spec(containers=[silent, explicit]), defaults=NON_ZERO_DEFAULTS)
-    assert found == {"cpu": 100, "memory": 200 * MIB}
+    result = requested(pod_with_spec(containers=[silent, explicit]), defaults=NON_ZERO_DEFAULTS)
+    assert result == {"cpu": 100, "memory": 200 * MIB}
 
 
 def test_init_containers_have_defaults_too() -> None:
@@ -166,13 +166,13 @@ def test_beside_pod_level_requests_defaults_apply_to_missing_resources(
 
 def resized(reason: str = "", **more: Any) -> Pod:
     """A container that asks for 2 cpu, got 1 and has 3; and what the status says beside it."""
-    told = {
+    reports = {
         "name": "c",
         "allocatedResources": {"cpu": 1},
         "resources": {"requests": {"cpu": 3}},
     }
     pending = [{"type": "PodResizePending", "reason": reason}] if reason else []
-    status = {"containerStatuses": [told], "conditions": pending, **more}
+    status = {"containerStatuses": [reports], "conditions": pending, **more}
     return pod_with_spec(status, containers=[container(cpu=2), container("other", cpu=5)])
 
 
@@ -187,7 +187,7 @@ def test_an_infeasible_resize_counts_what_the_kubelet_gave() -> None:
 
 def test_sums_are_compared_not_containers() -> None:
     """Allocated 1 + 4, actuated 4 + 1, asked for 2 + 2: five at most, not eight."""
-    told = [
+    reports = [
         {
             "name": name,
             "allocatedResources": {"cpu": got},
@@ -196,13 +196,15 @@ def test_sums_are_compared_not_containers() -> None:
         for name, got, has in (("a", 1, 4), ("b", 4, 1))
     ]
     asking = [container("a", cpu=2), container("b", cpu=2)]
-    assert requested(pod_with_spec({"containerStatuses": told}, containers=asking)) == {"cpu": 5000}
+    assert requested(pod_with_spec({"containerStatuses": reports}, containers=asking)) == {
+        "cpu": 5000
+    }
 
 
 def test_the_status_of_an_init_container_is_in_its_own_list() -> None:
-    told = [{"name": "s", "allocatedResources": {"cpu": 4}}]
+    reports = [{"name": "s", "allocatedResources": {"cpu": 4}}]
     asking = pod_with_spec(
-        {"initContainerStatuses": told}, initContainers=[container("s", "Always", cpu=1)]
+        {"initContainerStatuses": reports}, initContainers=[container("s", "Always", cpu=1)]
     )
     assert requested(asking) == {"cpu": 4000}
 
@@ -216,8 +218,8 @@ def test_pod_level_amounts_of_the_status_replace_those_of_containers() -> None:
 @pytest.mark.parametrize(("reason", "cpu"), [("", 6000), ("Deferred", 6000), ("Infeasible", 5000)])
 def test_pod_level_requests_are_resized_in_the_same_way(reason: str, cpu: int) -> None:
     pending = [{"type": "PodResizePending", "reason": reason}]
-    told = {"resources": {"requests": {"cpu": 4}}, "allocatedResources": {"cpu": 5}}
-    asking = pod_with_spec({**told, "conditions": pending}, resources={"requests": {"cpu": 6}})
+    reports = {"resources": {"requests": {"cpu": 4}}, "allocatedResources": {"cpu": 5}}
+    asking = pod_with_spec({**reports, "conditions": pending}, resources={"requests": {"cpu": 6}})
     assert requested(asking) == {"cpu": cpu}
 
 
@@ -242,8 +244,8 @@ def test_pod_level_requests_are_resized_in_the_same_way(reason: str, cpu: int) -
 def test_what_kind_of_resource_a_name_means(
     name: str, counted: bool, scalar: bool, extended: bool, pod_level: bool
 ) -> None:
-    found = (is_counted(name), is_scalar(name), is_extended(name), is_pod_level(name))
-    assert found == (counted, scalar, extended, pod_level)
+    result = (is_counted(name), is_scalar(name), is_extended(name), is_pod_level(name))
+    assert result == (counted, scalar, extended, pod_level)
 
 
 @pytest.mark.parametrize(

@@ -40,14 +40,14 @@ def test_it_is_read_copied_and_written_as_any_dict() -> None:
 
 
 def test_what_a_plugin_is_handed_of_a_pod_cannot_be_changed() -> None:
-    found = pod_info(
+    result = pod_info(
         api_pod("p", cpu=1, labels={"a": "b"}, annotations={"c": "d"}, node_selector={"e": "f"})
     )
-    for mapping in (found.labels, found.annotations, found.requests, found.spec.node_selector):
+    for mapping in (result.labels, result.annotations, result.requests, result.spec.node_selector):
         assert mapping
         with pytest.raises(TypeError):
             mapping["x"] = "y"  # pyright: ignore[reportIndexIssue, reportOptionalSubscript]
-    assert found.pod.spec.node_selector == {"e": "f"}
+    assert result.pod.spec.node_selector == {"e": "f"}
 
 
 def test_what_a_plugin_is_handed_of_a_node_cannot_be_changed() -> None:

@@ -196,9 +196,9 @@ def test_a_selector_matches_when_all_of_it_holds(
     pairs: dict[str, str], conditions: list[dict[str, Any]], labels: dict[str, str]
 ) -> None:
     expected = pairs.items() <= labels.items() and all(holds(c, labels) for c in conditions)
-    found = selector({"matchLabels": pairs, "matchExpressions": conditions})
-    assert found.matches(labels) == expected
-    pair = found.equality()
+    result = selector({"matchLabels": pairs, "matchExpressions": conditions})
+    assert result.matches(labels) == expected
+    pair = result.equality()
     assert pair is None or not expected or labels[pair[0]] == pair[1]
 
 

@@ -37,13 +37,18 @@ def test_a_volume_has_its_source_and_its_claim() -> None:
         "csi": {"driver": "disk.test", "volumeHandle": "vol-1"},
     }
     content = {"metadata": {"name": "pv"}, "spec": spec, "status": {"phase": "Bound"}}
-    found = decode(PERSISTENT_VOLUME, content)
-    assert isinstance(found, PersistentVolume)
-    assert found.spec.csi is not None and found.spec.csi.volume_handle == "vol-1"
-    assert found.spec.claim_ref is not None and found.spec.claim_ref.uid == "u"
-    affinity = found.spec.node_affinity
+    persistent_volume = decode(PERSISTENT_VOLUME, content)
+    assert isinstance(persistent_volume, PersistentVolume)
+    assert (
+        persistent_volume.spec.csi is not None
+        and persistent_volume.spec.csi.volume_handle == "vol-1"
+    )
+    assert (
+        persistent_volume.spec.claim_ref is not None and persistent_volume.spec.claim_ref.uid == "u"
+    )
+    affinity = persistent_volume.spec.node_affinity
     assert affinity is not None and affinity.required is not None
-    assert found.status.phase == "Bound"
+    assert persistent_volume.status.phase == "Bound"
 
 
 def test_a_claim_has_its_request_and_its_volume() -> None:
@@ -54,10 +59,13 @@ def test_a_claim_has_its_request_and_its_volume() -> None:
         "volumeName": "pv",
     }
     content = {"metadata": {"name": "data"}, "spec": spec, "status": {"phase": "Bound"}}
-    found = decode(PERSISTENT_VOLUME_CLAIM, content)
-    assert isinstance(found, PersistentVolumeClaim)
-    assert found.spec.resources.requests == {"storage": "5Gi"}
-    assert (found.spec.storage_class_name, found.spec.volume_name) == ("", "pv")
+    persistent_volume_claim = decode(PERSISTENT_VOLUME_CLAIM, content)
+    assert isinstance(persistent_volume_claim, PersistentVolumeClaim)
+    assert persistent_volume_claim.spec.resources.requests == {"storage": "5Gi"}
+    assert (
+        persistent_volume_claim.spec.storage_class_name,
+        persistent_volume_claim.spec.volume_name,
+    ) == ("", "pv")
 
 
 @pytest.mark.parametrize(
@@ -83,21 +91,21 @@ def test_kinds_without_surprises(kind: str, content: Any, wanted: Any) -> None:
 
 def test_a_node_says_how_many_volumes_a_driver_may_attach() -> None:
     drivers = [{"name": "disk.test", "allocatable": {"count": 3}, "topologyKeys": ["zone"]}]
-    found = decode(CSI_NODE, {"metadata": {"name": "n1"}, "spec": {"drivers": drivers}})
-    assert isinstance(found, CSINode)
-    limits = [d.allocatable.count for d in found.spec.drivers or () if d.allocatable]
+    csinode = decode(CSI_NODE, {"metadata": {"name": "n1"}, "spec": {"drivers": drivers}})
+    assert isinstance(csinode, CSINode)
+    limits = [d.allocatable.count for d in csinode.spec.drivers or () if d.allocatable]
     assert limits == [3]
 
 
 def test_how_much_storage_is_left_where() -> None:
     content = {"nodeTopology": {"matchLabels": {"zone": "a"}}, "capacity": "1Gi"}
-    found = decode(CSI_STORAGE_CAPACITY, {**content, "storageClassName": "fast"})
-    assert isinstance(found, CSIStorageCapacity)
-    assert (found.capacity, found.maximum_volume_size) == ("1Gi", None)
+    csistorage_capacity = decode(CSI_STORAGE_CAPACITY, {**content, "storageClassName": "fast"})
+    assert isinstance(csistorage_capacity, CSIStorageCapacity)
+    assert (csistorage_capacity.capacity, csistorage_capacity.maximum_volume_size) == ("1Gi", None)
 
 
 def test_an_attachment_names_node_driver_and_volume() -> None:
     spec = {"attacher": "disk.test", "nodeName": "n1", "source": {"persistentVolumeName": "pv"}}
-    found = decode(VOLUME_ATTACHMENT, {"metadata": {"name": "a"}, "spec": spec})
-    assert isinstance(found, VolumeAttachment)
-    assert found.spec.source.persistent_volume_name == "pv"
+    volume_attachment = decode(VOLUME_ATTACHMENT, {"metadata": {"name": "a"}, "spec": spec})
+    assert isinstance(volume_attachment, VolumeAttachment)
+    assert volume_attachment.spec.source.persistent_volume_name == "pv"

@@ -19,9 +19,9 @@ from bayplan.api.volume_sources import (
 
 
 def volume(**source: Any) -> Volume:
-    found = decode(POD, {"spec": {"volumes": [{"name": "v", **source}]}})
-    assert isinstance(found, Pod) and found.spec.volumes is not None
-    return found.spec.volumes[0]
+    pod = decode(POD, {"spec": {"volumes": [{"name": "v", **source}]}})
+    assert isinstance(pod, Pod) and pod.spec.volumes is not None
+    return pod.spec.volumes[0]
 
 
 @pytest.mark.parametrize(

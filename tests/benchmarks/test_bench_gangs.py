@@ -11,14 +11,14 @@ TINY = 500
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("load", LOADS, ids=lambda load: load.name)
 def test_each_load_runs_in_each_mode(load: Load, mode: str) -> None:
-    found = run(load.divided(TINY), mode)
-    assert not found.problem
-    assert found.seconds > 0
+    result = run(load.divided(TINY), mode)
+    assert not result.problem
+    assert result.seconds > 0
     if load.endings:
-        assert found.failed
+        assert result.failed
     else:
-        assert found.bound == found.load.pods
-        assert found.attempts == (found.load.groups if mode == IN_ONE_PASS else found.load.pods)
+        assert result.bound == result.load.pods
+        assert result.attempts == (result.load.groups if mode == IN_ONE_PASS else result.load.pods)
 
 
 def test_an_unbound_pod_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,12 +42,12 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("load", LOADS, ids=lambda load: load.name)
 def test_every_load_has_equal_decisions_with_and_without_reuse(load: Load) -> None:
-    found = measure(load, pods=30, repeat=1)
-    assert found.is_identical
-    assert found.decisions >= 3
+    result = measure(load, pods=30, repeat=1)
+    assert result.is_identical
+    assert result.decisions >= 3
     # Of so many kinds in turn each is asked about in full: that is faster.
     are_in_turn = load.name == "reschedule after nodes fail"
-    assert (found.kept > 0.5) is not are_in_turn
+    assert (result.kept > 0.5) is not are_in_turn
 
 
 def test_pods_of_a_trace_come_and_go_and_wait_for_free_nodes(folder: Path) -> None:
@@ -76,8 +76,8 @@ def test_measurements_are_a_table_and_a_file(folder: Path, tmp_path: Path) -> No
 
 
 def test_differing_decisions_and_missed_ratios_are_reported() -> None:
-    found = Measured("a", 10, 30.0, 20.0, 0.0, 0.0, is_identical=False)
-    assert found.problems({"a": 1.5}) == ["a: decisions differ with reuse"]
-    found.is_identical = True
-    assert found.problems({"a": 2}) == ["a: 1.5 times as fast, wanted at least 2"]
-    assert found.problems({}) == []
+    result = Measured("a", 10, 30.0, 20.0, 0.0, 0.0, is_identical=False)
+    assert result.problems({"a": 1.5}) == ["a: decisions differ with reuse"]
+    result.is_identical = True
+    assert result.problems({"a": 2}) == ["a: 1.5 times as fast, wanted at least 2"]
+    assert result.problems({}) == []

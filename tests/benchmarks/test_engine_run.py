@@ -15,9 +15,9 @@ def small(name: str, nodes: int) -> Shape:
 
 
 def test_each_preemptor_evicts_three_pods_and_takes_their_node() -> None:
-    found = run(small("preemption-1000", 12), 60.0)
-    assert (found.attempts, found.bound, found.victims, found.problem) == (12, 12, 36, "")
-    assert found.nodes_used(12) == 12
+    result = run(small("preemption-1000", 12), 60.0)
+    assert (result.attempts, result.bound, result.victims, result.problem) == (12, 12, 36, "")
+    assert result.nodes_used(12) == 12
 
 
 @pytest.mark.parametrize(

@@ -16,25 +16,25 @@ SHAPE = Shape("memory", 3, "default", 2, init_pods=4)
 def response(api: PlacedApi, method: str, path: str) -> Iterator[HTTPResponse]:
     with closing(HTTPConnection(api.url.removeprefix("http://"))) as connection:
         connection.request(method, path, body=b"{}" if method == "POST" else None)
-        with connection.getresponse() as found:
-            yield found
+        with connection.getresponse() as opened:
+            yield opened
 
 
 def status(api: PlacedApi, method: str, path: str) -> int:
-    with response(api, method, path) as found:
-        found.read()
-        return found.status
+    with response(api, method, path) as opened:
+        opened.read()
+        return opened.status
 
 
 def answer(api: PlacedApi, path: str) -> Any:
-    with response(api, "GET", path) as found:
-        return json.loads(found.read())
+    with response(api, "GET", path) as opened:
+        return json.loads(opened.read())
 
 
 def test_nodes_and_pods_are_the_first_events_of_a_watch() -> None:
     path = "/api/v1/pods?watch=true&sendInitialEvents=true"
-    with PlacedApi(SHAPE) as api, response(api, "GET", path) as found:
-        events = [json.loads(found.readline()) for _ in range(4 + 2 + 1)]
+    with PlacedApi(SHAPE) as api, response(api, "GET", path) as opened:
+        events = [json.loads(opened.readline()) for _ in range(4 + 2 + 1)]
     assert [event["type"] for event in events] == ["ADDED"] * 6 + ["BOOKMARK"]
     placed = [event["object"]["spec"].get("nodeName", "") for event in events[:6]]
     assert placed == ["node-00000", "node-00001", "node-00002", "node-00000", "", ""]

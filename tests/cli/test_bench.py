@@ -26,9 +26,9 @@ def file(tmp_path: Path) -> Path:
 
 def measured(*arguments: str | Path) -> dict[str, dict[str, Any]]:
     """The DataItems that are printed, by name and metric."""
-    found = json.loads(answer("bench", *arguments, "--format", "json"))
-    assert found["version"] == "v1"
-    items = found["dataItems"]
+    result = json.loads(answer("bench", *arguments, "--format", "json"))
+    assert result["version"] == "v1"
+    items = result["dataItems"]
     return {f"{one['labels']['Name']} {one['labels']['Metric']}": one for one in items}
 
 
@@ -124,8 +124,8 @@ def test_invalid_options_are_refused(file: Path, arguments: tuple[str, ...], sai
 def test_invalid_files_are_refused_with_all_problems(tmp_path: Path) -> None:
     path = write_cases(tmp_path, case(op("createPod")), case(op("barrier", labels=1), name="b"))
     lines = refusal("bench", path, tmp_path / "none.yaml")
-    told = [line.replace(str(tmp_path), "") for line in lines]
-    opcode, field, missing = told
+    reports = [line.replace(str(tmp_path), "") for line in lines]
+    opcode, field, missing = reports
     assert opcode == (
         "/performance-config.yaml: [0].workloadTemplate[0].opcode: "
         'found "createPod"; did you mean "createPods"?'

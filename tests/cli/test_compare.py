@@ -64,17 +64,17 @@ def test_an_experiment_file_gives_the_same_result_as_flags(tmp_path: Path) -> No
 def test_nodes_pods_and_seeds_of_an_experiment_can_be_overridden(tmp_path: Path) -> None:
     file, nodes = experiment(tmp_path), write_objects(tmp_path / "nodes.json", node_with_cpu("n"))
     given = ("--nodes", nodes, "--pods", cluster_file(tmp_path), "--seeds", "4,6,8")
-    found = json.loads(answer("compare", file, *given, "--format", "json"))
-    assert len(found["policies"]["packed"]["nodes_used"]["values"]) == 3
-    assert found["policies"]["spread"]["nodes_used"]["mean"] == 4.0
+    result = json.loads(answer("compare", file, *given, "--format", "json"))
+    assert len(result["policies"]["packed"]["nodes_used"]["values"]) == 3
+    assert result["policies"]["spread"]["nodes_used"]["mean"] == 4.0
 
 
 def test_several_inputs_are_reported_separately(tmp_path: Path) -> None:
     cluster_file(tmp_path)
     inputs = [{"name": name, "paths": ["cluster.json"]} for name in ("one", "two")]
-    found = json.loads(answer("compare", experiment(tmp_path, inputs=inputs), "--format", "json"))
-    assert found["inputs"]["one"]["policies"].keys() == {"packed", "spread"}
-    assert found["inputs"].keys() == {"one", "two"}
+    result = json.loads(answer("compare", experiment(tmp_path, inputs=inputs), "--format", "json"))
+    assert result["inputs"]["one"]["policies"].keys() == {"packed", "spread"}
+    assert result["inputs"].keys() == {"one", "two"}
 
 
 def test_a_folder_receives_all_results(tmp_path: Path) -> None:

@@ -213,5 +213,5 @@ def test_progress_without_a_terminal_is_an_occasional_line(
     for done in range(1, 31):
         now[0] += 1.0
         lines.update(done, 1000)
-    said = [f"bayplan: {done} of 1,000 pods" for done in (10, 20, 30)]
-    assert capfd.readouterr().err.splitlines() == said
+    message = [f"bayplan: {done} of 1,000 pods" for done in (10, 20, 30)]
+    assert capfd.readouterr().err.splitlines() == message

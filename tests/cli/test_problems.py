@@ -43,8 +43,8 @@ def test_output_during_the_command_does_not_enter_the_answer(
 ) -> None:
     with refusals():
         sys.stdout.write("a plugin says\n")
-    said = capsys.readouterr()
-    assert (said.out, said.err) == ("", "a plugin says\n")
+    message = capsys.readouterr()
+    assert (message.out, message.err) == ("", "a plugin says\n")
 
 
 def test_without_a_configuration_the_default_applies() -> None:

@@ -11,11 +11,11 @@ def test_roles_and_bindings_are_printed_ready_to_apply(tmp_path: Path) -> None:
     own = {**profile(), "profiles": [{"schedulerName": "own"}]}
     config = write_objects(tmp_path / "c.yaml", own)
     text = answer("config", "rbac", config, "--name", "x", "--namespace", "y")
-    found = list(yaml.safe_load_all(text))
+    results = list(yaml.safe_load_all(text))
     kinds = ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]
-    assert [manifest["kind"] for manifest in found] == kinds
-    assert found[3]["metadata"] == {"name": "x", "namespace": "y"}
-    assert found[3]["subjects"][0]["name"] == "bayplan"
+    assert [manifest["kind"] for manifest in results] == kinds
+    assert results[3]["metadata"] == {"name": "x", "namespace": "y"}
+    assert results[3]["subjects"][0]["name"] == "bayplan"
 
 
 def test_an_invalid_configuration_has_no_roles(tmp_path: Path) -> None:

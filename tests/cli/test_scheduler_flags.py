@@ -108,11 +108,11 @@ def test_election_flags_apply_beside_a_configuration_file(
         "--leader-elect-resource-name=a",
         "--leader-elect-resource-namespace=b",
     )
-    found = started(served, *arguments)[0].config.spec.leader_election
-    assert found.leader_elect
-    assert (found.lease_duration, found.renew_deadline) == ("50s", "40s")
-    assert (found.resource_name, found.resource_namespace) == ("a", "b")
-    assert found.retry_period == "3s"
+    leader_election = started(served, *arguments)[0].config.spec.leader_election
+    assert leader_election.leader_elect
+    assert (leader_election.lease_duration, leader_election.renew_deadline) == ("50s", "40s")
+    assert (leader_election.resource_name, leader_election.resource_namespace) == ("a", "b")
+    assert leader_election.retry_period == "3s"
 
 
 def test_flags_are_validated_like_the_fields_they_set() -> None:

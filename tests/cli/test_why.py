@@ -69,13 +69,13 @@ def test_a_group_is_addressed_by_its_kind(tmp_path: Path) -> None:
     assert "attempt 1: unschedulable, nothing is held: 1 fit (minMember 2," in text
     assert "group default/g: 1 of 2 members fit; the 2nd, default/b: 0/1 nodes" in text
     assert answer("why", "pg", "g", "--run", tmp_path / "run") == text
-    (said,) = refusal("why", "podgroup", "x", "--run", tmp_path / "run")
-    assert "known names include: podgroup default/g" in said
-    (said,) = refusal("why", "podgroup", "g", "--run", tmp_path / "run", "--node", "n1")
-    assert "--node, --attempt: these options explain an attempt of one pod" in said
-    (said,) = refusal("why", "jobb", "g", "--run", tmp_path / "run")
-    assert "found jobb g, wanted NAMESPACE/NAME of a pod, podgroup NAMESPACE/NAME, or " in said
-    assert said.endswith('did you mean "job"?')
+    (message,) = refusal("why", "podgroup", "x", "--run", tmp_path / "run")
+    assert "known names include: podgroup default/g" in message
+    (message,) = refusal("why", "podgroup", "g", "--run", tmp_path / "run", "--node", "n1")
+    assert "--node, --attempt: these options explain an attempt of one pod" in message
+    (message,) = refusal("why", "jobb", "g", "--run", tmp_path / "run")
+    assert "found jobb g, wanted NAMESPACE/NAME of a pod, podgroup NAMESPACE/NAME, or " in message
+    assert message.endswith('did you mean "job"?')
 
 
 def test_one_attempt_can_be_selected(run: Path) -> None:
@@ -134,11 +134,11 @@ def test_a_workload_is_explained_by_groups_of_its_pods(shop: Path, words: tuple[
 
 
 def test_a_workload_without_pods_is_refused_with_the_nearest_names(shop: Path) -> None:
-    (said,) = refusal("why", "deployment/wbe", "-n", "shop", "--run", shop)
-    assert said.startswith(
+    (message,) = refusal("why", "deployment/wbe", "-n", "shop", "--run", shop)
+    assert message.startswith(
         f"{shop}: no pod belongs to Deployment/wbe in shop; known workloads include: "
     )
-    assert "Deployment/web in shop" in said
+    assert "Deployment/web in shop" in message
 
 
 def test_a_running_scheduler_does_not_know_workloads() -> None:
@@ -148,8 +148,8 @@ def test_a_running_scheduler_does_not_know_workloads() -> None:
 
 
 def test_two_different_namespaces_are_refused(shop: Path) -> None:
-    (said,) = refusal("why", "shop/web", "-n", "other", "--run", shop)
-    assert said == "found shop/web and --namespace other, wanted one namespace"
+    (message,) = refusal("why", "shop/web", "-n", "other", "--run", shop)
+    assert message == "found shop/web and --namespace other, wanted one namespace"
 
 
 @pytest.mark.parametrize(
@@ -233,9 +233,9 @@ def address(unused_port: int) -> Iterator[str]:
 
 @pytest.fixture
 def unused_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
+    with socket.socket() as opened:
+        opened.bind(("127.0.0.1", 0))
+        return opened.getsockname()[1]
 
 
 def refusal_text(*arguments: str) -> str:
@@ -250,9 +250,9 @@ def test_a_running_scheduler_returns_its_records(address: str) -> None:
 
 
 def test_an_unknown_pod_of_a_running_scheduler_is_reported(address: str) -> None:
-    said = refusal_text("why", "a/x", "--address", address)
-    assert "no record of a/x among 1 records" in said
-    assert "known names include: a/p" in said
+    message = refusal_text("why", "a/x", "--address", address)
+    assert "no record of a/x among 1 records" in message
+    assert "known names include: a/p" in message
     assert "no record of attempt 3 at a/p" in refusal_text(
         "why", "a/p", "--address", address, "--attempt", "3"
     )
@@ -260,8 +260,8 @@ def test_an_unknown_pod_of_a_running_scheduler_is_reported(address: str) -> None
 
 def test_run_and_address_exclude_each_other() -> None:
     assert "wanted --run DIR or --address" in refusal_text("why", "p", "--node", "n")
-    said = refusal_text("why", "p", "--run", "x", "--address", "127.0.0.1:1")
-    assert "wanted either --run DIR or --address" in said
+    message = refusal_text("why", "p", "--run", "x", "--address", "127.0.0.1:1")
+    assert "wanted either --run DIR or --address" in message
     assert "--node: wanted --run" in refusal_text(
         "why", "p", "--address", "127.0.0.1:1", "--node", "n"
     )

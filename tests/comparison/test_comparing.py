@@ -38,8 +38,8 @@ def test_with_a_folder_all_results_are_stored(tmp_path: Path) -> None:
 
 def test_pods_arrive_until_the_demand_is_reached(tmp_path: Path) -> None:
     file = cluster_file(tmp_path)
-    found = bayplan.compare([file], {"default": None}, [1], until_demand={"cpu": 100})
-    assert found[0]["placed"] == 12
+    result = bayplan.compare([file], {"default": None}, [1], until_demand={"cpu": 100})
+    assert result[0]["placed"] == 12
 
 
 def test_invalid_arguments_raise_an_exception_with_all_problems(tmp_path: Path) -> None:

@@ -84,12 +84,12 @@ def dask_address() -> Iterator[str]:
 @pytest.mark.filterwarnings("default")  # what Dask deprecates within itself
 def test_a_dask_cluster_gives_the_results_of_one_process(tmp_path: Path, dask_address: str) -> None:
     jobs = plan(spec(tmp_path, seeds="0..1"), "test").jobs
-    found = []
+    results = []
     for where in (f"dask://{dask_address}", None):
         with executor_for(where, 1) as executor:
             runs = run_matrix(jobs, executor, len(jobs), None, on_run=lambda _run, _there: None)
-        found.append(results_csv(Comparison(runs, "packed")))
-    assert found[0] == found[1]
+        results.append(results_csv(Comparison(runs, "packed")))
+    assert results[0] == results[1]
 
 
 @pytest.mark.filterwarnings("default")

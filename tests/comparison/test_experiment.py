@@ -20,10 +20,10 @@ def read(folder: Path, value: Any) -> ExperimentDocument:
     file = folder / "e.yaml"
     file.write_text(value if isinstance(value, str) else json.dumps(value))
     errors = InputErrors()
-    found = read_experiment(str(file), errors)
+    result = read_experiment(str(file), errors)
     errors.raise_if_any()
-    assert found is not None
-    return found
+    assert result is not None
+    return result
 
 
 def wrong(folder: Path, value: Any) -> list[str]:
@@ -86,8 +86,8 @@ def test_all_problems_are_reported_at_once_with_their_paths(tmp_path: Path) -> N
     ],
 )
 def test_an_invalid_document_is_refused(tmp_path: Path, value: Any, line: str) -> None:
-    [found] = wrong(tmp_path, value)
-    assert line in found
+    [result] = wrong(tmp_path, value)
+    assert line in result
 
 
 def test_an_experiment_is_recognized_by_its_kind(tmp_path: Path) -> None:

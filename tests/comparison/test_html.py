@@ -93,5 +93,5 @@ def test_a_failure_comes_first() -> None:
 
 
 def test_every_tag_is_closed() -> None:
-    found = Cells(page(FOUND, "Study & more", {"p": "<svg/>"}))
-    assert found.open == []
+    result = Cells(page(FOUND, "Study & more", {"p": "<svg/>"}))
+    assert result.open == []

@@ -26,12 +26,12 @@ def wrong(wanted: Any) -> list[str]:
 
 
 def test_jobs_are_the_product_of_inputs_configurations_and_seeds(tmp_path: Path) -> None:
-    found = plan(spec(tmp_path, seeds="3..5"), "e.yaml")
-    assert [(job.configuration.name, job.seed) for job in found.jobs] == [
+    result = plan(spec(tmp_path, seeds="3..5"), "e.yaml")
+    assert [(job.configuration.name, job.seed) for job in result.jobs] == [
         (name, seed) for name in ("packed", "spread") for seed in (3, 4, 5)
     ]
-    assert found.baseline == "packed"
-    assert len({job.key for job in found.jobs}) == 6
+    assert result.baseline == "packed"
+    assert len({job.key for job in result.jobs}) == 6
 
 
 def test_a_key_depends_on_the_run_and_not_on_its_name(tmp_path: Path) -> None:

@@ -28,9 +28,9 @@ def texts(svg: bytes) -> str:
 
 
 def test_each_metric_and_each_curve_has_a_plot() -> None:
-    found = pictures(Comparison(RUNS, "a"))
-    assert found.keys() == {"placed", "y-over-x"}
-    for png, svg in found.values():
+    result = pictures(Comparison(RUNS, "a"))
+    assert result.keys() == {"placed", "y-over-x"}
+    for png, svg in result.values():
         assert png.startswith(b"\x89PNG")
         assert ET.fromstring(svg).tag.endswith("svg")
 
@@ -38,8 +38,8 @@ def test_each_metric_and_each_curve_has_a_plot() -> None:
 def test_several_inputs_have_separate_plots() -> None:
     other = [msgspec.structs.replace(one, input="other") for one in RUNS]
     first = [msgspec.structs.replace(one, input="first") for one in RUNS]
-    found = pictures(Comparison([*first, *other], "a"))
-    assert found.keys() == {
+    result = pictures(Comparison([*first, *other], "a"))
+    assert result.keys() == {
         f"{name}-{what}" for name in ("first", "other") for what in ("placed", "y-over-x")
     }
 

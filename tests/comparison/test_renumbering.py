@@ -39,14 +39,14 @@ def labelled(name: str, **labels: str) -> dict[str, Any]:
 
 def test_only_the_hostname_label_changes_with_the_name() -> None:
     first = labelled("a", **{HOSTNAME: "a", "zone": "a"})
-    [found] = renumbered(Workload(initial=(first,)), 1).initial
-    assert found["metadata"] == {"name": "0-a", "labels": {HOSTNAME: "0-a", "zone": "a"}}
-    assert found["status"] == first["status"]
+    [result] = renumbered(Workload(initial=(first,)), 1).initial
+    assert result["metadata"] == {"name": "0-a", "labels": {HOSTNAME: "0-a", "zone": "a"}}
+    assert result["status"] == first["status"]
 
 
 def test_a_hostname_label_that_differs_from_the_name_stays() -> None:
-    [found] = renumbered(Workload(initial=(labelled("a", **{HOSTNAME: "b"}),)), 1).initial
-    assert found["metadata"]["labels"] == {HOSTNAME: "b"}
+    [result] = renumbered(Workload(initial=(labelled("a", **{HOSTNAME: "b"}),)), 1).initial
+    assert result["metadata"]["labels"] == {HOSTNAME: "b"}
 
 
 def bound(name: str, node_name: str) -> dict[str, Any]:

@@ -18,13 +18,13 @@ RUNS = [
 
 
 def test_each_run_is_a_row_and_all_rows_have_the_same_columns() -> None:
-    found = Comparison(RUNS, "a")
-    assert len(found) == 4
-    assert found.columns == ["input", "configuration", "seed", "placed", "waiting", REASON]
-    assert all(list(row) == found.columns for row in found)
-    assert found[1][REASON] == 2.0
-    assert found[1]["waiting"] is None
-    assert found[1:3] == [found[1], found[2]]
+    result = Comparison(RUNS, "a")
+    assert len(result) == 4
+    assert result.columns == ["input", "configuration", "seed", "placed", "waiting", REASON]
+    assert all(list(row) == result.columns for row in result)
+    assert result[1][REASON] == 2.0
+    assert result[1]["waiting"] is None
+    assert result[1:3] == [result[1], result[2]]
 
 
 def test_pandas_reads_a_comparison() -> None:
@@ -42,15 +42,15 @@ def test_polars_reads_a_comparison() -> None:
 
 
 def test_a_configuration_is_summarized_over_its_seeds() -> None:
-    found = Comparison(RUNS, "a").summary("", "a", "placed")
-    assert found is not None
-    assert (found.mean, found.values) == (3.0, (4.0, 2.0))
+    summary = Comparison(RUNS, "a").summary("", "a", "placed")
+    assert summary is not None
+    assert (summary.mean, summary.values) == (3.0, (4.0, 2.0))
 
 
 def test_a_metric_of_only_some_runs_is_summarized_over_those() -> None:
-    found = Comparison(RUNS, "a")
-    assert found.by_seed("", "b", "waiting") == {1: 1.5}
-    assert found.summary("", "a", "waiting") is None
+    result = Comparison(RUNS, "a")
+    assert result.by_seed("", "b", "waiting") == {1: 1.5}
+    assert result.summary("", "a", "waiting") is None
 
 
 def test_a_reason_that_did_not_occur_counts_0_times() -> None:
@@ -58,12 +58,12 @@ def test_a_reason_that_did_not_occur_counts_0_times() -> None:
 
 
 def test_differences_are_from_the_baseline() -> None:
-    found = Comparison(RUNS, "b").paired("", "a", "placed")
-    assert found is not None
-    assert found.mean == -2.0
+    result = Comparison(RUNS, "b").paired("", "a", "placed")
+    assert result is not None
+    assert result.mean == -2.0
 
 
 def test_speed_is_reported_beside_the_rows() -> None:
-    found = Comparison(RUNS, "a")
-    assert SPEED not in found.columns
-    assert found.policies("")["a"][SPEED].values == (5.0, 5.0)
+    result = Comparison(RUNS, "a")
+    assert SPEED not in result.columns
+    assert result.policies("")["a"][SPEED].values == (5.0, 5.0)

@@ -101,8 +101,8 @@ def test_a_profile_for_kube_schedulers_pods_shares_its_lease(
     spec = KubeSchedulerConfiguration(
         profiles=(Profile(scheduler_name=scheduler),), leader_election=LeaderElection(**given)
     )
-    found = with_defaults(spec).leader_election
-    assert (found.resource_name, found.resource_namespace) == lease
+    leader_election = with_defaults(spec).leader_election
+    assert (leader_election.resource_name, leader_election.resource_namespace) == lease
 
 
 @pytest.mark.parametrize("given", ["0", "0s", "-0ms"])
@@ -153,9 +153,9 @@ def test_plugin_sets_are_found_by_extension_point() -> None:
 
 
 def entry(url: str = "http://a/", **fields: Any) -> Extender:
-    found, problems = decode({"urlPrefix": url, **fields}, Extender, "")
-    assert found is not None, problems
-    return found
+    result, problems = decode({"urlPrefix": url, **fields}, Extender, "")
+    assert result is not None, problems
+    return result
 
 
 def test_each_extender_has_a_unique_name_from_its_url() -> None:

@@ -33,12 +33,12 @@ def fields(struct: Any) -> set[str]:
 
 
 def test_every_custom_kind_has_a_definition() -> None:
-    found: set[str] = set()
+    results: set[str] = set()
     for file in FILES:
         spec = definition(file)["spec"]
         (version,) = spec["versions"]
-        found.add(f"{spec['group']}/{version['name']} {spec['names']['kind']}")
-    assert found == {kind for kind in KINDS if api_group_of(kind) != UPSTREAM_GROUP}
+        results.add(f"{spec['group']}/{version['name']} {spec['names']['kind']}")
+    assert results == {kind for kind in KINDS if api_group_of(kind) != UPSTREAM_GROUP}
 
 
 @every_file

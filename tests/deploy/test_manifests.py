@@ -40,10 +40,10 @@ def test_the_rules_of_the_chart_are_those_that_the_product_needs() -> None:
 
 def test_the_roles_are_those_that_the_configuration_needs() -> None:
     config = load_config(config_text(), "ConfigMap")
-    for wanted in manifests(config, Registry(), Names(namespace=NAMESPACE)):
-        given = manifest_of(wanted["kind"])
+    for expected in manifests(config, Registry(), Names(namespace=NAMESPACE)):
+        given = manifest_of(expected["kind"])
         for part in ("rules", "roleRef", "subjects"):
-            assert given.get(part) == wanted.get(part), wanted["kind"]
+            assert given.get(part) == expected.get(part), expected["kind"]
 
 
 def test_every_object_is_in_the_created_namespace() -> None:
@@ -103,8 +103,8 @@ def test_the_container_runs_with_minimal_privileges() -> None:
 
 def test_probes_use_the_open_paths() -> None:
     for probe, path in (("livenessProbe", "/livez"), ("readinessProbe", "/readyz")):
-        asked = container()[probe]["httpGet"]
-        assert (asked["path"], asked["scheme"]) == (path, "HTTPS")
+        result = container()[probe]["httpGet"]
+        assert (result["path"], result["scheme"]) == (path, "HTTPS")
 
 
 def test_the_image_runs_as_an_unprivileged_user_and_starts_the_scheduler() -> None:

@@ -159,12 +159,12 @@ class Attempts:
 
     def untie(self, name: str, label: str) -> None:
         """Take one label off a node, and leave all else as it is."""
-        found = self.cluster.cache.node(name)
-        assert found is not None
+        node = self.cluster.cache.node(name)
+        assert node is not None
         self.cluster.take_back()
-        kept = {key: value for key, value in (found.metadata.labels or {}).items() if key != label}
-        metadata = structs.replace(found.metadata, labels=kept)
-        self.cluster.cache.update_node(structs.replace(found, metadata=metadata))
+        kept = {key: value for key, value in (node.metadata.labels or {}).items() if key != label}
+        metadata = structs.replace(node.metadata, labels=kept)
+        self.cluster.cache.update_node(structs.replace(node, metadata=metadata))
 
     def add(self, name: str, **labels: str) -> None:
         self.cluster.add(node(name, labels=labels))

@@ -378,8 +378,8 @@ class GangMachine(RuleBasedStateMachine):
             members = self._members(entry.group)
             domains = self.naive.domains(group, is_narrow=topology == REQUIRED_TOPOLOGY)
             needed_count = max(1, minimum - len(self.naive.placed_members(group)))
-            found = self.naive.most(members, domains)
-            assert found < needed_count, f"{group} waits, and {found} of its members would fit"
+            result = self.naive.most(members, domains)
+            assert result < needed_count, f"{group} waits, and {result} of its members would fit"
         for name, member in self.pods.items():
             if not member.group and name not in self.naive.on:
                 assert not self.naive.choice(member, self.naive.nodes), f"{name} waits in vain"

@@ -137,8 +137,8 @@ class Engine:
 
     def placed_on(self, name: str) -> str:
         """Where the pod counts; "" for nowhere."""
-        found = self.scheduler.cache.pod(uid(name))
-        return "" if found is None else found.node_name
+        pod = self.scheduler.cache.pod(uid(name))
+        return "" if pod is None else pod.node_name
 
     def nominated_on(self, name: str) -> list[str]:
         nominator = self.plugin("PrioritySort").handle.nominator

@@ -30,9 +30,9 @@ def table(*totals: int, weight: int = 1) -> ScoreTable:
 
 
 def test_a_score_line_gives_raw_normalized_and_weighted_scores() -> None:
-    found = node_score(table(3, 7, weight=5), 1)
-    assert (found.node, found.total) == ("n1", 70)
-    assert found.plugins == (PluginScore("A", 7, 14, 70),)
+    result = node_score(table(3, 7, weight=5), 1)
+    assert (result.node, result.total) == ("n1", 70)
+    assert result.plugins == (PluginScore("A", 7, 14, 70),)
 
 
 def test_the_best_nodes_are_recorded_best_first() -> None:
@@ -42,9 +42,9 @@ def test_the_best_nodes_are_recorded_best_first() -> None:
 
 
 def test_equal_nodes_are_recorded_in_tie_break_order() -> None:
-    found = [line.node for line in best_scores(table(*[4] * 9, 8))]
+    results = [line.node for line in best_scores(table(*[4] * 9, 8))]
     equals = sorted((f"n{number}" for number in range(9)), key=stable_hash)
-    assert found == ["n9", *equals[:4]]
+    assert results == ["n9", *equals[:4]]
 
 
 def test_nodes_selected_by_tie_break_keys_come_before_their_equals() -> None:

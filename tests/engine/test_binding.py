@@ -147,9 +147,9 @@ def test_plugins_that_write_get_the_port() -> None:
 
 
 def test_the_points_of_a_binding_are_timed() -> None:
-    told: list[tuple[str, Code]] = []
+    reports: list[tuple[str, Code]] = []
     watch = Watch(
-        lambda: 0.0, point=lambda point, code, _: lambda seconds: told.append((point, code))
+        lambda: 0.0, point=lambda point, code, _: lambda seconds: reports.append((point, code))
     )
     framework = framework_of(answering("A", pre_bind=None, bind=unschedulable("no")), watch=watch)
     placed = pod("p", node="n1")
@@ -161,7 +161,7 @@ def test_the_points_of_a_binding_are_timed() -> None:
         await cycle(RecordingPort(), start_task, ask_nobody)
 
     asyncio.run(main())
-    assert told == [("PreBind", Code.SUCCESS), ("Bind", Code.UNSCHEDULABLE)]
+    assert reports == [("PreBind", Code.SUCCESS), ("Bind", Code.UNSCHEDULABLE)]
 
 
 # ---- one request ---------------------------------------------------------------------------
@@ -306,8 +306,8 @@ def test_neighbouring_plugins_that_allow_it_run_as_one_parallel_group(
     """X and Y do not allow it. Upstream: TestPreBindPlugins."""
     classes = [plugin(name, parallel=name not in "XY") for name in plugins]
     calls = framework_of(*classes).calls(CycleState(), PLACED)
-    found = ["".join(name for name, _ in group) for group in groups_of(calls, set(skipped))]
-    assert found == groups
+    results = ["".join(name for name, _ in group) for group in groups_of(calls, set(skipped))]
+    assert results == groups
 
 
 def test_plugins_of_a_parallel_group_run_side_by_side() -> None:

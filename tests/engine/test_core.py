@@ -59,13 +59,13 @@ def test_an_event_names_its_pod_and_profile() -> None:
 
 @given(st.text(max_size=1100))
 def test_a_long_note_is_cut_by_bytes(text: str) -> None:
-    found = cut(text, NOTE_BYTES_MAX)
+    result = cut(text, NOTE_BYTES_MAX)
     if len(text.encode()) <= NOTE_BYTES_MAX:
-        assert found == text
+        assert result == text
     else:
-        assert len(found.encode()) <= NOTE_BYTES_MAX
-        assert len(found.encode()) > NOTE_BYTES_MAX - 4
-        assert text.startswith(found.removesuffix(" ..."))
+        assert len(result.encode()) <= NOTE_BYTES_MAX
+        assert len(result.encode()) > NOTE_BYTES_MAX - 4
+        assert text.startswith(result.removesuffix(" ..."))
 
 
 def test_a_cut_note_ends_as_in_upstream() -> None:

@@ -430,10 +430,10 @@ def test_the_duration_of_an_event_includes_its_queueing_hints() -> None:
 def test_a_pending_pod_is_an_event_if_pod_groups_are_scheduled(is_on: bool) -> None:
     """Upstream: addPodToSchedulingQueue."""
     event = ClusterEvent(EventResource.UNSCHEDULED_POD, ActionType.ADD)
-    told: list[str] = []
+    reports: list[str] = []
 
     def hint(asked: Any, old: Any, new: Any) -> QueueingHint:
-        told.append(f"{asked.name}: {new.name}")
+        reports.append(f"{asked.name}: {new.name}")
         return QueueingHint.QUEUE_SKIP
 
     refuses = answering(
@@ -446,4 +446,4 @@ def test_a_pending_pod_is_an_event_if_pod_groups_are_scheduled(is_on: bool) -> N
     engine.run()
     engine.add(waiting_pod("q"))
     engine.add(api_pod("other", scheduler_name="others"))
-    assert told == (["p: q"] if is_on else [])
+    assert reports == (["p: q"] if is_on else [])

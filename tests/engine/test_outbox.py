@@ -122,17 +122,17 @@ def test_a_patch_without_an_echo_hides_no_update() -> None:
 
 
 def test_the_newest_nomination_counts_until_the_api_reports_it() -> None:
-    found = writes(patch("", "n1"), patch("no"))
-    assert found.nominated_node(reported_pod()) == "n1"
-    assert found.is_echo(reported_pod(), reported_pod("", "n1"))
-    assert found.nominated_node(reported_pod("", "n7")) == "n7"
+    result = writes(patch("", "n1"), patch("no"))
+    assert result.nominated_node(reported_pod()) == "n1"
+    assert result.is_echo(reported_pod(), reported_pod("", "n1"))
+    assert result.nominated_node(reported_pod("", "n7")) == "n7"
 
 
 def test_patches_of_a_deleted_pod_are_forgotten() -> None:
-    found = writes(patch("", "n1"))
-    found.forget(UID)
-    found.forget(UID)
-    assert found.nominated_node(reported_pod()) == ""
+    result = writes(patch("", "n1"))
+    result.forget(UID)
+    result.forget(UID)
+    assert result.nominated_node(reported_pod()) == ""
 
 
 # ---- in a scheduler -------------------------------------------------------------------------

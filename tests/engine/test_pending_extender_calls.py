@@ -53,8 +53,8 @@ def test_a_cycle_continues_after_its_last_answer(order: tuple[int, int]) -> None
     assert len(cycles) == 1
     complete = cycles.answered(last, answers[last])
     assert complete is not None
-    found, answered = complete
-    assert found is cycle
+    result, answered = complete
+    assert result is cycle
     # In the order of the question, however they came.
     assert [(e.name, said) for e, said in answered.failures()] == [("one", "a"), ("two", "b")]
     assert len(cycles) == 0

@@ -77,11 +77,11 @@ def test_less_important_pods_of_the_node_are_evicted_for_a_resize() -> None:
 
 
 def test_a_resize_attempt_writes_no_status_and_no_event() -> None:
-    found = engine(running(), resizing())
-    effects = found.run()
+    result = engine(running(), resizing())
+    effects = result.run()
     assert not [effect for effect in effects if isinstance(effect, PatchPodStatus | EmitEvent)]
-    assert found.nominated_on("n1") == []
-    assert found.placed_on("p") == "n1"
+    assert result.nominated_on("n1") == []
+    assert result.placed_on("p") == "n1"
 
 
 @pytest.mark.parametrize(
@@ -123,9 +123,9 @@ def test_a_pod_that_leaves_is_no_longer_tried() -> None:
 
 
 def test_a_pod_that_is_being_deleted_is_skipped() -> None:
-    found = engine(running(), resizing(terminating=True))
-    assert found.notes() == ["skip schedule deleting pod: default/p"]
-    assert found.state_of("p") is State.ABSENT
+    result = engine(running(), resizing(terminating=True))
+    assert result.notes() == ["skip schedule deleting pod: default/p"]
+    assert result.state_of("p") is State.ABSENT
 
 
 def test_a_member_of_a_group_is_tried_alone() -> None:
@@ -249,36 +249,36 @@ def test_a_resize_with_a_larger_request_is_tried_again() -> None:
 
 
 def test_events_on_other_nodes_do_not_activate_a_resize() -> None:
-    found = engine(running(priority=9), running("far", node="n2"), resizing())
-    found.run()
-    found.delete(running("far", node="n2"))
-    found.update(node("n2", cpu=8))
-    found.until(20)
-    assert len(found.attempts()) == 1 and found.run() == []
-    found.delete(running(priority=9))
-    found.until(40)
-    found.run()
-    assert len(found.attempts()) == 2
+    result = engine(running(priority=9), running("far", node="n2"), resizing())
+    result.run()
+    result.delete(running("far", node="n2"))
+    result.update(node("n2", cpu=8))
+    result.until(20)
+    assert len(result.attempts()) == 1 and result.run() == []
+    result.delete(running(priority=9))
+    result.until(40)
+    result.run()
+    assert len(result.attempts()) == 2
 
 
 def test_with_the_gate_off_an_attempt_waits_for_its_evictions() -> None:
-    found = engine(running(), resizing(), gates={"SchedulerAsyncPreemption": False})
-    effects = found.run()
-    assert found.state_of("p") is State.IN_FLIGHT
-    assert found.nominated_on("n1") == []
+    result = engine(running(), resizing(), gates={"SchedulerAsyncPreemption": False})
+    effects = result.run()
+    assert result.state_of("p") is State.IN_FLIGHT
+    assert result.nominated_on("n1") == []
     assert perform(effects) == ["default/low"]
-    assert found.patches() == []
-    assert found.state_of("p") is State.UNSCHEDULABLE
+    assert result.patches() == []
+    assert result.state_of("p") is State.UNSCHEDULABLE
 
 
 @pytest.mark.parametrize("is_over", [False, True])
 def test_an_extender_is_called_for_a_resize_that_may_end_meanwhile(is_over: bool) -> None:
-    found = engine(resizing(**FAR), running(), extenders=[Far()])
-    found.update(node("n1", cpu=8))
-    (ask,) = found.run_for(AskExtender)
+    result = engine(resizing(**FAR), running(), extenders=[Far()])
+    result.update(node("n1", cpu=8))
+    (ask,) = result.run_for(AskExtender)
     if is_over:
-        found.update(resizing(status={}, **FAR))
-    found.scheduler.extender_answered(ask.token, ExtenderAnswer(node_names=frozenset(("n1",))))
-    assert found.run() == []
-    assert found.state_of("p") is (State.ABSENT if is_over else State.ERROR_BACKOFF)
-    assert found.scheduler.cache.pod(uid("p")) is not None
+        result.update(resizing(status={}, **FAR))
+    result.scheduler.extender_answered(ask.token, ExtenderAnswer(node_names=frozenset(("n1",))))
+    assert result.run() == []
+    assert result.state_of("p") is (State.ABSENT if is_over else State.ERROR_BACKOFF)
+    assert result.scheduler.cache.pod(uid("p")) is not None

@@ -100,8 +100,8 @@ def three() -> NodeView:
 def filtered(known: CachedFilters, *plugins: Any) -> FilterOutcome:
     """One plugin that is kept stands before those that are asked, and one behind them."""
     run, state = framework(*plugins), CycleState()
-    asked = [(1, name, ask) for name, ask in run.calls(state, POD).filter]
-    return filter_uncached(run, known, 2, asked, state=state, pod=POD, nodes=three())
+    calls = [(1, name, ask) for name, ask in run.calls(state, POD).filter]
+    return filter_uncached(run, known, 2, calls, state=state, pod=POD, nodes=three())
 
 
 def test_evaluated_plugins_filter_the_nodes_left_by_cached_ones() -> None:
@@ -196,10 +196,10 @@ def same_outcome(story: Story, *plugins: Any, **options: Any) -> tuple[Any, Engi
     """What becomes of a story, and the engine that reuses answers."""
     on = engine_of(*plugins, **options)
     off = engine_of(*plugins, gates=OFF, **options)
-    found, wanted = story(on), story(off)
-    assert found == wanted
+    result, expected = story(on), story(off)
+    assert result == expected
     assert reuse_of(off).row_counts()[COUNTING].cached == 0
-    return found, on
+    return result, on
 
 
 def reuse_of(engine: Engine) -> ResultCache:

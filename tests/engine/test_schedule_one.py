@@ -84,15 +84,15 @@ def test_if_no_named_node_exists_no_filter_is_evaluated() -> None:
 
 
 def test_a_feasible_nominated_node_is_taken_without_further_search() -> None:
-    asked: list[int] = []
+    calls: list[int] = []
 
     def looks(state: Any, who: Any, nodes: Any, feasible: Any) -> list[Rejection]:
-        asked.append(len(nodes))
+        calls.append(len(nodes))
         return []
 
     plugin = answering("A", filter=looks, score=best("n1"))
     cycle = Walk(plugin).cycle(pod("p", nominated_node="n3"))
-    assert (chosen(cycle), asked, cycle.table, cycle.feasible_count) == ("n3", [1], None, 1)
+    assert (chosen(cycle), calls, cycle.table, cycle.feasible_count) == ("n3", [1], None, 1)
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,8 @@ def drawn(names: list[str]) -> list[str]:
 
 
 def test_the_highest_total_is_chosen() -> None:
-    found = choose(table(nodes_called("a", "b", "c"), 1, 3, 2), 1, "uid", 1)
-    assert found == Choice("b", tied_count=1, tied_index=0)
+    result = choose(table(nodes_called("a", "b", "c"), 1, 3, 2), 1, "uid", 1)
+    assert result == Choice("b", tied_count=1, tied_index=0)
 
 
 @pytest.mark.parametrize("count", [2, 16, 17, 60])
@@ -41,9 +41,9 @@ def test_the_drawn_node_is_taken_among_equals(count: int) -> None:
     names = [f"n{number}" for number in range(count)]
     nodes = nodes_called(*names)
     for attempt in range(1, 6):
-        found = choose(table(nodes, *[7] * count), 3, "uid", attempt)
+        result = choose(table(nodes, *[7] * count), 3, "uid", attempt)
         index = tie_index(3, "uid", attempt, count)
-        assert found == Choice(drawn(names)[index], tied_count=count, tied_index=index)
+        assert result == Choice(drawn(names)[index], tied_count=count, tied_index=index)
 
 
 def test_only_nodes_selected_by_tie_break_keys_are_drawn() -> None:
@@ -62,8 +62,8 @@ def test_only_nodes_selected_by_tie_break_keys_are_drawn() -> None:
 def test_the_draw_does_not_depend_on_the_position_of_nodes(names: list[str], tied: int) -> None:
     totals = [5 if int(name[1:]) < tied else 1 for name in names]
     best = [f"n{number}" for number in range(tied)]
-    found = choose(table(nodes_called(*names), *totals), 3, "uid", 1)
-    assert found.node_name == drawn(best)[tie_index(3, "uid", 1, tied)]
+    result = choose(table(nodes_called(*names), *totals), 3, "uid", 1)
+    assert result.node_name == drawn(best)[tie_index(3, "uid", 1, tied)]
 
 
 def test_without_scores_every_node_is_drawn_equally_often() -> None:

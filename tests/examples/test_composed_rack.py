@@ -98,12 +98,12 @@ def test_one_value_selects_the_fullest_or_the_emptiest_racks() -> None:
 def test_code_and_pipeline_give_the_same_totals() -> None:
     """150, 120, 96, 96, 40, 10: racks 100, 66, 0 and the nodes' own scores."""
     composed = COMPOSED.read_text(encoding="utf-8")
-    wanted = {"n1": 150, "n2": 120, "n3": 96, "n4": 96, "n5": 40, "n6": 10}
-    assert totals(composed) == wanted
+    expected = {"n1": 150, "n2": 120, "n3": 96, "n4": 96, "n5": 40, "n6": 10}
+    assert totals(composed) == expected
     pipeline = PIPELINE.read_text(encoding="utf-8").replace(
         "[{name: TopologyScorer/rack}]", "[{name: TopologyScorer/rack}, {name: NodeResourcesFit}]"
     )
-    assert totals(pipeline) == wanted
+    assert totals(pipeline) == expected
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, owner: Any, method: str) -> list[str]:

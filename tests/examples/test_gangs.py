@@ -49,9 +49,9 @@ def test_the_example_for_a_cluster_is_placed_as_one_group() -> None:
     (container,) = template["spec"]["containers"]
     assert container["resources"]["requests"] == {"cpu": "100m", "memory": "200Mi"}
     assert (group["metadata"]["name"], group["spec"]["minMember"]) == ("nginx", 3)
-    found = simulated(folder / "gang.yaml", EXAMPLES / "gang_nodes.yaml")
-    assert sorted(found["placements"].values()) == ["n1", "n2", "n3"]
-    assert found["podgroups"]["default/nginx"]["phase"] == "Running"
+    result = simulated(folder / "gang.yaml", EXAMPLES / "gang_nodes.yaml")
+    assert sorted(result["placements"].values()) == ["n1", "n2", "n3"]
+    assert result["podgroups"]["default/nginx"]["phase"] == "Running"
 
 
 # ---- the generator --------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def test_generated_gangs_are_placed_in_both_modes(tmp_path: Path, config: str) -
     nodes = nodes_of(tmp_path, *[8] * 20)
     scenario = tmp_path / "gangs.yaml"
     scenario.write_text(generated(nodes, "--gangs", "10"))
-    found = simulated(nodes, scenario, "--config", FOLDER / f"{config}.yaml")
-    assert not found["unschedulable"]
-    assert found["pods"]
-    assert all(pod["bound_at"] is not None for pod in found["pods"].values())
+    result = simulated(nodes, scenario, "--config", FOLDER / f"{config}.yaml")
+    assert not result["unschedulable"]
+    assert result["pods"]
+    assert all(pod["bound_at"] is not None for pod in result["pods"].values())

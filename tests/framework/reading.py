@@ -72,9 +72,9 @@ def table_of(
     weights: Any = None,
     feasible: Sequence[int] = range(NODE_COUNT),
 ) -> ScoreTable:
-    found = scored(framework_of(enabled, sources, weights), feasible)
-    assert isinstance(found, ScoreTable), found
-    return found
+    score_table = scored(framework_of(enabled, sources, weights), feasible)
+    assert isinstance(score_table, ScoreTable), score_table
+    return score_table
 
 
 def scored(

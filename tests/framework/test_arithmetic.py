@@ -57,16 +57,16 @@ SMALL = st.integers(-FLOAT_EXACT_BELOW + 1, FLOAT_EXACT_BELOW - 1)
 @given(st.lists(st.tuples(INT64S, INT64S)) | st.lists(st.tuples(SMALL, SMALL)))
 def test_arrays_are_divided_as_go_divides(pairs: list[tuple[int, int]]) -> None:
     numerators, denominators = array(*(n for n, _ in pairs)), array(*(d for _, d in pairs))
-    found = divide(numerators, denominators)
-    assert found.dtype == np.int64
-    assert found.tolist() == [go_quotient(n, d) for n, d in pairs]
+    result = divide(numerators, denominators)
+    assert result.dtype == np.int64
+    assert result.tolist() == [go_quotient(n, d) for n, d in pairs]
 
 
 @given(st.lists(INT64S) | st.lists(SMALL), INT64S)
 def test_an_array_is_divided_by_a_number_as_go_divides(numbers: list[int], by: int) -> None:
-    found = divide(array(*numbers), by)
-    assert found.dtype == np.int64
-    assert found.tolist() == [go_quotient(n, by) for n in numbers]
+    result = divide(array(*numbers), by)
+    assert result.dtype == np.int64
+    assert result.tolist() == [go_quotient(n, by) for n in numbers]
 
 
 @given(
@@ -89,9 +89,9 @@ SHARES = WHOLES.flatmap(lambda whole: st.tuples(st.integers(0, whole), st.just(w
 
 @given(st.lists(SHARES))
 def test_percents_are_cut(shares: list[tuple[int, int]]) -> None:
-    found = percent(array(*(part for part, _ in shares)), array(*(whole for _, whole in shares)))
-    assert found.dtype == np.int64
-    assert found.tolist() == [100 * part // whole for part, whole in shares]
+    result = percent(array(*(part for part, _ in shares)), array(*(whole for _, whole in shares)))
+    assert result.dtype == np.int64
+    assert result.tolist() == [100 * part // whole for part, whole in shares]
 
 
 @given(st.lists(SHARES.filter(lambda share: share[1] < EXACT_BELOW)))
@@ -102,9 +102,9 @@ def test_percents_of_floats_equal_integer_division(shares: list[tuple[int, int]]
 
 @given(st.lists(st.integers(0, 10**6)), st.integers(1, 300))
 def test_means_are_cut(sums: list[int], weight_sum: int) -> None:
-    wanted = [total // weight_sum for total in sums]
-    assert mean(array(*sums), weight_sum).tolist() == wanted
-    assert mean(array(*sums).astype(np.float64), weight_sum).tolist() == wanted
+    expected = [total // weight_sum for total in sums]
+    assert mean(array(*sums), weight_sum).tolist() == expected
+    assert mean(array(*sums).astype(np.float64), weight_sum).tolist() == expected
 
 
 @given(st.lists(INT64S, min_size=1))
@@ -140,9 +140,9 @@ RULES: dict[Normalizer, Callable[[list[int]], list[int]]] = {
 @pytest.mark.parametrize("normalizer", Normalizer)
 @given(scores=st.lists(st.integers(-1000, 10**12) | st.integers(0, 60), min_size=1))
 def test_each_normaliser_follows_its_rule(normalizer: Normalizer, scores: list[int]) -> None:
-    found = normalized(normalizer, array(*scores))
-    assert found.dtype == np.int64
-    assert found.tolist() == RULES[normalizer](scores)
+    result = normalized(normalizer, array(*scores))
+    assert result.dtype == np.int64
+    assert result.tolist() == RULES[normalizer](scores)
 
 
 @pytest.mark.parametrize("normalizer", Normalizer)

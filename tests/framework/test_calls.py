@@ -56,18 +56,18 @@ class Counting:
 def test_every_extension_point_is_called_under_the_instances_name() -> None:
     calls = calls_of(plugins_of(answering("All", **EVERYTHING)), Bare())
     for each in fields(Calls):
-        found = getattr(calls, each.name)
+        mapping = getattr(calls, each.name)
         if each.name == "scoring":
-            assert found == {"All": calls.score[0]}
+            assert mapping == {"All": calls.score[0]}
             continue
         if each.name in ("unconcerned", "filters_left_out", "pre_state_per_template", "own_rows"):
-            assert not found
+            assert not mapping
             continue
-        assert len(found) == 1, each.name
-        if isinstance(found, Mapping):
-            name = next(iter(found))
+        assert len(mapping) == 1, each.name
+        if isinstance(mapping, Mapping):
+            name = next(iter(mapping))
         else:
-            name = found[0].name if each.name in ("score", "tie_break") else found[0][0]
+            name = mapping[0].name if each.name in ("score", "tie_break") else mapping[0][0]
         assert name == "All"
 
 

@@ -55,17 +55,17 @@ def other(told: list[str]) -> Any:
 
 
 def test_a_node_that_passes_passes_all() -> None:
-    told: list[str] = []
-    outcome = asked("good", Narrow, other(told))
-    assert outcome.feasible.all() and not outcome.entries and told == ["good"]
+    reports: list[str] = []
+    outcome = asked("good", Narrow, other(reports))
+    assert outcome.feasible.all() and not outcome.entries and reports == ["good"]
 
 
 def test_the_first_rejection_ends_the_evaluation_with_all_its_reasons() -> None:
-    told: list[str] = []
-    outcome = asked("bad", Narrow, other(told))
+    reports: list[str] = []
+    outcome = asked("bad", Narrow, other(reports))
     status = outcome.status_of(0)
     assert status is not None and (status.plugin, status.reasons) == ("Narrow", ("first", "second"))
-    assert not outcome.feasible.any() and not told
+    assert not outcome.feasible.any() and not reports
 
 
 def test_a_skipped_plugin_is_not_called() -> None:

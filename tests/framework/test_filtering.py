@@ -62,25 +62,25 @@ def positions(*numbers: int) -> np.ndarray:
 def test_rows_are_named_by_a_mask_or_by_their_positions() -> None:
     mask = np.array([True, False, True, False])
     for rows in (mask, positions(0, 2), positions(2, 0, 2)):
-        found = outcome(("A", [Rejection(rows, U, ("no",))]))
-        assert found.feasible.tolist() == [False, True, False, True]
-        assert found.reason_counts() == {"no": 2}
+        result = outcome(("A", [Rejection(rows, U, ("no",))]))
+        assert result.feasible.tolist() == [False, True, False, True]
+        assert result.reason_counts() == {"no": 2}
 
 
 def test_without_a_rejection_no_plugin_is_named() -> None:
-    found = outcome(("A", [Rejection(positions(), U, ("no",))]), ("B", []))
-    assert (found.plugins(), found.feasible.all(), found.code) == (set(), True, Code.SUCCESS)
+    result = outcome(("A", [Rejection(positions(), U, ("no",))]), ("B", []))
+    assert (result.plugins(), result.feasible.all(), result.code) == (set(), True, Code.SUCCESS)
 
 
 def test_all_reasons_of_the_first_plugin_count_and_none_of_later_ones() -> None:
-    found = outcome(
+    result = outcome(
         ("A", [Rejection(positions(0, 1), U, ("cpu",)), Rejection(positions(1), U, ("memory",))]),
         ("B", [Rejection(positions(1, 2), U, ("port",))]),
     )
-    assert found.reason_counts() == {"cpu": 2, "memory": 1, "port": 1}
-    assert found.status_of(1) == Status(U, ("cpu", "memory"), "A")
-    assert found.status_of(2) == Status(U, ("port",), "B")
-    assert found.status_of(3) is None
+    assert result.reason_counts() == {"cpu": 2, "memory": 1, "port": 1}
+    assert result.status_of(1) == Status(U, ("cpu", "memory"), "A")
+    assert result.status_of(2) == Status(U, ("port",), "B")
+    assert result.status_of(3) is None
 
 
 def test_the_strongest_code_of_a_row_wins() -> None:
@@ -95,11 +95,11 @@ def test_the_strongest_code_of_a_row_wins() -> None:
 
 def test_codes_may_differ_row_by_row() -> None:
     codes = np.array([U, UUU, PENDING, U], np.uint8)
-    found = outcome(("A", [Rejection(positions(0, 1, 2), U, ("x",), codes)]))
-    statuses = found.node_to_status(found.nodes)
+    result = outcome(("A", [Rejection(positions(0, 1, 2), U, ("x",), codes)]))
+    statuses = result.node_to_status(result.nodes)
     assert [statuses.get(name).code for name in "abc"] == [U, UUU, PENDING]
-    assert found.pending_plugins() == {"A"}
-    assert found.reason_counts_by_plugin() == {
+    assert result.pending_plugins() == {"A"}
+    assert result.reason_counts_by_plugin() == {
         ("A", "Pending", "x"): 1,
         ("A", "Unschedulable", "x"): 1,
         ("A", "UnschedulableAndUnresolvable", "x"): 1,
@@ -122,24 +122,24 @@ def test_absent_nodes_have_the_default_status() -> None:
 
 
 def test_the_answer_of_one_plugin_is_seen_by_the_next_only() -> None:
-    found = FilterOutcome(NODES, np.ones(4, np.bool_))
-    before = found.feasible
-    found.add("A", [Rejection(positions(0), U, ())])
+    result = FilterOutcome(NODES, np.ones(4, np.bool_))
+    before = result.feasible
+    result.add("A", [Rejection(positions(0), U, ())])
     assert before.all()
-    assert not found.feasible[0]
+    assert not result.feasible[0]
 
 
 # ---- a node asked by itself -----------------------------------------------------------------
 
 
 def test_a_verdict_on_one_node_joins_the_others() -> None:
-    found = FilterOutcome(NODES, np.array([True, False, False, False]))
-    found.settle(1, None)
-    found.settle(2, unschedulable("no").with_plugin("A"))
-    assert found.feasible.tolist() == [True, True, False, False]
-    assert found.status_of(2) == Status(U, ("no",), "A")
-    found.settle(3, Status(Code.ERROR, ("broken",)))
-    assert found.error == Status(Code.ERROR, ("broken",))
+    result = FilterOutcome(NODES, np.array([True, False, False, False]))
+    result.settle(1, None)
+    result.settle(2, unschedulable("no").with_plugin("A"))
+    assert result.feasible.tolist() == [True, True, False, False]
+    assert result.status_of(2) == Status(U, ("no",), "A")
+    result.settle(3, Status(Code.ERROR, ("broken",)))
+    assert result.error == Status(Code.ERROR, ("broken",))
 
 
 # ---- what a Filter may not answer -----------------------------------------------------------
@@ -147,19 +147,19 @@ def test_a_verdict_on_one_node_joins_the_others() -> None:
 
 @pytest.mark.parametrize("code", sorted(set(Code) - FILTER_CODES))
 def test_other_codes_than_rejections_are_errors(code: Code) -> None:
-    found = outcome(("A", [Rejection(positions(0), code, ("why",))]))
-    assert found.error is not None
-    assert (found.error.code, found.error.plugin) == (Code.ERROR, "A")
-    assert found.error.message.startswith('running "A" filter plugin: ')
-    assert "why" in found.error.message
-    assert (str(code) in found.error.message) is (code is not Code.ERROR)
+    result = outcome(("A", [Rejection(positions(0), code, ("why",))]))
+    assert result.error is not None
+    assert (result.error.code, result.error.plugin) == (Code.ERROR, "A")
+    assert result.error.message.startswith('running "A" filter plugin: ')
+    assert "why" in result.error.message
+    assert (str(code) in result.error.message) is (code is not Code.ERROR)
 
 
 def test_a_wrong_code_of_some_row_is_an_error() -> None:
     codes = np.array([U, Code.WAIT, U, U], np.uint8)
-    found = outcome(("A", [Rejection(positions(0, 1), U, (), codes)]))
-    assert found.error is not None
-    assert "Wait" in found.error.message
+    result = outcome(("A", [Rejection(positions(0, 1), U, (), codes)]))
+    assert result.error is not None
+    assert "Wait" in result.error.message
 
 
 @pytest.mark.parametrize(
@@ -219,9 +219,9 @@ def test_the_arrays_equal_the_results_node_by_node(
         for position, name in enumerate(NAMES)
         if (status := node_by_node(plugins, position)) is not None
     }
-    told = sum(len(status.reasons) for status in statuses.values())
-    assert found.reason_counts().total() == told
-    assert sum(found.reason_counts_by_plugin().values()) == told
+    result = sum(len(status.reasons) for status in statuses.values())
+    assert found.reason_counts().total() == result
+    assert sum(found.reason_counts_by_plugin().values()) == result
 
 
 def node_by_node(plugins: list[tuple[str, list[Rejection]]], position: int) -> Status | None:
@@ -350,16 +350,16 @@ def test_an_error_ends_the_asking() -> None:
 def test_scores_are_whole_numbers() -> None:
     plugin: Any = answering("A", score_node=lambda state, asked, info: "abcd".index(info.name))
     nodes = cluster_of(*map(node, NAMES)).lend().nodes
-    found = score_nodes(made(plugin), CycleState(), pod(), nodes)
-    assert (found.dtype, found.tolist()) == (np.int64, [0, 1, 2, 3])
+    result = score_nodes(made(plugin), CycleState(), pod(), nodes)
+    assert (result.dtype, result.tolist()) == (np.int64, [0, 1, 2, 3])
 
 
 @pytest.mark.parametrize("answer", [np.int32(7), np.uint8(7), np.int64(7)])
 def test_numpys_own_whole_numbers_do(answer: Any) -> None:
     nodes = cluster_of(*map(node, NAMES)).lend().nodes
     plugin = made(answering("A", score_node=answer))
-    found = score_nodes(plugin, CycleState(), pod(), nodes)
-    assert (found.dtype, found.tolist()) == (np.int64, [7] * 4)
+    result = score_nodes(plugin, CycleState(), pod(), nodes)
+    assert (result.dtype, result.tolist()) == (np.int64, [7] * 4)
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,12 @@ def test_a_handle_lists_the_extenders_and_their_verbs() -> None:
     verbs = frozenset((ExtenderVerb.PREEMPT,))
     configured: Extender = ConfiguredExtender("http://a", verbs, managed_resources=gpus)
     cluster.extenders = (configured,)
-    (found,) = handle(cluster).extenders
-    assert (found.name, found.verbs, found.weight, found.ignorable) == (
+    (result,) = handle(cluster).extenders
+    assert (result.name, result.verbs, result.weight, result.ignorable) == (
         "http://a", verbs, 1, False,
     )  # fmt: skip
-    assert not found.is_interested(pod("p"))
-    assert found.is_interested(pod("p", requests={"example.com/gpu": 1}))
+    assert not result.is_interested(pod("p"))
+    assert result.is_interested(pod("p", requests={"example.com/gpu": 1}))
 
 
 def test_a_handle_shows_claims_slices_and_classes() -> None:

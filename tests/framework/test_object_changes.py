@@ -16,9 +16,9 @@ def bare_node(
     **status: Any,
 ) -> Node:
     metadata = {"name": "n1", "labels": labels, "annotations": annotations}
-    found = decode(NODE, {"metadata": metadata, "spec": spec or {}, "status": status})
-    assert isinstance(found, Node)
-    return found
+    node = decode(NODE, {"metadata": metadata, "spec": spec or {}, "status": status})
+    assert isinstance(node, Node)
+    return node
 
 
 def bare_pod(
@@ -30,9 +30,9 @@ def bare_pod(
     resources = {"requests": {"cpu": cpu}} if cpu else None
     spec = {"containers": [{"name": "c", "resources": resources}], **spec}
     metadata = {"name": "p", "uid": "uid-p", "labels": labels}
-    found = decode(POD, {"metadata": metadata, "spec": spec, "status": status or {}})
-    assert isinstance(found, Pod)
-    return pod_info(found)
+    pod = decode(POD, {"metadata": metadata, "spec": spec, "status": status or {}})
+    assert isinstance(pod, Pod)
+    return pod_info(pod)
 
 
 def node_labels(old: Node | None, new: Node | None) -> list[str]:
@@ -248,8 +248,8 @@ def test_which_events_an_update_of_a_pod_announces(
     node_name: str | None,
     resource: str,
 ) -> None:
-    found = pod_labels(bare_pod(nodeName=node_name, **old), bare_pod(nodeName=node_name, **new))
-    assert found == [f"{resource}{action}" for action in expected]
+    result = pod_labels(bare_pod(nodeName=node_name, **old), bare_pod(nodeName=node_name, **new))
+    assert result == [f"{resource}{action}" for action in expected]
 
 
 @pytest.mark.parametrize(

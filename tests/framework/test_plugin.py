@@ -62,9 +62,9 @@ def test_setup_comes_once_when_args_and_handle_are_there() -> None:
         async def pre_bind(self, state: Any, pod: Any, node_name: str, port: Any) -> None: ...
 
     given = handle()
-    found = Curious(None, given)
+    result = Curious(None, given)
     assert seen == [(None, 0.0, "Curious")]
-    assert found.pre_bind_preflight(CycleState(), pod(), "n1") is None
+    assert result.pre_bind_preflight(CycleState(), pod(), "n1") is None
 
 
 class PriceArgs(PluginArgs, frozen=True):

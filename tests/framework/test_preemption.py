@@ -24,7 +24,7 @@ def test_a_review_stands_in_the_state_and_sees_candidates_in_the_order_they_were
         seen.append(candidates)
         return Status(Code.ERROR, ("no answer",))
 
-    found = over.attempt(pod("p", cpu=1, priority=1), review)
-    assert REVIEW in found.cycle.state
-    assert (found.code, found.message) == ("Error", "preemption: no answer")
+    result = over.attempt(pod("p", cpu=1, priority=1), review)
+    assert REVIEW in result.cycle.state
+    assert (result.code, result.message) == ("Error", "preemption: no answer")
     assert {name: [v.name for v in each.pods] for name, each in seen[0].items()} == {"n1": ["a"]}

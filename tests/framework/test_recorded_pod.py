@@ -87,9 +87,9 @@ def test_keys_of_maps_are_noted() -> None:
 
 
 def test_a_map_with_noted_keys_is_a_map() -> None:
-    asked = set[str]()
-    noted = NotedKeys({"a": "1"}, asked)
-    assert (noted["a"], noted == {"a": "1"}, asked) == ("1", True, {"a"})
+    calls = set[str]()
+    noted = NotedKeys({"a": "1"}, calls)
+    assert (noted["a"], noted == {"a": "1"}, calls) == ("1", True, {"a"})
 
 
 def reads_of(*paths: str) -> Reads:

@@ -24,10 +24,10 @@ CPU_ONLY = (Demand("cpu", 1, 0),)
 
 def scores(scorer: Scorer, demanded: tuple[Demand, ...], *places: Place) -> list[int]:
     nodes = lent(places)
-    found = scorer.of_nodes(Demands(demanded), nodes)
-    assert found.dtype == np.int64
-    assert found.tolist() == [scorer.of_node(Demands(demanded), node) for node in nodes.infos()]
-    return found.tolist()
+    result = scorer.of_nodes(Demands(demanded), nodes)
+    assert result.dtype == np.int64
+    assert result.tolist() == [scorer.of_node(Demands(demanded), node) for node in nodes.infos()]
+    return result.tolist()
 
 
 def test_a_scalar_resource_is_scored_only_if_the_pod_requests_it() -> None:

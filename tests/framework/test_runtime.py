@@ -158,16 +158,16 @@ def test_anything_else_in_pre_filter_is_an_error(answer: Any, said: str) -> None
 
 
 def test_the_first_plugin_to_reject_a_node_counts_and_later_ones_are_not_called() -> None:
-    asked: list[list[bool]] = []
+    calls: list[list[bool]] = []
 
     def watching(state: Any, asked_pod: Any, nodes: Any, feasible: Any) -> list[Rejection]:
-        asked.append(feasible.tolist())
+        calls.append(feasible.tolist())
         return [Rejection(np.array([True, True, False]), Code.UNSCHEDULABLE, ("b",))]
 
     nodes = three_nodes().lend().nodes
     a, b = answering("A", filter=refused("n1", reason="a")), answering("B", filter=watching)
     outcome = framework_of(a, b).run_filter(CycleState(), P, nodes)
-    assert asked == [[False, True, True]]
+    assert calls == [[False, True, True]]
     assert outcome.feasible.tolist() == [False, False, True]
     assert outcome.reason_counts() == {"a": 1, "b": 1}
     assert outcome.plugins() == {"A", "B"}
@@ -386,14 +386,14 @@ def test_without_a_post_filter_there_is_no_status() -> None:
 
 
 def test_one_that_awaits_an_answer_ends_it_without_a_word() -> None:
-    found = post_filtered((TAKE_N1, Status(Code.WAIT)), (TAKE_N1, None))
-    assert found == (None, Status(Code.WAIT, (), "A"))
+    result = post_filtered((TAKE_N1, Status(Code.WAIT)), (TAKE_N1, None))
+    assert result == (None, Status(Code.WAIT, (), "A"))
 
 
 def test_the_first_success_is_taken() -> None:
     late = (None, unschedulable("too late"))
-    found = post_filtered((None, unschedulable("seen")), (TAKE_N1, None), late)
-    assert found == (TAKE_N1, Status(Code.SUCCESS, (), "B"))
+    result = post_filtered((None, unschedulable("seen")), (TAKE_N1, None), late)
+    assert result == (TAKE_N1, Status(Code.SUCCESS, (), "B"))
     told = post_filtered((TAKE_N1, Status(Code.SUCCESS, ("made room",))))
     assert told == (TAKE_N1, Status(Code.SUCCESS, ("made room",), "A"))
 
@@ -413,8 +413,8 @@ def test_a_nomination_of_a_plugin_that_failed_remains() -> None:
 
 
 def test_unresolvable_ends_it_with_its_nomination() -> None:
-    found = post_filtered((TAKE_N1, unresolvable("never")), (None, None))
-    assert found == (TAKE_N1, unresolvable("never").with_plugin("A"))
+    result = post_filtered((TAKE_N1, unresolvable("never")), (None, None))
+    assert result == (TAKE_N1, unresolvable("never").with_plugin("A"))
 
 
 @pytest.mark.parametrize(

@@ -95,16 +95,16 @@ def test_scores_are_read_after_the_sources_normalisation_or_before() -> None:
     a = source("A", 3, 6, 12, 0, normalizer=Normalizer.MAX_REVERSED)
     final = reader("R", "A", score=lambda s: s)
     raw = reader("W", "A", score=lambda s: s, stage="raw")
-    found = normalized(table_of([final, raw], [a]))
-    assert (found["R"], found["W"]) == ([75, 50, 0, 100], [3, 6, 12, 0])
+    result = normalized(table_of([final, raw], [a]))
+    assert (result["R"], result["W"]) == ([75, 50, 0, 100], [3, 6, 12, 0])
 
 
 def test_a_reader_normalises_its_own_scores() -> None:
     a = source("A", 3, 6, 12, 0)
-    found = normalized(
+    result = normalized(
         table_of([reader("R", "A", score=lambda s: s, normalizer=Normalizer.MAX)], [a])
     )
-    assert found["R"] == [25, 50, 100, 0]
+    assert result["R"] == [25, 50, 100, 0]
 
 
 def test_numbers_are_read_node_by_node() -> None:
@@ -182,9 +182,9 @@ def test_a_source_may_score_nodes_that_are_not_feasible() -> None:
 def test_a_row_wise_source_runs_once_for_feasible_and_all_nodes() -> None:
     a = source("A", 10, 20, 40, 30, normalizer=Normalizer.MAX)
     near, far = reader("N", "A", score=lambda s: s), wide(score=lambda s: s[[0, 1]])
-    found = normalized(table_of([near, far], [a], feasible=[0, 1]))
-    assert found["N"] == found["A"] == [50, 100]  # of the feasible ones 20 is the highest
-    assert found["W"] == [25, 50]
+    result = normalized(table_of([near, far], [a], feasible=[0, 1]))
+    assert result["N"] == result["A"] == [50, 100]  # of the feasible ones 20 is the highest
+    assert result["W"] == [25, 50]
     assert asked(a) == 1
 
 
@@ -199,8 +199,8 @@ def test_a_source_with_scope_cluster_runs_as_if_all_nodes_were_feasible() -> Non
 
     a = answering("A", pre_score=counted, score=said, scope="cluster")(None, handle(), "A")
     near, far = reader("N", "A", score=lambda s: s), wide(score=lambda s: s[[0, 1]])
-    found = normalized(table_of([far, near], [a], feasible=[0, 1]))
-    assert (found["W"], found["N"]) == ([4, 4], [2, 2])
+    result = normalized(table_of([far, near], [a], feasible=[0, 1]))
+    assert (result["W"], result["N"]) == ([4, 4], [2, 2])
 
 
 def test_a_skip_over_all_nodes_holds_for_all_nodes_only() -> None:
@@ -231,23 +231,23 @@ def test_where_every_node_is_feasible_both_ways_are_one() -> None:
 
 
 def failure(*enabled: Any, sources: Any = (), feasible: Any = range(NODE_COUNT)) -> Status:
-    found = scored(framework_of(enabled, sources), feasible)
-    assert isinstance(found, Status)
-    assert found.code is Code.ERROR
-    return found
+    status = scored(framework_of(enabled, sources), feasible)
+    assert isinstance(status, Status)
+    assert status.code is Code.ERROR
+    return status
 
 
 def test_a_source_that_fails_is_named_and_not_its_reader() -> None:
     a = answering("A", score=ValueError("boom"))(None, handle(), "A")
-    found = failure(reader("R", "A"), sources=[a])
-    assert found.plugin == "A"
-    assert found.message.startswith('running Score plugin "A": ValueError: boom')
+    result = failure(reader("R", "A"), sources=[a])
+    assert result.plugin == "A"
+    assert result.message.startswith('running Score plugin "A": ValueError: boom')
 
 
 def test_a_source_out_of_range_is_named() -> None:
-    found = failure(reader("R", "A"), sources=[source("A", 1, 2, 101, 4)])
-    assert found.plugin == "A"
-    assert 'plugin "A" returns an invalid score 101' in found.message
+    result = failure(reader("R", "A"), sources=[source("A", 1, 2, 101, 4)])
+    assert result.plugin == "A"
+    assert 'plugin "A" returns an invalid score 101' in result.message
 
 
 def test_a_reader_that_writes_to_a_source_fails_alone() -> None:
@@ -257,9 +257,9 @@ def test_a_reader_that_writes_to_a_source_fails_alone() -> None:
 
     own = np.array([1, 2, 3, 4], np.int64)
     a = answering("A", score=lambda *_: own)(None, handle(), "A")
-    found = failure(reader("Good", "A"), reader("Bad", "A", score=writes), sources=[a])
-    assert found.plugin == "Bad"
-    assert "read-only" in found.message
+    result = failure(reader("Good", "A"), reader("Bad", "A", score=writes), sources=[a])
+    assert result.plugin == "Bad"
+    assert "read-only" in result.message
     assert own.tolist() == [1, 2, 3, 4]
     own[0] = 7  # it stays the plugin's own
 
@@ -268,9 +268,9 @@ def test_an_undeclared_source_cannot_be_read() -> None:
     plugin = answering("R", score=lambda state, pod, nodes: state.scores("E"))
     args = ReaderArgs(score_from=("A",))
     enabled = [plugin(args, handle(), "R"), source("E", 1, 2, 3, 4)]
-    found = failure(*enabled, sources=[source("A", 1, 2, 3, 4)])
-    assert found.plugin == "R"
-    assert 'scores of "E" are not read by R' in found.message
+    result = failure(*enabled, sources=[source("A", 1, 2, 3, 4)])
+    assert result.plugin == "R"
+    assert 'scores of "E" are not read by R' in result.message
 
 
 def test_after_the_turn_nothing_can_be_read() -> None:
@@ -295,8 +295,8 @@ def test_a_pre_score_over_all_nodes_that_fails_is_named(pre_score: Any, said: st
         return pre_score
 
     a = source("A", 1, 2, 3, 4, scope="cluster", pre_score=only_then)
-    found = failure(wide(), sources=[a], feasible=[0, 1])
-    assert (found.plugin, said in found.message) == ("A", True)
+    result = failure(wide(), sources=[a], feasible=[0, 1])
+    assert (result.plugin, said in result.message) == ("A", True)
 
 
 # ---- keys -----------------------------------------------------------------------------------

@@ -48,10 +48,10 @@ def column(plugin_class: type[Any], weight: int = 1) -> PluginScores:
 def test_scores_are_normalised_by_name(
     normalizer: Normalizer, raw: tuple[int, ...], final: list[int]
 ) -> None:
-    found = column(answering("A", score=scores(*raw), normalizer=normalizer), weight=2)
-    assert found.raw.tolist() == list(raw)
-    assert found.normalized.tolist() == final
-    assert found.weighted.tolist() == [2 * score for score in final]
+    result = column(answering("A", score=scores(*raw), normalizer=normalizer), weight=2)
+    assert result.raw.tolist() == list(raw)
+    assert result.normalized.tolist() == final
+    assert result.weighted.tolist() == [2 * score for score in final]
 
 
 def test_a_plugin_may_normalise_by_itself() -> None:
@@ -77,8 +77,8 @@ def test_a_plugin_keeps_its_own_array_writable() -> None:
 
 
 def test_scores_may_be_returned_node_by_node() -> None:
-    found = column(answering("A", score_node=lambda state, asked, info: int(info.name[1:])))
-    assert found.raw.tolist() == [0, 1, 2]
+    result = column(answering("A", score_node=lambda state, asked, info: int(info.name[1:])))
+    assert result.raw.tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -139,8 +139,8 @@ def test_a_holder_gets_scores_as_they_would_count() -> None:
     tainting: Any = plugin(TaintToleration)
     plain: Any = plugin(ImageLocality)
     own = made(answering("Own", score=scores(0, 1, 2), normalize=scores(7, 8, 9)))
-    found = [normalize_scores(one, state, pod(), raw).tolist() for one in (tainting, plain, own)]
-    assert found == [[100, 50, 0], [0, 1, 2], [7, 8, 9]]
+    results = [normalize_scores(one, state, pod(), raw).tolist() for one in (tainting, plain, own)]
+    assert results == [[100, 50, 0], [0, 1, 2], [7, 8, 9]]
 
 
 # ---- score table ----------------------------------------------------------------------------

@@ -141,8 +141,8 @@ def test_parts_cannot_be_changed() -> None:
 
 def test_a_single_part_is_had_of_plugins_that_only_reject_pods_as_a_whole() -> None:
     signer = signer_of(NarrowingOnly, Silent, Failing)
-    found = [signer.part(name, pod()) for name in ("NarrowingOnly", "Silent", "Failing", "None")]
-    assert found == [("default",), None, None, None]
+    results = [signer.part(name, pod()) for name in ("NarrowingOnly", "Silent", "Failing", "None")]
+    assert results == [("default",), None, None, None]
 
 
 # ---- the joint key -------------------------------------------------------------------------
@@ -195,7 +195,7 @@ print(keys_of_many())
 
 
 def test_keys_do_not_depend_on_the_hash_seed() -> None:
-    told = {
+    reports = {
         subprocess.run(
             [sys.executable, "-c", _SORTED_KEYS],
             env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
@@ -205,7 +205,7 @@ def test_keys_do_not_depend_on_the_hash_seed() -> None:
         ).stdout
         for seed in ("0", "1")
     }
-    assert told == {f"{keys_of_many()}\n"}
+    assert reports == {f"{keys_of_many()}\n"}
 
 
 # ---- once per shape ------------------------------------------------------------------------

@@ -78,8 +78,8 @@ ANSWERS = [None, *(Status(code, ("why",)) for code in Code)]
     ],
 )
 def test_predicates_over_all_codes_and_none(predicate, true_for) -> None:
-    found = {None if answer is None else answer.code for answer in ANSWERS if predicate(answer)}
-    assert found == true_for
+    results = {None if answer is None else answer.code for answer in ANSWERS if predicate(answer)}
+    assert results == true_for
 
 
 def test_an_error_is_the_wrapped_one_or_is_made_of_the_message() -> None:

@@ -19,11 +19,13 @@ def tied_after(
     *keys: Any, totals: tuple[int, ...] = (5, 5, 5, 1), enabled: Any = ()
 ) -> tuple[list[str], list[TieStep]]:
     """Which of n0, n1 … are left, and how that came."""
-    found = run(*keys, totals=totals, enabled=enabled)
-    assert isinstance(found, ScoreTable), found
-    assert found.tied is not None
-    left = [found.nodes.name(position) for position in np.flatnonzero(found.tied).tolist()]
-    return left, list(found.tie_steps)
+    score_table = run(*keys, totals=totals, enabled=enabled)
+    assert isinstance(score_table, ScoreTable), score_table
+    assert score_table.tied is not None
+    left = [
+        score_table.nodes.name(position) for position in np.flatnonzero(score_table.tied).tolist()
+    ]
+    return left, list(score_table.tie_steps)
 
 
 def run(*keys: Any, totals: tuple[int, ...], enabled: Any = ()) -> ScoreTable | Status:
@@ -78,14 +80,14 @@ def test_a_key_whose_pre_score_skips_is_ignored() -> None:
 
 
 def test_a_tie_break_plugin_gets_the_tied_nodes_and_may_return_any_number() -> None:
-    asked: list[list[str]] = []
+    calls: list[list[str]] = []
 
     def exactly(state: Any, pod: Any, nodes: Any) -> Any:
-        asked.append(nodes.names())
+        calls.append(nodes.names())
         return np.array([-7000, -6999, -9000], np.int64)
 
     assert tied_after(answering("Exact", tie_break=exactly))[0] == ["n1"]
-    assert asked == [["n0", "n1", "n2"]]
+    assert calls == [["n0", "n1", "n2"]]
 
 
 @pytest.mark.parametrize(
@@ -99,10 +101,10 @@ def test_a_tie_break_plugin_gets_the_tied_nodes_and_may_return_any_number() -> N
     ],
 )
 def test_a_key_that_fails_is_named(answer: Any, said: str) -> None:
-    found = run(answering("Key", tie_break=answer), totals=(5, 5, 5, 1))
-    assert isinstance(found, Status)
-    assert found.plugin == "Key"
-    assert found.message.startswith(f'running TieBreak plugin "Key": {said}')
+    status = run(answering("Key", tie_break=answer), totals=(5, 5, 5, 1))
+    assert isinstance(status, Status)
+    assert status.plugin == "Key"
+    assert status.message.startswith(f'running TieBreak plugin "Key": {said}')
 
 
 def test_the_smallest_name_wins() -> None:

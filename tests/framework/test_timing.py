@@ -151,16 +151,16 @@ def test_an_attempt_that_is_not_drawn_calls_the_plugins_themselves() -> None:
 
 def test_observers_are_looked_up_once() -> None:
     looked_up: list[Code] = []
-    told: list[float] = []
+    reports: list[float] = []
 
     def of_code(code: Code) -> Any:
         looked_up.append(code)
-        return told.append
+        return reports.append
 
     watch = Stopwatch(lambda: 0.0, of_code)
     for seconds in (1.0, 2.0):
         watch.took[Code.SKIP](seconds)
-    assert (looked_up, told) == ([Code.SKIP], [1.0, 2.0])
+    assert (looked_up, reports) == ([Code.SKIP], [1.0, 2.0])
 
 
 def test_every_point_has_its_stopwatch() -> None:

@@ -79,8 +79,8 @@ def test_a_refused_result_is_reported_without_the_exceptions_name() -> None:
 
 
 def test_an_answer_that_is_no_rejection_becomes_an_error() -> None:
-    told = as_error(Status(Code.ERROR, ("broken", "twice")), "Reserve", "X")
-    assert told == Status(Code.ERROR, ('running Reserve plugin "X": broken, twice',), "X")
+    result = as_error(Status(Code.ERROR, ("broken", "twice")), "Reserve", "X")
+    assert result == Status(Code.ERROR, ('running Reserve plugin "X": broken, twice',), "X")
     silent = as_error(Status(Code.WAIT), "Reserve", "X")
     assert silent.message == 'running Reserve plugin "X": answered Wait, which it may not'
 

@@ -254,9 +254,9 @@ def _token_line(user: str) -> str:
 
 
 def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind((LOOPBACK, 0))
-        return found.getsockname()[1]
+    with socket.socket() as opened:
+        opened.bind((LOOPBACK, 0))
+        return opened.getsockname()[1]
 
 
 def _answers(url: str) -> bool:

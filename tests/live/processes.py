@@ -80,9 +80,9 @@ def replicas(*processes: SchedulerProcess) -> Iterator[None]:
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
+    with socket.socket() as opened:
+        opened.bind(("127.0.0.1", 0))
+        return opened.getsockname()[1]
 
 
 def config_file(path: Path, content: Mapping[str, Any]) -> str:

@@ -89,8 +89,8 @@ def run_replicas(
     control_plane: ControlPlane, namespace: str, story: Callable[[Cluster], Awaitable[None]]
 ) -> None:
     async def main() -> None:
-        async with cluster(control_plane, namespace) as found:
-            await story(found)
+        async with cluster(control_plane, namespace) as opened:
+            await story(opened)
 
     asyncio.run(main())
 
@@ -130,9 +130,9 @@ async def get(
         tls.load_cert_chain(*certificate)
     async with (
         aiohttp.ClientSession(headers=headers) as session,
-        session.get(url, ssl=tls) as found,
+        session.get(url, ssl=tls) as opened,
     ):
-        return found.status, await found.text()
+        return opened.status, await opened.text()
 
 
 async def wait_until_logged(process: SchedulerProcess, *texts: str) -> None:

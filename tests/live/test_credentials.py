@@ -105,8 +105,8 @@ def test_a_pod_uses_its_service_account_and_its_token_is_read_again(
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "bayplan"}}
         path = world.path("serviceaccounts")
         await world.client.request("POST", path, account)
-        asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-        body = await world.client.request("POST", f"{path}/bayplan/token", asked)
+        calls = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        body = await world.client.request("POST", f"{path}/bayplan/token", calls)
         (tmp_path / "token").write_text("expired")
         async with open_client(None, UNLIMITED) as client:
             (tmp_path / "token").write_text(msgspec.json.decode(body)["status"]["token"])

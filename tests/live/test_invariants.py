@@ -22,8 +22,8 @@ def test_a_valid_state_is_accepted() -> None:
 
 def test_an_overfull_node_is_named() -> None:
     pods = [placed("a"), placed("b", "501m")]
-    found = broken([node("n1", cpu="1500m", pods=1)], pods, {}, {})
-    assert found == ["node n1 has 1500 cpu and 1501 taken", "node n1 has 1 pods and 2 taken"]
+    result = broken([node("n1", cpu="1500m", pods=1)], pods, {}, {})
+    assert result == ["node n1 has 1500 cpu and 1501 taken", "node n1 has 1 pods and 2 taken"]
 
 
 def test_a_pod_bound_twice_is_named() -> None:
@@ -31,5 +31,5 @@ def test_a_pod_bound_twice_is_named() -> None:
 
 
 def test_a_pod_that_changed_its_node_is_named() -> None:
-    found = broken([], [placed("a")], {}, {"uid-a": {"n1", "n2"}})
-    assert found == ["pod a moved: ['n1', 'n2']"]
+    result = broken([], [placed("a")], {}, {"uid-a": {"n1", "n2"}})
+    assert result == ["pod a moved: ['n1', 'n2']"]

@@ -110,7 +110,7 @@ def test_the_same_groups_are_placed_and_nothing_is_reserved(
                 await world.delete_pod(name)
             await world.until_bound(*group_y)
             for name in group_y:
-                told = [event["note"] for event in await world.events(name, "FailedScheduling")]
-                assert not any("last failed" in note for note in told)
+                reports = [event["note"] for event in await world.events(name, "FailedScheduling")]
+                assert not any("last failed" in note for note in reports)
 
     play(group_plane, live)

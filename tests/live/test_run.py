@@ -75,8 +75,10 @@ def test_a_scheduler_binds_writes_events_and_ends_on_request(
         _, configz = await get(f"{url}/configz")
         profile = json.loads(configz)["componentconfig"]["profiles"][0]
         assert profile["schedulerName"] == "run-one"
-        told = await asyncio.to_thread(answer, "why", "run-one/p", "--address", f"127.0.0.1:{port}")
-        assert "attempt 1 (run-one): chose run-one-" in told
+        result = await asyncio.to_thread(
+            answer, "why", "run-one/p", "--address", f"127.0.0.1:{port}"
+        )
+        assert "attempt 1 (run-one): chose run-one-" in result
         assert "theirs" not in found.bound()
         one.send(signal.SIGUSR2)
         await wait_until_logged(one, '"Compared caches" differences=0')

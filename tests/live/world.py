@@ -51,8 +51,8 @@ def play(control_plane: ControlPlane, story: Story) -> None:
     async def main() -> None:
         async with asyncio.timeout(STORY_SECONDS), _world(control_plane) as world:
             await story(world)
-            found = world.broken()
-            assert not found, found
+            result = world.broken()
+            assert not result, result
 
     asyncio.run(main())
 
@@ -272,8 +272,8 @@ class World:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
                 scheduler.close()
-            found = running.bugs()
-            assert not found, found
+            result = running.bugs()
+            assert not result, result
 
 
 @contextlib.asynccontextmanager

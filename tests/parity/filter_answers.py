@@ -81,21 +81,21 @@ def _compare_filters_alone(question: PodQuestion, state: CycleState, silent: set
         sheet.pass_over("filterByPlugin", [plugin], len(recorded[plugin]))
     state.skip_filter_plugins |= silent
     nodes = question.snapshot.nodes
-    asked = dict(profile.framework.filter_answers(state, question.pod, nodes))
-    for name in sorted({*asked, *missing.known(recorded)}):
+    calls = dict(profile.framework.filter_answers(state, question.pod, nodes))
+    for name in sorted({*calls, *missing.known(recorded)}):
         entries = recorded.get(name, {})
         if missing.behind(name):
             sheet.pass_over("filterByPlugin", missing.behind(name), len(question.names))
             continue
-        if name not in asked:
+        if name not in calls:
             sheet.compare_entries("filterByPlugin", entries, {}, (), name)
             continue
         erring = any(entry.get("code") == ERROR for entry in entries.values())
-        if erring or asked[name].error is not None:
+        if erring or calls[name].error is not None:
             # An error ends our asking, so only the fact can be compared.
-            sheet.compare("filterByPlugin", erring, asked[name].error is not None, f"{name} errs")
+            sheet.compare("filterByPlugin", erring, calls[name].error is not None, f"{name} errs")
             continue
-        found = rejections(asked[name], plugin=False)
+        found = rejections(calls[name], plugin=False)
         sheet.compare_entries("filterByPlugin", entries, found, question.names, name)
 
 

@@ -74,10 +74,10 @@ class Missing:
         if plugin not in self.plugins or entry.get("code") == "Error":
             return False
         alone: Mapping[str, Mapping[str, Json]] = self.wanted.get("filterByPlugin") or {}
-        told = {name: value for name, value in entry.items() if name != "plugin"}
+        reports = {name: value for name, value in entry.items() if name != "plugin"}
         before = self.order[: self.order.index(plugin)] if self.order else ()
         earlier = any(node in alone.get(name, {}) for name in before)
-        return earlier or alone.get(plugin, {}).get(node) != told
+        return earlier or alone.get(plugin, {}).get(node) != reports
 
     def in_error(self) -> list[str]:
         """Who may be behind a recorded error: one that answered Error itself, or is named in it."""
@@ -132,8 +132,8 @@ def behind_fit(missing: frozenset[str], pod: PodInfo, cluster: SampleCluster) ->
 def stand_for_requests(pod: PodInfo, cluster: SampleCluster) -> bool:
     """Whether devices stand for a resource that the pod requests."""
     names: set[str] = set()
-    for found in cluster.objects(KINDS["deviceClasses"]).list():
-        assert isinstance(found, DeviceClass)
-        names.add(found.spec.extended_resource_name or "")
-        names.add(f"deviceclass.resource.kubernetes.io/{found.metadata.name}")
+    for device_class in cluster.objects(KINDS["deviceClasses"]).list():
+        assert isinstance(device_class, DeviceClass)
+        names.add(device_class.spec.extended_resource_name or "")
+        names.add(f"deviceclass.resource.kubernetes.io/{device_class.metadata.name}")
     return bool(names & set(pod.requests))

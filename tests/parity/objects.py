@@ -101,11 +101,11 @@ def cluster_pods(content: Json, name: str = "pods", version: str = "") -> list[P
 
 def load(cluster: SampleCluster, content: Json, sheet: Sheet) -> None:
     """Fill a cluster from a case."""
-    for kind, found in cluster_objects(content, sheet):
-        if isinstance(found, Node):
-            cluster.add(found)
+    for kind, node in cluster_objects(content, sheet):
+        if isinstance(node, Node):
+            cluster.add(node)
         else:
-            cluster.objects(kind).put(found)
+            cluster.objects(kind).put(node)
     cluster.add(*map(pod_info, cluster_pods(content)))
     for pod in cluster_pods(content, "nominatedPods"):
         cluster.nominator.add_nominated_pod(pod_info(pod))

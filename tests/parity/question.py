@@ -103,6 +103,6 @@ class PodQuestion:
 
     def _run(self, pod: PodInfo, runner: CycleRunner) -> Cycle:
         cycle = Cycle(QueuedPodInfo(pod, 0.0), self.profile.framework, self.snapshot)
-        asked = runner.run(cycle)
-        assert asked is None, "there are no extenders"
+        result = runner.run(cycle)
+        assert result is None, "there are no extenders"
         return cycle

@@ -483,10 +483,10 @@ def test_a_difference_exits_with_1_and_is_shown(
     answer(changed, "p1")["total"]["a"] = -1
     (tmp_path / "changed.jsonl").write_text(json.dumps(changed), encoding="utf-8")
     assert main([str(tmp_path), "--processes", "1"]) == 1
-    said = capsys.readouterr().out
-    assert "most-allocated default/p1 a: recorded " in said
+    message = capsys.readouterr().out
+    assert "most-allocated default/p1 a: recorded " in message
     # Once as it is, and as often as it is asked again with answers kept.
-    assert said.endswith(f" answers compared, {1 + TIMES} differ\n")
+    assert message.endswith(f" answers compared, {1 + TIMES} differ\n")
 
 
 def test_two_processes_give_the_counts_of_one() -> None:

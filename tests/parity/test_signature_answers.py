@@ -80,9 +80,11 @@ def test_fields_that_upstream_ignores_are_intended_deviations(
     assert not tally.different
     deviating = {f: dict(e.deviating) for (_, f), e in tally.fields.items() if e.deviating}
     assert deviating == wanted
-    told = "\n".join(report(tally, 0))
+    result = "\n".join(report(tally, 0))
     for kinds in wanted.values():
-        assert all(f"{count} deviate on purpose ({kind})" in told for kind, count in kinds.items())
+        assert all(
+            f"{count} deviate on purpose ({kind})" in result for kind, count in kinds.items()
+        )
 
 
 def raw_scores(name: str, plugin: str, pods: tuple[str, str], node: str) -> list[int]:

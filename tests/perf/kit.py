@@ -71,15 +71,15 @@ def planned(path: Path, **setting: Any) -> list[Plan | Refused]:
 
 
 def plan(path: Path, **setting: Any) -> Plan:
-    (found,) = planned(path, **setting)
-    assert isinstance(found, Plan), found
-    return found
+    (result,) = planned(path, **setting)
+    assert isinstance(result, Plan), result
+    return result
 
 
 def refusal(path: Path, **setting: Any) -> str:
-    (found,) = planned(path, **setting)
-    assert isinstance(found, Refused)
-    return "\n".join(found.reasons)
+    (refused,) = planned(path, **setting)
+    assert isinstance(refused, Refused)
+    return "\n".join(refused.reasons)
 
 
 def run_of(path: Path, clock: ManualClock, **options: Any) -> WorkloadRun:

@@ -100,8 +100,8 @@ def test_unknown_syntax_is_refused(text: str, said: str) -> None:
 def test_functions_return_the_values_of_upstreams_functions(
     name: str, arguments: Any, result: Any
 ) -> None:
-    found = FUNCTIONS[name](*arguments)
-    assert (found, type(found)) == (result, type(result))
+    results = FUNCTIONS[name](*arguments)
+    assert (results, type(results)) == (result, type(result))
 
 
 @pytest.mark.parametrize(

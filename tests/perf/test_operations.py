@@ -131,8 +131,8 @@ def test_a_barrier_may_wait_for_attempts_and_labels(tmp_path: Path) -> None:
         large=large,
         gated=GATED,
     )
-    (said,) = played.contents(POD)[0]["status"]["conditions"]
-    assert said["reason"] == "Unschedulable"
+    (message,) = played.contents(POD)[0]["status"]["conditions"]
+    assert message["reason"] == "Unschedulable"
 
 
 def test_a_sleep_takes_time(tmp_path: Path) -> None:
@@ -309,8 +309,8 @@ def test_claims_that_cannot_be_allocated_end_the_workload(tmp_path: Path) -> Non
 
 def test_an_update_keeps_fields_set_by_admission() -> None:
     old = pod_with_spec(priority=5, tolerations=[{"key": "a"}], schedulingGates=[{"name": "g"}])
-    found = updated(old, pod_with_spec(containers=[]), ())
-    assert found["spec"] == {"priority": 5, "tolerations": [{"key": "a"}], "containers": []}
+    result = updated(old, pod_with_spec(containers=[]), ())
+    assert result["spec"] == {"priority": 5, "tolerations": [{"key": "a"}], "containers": []}
 
 
 def test_an_object_of_another_kind_is_replaced() -> None:
@@ -322,20 +322,20 @@ def test_an_object_of_another_kind_is_replaced() -> None:
 def test_a_resize_changes_only_resources() -> None:
     old = pod_with_spec(containers=[{"name": "a", "image": "i", "resources": 1}, {"name": "b"}])
     old["metadata"]["labels"] = {"x": "y"}
-    found = updated(
+    result = updated(
         old, pod_with_spec(containers=[{"name": "a", "image": "j", "resources": 2}]), ("resize",)
     )
-    assert found["spec"]["containers"] == [
+    assert result["spec"]["containers"] == [
         {"name": "a", "image": "i", "resources": 2},
         {"name": "b"},
     ]
-    assert found["metadata"] == old["metadata"]
+    assert result["metadata"] == old["metadata"]
 
 
 def test_a_status_update_changes_nothing_else() -> None:
     old = {**pod_with_spec(nodeName="n"), "status": {"phase": "Running"}}
-    found = updated(old, {**pod_with_spec(), "status": {"phase": "Failed"}}, ("status",))
-    assert found == {**old, "status": {"phase": "Failed"}}
+    result = updated(old, {**pod_with_spec(), "status": {"phase": "Failed"}}, ("status",))
+    assert result == {**old, "status": {"phase": "Failed"}}
 
 
 # ---- work at a rate -------------------------------------------------------------------------
@@ -396,9 +396,9 @@ def allocated_pools(contents: dict[str, list[Any]], namespace: str = "") -> dict
 
 
 def test_each_claim_gets_separate_devices() -> None:
-    found = allocated_pools(OBJECTS)
-    assert sorted([found["c1"], found["c2"]], key=str) == [["n1"], ["n2"]]
-    assert found["c3"] is None
+    result = allocated_pools(OBJECTS)
+    assert sorted([result["c1"], result["c2"]], key=str) == [["n1"], ["n2"]]
+    assert result["c3"] is None
 
 
 def test_a_repeated_allocation_gives_the_same_result() -> None:

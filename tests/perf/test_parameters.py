@@ -34,8 +34,8 @@ def refused(params: Value, *operations: Value) -> list[str]:
     ],
 )
 def test_counts_can_be_parameters(opcode: str, fields: Value) -> None:
-    (found,) = filled({"n": 7}, op(opcode, countParam="$n", **fields))
-    assert found.count == 7
+    (result,) = filled({"n": 7}, op(opcode, countParam="$n", **fields))
+    assert result.count == 7
 
 
 def test_a_count_may_be_multiplied() -> None:
@@ -50,8 +50,8 @@ def test_without_a_count_one_object_is_created() -> None:
 
 def test_steady_state_and_duration_can_be_parameters() -> None:
     pods = op("createPods", steadyStateParam="$steady", durationParam="$time", count=1)
-    (found,) = filled({"steady": True, "time": "1m30s"}, pods)
-    assert (found.steady_state, seconds(found.duration)) == (True, 90.0)
+    (result,) = filled({"steady": True, "time": "1m30s"}, pods)
+    assert (result.steady_state, seconds(result.duration)) == (True, 90.0)
     assert filled({"time": "2s"}, op("sleep", durationParam="$time"))[0].duration == "2s"
 
 

@@ -43,8 +43,8 @@ CONFIG = "{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfig
 
 def test_a_plan_contains_its_operations_with_parameters(tmp_path: Path) -> None:
     path = write_cases(tmp_path, case(op("createNodes", countParam="$n"), params={"n": 3}))
-    found = plan(path)
-    assert (found.name, found.operations[0].count) == ("Case/small", 3)  # type: ignore[union-attr]
+    result = plan(path)
+    assert (result.name, result.operations[0].count) == ("Case/small", 3)  # type: ignore[union-attr]
 
 
 def test_only_selected_workloads_are_planned(tmp_path: Path) -> None:
@@ -87,10 +87,10 @@ def test_a_workload_that_needs_a_missing_plugin_is_refused(tmp_path: Path) -> No
     claiming = SMALL_POD.replace("containers:", "resourceClaims: [{name: a}], containers:")
     path = write_cases(tmp_path, case(op("createPods", podTemplatePath="x.yaml")), x=claiming)
     others = Registry(each for each in in_tree_plugins() if each.name != "DynamicResources")
-    (found,) = plan_all(read(path), Selection(), Setting(others))
-    assert isinstance(found, Refused)
-    said = "pods with resource claims need DynamicResources, which is not here yet"
-    assert said in "\n".join(found.reasons)
+    (refused,) = plan_all(read(path), Selection(), Setting(others))
+    assert isinstance(refused, Refused)
+    message = "pods with resource claims need DynamicResources, which is not here yet"
+    assert message in "\n".join(refused.reasons)
     assert isinstance(plan(path), Plan)
 
 
@@ -106,10 +106,10 @@ def test_feature_gates_come_from_the_case_the_workload_and_the_command_line(tmp_
     )
     whole["workloads"][0]["featureGates"] = {"SchedulerAsyncAPICalls": False}
     path = write_cases(tmp_path, whole)
-    found = plan(path).config
-    assert (found.gate("GenericWorkload"), found.gate("SchedulerAsyncAPICalls")) == (True, False)
-    found = plan(path, feature_gates="GenericWorkload=false").config
-    assert found.gate("GenericWorkload") is False
+    config = plan(path).config
+    assert (config.gate("GenericWorkload"), config.gate("SchedulerAsyncAPICalls")) == (True, False)
+    config = plan(path, feature_gates="GenericWorkload=false").config
+    assert config.gate("GenericWorkload") is False
 
 
 def test_a_gate_that_cannot_be_set_refuses_the_workload(tmp_path: Path) -> None:
@@ -243,6 +243,6 @@ def test_an_available_plugin_is_not_missing() -> None:
 
 def test_features_that_no_plugin_supports_are_named() -> None:
     gates, _ = resolve_gates(("", {"DRAListTypeAttributes": True, "DRADeviceTaints": True}))
-    found = list(features_missing(gates, Registry()))
-    assert found == ["the feature DRAListTypeAttributes is not here yet"]
+    results = list(features_missing(gates, Registry()))
+    assert results == ["the feature DRAListTypeAttributes is not here yet"]
     assert not list(features_missing(default_gates(), Registry()))

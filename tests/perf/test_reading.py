@@ -16,9 +16,9 @@ from tests.perf.kit import case, complaints_about, op, read, write_cases
 
 def test_operations_are_read_by_their_opcodes(tmp_path: Path) -> None:
     path = write_cases(tmp_path, case(op("createPods", CountParam="$n"), op("barrier")))
-    (found,) = read(path)
-    assert found.place == f"{path}: [0] (Case)"
-    assert found.operations == (
+    (result,) = read(path)
+    assert result.place == f"{path}: [0] (Case)"
+    assert result.operations == (
         CreatePods(opcode="createPods", count_param="$n"),
         Barrier(opcode="barrier"),
     )

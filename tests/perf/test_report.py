@@ -49,7 +49,7 @@ def test_the_list_gives_the_reason_why_a_workload_cannot_run() -> None:
 
 
 def test_the_average_is_compared_with_the_threshold() -> None:
-    (said,) = below_threshold(outcome(measurement(SAMPLES), threshold=1000))
-    assert said == "Case/w/ns: 1,000 pods/s, the file's threshold is 1000"
+    (message,) = below_threshold(outcome(measurement(SAMPLES), threshold=1000))
+    assert message == "Case/w/ns: 1,000 pods/s, the file's threshold is 1000"
     assert not list(below_threshold(outcome(measurement(SAMPLES), threshold=999)))
     assert not list(below_threshold(outcome(measurement(), threshold=9999)))

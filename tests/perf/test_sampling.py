@@ -32,8 +32,8 @@ def test_seconds_count_from_the_start() -> None:
 
 
 def test_percentiles_use_the_nearest_rank() -> None:
-    found = summarised([float(n) for n in range(10, 0, -1)])
-    assert found == {"Average": 5.5, "Perc50": 5.0, "Perc90": 9.0, "Perc95": 10.0, "Perc99": 10.0}
+    result = summarised([float(n) for n in range(10, 0, -1)])
+    assert result == {"Average": 5.5, "Perc50": 5.0, "Perc90": 9.0, "Perc95": 10.0, "Perc99": 10.0}
 
 
 @pytest.mark.parametrize(

@@ -83,8 +83,8 @@ def test_a_file_is_read_once(files: ScenarioFiles) -> None:
 def test_an_operation_gives_examples_of_its_objects(
     files: ScenarioFiles, given: Any, kinds: list[str] | None
 ) -> None:
-    found = [content["kind"] for _, content in files.examples(given)]
-    assert found == (["Pod", "PersistentVolumeClaim"] if kinds is None else kinds)
+    results = [content["kind"] for _, content in files.examples(given)]
+    assert results == (["Pod", "PersistentVolumeClaim"] if kinds is None else kinds)
 
 
 def test_a_missing_file_is_reported(files: ScenarioFiles) -> None:

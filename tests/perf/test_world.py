@@ -22,8 +22,8 @@ def test_a_name_used_twice_ends_the_workload(tmp_path: Path) -> None:
     pods = op("createPods", count=2, podTemplatePath="pod.yaml", namespace="ns")
     text = SMALL_POD.replace("generateName: pod-", "name: only")
     outcome = run_cases(write_cases(tmp_path, case(pods), pod=text))
-    said = 'operation 0 (createPods): cannot create: pods "only" already exists'
-    assert outcome.failure == said
+    message = 'operation 0 (createPods): cannot create: pods "only" already exists'
+    assert outcome.failure == message
 
 
 def test_a_pod_that_can_never_be_bound_is_not_waited_for(tmp_path: Path) -> None:

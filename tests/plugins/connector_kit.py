@@ -35,9 +35,9 @@ def made_of(
 
     ``options``: answers and attributes of the sources.
     """
-    found = table_of(connector, args, sources, labels=labels, feasible=feasible, **options)
-    assert isinstance(found, ScoreTable), found
-    return found.totals.tolist()
+    score_table = table_of(connector, args, sources, labels=labels, feasible=feasible, **options)
+    assert isinstance(score_table, ScoreTable), score_table
+    return score_table.totals.tolist()
 
 
 def table_of(

@@ -45,6 +45,6 @@ def put_members(cluster: SampleCluster, *names: str, group: str = "g") -> None:
 
 def coscheduling(cluster: SampleCluster, **args: Any) -> Coscheduling:
     """The plugin placing pod by pod, unless args say otherwise."""
-    found = plugin(Coscheduling, {"placement": "pod", **args}, cluster=cluster)
-    assert isinstance(found, Coscheduling)
-    return found
+    result = plugin(Coscheduling, {"placement": "pod", **args}, cluster=cluster)
+    assert isinstance(result, Coscheduling)
+    return result

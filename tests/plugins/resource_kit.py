@@ -26,9 +26,9 @@ def quantities(amounts: Amounts) -> dict[str, Any]:
 
 def node_offering(offered: Amounts, *, name: str = "n0", pods: int = 110) -> Node:
     allocatable = {**quantities(offered), "pods": pods}
-    found = decode(NODE, {"metadata": {"name": name}, "status": {"allocatable": allocatable}})
-    assert isinstance(found, Node)
-    return found
+    node = decode(NODE, {"metadata": {"name": name}, "status": {"allocatable": allocatable}})
+    assert isinstance(node, Node)
+    return node
 
 
 def container(amounts: Amounts | None = None, **rest: Any) -> dict[str, Any]:
@@ -40,9 +40,9 @@ def pod_of_containers(
 ) -> PodInfo:
     """A pod of containers with these requests; the rest stands in its spec."""
     own = {"nodeName": on, "containers": [container(each) for each in containers], **spec}
-    found = decode(POD, {"metadata": {"name": name, "uid": f"uid-{name}"}, "spec": own})
-    assert isinstance(found, Pod)
-    return pod_info(found)
+    pod = decode(POD, {"metadata": {"name": name, "uid": f"uid-{name}"}, "spec": own})
+    assert isinstance(pod, Pod)
+    return pod_info(pod)
 
 
 @dataclass(frozen=True)

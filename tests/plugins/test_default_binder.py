@@ -67,9 +67,9 @@ def bind(port: ScriptedPort) -> Status | None:
 def stored(node_name: str | None = None, uid: str = "uid-default/p") -> Pod:
     """The pod as the API has it."""
     metadata = {"name": "p", "namespace": "default", "uid": uid}
-    found = decode(POD, {"metadata": metadata, "spec": {"nodeName": node_name}})
-    assert isinstance(found, Pod)
-    return found
+    pod = decode(POD, {"metadata": metadata, "spec": {"nodeName": node_name}})
+    assert isinstance(pod, Pod)
+    return pod
 
 
 def test_a_binding_that_is_written_is_success() -> None:

@@ -104,8 +104,8 @@ def test_it_is_tried_again_when_its_node_allows_it(
     changed, added = plugin.events_to_register()
     hint = added.hint if old is None else changed.hint
     assert hint is not None
-    wanted = QueueingHint.QUEUE if is_worth_it else QueueingHint.QUEUE_SKIP
-    assert hint(RUNNING, old, new) is wanted
+    expected = QueueingHint.QUEUE if is_worth_it else QueueingHint.QUEUE_SKIP
+    assert hint(RUNNING, old, new) is expected
 
 
 def test_it_keeps_to_the_contract() -> None:

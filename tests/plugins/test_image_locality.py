@@ -23,9 +23,9 @@ Images = dict[str, int]
 
 def holding(name: str, images: Images) -> Node:
     listed = [{"names": [image], "sizeBytes": size} for image, size in images.items()]
-    found = decode(NODE, {"metadata": {"name": name}, "status": {"images": listed}})
-    assert isinstance(found, Node)
-    return found
+    node = decode(NODE, {"metadata": {"name": name}, "status": {"images": listed}})
+    assert isinstance(node, Node)
+    return node
 
 
 def lent(cluster: list[Images]) -> NodeView:
@@ -72,8 +72,8 @@ def test_it_scores_all_nodes_as_the_rule_scores_each(
 ) -> None:
     asking = running(*named[init_count:], init=tuple(named[:init_count]))
     nodes = lent(cluster)
-    wanted = {f"n{row}": rule(named, cluster, row) for row in range(len(cluster))}
-    assert scored(PLUGIN, asking, nodes) == wanted
+    expected = {f"n{row}": rule(named, cluster, row) for row in range(len(cluster))}
+    assert scored(PLUGIN, asking, nodes) == expected
     chosen = [p for p in positions if p < len(cluster)]
     assert score_is_row_wise(PLUGIN, asking, nodes, chosen)
 

@@ -274,8 +274,8 @@ def test_one_name_per_condition_is_what_parses() -> None:
 
 
 def test_the_added_affinity_is_evaluated_first() -> None:
-    found = rejected(plugin([ZONE_A]), pod(nodeSelector={"zone": "b"}), lent(NODES))
-    assert found == unresolvable(["n1"], NO_MATCH) | unresolvable(["n2", "n3"], NO_ADDED_MATCH)
+    result = rejected(plugin([ZONE_A]), pod(nodeSelector={"zone": "b"}), lent(NODES))
+    assert result == unresolvable(["n1"], NO_MATCH) | unresolvable(["n2", "n3"], NO_ADDED_MATCH)
 
 
 def test_it_answers_without_its_pre_filter() -> None:

@@ -67,9 +67,9 @@ def test_a_node_must_declare_all_that_is_needed(features: tuple[str, ...], said:
 
 def test_a_pod_without_needs_is_skipped() -> None:
     nodes = SampleCluster().lend().nodes
-    asked = plugin(NodeDeclaredFeatures)
-    assert asked.pre_filter(CycleState(), PLAIN, nodes) is SKIP
-    assert asked.pre_filter(CycleState(), RESTARTING, nodes) is None
+    result = plugin(NodeDeclaredFeatures)
+    assert result.pre_filter(CycleState(), PLAIN, nodes) is SKIP
+    assert result.pre_filter(CycleState(), RESTARTING, nodes) is None
 
 
 def test_hints_queue_a_pod_if_something_changed() -> None:
@@ -90,6 +90,6 @@ def test_it_keeps_to_the_contract() -> None:
 
 
 def test_pods_with_equal_needs_have_equal_signatures() -> None:
-    asked = plugin(NodeDeclaredFeatures)
-    assert asked.sign_pod(PLAIN) == asked.sign_pod(pod("other")) == ()
-    assert asked.sign_pod(RESTARTING) == (RESTART_ALL_CONTAINERS,)
+    result = plugin(NodeDeclaredFeatures)
+    assert result.sign_pod(PLAIN) == result.sign_pod(pod("other")) == ()
+    assert result.sign_pod(RESTARTING) == (RESTART_ALL_CONTAINERS,)

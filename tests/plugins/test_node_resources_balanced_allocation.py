@@ -93,12 +93,12 @@ def test_it_scores_all_nodes_as_the_rule_scores_each(
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "FEW_NODES", few_nodes)
-        found = scored(plugin, asking, nodes)
+        result = scored(plugin, asking, nodes)
         if not any(total(containers, name) for name in resources):
-            assert found is None
+            assert result is None
             return
-        wanted = {f"n{i}": rule(resources, containers, each) for i, each in enumerate(places)}
-        assert found == wanted
+        expected = {f"n{i}": rule(resources, containers, each) for i, each in enumerate(places)}
+        assert result == expected
         chosen = [p for p in positions if p < len(places)]
         assert score_is_row_wise(plugin, asking, nodes, chosen)
 
@@ -224,38 +224,38 @@ def test_no_resources_means_cpu_and_memory() -> None:
 def test_devices_are_balanced_as_kube_scheduler_balances_them(
     resources: tuple[str, ...], amount: int, recorded: dict[str, int]
 ) -> None:
-    found = scored_devices.cluster()
+    cluster = scored_devices.cluster()
     args = {"resources": [{"name": name} for name in resources]}
-    balances = made(NodeResourcesBalancedAllocation, args, cluster=found)
-    answers = scores(balances, found, asking(amount=amount, resource=resources[-1]))
+    balances = made(NodeResourcesBalancedAllocation, args, cluster=cluster)
+    answers = scores(balances, cluster, asking(amount=amount, resource=resources[-1]))
     assert {name: answers[name] for name in recorded} == recorded
 
 
 def test_devices_are_balanced_equally_for_few_and_many_nodes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    found = scored_devices.cluster()
+    cluster = scored_devices.cluster()
     args = {"resources": [{"name": name} for name in ("cpu", GPU)]}
-    balances = made(NodeResourcesBalancedAllocation, args, cluster=found)
-    among_few = scores(balances, found, asking())
+    balances = made(NodeResourcesBalancedAllocation, args, cluster=cluster)
+    among_few = scores(balances, cluster, asking())
     monkeypatch.setattr(module, "FEW_NODES", 0)
-    assert scores(balances, found, asking()) == among_few
+    assert scores(balances, cluster, asking()) == among_few
     # All are taken: full beside 0 of 8 cpu becomes full beside half a cpu.
-    put(found.store, claim("more", status=allocated(*(("a", f"g{n}") for n in (1, 2, 3)))))
-    assert scores(balances, found, asking())["a"] == math.floor(75 + (53 - 50) / 2)
+    put(cluster.store, claim("more", status=allocated(*(("a", f"g{n}") for n in (1, 2, 3)))))
+    assert scores(balances, cluster, asking())["a"] == math.floor(75 + (53 - 50) / 2)
 
 
 def test_selectors_of_the_class_are_evaluated() -> None:
     """Where kube-scheduler v1.37.0 fails: it has nothing to compile them with there."""
-    found = scored_devices.cluster(BIG_IF_KNOWN)
+    cluster = scored_devices.cluster(BIG_IF_KNOWN)
     args = {"resources": [{"name": name} for name in ("cpu", GPU)]}
-    balances = made(NodeResourcesBalancedAllocation, args, cluster=found)
+    balances = made(NodeResourcesBalancedAllocation, args, cluster=cluster)
     # Of two big devices on e, instead of three, one is half.
-    assert scores(balances, found, asking())["e"] == math.floor(75 - (50 - 6.25) / 4)
+    assert scores(balances, cluster, asking())["e"] == math.floor(75 - (50 - 6.25) / 4)
 
 
 def test_a_pod_without_balanced_resources_is_skipped_with_devices_too() -> None:
-    found = scored_devices.cluster()
+    cluster = scored_devices.cluster()
     args = {"resources": [{"name": GPU}]}
-    balances = made(NodeResourcesBalancedAllocation, args, cluster=found)
-    assert scored(balances, asking(amount=0), found.lend().nodes) is None
+    balances = made(NodeResourcesBalancedAllocation, args, cluster=cluster)
+    assert scored(balances, asking(amount=0), cluster.lend().nodes) is None

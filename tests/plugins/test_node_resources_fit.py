@@ -111,17 +111,17 @@ def test_ignored_resources_are_not_compared(
     places: list[Place], containers: list[dict[str, int]]
 ) -> None:
     plugin = fit(ignoredResources=[GPU, "cpu", HUGE], ignoredResourceGroups=["other.io"])
-    found = rejected(plugin, pod_of_containers(containers=containers), lent(places))
+    result = rejected(plugin, pod_of_containers(containers=containers), lent(places))
     # Only extended resources can be ignored.
-    assert found == verdicts(containers, places, ignored=(GPU, NIC))
+    assert result == verdicts(containers, places, ignored=(GPU, NIC))
 
 
 def test_insufficient_resources_are_listed_in_upstreams_order() -> None:
     wants = {NIC: 1, GPU: 1, "ephemeral-storage": 1, "memory": 1, "cpu": 1}
-    (said,) = rejected(
+    (message,) = rejected(
         PLUGIN, pod_of_containers(containers=[wants]), lent([Place({}, pods=0)])
     ).values()
-    assert said == (
+    assert message == (
         Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
         (
             "Too many pods",
@@ -161,9 +161,9 @@ def test_what_the_pod_requests_as_a_whole_counts() -> None:
 def test_what_a_kubelet_once_gave_it_does_not_count_before_it_is_placed() -> None:
     status = {"containerStatuses": [{"name": "c", "allocatedResources": {"cpu": "3"}}]}
     spec = {"containers": [container({"cpu": 1000})]}
-    found = decode(POD, {"metadata": {"name": "p", "uid": "u"}, "spec": spec, "status": status})
-    assert isinstance(found, Pod)
-    assert not rejected(PLUGIN, pod_info(found), lent([Place({"cpu": 1000})]))
+    pod = decode(POD, {"metadata": {"name": "p", "uid": "u"}, "spec": spec, "status": status})
+    assert isinstance(pod, Pod)
+    assert not rejected(PLUGIN, pod_info(pod), lent([Place({"cpu": 1000})]))
 
 
 # ---- Score ---------------------------------------------------------------------------------
@@ -206,12 +206,12 @@ def test_it_scores_all_nodes_as_the_rule_scores_each(
         lent(places),
         pod_of_containers(containers=containers),
     )
-    wanted: dict[str, int] = {}
+    expected: dict[str, int] = {}
     for row, place in enumerate(places):
         scores, counted = mean(kind, weights, containers, place)
         weighted = sum(s * w for s, w in zip(scores, counted, strict=True))
-        wanted[f"n{row}"] = weighted // sum(counted) if counted else 0
-    assert scored(plugin, asking, nodes) == wanted
+        expected[f"n{row}"] = weighted // sum(counted) if counted else 0
+    assert scored(plugin, asking, nodes) == expected
     chosen = [p for p in positions if p < len(places)]
     assert score_is_row_wise(plugin, asking, nodes, chosen)
 
@@ -227,15 +227,15 @@ def test_a_broken_line_scores_all_nodes_as_the_rule_scores_each(
     containers: list[dict[str, int]],
 ) -> None:
     plugin = fit(**scorer("RequestedToCapacityRatio", weights, shape))
-    wanted: dict[str, int] = {}
+    expected: dict[str, int] = {}
     for row, place in enumerate(places):
         used, counted = mean("MostAllocated", weights, containers, place)
         scores = [on_line(shape, utilization) for utilization in used]
         pairs = [(s, w) for s, w in zip(scores, counted, strict=True) if s > 0]
         weight = sum(w for _, w in pairs)
         # Half away from zero, in whole numbers.
-        wanted[f"n{row}"] = (2 * sum(s * w for s, w in pairs) + weight) // (2 * weight or 1)
-    assert scored(plugin, pod_of_containers(containers=containers), lent(places)) == wanted
+        expected[f"n{row}"] = (2 * sum(s * w for s, w in pairs) + weight) // (2 * weight or 1)
+    assert scored(plugin, pod_of_containers(containers=containers), lent(places)) == expected
 
 
 def on_line(shape: list[tuple[int, int]], at: int) -> int:
@@ -357,10 +357,10 @@ def test_room_comes_from_pods_that_had_a_node(gone: PodInfo, said: str) -> None:
 
 def test_a_nominated_pod_that_goes_leaves_room() -> None:
     status = {"nominatedNodeName": "n0"}
-    found = decode(POD, {"metadata": {"name": "gone", "uid": "u"}, "status": status})
-    assert isinstance(found, Pod)
+    pod = decode(POD, {"metadata": {"name": "gone", "uid": "u"}, "status": status})
+    assert isinstance(pod, Pod)
     event = ("AssignedPod", ActionType.DELETE)
-    assert hint(PLUGIN, event, WAITING, pod_info(found), None) is QueueingHint.QUEUE
+    assert hint(PLUGIN, event, WAITING, pod_info(pod), None) is QueueingHint.QUEUE
 
 
 @pytest.mark.parametrize(
@@ -539,41 +539,41 @@ SHAPE = [(0, 0), (60, 10), (100, 2)]
 def test_devices_are_scored_as_kube_scheduler_scores_them(
     kind: str, amount: int, expressions: tuple[str, ...], recorded: dict[str, int]
 ) -> None:
-    found = scored_devices.cluster(*expressions)
+    cluster = scored_devices.cluster(*expressions)
     args = scorer(kind, {"cpu": 1, GPU: 3}, SHAPE if kind == BY_RATIO else ())
-    answers = scores(made(NodeResourcesFit, args, cluster=found), found, asking(amount=amount))
+    answers = scores(made(NodeResourcesFit, args, cluster=cluster), cluster, asking(amount=amount))
     assert {name: answers[name] for name in recorded} == recorded
 
 
 def test_a_class_may_be_requested_by_its_own_name() -> None:
-    found = scored_devices.cluster()
-    fits = made(NodeResourcesFit, scorer(MOST, {"cpu": 1, BY_CLASS: 3}), cluster=found)
-    answers = scores(fits, found, asking(resource=BY_CLASS))
+    cluster = scored_devices.cluster()
+    fits = made(NodeResourcesFit, scorer(MOST, {"cpu": 1, BY_CLASS: 3}), cluster=cluster)
+    answers = scores(fits, cluster, asking(resource=BY_CLASS))
     # On c there is no device: what it offers itself is another resource.
     assert answers == {"a": 39, "b": 40, "c": 12, "d": 51, "e": 26, "f": 76}
 
 
 def test_devices_do_not_affect_pods_that_do_not_request_them() -> None:
-    found = scored_devices.cluster()
-    fits = made(NodeResourcesFit, scorer(MOST, {"cpu": 1, GPU: 3}), cluster=found)
-    answers = scores(fits, found, pod_as_written(containers=[container({"cpu": 500})]))
+    cluster = scored_devices.cluster()
+    fits = made(NodeResourcesFit, scorer(MOST, {"cpu": 1, GPU: 3}), cluster=cluster)
+    answers = scores(fits, cluster, pod_as_written(containers=[container({"cpu": 500})]))
     assert answers == {"a": 6, "b": 12, "c": 12, "d": 6, "e": 6, "f": 6}
 
 
 def test_without_a_class_a_resource_that_no_node_offers_is_not_scored() -> None:
-    found = scored_devices.cluster()
-    put(found.store, class_of("gpu"))
-    fits = made(NodeResourcesFit, scorer(MOST, {"cpu": 1, GPU: 3}), cluster=found)
-    answers = scores(fits, found, asking())
+    cluster = scored_devices.cluster()
+    put(cluster.store, class_of("gpu"))
+    fits = made(NodeResourcesFit, scorer(MOST, {"cpu": 1, GPU: 3}), cluster=cluster)
+    answers = scores(fits, cluster, asking())
     assert answers == {"a": 6, "b": 12, "c": 40, "d": 6, "e": 6, "f": 6}
 
 
 def test_devices_are_scored_as_they_are_taken_and_given_back() -> None:
-    found = scored_devices.cluster()
-    fits = made(NodeResourcesFit, scorer(MOST, {GPU: 1}), cluster=found)
-    assert scores(fits, found, asking())["f"] == 100
-    assert scores(fits, found, asking())["a"] == 50
-    put(found.store, claim("more", status=allocated(("a", "g2"), ("a", "g3"))))
-    assert scores(fits, found, asking())["a"] == 100
-    put(found.store, claim("more"))
-    assert scores(fits, found, asking())["a"] == 50
+    cluster = scored_devices.cluster()
+    fits = made(NodeResourcesFit, scorer(MOST, {GPU: 1}), cluster=cluster)
+    assert scores(fits, cluster, asking())["f"] == 100
+    assert scores(fits, cluster, asking())["a"] == 50
+    put(cluster.store, claim("more", status=allocated(("a", "g2"), ("a", "g3"))))
+    assert scores(fits, cluster, asking())["a"] == 100
+    put(cluster.store, claim("more"))
+    assert scores(fits, cluster, asking())["a"] == 50

@@ -72,11 +72,11 @@ def test_without_the_gate_the_plugin_skips_the_pod() -> None:
 
 
 def test_deferred_pods_of_one_node_have_equal_signatures() -> None:
-    asked, waits = plugin(), pod("p", cpu=3)
+    result, waits = plugin(), pod("p", cpu=3)
     elsewhere = pod("p", node="n2", cpu=3, status=DEFERRED)
-    parts = [asked.sign_pod(each) for each in (resizing(cpu=3), elsewhere, waits)]
+    parts = [result.sign_pod(each) for each in (resizing(cpu=3), elsewhere, waits)]
     assert len(set(parts)) == 3
-    assert asked.sign_pod(resizing(cpu=3)) == parts[0]
+    assert result.sign_pod(resizing(cpu=3)) == parts[0]
     without = plugin(gate=False)
     assert without.sign_pod(resizing(cpu=3)) == without.sign_pod(waits) == parts[2]
 

@@ -41,8 +41,8 @@ NODES = [node("open"), node("cordoned", unschedulable=True), node("again", unsch
 def test_pods_that_tolerate_the_taint_fit_a_cordoned_node(
     tolerations: Any, tolerated: bool
 ) -> None:
-    found = rejected(PLUGIN, pod(tolerations=tolerations), lent(NODES))
-    assert found == ({} if tolerated else unresolvable(["cordoned"], REASON))
+    result = rejected(PLUGIN, pod(tolerations=tolerations), lent(NODES))
+    assert result == ({} if tolerated else unresolvable(["cordoned"], REASON))
 
 
 def test_pre_filter_runs_for_every_pod_and_narrows_nothing() -> None:

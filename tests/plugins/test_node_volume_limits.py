@@ -154,8 +154,8 @@ def test_a_missing_claim_is_reported() -> None:
 def test_an_ephemeral_claim_of_another_pod_is_an_error() -> None:
     scratch = {"ephemeral": {}}
     over = cluster(NODES, claim("p-scratch"))
-    found = results_of(NodeVolumeLimits, over, with_claims("p", scratch=scratch))
-    assert "PVC default/p-scratch was not created for pod default/p" in found.rejections["n1"]
+    result = results_of(NodeVolumeLimits, over, with_claims("p", scratch=scratch))
+    assert "PVC default/p-scratch was not created for pod default/p" in result.rejections["n1"]
 
 
 def test_a_placed_pod_with_such_a_claim_does_not_fail_other_pods() -> None:
@@ -191,8 +191,8 @@ def test_the_result_equals_the_rule(
     pods = [with_claims(f"p{i}", *names(each), node="n1") for i, each in enumerate(there)]
     held = [attachment(f"a{number}", "n1", f"pv{number}") for number in attached]
     over = cluster(NODES[:1], *disks(5), csi_node("n1", {DRIVER: limit}), *held, pods=pods)
-    wanted = {"n1": TOO_MANY} if too_many(limit, there, attached, new) else {}
-    assert reasons(over, with_claims("p", *names(new))) == wanted
+    expected = {"n1": TOO_MANY} if too_many(limit, there, attached, new) else {}
+    assert reasons(over, with_claims("p", *names(new))) == expected
 
 
 # ---- hints, contract -----------------------------------------------------------------------

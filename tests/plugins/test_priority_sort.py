@@ -26,15 +26,15 @@ def test_the_higher_priority_goes_first_however_late_it_came() -> None:
 
 
 def test_no_priority_is_zero() -> None:
-    found = order(queued("none"), queued("below", priority=-1), queued("above", priority=1))
-    assert found == ["above", "none", "below"]
+    result = order(queued("none"), queued("below", priority=-1), queued("above", priority=1))
+    assert result == ["above", "none", "below"]
 
 
 def test_among_equals_the_earlier_goes_first_and_then_the_one_that_came_first() -> None:
-    found = order(
+    result = order(
         queued("second", at=1.0, sequence=7), queued("first", at=1.0, sequence=6), queued("zeroth")
     )
-    assert found == ["zeroth", "first", "second"]
+    assert result == ["zeroth", "first", "second"]
 
 
 ENTRIES = st.builds(

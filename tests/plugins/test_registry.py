@@ -109,13 +109,13 @@ def test_no_plugin_of_the_tree_is_refused() -> None:
 def test_the_table_has_every_plugin_of_the_tree() -> None:
     folder = bayplan.plugins
     modules = [import_module(m.name) for m in iter_modules(folder.__path__, "bayplan.plugins.")]
-    found = {
+    results = {
         value
         for module in modules
         for value in vars(module).values()
         if isinstance(value, type) and issubclass(value, Plugin) and hasattr(value, "name")
     }
-    assert found == set(in_tree_plugins())
+    assert results == set(in_tree_plugins())
 
 
 def test_the_table_follows_upstreams_order() -> None:

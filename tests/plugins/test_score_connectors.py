@@ -37,9 +37,9 @@ def test_normalised_scores_are_inverted_unless_raw_ones_are_wanted() -> None:
 
 def test_raw_scores_beyond_100_have_no_opposite() -> None:
     raw = {"scoreFrom": "A", "stage": "raw"}
-    found = table_of(Invert, raw, {"A": (0, 300)}, normalizer=Normalizer.MAX)
-    assert isinstance(found, Status)
-    assert 'plugin "Invert" returns an invalid score -200' in found.message
+    status = table_of(Invert, raw, {"A": (0, 300)}, normalizer=Normalizer.MAX)
+    assert isinstance(status, Status)
+    assert 'plugin "Invert" returns an invalid score -200' in status.message
 
 
 # ---- normalize ------------------------------------------------------------------------------
@@ -65,20 +65,20 @@ def test_to_the_highest_is_the_default() -> None:
 
 
 def test_only_feasible_nodes_count() -> None:
-    found = made_of(Normalize, {"scoreFrom": "A"}, {"A": (3, 6, 12)}, feasible=[0, 1])
-    assert found == [50, 100]
+    result = made_of(Normalize, {"scoreFrom": "A"}, {"A": (3, 6, 12)}, feasible=[0, 1])
+    assert result == [50, 100]
 
 
 def test_raw_scores_may_be_normalised_in_another_way() -> None:
     """The source's own way makes 75, 50, 0 of them."""
     args = {"scoreFrom": "A", "stage": "raw", "to": "minMax"}
-    found = made_of(Normalize, args, {"A": (3, 6, 12)}, normalizer=Normalizer.MAX_REVERSED)
-    assert found == [0, 33, 100]
+    result = made_of(Normalize, args, {"A": (3, 6, 12)}, normalizer=Normalizer.MAX_REVERSED)
+    assert result == [0, 33, 100]
 
 
 def test_there_are_two_ways() -> None:
-    said = 'to: "minmax"; wanted "max" or "minMax"; did you mean "minMax"?'
-    assert refusal(Normalize, {"scoreFrom": "A", "to": "minmax"}) == said
+    message = 'to: "minmax"; wanted "max" or "minMax"; did you mean "minMax"?'
+    assert refusal(Normalize, {"scoreFrom": "A", "to": "minmax"}) == message
 
 
 # ---- scale ----------------------------------------------------------------------------------
@@ -113,8 +113,8 @@ def test_hundredths_are_exact(hundredths: int, scores: list[int]) -> None:
 def test_raw_scores_are_cut_off_on_both_sides() -> None:
     args = {"scoreFrom": "A", "factor": 0.01, "stage": "raw"}
     scores = (-(2**40), -5, 250, 9_999, 2**40)
-    found = made_of(Scale, args, {"A": scores}, normalizer=Normalizer.MIN_MAX)
-    assert found == [0, 0, 2, 99, 100]
+    result = made_of(Scale, args, {"A": scores}, normalizer=Normalizer.MIN_MAX)
+    assert result == [0, 0, 2, 99, 100]
 
 
 @pytest.mark.parametrize(
@@ -163,8 +163,8 @@ def test_scores_follow_the_line(
 def test_raw_scores_may_be_any_numbers() -> None:
     scores = (-9_000, 0, 4_000, 70_000)
     points = [(-1_000, 0), (9_000, 100)]
-    found = along(points, *scores, stage="raw", normalizer=Normalizer.MIN_MAX)
-    assert found == [0, 10, 50, 100]
+    result = along(points, *scores, stage="raw", normalizer=Normalizer.MIN_MAX)
+    assert result == [0, 10, 50, 100]
 
 
 @pytest.mark.parametrize(

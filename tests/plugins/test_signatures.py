@@ -74,7 +74,7 @@ def changed_answers(
     subject = Subject(plugin_class, args, (), None, seed=2)
     scenes = [subject.scene(index) for index in range(CLUSTERS)]
     fields = sorted({path for scene in scenes[:5] for path in read_fields(scene)})
-    told = Counter[str]()
+    reports = Counter[str]()
 
     @(drawing or settings(max_examples=EXAMPLES))
     @given(
@@ -88,19 +88,19 @@ def changed_answers(
         one = draw_pod(draws)
         pair = pod("one", **one), pod("other", **draw_field(draws, path, one))
         nodes = asked.cluster.lend().nodes
-        told[path] += compare_pair(subject, asked.plugin, nodes, path, pair=pair)
+        reports[path] += compare_pair(subject, asked.plugin, nodes, path, pair=pair)
 
     (change if number is None else seed(number)(change))()
-    return told
+    return reports
 
 
 @pytest.mark.parametrize(("plugin_class", "args"), CHANGING)
 def test_what_changes_an_answer_changes_the_signature(
     plugin_class: type[Plugin], args: Any
 ) -> None:
-    told = changed_answers(plugin_class, args)
-    print(f"{plugin_class.name}: answers changed with {dict(+told)}")
-    assert told.total() > 0
+    result = changed_answers(plugin_class, args)
+    print(f"{plugin_class.name}: answers changed with {dict(+result)}")
+    assert result.total() > 0
 
 
 @pytest.mark.parametrize("number", range(3))

@@ -210,8 +210,8 @@ A, B = {"key": "a", "operator": "Exists"}, {"key": "b", "value": "1"}
 def test_signatures_are_equal_where_the_matching_is(
     one: list[Any], other: list[Any], equal: bool
 ) -> None:
-    found = PLUGIN.sign_pod(pod(tolerations=one)) == PLUGIN.sign_pod(pod(tolerations=other))
-    assert found is equal
+    result = PLUGIN.sign_pod(pod(tolerations=one)) == PLUGIN.sign_pod(pod(tolerations=other))
+    assert result is equal
 
 
 @given(CLUSTERS, st.lists(TOLERATIONS, max_size=3), st.lists(TOLERATIONS, max_size=3))

@@ -77,8 +77,8 @@ def test_only_feasible_nodes_count() -> None:
 def test_over_all_nodes_a_full_one_counts(over: str) -> None:
     """n0 of r1 is full, which MostAllocated scores 100: r1 120, r2 60, r3 40 of all nodes."""
     scores = (100, 20, 30, 30, 40, 10)
-    found = racks(*scores, feasible=[1, 2, 3, 4, 5], over=over)
-    assert found == ([100, 25, 25, 0, 0] if over == "all" else [0, 100, 100, 50, 0])
+    result = racks(*scores, feasible=[1, 2, 3, 4, 5], over=over)
+    assert result == ([100, 25, 25, 0, 0] if over == "all" else [0, 100, 100, 50, 0])
 
 
 def test_over_all_nodes_racks_without_a_feasible_node_are_best_and_worst_too() -> None:

@@ -64,8 +64,8 @@ def test_disks_that_bear_one_pod_keep_pods_apart(
     wanted: dict[str, Any], used: dict[str, Any], clashes: bool
 ) -> None:
     over = cluster(NODES, pods=[with_claims("there", node="n1", disk=used)])
-    found = rejected(VolumeRestrictions, over, with_claims("p", disk=wanted))
-    assert found == ({"n1": CONFLICT} if clashes else {})
+    result = rejected(VolumeRestrictions, over, with_claims("p", disk=wanted))
+    assert result == ({"n1": CONFLICT} if clashes else {})
 
 
 def test_a_pod_without_such_volumes_is_not_looked_at() -> None:
@@ -87,8 +87,8 @@ def test_a_claim_for_one_pod_is_refused_to_a_second() -> None:
 def test_of_two_reasons_the_disk_is_reported() -> None:
     there = with_claims("there", "data", node="n1", disk=gce("a"))
     over = cluster(NODES, claim("data", **ALONE), pods=[there])
-    found = rejected(VolumeRestrictions, over, with_claims("p", "data", disk=gce("a")))
-    assert found == {"n1": CONFLICT, "n2": IN_USE}
+    result = rejected(VolumeRestrictions, over, with_claims("p", "data", disk=gce("a")))
+    assert result == {"n1": CONFLICT, "n2": IN_USE}
 
 
 def test_a_claim_for_many_is_no_reason() -> None:
@@ -97,9 +97,9 @@ def test_a_claim_for_many_is_no_reason() -> None:
 
 
 def test_a_missing_claim_is_reported() -> None:
-    found = rejected(VolumeRestrictions, cluster(NODES), with_claims("p", "nope"))
+    result = rejected(VolumeRestrictions, cluster(NODES), with_claims("p", "nope"))
     text = 'UnschedulableAndUnresolvable: persistentvolumeclaim "nope" not found'
-    assert found == {"": text}
+    assert result == {"": text}
 
 
 def test_a_what_if_counts_users_of_this_namespace_only() -> None:

@@ -70,8 +70,8 @@ def test_an_empty_list_is_printed_too() -> None:
 
 
 def test_args_are_filled_in() -> None:
-    found = effective(config(profile(["Gate/a"], {"Gate/a": {"limit": 5}})), KNOWN)
-    assert found["profiles"][0]["pluginConfig"] == [
+    result = effective(config(profile(["Gate/a"], {"Gate/a": {"limit": 5}})), KNOWN)
+    assert result["profiles"][0]["pluginConfig"] == [
         {"name": "Gate/a", "args": {"key": "a", "limit": 5}}
     ]
     fit = next(
@@ -91,17 +91,17 @@ def test_the_type_of_args_stands_in_front() -> None:
 
 
 def test_defaults_of_the_whole_are_filled_in() -> None:
-    found = effective(SchedulerConfig(), Registry())
-    assert found["podInitialBackoffSeconds"] == 1
-    assert found["leaderElection"]["leaseDuration"] == "15s"
-    assert found["enableContentionProfiling"] is True
-    assert set(found["featureGates"]) == set(GATES)
-    assert found["profiles"][0]["percentageOfNodesToScore"] == 0
+    result = effective(SchedulerConfig(), Registry())
+    assert result["podInitialBackoffSeconds"] == 1
+    assert result["leaderElection"]["leaseDuration"] == "15s"
+    assert result["enableContentionProfiling"] is True
+    assert set(result["featureGates"]) == set(GATES)
+    assert result["profiles"][0]["percentageOfNodesToScore"] == 0
 
 
 def test_a_profile_prints_its_own_percentage() -> None:
-    found = effective(config(profile(), percentageOfNodesToScore=30), KNOWN)
-    assert found["profiles"][0]["percentageOfNodesToScore"] == 30
+    result = effective(config(profile(), percentageOfNodesToScore=30), KNOWN)
+    assert result["profiles"][0]["percentageOfNodesToScore"] == 30
 
 
 @pytest.mark.parametrize("text", [FULL.read_text(encoding="utf-8"), yaml.safe_dump(HEAD)])
@@ -219,9 +219,9 @@ def test_a_lease_that_lets_two_schedulers_collide_is_reported(
 ) -> None:
     one = profile() | {"schedulerName": scheduler}
     lines = remarks(config(one, leaderElection=election), KNOWN)
-    told = [line for line in lines if line.startswith("leaderElection")]
-    assert len(told) == bool(remark)
-    assert all(line.startswith(f"leaderElection.resourceName: {remark}") for line in told)
+    reports = [line for line in lines if line.startswith("leaderElection")]
+    assert len(reports) == bool(remark)
+    assert all(line.startswith(f"leaderElection.resourceName: {remark}") for line in reports)
 
 
 def test_missing_default_plugins_are_reported_unless_disabled() -> None:

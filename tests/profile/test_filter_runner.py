@@ -94,11 +94,11 @@ def test_a_filter_key_has_the_facets_and_objects_of_the_results() -> None:
     over = scene(node("n1", cpu=2), pod("a", cpu=2, node="n1"))
     state = over.cycle(HIGH).state
     over.framework.plugins.reuse_bytes_max = 1
-    found = filter_key(over.framework, state, HIGH, lambda kind: [kind])
-    assert found is not None
-    assert found.facet_bits & Facet.REQUESTED and found.facet_bits & Facet.TAINTS
-    assert not found.facet_bits & Facet.PODS
-    assert list(found.objects) == [["resource.k8s.io/v1 DeviceClass"]]
+    result = filter_key(over.framework, state, HIGH, lambda kind: [kind])
+    assert result is not None
+    assert result.facet_bits & Facet.REQUESTED and result.facet_bits & Facet.TAINTS
+    assert not result.facet_bits & Facet.PODS
+    assert list(result.objects) == [["resource.k8s.io/v1 DeviceClass"]]
 
 
 def test_there_is_no_filter_key_without_reuse_or_with_an_unsigned_filter() -> None:

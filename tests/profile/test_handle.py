@@ -205,11 +205,11 @@ def test_only_declared_kinds_can_be_looked_up() -> None:
 
 def test_pods_and_nodes_can_be_looked_up_where_there_is_no_snapshot() -> None:
     seen: list[PluginHandle] = []
-    found: list[tuple[list[str], list[str]]] = []
+    results: list[tuple[list[str], list[str]]] = []
 
     def looks(asked: Any) -> None:
         nodes, pods = (seen[0].objects(kind).list() for kind in (NODE, POD))
-        found.append(([each.metadata.name for each in nodes], [each.key for each in pods]))
+        results.append(([each.metadata.name for each in nodes], [each.key for each in pods]))
 
     engine = Engine(
         plugins=["Keeps"], classes=[keeping(seen, pre_enqueue=looks, kinds=(NODE, POD))]
@@ -217,7 +217,7 @@ def test_pods_and_nodes_can_be_looked_up_where_there_is_no_snapshot() -> None:
     engine.add(node("n1"), api_pod("placed", node="n1"), waiting_pod("p"))
     engine.delete(node("n1"), api_pod("placed", node="n1"))
     engine.add(waiting_pod("q"))
-    assert found == [
+    assert results == [
         (["n1"], ["default/p", "default/placed"]),
         ([], ["default/p", "default/q"]),
     ]

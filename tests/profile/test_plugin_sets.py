@@ -48,8 +48,8 @@ def test_lists_are_those_of_kube_scheduler(case: dict[str, Any]) -> None:
         for point, wanted in case["lists"][profile.name].items():
             here = [name for name in wanted if known.find(name[0] if point == "score" else name)]
             entries = profile.lists[point]
-            found = [[e.name, e.weight] if point == "score" else e.name for e in entries]
-            assert found == here, point
+            results = [[e.name, e.weight] if point == "score" else e.name for e in entries]
+            assert results == here, point
 
 
 def names(*names: str, **weights: int) -> tuple[PluginEntry, ...]:

@@ -93,9 +93,12 @@ def test_instances_have_rows_of_their_own() -> None:
         profile(["Gate"]) | {"schedulerName": "y"},
     ]
     rows = plugin_table(KNOWN, config(*profiles))
-    found = [row for row in rows if row.name.startswith("Gate")]
-    assert [(row.name, row.profiles) for row in found] == [("Gate", ("x", "y")), ("Gate/b", ("x",))]
-    assert found[1].args == {"key": "a", "limit": 9}
+    results = [row for row in rows if row.name.startswith("Gate")]
+    assert [(row.name, row.profiles) for row in results] == [
+        ("Gate", ("x", "y")),
+        ("Gate/b", ("x",)),
+    ]
+    assert results[1].args == {"key": "a", "limit": 9}
     assert row("Both", *profiles).profiles == ()
 
 
@@ -110,14 +113,14 @@ def test_a_refused_configuration_has_no_table() -> None:
 def test_a_graph_has_the_weights_and_the_readers() -> None:
     args = {"Mean": {"scoreFrom": ["Invert/a", "Both"]}, "Invert/a": reads("Both")}
     keys = {"enabled": [{"name": "Both"}]}
-    [found] = profile_graphs(config(profile(["Mean"], args, tieBreak=keys)), GRAPH_PLUGINS)
-    assert (found.added, found.tie_break) == ((("Mean", 1),), ("Both",))
-    assert found.read_only == ("Invert/a",)
-    assert set(found.edges) == {
+    [result] = profile_graphs(config(profile(["Mean"], args, tieBreak=keys)), GRAPH_PLUGINS)
+    assert (result.added, result.tie_break) == ((("Mean", 1),), ("Both",))
+    assert result.read_only == ("Invert/a",)
+    assert set(result.edges) == {
         ScoreEdge("Invert/a", "Mean", False),
         ScoreEdge("Both", "Mean", False),
         ScoreEdge("Both", "Invert/a", False),
     }
-    assert found.sources_of("Mean") == ["Invert/a", "Both"]
-    roles = [found.role(name) for name in found.names]
+    assert result.sources_of("Mean") == ["Invert/a", "Both"]
+    roles = [result.role(name) for name in result.names]
     assert roles == ["weight 1", "tie-break key 1", "read only"]

@@ -60,36 +60,36 @@ def names(plugins: list[Any]) -> list[str]:
 
 
 def test_every_list_holds_the_profiles_instances_in_order() -> None:
-    [found] = built(profile(["Gate/b", "Both", "Gate/a"]))
-    assert names(found.plugins.filter) == ["Gate/b", "Both", "Gate/a"]
-    assert [(p.instance_name, weight) for p, weight in found.plugins.score] == [("Both", 1)]
-    assert found.plugins.queue_sort.instance_name == "Sort"
-    assert names(list(found.plugins.bind)) == ["Binder"]
-    assert found.plugins.filter[1] is found.plugins.score[0][0]
+    [result] = built(profile(["Gate/b", "Both", "Gate/a"]))
+    assert names(result.plugins.filter) == ["Gate/b", "Both", "Gate/a"]
+    assert [(p.instance_name, weight) for p, weight in result.plugins.score] == [("Both", 1)]
+    assert result.plugins.queue_sort.instance_name == "Sort"
+    assert names(list(result.plugins.bind)) == ["Binder"]
+    assert result.plugins.filter[1] is result.plugins.score[0][0]
 
 
 def test_every_extension_point_has_its_list() -> None:
-    [found] = build_profiles(SchedulerConfig(), Registry(), handles(Registry()))
-    assert found.plugins.profile_name == "default-scheduler"
-    assert isinstance(found.plugins, ProfilePlugins)
+    [result] = build_profiles(SchedulerConfig(), Registry(), handles(Registry()))
+    assert result.plugins.profile_name == "default-scheduler"
+    assert isinstance(result.plugins, ProfilePlugins)
     gating = ["SchedulingGates", "DynamicResources", "DefaultPreemption"]
-    assert names(list(found.plugins.pre_enqueue)) == gating
-    assert names(list(found.plugins.pre_filter))[0] == "NodeName"
-    assert found.plugins.post_bind == []
+    assert names(list(result.plugins.pre_enqueue)) == gating
+    assert names(list(result.plugins.pre_filter))[0] == "NodeName"
+    assert result.plugins.post_bind == []
 
 
 def test_each_profile_has_instances_and_handles_of_its_own() -> None:
-    asked: list[tuple[str, str, type[Plugin]]] = []
+    calls: list[tuple[str, str, type[Plugin]]] = []
 
     def handle_for(profile_name: str, instance_name: str, plugin: type[Plugin]) -> Any:
-        asked.append((profile_name, instance_name, plugin))
+        calls.append((profile_name, instance_name, plugin))
         return idle_handle(KNOWN, profile_name, instance_name, plugin)
 
     profiles = [profile(["Gate/a"]) | {"schedulerName": name} for name in "xy"]
     first, second = build_profiles(config(*profiles), KNOWN, handle_for)
     assert first.plugins.filter[0] is not second.plugins.filter[0]
-    assert ("x", "Gate/a", Gate) in asked
-    assert ("y", "Gate/a", Gate) in asked
+    assert ("x", "Gate/a", Gate) in calls
+    assert ("y", "Gate/a", Gate) in calls
     assert second.plugins.filter[0].handle.profile_name == "y"
 
 
@@ -109,11 +109,11 @@ def test_a_refused_configuration_makes_no_instance() -> None:
 
 def test_events_of_instances_that_can_reject_are_read_once() -> None:
     Gate.asked.clear()
-    [found] = built(profile(["Gate", "Gate/a", "Both", "Talkative"]))
+    [result] = built(profile(["Gate", "Gate/a", "Both", "Talkative"]))
     assert Gate.asked == ["Gate", "Gate/a"]
-    assert [registered.event for registered in found.events["Gate/a"]] == [NODE_ADDED]
-    assert found.events["Both"] == default_events()
-    assert set(found.events) == {"Gate", "Gate/a", "Both"}
+    assert [registered.event for registered in result.events["Gate/a"]] == [NODE_ADDED]
+    assert result.events["Both"] == default_events()
+    assert set(result.events) == {"Gate", "Gate/a", "Both"}
 
 
 def test_plugins_that_can_reject_have_default_events() -> None:
@@ -122,11 +122,11 @@ def test_plugins_that_can_reject_have_default_events() -> None:
 
 
 def test_pods_are_signed_by_instance() -> None:
-    [found] = built(profile(["Both/a", "Gate"]))
+    [result] = built(profile(["Both/a", "Gate"]))
     pod: Any = object()
-    assert found.signer.part("Both/a", pod) == ("both", "Both/a")
-    assert found.signer.part("Gate", pod) is None
-    assert found.signer.part("Nobody", pod) is None
+    assert result.signer.part("Both/a", pod) == ("both", "Both/a")
+    assert result.signer.part("Gate", pod) is None
+    assert result.signer.part("Nobody", pod) is None
 
 
 # ---- failures ------------------------------------------------------------------------------
@@ -151,8 +151,8 @@ def registering(resource: str, **members: Any) -> type[Any]:
 
 def test_events_of_kinds_that_are_not_watched_are_refused() -> None:
     waits = registering("example.com/Quota")
-    [said] = refusal(profile(["Waits"]), known=registry(waits))
-    assert said == (
+    [message] = refusal(profile(["Waits"]), known=registry(waits))
+    assert message == (
         "profiles[0]: plugin Waits registers events of example.com/Quota, and nobody watches them; "
         'register them by kind, such as "example.com/v1 Quota", or declare the kind in `kinds`'
     )
@@ -179,9 +179,9 @@ def test_a_kind_that_is_looked_up_and_not_declared_is_refused_before_the_start()
         self.handle.objects("example.com/v1 Quota")
 
     plugin = answering("Looks", score_node=1, look=looks)
-    [said] = refusal(profile(["Looks"]), known=registry(plugin))
+    [message] = refusal(profile(["Looks"]), known=registry(plugin))
     for word in ("plugin Looks", "`kinds`", 'apiGroups ["example.com"]', 'resources ["quotas"]'):
-        assert word in said
+        assert word in message
 
 
 def test_all_that_fail_are_named_and_all_others_closed_once() -> None:

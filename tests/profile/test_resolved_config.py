@@ -200,9 +200,9 @@ def test_what_extenders_look_after_is_ignored_in_place_of_what_is_written() -> N
         {"schedulerName": "second"},
         extenders=[extender],
     )
-    found = resolve(extended, Registry()).profiles
-    assert len(found) == 2
-    for each in found:
+    profiles = resolve(extended, Registry()).profiles
+    assert len(profiles) == 2
+    for each in profiles:
         args = each.instances["NodeResourcesFit"].args
         assert getattr(args, "ignored_resources", None) == ("example.com/fpga",)
 

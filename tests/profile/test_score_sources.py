@@ -28,7 +28,7 @@ def refusal(enabled: list[str], args: dict[str, Any], **points: Any) -> list[str
 
 
 def test_sources_that_are_not_enabled_are_made_with_their_args_or_the_defaults() -> None:
-    found = resolved(
+    result = resolved(
         ["Mean/d"],
         {
             "Mean/d": {"scoreFrom": ["Invert/b", "Both"]},
@@ -36,10 +36,10 @@ def test_sources_that_are_not_enabled_are_made_with_their_args_or_the_defaults()
             "Both/a": {},
         },
     )
-    assert found.sources == ("Both/a", "Invert/b", "Both")
-    assert set(found.instances) == {"Sort", "Binder", "Mean/d", "Both/a", "Invert/b", "Both"}
-    assert list(found.instances)[-3:] == ["Both/a", "Invert/b", "Both"]
-    assert [entry.name for entry in found.lists["score"]] == ["Mean/d"]
+    assert result.sources == ("Both/a", "Invert/b", "Both")
+    assert set(result.instances) == {"Sort", "Binder", "Mean/d", "Both/a", "Invert/b", "Both"}
+    assert list(result.instances)[-3:] == ["Both/a", "Invert/b", "Both"]
+    assert [entry.name for entry in result.lists["score"]] == ["Mean/d"]
 
 
 def test_a_source_that_scores_by_itself_is_no_further_one() -> None:
@@ -48,14 +48,14 @@ def test_a_source_that_scores_by_itself_is_no_further_one() -> None:
 
 def test_a_source_may_be_enabled_elsewhere_only() -> None:
     without = {"disabled": [{"name": "Both"}]}
-    found = resolved(["Invert/b", "Both"], {"Invert/b": reads("Both")}, score=without)
-    assert found.sources == ("Both",)
-    assert [entry.name for entry in found.lists["filter"]] == ["Both"]
+    result = resolved(["Invert/b", "Both"], {"Invert/b": reads("Both")}, score=without)
+    assert result.sources == ("Both",)
+    assert [entry.name for entry in result.lists["filter"]] == ["Both"]
 
 
 def test_tie_break_keys_read_too() -> None:
-    found = resolved([], {"Invert/k": reads("Both")}, tieBreak={"enabled": [{"name": "Invert/k"}]})
-    assert found.sources == ("Both",)
+    result = resolved([], {"Invert/k": reads("Both")}, tieBreak={"enabled": [{"name": "Invert/k"}]})
+    assert result.sources == ("Both",)
 
 
 def test_one_instance_serves_every_extension_point_and_all_readers() -> None:

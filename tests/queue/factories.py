@@ -166,9 +166,9 @@ class Rig:
         self.clock.advance_to(seconds)
 
     def pop(self) -> QueuedPodInfo:
-        found = self.queue.pop()
-        assert found is not None
-        return found
+        result = self.queue.pop()
+        assert result is not None
+        return result
 
     def try_and_fail(self, *rejected_by: str, pending: Sequence[str] = ()) -> QueuedPodInfo:
         """One attempt that ends at once; no plugin at all: by an error."""

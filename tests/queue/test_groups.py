@@ -29,53 +29,53 @@ class GroupQueue:
 
 
 def test_a_group_with_missing_members_is_not_tried() -> None:
-    told = GroupQueue()
-    told.queue.add(pod("a"))
-    assert told.queue.state_of(pod("a").uid) is State.GATED
-    assert told.queue.pop() is None
-    assert told.queue.counts()["gated"] == 1
+    result = GroupQueue()
+    result.queue.add(pod("a"))
+    assert result.queue.state_of(pod("a").uid) is State.GATED
+    assert result.queue.pop() is None
+    assert result.queue.counts()["gated"] == 1
 
 
 def test_members_are_tried_together_once_there_are_enough() -> None:
-    told = GroupQueue()
+    result = GroupQueue()
     pods = [pod("a"), pod("b")]
-    told.queue.add(pods[0])
-    told.answer = COMPLETE
-    told.queue.add(pods[1])
-    popped = told.queue.pop()
+    result.queue.add(pods[0])
+    result.answer = COMPLETE
+    result.queue.add(pods[1])
+    popped = result.queue.pop()
     assert isinstance(popped, QueuedPodGroupInfo)
     assert [queued.pod.name for queued in popped.members.values()] == ["a", "b"]
-    assert told.queue.counts() == dict.fromkeys(told.queue.counts(), 0)
+    assert result.queue.counts() == dict.fromkeys(result.queue.counts(), 0)
 
 
 def test_a_group_with_met_quorum_leaves_its_waiting_members_alone() -> None:
-    told = GroupQueue()
+    result = GroupQueue()
     pods = [pod("a"), pod("b")]
     for each in pods:
-        told.queue.add(each)
-    told.queue.groups.regroup(KEY, None)
-    names = [popped.pod.name for _ in pods if (popped := told.queue.pop()) is not None]
+        result.queue.add(each)
+    result.queue.groups.regroup(KEY, None)
+    names = [popped.pod.name for _ in pods if (popped := result.queue.pop()) is not None]
     assert names == ["a", "b"]
-    assert told.queue.groups.get(KEY) is None
+    assert result.queue.groups.get(KEY) is None
 
 
 def test_single_pods_join_their_group_when_it_needs_them() -> None:
-    told = GroupQueue()
-    told.answer = None
+    result = GroupQueue()
+    result.answer = None
     pods = [pod(name) for name in "abcdefgh"]
     for each in pods:
-        told.queue.add(each)
-    told.queue.groups.regroup(KEY, COMPLETE, pods)
-    popped = told.queue.pop()
+        result.queue.add(each)
+    result.queue.groups.regroup(KEY, COMPLETE, pods)
+    popped = result.queue.pop()
     assert isinstance(popped, QueuedPodGroupInfo)
     # Not in the order of a set, which is another one in each process.
     assert "".join(queued.pod.name for queued in popped.members.values()) == "abcdefgh"
-    assert told.queue.pop() is None
+    assert result.queue.pop() is None
 
 
 def test_the_last_member_takes_the_entry_along() -> None:
-    told = GroupQueue()
-    told.queue.add(pod("a"))
-    told.queue.delete(pod("a"))
-    assert told.queue.groups.get(KEY) is None
-    assert told.queue.counts()["gated"] == 0
+    result = GroupQueue()
+    result.queue.add(pod("a"))
+    result.queue.delete(pod("a"))
+    assert result.queue.groups.get(KEY) is None
+    assert result.queue.counts()["gated"] == 0

@@ -28,16 +28,16 @@ def test_a_pod_sees_events_that_came_after_it_was_popped() -> None:
 
 
 def test_pods_in_flight_and_their_recorded_events_are_counted() -> None:
-    found = InFlight()
-    assert found.counts() == {"PodPopped": 0}
-    found.start("a")
-    found.start("b")
+    result = InFlight()
+    assert result.counts() == {"PodPopped": 0}
+    result.start("a")
+    result.start("b")
     for _ in range(2):
-        found.record(change(1))
-    found.record_for("a", Change(OWN_LABEL, None, waiting_pod("a")))
-    assert found.counts() == {"PodPopped": 2, "NodeAdd": 2, "TargetPodUpdatePodLabel": 1}
-    found.finish_all("ab")
-    assert found.counts() == {"PodPopped": 0}
+        result.record(change(1))
+    result.record_for("a", Change(OWN_LABEL, None, waiting_pod("a")))
+    assert result.counts() == {"PodPopped": 2, "NodeAdd": 2, "TargetPodUpdatePodLabel": 1}
+    result.finish_all("ab")
+    assert result.counts() == {"PodPopped": 0}
 
 
 def test_events_are_not_recorded_while_no_pod_is_in_flight() -> None:

@@ -175,12 +175,12 @@ class QueueMachine(RuleBasedStateMachine):
     @rule()
     def pop(self) -> None:
         is_ready = self.rig.queue.has_ready
-        found, expected = self.rig.queue.pop(), self.model.pop()
-        assert is_ready == (found is not None)
-        assert (found is None) == (expected is None)
-        if found is not None and expected is not None:
-            assert found.pod.uid == expected.pod.uid
-            self.held[found.pod.uid] = (found, expected)
+        result, expected = self.rig.queue.pop(), self.model.pop()
+        assert is_ready == (result is not None)
+        assert (result is None) == (expected is None)
+        if result is not None and expected is not None:
+            assert result.pod.uid == expected.pod.uid
+            self.held[result.pod.uid] = (result, expected)
 
     @rule(priority=priorities, labels=labels, rejected_by=few_plugins, pending=few_plugins)
     def add_and_fail(
@@ -275,13 +275,13 @@ class QueueMachine(RuleBasedStateMachine):
     @invariant()
     def what_a_pod_carries_is_right(self) -> None:
         for uid, expected in self.model.pods.items():
-            found = self.rig.queue.find(uid)
-            assert found is not None
-            assert found.pod is expected.pod
-            assert found.attempts == expected.attempts
-            assert found.unschedulable_plugins == expected.rejected_by
-            assert found.pending_plugins == expected.pending
-            assert found.gating_plugin == expected.gated_by
+            result = self.rig.queue.find(uid)
+            assert result is not None
+            assert result.pod is expected.pod
+            assert result.attempts == expected.attempts
+            assert result.unschedulable_plugins == expected.rejected_by
+            assert result.pending_plugins == expected.pending
+            assert result.gating_plugin == expected.gated_by
 
     @invariant()
     def the_gauge_counts_rejectors_of_waiting_pods(self) -> None:

@@ -81,10 +81,10 @@ def test_pods_of_one_moment_are_popped_in_order_of_arrival() -> None:
 def test_popping_counts_the_attempt_and_puts_the_pod_in_flight() -> None:
     setting = rig()
     setting.queue.add(waiting_pod())
-    found = setting.pop()
-    assert found.attempts == 1
+    result = setting.pop()
+    assert result.attempts == 1
     assert setting.state(waiting_pod()) == "IN_FLIGHT"
-    setting.queue.done(found.pod.uid)
+    setting.queue.done(result.pod.uid)
     assert setting.state(waiting_pod()) == "ABSENT"
 
 
@@ -164,11 +164,11 @@ def test_consecutive_errors_double_the_delay_up_to_the_maximum(windows: bool) ->
 def test_a_rejection_after_errors_counts_rejections_only() -> None:
     setting = rig(events=FIT_EVENTS)
     setting.queue.add(waiting_pod())
-    found = setting.try_and_fail()
-    assert (found.consecutive_errors_count, found.unschedulable_count) == (1, 0)
+    result = setting.try_and_fail()
+    assert (result.consecutive_errors_count, result.unschedulable_count) == (1, 0)
     setting.run_until(2)
     setting.try_and_fail("Fit")
-    assert (found.consecutive_errors_count, found.unschedulable_count) == (0, 1)
+    assert (result.consecutive_errors_count, result.unschedulable_count) == (0, 1)
 
 
 def test_a_returned_pod_is_behind_pods_that_came_meanwhile() -> None:
@@ -398,9 +398,9 @@ def test_a_gated_pod_is_never_tried() -> None:
     setting.queue.add(waiting_pod())
     assert setting.queue.counts()["gated"] == 1
     assert setting.queue.pop() is None
-    found = setting.queue.find(waiting_pod().uid)
-    assert found is not None
-    assert (found.attempts, found.gated) == (0, True)
+    result = setting.queue.find(waiting_pod().uid)
+    assert result is not None
+    assert (result.attempts, result.gated) == (0, True)
     assert incoming(setting) == {"unschedulable UnscheduledPodAdd": 1}
 
 
@@ -628,16 +628,16 @@ def test_no_pod_waits_much_longer_than_five_minutes_for_an_event() -> None:
     setting.run_until(329)
     assert setting.state(waiting_pod()) == "UNSCHEDULABLE"
     setting.run_until(330)
-    found = setting.pop()
-    assert (found.attempts, found.was_flushed) == (2, True)
+    result = setting.pop()
+    assert (result.attempts, result.was_flushed) == (2, True)
     assert incoming(setting)["active UnschedulableTimeout"] == 1
 
 
 def test_a_return_ends_the_flushed_state() -> None:
     setting = one_rejected()
     setting.run_until(330)
-    found = setting.try_and_fail("Fit")
-    assert (found.was_flushed, found.flushed_at_seconds) == (False, None)
+    result = setting.try_and_fail("Fit")
+    assert (result.was_flushed, result.flushed_at_seconds) == (False, None)
 
 
 def test_a_gated_pod_is_evaluated_again_five_minutes_after_its_last_flush() -> None:

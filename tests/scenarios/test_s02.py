@@ -120,8 +120,8 @@ def test_the_journal_counts_the_rejections_of_each_plugin() -> None:
     world = play(tried(cpu=2, memory="1Gi", **only("w1")), plugins=PLUGINS)
     (record,) = world.attempts("p")
     assert (record.result, record.node_count, record.feasible_count) == ("unschedulable", 13, 0)
-    told = {(r.plugin, r.code, r.reason): r.nodes for r in record.rejections}
-    assert told == {
+    reports = {(r.plugin, r.code, r.reason): r.nodes for r in record.rejections}
+    assert reports == {
         ("NodeAffinity", str(UUU), "node(s) didn't satisfy plugin(s) [NodeAffinity]"): 12,
         ("NodeResourcesFit", str(U), "Insufficient cpu"): 1,
     }

@@ -80,9 +80,9 @@ async def h_preempts(world: World) -> None:
 
 def place(world: World) -> str:
     """Where h went."""
-    found = world.bound("h")
-    assert found is not None
-    return found[1]
+    result = world.bound("h")
+    assert result is not None
+    return result[1]
 
 
 def first_attempt(world: World) -> tuple[str, str]:
@@ -382,8 +382,8 @@ def test_if_no_post_filter_helps_all_messages_are_reported() -> None:
         three_nodes(world)
         add_h(world, spec={"preemptionPolicy": "Never"})
         await world.until(2)
-        found = world.message("h").partition(" cpu. ")[2]
-        assert found == "seen, preemption: not eligible due to preemptionPolicy=Never."
+        result = world.message("h").partition(" cpu. ")[2]
+        assert result == "seen, preemption: not eligible due to preemptionPolicy=Never."
 
     played_with(story, *BOTH)
 

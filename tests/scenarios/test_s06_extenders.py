@@ -89,8 +89,8 @@ def without(name: str) -> Answer:
 
 
 def test_an_extender_that_drops_the_best_node_nominates_the_next_one() -> None:
-    found, server = run(without("n3"))
-    assert (found.pod.node, found.evicted) == ("n2", {"w7"})
+    result, server = run(without("n3"))
+    assert (result.pod.node, result.evicted) == ("n2", {"w7"})
     (question,) = server.requests_of("preempt")
     victims = question["NodeNameToMetaVictims"]
     assert {name: len(each["Pods"]) for name, each in victims.items()} == {
@@ -103,15 +103,15 @@ def test_an_extender_that_drops_the_best_node_nominates_the_next_one() -> None:
 
 
 def test_without_the_extender_the_best_node_is_nominated() -> None:
-    found, _ = run(lambda question: question)
-    assert (found.pod.node, found.evicted) == ("n3", {"v2", "v3", "v4"})
+    result, _ = run(lambda question: question)
+    assert (result.pod.node, result.evicted) == ("n3", {"v2", "v3", "v4"})
 
 
 @pytest.mark.parametrize("answer", [{}, {"NodeNameToMetaVictims": None}])
 def test_an_empty_answer_ends_the_preemption(answer: Any) -> None:
-    found, _ = run(answer)
-    assert (found.pod.node, found.pod.nominated_node, found.evicted) == (None, None, set())
-    assert found.pod.message == f"{REFUSED}no candidate node for preemption"
+    result, _ = run(answer)
+    assert (result.pod.node, result.pod.nominated_node, result.evicted) == (None, None, set())
+    assert result.pod.message == f"{REFUSED}no candidate node for preemption"
 
 
 def test_an_extender_without_a_node_cache_gets_complete_pods() -> None:
@@ -121,37 +121,37 @@ def test_an_extender_without_a_node_cache_gets_complete_pods() -> None:
         pods = [{"UID": each["metadata"]["uid"]} for each in victims]
         return {"nodenametometavictims": {"n1": {"pods": pods}}}
 
-    found, _ = run(whole, nodeCacheCapable=False)
-    assert (found.pod.node, found.evicted) == ("n1", {"p5", "p10"})
+    result, _ = run(whole, nodeCacheCapable=False)
+    assert (result.pod.node, result.evicted) == ("n1", {"p5", "p10"})
 
 
 def test_the_second_extender_gets_the_candidates_that_the_first_left() -> None:
     with extender({"preempt": without("n3")}) as one, extender({"preempt": without("n2")}) as two:
-        found = Run(one.url, two.url)
+        result = Run(one.url, two.url)
         (question,) = two.requests_of("preempt")
     assert sorted(question["NodeNameToMetaVictims"]) == ["n1", "n2"]
-    assert (found.pod.node, found.evicted) == ("n1", {"p5", "p10"})
+    assert (result.pod.node, result.evicted) == ("n1", {"p5", "p10"})
 
 
 def test_an_unreachable_extender_ends_the_preemption_with_its_message() -> None:
     """As upstream: PostFilter's error is told, and the attempt is no error for it."""
     port = closed_port()
-    found = Run(f"http://127.0.0.1:{port}/")
+    result = Run(f"http://127.0.0.1:{port}/")
     said = f'Post "http://127.0.0.1:{port}/preempt": dial tcp 127.0.0.1:{port}: '
-    assert found.pod.message == f"{REFUSED}{said}connect: connection refused"
-    assert (found.pod.node, found.evicted) == (None, set())
+    assert result.pod.message == f"{REFUSED}{said}connect: connection refused"
+    assert (result.pod.node, result.evicted) == (None, set())
 
 
 def test_an_unreachable_ignorable_extender_is_skipped() -> None:
-    found = Run(f"http://127.0.0.1:{closed_port()}/", ignorable=True)
-    assert (found.pod.node, found.evicted) == ("n3", {"v2", "v3", "v4"})
+    result = Run(f"http://127.0.0.1:{closed_port()}/", ignorable=True)
+    assert (result.pod.node, result.evicted) == ("n3", {"v2", "v3", "v4"})
 
 
 def test_an_invalid_answer_is_reported_at_the_pod() -> None:
-    found, server = run({"NodeNameToMetaVictims": {"n9": {"Pods": [{"UID": "u"}]}}})
+    result, server = run({"NodeNameToMetaVictims": {"n9": {"Pods": [{"UID": "u"}]}}})
     said = f'extender "{server.url}" claims to preempt pods on node "n9"'
-    assert found.pod.message == f"{REFUSED}{said}, but there is no such node"
-    assert found.evicted == set()
+    assert result.pod.message == f"{REFUSED}{said}, but there is no such node"
+    assert result.evicted == set()
 
 
 # ---- in one process -------------------------------------------------------------------------

@@ -78,9 +78,9 @@ class PartRun:
 
     def places(self, names: list[str]) -> dict[str, str]:
         """Pod → node, of pods that are bound."""
-        found = {name: self.world.bound(name) for name in names}
-        assert None not in found.values()
-        return {name: where[1] for name, where in found.items() if where is not None}
+        results = {name: self.world.bound(name) for name in names}
+        assert None not in results.values()
+        return {name: where[1] for name, where in results.items() if where is not None}
 
     @property
     def nominations(self) -> list[Any]:
@@ -257,9 +257,9 @@ def parts_b_to_d(asked: list[int]) -> Callable[[World], Awaitable[None]]:
 
 
 def test_heartbeats_a_label_and_a_new_node_cost_the_rows_that_they_change() -> None:
-    asked: list[int] = []
-    on = PartRun(parts_b_to_d(asked))
-    assert [after - before for before, after in pairwise(asked)] == [2, 2, 2]
+    calls: list[int] = []
+    on = PartRun(parts_b_to_d(calls))
+    assert [after - before for before, after in pairwise(calls)] == [2, 2, 2]
     off = PartRun(parts_b_to_d([]), is_on=False)
     names = [*IN_TURNS, "a11", "a12", "a13"]
     assert on.places(names) == off.places(names)

@@ -63,8 +63,8 @@ async def ports_up_to_21(world: World) -> None:
 def test_part_a_protocol_and_address_count_and_no_address_means_all() -> None:
     async def story(world: World) -> None:
         await ports_up_to_21(world)
-        found = world.bound("u1")
-        assert found is not None and found[0] == 10
+        result = world.bound("u1")
+        assert result is not None and result[0] == 10
         assert world.message("l1") == EVERYWHERE
         assert world.bound("k1") == world.bound("k2") == (20.0, "n1")
         assert world.message("k3") == (

@@ -93,11 +93,11 @@ def test_a_full_node_counts_in_the_score_of_its_rack() -> None:
 def test_node_rack_and_zone_add_up_and_the_source_is_computed_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: list[int] = []
+    calls: list[int] = []
     score = NodeResourcesFit.score
 
     def counted(self: Any, state: Any, pod: Any, nodes: Any) -> Any:
-        asked.append(len(nodes))
+        calls.append(len(nodes))
         return score(self, state, pod, nodes)
 
     monkeypatch.setattr(NodeResourcesFit, "score", counted)
@@ -105,7 +105,7 @@ def test_node_rack_and_zone_add_up_and_the_source_is_computed_once(
     world, totals = played(plugins, {**fit(), **scorer(), **scorer("zone")})
     assert totals == {"n1": 250, "n2": 220, "n3": 196, "n4": 196, "n5": 40}
     assert world.bound("p") == (0.0, "n1")
-    assert asked == [6]
+    assert calls == [6]
 
 
 def test_resource_weights_of_the_source_change_the_order_of_racks() -> None:
@@ -157,10 +157,10 @@ def test_another_class_with_equal_scores_can_be_the_source() -> None:
     """Only scores are passed on: a plugin of somebody's own that knows nothing of readers will do,
     and the name of the source is all that changes."""
     args = scorer()
-    _, wanted = played(ONLY_RACK, {**fit(), **args}, "NodeNameOrder")
+    _, expected = played(ONLY_RACK, {**fit(), **args}, "NodeNameOrder")
     args["TopologyScorer/rack"]["scoreFrom"] = "SameScores"
     _, totals = played(ONLY_RACK, args, "NodeNameOrder", classes=[SameScores])
-    assert totals == wanted
+    assert totals == expected
 
 
 @pytest.mark.parametrize(

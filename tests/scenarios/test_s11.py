@@ -233,7 +233,7 @@ CORE = ("api", "state", "framework", "queue", "plugins", "engine")
 
 @pytest.mark.parametrize("package", CORE)
 def test_no_function_of_the_core_takes_a_logger_or_a_context(package: str) -> None:
-    found = [
+    results = [
         f"{path.name}:{function.name}({argument.arg})"
         for path in sorted((SOURCE / package).rglob("*.py"))
         for function in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
@@ -241,4 +241,4 @@ def test_no_function_of_the_core_takes_a_logger_or_a_context(package: str) -> No
         for argument in (*function.args.args, *function.args.kwonlyargs)
         if argument.arg in ("ctx", "context", "logger")
     ]
-    assert found == []
+    assert results == []

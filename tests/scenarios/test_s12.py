@@ -82,13 +82,13 @@ def test_part_a_all_members_are_placed_when_the_last_comes_and_a_late_one_at_onc
         assert [score.total for score in first.scores] == [92, 92, 92]
         assert [score.total for score in second.scores] == [92, 92, 85]
         if kind in LABELS:
-            found = status(world, "nginx", kind)
-            assert (found["phase"], found["scheduled"], found["running"]) == ("Running", 3, 3)
-            assert found["occupiedBy"] == "default/nginx"
-            assert found["scheduleStartTime"] == "2026-01-01T00:01:00Z"
+            result = status(world, "nginx", kind)
+            assert (result["phase"], result["scheduled"], result["running"]) == ("Running", 3, 3)
+            assert result["occupiedBy"] == "default/nginx"
+            assert result["scheduleStartTime"] == "2026-01-01T00:01:00Z"
         else:
-            found = condition(world, "nginx", "PodGroupInitiallyScheduled", kind)
-            assert (found["status"], found["reason"]) == ("True", "Scheduled")
+            result = condition(world, "nginx", "PodGroupInitiallyScheduled", kind)
+            assert (result["status"], result["reason"]) == ("True", "Scheduled")
         await world.until(70)
         add_member(world, "nginx-4", "nginx", kind)
         await world.until(71)
@@ -247,9 +247,9 @@ def test_part_e_a_scheduler_killed_between_bindings_is_replaced(kind: str) -> No
         assert world.bound(missing) is None
         world.start()
         await world.until(80)
-        found = world.bound(missing)
-        assert found is not None
-        assert 65 <= found[0] <= 76
+        result = world.bound(missing)
+        assert result is not None
+        assert 65 <= result[0] <= 76
         assert sorted(set(refusing[0].bindings)) == sorted(NAMES)
         assert len(refusing[0].bindings) == 4
         assert refusing[0].evictions == []
@@ -258,8 +258,8 @@ def test_part_e_a_scheduler_killed_between_bindings_is_replaced(kind: str) -> No
             assert status(world, "nginx", kind)["phase"] == "Running"
             assert status(world, "nginx", kind)["scheduleStartTime"] == "2026-01-01T00:01:00Z"
         else:
-            found = condition(world, "nginx", "PodGroupInitiallyScheduled", kind)
-            assert found["status"] == "True"
+            result = condition(world, "nginx", "PodGroupInitiallyScheduled", kind)
+            assert result["status"] == "True"
 
     play(story, plugins=FIT, reach=reach)
 

@@ -53,13 +53,13 @@ def test_part_a_members_wait_at_permit_to_the_exact_second(
         assert world.waiting("t1") is None
         assert world.waiting("t2") is None
         texts = [message(world, name) for name in MEMBERS]
-        wanted = f"rejected due to timeout after waiting {told} at plugin Coscheduling"
-        assert any(wanted in text for text in texts)
+        expected = f"rejected due to timeout after waiting {told} at plugin Coscheduling"
+        assert any(expected in text for text in texts)
         await world.until(seconds + 15)
         assert list(bound(world, *MEMBERS)) == [None] * 3
-        found = world.bound("q")
-        assert found is not None
-        assert found[0] >= seconds
+        result = world.bound("q")
+        assert result is not None
+        assert result[0] >= seconds
 
     play(story, **_pod_by_pod(**args))
 
@@ -75,13 +75,15 @@ def test_part_b_in_one_pass_nothing_is_reserved_and_the_timeout_is_reported_once
         await world.until(9.999)
         assert condition(world, "t", "ScheduleTimedOut") == {}
         await world.until(10)
-        found = condition(world, "t", "ScheduleTimedOut")
-        assert (found["status"], found["reason"]) == ("True", "NotPlacedInTime")
-        assert found["lastTransitionTime"] == "2026-01-01T00:00:10Z"
-        assert found["message"].startswith("not placed within 10 s (scheduleTimeoutSeconds): group")
+        result = condition(world, "t", "ScheduleTimedOut")
+        assert (result["status"], result["reason"]) == ("True", "NotPlacedInTime")
+        assert result["lastTransitionTime"] == "2026-01-01T00:00:10Z"
+        assert result["message"].startswith(
+            "not placed within 10 s (scheduleTimeoutSeconds): group"
+        )
         await world.until(700)
         assert len(world.events("t", "ScheduleTimedOut")) == 1
-        assert condition(world, "t", "ScheduleTimedOut") == found
+        assert condition(world, "t", "ScheduleTimedOut") == result
 
     play(story, plugins=FIT)
 
@@ -93,8 +95,8 @@ def test_part_b_a_group_that_timed_out_is_placed_when_a_node_is_added() -> None:
         world.add_node("n3", cpu=4, memory="8Gi")
         await world.until(42)
         assert list(bound(world, *MEMBERS)) == [40] * 3
-        found = condition(world, "t", "ScheduleTimedOut")
-        assert (found["status"], found["reason"], found["message"]) == ("False", "Placed", "")
+        result = condition(world, "t", "ScheduleTimedOut")
+        assert (result["status"], result["reason"], result["message"]) == ("False", "Placed", "")
         assert len(world.events("t", "ScheduleTimedOut")) == 1
 
     play(story, plugins=FIT)

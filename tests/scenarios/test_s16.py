@@ -97,14 +97,14 @@ def run(answers: dict[str, Any], **fields: Any) -> tuple[Run, Server]:
 
 
 def test_part_a_an_extender_filters_and_scores() -> None:
-    found, server = run(PART_A)
-    assert (found.pod.node, found.pod.bound_at) == ("n3", 0.0)
+    result, server = run(PART_A)
+    assert (result.pod.node, result.pod.bound_at) == ("n3", 0.0)
     fits = {"n2": 70, "n3": 40}
-    assert found.rows == {
+    assert result.rows == {
         name: ([("NodeResourcesFit", fits[name]), (server.url, given)], fits[name] + given)
         for name, given in (("n2", 60), ("n3", 160))
     }
-    (record,) = found.attempts
+    (record,) = result.attempts
     assert {s.node: s.total for s in record.scores} == {"n2": 130, "n3": 200}
 
 
@@ -121,31 +121,31 @@ def test_part_a_the_server_receives_filter_and_prioritize() -> None:
 
 def test_part_b_an_unreachable_extender_is_an_error() -> None:
     port = closed_port()
-    found = Run(f"http://127.0.0.1:{port}/", ignorable=False)
-    assert found.pod.node is None
+    result = Run(f"http://127.0.0.1:{port}/", ignorable=False)
+    assert result.pod.node is None
     said = f'Post "http://127.0.0.1:{port}/filter": '
-    assert found.pod.message == f"{said}dial tcp 127.0.0.1:{port}: connect: connection refused"
-    first, second, *_ = [record.at_seconds for record in found.attempts]
+    assert result.pod.message == f"{said}dial tcp 127.0.0.1:{port}: connect: connection refused"
+    first, second, *_ = [record.at_seconds for record in result.attempts]
     assert first == 0
     assert 1 <= second <= 2
-    assert found.blamed == set()
+    assert result.blamed == set()
 
 
 def test_part_c_an_unreachable_ignorable_extender_is_skipped() -> None:
-    found = Run(f"http://127.0.0.1:{closed_port()}/", ignorable=True)
-    assert (found.pod.node, found.pod.bound_at) == ("n1", 0.0)
+    result = Run(f"http://127.0.0.1:{closed_port()}/", ignorable=True)
+    assert (result.pod.node, result.pod.bound_at) == ("n1", 0.0)
 
 
 def test_part_c_an_extender_of_other_resources_is_not_called() -> None:
-    found, server = run(PART_A, managedResources=[{"name": "example.com/fpga"}])
-    assert (found.pod.node, found.pod.bound_at) == ("n1", 0.0)
+    result, server = run(PART_A, managedResources=[{"name": "example.com/fpga"}])
+    assert (result.pod.node, result.pod.bound_at) == ("n1", 0.0)
     assert server.verbs == []
 
 
 def test_part_d_an_extender_that_rejects_every_node_is_blamed() -> None:
-    found, server = run(REFUSES_ALL)
-    assert found.pod.message == "0/3 nodes are available: 3 licence missing."
-    assert found.blamed == {EXTENDER_NAME}
+    result, server = run(REFUSES_ALL)
+    assert result.pod.message == "0/3 nodes are available: 3 licence missing."
+    assert result.blamed == {EXTENDER_NAME}
     assert set(server.verbs) == {"filter"}
 
 
@@ -160,29 +160,29 @@ class NobodyElse(BindPlugin):
 
 def test_part_e_a_binding_extender_replaces_the_bind_plugins() -> None:
     with extender({**PART_A, "bind": {"Error": ""}}) as server:
-        found = Run(server.url, binder=NobodyElse, bindVerb="bind")
-    assert (found.pod.node, found.pod.bound_at, found.pod.attempts) == ("n3", 0.0, 1)
+        result = Run(server.url, binder=NobodyElse, bindVerb="bind")
+    assert (result.pod.node, result.pod.bound_at, result.pod.attempts) == ("n3", 0.0, 1)
     (question,) = server.requests_of("bind")
     assert question == {
         "PodName": "p",
         "PodNamespace": "default",
-        "PodUID": found.uid,
+        "PodUID": result.uid,
         "Node": "n3",
     }
 
 
 def test_part_e_a_failed_extender_binding_is_retried() -> None:
-    found, server = run({**PART_A, "bind": {"Error": "no licence"}}, bindVerb="bind")
-    assert (found.pod.node, found.pod.message) == (None, "no licence")
+    result, server = run({**PART_A, "bind": {"Error": "no licence"}}, bindVerb="bind")
+    assert (result.pod.node, result.pod.message) == (None, "no licence")
     assert len(server.requests_of("bind")) == 2
 
 
 def test_part_f_a_node_that_changed_during_the_call_is_evaluated_again() -> None:
     """The extender takes two seconds of the simulation's time."""
-    asked: list[str] = []
+    calls: list[str] = []
 
     async def ask(question: AskExtender) -> ExtenderAnswer:
-        asked.append(question.verb)
+        calls.append(question.verb)
         await asyncio.sleep(2)
         left = frozenset(("n2", "n3"))
         return ExtenderAnswer(node_names=left, failed={"n1": "licence missing"})
@@ -192,7 +192,7 @@ def test_part_f_a_node_that_changed_during_the_call_is_evaluated_again() -> None
     world = play(_labelled, plugins=plugins, config=config, asks={url: ask})
     assert world.bound("p") == (2.0, "n2")
     # Only n2 is left: nobody needs its score.
-    assert asked == ["filter"]
+    assert calls == ["filter"]
 
 
 async def _labelled(world: World) -> None:

@@ -112,13 +112,13 @@ def test_the_decision_on_caching_names_the_test_that_proves_it() -> None:
 
 def test_the_benchmark_covers_the_loads_that_reuse_is_for() -> None:
     """Rows B-002, B-005 and B-012: `make bench` runs all of them."""
-    wanted = {
+    expected = {
         "large job",
         "reschedule after nodes fail",
         "replicas in a row",
         "one host port a node",
         "one pod fills a node",
     }
-    assert {load.name for load in LOADS} == wanted
+    assert {load.name for load in LOADS} == expected
     assert ranges().reuse_at_least["large job"] >= 3
     assert "benchmarks.bench_reuse" in (ROOT / "Makefile").read_text(encoding="utf-8")

@@ -230,9 +230,9 @@ class World:
 
     def condition(self, name: str) -> PodCondition | None:
         """PodScheduled."""
-        found = self.pod(name).object
-        assert isinstance(found, Pod)
-        conditions = found.status.conditions or ()
+        pod = self.pod(name).object
+        assert isinstance(pod, Pod)
+        conditions = pod.status.conditions or ()
         return next((each for each in conditions if each.type == "PodScheduled"), None)
 
     def message(self, name: str) -> str:

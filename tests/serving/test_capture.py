@@ -38,8 +38,8 @@ class Client:
 
 def test_every_page_of_every_kind_is_read_and_pods_come_last() -> None:
     client: Any = Client()
-    found = run(capture(client, ["example.com/v1 Wish"]), ManualClock())
-    names = [(content["kind"], content["metadata"]["name"]) for content in found.objects]
+    result = run(capture(client, ["example.com/v1 Wish"]), ManualClock())
+    names = [(content["kind"], content["metadata"]["name"]) for content in result.objects]
     assert names == [
         ("Namespace", "a"),
         ("Namespace", "b"),
@@ -48,7 +48,7 @@ def test_every_page_of_every_kind_is_read_and_pods_come_last() -> None:
         ("Pod", "a"),
         ("Pod", "b"),
     ]
-    assert found.absent == ["example.com/v1 Wish", "scheduling.k8s.io/v1 PriorityClass"]
+    assert result.absent == ["example.com/v1 Wish", "scheduling.k8s.io/v1 PriorityClass"]
 
 
 def test_finished_pods_are_excluded() -> None:

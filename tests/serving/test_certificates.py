@@ -103,10 +103,10 @@ def agreed(
                 side.do_handshake()
             except ssl.SSLWantReadError:
                 continue
-    cipher, found = asking.cipher(), asking.version()
+    cipher, result = asking.cipher(), asking.version()
     assert cipher is not None
-    assert found is not None
-    return found, cipher[0], asking.getpeercert(binary_form=True) or b""
+    assert result is not None
+    return result, cipher[0], asking.getpeercert(binary_form=True) or b""
 
 
 def context_with(**settings: Any) -> ssl.SSLContext:
@@ -126,8 +126,8 @@ def test_the_minimum_tls_version_is_configured_by_a_flag() -> None:
 
 def test_cipher_suites_have_gos_names() -> None:
     suites = ("TLS_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256")
-    found = agreed(context_with(cipher_suites=suites), ssl.TLSVersion.TLSv1_2)
-    assert found[1] == "ECDHE-ECDSA-CHACHA20-POLY1305"
+    result = agreed(context_with(cipher_suites=suites), ssl.TLSVersion.TLSv1_2)
+    assert result[1] == "ECDHE-ECDSA-CHACHA20-POLY1305"
     # Those of TLS 1.3 cannot be switched off.
     assert agreed(context_with(cipher_suites=suites), ssl.TLSVersion.TLSv1_3)[0] == "TLSv1.3"
     with pytest.raises(ssl.SSLError):

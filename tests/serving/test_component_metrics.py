@@ -57,10 +57,10 @@ def test_dropped_events_are_counted() -> None:
             await cluster.flush_events()
             return seen(cluster)
 
-    found = asyncio.run(main())
-    assert found["bayplan_events_dropped_total[]"] == 2
-    assert found["workqueue_adds_total['events']"] == 2
-    assert found["workqueue_depth['events']"] == 0
+    result = asyncio.run(main())
+    assert result["bayplan_events_dropped_total[]"] == 2
+    assert result["workqueue_adds_total['events']"] == 2
+    assert result["workqueue_depth['events']"] == 0
 
 
 def test_events_beyond_the_queue_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,9 +72,9 @@ def test_events_beyond_the_queue_are_counted(monkeypatch: pytest.MonkeyPatch) ->
                 await cluster.create_event(event(f"p{number}"))
             return seen(cluster)
 
-    found = asyncio.run(main())
-    assert found["bayplan_events_dropped_total[]"] == 2
-    assert found["workqueue_depth['events']"] == 3
+    result = asyncio.run(main())
+    assert result["bayplan_events_dropped_total[]"] == 2
+    assert result["workqueue_depth['events']"] == 3
 
 
 def test_failing_requests_are_shown_while_they_fail() -> None:

@@ -91,10 +91,10 @@ def test_without_the_flags_nothing_is_looked_up(
     tmp_path: Path, authentication: bool, options: dict[str, bool]
 ) -> None:
     api = Api({"data": {"client-ca-file": AUTHORITIES}})
-    found = published_authorities(
+    result = published_authorities(
         tmp_path, api, authentication=authentication, authorization=True, **options
     )
-    assert found == ""
+    assert result == ""
     assert [path for _, path in api.asked] == [TOKEN_REVIEWS, ACCESS_REVIEWS]
 
 

@@ -38,14 +38,14 @@ def test_the_server_answers_about_the_given_objects_until_it_is_stopped() -> Non
                 await asyncio.sleep(0)
             question = {"Pod": waiting, "NodeNames": ["n1", "n2"]}
             async with session.post(f"{url}/filter", json=question) as answer:
-                found = await answer.json()
+                result = await answer.json()
         os.kill(os.getpid(), signal.SIGTERM)
         await serving
-        return found
+        return result
 
-    found = asyncio.run(main())
-    assert found["NodeNames"] == ["n2"]
-    assert found["FailedNodes"] == {"n1": "Insufficient cpu"}
+    result = asyncio.run(main())
+    assert result["NodeNames"] == ["n2"]
+    assert result["FailedNodes"] == {"n1": "Insufficient cpu"}
 
 
 async def _is_ready(session: aiohttp.ClientSession, url: str) -> bool:

@@ -31,8 +31,8 @@ POD_GROUPS = {
 
 
 def test_kinds_that_no_configured_plugin_reads_may_not_be_read() -> None:
-    found = rules(config_from(config_dict(Setup(plugins=["NodeName"]))))
-    assert found == {
+    result = rules(config_from(config_dict(Setup(plugins=["NodeName"]))))
+    assert result == {
         ("", "nodes"): ["list", "watch"],
         ("", "pods"): ["delete", "get", "list", "watch"],
         ("", "pods/binding"): ["create"],
@@ -45,24 +45,24 @@ def test_kinds_that_no_configured_plugin_reads_may_not_be_read() -> None:
 
 
 def test_kinds_that_a_configured_plugin_reads_may_be_read_and_no_more() -> None:
-    found = rules(config_from(config_dict(Setup(plugins=["Devices"]))))
-    assert found["", "services"] == ["list", "watch"]
-    assert found["resource.k8s.io", "resourceslices"] == ["list", "watch"]
-    assert found["resource.k8s.io", "deviceclasses"] == ["list", "watch"]
+    result = rules(config_from(config_dict(Setup(plugins=["Devices"]))))
+    assert result["", "services"] == ["list", "watch"]
+    assert result["resource.k8s.io", "resourceslices"] == ["list", "watch"]
+    assert result["resource.k8s.io", "deviceclasses"] == ["list", "watch"]
 
 
 def test_the_default_profile_may_not_read_secrets_or_write_nodes() -> None:
-    found = rules(config_from(DEFAULT_CONFIG))
-    assert ("", "secrets") not in found
-    assert found["", "nodes"] == ["list", "watch"]
-    assert found["apps", "replicasets"] == ["list", "watch"]
+    result = rules(config_from(DEFAULT_CONFIG))
+    assert ("", "secrets") not in result
+    assert result["", "nodes"] == ["list", "watch"]
+    assert result["apps", "replicasets"] == ["list", "watch"]
     # VolumeBinding and DynamicResources write what they decided.
-    assert found["", "persistentvolumeclaims"] == ["list", "patch", "watch"]
+    assert result["", "persistentvolumeclaims"] == ["list", "patch", "watch"]
     # DynamicResources allocates and reserves claims, and makes some for extended resources.
     claims = ["create", "delete", "get", "list", "patch", "watch"]
-    assert found["resource.k8s.io", "resourceclaims"] == claims
+    assert result["resource.k8s.io", "resourceclaims"] == claims
     for subresource in ("status", "binding"):
-        assert found["resource.k8s.io", f"resourceclaims/{subresource}"] == ["patch"]
+        assert result["resource.k8s.io", f"resourceclaims/{subresource}"] == ["patch"]
 
 
 def printed(**election: Any) -> dict[str, Any]:
@@ -72,9 +72,9 @@ def printed(**election: Any) -> dict[str, Any]:
 
 
 def test_the_lease_is_written_in_its_namespace_only() -> None:
-    found = printed(resourceName="lock")
-    assert found["Role"]["metadata"] == {"name": "mine", "namespace": "schedulers"}
-    create, use = found["Role"]["rules"]
+    result = printed(resourceName="lock")
+    assert result["Role"]["metadata"] == {"name": "mine", "namespace": "schedulers"}
+    create, use = result["Role"]["rules"]
     assert (create["verbs"], "resourceNames" in create) == (["create"], False)
     assert (use["verbs"], use["resourceNames"]) == (["get", "update"], ["lock"])
     elsewhere = printed(resourceNamespace="kube-system")

@@ -55,8 +55,8 @@ def test_an_image_without_a_tag_still_matches_the_image_on_the_node() -> None:
 def test_namespaces_that_every_cluster_has_keep_their_names(namespace: str) -> None:
     pod = {**POD, "metadata": {**POD["metadata"], "namespace": namespace}}
     here = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
-    found, own = hidden(pod, here)
-    assert found["metadata"]["namespace"] == own["metadata"]["name"] == namespace
+    result, own = hidden(pod, here)
+    assert result["metadata"]["namespace"] == own["metadata"]["name"] == namespace
 
 
 def test_a_value_that_may_be_a_number_is_not_a_name() -> None:
@@ -72,18 +72,18 @@ def test_values_that_only_look_like_names_stay() -> None:
         "topologySpreadConstraints": [{**term, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}],
     }
     pod = {**POD, "metadata": {"name": "zone", "namespace": "default"}, "spec": spec}
-    (found,) = hidden(pod)
-    assert found["spec"]["schedulerName"] == "zone"
-    (constraint,) = found["spec"]["topologySpreadConstraints"]
+    (result,) = hidden(pod)
+    assert result["spec"]["schedulerName"] == "zone"
+    (constraint,) = result["spec"]["topologySpreadConstraints"]
     assert constraint["topologyKey"] == "zone"
     assert constraint["labelSelector"]["matchLabels"] == {"zone": "pod-1"}
 
 
 def test_kinds_known_only_to_plugins_are_left_out_and_counted() -> None:
     wish = {"apiVersion": "example.com/v1", "kind": "Wish", "metadata": {"name": "w"}}
-    found = redacted([NODE, wish, wish])
-    assert found.left_out == {"example.com/v1 Wish": 2}
-    assert [content["kind"] for content in found.objects] == ["Node"]
+    result = redacted([NODE, wish, wish])
+    assert result.left_out == {"example.com/v1 Wish": 2}
+    assert [content["kind"] for content in result.objects] == ["Node"]
 
 
 def test_the_argument_is_not_changed() -> None:

@@ -46,9 +46,9 @@ def signals_as_before() -> Iterator[None]:
 
 @pytest.fixture
 def unused_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
+    with socket.socket() as opened:
+        opened.bind(("127.0.0.1", 0))
+        return opened.getsockname()[1]
 
 
 def config(**fields: Any) -> SchedulerConfig:
@@ -97,8 +97,8 @@ def test_the_server_starts_leads_and_releases_its_lease(
     caplog.set_level(logging.DEBUG, logger="bayplan")
     api = FakeApi()
     played(tmp_path, api)
-    said = lines(caplog)
-    assert said.index("Successfully acquired lease") < said.index("Ended")
+    message = lines(caplog)
+    assert message.index("Successfully acquired lease") < message.index("Ended")
     assert api.lease is not None
     assert api.lease["metadata"]["name"] == "bayplan"
     assert api.lease["spec"]["holderIdentity"] == ""
@@ -147,9 +147,9 @@ def test_a_starting_api_server_is_waited_for(
     forbidden = 'nodes is forbidden: User "u" cannot list resource "nodes" in API group ""'
     api = StartingApi((403, forbidden), (403, "not yet ready to handle request"), (500, "starting"))
     played(tmp_path, api)
-    said = lines(caplog)
-    assert said.count("The API server refuses; trying again, for it may be starting") == 2
-    assert said.count("The API server does not answer; trying again") == 1
+    message = lines(caplog)
+    assert message.count("The API server refuses; trying again, for it may be starting") == 2
+    assert message.count("The API server does not answer; trying again") == 1
     assert api.listed.is_set()
 
 
@@ -200,8 +200,8 @@ def test_missing_rights_for_groups_are_logged_and_the_server_continues(
     played(tmp_path, api)
     (record,) = [r for r in caplog.records if r.getMessage() == said]
     verb, resource = forbidden.split()
-    wanted = f'cannot {verb} resource "{resource}" in API group "scheduling.ming.io"'
-    assert wanted in vars(record)["bayplan_keys"]["err"]
+    expected = f'cannot {verb} resource "{resource}" in API group "scheduling.ming.io"'
+    assert expected in vars(record)["bayplan_keys"]["err"]
 
 
 def test_a_plugin_with_a_missing_api_group_is_disabled_with_one_line(

@@ -120,5 +120,5 @@ def test_a_stored_run_is_replayed_record_by_record(tmp_path: Path, attempt: str)
     record = records[0 if attempt == "first" else -1]
     number, folder = str(record["attempt"]), str(tmp_path / "run")
     options = ("--run", folder, "--node", "n2", "--attempt", number)
-    said = bayplan("why", record["pod"], *options, hash_seed="99").decode()
-    assert f"attempt {number} at {record['pod']}" in said
+    message = bayplan("why", record["pod"], *options, hash_seed="99").decode()
+    assert f"attempt {number} at {record['pod']}" in message

@@ -112,14 +112,14 @@ def test_a_deadlock_is_reported_with_the_waiting_tasks() -> None:
         task = asyncio.create_task(waits_for_nothing(), name="reflector v1 Pod")
         await task
 
-    with pytest.raises(DeadlockError) as found:
+    with pytest.raises(DeadlockError) as error:
         run(main(), ManualClock())
-    text = str(found.value)
+    text = str(error.value)
     assert "at 2 s" in text
-    assert len(found.value.waiting) == 2
-    assert found.value.waiting[0].startswith("main: ")
-    assert "reflector v1 Pod: " in found.value.waiting[1]
-    assert "waits_for_nothing, locks.py:" in found.value.waiting[1]
+    assert len(error.value.waiting) == 2
+    assert error.value.waiting[0].startswith("main: ")
+    assert "reflector v1 Pod: " in error.value.waiting[1]
+    assert "waits_for_nothing, locks.py:" in error.value.waiting[1]
 
 
 def test_waiting_forever_is_a_deadlock() -> None:
@@ -140,9 +140,9 @@ def test_a_failed_task_without_a_waiter_ends_the_run() -> None:
         await asyncio.sleep(HOUR)
 
     clock = ManualClock()
-    with pytest.raises(KeyError, match="lost") as found:
+    with pytest.raises(KeyError, match="lost") as error:
         run(main(), clock)
-    assert found.value.__notes__ == ["in task binder, which nobody waited for"]
+    assert error.value.__notes__ == ["in task binder, which nobody waited for"]
     assert clock.now() == 0.0
 
 
@@ -316,9 +316,9 @@ def test_a_task_group_works_under_virtual_time() -> None:
             group.create_task(asyncio.sleep(HOUR))
 
     async def main() -> float:
-        with pytest.raises(ExceptionGroup) as found:
+        with pytest.raises(ExceptionGroup) as error:
             await both()
-        assert found.group_contains(ValueError, match="one of them")
+        assert error.group_contains(ValueError, match="one of them")
         return now()
 
     assert run(main(), ManualClock()) == 1.0

@@ -55,26 +55,26 @@ def test_a_rejection_names_the_plugin_and_the_results_of_the_others(tmp_path: Pa
     folder = stored_run(
         tmp_path, workload(node("t", spec=TAINTED), node("n1"), pod_requesting("a", "64"))
     )
-    found = verdict(folder, "a", "t")
-    assert found.rejection is not None
-    assert found.rejection.plugin == "TaintToleration"
-    said = {name: status.message for name, status in found.alone if status is not None}
-    assert said == {
+    result = verdict(folder, "a", "t")
+    assert result.rejection is not None
+    assert result.rejection.plugin == "TaintToleration"
+    message = {name: status.message for name, status in result.alone if status is not None}
+    assert message == {
         "TaintToleration": "node(s) had untolerated taint(s)",
         "NodeResourcesFit": "Insufficient cpu",
     }
-    assert found.scores is None
+    assert result.scores is None
 
 
 def test_a_node_that_was_not_chosen_is_compared_with_the_chosen_one(tmp_path: Path) -> None:
     nodes = [node("full"), node("empty"), pod("r", nodeName="full")]
-    found = verdict(stored_run(tmp_path, workload(*nodes, pod_requesting("a", "1"))), "a", "full")
-    assert found.rejection is None
-    assert found.scores is not None
-    own, chosen = found.scores.lines
+    result = verdict(stored_run(tmp_path, workload(*nodes, pod_requesting("a", "1"))), "a", "full")
+    assert result.rejection is None
+    assert result.scores is not None
+    own, chosen = result.scores.lines
     assert (own.node, chosen.node) == ("full", "empty")
     assert own.total < chosen.total
-    assert (found.scores.better_count, found.scores.equal_count) == (1, 0)
+    assert (result.scores.better_count, result.scores.equal_count) == (1, 0)
     assert own.total == sum(plugin.weighted for plugin in own.plugins)
 
 
@@ -82,12 +82,12 @@ def test_the_chosen_node_is_evaluated_without_the_pod(tmp_path: Path) -> None:
     """It has been put on the node by then, which would leave no room for itself."""
     folder = stored_run(tmp_path, workload(node("n1"), node("n2"), pod_requesting("a", "3")))
     [attempt] = attempts(folder, "a")
-    found = node_verdict(folder, attempt, attempt.node)
-    assert [status for _, status in found.alone] == [None] * len(found.alone)
-    assert ("NodeResourcesFit", None) in found.alone
-    assert found.scores is not None
-    assert [line.node for line in found.scores.lines] == [attempt.node]
-    assert (found.scores.better_count, found.scores.equal_count) == (0, 1)
+    result = node_verdict(folder, attempt, attempt.node)
+    assert [status for _, status in result.alone] == [None] * len(result.alone)
+    assert ("NodeResourcesFit", None) in result.alone
+    assert result.scores is not None
+    assert [line.node for line in result.scores.lines] == [attempt.node]
+    assert (result.scores.better_count, result.scores.equal_count) == (0, 1)
 
 
 def test_a_node_that_did_not_exist_yet_was_not_evaluated(tmp_path: Path) -> None:
@@ -119,8 +119,8 @@ def test_a_node_excluded_by_pre_filter_was_not_evaluated(tmp_path: Path) -> None
 def test_with_a_feasible_nominated_node_other_nodes_were_not_evaluated(tmp_path: Path) -> None:
     nominated = pod_requesting("a", "1", status={"nominatedNodeName": "n2"})
     folder = stored_run(tmp_path, workload(node("n1"), node("n2"), nominated))
-    found = verdict(folder, "a", "n1")
-    assert found.skip_reason == "the pod was nominated to n2, which took it"
+    result = verdict(folder, "a", "n1")
+    assert result.skip_reason == "the pod was nominated to n2, which took it"
 
 
 SAMPLED = """
@@ -133,8 +133,8 @@ percentageOfNodesToScore: 10
 def test_a_node_outside_of_the_sample_was_not_evaluated(tmp_path: Path) -> None:
     feed = workload(*(node(f"n{i}") for i in range(150)), pod_requesting("a", "1"))
     folder = stored_run(tmp_path, feed, config=SAMPLED)
-    found = [verdict(folder, "a", f"n{i}").skip_reason for i in range(0, 150, 15)]
-    assert "enough nodes were found before (percentageOfNodesToScore)" in found
+    results = [verdict(folder, "a", f"n{i}").skip_reason for i in range(0, 150, 15)]
+    assert "enough nodes were found before (percentageOfNodesToScore)" in results
 
 
 BROKEN = """
@@ -158,11 +158,11 @@ profiles:
 def test_a_failing_plugin_fails_again_in_a_replay(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text(BROKEN)
     feed = workload(node("n1"), node("n2"), pod("a"))
-    found = verdict(stored_run(tmp_path, feed, config=WITH_BROKEN), "a", "n1")
-    assert (found.record.result, found.rejection) == ("error", None)
-    said = dict(found.alone)["Broken"]
-    assert said is not None
-    assert "RuntimeError: boom" in said.message
+    result = verdict(stored_run(tmp_path, feed, config=WITH_BROKEN), "a", "n1")
+    assert (result.record.result, result.rejection) == ("error", None)
+    message = dict(result.alone)["Broken"]
+    assert message is not None
+    assert "RuntimeError: boom" in message.message
 
 
 # ---- the same run --------------------------------------------------------------------------

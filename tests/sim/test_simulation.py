@@ -50,12 +50,12 @@ def lasting(name: str, duration: str, **fields: Any) -> Content:
 def test_every_pod_is_placed_or_pending_with_a_reason() -> None:
     result = simulate(node("n1"), pod_requesting("a", "3"), pod_requesting("b", "3"))
     assert result.placements == {"default/a": "n1"}
-    said = (
+    message = (
         "0/1 nodes are available: 1 Insufficient cpu. preemption: "
         "0/1 nodes are available: 1 No preemption victims found for incoming pod."
     )
-    assert result.unschedulable == {"default/b": said}
-    assert result.pods["default/b"].message == said
+    assert result.unschedulable == {"default/b": message}
+    assert result.pods["default/b"].message == message
     assert (result.counts.pods, result.counts.scheduled, result.counts.unschedulable) == (2, 1, 1)
     assert result.nodes == 1
 
@@ -140,12 +140,12 @@ def test_an_empty_run_has_an_empty_result() -> None:
 
 
 def test_progress_is_reported_for_every_pod() -> None:
-    told: list[tuple[int, int]] = []
+    reports: list[tuple[int, int]] = []
     feed = workload(node("n1"), pod("a"), steps=[create(3, pod("b"))])
     run = simulation(feed)
-    run.on_progress(lambda seen, count: told.append((seen, count)))
+    run.on_progress(lambda seen, count: reports.append((seen, count)))
     run.run()
-    assert told == [(1, 2), (2, 2)]
+    assert reports == [(1, 2), (2, 2)]
 
 
 def test_the_journal_goes_to_the_given_sink() -> None:

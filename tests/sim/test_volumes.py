@@ -181,9 +181,9 @@ def test_storage_classes_are_generated_only_if_the_input_has_none() -> None:
 
 
 def test_a_missing_class_beside_others_is_reported_and_not_generated() -> None:
-    found = missing_storage_classes([_class(), _claim(class_name="fast")])
-    assert not found.classes
-    assert found.notes == [
+    result = missing_storage_classes([_class(), _claim(class_name="fast")])
+    assert not result.classes
+    assert result.notes == [
         "StorageClass fast is not in the input: nothing provisions volumes for 1 claim"
     ]
 

@@ -87,18 +87,18 @@ def result_of(pod: PodResult, unschedulable: dict[str, str] | None = None) -> Si
 
 
 def test_a_pod_that_starts_on_a_node_needed_no_decision() -> None:
-    said = without_record(WEB, result_of(PodResult(node="n1")))
-    assert said == "default/web came with a node, n1: there was nothing to decide"
+    message = without_record(WEB, result_of(PodResult(node="n1")))
+    assert message == "default/web came with a node, n1: there was nothing to decide"
 
 
 def test_a_pod_of_another_scheduler_had_no_decision() -> None:
-    said = without_record(WEB, result_of(PodResult()))
-    assert said == "default/web is left to another scheduler: there was nothing to decide"
+    message = without_record(WEB, result_of(PodResult()))
+    assert message == "default/web is left to another scheduler: there was nothing to decide"
 
 
 def test_a_pod_that_was_never_tried_has_its_last_message() -> None:
-    said = without_record(WEB, result_of(PodResult(message="gated"), {WEB: "gated"}))
-    assert said == "default/web waits and was not tried: gated"
+    message = without_record(WEB, result_of(PodResult(message="gated"), {WEB: "gated"}))
+    assert message == "default/web waits and was not tried: gated"
 
 
 def test_bound_and_unknown_pods_without_records_have_no_explanation() -> None:
@@ -167,9 +167,9 @@ def test_tie_break_keys_and_sources_are_explained() -> None:
         score_notes=("R read zeros in place of A, which was skipped",),
         tie_break=(TieBreakStep("Fit", 4, 2), TieBreakStep("NodeNameOrder", 2, 1)),
     )
-    *table, said, note = printed(explain_records([record])).splitlines()
+    *table, message, note = printed(explain_records([record])).splitlines()
     assert ["Read", "(read)", "(3;", "9)"] in [row.split() for row in table]
-    assert said == (
+    assert message == (
         "n1 is the best of those with the highest total "
         "(tie-break: Fit keeps 2 of 4, NodeNameOrder keeps 1 of 2)"
     )

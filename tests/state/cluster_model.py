@@ -120,10 +120,10 @@ def _expected(node: Node, pods: list[PodInfo]) -> Said:
     offered = amounts(node.status.allocatable)
     labels: Mapping[str, str] = node.metadata.labels or {}
     held = {name for image in node.status.images or () for name in image.names or ()}
-    asked = {r: sum(pod.requests.get(r, 0) for pod in pods) for r in RESOURCES}
+    calls = {r: sum(pod.requests.get(r, 0) for pod in pods) for r in RESOURCES}
     shapes = [pod.shape for pod in pods]
     found: Said = {f"allocatable {r}": offered.get(r, 0) for r in RESOURCES}
-    found |= {f"requested {r}": asked[r] for r in RESOURCES}
+    found |= {f"requested {r}": calls[r] for r in RESOURCES}
     found["non-zero cpu"] = sum(shape.non_zero_milli_cpu for shape in shapes)
     found["non-zero memory"] = sum(shape.non_zero_memory_bytes for shape in shapes)
     found["pods"] = len(pods)
@@ -139,7 +139,7 @@ def _expected(node: Node, pods: list[PodInfo]) -> Said:
         taken = (p for shape in shapes for p in shape.host_ports)
         found[f"port {port}"] = any(conflicts(port, p) for p in taken)
     found |= {f"image {name}": name in held for name in IMAGES}
-    found["free cpu"] = offered.get("cpu", 0) - asked["cpu"]
+    found["free cpu"] = offered.get("cpu", 0) - calls["cpu"]
     found["infos"] = [pod.uid for pod in pods]
     found["terms"] = Counter(stated for pod in pods for stated in _stated(pod))
     return found

@@ -46,13 +46,13 @@ def test_a_reader_that_is_older_than_the_log_misses_nothing(
     changes: list[tuple[int, Facet]], since: int, wanted: Facet, length_max: int
 ) -> None:
     log = log_of(changes, length_max)
-    told = log.rows_since(since, wanted).tolist()
-    assert told == sorted(set(told))
+    result = log.rows_since(since, wanted).tolist()
+    assert result == sorted(set(result))
     expected = rows_changed(changes, max(since, 0), wanted)
     if len(changes) - since <= length_max:
-        assert set(told) == expected
+        assert set(result) == expected
     else:
-        assert expected <= set(told) <= {row for row, _ in changes}
+        assert expected <= set(result) <= {row for row, _ in changes}
 
 
 def test_each_change_is_a_generation() -> None:

@@ -41,10 +41,10 @@ def noted(found: SampleCluster, generation: int) -> set[str]:
 
 
 def test_no_class_no_counts() -> None:
-    found = cluster(slice_of("n1", "x"))
-    assert found.devices.counts("example.com/other") is None
-    found.store.of(DEVICE_CLASS).remove(as_class(CLASS))
-    assert found.devices.counts(GPU) is None
+    result = cluster(slice_of("n1", "x"))
+    assert result.devices.counts("example.com/other") is None
+    result.store.of(DEVICE_CLASS).remove(as_class(CLASS))
+    assert result.devices.counts(GPU) is None
 
 
 def test_claims_take_devices_and_give_them_back() -> None:

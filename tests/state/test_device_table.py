@@ -221,8 +221,8 @@ def test_a_slice_that_goes_takes_its_own_devices_along() -> None:
 
 
 def test_a_slice_without_a_device_of_the_class_changes_no_row() -> None:
-    found = devices_of(expressions=("false",))
-    assert found.put(as_slice(slice_of("n1", "x"))) == set()
+    result = devices_of(expressions=("false",))
+    assert result.put(as_slice(slice_of("n1", "x"))) == set()
 
 
 # ---- devices --------------------------------------------------------------------------------
@@ -283,9 +283,9 @@ def test_get_and_list_show_no_allocation_in_flight_and_the_counts_do() -> None:
     claims, given = devices.resource_claims, allocation()
     store.of(RESOURCE_CLAIM).put(WANTS)
     claims.put_in_flight(WANTS, given)
-    found = claims.get(WANTS.metadata.namespace or "", WANTS.metadata.name)
-    assert found is not None
-    assert found.allocation is None
+    result = claims.get(WANTS.metadata.namespace or "", WANTS.metadata.name)
+    assert result is not None
+    assert result.allocation is None
     assert [each.allocation for each in claims.list()] == [None]
     assert claims.pending_allocation(WANTS.uid) is given
     assert list(claims.allocated.devices()) == [X]
@@ -403,9 +403,9 @@ def test_of_versions_that_are_not_numbers_the_last_one_stored_counts() -> None:
 
 def rule(key: str = "broken", **selector: str) -> DeviceTaintRule:
     spec = {"deviceSelector": selector, "taint": {"key": key, "effect": "NoSchedule"}}
-    found = decode(DEVICE_TAINT_RULE, {"metadata": {"name": key}, "spec": spec})
-    assert isinstance(found, DeviceTaintRule)
-    return found
+    device_taint_rule = decode(DEVICE_TAINT_RULE, {"metadata": {"name": key}, "spec": spec})
+    assert isinstance(device_taint_rule, DeviceTaintRule)
+    return device_taint_rule
 
 
 def tainted(store: ClusterObjects, devices: Devices) -> dict[str, list[str]]:
@@ -447,9 +447,9 @@ def test_a_class_is_looked_up_by_its_extended_resource() -> None:
     store.of(DEVICE_CLASS).put(as_class(class_of("gpu", extendedResourceName="example.com/gpu")))
     classes = devices.device_classes
     for resource in ("example.com/gpu", "deviceclass.resource.kubernetes.io/gpu"):
-        found = classes.behind(resource)
-        assert found is not None
-        assert found.metadata.name == "gpu"
+        result = classes.behind(resource)
+        assert result is not None
+        assert result.metadata.name == "gpu"
     assert classes.behind("example.com/fpga") is None
     assert [each.metadata.name for each in classes.list()] == ["gpu"]
     store.of(DEVICE_CLASS).remove(as_class(class_of("gpu")))
@@ -463,6 +463,6 @@ def test_of_two_classes_for_one_resource_the_newer_counts_then_the_first_by_name
         content = class_of(name, extendedResourceName="example.com/gpu")
         content["metadata"]["creationTimestamp"] = f"{created}T00:00:00Z"
         store.of(DEVICE_CLASS).put(as_class(content))
-    found = devices.device_classes.behind("example.com/gpu")
-    assert found is not None
-    assert found.metadata.name == "b"
+    result = devices.device_classes.behind("example.com/gpu")
+    assert result is not None
+    assert result.metadata.name == "b"

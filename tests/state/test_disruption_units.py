@@ -37,18 +37,18 @@ def names(found: list[Unit]) -> list[list[str]]:
 def test_pods_leave_one_by_one_unless_their_group_says_otherwise() -> None:
     placed = [member("a", node="n1"), member("b", node="n2"), pod("x", node="n1")]
     for spec in ({}, {"disruptionMode": {"single": {}}}):
-        found = units(cluster(*placed, g=spec))
-        assert found.are_single
-        assert names(found.of(placed)) == [["a"], ["b"], ["x"]]
+        result = units(cluster(*placed, g=spec))
+        assert result.are_single
+        assert names(result.of(placed)) == [["a"], ["b"], ["x"]]
 
 
 def test_members_of_a_whole_group_are_one_unit_wherever_they_are() -> None:
     placed = [pod("x", node="n1"), member("a", node="n1"), member("b", node="n2")]
-    found = units(cluster(*placed, g=WHOLE))
-    assert not found.are_single
-    assert found.node_names() == {"n1", "n2"}
-    assert names(found.of(placed[:2])) == [["x"], ["a", "b"]]
-    assert names(found.all_groups()) == [["a", "b"]]
+    result = units(cluster(*placed, g=WHOLE))
+    assert not result.are_single
+    assert result.node_names() == {"n1", "n2"}
+    assert names(result.of(placed[:2])) == [["x"], ["a", "b"]]
+    assert names(result.all_groups()) == [["a", "b"]]
 
 
 def test_a_group_without_placed_members_concerns_no_node() -> None:
@@ -59,9 +59,9 @@ def test_a_group_without_placed_members_concerns_no_node() -> None:
 
 def test_a_unit_is_as_important_as_its_group_says_or_else_as_its_most_important_pod() -> None:
     placed = [member("a", node="n1", priority=3), member("b", node="n2", priority=7)]
-    for spec, wanted in (({**WHOLE, "priority": 5}, 5), (WHOLE, 7)):
+    for spec, expected in (({**WHOLE, "priority": 5}, 5), (WHOLE, 7)):
         [unit] = units(cluster(*placed, g=spec)).of(placed)
-        assert (unit.priority, unit.is_group) == (wanted, True)
+        assert (unit.priority, unit.is_group) == (expected, True)
 
 
 def test_the_most_important_units_come_first() -> None:

@@ -61,12 +61,12 @@ class CountedCluster:
                 expected[zone] += len(self.uids[name])
         snapshot = self.cache.lend()
         nodes = snapshot.nodes
-        found = nodes.pods.by_domain(ALL, "zone")
+        result = nodes.pods.by_domain(ALL, "zone")
         values = nodes.labels.values("zone")
         snapshot.end()
-        told = {} if found is None else dict(zip(values, found.tolist(), strict=False))
+        told = {} if result is None else dict(zip(values, result.tolist(), strict=False))
         assert +Counter(told) == +expected
-        assert found is None or (found[-1] == 0 and len(found) == len(values) + 1)
+        assert result is None or (result[-1] == 0 and len(result) == len(values) + 1)
 
 
 @given(STEPS)
@@ -95,9 +95,9 @@ def test_a_returned_array_may_be_written() -> None:
     world.step("node", "n1", "z1")
     world.step("pod", "n1", None)
     nodes = world.cache.lend().nodes
-    found = nodes.pods.by_domain(ALL, "zone")
-    assert found is not None
-    found += 7
+    result = nodes.pods.by_domain(ALL, "zone")
+    assert result is not None
+    result += 7
     again = nodes.pods.by_domain(ALL, "zone")
     assert again is not None
     assert again.tolist() == [1, 0]
@@ -112,7 +112,7 @@ def test_the_table_not_used_for_longest_leaves(tables_max: int) -> None:
     tables = DomainTables(tables_max)
     column = table.selector_counts.counter(ALL).column
     for what in "abcab":
-        found = tables.of(what, table.log, column, table.label_column("zone"))
-        assert found is not None
-        assert found.tolist() == [1, 0]
+        result = tables.of(what, table.log, column, table.label_column("zone"))
+        assert result is not None
+        assert result.tolist() == [1, 0]
     assert len(tables) == tables_max

@@ -73,9 +73,9 @@ def test_of_two_pods_with_one_port_the_first_to_go_leaves_it_taken() -> None:
 
 def ports_of(*ports: dict[str, Any], **spec: Any) -> tuple[HostPort, ...]:
     containers = [{"name": "c", "ports": list(ports)}]
-    found = decode(POD, {"spec": {"containers": containers, **spec}})
-    assert isinstance(found, Pod)
-    return host_ports(found.spec)
+    pod = decode(POD, {"spec": {"containers": containers, **spec}})
+    assert isinstance(pod, Pod)
+    return host_ports(pod.spec)
 
 
 @pytest.mark.parametrize(

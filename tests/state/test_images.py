@@ -15,9 +15,9 @@ Reported = list[tuple[str, int]]
 
 def node_with_images(reported: Reported) -> Node:
     listed: list[dict[str, Any]] = [{"names": [n], "sizeBytes": size} for n, size in reported]
-    found = decode(NODE, {"metadata": {"name": "n"}, "status": {"images": listed}})
-    assert isinstance(found, Node)
-    return found
+    node = decode(NODE, {"metadata": {"name": "n"}, "status": {"images": listed}})
+    assert isinstance(node, Node)
+    return node
 
 
 class Model:
@@ -124,6 +124,6 @@ def size_of(index: ImageIndex, name: str) -> int:
 def test_every_name_of_an_image_has_its_size(
     images: list[dict[str, Any]], sizes: dict[str, int]
 ) -> None:
-    found = decode(NODE, {"status": {"images": images}})
-    assert isinstance(found, Node)
-    assert image_sizes(found) == sizes
+    node = decode(NODE, {"status": {"images": images}})
+    assert isinstance(node, Node)
+    assert image_sizes(node) == sizes

@@ -62,8 +62,8 @@ def test_an_answer_is_right_again_after_new_values_were_seen(
     for values in generations:
         for row, value in enumerate(values):
             column.set(row, value)
-        found = column.matching(column.ids.values[: len(values)], requirement)
-        assert found.tolist() == [requirement.matches_value(value) for value in values]
+        result = column.matching(column.ids.values[: len(values)], requirement)
+        assert result.tolist() == [requirement.matches_value(value) for value in values]
 
 
 def test_an_answer_may_be_written_to() -> None:
@@ -105,8 +105,8 @@ def test_a_row_follows_its_nodes_labels(
     columns = LabelColumns()
     column = columns.of("k", [{"k": "a"}], 4)
     columns.set_row(0, labels)
-    found = int(column.ids.values[0])
-    assert (None if found == ABSENT_ID else column.values.values[found]) == expected
+    result = int(column.ids.values[0])
+    assert (None if result == ABSENT_ID else column.values.values[result]) == expected
 
 
 def test_growing_keeps_values_and_leaves_new_rows_without_the_label() -> None:

@@ -124,8 +124,8 @@ def test_a_pod_is_counted_once() -> None:
 def test_amounts_are_whole_units_and_cpu_is_in_millicores() -> None:
     offered = {"cpu": "500m", "memory": "1Gi", "pods": "110", "example.com/gpu": "2", "odd": "7"}
     table = table_of(node("a", allocatable=offered))
-    found = table.resources.allocatable_on(0)
-    assert found == {"cpu": 500, "memory": 1 << 30, "pods": 110, "example.com/gpu": 2}
+    result = table.resources.allocatable_on(0)
+    assert result == {"cpu": 500, "memory": 1 << 30, "pods": 110, "example.com/gpu": 2}
 
 
 def test_a_resource_that_a_node_no_longer_offers_is_0() -> None:
@@ -262,10 +262,10 @@ def zeros(rows: Rows) -> np.ndarray:
 
 def test_a_derived_column_is_computed_for_changed_rows_only() -> None:
     table = table_of(node("a"), node("b"), node("c"))
-    asked: list[list[int]] = []
+    calls: list[list[int]] = []
 
     def compute(rows: Rows) -> np.ndarray:
-        asked.append(rows.tolist())
+        calls.append(rows.tolist())
         return table.resources.requested("cpu").values[rows] // 2
 
     def derived() -> list[int]:
@@ -277,15 +277,15 @@ def test_a_derived_column_is_computed_for_changed_rows_only() -> None:
     table.update_node(node("c", labels={"x": "1"}))
     assert derived() == [0, 500, 0]
     assert derived() == [0, 500, 0]
-    assert asked == [[0, 1, 2], [1]]
+    assert calls == [[0, 1, 2], [1]]
 
 
 def test_a_derived_column_is_not_computed_for_rows_without_a_node() -> None:
     table = table_of(node("a"), node("b"))
-    asked: list[list[int]] = []
+    calls: list[list[int]] = []
 
     def compute(rows: Rows) -> np.ndarray:
-        asked.append(rows.tolist())
+        calls.append(rows.tolist())
         return zeros(rows)
 
     table.assign(pod("p", "ghost"))
@@ -294,7 +294,7 @@ def test_a_derived_column_is_not_computed_for_rows_without_a_node() -> None:
     table.derived("k", ALL_FACETS, np.int64, compute)
     table.add_node(node("a"))
     table.derived("k", ALL_FACETS, np.int64, compute)
-    assert asked == [[0, 1], [0]]
+    assert calls == [[0, 1], [0]]
 
 
 def test_a_derived_column_grows_with_the_table() -> None:

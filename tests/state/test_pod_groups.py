@@ -39,9 +39,9 @@ def _phase(pod: Pod, phase: str) -> Pod:
 
 
 def _state(groups: PodGroups) -> GroupState:
-    found = groups.get(KEY)
-    assert found is not None
-    return found
+    result = groups.get(KEY)
+    assert result is not None
+    return result
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_a_group_without_object_and_members_is_forgotten() -> None:
 
 
 def test_a_pod_whose_group_is_unknown_is_a_member_of_an_empty_group() -> None:
-    found = _groups().of(pod_info(_member("a")))
-    assert found is not None
-    assert (found.key, found.group, found.is_complete) == (KEY, None, False)
+    result = _groups().of(pod_info(_member("a")))
+    assert result is not None
+    assert (result.key, result.group, result.is_complete) == (KEY, None, False)
     assert _groups().of(pod_info(api_pod("b"))) is None

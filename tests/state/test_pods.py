@@ -25,9 +25,9 @@ def api_pod(name: str = "p", **rest: Any) -> Pod:
     metadata = {"name": name, "uid": f"uid-{name}", "namespace": "default"}
     metadata |= rest.pop("metadata", {})
     content = {"metadata": metadata, "status": rest.pop("status", {}), "spec": rest}
-    found = decode(POD, content)
-    assert isinstance(found, Pod)
-    return found
+    pod = decode(POD, content)
+    assert isinstance(pod, Pod)
+    return pod
 
 
 def compiled(name: str = "p", **rest: Any) -> PodInfo:
@@ -195,19 +195,19 @@ def test_a_pod_whose_resize_is_deferred_has_a_shape_of_its_own() -> None:
     ],
 )
 def test_the_first_condition_of_a_type_decides(conditions: list[Any]) -> None:
-    found = compiled("a", status={"conditions": conditions}, nodeName="n1")
-    assert not found.has_deferred_resize
+    result = compiled("a", status={"conditions": conditions}, nodeName="n1")
+    assert not result.has_deferred_resize
 
 
 # ---- what a shape remembers ----------------------------------------------------------------
 
 
 def test_values_derived_from_a_shape_are_computed_once_for_all_its_pods() -> None:
-    asked: list[PodShape] = []
+    calls: list[PodShape] = []
 
     def compute(shape: PodShape) -> int:
-        asked.append(shape)
-        return len(asked)
+        calls.append(shape)
+        return len(calls)
 
     one, other = compiled("a"), compiled("b")
     assert [pod.shape.once("key", compute) for pod in (one, other)] == [1, 1]
@@ -268,12 +268,12 @@ def test_volumes_that_every_node_has_do_not_count() -> None:
 
 
 def test_claims_stand_in_the_order_of_the_spec() -> None:
-    found = volumes_of(
+    result = volumes_of(
         b={"persistentVolumeClaim": {"claimName": "y"}},
         a={"persistentVolumeClaim": {"claimName": "x"}},
     )
-    assert found.claim_names() == ["y", "x"]
-    assert found.has_any and not found.has_ephemeral
+    assert result.claim_names() == ["y", "x"]
+    assert result.has_any and not result.has_ephemeral
 
 
 def test_a_claim_made_for_the_pod_is_named_after_it() -> None:
@@ -292,6 +292,6 @@ def test_a_disk_that_a_driver_serves_is_migrated_and_may_be_exclusive() -> None:
 
 
 def test_inline_drivers_are_listed_and_are_no_other_volume() -> None:
-    found = volumes_of(a={"csi": {"driver": "disk.test"}})
-    assert found.inline_drivers == ("disk.test",)
-    assert not found.has_any
+    result = volumes_of(a={"csi": {"driver": "disk.test"}})
+    assert result.inline_drivers == ("disk.test",)
+    assert not result.has_any

@@ -89,9 +89,9 @@ def test_a_resource_that_appears_later_is_seen_by_earlier_readers() -> None:
     assert usage(resources, {GPU: 1}).offered is not None
     for row in range(2):
         resources.set_allocatable(row, {GPU: 4})
-    found = usage(resources, {GPU: 1})
-    assert found.allocatable.tolist() == [[4, 4]]
-    assert found.offered is None
+    result = usage(resources, {GPU: 1})
+    assert result.allocatable.tolist() == [[4, 4]]
+    assert result.offered is None
 
 
 @pytest.mark.parametrize("wanted", [("cpu", "memory"), ("memory", "cpu"), ("pods", "cpu"), ()])
@@ -99,9 +99,9 @@ def test_resources_are_read_together_in_any_order(wanted: tuple[str, ...]) -> No
     resources = two_nodes()
     resources.count(1, asking(cpu=1, memory=5), 1)
     used = {"cpu": [10, 1010], "memory": [10, 15], "pods": [10, 10]}
-    found = usage(resources, dict.fromkeys(wanted, 10))
-    assert found.used.tolist() == [used[name] for name in wanted]
-    assert found.allocatable.dtype == np.float64
+    result = usage(resources, dict.fromkeys(wanted, 10))
+    assert result.used.tolist() == [used[name] for name in wanted]
+    assert result.allocatable.dtype == np.float64
 
 
 def test_some_rows_are_read_as_all_are() -> None:
@@ -115,9 +115,9 @@ def test_rows_with_less_free_are_returned_if_there_are_any() -> None:
     resources.count(1, asking(cpu=1), 1)
     some = np.array([0])
     assert short(resources, "cpu", 7000) is None
-    found = short(resources, "cpu", 7001)
-    assert found is not None
-    assert found.tolist() == [False, True]
+    result = short(resources, "cpu", 7001)
+    assert result is not None
+    assert result.tolist() == [False, True]
     assert short(resources, "cpu", 7001, some) is None
     assert short(resources, GPU, 0) is None
     assert short(resources, GPU, 1, some) is not None
@@ -148,10 +148,10 @@ def test_usage_reports_whether_every_node_has_enough() -> None:
 def test_an_absent_resource_is_reported_and_its_divisor_is_1() -> None:
     resources = two_nodes()
     resources.set_allocatable(1, {"cpu": 0, "memory": 1})
-    found = usage(resources, {"cpu": 0, "memory": 0})
-    assert found.offered is not None
-    assert found.offered.tolist() == [[True, False], [True, True]]
-    assert found.allocatable.tolist() == [[8000, 1], [2**34, 1]]
+    result = usage(resources, {"cpu": 0, "memory": 0})
+    assert result.offered is not None
+    assert result.offered.tolist() == [[True, False], [True, True]]
+    assert result.allocatable.tolist() == [[8000, 1], [2**34, 1]]
     assert usage(resources, {"cpu": 0, "memory": 0}, np.array([0])).offered is None
 
 
@@ -164,15 +164,15 @@ def test_lent_arrays_cannot_be_written() -> None:
 @pytest.mark.parametrize("offered", [EXACT_BELOW - 1, EXACT_BELOW])
 def test_floats_are_read_while_they_are_exact(offered: int) -> None:
     resources = two_nodes(**{"ephemeral-storage": offered})
-    found = usage(resources, {"ephemeral-storage": 1})
-    assert (found.used.dtype == np.float64) == (offered < EXACT_BELOW)
-    assert found.allocatable[0, 0] == offered
+    result = usage(resources, {"ephemeral-storage": 1})
+    assert (result.used.dtype == np.float64) == (offered < EXACT_BELOW)
+    assert result.allocatable[0, 0] == offered
     assert usage(resources, {"cpu": 1}).used.dtype == np.float64
 
 
 def test_a_demand_that_float64_does_not_hold_is_added_exactly() -> None:
-    found = usage(two_nodes(), {"memory": 2**60 + 1})
-    assert found.used.tolist() == [[2**60 + 1] * 2]
+    result = usage(two_nodes(), {"memory": 2**60 + 1})
+    assert result.used.tolist() == [[2**60 + 1] * 2]
 
 
 def test_amounts_add_up_as_int64_does() -> None:
@@ -205,17 +205,17 @@ def test_columns_do_not_depend_on_the_order_of_changes(
     resources.grow(capacity)
     for name in ("cpu", "memory", GPU, "hugepages-2Mi"):
         scale = 1000 if name == "cpu" else 1
-        wanted = [0] * capacity
+        expected = [0] * capacity
         for row, requests in placements:
-            wanted[row] += requests.get(name, 0) * scale
-        assert resources.requested(name).values.tolist() == wanted
+            expected[row] += requests.get(name, 0) * scale
+        assert resources.requested(name).values.tolist() == expected
         free = resources.allocatable(name).values - resources.requested(name).values
         assert resources.free(name).values.tolist() == free.tolist()
         bundle = Bundle((name,), (0,))
         twin = resources.usage(bundle, slice(capacity), 4, scored=False)
-        assert twin.used.tolist() == [wanted]
+        assert twin.used.tolist() == [expected]
         for amount in (0, 1, 1000, int(free.max())):
-            found = short(resources, name, amount, slice(capacity))
+            result = short(resources, name, amount, slice(capacity))
             assert (free < amount).tolist() == (
-                [False] * capacity if found is None else found.tolist()
+                [False] * capacity if result is None else result.tolist()
             )

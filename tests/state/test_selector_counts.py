@@ -177,12 +177,12 @@ def test_counts_are_right_beyond_the_limit_of_indexed_labels() -> None:
 
 def test_labels_that_no_pod_has_any_more_cost_nothing() -> None:
     web, other = pod("a", labels={"app": "web"}), pod("b")
-    found = counts((0, web), (0, other))
-    found.counter(pods_of("default", WEB))
-    found.remove(0, web)
-    assert not found._namespaces["default"].carrying(("app", "web"))
-    found.remove(0, other)
-    assert not found._namespaces
+    result = counts((0, web), (0, other))
+    result.counter(pods_of("default", WEB))
+    result.remove(0, web)
+    assert not result._namespaces["default"].carrying(("app", "web"))
+    result.remove(0, other)
+    assert not result._namespaces
 
 
 def test_lent_arrays_cannot_be_written() -> None:
@@ -193,8 +193,8 @@ def test_lent_arrays_cannot_be_written() -> None:
 
 
 def test_equal_pod_sets_are_one_counter() -> None:
-    found = counts()
+    result = counts()
     twin = PodSet(None, map_selector({"app": "web"}))
     assert twin == ANY_WEB
-    assert found.counter(twin) is found.counter(ANY_WEB)
+    assert result.counter(twin) is result.counter(ANY_WEB)
     assert pods_of(None, WEB, with_terminating=False) != ANY_WEB

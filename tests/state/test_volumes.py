@@ -104,8 +104,8 @@ def test_objects_stored_earlier_are_read() -> None:
 def test_a_node_and_a_pod_are_seen_as_they_are_now() -> None:
     placed = with_claims("p", "data", node="n1")
     over = cluster(zoned(n1="a"), pods=[placed])
-    found = over.volumes.node("n1")
-    assert found is not None and found.metadata.name == "n1"
+    node = over.volumes.node("n1")
+    assert node is not None and node.metadata.name == "n1"
     assert over.volumes.is_placed(placed)
     over.cache.remove_pod(placed.uid)
     over.cache.remove_node("n1")

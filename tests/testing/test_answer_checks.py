@@ -33,9 +33,9 @@ def failure_of(plugin_class: type[Plugin]) -> str:
 
 
 def test_a_score_that_depends_on_the_selection_is_detected() -> None:
-    said = failure_of(RanksNodes)
-    assert said.startswith("RanksNodes: says something else through nodes.take(rows): scores of")
-    assert 'scope = "cluster"' in said
+    message = failure_of(RanksNodes)
+    assert message.startswith("RanksNodes: says something else through nodes.take(rows): scores of")
+    assert 'scope = "cluster"' in message
 
 
 def test_writing_to_a_column_is_detected() -> None:
@@ -57,8 +57,8 @@ class BreaksTheSeal(ScorePlugin):
 
 
 def test_writing_to_a_column_by_force_is_detected() -> None:
-    said = failure_of(BreaksTheSeal)
-    assert "writes to a column of the nodes (resources.pod_counts)" in said
+    message = failure_of(BreaksTheSeal)
+    assert "writes to a column of the nodes (resources.pod_counts)" in message
 
 
 @final
@@ -135,9 +135,9 @@ class ReadsTaintsInSecret(ScalarFilterPlugin):
 
 
 def test_an_undeclared_facet_is_detected_and_named() -> None:
-    said = failure_of(ReadsTaintsInSecret)
-    assert "the answer changed when only TAINTS of the node changed: rejections of node" in said
-    assert said.endswith("write caching = Caching(facets=…) with TAINTS")
+    message = failure_of(ReadsTaintsInSecret)
+    assert "the answer changed when only TAINTS of the node changed: rejections of node" in message
+    assert message.endswith("write caching = Caching(facets=…) with TAINTS")
 
 
 @final
@@ -198,9 +198,9 @@ class ComparesWithOthers(ScalarScorePlugin):
 
 
 def test_a_read_of_other_nodes_is_detected() -> None:
-    said = failure_of(ComparesWithOthers)
-    assert "changed its answer about one node when LABELS of another (node-" in said
-    assert 'it must say scope = "cluster"' in said
+    message = failure_of(ComparesWithOthers)
+    assert "changed its answer about one node when LABELS of another (node-" in message
+    assert 'it must say scope = "cluster"' in message
 
 
 @final

@@ -50,11 +50,11 @@ def test_a_new_loan_ends_the_previous_one() -> None:
 
 
 def test_adding_ends_the_loan() -> None:
-    found = cluster(1, 0)
-    found.lend()
-    found.add(node("late"))
-    assert found.lent_snapshot is None
-    assert found.lend().node_count == 2
+    result = cluster(1, 0)
+    result.lend()
+    result.add(node("late"))
+    assert result.lent_snapshot is None
+    assert result.lend().node_count == 2
 
 
 def test_a_handle_reads_the_cluster() -> None:

@@ -19,8 +19,8 @@ def test_the_uid_is_derived_from_the_name() -> None:
 
 
 def test_requests_are_those_of_the_container() -> None:
-    found = pod("p", cpu="500m", memory="1Gi", requests={"nvidia.com/gpu": 2})
-    assert found.requests == {"cpu": 500, "memory": 1 << 30, "nvidia.com/gpu": 2}
+    result = pod("p", cpu="500m", memory="1Gi", requests={"nvidia.com/gpu": 2})
+    assert result.requests == {"cpu": 500, "memory": 1 << 30, "nvidia.com/gpu": 2}
 
 
 def test_complex_fields_are_given_as_in_a_manifest_or_as_structs() -> None:
@@ -53,8 +53,8 @@ def test_gates_and_ports_have_short_forms() -> None:
 
 
 def test_further_fields_are_merged_with_the_named_ones() -> None:
-    found = api_pod("p", priority=3, spec={"hostNetwork": True}, status={"phase": "Running"})
-    assert (found.spec.priority, found.spec.host_network, found.status.phase) == (
+    result = api_pod("p", priority=3, spec={"hostNetwork": True}, status={"phase": "Running"})
+    assert (result.spec.priority, result.spec.host_network, result.status.phase) == (
         3,
         True,
         "Running",
@@ -62,8 +62,8 @@ def test_further_fields_are_merged_with_the_named_ones() -> None:
 
 
 def test_taints_have_the_syntax_of_kubectl() -> None:
-    found = node("a", taints=["gpu=a100:NoSchedule", "old:NoExecute"])
-    assert found.spec.taints == (
+    result = node("a", taints=["gpu=a100:NoSchedule", "old:NoExecute"])
+    assert result.spec.taints == (
         Taint(key="gpu", value="a100", effect="NoSchedule"),
         Taint(key="old", effect="NoExecute"),
     )
@@ -75,17 +75,17 @@ def test_a_taint_without_an_effect_is_refused() -> None:
 
 
 def test_a_node_has_allocatable_amounts_and_labels() -> None:
-    found = node("a", cpu=8, memory="32Gi", allocatable={"nvidia.com/gpu": 4}, zone="z1")
-    assert found.status.allocatable == {
+    result = node("a", cpu=8, memory="32Gi", allocatable={"nvidia.com/gpu": 4}, zone="z1")
+    assert result.status.allocatable == {
         "cpu": 8,
         "memory": "32Gi",
         "pods": 110,
         "nvidia.com/gpu": 4,
     }
-    assert (found.metadata.labels or {})[ZONE_LABEL] == "z1"
+    assert (result.metadata.labels or {})[ZONE_LABEL] == "z1"
 
 
 def test_images_and_declared_fields_can_be_given() -> None:
-    found = node("a", images={"web": 5}, declared={"status.nodeInfo.osImage": "x"})
-    assert [(i.names, i.size_bytes) for i in found.status.images or ()] == [(("web",), 5)]
-    assert found.declared == {"status.nodeInfo.osImage": "x"}
+    result = node("a", images={"web": 5}, declared={"status.nodeInfo.osImage": "x"})
+    assert [(i.names, i.size_bytes) for i in result.status.images or ()] == [(("web",), 5)]
+    assert result.declared == {"status.nodeInfo.osImage": "x"}

@@ -69,10 +69,10 @@ def test_excluded_attributes_do_not_count() -> None:
 
 
 def test_columns_of_a_table_are_found_at_any_depth() -> None:
-    found = columns_of(cluster(2, 3).cache.table)
-    assert ".resources.pod_counts" in found
-    assert any("requested.columns" in path for path in found)
-    assert any("placed_terms" in path for path in found)
+    result = columns_of(cluster(2, 3).cache.table)
+    assert ".resources.pod_counts" in result
+    assert any("requested.columns" in path for path in result)
+    assert any("placed_terms" in path for path in result)
 
 
 def test_excluded_objects_do_not_count_at_any_depth() -> None:

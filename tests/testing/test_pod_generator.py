@@ -50,11 +50,11 @@ def test_removing_a_field_removes_no_other(path: str) -> None:
     seen: set[bool] = set()
     for _ in range(40):
         variant = draw_field(drawn, path, options)
-        kept, wanted = ({**each.get(holder, {})} for each in (variant, options))
+        kept, expected = ({**each.get(holder, {})} for each in (variant, options))
         seen.add(field in kept)
         kept.pop(field, None)
-        wanted.pop(field)
-        assert kept == wanted
+        expected.pop(field)
+        assert kept == expected
     assert seen == {True, False}
 
 

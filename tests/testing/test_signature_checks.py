@@ -25,8 +25,10 @@ def failure_of(plugin_class: type[Plugin]) -> str:
 
 
 def test_equal_signatures_with_different_results_are_detected_and_the_field_is_named() -> None:
-    said = failure_of(SignsTooLittle)
-    assert "signs too little: two pods that differ in spec.tolerations have the signature" in said
+    message = failure_of(SignsTooLittle)
+    assert (
+        "signs too little: two pods that differ in spec.tolerations have the signature" in message
+    )
 
 
 @final
@@ -43,8 +45,8 @@ class ReadsAnnotations(ScalarScorePlugin, SignPlugin):
 
 
 def test_a_field_that_is_read_and_not_signed_is_named() -> None:
-    said = failure_of(ReadsAnnotations)
-    assert "reads metadata.annotations, which sign_pod does not look at" in said
+    message = failure_of(ReadsAnnotations)
+    assert "reads metadata.annotations, which sign_pod does not look at" in message
 
 
 @final
@@ -174,9 +176,10 @@ class SignsOwnersOnce(SignsOnce):
 
 
 def test_fields_outside_of_the_shape_may_not_be_signed_once() -> None:
-    said = failure_of(SignsOwnersOnce)
+    message = failure_of(SignsOwnersOnce)
     assert (
-        "the promise signs_template of its caching: sign_pod reads metadata.ownerReferences" in said
+        "the promise signs_template of its caching: sign_pod reads metadata.ownerReferences"
+        in message
     )
 
 

@@ -59,9 +59,9 @@ def test_unreserve_without_a_reserve_is_detected() -> None:
 
 
 def test_an_unreserve_that_is_not_idempotent_is_detected() -> None:
-    said = failure_of(CountsDownTwice)
-    assert "unreserve" in said
-    assert "state" in said
+    message = failure_of(CountsDownTwice)
+    assert "unreserve" in message
+    assert "state" in message
 
 
 @final

@@ -80,8 +80,8 @@ def test_ports_default_to_tcp_and_get_host_ports_on_the_host_network() -> None:
 
 
 def test_quantities_are_rounded_up_to_thousandths() -> None:
-    asked = {"requests": {"cpu": "1500u", "memory": "1Gi"}, "limits": {"cpu": "2"}}
-    given = pod(containers=[container(resources=asked)], overhead={"cpu": "1n"})
+    calls = {"requests": {"cpu": "1500u", "memory": "1Gi"}, "limits": {"cpu": "2"}}
+    given = pod(containers=[container(resources=calls)], overhead={"cpu": "1n"})
     spec = written(given)["spec"]
     assert spec["containers"][0]["resources"]["requests"] == {"cpu": "2m", "memory": "1Gi"}
     assert spec["overhead"] == {"cpu": "1m"}
@@ -247,8 +247,8 @@ def test_other_kinds_stay_unchanged() -> None:
 
 def test_a_placed_pod_gets_zone_and_region_of_its_node() -> None:
     there = node(labels={ZONE: "z1", "topology.kubernetes.io/region": "r", "disk": "ssd"})
-    found = with_topology_labels(pod(labels={"app": "a", ZONE: "old"}), there)
-    assert found["metadata"]["labels"] == {
+    result = with_topology_labels(pod(labels={"app": "a", ZONE: "old"}), there)
+    assert result["metadata"]["labels"] == {
         "app": "a",
         ZONE: "z1",
         "topology.kubernetes.io/region": "r",

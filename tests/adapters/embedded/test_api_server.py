@@ -191,33 +191,33 @@ def test_a_given_start_time_stays() -> None:
 def test_an_existing_name_is_refused() -> None:
     world = TimedServer()
     world.server.create(pod())
-    with pytest.raises(ApiError, match='pods "web" already exists') as found:
+    with pytest.raises(ApiError, match='pods "web" already exists') as error:
         world.server.create(pod())
-    assert (found.value.code, found.value.reason) == (409, "AlreadyExists")
+    assert (error.value.code, error.value.reason) == (409, "AlreadyExists")
 
 
 def test_an_invalid_object_is_refused_with_all_problems() -> None:
     world = TimedServer()
-    with pytest.raises(ApiError) as found:
+    with pytest.raises(ApiError) as error:
         world.server.create(pod(containers=[container("1x")], restartPolicy="No"))
-    assert found.value.code == 422
-    text = str(found.value)
+    assert error.value.code == 422
+    text = str(error.value)
     assert text.startswith('pods "web" is invalid: spec.containers[0].resources.requests.cpu: ')
     assert "spec.restartPolicy: " in text
     assert world.store.version == 0
 
 
 def test_an_unknown_priority_class_is_refused() -> None:
-    with pytest.raises(ApiError, match="no PriorityClass with name hihg was found") as found:
+    with pytest.raises(ApiError, match="no PriorityClass with name hihg was found") as error:
         TimedServer().server.create(pod(priorityClassName="hihg"))
-    assert found.value.code == 403
+    assert error.value.code == 403
 
 
 @pytest.mark.parametrize("content", [{}, {"apiVersion": "v1"}, {**pod(), "metadata": []}])
 def test_a_value_that_is_not_an_object_is_refused(content: Any) -> None:
-    with pytest.raises(ApiError) as found:
+    with pytest.raises(ApiError) as error:
         TimedServer().server.create(content)
-    assert found.value.code == 400
+    assert error.value.code == 400
 
 
 # ---- update and patch -----------------------------------------------------------------------
@@ -288,9 +288,9 @@ def test_a_patched_object_is_validated_and_defaulted() -> None:
 def test_only_a_binding_moves_a_pod() -> None:
     world = TimedServer()
     world.server.create(pod())
-    with pytest.raises(ApiError, match=r"spec\.nodeName") as found:
+    with pytest.raises(ApiError, match=r"spec\.nodeName") as error:
         world.server.patch(WEB, {"spec": {"nodeName": "n1"}})
-    assert found.value.code == 422
+    assert error.value.code == 422
 
 
 def test_gates_are_removed_by_a_patch() -> None:
@@ -534,10 +534,10 @@ def test_the_life_of_a_pod_is_a_sequence_of_events() -> None:
     world.pass_time(5)
     seen: list[tuple[EventType, str | None, bool]] = []
     while (event := watch.take()) is not None:
-        found = event.object
-        assert isinstance(found, Pod)
-        leaving = found.metadata.deletion_timestamp is not None
-        seen.append((event.type, found.spec.node_name, leaving))
+        pod = event.object
+        assert isinstance(pod, Pod)
+        leaving = pod.metadata.deletion_timestamp is not None
+        seen.append((event.type, pod.spec.node_name, leaving))
     assert seen == [
         (EventType.ADDED, None, False),
         (EventType.MODIFIED, "n1", False),
@@ -649,8 +649,8 @@ def test_the_system_classes_always_exist() -> None:
 
 
 def test_the_default_class_applies_to_pods_without_a_class() -> None:
-    found = filled(pod(), default_class("b", 7), default_class("a", 3), HIGH)
-    assert found == (3, "PreemptLowerPriority", "a")
+    result = filled(pod(), default_class("b", 7), default_class("a", 3), HIGH)
+    assert result == (3, "PreemptLowerPriority", "a")
 
 
 def test_a_given_priority_stays() -> None:

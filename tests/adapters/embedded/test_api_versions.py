@@ -34,15 +34,15 @@ def test_a_v1beta1_request_becomes_a_request_for_exactly_one_device_class(kind: 
     first = {"name": "b", "firstAvailable": [{"name": "x", "deviceClassName": "gpu"}]}
     beta = around([{"name": "a", "deviceClassName": "gpu", "count": 2}, first])
     now = around([{"name": "a", "exactly": {"deviceClassName": "gpu", "count": 2}}, first])
-    found = in_stored_version(written("resource.k8s.io/v1beta1", kind, beta))
-    assert found == written(V1, kind, now)
+    result = in_stored_version(written("resource.k8s.io/v1beta1", kind, beta))
+    assert result == written(V1, kind, now)
 
 
 def test_a_v1beta1_device_has_its_content_in_basic() -> None:
     beta = {"driver": "d", "devices": [{"name": "g", "basic": {"capacity": {"m": {"value": 1}}}}]}
     now = {"driver": "d", "devices": [{"name": "g", "capacity": {"m": {"value": 1}}}]}
-    found = in_stored_version(written("resource.k8s.io/v1beta1", "ResourceSlice", beta))
-    assert found == written(V1, "ResourceSlice", now)
+    result = in_stored_version(written("resource.k8s.io/v1beta1", "ResourceSlice", beta))
+    assert result == written(V1, "ResourceSlice", now)
 
 
 def test_v1beta1_capacities_become_todays_capacities() -> None:

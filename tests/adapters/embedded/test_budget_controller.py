@@ -36,9 +36,9 @@ GIVEN = {"disruptionsAllowed": 7, "currentHealthy": 9, "desiredHealthy": 2, "exp
 def test_numbers_and_percentages_refer_to_the_pods_of_the_controllers(
     bounds: Json, desired: int, allowed_count: int
 ) -> None:
-    found = status(cluster_of(*pods(5, owner="r"), budget(**bounds)))
-    assert found["disruptionsAllowed"] == allowed_count
-    assert (found["desiredHealthy"], found["currentHealthy"]) == (desired, 5)
+    result = status(cluster_of(*pods(5, owner="r"), budget(**bounds)))
+    assert result["disruptionsAllowed"] == allowed_count
+    assert (result["desiredHealthy"], result["currentHealthy"]) == (desired, 5)
 
 
 @pytest.mark.parametrize("is_first", [True, False])
@@ -50,13 +50,13 @@ def test_the_order_of_budget_and_pods_does_not_matter(is_first: bool) -> None:
 
 def test_pods_without_a_controller_count_only_for_a_number() -> None:
     assert allowed(cluster_of(*pods(3), budget(minAvailable=1))) == 2
-    found = status(cluster_of(*pods(3), budget(maxUnavailable=1)))
-    assert (found["expectedPods"], found["disruptionsAllowed"]) == (0, 0)
+    result = status(cluster_of(*pods(3), budget(maxUnavailable=1)))
+    assert (result["expectedPods"], result["disruptionsAllowed"]) == (0, 0)
 
 
 def test_a_running_pod_is_healthy_unless_its_condition_differs() -> None:
     unready = [{"type": "Ready", "status": "False"}]
-    found = status(
+    result = status(
         cluster_of(
             protected_pod("waits", node=""),
             protected_pod("runs"),
@@ -64,7 +64,7 @@ def test_a_running_pod_is_healthy_unless_its_condition_differs() -> None:
             protected_pod("ended", phase="Succeeded"), budget(minAvailable=0),
         )
     )  # fmt: skip
-    assert (found["currentHealthy"], found["expectedPods"]) == (1, 4)
+    assert (result["currentHealthy"], result["expectedPods"]) == (1, 4)
 
 
 def test_terminating_pods_reduce_the_allowed_disruptions() -> None:

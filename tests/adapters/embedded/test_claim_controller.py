@@ -91,10 +91,10 @@ def test_a_claim_is_created_from_its_template_and_named_in_the_pod_status() -> N
     assert made.metadata.annotations == {"resource.kubernetes.io/pod-claim-name": "gpu"}
     assert [owner.uid for owner in made.metadata.owner_references or ()] == ["uid-p"]
     found = cast(Pod, cluster.objects(POD)[0].object)
-    told = [
+    reports = [
         (each.name, each.resource_claim_name) for each in found.status.resource_claim_statuses or ()
     ]
-    assert told == [("gpu", made.metadata.name)]
+    assert reports == [("gpu", made.metadata.name)]
 
 
 def test_a_template_may_be_created_after_the_pod() -> None:

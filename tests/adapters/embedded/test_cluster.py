@@ -202,9 +202,9 @@ def test_declared_fields_reach_watchers() -> None:
     async def main() -> Pod:
         cluster = EmbeddedCluster(ManualClock(), declared={POD: ("spec.hostname",)})
         cluster.create(pod(hostname="h"))
-        found = (await cluster.list(POD)).objects[0]
-        assert isinstance(found, Pod)
-        return found
+        result = (await cluster.list(POD)).objects[0]
+        assert isinstance(result, Pod)
+        return result
 
     assert run(main(), ManualClock()).declared == {"spec.hostname": "h"}
 

@@ -37,8 +37,8 @@ def test_a_wrong_type_has_the_same_message_for_each_kind(content: Any, text: str
 
 
 def test_a_quantity_of_a_wrong_type_is_named_by_its_resource() -> None:
-    asked = {"memory": "1Gi", "cpu": ["1"]}
-    content = pod(containers=[{"name": "c", "resources": {"requests": asked}}])
+    calls = {"memory": "1Gi", "cpu": ["1"]}
+    content = pod(containers=[{"name": "c", "resources": {"requests": calls}}])
     with pytest.raises(DecodeError) as failure:
         decode("v1 Pod", content)
     problem = of_decoding(failure.value, content)

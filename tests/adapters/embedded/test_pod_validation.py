@@ -15,9 +15,9 @@ SPREAD = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule
 
 
 def complaints(**spec: Any) -> list[str]:
-    found = decode("v1 Pod", pod(**spec))
-    assert isinstance(found, Pod)
-    return [str(problem) for problem in pod_spec(found.spec, "spec")]
+    result = decode("v1 Pod", pod(**spec))
+    assert isinstance(result, Pod)
+    return [str(problem) for problem in pod_spec(result.spec, "spec")]
 
 
 def paths(**spec: Any) -> list[str]:

@@ -98,5 +98,5 @@ async def _started(server: Extender, tls: ssl.SSLContext | None) -> web.ServerRu
 
 def closed_port() -> int:
     """One that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return found.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as opened:
+        return opened.getsockname()[1]

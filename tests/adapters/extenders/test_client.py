@@ -36,9 +36,9 @@ VERBS = {"filterVerb": "filter", "prioritizeVerb": "prioritize", "bindVerb": "bi
 
 def entry(url: str, **fields: Any) -> Extender:
     given = {"urlPrefix": url, "nodeCacheCapable": True, "httpTimeout": "5s", **VERBS, **fields}
-    found, problems = decode(given, Extender, "")
-    assert found is not None, problems
-    return found
+    result, problems = decode(given, Extender, "")
+    assert result is not None, problems
+    return result
 
 
 def answer(

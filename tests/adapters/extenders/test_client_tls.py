@@ -27,9 +27,9 @@ def _pem(tmp_path: Path) -> Path:
 
 
 def entry(url: str = "https://127.0.0.1:1", **fields: Any) -> Extender:
-    found, problems = decode({"urlPrefix": url, "filterVerb": "filter", **fields}, Extender, "")
-    assert found is not None, problems
-    return found
+    result, problems = decode({"urlPrefix": url, "filterVerb": "filter", **fields}, Extender, "")
+    assert result is not None, problems
+    return result
 
 
 def response(pem: Path, *, server_name: str = "", mutual: bool = False, **fields: Any) -> str:
@@ -82,9 +82,9 @@ def test_without_tls_settings_the_system_store_is_used(pem: Path) -> None:
 def test_the_certificate_must_name_the_requested_host(pem: Path) -> None:
     trusted: dict[str, Any] = {"tlsConfig": {"caFile": str(pem)}}
     assert response(pem, server_name="localhost", **trusted) == FINE
-    said = response(pem, server_name="scheduler.example.com", **trusted)
-    assert "tls: failed to verify certificate: " in said
-    assert "scheduler.example.com" in said
+    message = response(pem, server_name="scheduler.example.com", **trusted)
+    assert "tls: failed to verify certificate: " in message
+    assert "scheduler.example.com" in message
 
 
 def test_a_client_certificate_is_presented(pem: Path) -> None:

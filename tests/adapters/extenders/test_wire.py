@@ -35,9 +35,9 @@ def cluster() -> EmbeddedCluster:
 
 
 def compiled(made: EmbeddedCluster, name: str = "p") -> PodInfo:
-    found = next(each.object for each in made.objects(POD) if each.key.name == name)
-    assert isinstance(found, Pod)
-    return pod_info(found)
+    pod = next(each.object for each in made.objects(POD) if each.key.name == name)
+    assert isinstance(pod, Pod)
+    return pod_info(pod)
 
 
 def sent(verb: ExtenderVerb, *names: str, by_name: bool = True, **more: Any) -> dict[str, Any]:
@@ -54,11 +54,11 @@ def test_an_extender_with_a_node_cache_gets_node_names(verb: ExtenderVerb) -> No
 
 
 def test_the_pod_is_sent_complete() -> None:
-    found = sent(FILTER, "n1")["Pod"]
-    assert found["metadata"]["name"] == "p"
-    assert found["metadata"]["resourceVersion"]
-    assert found["spec"]["dnsPolicy"] == "Default"
-    assert "kind" not in found
+    result = sent(FILTER, "n1")["Pod"]
+    assert result["metadata"]["name"] == "p"
+    assert result["metadata"]["resourceVersion"]
+    assert result["spec"]["dnsPolicy"] == "Default"
+    assert "kind" not in result
 
 
 def test_an_extender_without_a_node_cache_gets_complete_nodes() -> None:
@@ -103,9 +103,9 @@ def test_victims_are_sent_by_uid() -> None:
 def test_complete_victims_are_sent_to_an_extender_without_a_node_cache() -> None:
     args = sent(PREEMPT, by_name=False, victims={"n1": Victims((pod("v"),))})
     assert args["NodeNameToMetaVictims"] is None
-    found = args["NodeNameToVictims"]["n1"]
-    assert found["NumPDBViolations"] == 0
-    assert [each["spec"]["dnsPolicy"] for each in found["Pods"]] == ["Default"]
+    result = args["NodeNameToVictims"]["n1"]
+    assert result["NumPDBViolations"] == 0
+    assert [each["spec"]["dnsPolicy"] for each in result["Pods"]] == ["Default"]
 
 
 # ---- answers -------------------------------------------------------------------------------

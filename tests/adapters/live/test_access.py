@@ -21,11 +21,11 @@ NODES = Resource(NODE, "", "nodes", is_namespaced=False)
 
 
 def test_missing_rights_are_named_by_verb_and_resource() -> None:
-    asked: list[dict[str, Any]] = []
+    calls: list[dict[str, Any]] = []
 
     async def review(request: web.BaseRequest) -> web.StreamResponse:
         spec = msgspec.json.decode(await request.read())["spec"]["resourceAttributes"]
-        asked.append(spec)
+        calls.append(spec)
         allowed = spec["verb"] != "watch" and spec["subresource"] != "binding"
         return web.json_response({"status": {"allowed": allowed}})
 
@@ -37,4 +37,4 @@ def test_missing_rights_are_named_by_verb_and_resource() -> None:
     assert missing == [Right("", "nodes", "watch"), Right("", "pods/binding", "create")]
     assert 'cannot watch resource "nodes" in API group ""' in denial(missing)
     assert 'create resource "pods/binding" in API group ""' in denial(missing)
-    assert len(asked) == len(WRITING) + 2
+    assert len(calls) == len(WRITING) + 2

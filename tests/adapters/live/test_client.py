@@ -89,9 +89,9 @@ def test_a_throttled_request_waits_as_long_as_the_server_says(tmp_path: Path, me
 def test_a_server_that_throttles_forever_raises_in_the_end(tmp_path: Path) -> None:
     busy = lambda: status(429, "TooManyRequests", "later")  # noqa: E731
     script = Script(*[busy] * (TRIES_PUT_OFF + 1))
-    with pytest.raises(ApiError, match="later") as told:
+    with pytest.raises(ApiError, match="later") as error:
         response_and_naps(tmp_path, script, lambda client: client.get("/x"))
-    assert told.value.code == 429
+    assert error.value.code == 429
 
 
 def test_only_idempotent_requests_are_retried_at_an_unavailable_server(tmp_path: Path) -> None:
@@ -309,9 +309,9 @@ def test_a_stream_with_a_broken_connection_is_closed(tmp_path: Path) -> None:
 
 def test_a_refused_stream_raises_the_reason(tmp_path: Path) -> None:
     gone = lambda: status(410, "Expired", "too old")  # noqa: E731
-    with pytest.raises(ApiError, match="too old") as told:
+    with pytest.raises(ApiError, match="too old") as error:
         response_and_naps(tmp_path, Script(gone), pieces)
-    assert told.value.code == 410
+    assert error.value.code == 410
 
 
 def test_every_attempt_is_counted(tmp_path: Path) -> None:

@@ -68,10 +68,10 @@ def test_a_binding_names_the_node_and_the_uid_of_the_pod() -> None:
 def test_a_binding_answered_with_a_server_error_has_an_unknown_outcome(
     answer: tuple[int, str, str], raised: type[Exception]
 ) -> None:
-    with pytest.raises(raised) as told:
+    with pytest.raises(raised) as error:
         done(Server(status(*answer)), lambda cluster: cluster.bind(WEB, "n1"))
-    assert type(told.value) is raised
-    assert str(told.value) == answer[2]
+    assert type(error.value) is raised
+    assert str(error.value) == answer[2]
 
 
 def test_a_status_patch_is_merged_by_the_server_and_names_the_uid() -> None:
@@ -153,8 +153,8 @@ def test_an_object_is_patched_with_a_json_merge_patch() -> None:
 
 def test_a_pod_is_decoded() -> None:
     server = Server(web.json_response({"metadata": {"name": "web"}, "spec": {"nodeName": "n1"}}))
-    found = done(server, lambda cluster: cluster.get_pod("ns", "web"))
-    assert found.spec.node_name == "n1"
+    result = done(server, lambda cluster: cluster.get_pod("ns", "web"))
+    assert result.spec.node_name == "n1"
 
 
 # ---- kinds -----------------------------------------------------------------------------------

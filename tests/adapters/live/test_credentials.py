@@ -144,9 +144,9 @@ def test_an_invalid_kubeconfig_is_reported_in_one_sentence(
     path = tmp_path / "kubeconfig"
     if content is not None:
         path.write_text(content)
-    with pytest.raises(CredentialsError, match=said) as told:
+    with pytest.raises(CredentialsError, match=said) as error:
         asyncio.run(load_credentials(str(path), ManualClock()))
-    assert f"kubeconfig {path}: cannot be used" in str(told.value)
+    assert f"kubeconfig {path}: cannot be used" in str(error.value)
 
 
 def test_a_pod_without_a_token_gets_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,13 +168,13 @@ def test_the_proxy_of_the_environment_is_used_unless_no_proxy_applies(
 
 def test_master_overrides_the_server_of_the_kubeconfig(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path, "http://cluster.example:80", {"token": "t"})
-    found = asyncio.run(load_credentials(path, ManualClock(), "http://other.example:81/"))
-    assert (found.server, found.authorization()) == ("http://other.example:81", "Bearer t")
+    result = asyncio.run(load_credentials(path, ManualClock(), "http://other.example:81/"))
+    assert (result.server, result.authorization()) == ("http://other.example:81", "Bearer t")
 
 
 def test_master_without_a_kubeconfig_has_no_credentials() -> None:
-    found = asyncio.run(load_credentials(None, ManualClock(), "http://other.example:81"))
-    assert (found.server, found.authorization()) == ("http://other.example:81", "")
+    result = asyncio.run(load_credentials(None, ManualClock(), "http://other.example:81"))
+    assert (result.server, result.authorization()) == ("http://other.example:81", "")
 
 
 def test_an_invalid_master_url_is_refused() -> None:

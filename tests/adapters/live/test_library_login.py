@@ -20,16 +20,16 @@ def login(folder: Path, user: dict[str, Any]) -> Login:
 
 
 def test_a_password_becomes_a_header(tmp_path: Path) -> None:
-    found = login(tmp_path, {"username": "u", "password": "p"})
-    assert found == Login(server=SERVER, authorization="Basic dTpw")
+    result = login(tmp_path, {"username": "u", "password": "p"})
+    assert result == Login(server=SERVER, authorization="Basic dTpw")
 
 
 def test_several_kubeconfig_files_are_merged(tmp_path: Path) -> None:
     first = Path(kubeconfig(tmp_path, SERVER, {"token": "abc"})).rename(tmp_path / "first")
     second = tmp_path / "second"
     second.write_text("apiVersion: v1\nkind: Config\n")
-    found = asyncio.run(LibraryKubeconfig([str(first), str(second)]).load())
-    assert found.authorization == "Bearer abc"
+    result = asyncio.run(LibraryKubeconfig([str(first), str(second)]).load())
+    assert result.authorization == "Bearer abc"
 
 
 def test_an_invalid_kubeconfig_raises_a_login_error(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_an_exec_plugin_is_logged_before_it_runs_without_its_arguments(
     plugin.chmod(0o755)
     command = {"command": str(plugin), "args": ["secret"], "apiVersion": credential["apiVersion"]}
     caplog.set_level(logging.INFO, logger="bayplan")
-    found = login(tmp_path, {"exec": {**command, "interactiveMode": "Never"}})
-    assert found.authorization == "Bearer of the plugin"
+    result = login(tmp_path, {"exec": {**command, "interactiveMode": "Never"}})
+    assert result.authorization == "Bearer of the plugin"
     (line,) = [record.getMessage() for record in caplog.records]
     assert line == f"runs the exec plugin of kubeconfig {tmp_path / 'kubeconfig'}: {plugin}"

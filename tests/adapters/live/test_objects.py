@@ -12,17 +12,17 @@ ANSWER: dict[str, Any] = {"metadata": {"name": "p", "namespace": "ns", "uid": "u
 
 def test_a_complete_object_is_read() -> None:
     server = Server(web.json_response(ANSWER))
-    found = done(server, lambda cluster: cluster.read(POD, "ns", "p"))
-    assert isinstance(found, Pod)
-    assert found.metadata.uid == "u"
+    pod = done(server, lambda cluster: cluster.read(POD, "ns", "p"))
+    assert isinstance(pod, Pod)
+    assert pod.metadata.uid == "u"
     assert server.asked == [("GET", "/api/v1/namespaces/ns/pods/p", None)]
 
 
 def test_a_patch_goes_to_its_subresource_and_returns_the_object() -> None:
     server = Server(web.json_response(ANSWER), web.json_response(ANSWER))
     patch = {"status": {"phase": "Running"}}
-    found = done(server, lambda cluster: cluster.patch(POD, "ns", "p", patch, "status"))
-    assert found.metadata.name == "p"
+    result = done(server, lambda cluster: cluster.patch(POD, "ns", "p", patch, "status"))
+    assert result.metadata.name == "p"
     done(server, lambda cluster: cluster.patch(POD, "ns", "p", patch))
     assert server.asked == [
         ("PATCH", "/api/v1/namespaces/ns/pods/p/status", patch),

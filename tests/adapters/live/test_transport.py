@@ -146,9 +146,9 @@ def test_a_refused_connection_means_that_nothing_was_sent() -> None:
     async def main() -> None:
         async with connected(Server()) as transport:
             pass
-        with pytest.raises(NotSentError) as told:
+        with pytest.raises(NotSentError) as error:
             await get(transport)
-        assert not told.value.is_for_ever
+        assert not error.value.is_for_ever
 
     asyncio.run(main())
 
@@ -228,15 +228,15 @@ def through(
 
 
 def test_a_proxy_gets_the_whole_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, str, str]] = []
+    calls: list[tuple[str, str, str]] = []
 
     async def proxy(request: web.BaseRequest) -> web.StreamResponse:
         headers = request.headers
-        asked.append((request.raw_path, headers["Authorization"], headers["Content-Type"]))
+        calls.append((request.raw_path, headers["Authorization"], headers["Content-Type"]))
         return web.Response(body=b'{"fine":1}')
 
     assert through(tmp_path, monkeypatch, proxy) == b'{"fine":1}'
-    assert asked == [(f"{FAR}/x?a=b%2Cc", "Bearer secret", "application/json")]
+    assert calls == [(f"{FAR}/x?a=b%2Cc", "Bearer secret", "application/json")]
 
 
 def test_a_connection_broken_at_the_proxy_has_an_unknown_outcome(

@@ -113,8 +113,8 @@ def test_declared_fields_are_decoded() -> None:
     listing = result_of(
         pages, lambda reading: reading.list(), options=ReadingOptions(declared=(path,))
     )
-    found: Any = listing.objects[0]
-    assert found.declared == {path: "v1"}
+    result: Any = listing.objects[0]
+    assert result.declared == {path: "v1"}
 
 
 # ---- watches ---------------------------------------------------------------------------------
@@ -154,8 +154,8 @@ def test_a_watch_returns_changes_with_their_versions() -> None:
         line("ADDED", named("a", "6")),
         line("MODIFIED", named("a", "7")) + line("DELETED", named("a", "8")),
     )
-    told = [(event.type, event.object.metadata.name, event.resource_version) for event in events]
-    assert told == [
+    reports = [(event.type, event.object.metadata.name, event.resource_version) for event in events]
+    assert reports == [
         (EventType.ADDED, "a", "6"),
         (EventType.MODIFIED, "a", "7"),
         (EventType.DELETED, "a", "8"),
@@ -192,9 +192,9 @@ def test_an_expired_version_raises_gone() -> None:
 
 def test_other_errors_are_those_of_the_server() -> None:
     busy = {"kind": "Status", "code": 500, "reason": "InternalError", "message": "etcd is away"}
-    with pytest.raises(ApiError, match="etcd is away") as told:
+    with pytest.raises(ApiError, match="etcd is away") as error:
         seen(line("ERROR", busy))
-    assert told.value.code == 500
+    assert error.value.code == 500
 
 
 def test_an_undecodable_object_raises_an_unreadable_answer() -> None:

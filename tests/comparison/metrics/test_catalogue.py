@@ -98,7 +98,7 @@ def test_waiting_time_is_from_creation_to_binding(tmp_path: Path) -> None:
     wanted = spec(tmp_path)
     paths = (str(cluster_file(tmp_path, pod_with_cpu("big", cpu=5))), str(tmp_path / "late.json"))
     wanted = msgspec.structs.replace(wanted, inputs=(InputSpec(paths=paths),))
-    found = perform(plan(wanted, "test").jobs[0]).result.metrics
-    assert found["waiting_seconds_max"] >= 5
-    assert found["waiting_seconds_p50"] == 0
-    assert found["waiting_seconds_mean"] == pytest.approx(found["waiting_seconds_max"] / 5)
+    metrics = perform(plan(wanted, "test").jobs[0]).result.metrics
+    assert metrics["waiting_seconds_max"] >= 5
+    assert metrics["waiting_seconds_p50"] == 0
+    assert metrics["waiting_seconds_mean"] == pytest.approx(metrics["waiting_seconds_max"] / 5)

@@ -18,17 +18,17 @@ def on(node_name: str, name: str, cpu: int = 1, owner: str = "", **spec: Any) ->
     if owner:
         reference = {"apiVersion": "v1", "kind": owner, "name": "o", "uid": "o"}
         content["metadata"]["ownerReferences"] = [{**reference, "controller": True}]
-    found = decode(POD, content)
-    assert isinstance(found, Pod)
-    return pod_info(found)
+    pod = decode(POD, content)
+    assert isinstance(pod, Pod)
+    return pod_info(pod)
 
 
 def a_node(name: str, cpu: int = 4, **fields: Any) -> Node:
     content = node_with_cpu(name, cpu)
     content["metadata"]["labels"] = fields.pop("labels", {})
-    found = decode(NODE, {**content, "spec": fields})
-    assert isinstance(found, Node)
-    return found
+    node = decode(NODE, {**content, "spec": fields})
+    assert isinstance(node, Node)
+    return node
 
 
 def measured(nodes: list[Node], pods: list[PodInfo]) -> Emptiable:

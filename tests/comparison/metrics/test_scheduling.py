@@ -54,8 +54,8 @@ def test_the_second_of_two_jobs_waits_for_the_end_of_the_first(tmp_path: Path) -
 
 
 def test_groups_that_never_ran_are_counted_without_a_duration(tmp_path: Path) -> None:
-    found = metrics(tmp_path, "pod_by_pod.yaml")
-    assert found == {"gangs_placed": 0, "gangs_waiting": 2}
+    result = metrics(tmp_path, "pod_by_pod.yaml")
+    assert result == {"gangs_placed": 0, "gangs_waiting": 2}
 
 
 def test_without_groups_nothing_is_reported(tmp_path: Path) -> None:
@@ -86,9 +86,9 @@ def pod_with_condition(name: str, condition: str, reason: str) -> PodInfo:
     content = pod_with_cpu(name)
     content["metadata"]["uid"] = name
     content["status"] = {"conditions": [{"type": condition, "status": "True", "reason": reason}]}
-    found = decode(POD, content)
-    assert isinstance(found, Pod)
-    return pod_info(found)
+    pod = decode(POD, content)
+    assert isinstance(pod, Pod)
+    return pod_info(pod)
 
 
 def test_attempts_that_nominate_are_preemptions() -> None:

@@ -49,15 +49,15 @@ def placed(name: str, node_name: str, phase: str = "Running") -> PodInfo:
     content["metadata"]["uid"] = name
     content["spec"]["nodeName"] = node_name
     content["status"] = {"phase": phase}
-    found = decode(POD, content)
-    assert isinstance(found, Pod)
-    return pod_info(found)
+    pod = decode(POD, content)
+    assert isinstance(pod, Pod)
+    return pod_info(pod)
 
 
 def decoded(content: dict[str, Any]) -> Node:
-    found = decode(NODE, content)
-    assert isinstance(found, Node)
-    return found
+    node = decode(NODE, content)
+    assert isinstance(node, Node)
+    return node
 
 
 def test_a_node_whose_last_pod_ended_is_unused() -> None:
@@ -128,7 +128,7 @@ def test_a_group_placed_in_one_pass_holds_nothing_while_waiting(tmp_path: Path) 
 
 def test_members_placed_one_by_one_hold_their_resources(tmp_path: Path) -> None:
     """Four GPUs and four cpus each, a minute long at least."""
-    found = metrics(tmp_path, "pod_by_pod.yaml")
-    gpu_hours = found["held_nvidia.com/gpu_hours"]
+    result = metrics(tmp_path, "pod_by_pod.yaml")
+    gpu_hours = result["held_nvidia.com/gpu_hours"]
     assert gpu_hours >= 4 / 60
-    assert found["held_cpu_hours"] == pytest.approx(4 * gpu_hours)
+    assert result["held_cpu_hours"] == pytest.approx(4 * gpu_hours)

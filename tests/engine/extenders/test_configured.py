@@ -15,16 +15,16 @@ from bayplan.testing import pod
 
 
 def configured(**fields: Any) -> ConfiguredExtender:
-    found, problems = decode({"urlPrefix": "http://a/", **fields}, Extender, "")
-    assert found is not None, problems
-    (extender,) = configured_extenders([found])
+    result, problems = decode({"urlPrefix": "http://a/", **fields}, Extender, "")
+    assert result is not None, problems
+    (extender,) = configured_extenders([result])
     return extender
 
 
 def test_an_extender_is_named_by_its_url_and_has_the_configured_verbs() -> None:
-    found = configured(filterVerb="f", bindVerb="b", weight=3, ignorable=True)
-    assert (found.name, found.weight, found.ignorable) == ("http://a/", 3, True)
-    assert found.verbs == {ExtenderVerb.FILTER, ExtenderVerb.BIND}
+    result = configured(filterVerb="f", bindVerb="b", weight=3, ignorable=True)
+    assert (result.name, result.weight, result.ignorable) == ("http://a/", 3, True)
+    assert result.verbs == {ExtenderVerb.FILTER, ExtenderVerb.BIND}
 
 
 FPGA = {"example.com/fpga": "1"}
@@ -33,9 +33,9 @@ FPGA = {"example.com/fpga": "1"}
 def with_resources(where: str, **resources: Any) -> Any:
     container = {"name": "c", "image": "app", "resources": resources}
     spec: dict[str, Any] = {"containers": [], "initContainers": [], where: [container]}
-    found = decode_object(POD, {"metadata": {"name": "p", "uid": "u"}, "spec": spec})
-    assert isinstance(found, Pod)
-    return pod_info(found)
+    pod = decode_object(POD, {"metadata": {"name": "p", "uid": "u"}, "spec": spec})
+    assert isinstance(pod, Pod)
+    return pod_info(pod)
 
 
 @pytest.mark.parametrize(

@@ -37,9 +37,9 @@ def outcome() -> FilterOutcome:
 
 
 def ask(exchange: ExtenderRound) -> Question:
-    found = exchange.filter(EXTENDERS, pod("p"), outcome())
-    assert isinstance(found, Question)
-    return found
+    question = exchange.filter(EXTENDERS, pod("p"), outcome())
+    assert isinstance(question, Question)
+    return question
 
 
 def left(*names: str) -> ExtenderAnswer:
@@ -131,9 +131,9 @@ def test_extenders_review_candidates_one_after_another() -> None:
     second = answer_with(exchange, every, "b")
     assert [each.extender.name for each in (first, second)] == ["one", "two"]
     assert (first.node_names, second.node_names) == (NAMES, ("a", "b"))
-    found = review(exchange, every)
-    assert isinstance(found, CandidatesAfterReview)
-    assert list(found.left) == ["b"]
+    candidates_after_review = review(exchange, every)
+    assert isinstance(candidates_after_review, CandidatesAfterReview)
+    assert list(candidates_after_review.left) == ["b"]
     assert not exchange.has_answers
 
 

@@ -92,8 +92,8 @@ def test_a_missing_answer_is_an_error() -> None:
 
 @pytest.mark.parametrize(("asked", "left"), [("abcd", "abcd"), ("ab", "ab")])
 def test_a_missing_answer_of_an_ignorable_extender_changes_nothing(asked: str, left: str) -> None:
-    found = after(ExtenderAnswer(error="connection refused"), asked=asked, ignorable=True)
-    assert found == (left, {}, None)
+    result = after(ExtenderAnswer(error="connection refused"), asked=asked, ignorable=True)
+    assert result == (left, {}, None)
 
 
 # ---- scores --------------------------------------------------------------------------------
@@ -102,8 +102,8 @@ def test_a_missing_answer_of_an_ignorable_extender_changes_nothing(asked: str, l
 def scored(*answers: ExtenderAnswer, weight: int = 1) -> ScoreTable:
     """Of nodes a to d, which plugins gave 1 each."""
     table = ScoreTable(outcome().nodes, [], np.ones(4, np.int64))
-    asked = tuple(Far(f"far {number}", weight=weight) for number in range(len(answers)))
-    question = Question(asked, NAMES, ExtenderVerb.PRIORITIZE)
+    calls = tuple(Far(f"far {number}", weight=weight) for number in range(len(answers)))
+    question = Question(calls, NAMES, ExtenderVerb.PRIORITIZE)
     add_scores(table, Answered(question, answers))
     return table
 
@@ -152,19 +152,19 @@ BINDS = frozenset((ExtenderVerb.BIND,))
 
 def test_ignorable_extenders_are_called_last() -> None:
     soft, hard, binder = Far("soft", ignorable=True), Far("hard"), Far("binder", verbs=BINDS)
-    found = Extenders((soft, hard, binder))
-    assert list(found) == [hard, binder, soft]
-    assert found.interested(pod("p"), ExtenderVerb.FILTER) == [hard, soft]
-    assert found.interested(pod("p"), ExtenderVerb.PREEMPT) == []
+    result = Extenders((soft, hard, binder))
+    assert list(result) == [hard, binder, soft]
+    assert result.interested(pod("p"), ExtenderVerb.FILTER) == [hard, soft]
+    assert result.interested(pod("p"), ExtenderVerb.PREEMPT) == []
     assert not Extenders()
 
 
 def bound(*extenders: Far, **answers: ExtenderAnswer | Exception) -> tuple[Any, list[AskExtender]]:
     """What became of a binding, and who was asked."""
-    asked: list[AskExtender] = []
+    calls: list[AskExtender] = []
 
     async def ask(question: AskExtender) -> ExtenderAnswer:
-        asked.append(question)
+        calls.append(question)
         answer = answers[question.extender]
         if isinstance(answer, Exception):
             raise answer
@@ -173,7 +173,7 @@ def bound(*extenders: Far, **answers: ExtenderAnswer | Exception) -> tuple[Any, 
     found = Extenders(extenders)
     binding = found.binding(pod("p", node="n1"))
     assert binding is not None
-    return asyncio.run(binding.bind(pod("p", node="n1"), "n1", ask)), asked
+    return asyncio.run(binding.bind(pod("p", node="n1"), "n1", ask)), calls
 
 
 def test_the_first_binder_binds() -> None:

@@ -49,10 +49,10 @@ def answered(found: CandidatesAfterReview, answer: ExtenderAnswer, extender: Far
 
 
 def test_the_question_has_all_candidates_with_their_victims() -> None:
-    found = candidates()
-    question = found.question(FAR)
+    result = candidates()
+    question = result.question(FAR)
     assert (question.verb, question.node_names) == (ExtenderVerb.PREEMPT, ("n1", "n2"))
-    assert (question.victims, question.extender) == (found.left, FAR)
+    assert (question.victims, question.extender) == (result.left, FAR)
 
 
 def test_an_answer_drops_nodes_changes_victims_and_replaces_violation_counts() -> None:
@@ -126,9 +126,9 @@ def test_a_candidate_that_changed_since_the_question_is_left_out(
 ) -> None:
     before = candidates()
     answer = answered(before, named(n1=(A,), n2=(B,)))
-    found = CandidatesAfterReview(now)
-    assert found.take(answer, nodes()) is None
-    assert (found.left, found.changed) == ({"n2": Victims((B,))}, {"n1"})
+    result = CandidatesAfterReview(now)
+    assert result.take(answer, nodes()) is None
+    assert (result.left, result.changed) == ({"n2": Victims((B,))}, {"n1"})
 
 
 def test_an_answer_about_deleted_pods_is_not_an_error() -> None:
@@ -137,6 +137,6 @@ def test_an_answer_about_deleted_pods_is_not_an_error() -> None:
         {"n3": Victims((gone,)), "n4": Victims((gone,)), "n1": Victims((A,))}
     )
     answer = answered(before, named(n3=(gone,), n4=(gone,), n1=(A,)))
-    found = CandidatesAfterReview({"n1": Victims((A,))})
-    assert found.take(answer, nodes()) is None
-    assert sorted(found.left) == ["n1"]
+    result = CandidatesAfterReview({"n1": Victims((A,))})
+    assert result.take(answer, nodes()) is None
+    assert sorted(result.left) == ["n1"]

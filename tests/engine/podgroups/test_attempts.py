@@ -55,8 +55,8 @@ def test_a_member_that_fits_on_no_node_blocks_its_group_until_a_node_fits() -> N
         add_member(world, "c", "g", node_selector={"gpu": "yes"})
         await world.until(50)
         assert list(bound(world, *TRIO)) == [None] * 3
-        wanted = "the 3rd, default/c: 0/1 nodes are available: 1 node(s) didn't match Pod's node"
-        assert wanted in message(world, "a")
+        expected = "the 3rd, default/c: 0/1 nodes are available: 1 node(s) didn't match Pod's node"
+        assert expected in message(world, "a")
         assert message(world, "a") == message(world, "b") == message(world, "c")
         world.change_node("n1", labels={"gpu": "yes"})
         await world.until(51)

@@ -72,8 +72,8 @@ PODS = [
 def test_a_reservation_starts_when_its_last_victim_has_ended(
     needs: set[str], nodes: set[str], start: float
 ) -> None:
-    found, trial = reserved(PODS, needs)
-    assert (found.nodes, found.start_seconds, found.priority) == (nodes, start, 5)
+    result, trial = reserved(PODS, needs)
+    assert (result.nodes, result.start_seconds, result.priority) == (nodes, start, 5)
     assert set(trial.here) == set("abcd")
 
 

@@ -134,7 +134,7 @@ def test_the_domain_with_the_most_members_wins_and_then_the_highest_score() -> N
 def test_the_score_decides_between_domains_that_hold_equally_many_members() -> None:
     """The same two racks, once filled up and once spread over."""
     most = {"NodeResourcesFit": {"scoringStrategy": {"type": "MostAllocated"}}}
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for name, args in (("least", {}), ("most", most)):
 
         async def story(world: World, name: str = name) -> None:
@@ -142,10 +142,10 @@ def test_the_score_decides_between_domains_that_hold_equally_many_members() -> N
             put_group(world, "g", 2, annotations=REQUIRED)
             members(world, "a", "b")
             await world.until(1)
-            found[name] = racks_of(world, "a", "b")
+            result[name] = racks_of(world, "a", "b")
 
         play(story, plugins=FIT, args=args)
-    assert found == {"least": ["r1", "r1"], "most": ["r2", "r2"]}
+    assert result == {"least": ["r1", "r1"], "most": ["r2", "r2"]}
 
 
 def test_placed_members_decide_the_domain() -> None:

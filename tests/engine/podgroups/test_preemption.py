@@ -141,8 +141,8 @@ def test_a_failed_eviction_is_an_error_and_no_member_is_nominated() -> None:
     patches = found.patches()
     assert group_outcomes(found) == [("error", NOT_TOLD)]
     assert found.nominated_on("m1") == found.nominated_on("m2") == []
-    told = [patch.condition for patch in patches if patch.condition is not None]
-    assert [(each.reason, each.message) for each in told] == [("SchedulerError", NOT_TOLD)] * 2
+    reports = [patch.condition for patch in patches if patch.condition is not None]
+    assert [(each.reason, each.message) for each in reports] == [("SchedulerError", NOT_TOLD)] * 2
     assert not any(patch.nominated_node_name for patch in patches)
     assert counted(found) == {"waiting_on_preemption": 0, "unschedulable": 0, "error": 1}
     metric = "scheduler_workload_preemption_attempts_total"
@@ -152,14 +152,14 @@ def test_a_failed_eviction_is_an_error_and_no_member_is_nominated() -> None:
 
 
 def test_nothing_is_written_to_members_deleted_meanwhile() -> None:
-    found = waiting()
-    effects = found.run_for(Perform)
-    found.delete(member("g1"), member("g2"))
+    result = waiting()
+    effects = result.run_for(Perform)
+    result.delete(member("g1"), member("g2"))
     for effect in effects:
         asyncio.run(effect.run(EvictionPort()))  # type: ignore[arg-type]
-    assert found.patches() == []
-    assert found.state_of("g1") is State.ABSENT
-    assert found.scheduler.only_retries_wait
+    assert result.patches() == []
+    assert result.state_of("g1") is State.ABSENT
+    assert result.scheduler.only_retries_wait
 
 
 # ---- disruption units -----------------------------------------------------------------------

@@ -281,9 +281,9 @@ def test_an_attempt_with_an_error_has_the_error_reason_until_another_attempt_has
 
 
 def stored(world: World) -> Any:
-    found = world.cluster.get(object_key(KIND, "default", "g"))
-    assert found is not None
-    return found.content
+    result = world.cluster.get(object_key(KIND, "default", "g"))
+    assert result is not None
+    return result.content
 
 
 def counts(world: World) -> tuple[Any, ...]:

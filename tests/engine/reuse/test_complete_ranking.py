@@ -158,13 +158,13 @@ def test_the_rejections_of_a_ranking_equal_those_of_the_plugins() -> None:
     known.label("n2", worse="broken")
     known.label("n3", bad="burning", worse="broken")
     assert current(known, picks).feasible_count == 0
-    told = picks.feasibility.outcome(known.cluster.lend().nodes)
-    assert told.reason_counts_by_plugin() == {
+    outcome = picks.feasibility.outcome(known.cluster.lend().nodes)
+    assert outcome.reason_counts_by_plugin() == {
         ("Bad", "Unschedulable", "broken"): 1,
         ("Bad", "Unschedulable", "burning"): 1,
         ("Worse", "Unschedulable", "broken"): 1,
     }
-    assert told.statuses().keys() == {"n1", "n2", "n3"}
+    assert outcome.statuses().keys() == {"n1", "n2", "n3"}
 
 
 def test_a_cycle_answered_from_a_ranking_has_the_same_message() -> None:
@@ -191,13 +191,13 @@ def test_the_score_table_of_a_ranking_equals_that_of_the_plugins() -> None:
     known.label("n3", rank="6")
     cycle = known.attempt()
     assert cycle.ranking is picks
-    told = columns(cycle)
-    assert told == [
+    result = columns(cycle)
+    assert result == [
         ("Rank", [3, 7, 6], [3, 7, 6]),
         ("MaxRank", [3, 7, 6], [42, 100, 85]),
         ("", [45, 107, 91], []),
     ]
-    assert columns(known.fresh()) == told
+    assert columns(known.fresh()) == result
 
 
 def test_equal_nodes_are_drawn_as_in_a_full_cycle() -> None:

@@ -142,10 +142,10 @@ def test_each_attempt_has_its_own_cycle_state() -> None:
 
 
 def test_a_pod_that_fits_nowhere_is_prepared_once() -> None:
-    engine, asked = engine_of(), list[tuple[int, int]]()
+    engine, result = engine_of(), list[tuple[int, int]]()
     for number in range(6):
         engine.add(waiting_pod(f"p{number}", cpu="100"))
         assert not engine.bound()
-        asked.append(counts(engine))
-    assert asked[ASKED_MIN:] == [asked[-1]] * (6 - ASKED_MIN)
+        result.append(counts(engine))
+    assert result[ASKED_MIN:] == [result[-1]] * (6 - ASKED_MIN)
     assert engine.attempts("p5")[0].message == engine.attempts("p0")[0].message

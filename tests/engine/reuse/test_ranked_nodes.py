@@ -63,9 +63,9 @@ class Feasibility:
         self.given = FilterOutcome(self.nodes, np.ones(len(NAMES), np.bool_))
         self.kept = {name: CachedFilterResults(table, Facet.LABELS) for name in "AB"}
         for name, kept in self.kept.items():
-            asked = self.given.feasible
+            feasible = self.given.feasible
             self.given.add(name, [_rejection(*each) for each in said.get(name, {}).items()])
-            for row in np.flatnonzero(asked).tolist():
+            for row in np.flatnonzero(feasible).tolist():
                 reasons = said.get(name, {}).get(row)
                 kept.learn_one(row, ((Code.UNSCHEDULABLE, reasons),) if reasons else ())
         self.feasibility = NodeFeasibility(list(self.kept.items()), table.capacity)
@@ -94,9 +94,9 @@ def test_the_first_rejection_of_each_node_is_reported() -> None:
     assert stood.rejections() == {"n1": ("A", FULL), "n2": ("B", FULL), "n3": ("A", TAINTED)}
     assert stood.feasibility.feasible_count == 2
     assert stood.feasibility.feasible_rows().tolist() == [0, 4]
-    told = stood.feasibility.outcome(stood.nodes)
-    assert told.reason_counts() == stood.given.reason_counts()
-    assert told.feasible.tolist() == stood.given.feasible.tolist()
+    outcome = stood.feasibility.outcome(stood.nodes)
+    assert outcome.reason_counts() == stood.given.reason_counts()
+    assert outcome.feasible.tolist() == stood.given.feasible.tolist()
 
 
 def test_the_code_of_a_row_follows_its_changes() -> None:
@@ -105,8 +105,8 @@ def test_the_code_of_a_row_follows_its_changes() -> None:
         expected = stood.given.codes(stood.nodes, absent).tolist()
         assert stood.feasibility.codes(stood.nodes, absent).tolist() == expected
     stood.turn_down(0, "A", "full")
-    found = stood.feasibility.codes(stood.nodes, Code.PENDING).tolist()
-    assert found == [Code.UNSCHEDULABLE, *expected[1:]]
+    result = stood.feasibility.codes(stood.nodes, Code.PENDING).tolist()
+    assert result == [Code.UNSCHEDULABLE, *expected[1:]]
 
 
 def test_without_rejections_nothing_is_reported() -> None:

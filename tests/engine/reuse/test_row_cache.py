@@ -44,9 +44,9 @@ def test_cached_filter_results_are_returned_unchanged() -> None:
     )
     assert kept.learn_one(2, ((NO, ("a",)),)) == kept.ids[2]
     nodes = cluster.lend().nodes
-    told = kept.rejections(nodes.table.index, np.array([True, True, False]))
+    rejections = kept.rejections(nodes.table.index, np.array([True, True, False]))
     assert kept.ids[0] == PASSES
-    assert [(r.code, r.reasons, np.flatnonzero(r.positions).tolist()) for r in told] == [
+    assert [(r.code, r.reasons, np.flatnonzero(r.positions).tolist()) for r in rejections] == [
         (NO, ("a",), [1]),
         (NO, ("b",), [1]),
     ]

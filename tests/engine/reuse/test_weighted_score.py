@@ -189,6 +189,6 @@ def test_normalizing_row_by_row_equals_normalizing_all_rows(
             assert (min(raw), max(raw)) != before
             return
         raw[place] = score
-        wanted = normalized(normalizer, np.array(raw, np.int64)) * WEIGHT
-        assert added == wanted[place]
-        assert [shared.stay(each) for each in range(len(raw))] == wanted.tolist()
+        expected = normalized(normalizer, np.array(raw, np.int64)) * WEIGHT
+        assert added == expected[place]
+        assert [shared.stay(each) for each in range(len(raw))] == expected.tolist()

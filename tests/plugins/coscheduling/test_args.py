@@ -15,28 +15,28 @@ from tests.plugins.coscheduling_kit import coscheduling, nodes
 
 
 def args(**given: Any) -> CoschedulingArgs:
-    found = coscheduling(nodes(), **given).args
-    assert isinstance(found, CoschedulingArgs)
-    return found
+    coscheduling_args = coscheduling(nodes(), **given).args
+    assert isinstance(coscheduling_args, CoschedulingArgs)
+    return coscheduling_args
 
 
 def test_defaults_are_upstreams() -> None:
-    found = CoschedulingArgs()
-    assert (found.placement, found.wait_seconds, found.denied_seconds) == ("group", 60, 0)
-    assert found.pod_group_reject_percentage == 10
+    result = CoschedulingArgs()
+    assert (result.placement, result.wait_seconds, result.denied_seconds) == ("group", 60, 0)
+    assert result.pod_group_reject_percentage == 10
 
 
 def test_upstreams_set_decodes() -> None:
     given = {"permitWaitingTimeSeconds": 10, "podGroupBackoffSeconds": 5}
-    found = args(**given, podGroupRejectPercentage=0, kind="CoschedulingArgs")
-    assert (found.wait_seconds, found.denied_seconds) == (10, 5)
-    assert found.pod_group_reject_percentage == 0
+    result = args(**given, podGroupRejectPercentage=0, kind="CoschedulingArgs")
+    assert (result.wait_seconds, result.denied_seconds) == (10, 5)
+    assert result.pod_group_reject_percentage == 0
 
 
 def test_the_older_set_decodes() -> None:
     access = {"kubeMaster": "", "kubeConfigPath": "/etc/kubernetes/admin.conf"}
-    found = args(permitWaitingTimeSeconds=10, deniedPGExpirationTimeSeconds=3, **access)
-    assert (found.wait_seconds, found.denied_seconds) == (10, 3)
+    result = args(permitWaitingTimeSeconds=10, deniedPGExpirationTimeSeconds=3, **access)
+    assert (result.wait_seconds, result.denied_seconds) == (10, 3)
 
 
 def test_no_waiting_time_is_the_default_one() -> None:
@@ -64,8 +64,8 @@ def test_an_unknown_one_is_refused_with_the_nearest_name() -> None:
     given = {"schedulerName": "bayplan", "plugins": enabled, "pluginConfig": args}
     with pytest.raises(ConfigError) as caught:
         resolve(config_from({**DEFAULT_CONFIG, "profiles": [given]}), Registry())
-    wanted = 'permitWaitingTimeSecond: unknown field; did you mean "permitWaitingTimeSeconds"?'
-    assert wanted in str(caught.value)
+    expected = 'permitWaitingTimeSecond: unknown field; did you mean "permitWaitingTimeSeconds"?'
+    assert expected in str(caught.value)
 
 
 def test_the_bounds_are_in_range() -> None:

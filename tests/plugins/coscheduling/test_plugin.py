@@ -57,9 +57,9 @@ T0, T1, T2 = (f"2026-01-01T00:00:0{second}Z" for second in range(3))
 
 
 def queued(waiting: PodInfo, created: str = T1, *, sequence: int = 0) -> QueuedPodInfo:
-    found = waiting.pod
-    metadata = replace(found.metadata, creation_timestamp=created)
-    return QueuedPodInfo(pod_info(replace(found, metadata=metadata)), 0.0, sequence)
+    pod = waiting.pod
+    metadata = replace(pod.metadata, creation_timestamp=created)
+    return QueuedPodInfo(pod_info(replace(pod, metadata=metadata)), 0.0, sequence)
 
 
 def order(cluster: SampleCluster, *entries: QueuedPodInfo) -> list[str]:
@@ -127,11 +127,11 @@ def test_a_pod_without_a_group_or_with_one_that_does_not_exist_goes_on() -> None
 
 def test_too_few_siblings() -> None:
     cluster = gang_of(2, 3)
-    wanted = (
+    expected = (
         "pre-filter pod m0 cannot find enough sibling pods, "
         "current pods number: 2, minMember of group: 3"
     )
-    assert refusal(coscheduling(cluster), cluster, member("m0")) == wanted
+    assert refusal(coscheduling(cluster), cluster, member("m0")) == expected
     put_members(cluster, "m2")
     assert refusal(coscheduling(cluster), cluster, member("m0")) == ""
 
@@ -214,8 +214,10 @@ def said_after_filter(cluster: SampleCluster, waiting: PodInfo) -> str:
 
 
 def test_a_member_that_does_not_fit_takes_its_group_with_it() -> None:
-    wanted = "PodGroup default/g gets rejected due to Pod m0 is unschedulable even after PostFilter"
-    assert said_after_filter(gang_of(3, 3), member("m0")) == wanted
+    expected = (
+        "PodGroup default/g gets rejected due to Pod m0 is unschedulable even after PostFilter"
+    )
+    assert said_after_filter(gang_of(3, 3), member("m0")) == expected
 
 
 def test_others_that_do_not_fit_concern_no_group() -> None:
@@ -301,9 +303,9 @@ def test_members_wait_for_their_configured_time(
         assert at_permit(world) == ["a", "b"]
         assert world.message("a") == ""
         await world.until(seconds)
-        wanted = f"rejected due to timeout after waiting {told} at plugin Coscheduling"
-        assert wanted in world.message("a")
-        assert wanted in world.message("b")
+        expected = f"rejected due to timeout after waiting {told} at plugin Coscheduling"
+        assert expected in world.message("a")
+        assert expected in world.message("b")
 
     world = play(story, **without_post_filter(**args))
     assert [world.bound(name) for name in "abc"] == [None, None, None]
@@ -389,8 +391,8 @@ def test_members_that_came_during_the_denial_are_tried_when_it_ends() -> None:
         await world.until(20)
 
     world = play(story, **pod_by_pod(podGroupBackoffSeconds=20))
-    found = [world.bound(name) for name in ("a", "small")]
-    assert found == [(20.0, "n1"), (20.0, "n1")]
+    results = [world.bound(name) for name in ("a", "small")]
+    assert results == [(20.0, "n1"), (20.0, "n1")]
 
 
 def test_a_shortage_of_resources_is_looked_at_again_when_the_denial_ends() -> None:
@@ -467,9 +469,9 @@ def test_a_late_member_of_a_running_group_goes_alone() -> None:
         await world.until(10)
 
     world = play(story, **pod_by_pod())
-    found = world.bound("c")
-    assert found is not None
-    assert found[0] == 10.0
+    result = world.bound("c")
+    assert result is not None
+    assert result[0] == 10.0
 
 
 def test_only_members_that_hold_a_node_are_counted_at_permit() -> None:

@@ -50,9 +50,9 @@ def found_by(over: Scene, wanted: PodInfo) -> tuple[dict[str, Any], dict[str, An
         return {}, said, findings.reasons
     names = [snapshot.nodes.name(position) for position in batch.positions.tolist()]
     victims = [batch.victims(index) for index in range(len(batch))]
-    told = [([p.name for p in each.pods], each.pdb_violation_count) for each in victims]
+    reports = [([p.name for p in each.pods], each.pdb_violation_count) for each in victims]
     costs = [str(batch.costs.take([index])) for index in range(len(batch))]  # type: ignore[arg-type]
-    candidates = dict(zip(names, zip(told, costs, strict=True), strict=True))
+    candidates = dict(zip(names, zip(reports, costs, strict=True), strict=True))
     return candidates, said, findings.reasons
 
 
@@ -168,8 +168,8 @@ def test_the_search_goes_on_while_all_candidates_violate_a_budget() -> None:
     over.put_budgets(budget("b", labels, 0))
     for uid in range(12):
         wanted = pod(f"p{uid}", cpu=2, priority=9)
-        found = over.candidates(wanted)
-        assert next(iter(found)) == "n5" and over.attempt(wanted).nominated == "n5"
+        candidates = over.candidates(wanted)
+        assert next(iter(candidates)) == "n5" and over.attempt(wanted).nominated == "n5"
 
 
 def test_room_of_pods_nominated_with_more_right_is_not_given_away() -> None:

@@ -69,24 +69,24 @@ def three_victims(*going: bool) -> Scene:
 
 def begun(over: Scene) -> list[str]:
     """What is told when it has ended; it has begun when this returns."""
-    found = over.attempt(HIGH)
+    result = over.attempt(HIGH)
     expected = "preemption: found a potential placement for pod on node n1, preempting 3 victims"
-    assert (found.nominated, found.message) == ("n1", expected)
+    assert (result.nominated, result.message) == ("n1", expected)
     assert over.cluster.writes == []
-    told: list[str] = []
-    evicting: Evicting = found.cycle.state[EVICTING]
+    reports: list[str] = []
+    evicting: Evicting = result.cycle.state[EVICTING]
     assert isinstance(evicting, AwaitedEviction)
-    evicting.start(told.append)
-    return told
+    evicting.start(reports.append)
+    return reports
 
 
 def test_all_victims_are_evicted_side_by_side() -> None:
     over = three_victims()
-    told = begun(over)
+    result = begun(over)
     assert [key for key, _ in over.cluster.writes] == ["default/v0", "default/v1", "default/v2"]
     assert over.plugin.pre_enqueue(HIGH) is None
     port = over.perform(EvictionPort())
-    assert (port.deleted, told) == (["default/v0", "default/v1", "default/v2"], [""])
+    assert (port.deleted, result) == (["default/v0", "default/v1", "default/v2"], [""])
     assert [event.regarding.name for event in over.cluster.emitted] == ["v0", "v1", "v2"]
     metrics = over.cluster.metrics
     duration = "scheduler_preemption_execution_duration_seconds_count"
@@ -104,7 +104,7 @@ def test_a_failed_loss_of_nominations_does_not_fail_the_preemption(
     class Watching(EvictionPort):
         async def patch_pod_status(self, patch: PatchPodStatus) -> None:
             if patch.condition is None:
-                seen.append((patch.name, list(told)))
+                seen.append((patch.name, list(result)))
                 if problem is not None:
                     raise problem
             await super().patch_pod_status(patch)
@@ -113,10 +113,10 @@ def test_a_failed_loss_of_nominations_does_not_fail_the_preemption(
         pod("low", priority=1, cpu=1, nominated_node="n1"),
         pod("high", priority=99, cpu=0, nominated_node="n1"),
     )
-    told = begun(over)
+    result = begun(over)
     port = over.perform(Watching())
     assert len(port.deleted) == 3
-    assert (seen, told) == ([("low", [])], [""])
+    assert (seen, result) == ([("low", [])], [""])
 
 
 @pytest.mark.parametrize("problem", [OutcomeUnknownError("no"), ApiError(500, "Error", "no")])
@@ -125,9 +125,9 @@ def test_a_failed_eviction_fails_the_attempt_and_nominations_stay(
 ) -> None:
     over = three_victims()
     over.nominate(pod("low", priority=1, cpu=1, nominated_node="n1"))
-    told = begun(over)
+    result = begun(over)
     port = over.perform(EvictionPort(v1=problem))
-    assert told == ["preemption: no"]
+    assert result == ["preemption: no"]
     assert port.deleted == ["default/v0", "default/v2"]
     assert [patch.name for patch in port.patches if patch.condition is None] == []
     assert over.cluster.activated == []
@@ -135,9 +135,9 @@ def test_a_failed_eviction_fails_the_attempt_and_nominations_stay(
 
 def test_a_victim_that_is_gone_already_is_no_failure() -> None:
     over = three_victims()
-    told = begun(over)
+    result = begun(over)
     over.perform(EvictionPort(v0=NotFoundError("gone")))
-    assert told == [""]
+    assert result == [""]
 
 
 def test_a_group_waits_as_well_and_its_attempt_is_counted_when_it_ends() -> None:

@@ -25,9 +25,9 @@ def test_the_least_important_pods_make_room() -> None:
         node("n1", cpu=2), pod("low", cpu=2, node="n1", priority=1), node("n2", cpu=2),
         pod("lower", cpu=2, node="n2"),
     )  # fmt: skip
-    found = over.attempt(HIGH)
+    result = over.attempt(HIGH)
     expected = "preemption: found a potential placement for pod on node n2, preempting 1 victims"
-    assert (found.nominated, found.message) == ("n2", expected)
+    assert (result.nominated, result.message) == ("n2", expected)
     assert over.cluster.metrics.value("scheduler_preemption_attempts_total") == 1
     assert over.cluster.metrics.value("scheduler_preemption_victims_sum") == 1
 
@@ -35,9 +35,9 @@ def test_the_least_important_pods_make_room() -> None:
 def test_no_pod_is_evicted_for_a_pod_that_never_preempts() -> None:
     over = scene(node("n1", cpu=2), pod("low", cpu=2, node="n1"))
     humble = pod("p", cpu=2, priority=9, spec={"preemptionPolicy": "Never"})
-    found = over.attempt(humble)
-    assert found.nominated is None
-    assert found.message == "preemption: not eligible due to preemptionPolicy=Never."
+    result = over.attempt(humble)
+    assert result.nominated is None
+    assert result.message == "preemption: not eligible due to preemptionPolicy=Never."
     assert over.cluster.writes == []
 
 
@@ -45,10 +45,10 @@ def test_a_pod_whose_victims_are_terminating_evicts_no_more() -> None:
     going = pod("low", cpu=2, node="n1", terminating=True, status=GOING)
     over = scene(node("n1", cpu=2), going, node("n2", cpu=2), pod("other", cpu=2, node="n2"))
     waiting = pod("p", cpu=2, priority=9, nominated_node="n1")
-    found = over.attempt(waiting)
-    assert found.nominated is None
+    result = over.attempt(waiting)
+    assert result.nominated is None
     expected = "preemption: not eligible due to a terminating pod on the nominated node."
-    assert found.message == expected
+    assert result.message == expected
 
 
 def test_pods_that_terminate_for_another_reason_do_not_block_preemption() -> None:
@@ -69,9 +69,9 @@ def test_the_message_has_the_reasons_of_the_nodes() -> None:
         node("n2", cpu=1), pod("low", cpu=1, node="n2"),
         node("n3", cpu=2), pod("big", cpu=1, node="n3", priority=9), pod("s", cpu=1, node="n3"),
     )  # fmt: skip
-    found = over.attempt(HIGH)
-    assert found.nominated == ""
-    assert found.message == (
+    result = over.attempt(HIGH)
+    assert result.nominated == ""
+    assert result.message == (
         "preemption: 0/3 nodes are available: 1 Insufficient cpu, "
         "1 No preemption victims found for incoming pod, "
         "1 Preemption is not helpful for scheduling."
@@ -135,15 +135,15 @@ def test_a_review_may_change_victims() -> None:
 
 def test_a_review_that_leaves_nothing_ends_the_search() -> None:
     over = two_nodes()
-    found = over.attempt(HIGH, lambda _: {})
-    assert found.message == "preemption: no candidate node for preemption"
-    assert found.nominated is None and over.cluster.writes == []
+    result = over.attempt(HIGH, lambda _: {})
+    assert result.message == "preemption: no candidate node for preemption"
+    assert result.nominated is None and over.cluster.writes == []
 
 
 def test_a_waiting_review_ends_post_filter_without_evictions() -> None:
     over = two_nodes()
-    found = over.attempt(HIGH, lambda _: Status(Code.WAIT))
-    assert found.code == "Wait" and over.cluster.writes == []
+    result = over.attempt(HIGH, lambda _: Status(Code.WAIT))
+    assert result.code == "Wait" and over.cluster.writes == []
     assert over.cluster.metrics.value("scheduler_preemption_attempts_total") == 0
 
 

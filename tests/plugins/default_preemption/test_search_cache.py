@@ -37,9 +37,9 @@ def found_by(over: Scene, wanted: PodInfo) -> Any:
         return None
     names = [snapshot.nodes.name(position) for position in batch.positions.tolist()]
     victims = [batch.victims(index) for index in range(len(batch))]
-    told = [([p.name for p in each.pods], each.pdb_violation_count) for each in victims]
+    reports = [([p.name for p in each.pods], each.pdb_violation_count) for each in victims]
     costs = [str(batch.costs.take([index])) for index in range(len(batch))]  # type: ignore[arg-type]
-    return list(zip(names, told, costs, strict=True))
+    return list(zip(names, reports, costs, strict=True))
 
 
 def found_anew(over: Scene, wanted: PodInfo) -> Any:

@@ -27,10 +27,10 @@ def on_node(over: Any, wanted: PodInfo, name: str = "n1") -> Any:
     budgets = Budgets(over.cluster.objects(POD_DISRUPTION_BUDGET).list())
     question = (over.plugin.handle.runner, state.clone(), wanted)
     units = Units(over.cluster.pod_groups, snapshot.nodes)
-    found = victims_on(snapshot.node(name), question, snapshot, budgets, units=units)
-    if isinstance(found, Victims):
-        return [each.name for each in found.pods], found.pdb_violation_count
-    return str(found.code), found.message
+    victims = victims_on(snapshot.node(name), question, snapshot, budgets, units=units)
+    if isinstance(victims, Victims):
+        return [each.name for each in victims.pods], victims.pdb_violation_count
+    return str(victims.code), victims.message
 
 
 def test_ports_count_like_anything_else() -> None:
@@ -70,8 +70,8 @@ def test_nodes_are_left_as_they_were() -> None:
 
 def test_an_unresolvable_node_has_a_reason() -> None:
     over = scene(node("n1", cpu=2), pod("h", cpu=1, node="n1", priority=9), pod("l", node="n1"))
-    found = on_node(over, pod("p", cpu=2, priority=9))
-    assert found == ("Unschedulable", "Insufficient cpu")
+    result = on_node(over, pod("p", cpu=2, priority=9))
+    assert result == ("Unschedulable", "Insufficient cpu")
     alone = scene(node("n1", cpu=1), pod("h", cpu=1, node="n1", priority=9))
     expected = "No preemption victims found for incoming pod"
     assert on_node(alone, pod("p", cpu=1, priority=9)) == ("UnschedulableAndUnresolvable", expected)

@@ -34,9 +34,9 @@ def allocation(content: Any, *others: Any, classes: tuple[Any, ...] = ()) -> All
     pools, taken = PoolsByNode(devices.resource_slices), devices.resource_claims.allocated
     allocator = Allocator(pools, devices.device_classes, taken)
     where = node("n1", labels={"zone": "a", "rack": "r"})
-    found = allocator.allocate(where, [as_claim(content)], lambda: None)
-    assert found is not None
-    return found[0]
+    result = allocator.allocate(where, [as_claim(content)], lambda: None)
+    assert result is not None
+    return result[0]
 
 
 def plain(value: Any) -> Any:
@@ -61,11 +61,11 @@ def test_devices_of_a_fabric_demand_what_all_their_slices_demand() -> None:
 
 
 def test_a_device_for_all_nodes_does_not_bind_unless_it_says_so() -> None:
-    found = allocation(claim("c", exactly()), slice_of("s", "x", allNodes=True))
-    assert found.node_selector is None
+    result = allocation(claim("c", exactly()), slice_of("s", "x", allNodes=True))
+    assert result.node_selector is None
     binding = slice_of("s", device("x", bindsToNode=True), allNodes=True)
-    found = allocation(claim("c", exactly()), binding)
-    assert "metadata.name" in str(plain(found.node_selector))
+    result = allocation(claim("c", exactly()), binding)
+    assert "metadata.name" in str(plain(result.node_selector))
 
 
 def test_a_slice_with_several_terms_is_an_error() -> None:

@@ -11,9 +11,9 @@ def giving(*requests: str) -> AllocationResult:
     status = allocated(*(("n1", f"d{index}") for index in range(len(requests))))
     for result, name in zip(status["allocation"]["devices"]["results"], requests, strict=True):
         result["request"] = name
-    found = as_claim(claim("x", status=status)).allocation
-    assert found is not None
-    return found
+    allocation = as_claim(claim("x", status=status)).allocation
+    assert allocation is not None
+    return allocation
 
 
 def test_the_first_alternative_of_each_request_is_worth_most() -> None:

@@ -268,9 +268,12 @@ def test_the_pods_status_maps_containers_to_requests() -> None:
     stored = port.cluster.get(object_key(POD, "default", "p"))
     assert stored is not None
     assert isinstance(stored.object, Pod)
-    told = stored.object.status.extended_resource_claim_status
-    assert told is not None
-    assert (told.resource_claim_name, told.request_mappings) == ("c", (mapping,))
+    extended_resource_claim_status = stored.object.status.extended_resource_claim_status
+    assert extended_resource_claim_status is not None
+    assert (
+        extended_resource_claim_status.resource_claim_name,
+        extended_resource_claim_status.request_mappings,
+    ) == ("c", (mapping,))
 
 
 def test_a_claim_that_is_gone_cannot_be_bound() -> None:

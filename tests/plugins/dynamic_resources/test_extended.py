@@ -36,11 +36,13 @@ def wanted_on(asking: PodInfo, **allocatable: Any) -> Any:
     cluster.add(node("n1", cpu=8, pods=9, allocatable=offered))
     info = cluster.lend().nodes.info(0)
     classes = cluster.devices.device_classes
-    found = claim_for_node(asking, special_claim(asking, ()), info, classes)
-    if found is None or isinstance(found, Status):
-        return found
-    counts = {r.name: r.exactly.count for r in found.claim.spec.devices.requests or () if r.exactly}
-    return counts, [(each.container_name, each.request_name) for each in found.mappings]
+    status = claim_for_node(asking, special_claim(asking, ()), info, classes)
+    if status is None or isinstance(status, Status):
+        return status
+    counts = {
+        r.name: r.exactly.count for r in status.claim.spec.devices.requests or () if r.exactly
+    }
+    return counts, [(each.container_name, each.request_name) for each in status.mappings]
 
 
 def test_a_pod_requests_devices_if_a_class_stands_for_its_resource() -> None:
@@ -133,9 +135,9 @@ def test_evicting_pods_helps_where_fit_finds_too_little_left_whatever_devices_do
     cluster.add(pod("there", requests={GPU: 1}, node="own"))
     fit, asking = plugin(NodeResourcesFit, cluster=cluster), pod("p", requests={GPU: 2})
     reason = f"Insufficient {GPU}"
-    wanted = {"own": (Code.UNSCHEDULABLE, (reason,))}
+    expected = {"own": (Code.UNSCHEDULABLE, (reason,))}
     nodes = cluster.lend().nodes
-    assert rejected(fit, asking, nodes) == wanted
+    assert rejected(fit, asking, nodes) == expected
     one_by_one = [fit.filter_row(CycleState(), asking, each) for each in nodes.infos()]
     assert one_by_one == [(), ((Code.UNSCHEDULABLE, (reason,)),)]
 

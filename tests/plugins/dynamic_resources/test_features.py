@@ -92,10 +92,10 @@ def test_without_consumable_capacity_no_device_is_shared() -> None:
 def test_without_the_gate_a_request_for_capacity_is_an_error(wanted: Json, word: str) -> None:
     slices = (slice_of("n1", SHARED),)
     assert given(ALL_ON, slices, claim("c", wanted)) == [["a"]]
-    with pytest.raises(AllocationError) as told:
+    with pytest.raises(AllocationError) as error:
         given(DeviceFeatures(consumable_capacity=False), slices, claim("c", wanted))
     text = f"claim default/c, {word}: has capacity requests, but the DRAConsumableCapacity"
-    assert str(told.value) == f"{text} feature is disabled"
+    assert str(error.value) == f"{text} feature is disabled"
 
 
 def test_without_partitionable_devices_slices_and_devices_of_that_kind_do_not_count() -> None:

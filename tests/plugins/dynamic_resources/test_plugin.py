@@ -94,9 +94,9 @@ class Story:
         self.cluster.writes.clear()
 
     def claim(self, name: str = "c") -> ResourceClaim:
-        found = self.cluster.objects(RESOURCE_CLAIM).get(name, "default")
-        assert isinstance(found, ResourceClaim)
-        return found
+        resource_claim = self.cluster.objects(RESOURCE_CLAIM).get(name, "default")
+        assert isinstance(resource_claim, ResourceClaim)
+        return resource_claim
 
     @property
     def taken(self) -> set[str]:
@@ -287,9 +287,9 @@ def test_a_pod_that_requests_an_extended_resource_gets_a_device_and_a_claim() ->
     assert bound.is_reserved_for(placed.uid)
     assert story.taken == {"n1/x"}
     assert story.cluster.devices.resource_claims.pending_allocation(bound.uid) is None
-    told = cast(Pod, story.cluster.objects(POD).get("p", "default")).status
-    assert told.extended_resource_claim_status is not None
-    assert told.extended_resource_claim_status.resource_claim_name == "created"
+    status = cast(Pod, story.cluster.objects(POD).get("p", "default")).status
+    assert status.extended_resource_claim_status is not None
+    assert status.extended_resource_claim_status.resource_claim_name == "created"
     story.plugin.unreserve(story.state, placed, "n1")
     story.write()
     assert story.cluster.objects(RESOURCE_CLAIM).get("created", "default") is None
@@ -430,11 +430,11 @@ def test_a_claim_that_changes_is_worth_a_try_if_it_is_ones_own_or_frees_devices(
 
 def test_a_pod_is_tried_when_all_its_claims_are_there() -> None:
     own = ClusterEvent(EventResource.TARGET_POD, ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
-    for there, said in (((), "QueueSkip"), ((MINE,), "Queue")):
+    for there, message in (((), "QueueSkip"), ((MINE,), "Queue")):
         registered = events(sample(*there).devices.resource_claims)
         (ask,) = [each.hint for each in registered if each.event.match(own)]
         assert ask is not None
-        assert str(ask(WAITING, WAITING, WAITING)) == said
+        assert str(ask(WAITING, WAITING, WAITING)) == message
 
 
 # ---- releases -------------------------------------------------------------------------------

@@ -47,9 +47,9 @@ def part(name: str, *devices: Any, count: int = 2, generation: int = 1, **spec: 
 
 
 def test_slices_of_a_pool_are_ordered_by_their_names_and_pools_by_theirs() -> None:
-    found = pools(part("b", "y"), part("a", "x"), slice_of("n1", "z"))
-    assert found == {"gpu.example.com/n1": ["z"], "gpu.example.com/p": ["x", "y"]}
-    assert list(found) == sorted(found)
+    result = pools(part("b", "y"), part("a", "x"), slice_of("n1", "z"))
+    assert result == {"gpu.example.com/n1": ["z"], "gpu.example.com/p": ["x", "y"]}
+    assert list(result) == sorted(result)
 
 
 def test_only_what_the_node_can_use_is_there() -> None:
@@ -74,13 +74,13 @@ def test_a_pool_that_lacks_slices_is_incomplete() -> None:
 
 
 def test_slices_for_other_nodes_complete_a_pool() -> None:
-    found = pools(part("a", "x"), part("b", "y", nodeName="n2"))
-    assert found == {"gpu.example.com/p": ["x"]}
+    result = pools(part("a", "x"), part("b", "y", nodeName="n2"))
+    assert result == {"gpu.example.com/p": ["x"]}
 
 
 def test_only_the_newest_generation_counts() -> None:
-    found = pools(part("a", "old", count=1), part("b", "new", count=1, generation=2))
-    assert found == {"gpu.example.com/p": ["new"]}
+    result = pools(part("a", "old", count=1), part("b", "new", count=1, generation=2))
+    assert result == {"gpu.example.com/p": ["new"]}
 
 
 def test_a_pool_whose_newer_slices_are_elsewhere_is_being_replaced() -> None:

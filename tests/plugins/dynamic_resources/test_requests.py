@@ -16,9 +16,9 @@ def requests(content: Any) -> list[Request]:
 
 
 def test_a_request_for_one_thing_has_itself_as_its_only_alternative() -> None:
-    (found,) = requests(exactly("r", count=3, adminAccess=True))
-    assert (found.full_name, found.parent_or_own_name, found.count) == ("r", "r", 3)
-    assert found.admin_access
+    (result,) = requests(exactly("r", count=3, adminAccess=True))
+    assert (result.full_name, result.parent_or_own_name, result.count) == ("r", "r", 3)
+    assert result.admin_access
 
 
 def test_alternatives_come_in_their_order_under_the_name_of_the_request() -> None:
@@ -45,14 +45,14 @@ TAINT = DeviceTaint(key="broken", value="yes", effect="NoSchedule")
     ],
 )
 def test_a_taint_is_tolerated_by_key_value_and_effect(toleration: Any, does: bool) -> None:
-    (found,) = requests(exactly("r", tolerations=[toleration]))
-    assert found.tolerates_all_of((TAINT,)) is does
+    (result,) = requests(exactly("r", tolerations=[toleration]))
+    assert result.tolerates_all_of((TAINT,)) is does
 
 
 @pytest.mark.parametrize(("effect", "does"), [("NoSchedule", False), ("NoExecute", False)])
 def test_a_taint_rejects_requests_that_do_not_tolerate_it(effect: str, does: bool) -> None:
-    (found,) = requests(exactly("r"))
-    assert found.tolerates_all_of((DeviceTaint(key="a", effect=effect),)) is does
+    (result,) = requests(exactly("r"))
+    assert result.tolerates_all_of((DeviceTaint(key="a", effect=effect),)) is does
 
 
 @pytest.mark.parametrize("effect", ["None", "Unknown"])

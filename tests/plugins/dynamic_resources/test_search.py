@@ -46,8 +46,8 @@ def test_the_first_alternative_that_can_be_had_is_chosen() -> None:
 
 def test_an_alternative_gives_way_to_a_later_request() -> None:
     request = first_of("r", two={"count": 2}, one={})
-    found = found_on("n1", (models("a", "b"),), claim("c", request, exactly("q")))
-    assert found == [["r/one n1/d0", "q n1/d1"]]
+    result = found_on("n1", (models("a", "b"),), claim("c", request, exactly("q")))
+    assert result == [["r/one n1/d0", "q n1/d1"]]
 
 
 def test_all_devices_are_all_that_are_meant() -> None:
@@ -82,13 +82,13 @@ def test_a_claim_cannot_list_more_devices_than_32() -> None:
     with pytest.raises(AllocationError, match="number of requested devices 33 exceeds"):
         found_on("n1", content, claim("c", exactly(count=33)))
     large = first_of("r", many={"count": 33}, few={"count": 2})
-    found = found_on("n1", content, claim("c", large))
-    assert found is not None
-    assert len(found[0]) == 2
+    result = found_on("n1", content, claim("c", large))
+    assert result is not None
+    assert len(result[0]) == 2
     two = claim("c", first_of("r", a={"count": 20}, b={"count": 1}), exactly("q", count=31))
-    found = found_on("n1", content, two)
-    assert found is not None
-    assert len(found[0]) == 32
+    result = found_on("n1", content, two)
+    assert result is not None
+    assert len(result[0]) == 32
     twice = first_of("q", a={"count": 20}), first_of("r", a={"count": 20})
     with pytest.raises(AllocationError, match="number of requested devices 40"):
         found_on("n1", content, claim("c", *twice))
@@ -97,6 +97,6 @@ def test_a_claim_cannot_list_more_devices_than_32() -> None:
 def test_many_claims_are_no_deeper_than_one() -> None:
     content = (slice_of("n1", *[f"d{i:03}" for i in range(128)]),)
     claims = [claim(f"c{i}", exactly(count=32)) for i in range(4)]
-    found = found_on("n1", content, *claims)
-    assert found is not None
-    assert len({each for one in found for each in one}) == 128
+    result = found_on("n1", content, *claims)
+    assert result is not None
+    assert len({each for one in result for each in one}) == 128

@@ -77,10 +77,10 @@ def test_an_error_names_the_selector_and_the_device() -> None:
 
 
 def test_results_for_a_slice_are_cached(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    calls: list[str] = []
 
     def noted(self: DeviceSelectorProgram, driver: str, device: Device) -> bool:
-        asked.append(device.name)
+        calls.append(device.name)
         return True
 
     monkeypatch.setattr(DeviceSelectorProgram, "matches", noted)
@@ -88,10 +88,10 @@ def test_results_for_a_slice_are_cached(monkeypatch: pytest.MonkeyPatch) -> None
     for _ in range(2):
         assert results.holds(IS_BIG, one)
         assert results.holds(IS_BIG, other)
-    assert asked == ["x", "y"]
+    assert calls == ["x", "y"]
     changed = candidates(SLICE)[0]
     assert results.holds(IS_BIG, changed)
-    assert asked == ["x", "y", "x"]
+    assert calls == ["x", "y", "x"]
     results.keep_only([])
     assert results.holds(IS_BIG, changed)
-    assert asked == ["x", "y", "x", "x"]
+    assert calls == ["x", "y", "x", "x"]

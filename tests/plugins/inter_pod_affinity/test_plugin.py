@@ -70,8 +70,8 @@ def test_a_selection_of_nodes_is_answered_as_among_all(
     some = nodes.take(chosen)
     if plugin.pre_filter(state, pod, nodes) is None:
         everywhere = filter_answers(plugin, state, pod, nodes)
-        told = filter_answers(plugin, state, pod, some)
-        assert told == {name: everywhere[name] for name in some.names()}
+        result = filter_answers(plugin, state, pod, some)
+        assert result == {name: everywhere[name] for name in some.names()}
     if plugin.pre_score(state, pod, some) is None:
         assert plugin.score(state, pod, some).tolist() == [
             plugin.score(state, pod, nodes)[position] for position in chosen

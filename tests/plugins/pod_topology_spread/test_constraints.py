@@ -51,16 +51,16 @@ def only(spread: dict[str, Any], **rest: Any) -> Constraint:
 
 
 def test_what_is_left_out_has_the_defaults_of_the_api() -> None:
-    found = only(constraint())
-    assert (found.max_skew, found.min_domains) == (1, 1)
-    assert (found.honors_affinity, found.honors_taints) == (True, False)
+    result = only(constraint())
+    assert (result.max_skew, result.min_domains) == (1, 1)
+    assert (result.honors_affinity, result.honors_taints) == (True, False)
 
 
 def test_explicit_values_are_used() -> None:
     policies = {"nodeAffinityPolicy": "Ignore", "nodeTaintsPolicy": "Honor"}
-    found = only(constraint("rack", maxSkew=4, minDomains=3, **policies))
-    assert (found.topology_key, found.max_skew, found.min_domains) == ("rack", 4, 3)
-    assert (found.honors_affinity, found.honors_taints) == (False, True)
+    result = only(constraint("rack", maxSkew=4, minDomains=3, **policies))
+    assert (result.topology_key, result.max_skew, result.min_domains) == ("rack", 4, 3)
+    assert (result.honors_affinity, result.honors_taints) == (False, True)
 
 
 def test_constraints_with_different_actions_are_different() -> None:
@@ -94,26 +94,26 @@ def test_only_pods_of_the_namespace_that_are_not_being_deleted_count() -> None:
 def test_match_label_keys_narrow_the_selector_to_the_pods_own_values(
     labels: dict[str, str], keys: list[str], selected: dict[str, str]
 ) -> None:
-    found = only(constraint(matchLabelKeys=keys), labels=labels)
-    assert found.selector == map_selector(selected)
+    result = only(constraint(matchLabelKeys=keys), labels=labels)
+    assert result.selector == map_selector(selected)
 
 
 def test_match_label_keys_that_the_api_server_merged_change_nothing() -> None:
     merged = {"matchExpressions": [{"key": "app", "operator": "In", "values": ["a"]}]}
-    found = only(constraint(labelSelector=merged, matchLabelKeys=["app"]))
-    assert found.selector == map_selector({"app": "a"})
+    result = only(constraint(labelSelector=merged, matchLabelKeys=["app"]))
+    assert result.selector == map_selector({"app": "a"})
 
 
 def test_an_empty_selector_counts_no_pods_and_matches_the_pod() -> None:
-    found = only(constraint(labelSelector={}))
-    assert found.pods is None
-    assert found.self_match_count == 1
+    result = only(constraint(labelSelector={}))
+    assert result.pods is None
+    assert result.self_match_count == 1
 
 
 def test_a_missing_selector_matches_no_pod_even_with_match_label_keys() -> None:
-    found = only(constraint(labelSelector=None, matchLabelKeys=["app"]))
-    assert found.selector.nothing
-    assert found.self_match_count == 0
+    result = only(constraint(labelSelector=None, matchLabelKeys=["app"]))
+    assert result.selector.nothing
+    assert result.self_match_count == 0
 
 
 def test_a_pod_may_not_match_its_own_constraint() -> None:
@@ -273,8 +273,8 @@ def problems(*constraints: dict[str, Any], defaulting: str | None = "List") -> l
 @pytest.mark.parametrize("content", [{}, {"defaultingType": "System"}, {"defaultingType": None}])
 def test_without_a_list_the_systems_constraints_hold(content: dict[str, Any]) -> None:
     args = decoded(**content)
-    found = [(c.topology_key, c.max_skew, c.when_unsatisfiable) for c in args.constraints()]
-    assert found == [(HOSTNAME_LABEL, 3, "ScheduleAnyway"), (ZONE_LABEL, 5, "ScheduleAnyway")]
+    results = [(c.topology_key, c.max_skew, c.when_unsatisfiable) for c in args.constraints()]
+    assert results == [(HOSTNAME_LABEL, 3, "ScheduleAnyway"), (ZONE_LABEL, 5, "ScheduleAnyway")]
     assert args.is_system_defaulting
     assert not list(args.problems())
 

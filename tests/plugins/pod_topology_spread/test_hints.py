@@ -35,8 +35,8 @@ def is_queue(answer: QueueingHint) -> bool:
 
 
 def test_the_events_are_those_that_change_domains_or_counts() -> None:
-    found = {e.event.resource: str(e.event.action) for e in HINTS.events()}
-    assert found == {
+    results = {e.event.resource: str(e.event.action) for e in HINTS.events()}
+    assert results == {
         "AssignedPod": "Add|Delete|UpdatePodLabel",
         "TargetPod": "UpdatePodLabel|UpdatePodToleration",
         "Node": "Add|Delete|UpdateNodeLabel|UpdateNodeTaint",

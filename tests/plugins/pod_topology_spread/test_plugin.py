@@ -148,8 +148,8 @@ def test_two_instances_keep_their_notes_apart() -> None:
     pods = [app_pod(spread=[constraint(action=SOFT, maxSkew=skew)]) for skew in (1, 5)]
     for instance, waiting in zip(instances, pods, strict=True):
         assert instance.pre_score(state, waiting, nodes) is None
-    found = [i.score(state, p, nodes).tolist() for i, p in zip(instances, pods, strict=True)]
-    assert found == [[3, 0], [7, 4]]
+    results = [i.score(state, p, nodes).tolist() for i, p in zip(instances, pods, strict=True)]
+    assert results == [[3, 0], [7, 4]]
 
 
 # ---- signature -------------------------------------------------------------------------------

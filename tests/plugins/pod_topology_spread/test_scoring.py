@@ -103,9 +103,9 @@ def test_all_nodes_at_once_score_as_each_by_the_plain_rule(
     nodes = snapshot.nodes
     feasible = nodes.take(data.draw(st.sets(st.integers(0, len(nodes) - 1)).map(sorted)))
     spread = counted(waiting, feasible, require_all)
-    asked = rules().soft(waiting).constraints
+    constraints = rules().soft(waiting).constraints
     expected = plainly_scored(
-        asked, require_all, list(feasible.infos()), list(nodes.infos()), waiting
+        constraints, require_all, list(feasible.infos()), list(nodes.infos()), waiting
     )
     assert scored(spread, waiting, feasible) == expected
     for position, name in enumerate(feasible.names()):
@@ -177,8 +177,8 @@ def by_default(snapshot: Snapshot) -> dict[str, int]:
     """Raw scores by the system's defaults, for a pod of a Service."""
     waiting, nodes = app_pod(), snapshot.nodes
     spread = rules(SYSTEM, SpreadCluster().put(SERVICE, "web", {"app": "a"}))
-    asked = spread.soft(waiting).constraints
-    found = soft_spread(asked, spread.requires_all_topologies(waiting), waiting, nodes)
+    constraints = spread.soft(waiting).constraints
+    found = soft_spread(constraints, spread.requires_all_topologies(waiting), waiting, nodes)
     return {name: raw for name, (raw, _) in scored(found, waiting, nodes).items()}
 
 

@@ -45,10 +45,10 @@ def test_a_claim_bound_to_an_unreported_volume_is_not_complete() -> None:
 def test_a_provision_is_complete_once_its_volume_is_there_and_bound() -> None:
     over, decision = provision()
     assert not is_complete(over, decision)
-    told = {SELECTED: "n1"}
-    add(over, at(claim("data", annotations=told), "2"))
+    reports = {SELECTED: "n1"}
+    add(over, at(claim("data", annotations=reports), "2"))
     assert not is_complete(over, decision)
-    add(over, at(claim("data", annotations=told, bound_to="pv"), "3"))
+    add(over, at(claim("data", annotations=reports, bound_to="pv"), "3"))
     assert not is_complete(over, decision)  # the volume itself is told of later
     add(over, volume("pv", zone="a", claim="data", phase="Bound"))
     assert is_complete(over, decision)

@@ -89,20 +89,20 @@ def test_the_reason_for_a_wait_is_reported(objects: list[Any], reason: str) -> N
 
 
 def test_a_class_without_a_mode_is_an_error() -> None:
-    told = found(claim("data"), storage_class(mode=None))
-    assert told == Status(Code.ERROR, ('VolumeBindingMode not set for StorageClass "late"',))
+    result = found(claim("data"), storage_class(mode=None))
+    assert result == Status(Code.ERROR, ('VolumeBindingMode not set for StorageClass "late"',))
 
 
 def test_an_ephemeral_claim_must_be_there_and_the_pods_own() -> None:
     scratch: Any = {"scratch": {"ephemeral": {}}}
-    told = found(**scratch)
-    assert isinstance(told, Status)
-    assert told.message == (
+    result = found(**scratch)
+    assert isinstance(result, Status)
+    assert result.message == (
         'waiting for ephemeral volume controller to create the persistentvolumeclaim "p-scratch"'
     )
-    told = found(claim("p-scratch", bound_to="pv"), **scratch)
-    assert isinstance(told, Status)
-    assert told.message == (
+    result = found(claim("p-scratch", bound_to="pv"), **scratch)
+    assert isinstance(result, Status)
+    assert result.message == (
         "PVC default/p-scratch was not created for pod default/p (pod is not owner)"
     )
     owner = {"kind": "Pod", "name": "p", "uid": "uid-default/p", "controller": True}
@@ -182,8 +182,8 @@ def test_where_a_driver_took_over_its_own_label_of_the_zone_counts() -> None:
     over = cluster(nodes, claim("data", bound_to="pv"), disk, csi_node("n2", annotations=note))
     for name, label in (("n1", key), ("n2", "topology.cinder.csi.openstack.org/zone")):
         assert rejected(over, "data")[name] == [OUT_OF_REACH]
-        found = over.cache.node(name)
-        assert found is not None and found.metadata.labels is not None
+        node = over.cache.node(name)
+        assert node is not None and node.metadata.labels is not None
         over.take_back()
         changed = zoned(**{name: "a"})[0]
         assert changed.metadata.labels is not None
@@ -374,14 +374,14 @@ DISKS = st.lists(
 
 @given(DISKS, st.lists(st.integers(1, 4), min_size=1, max_size=3))
 def test_the_result_equals_the_rule_for_each_node(disks: list[Disk], sizes: list[int]) -> None:
-    asked = {f"c{number}": size for number, size in enumerate(sizes)}
-    claims = [claim(name, f"{size}Gi") for name, size in asked.items()]
+    calls = {f"c{number}": size for number, size in enumerate(sizes)}
+    claims = [claim(name, f"{size}Gi") for name, size in calls.items()]
     objects = [disk.content(number) for number, disk in enumerate(disks)]
     over = cluster(zoned(n1="a", n2="b"), storage_class(), *claims, *objects)
-    refused = rejected(over, *asked)
-    got = taken(over, *asked)
+    refused = rejected(over, *calls)
+    got = taken(over, *calls)
     for name, zone in (("n1", "a"), ("n2", "b")):
-        wanted = choose(zone, asked, disks)
-        assert (name in refused) == (wanted is None)
-        if wanted is not None:
-            assert got[name] == wanted
+        expected = choose(zone, calls, disks)
+        assert (name in refused) == (expected is None)
+        if expected is not None:
+            assert got[name] == expected

@@ -19,11 +19,11 @@ def test_a_volume_is_reserved_and_a_claim_gets_its_node() -> None:
     over = world(claim("new", "90Gi"), claim("old"), volume("pv"))
     decision = decided(over, "new", "old")
     decision.assume(over.volumes)
-    reserved, told = over.volumes.volume("pv"), over.volumes.claim("default/new")
-    assert reserved is not None and told is not None
+    reserved, result = over.volumes.volume("pv"), over.volumes.claim("default/new")
+    assert reserved is not None and result is not None
     ref = reserved.volume.spec.claim_ref
     assert ref is not None and (ref.namespace, ref.name, ref.uid) == ("default", "old", "uid-old")
-    assert told.selected_node == "n1"
+    assert result.selected_node == "n1"
 
 
 def test_what_is_not_written_is_taken_back() -> None:
@@ -61,6 +61,6 @@ def test_a_volume_reserved_by_name_gets_the_uid_only() -> None:
     over = world(claim("data"), volume("pv", claimRef=ref))
     [binding] = decided(over, "data").bindings
     assert binding.new is not None
-    found = binding.new.spec.claim_ref
-    assert found is not None and found.uid == "uid-data"
+    claim_ref = binding.new.spec.claim_ref
+    assert claim_ref is not None and claim_ref.uid == "uid-data"
     assert binding.new.metadata.annotations is None

@@ -90,8 +90,8 @@ def test_a_change_is_worth_an_attempt_or_not(
     asking = with_claims("p", "data", **sources)
     action = ActionType.ADD if old is None else UPDATE
     before = None if old is None else decode(kind, old)
-    told = hint(plugin, (resource_of_kind(kind), action), asking, before, decode(kind, new))
-    assert told is (QueueingHint.QUEUE if is_worth_it else QueueingHint.QUEUE_SKIP)
+    result = hint(plugin, (resource_of_kind(kind), action), asking, before, decode(kind, new))
+    assert result is (QueueingHint.QUEUE if is_worth_it else QueueingHint.QUEUE_SKIP)
 
 
 def test_drivers_are_looked_at_only_when_they_change() -> None:

@@ -46,30 +46,30 @@ def test_a_lease_without_a_holder_is_taken_without_counting_a_transition():
 
 
 def test_the_lease_of_another_is_respected_until_it_is_unchanged_for_its_duration():
-    found = election()
-    found.observe(held_by("b"), 100.0)
-    assert found.next_record(114.9, 0.0) is None
-    assert found.next_record(115.0, 0.0) is not None
+    result = election()
+    result.observe(held_by("b"), 100.0)
+    assert result.next_record(114.9, 0.0) is None
+    assert result.next_record(115.0, 0.0) is not None
 
 
 def test_each_observed_renewal_restarts_the_wait():
-    found = election()
-    found.observe(held_by("b", "t1"), 100.0)
-    found.observe(held_by("b", "t2"), 110.0)
-    assert found.next_record(124.9, 0.0) is None
+    result = election()
+    result.observe(held_by("b", "t1"), 100.0)
+    result.observe(held_by("b", "t2"), 110.0)
+    assert result.next_record(124.9, 0.0) is None
 
 
 def test_reading_the_same_record_does_not_restart_the_wait():
-    found = election()
-    found.observe(held_by("b"), 100.0)
-    found.observe(held_by("b"), 110.0)
-    assert found.next_record(115.0, 0.0) is not None
+    result = election()
+    result.observe(held_by("b"), 100.0)
+    result.observe(held_by("b"), 110.0)
+    assert result.next_record(115.0, 0.0) is not None
 
 
 def test_the_lease_duration_of_the_holder_counts():
-    found = election()
-    found.observe(held_by("b", lease_duration_seconds=60), 0.0)
-    assert found.next_record(59.0, 0.0) is None
+    result = election()
+    result.observe(held_by("b", lease_duration_seconds=60), 0.0)
+    assert result.next_record(59.0, 0.0) is None
 
 
 def test_a_released_lease_is_free_at_once():
@@ -101,10 +101,10 @@ def test_nobody_leads_before_the_api_server_accepts_the_record():
 
 
 def test_leadership_ends_at_the_renew_deadline_counted_from_sending():
-    found = leader(sent_seconds=100.0)
-    assert found.is_leader(109.9)
-    assert not found.is_leader(110.0)
-    assert found.deadline_seconds == 110.0
+    result = leader(sent_seconds=100.0)
+    assert result.is_leader(109.9)
+    assert not result.is_leader(110.0)
+    assert result.deadline_seconds == 110.0
 
 
 def test_a_holder_that_stops_at_its_deadline_stops_before_another_starts():
@@ -117,25 +117,25 @@ def test_a_holder_that_stops_at_its_deadline_stops_before_another_starts():
 
 
 def test_a_leader_that_sees_another_holder_stops_leading():
-    found = leader()
-    found.observe(held_by("b"), 1.0)
-    assert not found.is_leader(1.0)
-    assert found.holder == "b"
+    result = leader()
+    result.observe(held_by("b"), 1.0)
+    assert not result.is_leader(1.0)
+    assert result.holder == "b"
 
 
 def test_reading_our_own_record_is_not_a_renewal():
     """A write whose answer was lost counts for nothing until another is confirmed."""
-    found = election()
-    found.observe(held_by("a"), 5.0)
-    assert not found.is_leader(5.0)
-    assert found.next_record(5.0, 0.0) is not None
+    result = election()
+    result.observe(held_by("a"), 5.0)
+    assert not result.is_leader(5.0)
+    assert result.next_record(5.0, 0.0) is not None
 
 
 def test_a_resigned_candidate_does_not_lead_whatever_the_lease_says():
-    found = leader()
-    found.resign()
-    assert not found.is_leader(0.0)
-    assert found.deadline_seconds is None
+    result = leader()
+    result.resign()
+    assert not result.is_leader(0.0)
+    assert result.deadline_seconds is None
 
 
 def test_a_released_record_has_no_holder_and_keeps_the_transitions():

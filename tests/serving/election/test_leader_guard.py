@@ -105,10 +105,10 @@ def test_a_pod_whose_binding_is_refused_is_bound_by_the_leader() -> None:
 
 
 def test_a_standby_calls_no_extender() -> None:
-    asked: list[AskExtender] = []
+    calls: list[AskExtender] = []
 
     async def ask(question: AskExtender) -> ExtenderAnswer:
-        asked.append(question)
+        calls.append(question)
         return ExtenderAnswer()
 
     question, leads = AskExtender(1, "far", ExtenderVerb.BIND, pod("p"), ("n1",)), [True]
@@ -121,4 +121,4 @@ def test_a_standby_calls_no_extender() -> None:
             await fenced(question)
 
     run(story(), ManualClock())
-    assert asked == [question]
+    assert calls == [question]

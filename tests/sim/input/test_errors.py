@@ -14,9 +14,9 @@ def test_each_problem_is_a_line_with_its_place() -> None:
     errors = InputErrors()
     errors.add("a.yaml, document 1", wrong("kind", "Pdo", "a kind", ("Pod",)))
     errors.add_all("b.csv", [wrong("line 2", None, "a name"), wrong("line 3", 1, "a name")])
-    with pytest.raises(InputError) as found:
+    with pytest.raises(InputError) as error:
         errors.raise_if_any()
-    assert str(found.value).splitlines() == [
+    assert str(error.value).splitlines() == [
         'a.yaml, document 1: kind: found "Pdo", wanted a kind; did you mean "Pod"?',
         "b.csv: line 2: found nothing, wanted a name",
         "b.csv: line 3: found 1, wanted a name",

@@ -258,8 +258,8 @@ def test_finished_and_terminating_pods_do_not_count() -> None:
     leaving = pod(deletionTimestamp="2026-01-01T00:00:00Z")
     ended = pod(status={"phase": "Failed"})
     running = pod(nodeName="n", status={"phase": "Running"})
-    found = [is_active(one) for one in (pod(), running, ended, leaving, controller("ReplicaSet"))]
-    assert found == [True, True, False, False, False]
+    results = [is_active(one) for one in (pod(), running, ended, leaving, controller("ReplicaSet"))]
+    assert results == [True, True, False, False, False]
 
 
 def test_a_template_hash_does_not_depend_on_the_order_of_fields() -> None:

@@ -39,9 +39,9 @@ def written(tmp_path: Path, *values: Any, name: str = "input.yaml") -> Path:
 
 
 def refusal(tmp_path: Path, *values: Any) -> list[str]:
-    with pytest.raises(InputError) as found:
+    with pytest.raises(InputError) as error:
         load(tmp_path, *values)
-    return [line.removeprefix(f"{tmp_path}/") for line in str(found.value).splitlines()]
+    return [line.removeprefix(f"{tmp_path}/") for line in str(error.value).splitlines()]
 
 
 def names(contents: Any) -> list[str]:
@@ -81,9 +81,9 @@ def test_namespaces_of_the_objects_exist(tmp_path: Path) -> None:
     shop = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {}}}
     event = {"at": 1, "create": [pod("b", namespace="late")]}
     workload = load(tmp_path, pod("a", namespace="shop"), shop, pod_group(), scenario(event))
-    found = [one["metadata"]["name"] for one in workload.initial if one["kind"] == "Namespace"]
-    assert sorted(found) == ["default", "late", "shop"]
-    assert found.count("shop") == 1
+    results = [one["metadata"]["name"] for one in workload.initial if one["kind"] == "Namespace"]
+    assert sorted(results) == ["default", "late", "shop"]
+    assert results.count("shop") == 1
 
 
 def test_a_namespace_that_a_scenario_creates_appears_at_its_time(tmp_path: Path) -> None:
@@ -123,8 +123,8 @@ def test_a_scenario_may_not_change_an_object_that_was_left_out(tmp_path: Path) -
 
 def test_objects_from_the_future_are_moved_into_the_past(tmp_path: Path) -> None:
     content = pod("a", nodeName="n1", status={"startTime": "2031-05-05T00:00:00Z"})
-    (found,) = [one for one in load(tmp_path, content).initial if one["kind"] == "Pod"]
-    assert found["status"]["startTime"] == "2026-01-01T00:00:00Z"
+    (result,) = [one for one in load(tmp_path, content).initial if one["kind"] == "Pod"]
+    assert result["status"]["startTime"] == "2026-01-01T00:00:00Z"
 
 
 # ---- controllers ----------------------------------------------------------------------------
@@ -135,9 +135,9 @@ def test_missing_pods_of_controllers_come_after_their_controller(tmp_path: Path)
     here = owned(pod("rs-here", nodeName="n1"), replica_set)
     ended = owned(pod("rs-ended", status={"phase": "Failed"}), replica_set)
     workload = load(tmp_path, pod("first"), replica_set, here, ended, pod("last"), node("n1"))
-    found = names(workload.initial)
-    assert found[:3] == ["ReplicaSet rs", "Node n1", "Pod rs-here"]
-    assert [name.split("-")[0] for name in found[3:]] == [
+    result = names(workload.initial)
+    assert result[:3] == ["ReplicaSet rs", "Node n1", "Pod rs-here"]
+    assert [name.split("-")[0] for name in result[3:]] == [
         "Pod first",
         "Pod rs",
         "Pod rs",
@@ -282,9 +282,9 @@ def test_all_problems_of_all_files_are_reported_at_once(tmp_path: Path) -> None:
     one = written(tmp_path, pod("Bad"), pod("a"), pod("a"), name="1.yaml")
     two = written(tmp_path, {"kind": "Pod"}, name="2.yaml")
     (tmp_path / "3.csv").write_text("x\n")
-    with pytest.raises(InputError) as found:
+    with pytest.raises(InputError) as error:
         load_inputs([str(one), str(two), str(tmp_path / "3.csv"), "nowhere"])
-    text = str(found.value).replace(f"{tmp_path}/", "")
+    text = str(error.value).replace(f"{tmp_path}/", "")
     assert [line.partition(" ")[0].strip(":,") for line in text.splitlines()] == [
         "nowhere",
         "1.yaml",

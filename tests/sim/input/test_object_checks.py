@@ -49,8 +49,8 @@ def test_claims_of_volumes_and_devices_are_checked() -> None:
         "kind": "ResourceClaim",
         "spec": {"devices": {"requests": [{"name": "r"}]}},
     }
-    found = [line for each in (volumes, devices) for line in lines({**each, "metadata": NAMED})]
-    assert found == [
+    results = [line for each in (volumes, devices) for line in lines({**each, "metadata": NAMED})]
+    assert results == [
         (
             "here (PersistentVolumeClaim default/c): "
             'spec.volumeMode: found "X", wanted one of Filesystem, Block'
@@ -123,8 +123,8 @@ def test_durations_of_pods_are_checked(annotations: dict[str, str], words: str |
         pod(annotations=annotations),
         controller("Job", template=template(annotations=annotations)),
     ):
-        found = lines(value)
-        assert (found == []) if words is None else (words in found[0])
+        result = lines(value)
+        assert (result == []) if words is None else (words in result[0])
 
 
 def test_a_deeply_nested_object_raises_no_exception() -> None:

@@ -32,7 +32,7 @@ def lines(*events: Any, **spec: Any) -> list[str]:
 
 
 def test_actions_have_the_order_in_which_they_are_written() -> None:
-    found, wrong = read(
+    result, wrong = read(
         scenario(
             {"at": "5s", "delete": ["a"], "create": ["b", "c"]},
             {"at": 1, "patch": ["d"]},
@@ -40,14 +40,14 @@ def test_actions_have_the_order_in_which_they_are_written() -> None:
         )
     )
     assert wrong == []
-    assert found.until_seconds == 60.0
-    assert [(one.at_seconds, one.verb, one.value) for one in found.actions] == [
+    assert result.until_seconds == 60.0
+    assert [(one.at_seconds, one.verb, one.value) for one in result.actions] == [
         (5.0, Verb.DELETE, "a"),
         (5.0, Verb.CREATE, "b"),
         (5.0, Verb.CREATE, "c"),
         (1.0, Verb.PATCH, "d"),
     ]
-    assert found.actions[2].place == "s.yaml, document 1: spec.events[0].create[1]"
+    assert result.actions[2].place == "s.yaml, document 1: spec.events[0].create[1]"
 
 
 def test_a_scenario_may_be_empty() -> None:
@@ -56,8 +56,8 @@ def test_a_scenario_may_be_empty() -> None:
 
 
 def test_a_scenario_may_set_the_period_of_pod_garbage_collection() -> None:
-    found, wrong = read(scenario(podGC={"quarantine": "40s", "period": 20}))
-    assert (wrong, found.pod_gc) == ([], PodGcTimes(40.0, 20.0))
+    result, wrong = read(scenario(podGC={"quarantine": "40s", "period": 20}))
+    assert (wrong, result.pod_gc) == ([], PodGcTimes(40.0, 20.0))
     assert read(scenario(podGC={}))[0].pod_gc == PodGcTimes(0.0, 0.0)
 
 

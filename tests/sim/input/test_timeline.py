@@ -218,8 +218,8 @@ def test_a_deletion_includes_owned_objects() -> None:
         *create(controller("Deployment"), pod("stranger")),
         *delete({"kind": "Deployment", "name": "web"}),
     )
-    told = [line.partition("-")[0] for line in played.step_lines() if " delete " in line]
-    assert told == [
+    reports = [line.partition("-")[0] for line in played.step_lines() if " delete " in line]
+    assert reports == [
         "2 delete Deployment default/web",
         "2 delete ReplicaSet default/web",
         "2 delete Pod default/web",

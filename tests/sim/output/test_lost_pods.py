@@ -52,9 +52,9 @@ def test_preempted_pods_of_a_deployment_are_named_in_the_summary(tmp_path: Path)
         load_objects(tmp_path, node("n1"), WEB, priority_class("high", 100), come)
     )
     assert lost(result) == {"Deployment default/web": {"preempted": 4}}
-    said = lines(result)
-    assert said[0] == "5 of 5 pods placed on 1 node"
-    assert said[1:3] == [
+    message = lines(result)
+    assert message[0] == "5 of 5 pods placed on 1 node"
+    assert message[1:3] == [
         "4 pods not made again, as a cluster's controllers would: 4 preempted",
         "  of Deployment default/web 4",
     ]

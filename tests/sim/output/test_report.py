@@ -126,8 +126,8 @@ def test_a_pod_without_a_message_was_not_tried() -> None:
 
 
 def test_brackets_in_a_message_are_printed_literally() -> None:
-    said = "node(s) didn't satisfy plugin(s) [a b] simultaneously [/bold] :boom:"
-    assert said in rows(result({"default/a": said}))[0]
+    message = "node(s) didn't satisfy plugin(s) [a b] simultaneously [/bold] :boom:"
+    assert message in rows(result({"default/a": message}))[0]
 
 
 @pytest.mark.parametrize(

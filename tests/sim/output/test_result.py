@@ -94,14 +94,14 @@ def test_a_group_result_has_phase_and_message() -> None:
         put_group(world, "g", 2)
         add_member(world, "a", "g")
         await world.until(1)
-        found = group_results(world.scheduler)["default/g"]
-        assert (found.phase, found.scheduled) == ("Pending", 0)
-        assert "1 of 2 members are here" in (found.message or "")
+        result = group_results(world.scheduler)["default/g"]
+        assert (result.phase, result.scheduled) == ("Pending", 0)
+        assert "1 of 2 members are here" in (result.message or "")
         add_member(world, "b", "g")
         await world.until(2)
-        found = group_results(world.scheduler)["default/g"]
-        assert (found.phase, found.scheduled, found.running) == ("Running", 2, 2)
-        assert found.message is None
+        result = group_results(world.scheduler)["default/g"]
+        assert (result.phase, result.scheduled, result.running) == ("Running", 2, 2)
+        assert result.message is None
 
     play(story, plugins=FIT)
 

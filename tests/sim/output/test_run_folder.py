@@ -89,8 +89,8 @@ def test_two_plugin_files_with_one_name_are_both_stored(tmp_path: Path) -> None:
         file.parent.mkdir()
         file.write_text(str(number))
     write_run(tmp_path / "run", *files)
-    found = RunFolder(tmp_path / "run").inputs().plugin_files
-    assert [file.read_text() for file in found] == ["0", "1"]
+    plugin_files = RunFolder(tmp_path / "run").inputs().plugin_files
+    assert [file.read_text() for file in plugin_files] == ["0", "1"]
 
 
 def test_nothing_remains_of_an_earlier_run(tmp_path: Path) -> None:
@@ -118,8 +118,8 @@ def test_a_plugin_file_may_come_from_the_run_that_is_replaced(tmp_path: Path) ->
 
 def test_a_folder_without_a_run_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "summary.json").write_text("mine")
-    said = refusal(lambda: write_run(tmp_path))
-    assert "holds summary.json, and is no run" in said
+    message = refusal(lambda: write_run(tmp_path))
+    assert "holds summary.json, and is no run" in message
     assert (tmp_path / "summary.json").read_text() == "mine"
 
 
@@ -161,8 +161,8 @@ def test_a_full_disk_is_reported_with_the_folder(
     note: Record = NoteRecord(at_seconds=0.0, subject="a", text="b")
     with folder.start(DEFAULT, FEED, ()) as sink:
         monkeypatch.setattr("bayplan.journal.FileSink.write", full)
-        said = refusal(lambda: sink.write(note))
-    assert said == f"{tmp_path}: cannot be written: No space left on device"
+        message = refusal(lambda: sink.write(note))
+    assert message == f"{tmp_path}: cannot be written: No space left on device"
 
 
 def test_files_of_a_run_are_distinguished_from_other_files(tmp_path: Path) -> None:

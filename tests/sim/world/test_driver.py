@@ -90,15 +90,15 @@ class Played:
         self.refused = run(main(), self.clock)
 
     def _observe(self, before: Any, after: Any) -> None:
-        found = (after or before).object
-        if not isinstance(found, Pod):
+        pod = (after or before).object
+        if not isinstance(pod, Pod):
             return
-        times = self.times.setdefault(found.metadata.name, {})
+        times = self.times.setdefault(pod.metadata.name, {})
         if after is None:
             times["gone"] = self.clock.now()
-        elif found.spec.node_name:
+        elif pod.spec.node_name:
             times.setdefault("bound", self.clock.now())
-        if after is not None and is_terminal(found):
+        if after is not None and is_terminal(pod):
             times.setdefault("ended", self.clock.now())
 
     def all(self, what: str) -> dict[str, float]:
