@@ -320,7 +320,7 @@ def filter_uncached(
         cached.reject(outcome, start, end)
         if outcome.is_settled:
             return outcome
-        outcome.ask(name, call, state, pod)
+        outcome.evaluate(name, call, state, pod)
         if outcome.is_settled:
             return outcome
         start = end

@@ -132,7 +132,7 @@ def round_half_away(values: npt.NDArray[np.float64]) -> Int64s:
 
 
 def _min_max(scores: NodeScores) -> NodeScores:
-    """In the order of upstream's InterPodAffinity: the quotient is rounded, then scaled and cut.
+    """The order of upstream's InterPodAffinity: divide, round the quotient, scale it, cut it.
 
     So 29 of 50 is 57, where whole numbers would give 58.
     """

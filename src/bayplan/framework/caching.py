@@ -58,7 +58,8 @@ def with_replaced(
 ) -> Caching | None:
     """``caching`` with the values of old attributes; warns with what to write instead.
 
-    ``old``: attribute → value. ``stacklevel``: where to the warning points, from the caller.
+    ``old``: attribute → value. ``stacklevel``: the frame that the warning names, counted from the
+    caller.
     """
     if not old:
         return caching

@@ -245,7 +245,7 @@ class CallsByShape:
     def __init__(
         self, plugins: ProfilePlugins, wrap: Wrap, evaluations: Evaluations | None = None
     ) -> None:
-        """``evaluations``: counts them; None: nobody looks at the counts."""
+        """``evaluations``: counts the evaluations; None: they are not counted."""
         self._plugins = plugins
         self._calls = calls_of(plugins, wrap, evaluations)
         #: Shapes outlive profiles; what one remembers for another is none of its business.

@@ -53,7 +53,7 @@ class CycleState:
     )
 
     def __init__(self) -> None:
-        #: Where results are cached; None in a what-if.
+        #: The cached results of the pod; None in a what-if.
         self.cached_results: CachedResults | None = None
         self._notes: dict[Hashable, Any] = {}
         #: Instance names whose Filter (and AddPod, RemovePod) or Score is left out this cycle.
@@ -64,7 +64,7 @@ class CycleState:
         self.record_plugin_metrics = False
         #: "namespace/name" → pod: tried at once when this cycle succeeds. Shared by clones.
         self.pods_to_activate: dict[str, PodInfo] = {}
-        #: What the plugin whose turn it is may read of others' scores.
+        #: The source scores that the called plugin may read.
         self.sources: SourceScores = NO_SOURCES
 
     def scores(self, source: str, stage: Stage = "normalized") -> NodeScores:
@@ -97,7 +97,8 @@ class CycleState:
         return self._notes.get(key)
 
     def clone(self) -> "CycleState":
-        """A state of its own for a what-if: notes that can clone are cloned, others shared."""
+        """An independent state for a what-if. Notes with a `clone` method are cloned, other notes
+        are shared."""
         other = CycleState()
         other._notes = notes = self._notes.copy()
         for key, value in self._notes.items():

@@ -219,12 +219,12 @@ class FilterOutcome(Feasibility):
         if after is not None:
             self.feasible = after
 
-    def ask(self, plugin: str, ask: CallFilter, state: CycleState, pod: PodInfo) -> None:
-        """Ask one plugin's Filter, and take its answer in."""
+    def evaluate(self, plugin: str, call: CallFilter, state: CycleState, pod: PodInfo) -> None:
+        """Call one plugin's Filter, and add its result."""
         try:
-            self.add(plugin, ask(state, pod, self.nodes, self.feasible))
+            self.add(plugin, call(state, pod, self.nodes, self.feasible))
         except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
-            self.error = failure_of(plugin, "Filter", problem, ask)
+            self.error = failure_of(plugin, "Filter", problem, call)
 
     def settle(self, position: int, status: Status | None) -> None:
         """Set the status of one node that was evaluated separately."""
@@ -238,7 +238,7 @@ class FilterOutcome(Feasibility):
             self.error = status
 
     def rejection_counts(self) -> tuple[RejectionCount, ...]:
-        # Called at every attempt, and Feasibility' takes long to find out that there are none.
+        # Called at every attempt; without rejections the method of Feasibility takes much longer.
         return Feasibility.rejection_counts(self) if self.entries else ()
 
     def rejected(self) -> Iterator[Rejected]:
@@ -349,7 +349,7 @@ def filter_nodes(
     nodes: NodeView,
     feasible: NodeMask,
 ) -> Iterable[Rejection]:
-    """One rejection per distinct (code, reasons); an Error ends the asking, as upstream's does."""
+    """One rejection per distinct (code, reasons). An Error ends the loop, as upstream."""
     rejected: dict[tuple[Code, tuple[str, ...]], list[int]] = {}
     for position in np.flatnonzero(feasible).tolist():
         status = checked(plugin.filter_node(state, pod, nodes.info(position)))

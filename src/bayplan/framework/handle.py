@@ -251,7 +251,7 @@ class PodInPreBind(Protocol):
 
 
 class PodNominator(Protocol):
-    """Who is nominated where. Upstream: framework.PodNominator."""
+    """Nominated pods and their nodes. Upstream: framework.PodNominator."""
 
     def add_nominated_pod(self, pod: PodInfo, nomination: Nomination | None = None) -> None: ...
     def delete_nominated_pod_if_exists(self, pod: PodInfo) -> None: ...
@@ -259,7 +259,7 @@ class PodNominator(Protocol):
     def nominated_pods_for_node(self, node_name: str) -> list[PodInfo]: ...
 
     def nominated_node(self, pod: PodInfo) -> str:
-        """Where a pod is nominated to; "" for nowhere."""
+        """The nominated node of a pod; "": none."""
         ...
 
     def nominated_nodes(self) -> list[str]:
@@ -335,9 +335,10 @@ class Handle(Protocol):
         ...
 
     def activate(self, pods: Iterable[PodInfo], at_seconds: float | None = None) -> None:
-        """Try these pods now; remembered for one that is being tried, ignored if unknown.
+        """Try these pods now. For a pod in an attempt the call is remembered; an unknown pod is
+        ignored.
 
-        ``at_seconds``: not now, but when the scheduler's clock is there.
+        ``at_seconds``: try them at this time of the scheduler's clock.
         """
         ...
 
@@ -349,9 +350,9 @@ class Handle(Protocol):
     def reject_waiting_pod(self, uid: str) -> bool: ...
 
     def make(self, name: str, args: Any = None) -> Any:
-        """An instance of another plugin, for composition; its args are checked like any.
+        """An instance of another plugin, for composition. Its args are checked like all args.
 
-        Whoever made it closes it.
+        The caller must close it.
         """
         ...
 

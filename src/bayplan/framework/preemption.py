@@ -1,11 +1,11 @@
-"""What preemption finds, and how others may have a say in it before anything is evicted.
+"""Preemption's candidates, and their review before any pod is evicted.
 
-A preemption plugin finds candidates: nodes, each with the pods that would have to leave it. Whoever
-stands between it and the choice (an extender with a preempt verb) puts a `CandidateReview` into the
-CycleState under `REVIEW` before PostFilter runs. The plugin then calls it with all candidates and
-chooses among those that come back. A review that has to ask something outside answers with a Status
-of Code.WAIT: PostFilter ends with that status and nothing is evicted; the engine asks, and runs the
-attempt anew with the answer, as it does for an extender's filter.
+A preemption plugin finds candidates: nodes, each with the victims that would have to leave the
+node. If an extender has the verb preempt, the CycleState holds a `CandidateReview` under `REVIEW`
+before PostFilter runs. The plugin calls the review with all candidates, and chooses among those
+that it returns. A review that needs the answer of an extender returns a Status with Code.WAIT. Then
+PostFilter ends with this status and evicts no pod; the engine calls the extender, and runs the
+attempt again with the answer, as for an extender's filter.
 """
 
 from abc import ABC, abstractmethod
@@ -27,7 +27,7 @@ __all__ = [
     "Victims",
 ]
 
-#: Node name → who has to leave it, in the order in which the nodes were tried.
+#: Node name → its victims, in the order in which the nodes were tried.
 Candidates = Mapping[str, Victims]
 
 
@@ -35,45 +35,46 @@ class CandidateReview(Protocol):
     """Shrinks the candidates, or changes their victims."""
 
     def __call__(self, candidates: Candidates) -> Candidates | Status:
-        """What is left of them. WAIT: an answer is awaited. An Error ends PostFilter."""
+        """The remaining candidates. WAIT: an extender has to answer first. An Error ends
+        PostFilter."""
         ...
 
 
-#: Under this key a CycleState holds a CandidateReview, where there is one.
+#: The key of the CandidateReview in a CycleState, if there is one.
 REVIEW: Final = "bayplan.preemption.review"
 
 
 class Evicting(Protocol):
-    """Victims that are to be told to go before the attempt ends."""
+    """Evictions that must be requested before the attempt ends."""
 
     def start(self, ended: Callable[[str], None]) -> None:
-        """Begin. ``ended`` is called once, with what PostFilter's error would have been; ""
-        for none."""
+        """Start the evictions. ``ended`` is called once, with the text of PostFilter's error; "" if
+        there is none."""
         ...
 
 
-#: Under this key a PostFilter that succeeds leaves an Evicting, where the attempt waits for it.
+#: The key of the Evicting that a successful PostFilter leaves if the attempt has to wait for it.
 EVICTING: Final = "bayplan.preemption.evicting"
 
 
 class GroupPreemption(ABC):
-    """For a PostFilter plugin that makes room for groups of pods, too.
+    """For a PostFilter plugin that preempts for pod groups, too.
 
-    The engine finds out where the members of a group would go if less important pods were not
-    there; the plugin says whether it may, who may stay rather than others, and evicts.
+    The engine finds the nodes of the members without pods of lower priority. The plugin decides
+    whether preemption is allowed, and which pods return first; it evicts the victims.
     """
 
     @abstractmethod
     def why_not_for_group(self, pods: Sequence[PodInfo]) -> str | None:
-        """Why nobody is to be evicted for these members; None: somebody may be."""
+        """Why no pod may be evicted for these members; None: preemption is allowed."""
 
     def is_making_room(self, pods: Sequence[PodInfo]) -> bool:
-        """Whether victims of an earlier attempt at these members are leaving still."""
+        """Whether victims of an earlier attempt at these members are still terminating."""
         return False
 
     @abstractmethod
     def in_order_of_return(self, units: Sequence[Unit]) -> list[Unit]:
-        """Units that were thought away, those first that should come back before others."""
+        """The removed units in the order in which they return."""
 
     @abstractmethod
     def evict_for_group(
@@ -83,5 +84,5 @@ class GroupPreemption(ABC):
         node_names: Sequence[str],
         victims: Sequence[PodInfo],
     ) -> Evicting | None:
-        """Tell the victims to go, for members that are nominated to these nodes. Evicting: the
-        attempt is to begin it, and to wait for it; None: it goes on meanwhile."""
+        """Evict the victims for members that are nominated to these nodes. Returns the evictions if
+        the attempt has to start them and wait for them; None: the attempt does not wait."""

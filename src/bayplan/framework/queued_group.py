@@ -10,12 +10,12 @@ _NO_GROUP = GroupKey("", "", "")
 
 
 class QueueGroup(NamedTuple):
-    """What the queue is told of a group whose members wait together."""
+    """A group whose members wait together, as the queue needs it."""
 
     key: GroupKey
     #: When the group's object was created: its place among entries of one priority.
     created_seconds: float
-    #: Enough members are here to try.
+    #: Whether enough members exist for an attempt.
     is_complete: bool
 
 
@@ -31,5 +31,5 @@ class QueuedPodGroupInfo(QueuedPodInfo):
     key: GroupKey = _NO_GROUP
     #: By uid, in the order in which they came.
     members: dict[str, QueuedPodInfo] = field(default_factory=dict[str, QueuedPodInfo])
-    #: Enough members are here to try.
+    #: Whether enough members exist for an attempt.
     is_complete: bool = False

@@ -165,7 +165,7 @@ def filter_one(calls: Calls, state: CycleState, pod: PodInfo, nodes: NodeView) -
             except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
                 outcome.error = failure_of(name, "Filter", problem)
         else:
-            outcome.ask(name, ask, state, pod)
+            outcome.evaluate(name, ask, state, pod)
         if outcome.is_settled:
             break
     return outcome
@@ -304,7 +304,7 @@ class Framework:
         skipped = state.skip_filter_plugins
         for name, ask in self.calls(state, pod).filter:
             if name not in skipped:
-                outcome.ask(name, ask, state, pod)
+                outcome.evaluate(name, ask, state, pod)
                 if outcome.is_settled:
                     break
         return outcome
@@ -317,7 +317,7 @@ class Framework:
         for name, ask in self.calls(state, pod).filter:
             if name not in state.skip_filter_plugins:
                 outcome = FilterOutcome(nodes, np.ones(len(nodes), np.bool_))
-                outcome.ask(name, ask, state, pod)
+                outcome.evaluate(name, ask, state, pod)
                 answers.append((name, outcome))
         return answers
 

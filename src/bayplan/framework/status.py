@@ -134,11 +134,12 @@ class NodeToStatus:
         codes: Callable[[NodeView], Codes] | None = None,
         explicit_codes: Callable[[], frozenset[Code]] | None = None,
     ) -> None:
-        """A function is called when somebody looks: most who are handed thousands do not.
+        """``explicit``: a function is called at the first read, because most callers read no
+        status.
 
-        It may read what is lent for the cycle, so the first look must fall within it.
-        ``codes``: finds the codes of all nodes of a view without a status of each;
-        ``explicit_codes``: the codes that the explicit statuses may have.
+        It may read the cluster's loan, so the first read must fall within the cycle. ``codes``:
+        finds the codes of all nodes of a view without a status of each; ``explicit_codes``: the
+        codes that the explicit statuses may have.
         """
         self._codes = codes
         self._explicit_codes = explicit_codes

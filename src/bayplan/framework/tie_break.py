@@ -42,7 +42,7 @@ Values = Callable[[CycleState, PodInfo, ScoreTable, Rows], NodeScores | None]
 
 @dataclass(frozen=True, slots=True)
 class TieBreakCall:
-    """A key, ready to be asked."""
+    """One key with its call."""
 
     name: str
     values: Values
@@ -78,7 +78,7 @@ def break_ties(
 
 
 def by_number(name: str, ask: AskTieBreak) -> TieBreakCall:
-    """A TieBreakPlugin's key: only the tied nodes are asked about."""
+    """The call of a TieBreakPlugin: it is evaluated for the tied nodes only."""
     return TieBreakCall(name, partial(_numbers, ask))
 
 

@@ -30,7 +30,7 @@ _OUTSIDE: Final = (ApiError, OutcomeUnknownError)
 
 
 class RefusedAnswer(Exception):
-    """A result that the contract does not allow; the message says why."""
+    """A result that the contract does not allow. The message says why."""
 
 
 class WrongAnswer(RefusedAnswer):

@@ -349,7 +349,7 @@ class SingleNodeEvaluator:
         """Cache an instance's results for many rows. Raises RankingInvalid where it fails."""
         assert self.state.cached_results is not None, "results are not cached"
         outcome = FilterOutcome(self._nodes.take_rows(lambda: rows), all_true(len(rows)))
-        outcome.ask(name, self.calls.filter_of[name], self.state, self.pod)
+        outcome.evaluate(name, self.calls.filter_of[name], self.state, self.pod)
         if outcome.error is not None:
             raise RankingInvalid(PLUGIN_FAILED)
 
