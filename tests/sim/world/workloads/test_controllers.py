@@ -162,6 +162,17 @@ def test_a_job_counts_deleted_pods_as_failures(tmp_path: Path) -> None:
         assert has_failed is not bool(left)
 
 
+def test_a_jobs_finalizer_does_not_keep_a_pod(tmp_path: Path) -> None:
+    """A pod that was read from a cluster has it."""
+    batch = controller("Job", name="j", uid="j", completions=1)
+    there = owned(pod("j-a", nodeName="n1"), batch, controller=True)
+    there["metadata"]["finalizers"] = ["batch.kubernetes.io/job-tracking"]
+    events = at(5, delete=delete("j-a")), at(9, delete=[{"kind": "Job", "name": "j"}])
+    result = run(tmp_path, node("n1"), batch, there, scenario(*events))
+    assert result.pods["default/j-a"].deleted_at == 5.0
+    assert (len(result.pods), living(result)) == (2, {})
+
+
 def test_a_job_runs_all_its_completions(tmp_path: Path) -> None:
     short = template(annotations={"bayplan.dev/duration": "10s"})
     for mode in ("NonIndexed", "Indexed"):

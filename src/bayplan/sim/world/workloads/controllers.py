@@ -17,7 +17,13 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, final
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import Content, ObjectKey, kind_of, object_key
+from bayplan.adapters.embedded.field_validation import (
+    Content,
+    ObjectKey,
+    key_of,
+    kind_of,
+    object_key,
+)
 from bayplan.adapters.embedded.object_store import Stored
 from bayplan.api.objects import NODE, POD
 from bayplan.clock import Clock
@@ -31,7 +37,7 @@ from bayplan.sim.input.controller_kinds import (
 )
 from bayplan.sim.input.controller_pods import is_active, pod_names, replica_count
 from bayplan.sim.input.daemon_pods import target_node
-from bayplan.sim.input.jobs import JobTally, replaces_failed_only
+from bayplan.sim.input.jobs import TRACKING_FINALIZER, JobTally, replaces_failed_only
 from bayplan.sim.input.workload import has_ended, is_pod
 from bayplan.sim.loop import running_loop
 from bayplan.sim.world.workloads.job_plan import job_plan
@@ -89,6 +95,8 @@ class WorkloadControllers:
         #: Pods by controller; None: the index has not been needed yet.
         self._pods: dict[_Owner, OwnedPods] | None = None
         self._tallies: dict[_Owner, JobTally] = {}
+        #: Pods of Jobs that have been counted and that the tracking finalizer keeps.
+        self._counted: deque[ObjectKey] = deque()
         self._names: dict[_Owner, Iterator[str]] = {}
         #: Losses that the controllers have not learned about, each with the time when they do.
         self._losses: deque[tuple[float, _Loss]] = deque()
@@ -223,6 +231,8 @@ class WorkloadControllers:
             pods.remove(pod["metadata"]["uid"])
         else:
             pods.put(pod)
+        if TRACKING_FINALIZER in (pod["metadata"].get("finalizers") or ()):
+            self._counted.append(key_of(pod))
         node = target_node(pod) if owner.key.kind == DAEMON_SET else None
         self._mark(owner.key, node or "")
 
@@ -248,12 +258,22 @@ class WorkloadControllers:
         self._dirty[key, node] = None
 
     def _work(self) -> None:
+        while self._counted:
+            self._release(self._counted.popleft())
         while self._dirty:
             key, node = next(iter(self._dirty))
             del self._dirty[key, node]
             stored = self._cluster.get(key)
             if stored is not None:
                 self._carry_out(stored, self._plan(stored, node))
+
+    def _release(self, key: ObjectKey) -> None:
+        """Remove the finalizer with which a Job's controller waits for the end of a pod."""
+        stored = self._cluster.get(key)
+        if stored is not None:
+            finalizers = stored.content["metadata"].get("finalizers") or ()
+            left = [one for one in finalizers if one != TRACKING_FINALIZER]
+            self._cluster.server.patch(key, {"metadata": {"finalizers": left}})
 
     def _plan(self, stored: Stored, node: str = "") -> Plan:
         content = stored.content
