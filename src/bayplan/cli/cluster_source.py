@@ -11,8 +11,6 @@ import click
 import msgspec
 import yaml
 
-from bayplan.adapters.live.credentials import kubeconfig_paths
-from bayplan.adapters.live.kubeconfig import namespace_of
 from bayplan.cli.console import sign_of_life
 from bayplan.cli.options import KUBECONFIG_HELP
 from bayplan.cli.problems import STANDARD_INPUT
@@ -54,7 +52,10 @@ class ClusterSource:
         """The namespace that a name without one is in."""
         if self.paths:
             return DEFAULT_NAMESPACE
-        paths = kubeconfig_paths(self.kubeconfig).split(os.pathsep)
+        # Questions about files need no kubeconfig, and no library that reads it.
+        joined = load("bayplan.adapters.live.credentials:kubeconfig_paths")(self.kubeconfig)
+        namespace_of = load("bayplan.adapters.live.kubeconfig:namespace_of")
+        paths: list[str] = joined.split(os.pathsep)
         named = (namespace_of(Path(path).expanduser(), self.context_name) for path in paths)
         return next(filter(None, named), DEFAULT_NAMESPACE)
 

@@ -47,6 +47,8 @@ _CONTROLLERS = (
     DAEMON_SET,
     JOB,
 )
+#: Lists that are read side by side: a connection costs a handshake.
+_CONNECTIONS_MAX = 4
 #: A Deployment owns a ReplicaSet owns a pod; a longer chain has a controller of another kind.
 _OWNERS_MAX = 4
 
@@ -68,7 +70,13 @@ async def objects_of_cluster(
     resources = [discovery.resource(kind) for kind in (*offered, *wanted)]
     unreadable: dict[str, str] = {}
 
+    lanes = asyncio.Semaphore(_CONNECTIONS_MAX)
+
     async def listed(resource: Resource) -> tuple[str, tuple[ApiObject, ...]]:
+        async with lanes:
+            return await list_of(resource)
+
+    async def list_of(resource: Resource) -> tuple[str, tuple[ApiObject, ...]]:
         reading = Reading(client, resource, stream(0, resource.kind), ReadingOptions())
         try:
             return resource.kind, tuple((await reading.list()).objects)
@@ -78,7 +86,9 @@ async def objects_of_cluster(
             unreadable[resource.kind] = str(problem)
             return resource.kind, ()
 
-    tasks = [listed(resource) for resource in resources if resource is not None]
+    # The longest list first: it takes longer than all others together.
+    present = [resource for resource in resources if resource is not None]
+    tasks = [listed(each) for each in sorted(present, key=lambda each: each.kind != POD)]
     lists = dict(await asyncio.gather(*tasks))
     contents = await _chain(client, discovery, subject, unreadable) if subject else {}
     return ClusterObjects(

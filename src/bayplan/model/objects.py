@@ -16,8 +16,9 @@ def object_key_of(kind: str, content: ApiObject) -> ObjectKey:
     return ObjectKey(kind, content.metadata.namespace or "", content.metadata.name)
 
 
+# Without `repr`: an event loop that returns it would print all objects, for a second.
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ClusterObjects:
     """The objects that a scheduler reads, and that explanations change. Nothing here changes."""
 
@@ -38,6 +39,10 @@ class ClusterObjects:
     epoch_seconds: float = 0.0
     #: What the reader should know: what was made up, and how.
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        count = sum(map(len, self.by_kind.values()))
+        return f"ClusterObjects({count} objects of {self.source})"
 
     def of(self, kind: str) -> tuple[ApiObject, ...]:
         return self.by_kind.get(kind, ())
