@@ -97,3 +97,10 @@ def test_a_cluster_that_cannot_be_read_ends_with_exit_code_3(tmp_path: Path) -> 
     done = bayplan("whatif", "--drain-each", "--kubeconfig", tmp_path / "nowhere")
     assert (done.exit_code, done.stdout) == (3, "")
     assert "nowhere" in done.stderr
+
+
+def test_changes_are_simulated_until_a_time(cluster: Path) -> None:
+    text = answer("whatif", cluster, "--remove", "n1", "--until", "30s")
+    assert text.startswith(f"{cluster}: remove n1\n")
+    [line] = refusal("whatif", cluster, "--remove", "n1", "--until", "soon")
+    assert line.startswith('--until: found "soon", wanted a duration')

@@ -63,7 +63,7 @@ def test_claims_and_groups_come_with_the_pods() -> None:
 
 
 def test_a_scenario_is_no_workload() -> None:
-    with pytest.raises(BadInputError, match="found a Scenario, wanted a workload"):
+    with pytest.raises(BadInputError, match=r"found a Scenario .*, wanted a workload"):
         additions_to(cluster_of(node("n1")), scenario())
 
 

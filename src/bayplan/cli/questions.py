@@ -20,8 +20,10 @@ from bayplan.cli.options import config_option, plugin_option, seed_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import STANDARD_INPUT, refusals
 from bayplan.cli.remarks import remark
+from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.model.cluster_model import ClusterModel
+from bayplan.plugins.registry import Registry
 from bayplan.problems import BadInputError
 from bayplan.state.pods import DEFAULT_SCHEDULER
 from bayplan.whatif.additions import AdditionsReader
@@ -30,11 +32,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class OpenModel(NamedTuple):
-    """A model, what reads workloads for it, and the kinds of pod groups."""
+    """A model, and with what it was made."""
 
     model: ClusterModel
+    #: Reads workloads for it.
     read: AdditionsReader
     group_kinds: PodGroupKinds
+    config: SchedulerConfig
+    registry: Registry
+    #: The scheduler that gets all pods; None: the scheduler that each pod names.
+    scheduler_name: str | None
 
 
 def question_options(*formats: str) -> Callable[[F], F]:
@@ -93,6 +100,6 @@ def open_model(options: dict[str, Any], *files: str) -> Iterator[OpenModel]:
     model = ClusterModel(objects, config, registry, seed=options["seed"])
     try:
         read = AdditionsReader(model, {*registry.kinds, *kinds}, scheduler_name)
-        yield OpenModel(model, read, kinds)
+        yield OpenModel(model, read, kinds, config, registry, scheduler_name)
     finally:
         model.close()

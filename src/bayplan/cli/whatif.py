@@ -5,11 +5,13 @@ from typing import Any
 
 import click
 
+from bayplan import durations
 from bayplan.cli.cluster_source import put_document
 from bayplan.cli.console import show, sign_of_life
 from bayplan.cli.options import examples
 from bayplan.cli.questions import OpenModel, open_model, question_options, question_refusals
-from bayplan.problems import BadInputError
+from bayplan.durations import DurationError
+from bayplan.problems import BadInputError, wrong
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.sources import Part, read_sources
 from bayplan.sim.input.what_if import (
@@ -20,8 +22,9 @@ from bayplan.sim.input.what_if import (
     parse_scaling,
 )
 from bayplan.state.pods import DEFAULT_NAMESPACE
-from bayplan.whatif.comparison import what_if
+from bayplan.whatif.comparison import WhatIfAnswer, what_if
 from bayplan.whatif.drain_each import Action, DepartureReport, drain_each, remove_each
+from bayplan.whatif.over_time import what_if_over_time
 from bayplan.whatif.text import Answer
 
 
@@ -60,6 +63,11 @@ from bayplan.whatif.text import Answer
     metavar="KEY",
     help="With --drain-each and --remove-each: domains of this label of nodes, not single nodes",
 )
+@click.option(
+    "--until",
+    metavar="DURATION",
+    help="Simulate the changes up to this time, with controllers and drains that wait for budgets",
+)
 @click.option("--force", is_flag=True, help="Drain nodes that have pods without a controller, too")
 @question_options()
 def whatif_command(**options: Any) -> None:
@@ -70,6 +78,9 @@ def whatif_command(**options: Any) -> None:
 
     The answer has the numbers of the cluster before and after the changes, the pods that move, the
     pods that are left over and why, and the pods that a disruption budget does not let go.
+
+    With --until, the changes are simulated: controllers create pods again, a drain tries again
+    what a budget refuses, and the notes say for how long. This needs files with the controllers.
 
     --drain-each and --remove-each print one row per node or domain: whether it can go, which pods
     would be left over and why, and which pods a disruption budget does not let go. A drain looks
@@ -90,15 +101,7 @@ def whatif_command(**options: Any) -> None:
             if options["each"]:
                 answer = _departures(opened, options)
             else:
-                shapes = opened.read(options["shapes"]) if options["shapes"] else None
-                answer = what_if(
-                    opened.model,
-                    change,
-                    opened.read,
-                    opened.group_kinds,
-                    shapes=shapes,
-                    force=options["force"],
-                )
+                answer = _compared(opened, change, options)
     if options["output"] == "text":
         show(answer.parts())
     else:
@@ -110,7 +113,13 @@ def _change(options: dict[str, Any]) -> WhatIf:
     count, template_node = options["add"], options["template_node"]
     if (count is None) != (template_node is None):
         raise BadInputError("--add and --like: wanted both: how many nodes, and the node to copy")
+    try:
+        _ = WhatIf(until=options["until"]).until_seconds
+    except DurationError:
+        expected = durations.DESCRIPTION
+        raise BadInputError(str(wrong("--until", options["until"], expected))) from None
     change = WhatIf(
+        until=options["until"],
         add=() if count is None else (NewNodes(template=template_node, count=count),),
         uncordon=options["uncordon"],
         apply=tuple(part.value for part in _parts(options["apply"])),
@@ -137,6 +146,31 @@ def _parts(files: Sequence[str]) -> list[Part]:
     parts = [part for part in read_sources(files, errors) if isinstance(part, Part)]
     errors.raise_if_any()
     return parts
+
+
+def _compared(opened: OpenModel, change: WhatIf, options: dict[str, Any]) -> WhatIfAnswer:
+    """Raises BadInputError."""
+    shapes = opened.read(options["shapes"]) if options["shapes"] else None
+    if change.until is None:
+        return what_if(
+            opened.model,
+            change,
+            opened.read,
+            opened.group_kinds,
+            shapes=shapes,
+            force=options["force"],
+        )
+    with sign_of_life("simulating"):
+        return what_if_over_time(
+            opened.model,
+            change,
+            opened.config,
+            opened.registry,
+            opened.group_kinds,
+            seed=options["seed"],
+            shapes=shapes,
+            scheduler_name=opened.scheduler_name,
+        )
 
 
 def _departures(opened: OpenModel, options: dict[str, Any]) -> DepartureReport:

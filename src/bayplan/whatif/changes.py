@@ -20,7 +20,7 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.objects import ClusterObjects
 from bayplan.problems import BadInputError, suggestion
 from bayplan.sim.input.controller_kinds import CONTROLLERS
-from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf
+from bayplan.sim.input.what_if import LIFECYCLE_TAINTS, NewNodes, Scaling, WhatIf
 from bayplan.sim.input.workload import Content
 from bayplan.state.pods import PodInfo
 from bayplan.whatif.additions import AdditionsReader
@@ -40,8 +40,6 @@ from bayplan.whatif.evictions import (
 from bayplan.whatif.fit import add, pod_name
 
 _HOSTNAME = "kubernetes.io/hostname"
-#: Taints that the node lifecycle sets, and takes away when a node becomes ready.
-_LIFECYCLE = "node.kubernetes.io/"
 _CSI_NODE = "storage.k8s.io/v1 CSINode"
 
 
@@ -351,7 +349,7 @@ def _node_copy(template: Node, name: str) -> Node:
         labels[_HOSTNAME] = name
     metadata = replace(template.metadata, name=name, uid=None, resource_version=None, labels=labels)
     taints = tuple(
-        taint for taint in template.spec.taints or () if not taint.key.startswith(_LIFECYCLE)
+        taint for taint in template.spec.taints or () if not taint.key.startswith(LIFECYCLE_TAINTS)
     )
     spec = replace(template.spec, unschedulable=None, taints=taints or None)
     return replace(template, metadata=metadata, spec=spec)

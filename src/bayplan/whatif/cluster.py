@@ -49,6 +49,7 @@ from bayplan.whatif.copies import single_unit, workload_of
 from bayplan.whatif.drain_each import DepartureReport, drain_each, remove_each
 from bayplan.whatif.fit import LIMIT, Fit, fit, max_fit, placed, pod_name
 from bayplan.whatif.headroom import Headroom, headroom
+from bayplan.whatif.over_time import what_if_over_time
 
 _NODE_COLUMNS = (
     "node",
@@ -78,6 +79,8 @@ class ClusterOptions(TypedDict, total=False):
 class Changes(TypedDict, total=False):
     """See `WhatIf`."""
 
+    #: A duration such as "10m", or seconds.
+    until: str | float
     add: Sequence[NewNodes]
     uncordon: Sequence[str]
     apply: Sequence[dict[str, Any]]
@@ -97,10 +100,12 @@ class Cluster:
         config, registry = _settings(options)
         self._kinds: PodGroupKinds = group_kinds(config.spec.pod_groups.kinds)
         default = options.get("config") is None
-        self._model = ClusterModel(objects, config, registry, seed=options.get("seed", 0))
-        self._read = AdditionsReader(
-            self._model, {*registry.kinds, *self._kinds}, DEFAULT_SCHEDULER if default else None
-        )
+        self._config, self._registry = config, registry
+        self._seed = options.get("seed", 0)
+        self._scheduler_name = DEFAULT_SCHEDULER if default else None
+        self._model = ClusterModel(objects, config, registry, seed=self._seed)
+        kinds = {*registry.kinds, *self._kinds}
+        self._read = AdditionsReader(self._model, kinds, self._scheduler_name)
 
     @classmethod
     def from_files(cls, *sources: InputSource, **options: Unpack[ClusterOptions]) -> Self:
@@ -234,11 +239,26 @@ class Cluster:
 
         ``change``: a `WhatIf` document, besides ``changes``. ``shapes``: whose headroom is counted;
         without any, that of the largest workloads. ``force``: pods without a controller may be
-        evicted. Raises BadInputError.
+        evicted. With ``until``, the changes are simulated up to that time; this needs the
+        objects of files, with the controllers. Raises BadInputError.
         """
-        parts: dict[str, Any] = {name: tuple(cast(Any, each)) for name, each in changes.items()}
+        parts: dict[str, Any] = {
+            name: each if name == "until" else tuple(cast(Any, each))
+            for name, each in changes.items()
+        }
         whole = WhatIf(**parts) if change is None else change.joined_with(WhatIf(**parts))
         additions = self._read(shapes) if shapes else None
+        if whole.until is not None:
+            return what_if_over_time(
+                self._model,
+                whole,
+                self._config,
+                self._registry,
+                self._kinds,
+                seed=self._seed,
+                shapes=additions,
+                scheduler_name=self._scheduler_name,
+            )
         return what_if(self._model, whole, self._read, self._kinds, shapes=additions, force=force)
 
     def why(self, pod: str) -> Page:

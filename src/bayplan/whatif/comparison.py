@@ -115,11 +115,11 @@ def what_if(
     ``kinds``: the kinds of pod groups. ``shapes``: whose headroom is counted; None: that of the
     largest workloads. ``force``: see `make_changes`.
     """
-    shapes = _largest(model) if shapes is None else shapes
-    before = _state(model, shapes, kinds)
+    shapes = largest_shapes(model) if shapes is None else shapes
+    before = state_of(model, shapes, kinds)
     with model.trial():
         outcome: Outcome = make_changes(model, change, read, force=force)
-        after = _state(model, shapes, kinds)
+        after = state_of(model, shapes, kinds)
     return WhatIfAnswer(
         cluster=model.source.source,
         change=change,
@@ -136,7 +136,7 @@ def what_if(
 # ---- states --------------------------------------------------------------------------------
 
 
-def _state(model: ClusterModel, shapes: Additions, kinds: PodGroupKinds) -> ClusterState:
+def state_of(model: ClusterModel, shapes: Additions, kinds: PodGroupKinds) -> ClusterState:
     nodes = [cast(Node, each) for each in model.objects(NODE)]
     table = model.scheduler.cache.table
     rows = [table.row_of[node.metadata.name] for node in nodes]
@@ -167,7 +167,7 @@ def _headroom(model: ClusterModel, shapes: Additions, kinds: PodGroupKinds) -> d
     return counts
 
 
-def _largest(model: ClusterModel) -> Additions:
+def largest_shapes(model: ClusterModel) -> Additions:
     """One pod of each of the workloads with the most pods."""
     counts: Counter[str] = Counter()
     examples: dict[str, Pod] = {}

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+import bayplan
 from bayplan.problems import BadInputError
 from bayplan.sim.input.what_if import (
     API_VERSION,
@@ -16,6 +17,8 @@ from bayplan.sim.input.what_if import (
     parse_scaling,
     what_if_schema,
 )
+from tests.adapters.manifests import node
+from tests.sim.manifests import controller
 
 
 def document(**spec: Any) -> dict[str, Any]:
@@ -107,3 +110,44 @@ def test_the_schema_refuses_what_the_decoder_refuses() -> None:
     assert set(parts["WhatIf"]["properties"]) >= {"drain", "remove", "add", "scale", "apply"}
     assert parts["NewNodes"]["required"] == ["like"]
     assert parts["Scaling"]["properties"]["kind"]["enum"][0] == "Deployment"
+
+
+# ---- in scenario files ---------------------------------------------------------------------
+
+
+def test_a_document_among_the_inputs_of_a_simulation_is_played() -> None:
+    cluster = [
+        node("n1", labels={"kubernetes.io/hostname": "n1"}),
+        controller("ReplicaSet", "web", replicas=2, selector={"matchLabels": {"app": "web"}}),
+    ]
+    metadata = {"name": "n1", "labels": {"a": "b"}}
+    labelled_node = {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
+    change = document(
+        add=[{"like": "n1", "count": 1}],
+        scale=[{"kind": "ReplicaSet", "name": "web", "replicas": 3}],
+        apply=[labelled_node],
+        drain=["n1"],
+    )
+    result = bayplan.simulate(*cluster, change).summary
+    assert result.nodes == 2
+    running = [pod for pod in result.pods.values() if pod.deleted_at is None]
+    assert [pod.node for pod in running] == ["n1-new-1"] * 3
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ({"add": [{"like": "n2"}]}, 'spec.add[0].like: found "n2", wanted a node'),
+        ({"drain": ["n11"]}, "Node n11 is not there at that time"),
+        ({"drian": []}, 'did you mean "drain"?'),
+        ({"apply": [{"kind": "Pod"}]}, "object 2"),
+    ],
+)
+def test_wrong_changes_of_a_simulation_are_refused(spec: dict[str, Any], problem: str) -> None:
+    with pytest.raises(BadInputError) as refusal:
+        bayplan.simulate(node("n1"), document(**spec))
+    assert problem in str(refusal.value)
+
+
+def test_a_document_may_end_the_simulation() -> None:
+    assert bayplan.simulate(node("n1"), document(until="90s")).summary.simulated_seconds == 90.0

@@ -30,6 +30,7 @@ from bayplan.sim.input.scenario import Action, read_scenario
 from bayplan.sim.input.sources import CsvText, InputSource, Part, is_scenario, read_sources
 from bayplan.sim.input.storage_classes import missing_storage_classes
 from bayplan.sim.input.timeline import Timeline
+from bayplan.sim.input.what_if import WhatIf, actions_of, decode_what_if, is_what_if
 from bayplan.sim.input.workload import (
     Content,
     ExpansionMode,
@@ -151,6 +152,8 @@ class _Loader:
         self.not_understood = not_understood
         self._parts = parts
         self._actions: list[Action] = []
+        #: WhatIf documents, with their places.
+        self._changes: list[tuple[WhatIf, str]] = []
         self._until_seconds: float | None = None
         self._pod_gc = PodGcTimes()
         self._option = expansion
@@ -168,10 +171,12 @@ class _Loader:
         for part in self._parts:
             if isinstance(part, CsvText):
                 self._read_csv(part, time_mode)
-            elif not is_scenario(part.value):
+            elif not is_scenario(part.value) and not is_what_if(part.value):
                 self._read_object(part, checks)
         timeline = Timeline(checks, self._errors, self._expansion)
         initial = self._initial(timeline)
+        for change, place in self._changes:
+            self._actions += actions_of(change, timeline.index, place, self._errors)
         steps = list(timeline.steps(sorted(self._actions, key=lambda action: action.at_seconds)))
         steps += self._arrival_steps(timeline)
         steps.sort(key=lambda step: step.at_seconds)
@@ -212,11 +217,18 @@ class _Loader:
                     self._recreate_after_seconds = scenario.recreate_after_seconds
                 if scenario.expansion is not None:
                     self._expansion = scenario.expansion
+            elif isinstance(part, Part) and is_what_if(part.value):
+                change, problems = decode_what_if(part.value)
+                self._errors.add_all(part.place, problems)
+                self._changes.append((change, part.place))
+                if change.until_seconds is not None:
+                    self._until_seconds = max(self._until_seconds or 0.0, change.until_seconds)
         self._expansion = self._option or self._expansion
 
     def _priority_classes(self) -> set[str]:
         values = [part.value for part in self._parts if isinstance(part, Part)]
         values += [action.value for action in self._actions if action.verb is Verb.CREATE]
+        values += [content for change, _ in self._changes for content in change.apply]
         return {name for name in map(priority_class_name, values) if name is not None}
 
     def _read_object(self, part: Part, checks: ObjectChecks) -> None:

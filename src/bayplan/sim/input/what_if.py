@@ -18,17 +18,24 @@ nodes go last. A document is only read here; the timeline says what the changes 
 """
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, dataclass_transform, final
 
 import msgspec
 from msgspec import Meta, Struct, field
 
 from bayplan import durations
+from bayplan.adapters.embedded.field_validation import key_of, object_key
+from bayplan.api.objects import NODE
 from bayplan.config.decoding import decode
 from bayplan.durations import DurationError, parse_duration
 from bayplan.problems import BadInputError, Problem, wrong
 from bayplan.sim.input.controller_kinds import SCALED_KINDS
+from bayplan.sim.input.errors import InputErrors
+from bayplan.sim.input.object_checks import ObjectIndex
+from bayplan.sim.input.scenario import Action
 from bayplan.sim.input.sources import SCENARIO_GROUP
+from bayplan.sim.input.workload import Content, Verb
 from bayplan.state.pods import DEFAULT_NAMESPACE
 
 API_VERSION = f"{SCENARIO_GROUP}/v1alpha1"
@@ -181,3 +188,78 @@ def what_if_schema() -> dict[str, Any]:
     parts["Scaling"]["properties"]["kind"] = {"enum": list(SCALED_KINDS)}
     schema = "https://json-schema.org/draft/2020-12/schema"
     return {"$schema": schema, "title": KIND, **whole, "$defs": parts}
+
+
+# ---- in scenario files ---------------------------------------------------------------------
+
+
+_HOSTNAME = "kubernetes.io/hostname"
+#: Taints that the node lifecycle sets, and takes away when a node becomes ready.
+LIFECYCLE_TAINTS = "node.kubernetes.io/"
+_CSI_NODE = "storage.k8s.io/v1 CSINode"
+
+
+def actions_of(
+    change: WhatIf, index: ObjectIndex, place: str, errors: InputErrors
+) -> Iterator[Action]:
+    """The changes as actions at 0 s, in their order. ``index``: the objects at the beginning."""
+    for number, new in enumerate(change.add):
+        template = object_key(NODE, "", new.template)
+        if template in index:
+            for content in _new_nodes(new, index):
+                yield Action(0.0, Verb.CREATE, content, place)
+        else:
+            names = index.names("Node", "")
+            errors.add(place, wrong(f"spec.add[{number}].like", new.template, "a node", names))
+    yield from _of_nodes(Verb.UNCORDON, change.uncordon, place)
+    for content in change.apply:
+        is_present = _is_object(content) and key_of(content) in index
+        yield Action(0.0, Verb.PATCH if is_present else Verb.CREATE, content, place)
+    for one in change.scale:
+        yield Action(0.0, Verb.SCALE, msgspec.to_builtins(one), place)
+    yield from _of_nodes(Verb.CORDON, change.cordon, place)
+    for name in change.remove:
+        yield Action(0.0, Verb.DELETE, {"kind": "Node", "name": name}, place)
+    yield from _of_nodes(Verb.DRAIN, change.drain, place)
+
+
+def _of_nodes(verb: Verb, names: Sequence[str], place: str) -> Iterator[Action]:
+    options: Content = {}
+    if verb is Verb.DRAIN:
+        options = {"ignoreDaemonsets": True, "deleteEmptyDirData": True}
+    for name in names:
+        yield Action(0.0, verb, {"name": name, **options}, place)
+
+
+def _is_object(content: Content) -> bool:
+    return isinstance(content.get("metadata"), dict) and bool(content.get("kind"))
+
+
+def _new_nodes(new: NewNodes, index: ObjectIndex) -> Iterator[Content]:
+    """Ready nodes that offer the same as the template, with their CSINode objects."""
+    template = index[object_key(NODE, "", new.template)]
+    csi_node = index.objects.get(object_key(_CSI_NODE, "", new.template))
+    taken, number = set(index.names("Node", "")), 0
+    for _ in range(new.count):
+        number += 1
+        while (name := f"{new.template}-new-{number}") in taken:
+            number += 1
+        labels = dict(template["metadata"].get("labels") or {})
+        if _HOSTNAME in labels:
+            labels[_HOSTNAME] = name
+        spec = dict(template.get("spec") or {})
+        spec.pop("unschedulable", None)
+        taints = [
+            taint
+            for taint in spec.pop("taints", None) or ()
+            if not str(taint.get("key")).startswith(LIFECYCLE_TAINTS)
+        ]
+        status = template.get("status") or {}
+        yield {
+            **template,
+            "metadata": {"name": name, "labels": labels},
+            "spec": {**spec, "taints": taints} if taints else spec,
+            "status": {key: one for key, one in status.items() if key != "conditions"},
+        }
+        if csi_node is not None:
+            yield {**csi_node, "metadata": {"name": name}}

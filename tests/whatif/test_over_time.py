@@ -1,0 +1,83 @@
+"""Changes that are simulated: controllers, and drains that wait for budgets."""
+
+from typing import Any
+
+import pytest
+
+import bayplan
+from bayplan.api.objects import POD
+from bayplan.api.pod_groups import BUILT_IN_KINDS
+from bayplan.config import SchedulerConfig
+from bayplan.model.objects import ClusterObjects
+from bayplan.plugins.registry import default_registry
+from bayplan.problems import BadInputError
+from bayplan.sim.input.what_if import Scaling, WhatIf
+from bayplan.whatif.comparison import WhatIfAnswer
+from bayplan.whatif.over_time import what_if_over_time
+from tests.adapters.manifests import Content, node
+from tests.sim.manifests import controller
+from tests.whatif.clusters import budget, cluster_of, model_of, owned_pod
+
+
+def simulated(change: WhatIf, cluster: ClusterObjects) -> WhatIfAnswer:
+    model = model_of(cluster)
+    before = sum(1 for _ in model.objects(POD))
+    answer = what_if_over_time(
+        model, change, SchedulerConfig(), default_registry(()), BUILT_IN_KINDS
+    )
+    assert sum(1 for _ in model.objects(POD)) == before
+    return answer
+
+
+def stateful(replicas: int) -> list[Content]:
+    """A StatefulSet with all its pods on n1, and a budget that lets none of them go."""
+    selector = {"matchLabels": {"app": "db"}}
+    owner = controller("StatefulSet", "db", replicas=replicas, selector=selector, uid="uid-db")
+    owner["spec"]["template"]["metadata"]["labels"] = {"app": "db"}
+    pods = [owned_pod(f"db-{i}", "n1", kind="StatefulSet") for i in range(replicas)]
+    return [owner, *pods, budget("db", replicas)]
+
+
+def test_a_budget_that_allows_nothing_delays_a_drain_to_the_end() -> None:
+    cluster = cluster_of(node("n1"), node("n2"), *stateful(2))
+    answer = simulated(WhatIf(drain=("n1",), until="30s"), cluster)
+    assert not answer.moves
+    [first, second] = [note for note in answer.notes if "the drain of n1 is not done" in note]
+    assert first.startswith("at 30 s")
+    assert "needs 2 healthy pods and has 2 currently" in second
+
+
+def test_one_more_replica_lets_all_pods_go_one_by_one() -> None:
+    cluster = cluster_of(node("n1"), node("n2"), *stateful(2))
+    scaling = Scaling(kind="StatefulSet", name="db", replicas=3)
+    answer = simulated(WhatIf(drain=("n1",), scale=(scaling,), until="60s"), cluster)
+    assert {(move.pod, move.target) for move in answer.moves} == {
+        ("default/db-0", "n2"),
+        ("default/db-1", "n2"),
+        ("default/db-2", "n2"),
+    }
+    assert {move.source for move in answer.moves} == {"n1", ""}
+    assert any("delayed the drain of n1 by 5 s" in note for note in answer.notes)
+    assert (answer.before.pods, answer.after.pods) == (2, 3)
+    assert answer.after.utilization["cpu"].requested == 3000
+
+
+def test_pods_that_do_not_fit_at_the_end_are_left_over() -> None:
+    cluster = cluster_of(node("n1"), *stateful(1))
+    answer = simulated(WhatIf(remove=("n1",), until="10s"), cluster)
+    assert [left.pod for left in answer.left_over] == ["default/db-0"]
+    assert answer.after.nodes == 0
+
+
+def test_objects_without_their_content_are_refused() -> None:
+    cluster = cluster_of(node("n1"))
+    with pytest.raises(BadInputError, match="needs the files of a cluster"):
+        simulated(WhatIf(cordon=("n1",), until=1), ClusterObjects(cluster.by_kind))
+
+
+@pytest.mark.parametrize("options", [{"until": "30s"}, {"until": 30.0}])
+def test_a_cluster_in_python_simulates_changes_until_a_time(options: dict[str, Any]) -> None:
+    with bayplan.Cluster.from_files(node("n1"), node("n2"), *stateful(2)) as cluster:
+        answer = cluster.whatif(drain=["n1"], **options)
+        assert answer.change.until_seconds == 30.0
+        assert any("the drain of n1 is not done" in note for note in answer.notes)
