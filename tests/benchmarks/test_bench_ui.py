@@ -1,0 +1,22 @@
+"""The benchmark of the page: its timeline is one that a run could have."""
+
+import numpy as np
+from click.testing import CliRunner
+
+from bayplan.ui import pages
+from benchmarks.bench_ui import main, questions, timeline
+
+
+def test_the_timeline_has_the_pods_and_nodes_that_were_asked_for() -> None:
+    line = timeline(30, 200)
+    view = pages.overview(line.state(line.last_change))
+    assert (view.nodes, view.placed, view.waiting, view.attempts) == (30, 190, 10, 200)
+    assert (line.placements[:, 3] < line.placements[:, 4]).all()
+    assert (np.diff(line.seconds) >= 0).all()
+    assert len(questions(line)) == 10
+
+
+def test_the_benchmark_prints_a_row_for_each_answer() -> None:
+    done = CliRunner().invoke(main, ["--nodes", "30", "--pods", "200"])
+    assert done.exit_code == 0, done.output
+    assert "heat map, fragmentation" in done.output
