@@ -181,6 +181,20 @@ def test_the_shadow_agrees_with_kube_scheduler_and_only_reads(
     assert first["counts"]["scheduled"] == POD_COUNT
 
 
+@pytest.mark.parametrize(("user", "context"), [("stranger", ""), ("scheduler", "nope")])
+def test_without_rights_or_with_a_wrong_context_the_shadow_ends_with_one_line(
+    plane: ControlPlane, tmp_path: Path, user: str, context: str
+) -> None:
+    more = ("--context", context) if context else ()
+    arguments = ("shadow", "--kubeconfig", plane.kubeconfig(user), *more)
+    shadow = SchedulerProcess("shadow", arguments, tmp_path / "shadow.log")
+    with replicas(shadow):
+        assert shadow.exit_code() == 3
+    *_, line = shadow.said.splitlines()
+    assert (context or "forbidden") in line
+    assert "Traceback" not in shadow.said
+
+
 def test_the_shadow_agrees_with_bayplan_run(plane: ControlPlane, tmp_path: Path) -> None:
     config = config_file(
         tmp_path / "ours.json",

@@ -79,6 +79,14 @@ def test_pods_come_at_their_times_and_are_placed_by_the_simulation(tmp_path: Pat
     assert [each["at"] for each in events] == ["1.000s", "3.000s", "4.000s"]
 
 
+def test_what_a_binding_brings_is_left_to_the_simulation(tmp_path: Path) -> None:
+    writing = Writing(tmp_path, (NODE, node("n1")))
+    writing.add(ADDED, POD, pod("web"))
+    labels = {"topology.kubernetes.io/zone": "z1", "topology.kubernetes.io/region": "r1"}
+    writing.add(MODIFIED, POD, pod("web", on="n1", labels=labels))
+    assert [next(iter(each)) for each in writing.steps()] == ["create"]
+
+
 def test_a_pod_of_another_scheduler_comes_with_its_node(tmp_path: Path) -> None:
     foreign = pod("foreign")
     foreign["spec"]["schedulerName"] = "theirs"

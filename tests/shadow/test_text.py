@@ -44,7 +44,7 @@ def test_the_text_has_the_counts_the_reasons_and_what_was_missed() -> None:
     assert "default-scheduler: 50.00 % of 2 decisions" in text
     assert "NodeResourcesFit: Insufficient cpu" in text
     assert "2 pods waited at least 5 s longer than in the shadow" in text
-    assert "packing.yaml: would have chosen an equal node in 50.00 % of 2 decisions" in text
+    assert "packing.yaml: the pod's node is one of its best nodes in 50.00 % of 2 decisions" in text
     assert "Lists after the first: 1; they brought 3 changes" in text
     assert "Failed 2 times: watch v1 Pod: cut" in text
     assert "Note: a remark" in text

@@ -56,6 +56,8 @@ _DROPPED = frozenset(
 )
 #: Binding controllers write these, in a simulation, too.
 _UNCHANGED = frozenset((PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, RESOURCE_CLAIM))
+#: The API server copies these from the node. Upstream: plugin/pkg/admission/podtopologylabels.
+_LABELS_OF_BINDINGS = frozenset(("topology.kubernetes.io/zone", "topology.kubernetes.io/region"))
 #: Their dependents go with them.
 _TAKING_DEPENDENTS = frozenset((POD, NODE))
 
@@ -148,9 +150,7 @@ class Recording:
             self.left_out_count += 1
             return
         if key.kind == POD and not (present.get("spec") or {}).get("nodeName"):
-            # The simulation places the pod.
-            spec = {name: part for name, part in content["spec"].items() if name != "nodeName"}
-            content = {**content, "spec": spec}
+            content = _without_binding(present, content)
         patch = difference(_compared(key.kind, present), _compared(key.kind, content))
         self._put(key, content)
         if patch:
@@ -210,6 +210,21 @@ def _compared(kind: str, content: Content) -> Content:
         status = content.get("status") or {}
         parts["status"] = {name: part for name, part in status.items() if name != "conditions"}
     return parts
+
+
+def _without_binding(present: Content, content: Content) -> Content:
+    """A pod without what its binding brings, because the simulation places it."""
+    spec = {name: part for name, part in content["spec"].items() if name != "nodeName"}
+    before = present["metadata"].get("labels") or {}
+    labels = {
+        name: value
+        for name, value in (content["metadata"].get("labels") or {}).items()
+        if name in before or name not in _LABELS_OF_BINDINGS
+    }
+    meta = {name: part for name, part in content["metadata"].items() if name != "labels"}
+    if labels:
+        meta["labels"] = labels
+    return {**content, "metadata": meta, "spec": spec}
 
 
 def _recorded(kind: str, content: bytes, *, keeps_times: bool = False) -> Content | None:

@@ -99,10 +99,9 @@ def _why(each: Disagreement) -> str:
 
 
 def _waiting(waiting: Waiting) -> Iterator[RenderableType]:
-    median = (
-        "" if waiting.median_seconds is None else f", {waiting.median_seconds:g} s in the median"
-    )
-    yield Text(f"{waiting.pending} pods wait at the end; bound pods waited{median or ' –'}")
+    yield Text(f"{waiting.pending} pods wait at the end")
+    if waiting.median_seconds is not None:
+        yield Text(f"A pod waited {waiting.median_seconds:g} s for its node, in the median")
     if not waiting.longer:
         return
     bound = f"{waiting.longer_from_seconds:g} s"
@@ -115,9 +114,10 @@ def _waiting(waiting: Waiting) -> Iterator[RenderableType]:
 
 
 def _policy(policy: Policy) -> Iterator[RenderableType]:
+    share = percentage(policy.share_equal)
     yield Text(
-        f"{policy.source}: would have chosen an equal node in {percentage(policy.share_equal)} of "
-        f"{policy.compared:,} decisions, and no node in {policy.unplaced:,}"
+        f"{policy.source}: the pod's node is one of its best nodes in {share} of "
+        f"{policy.compared:,} decisions; it would have chosen no node in {policy.unplaced:,}"
     )
     if not policy.decisions:
         return

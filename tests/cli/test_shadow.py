@@ -1,0 +1,53 @@
+"""`bayplan shadow`: options, exit codes, one-line errors. tests/live has the rest."""
+
+import json
+from pathlib import Path
+
+from bayplan.cli.cluster_source import EXIT_UNREADABLE
+from tests.cli.command_line import answer, bayplan, profile, refusal, write_objects
+
+
+def kubeconfig(folder: Path, server: str = "http://127.0.0.1:1") -> Path:
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": server}}],
+        "users": [{"name": "u", "user": {}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    path = folder / "kubeconfig"
+    path.write_text(json.dumps(content))
+    return path
+
+
+def test_a_context_that_is_not_there_ends_with_3(tmp_path: Path) -> None:
+    done = bayplan("shadow", "--kubeconfig", kubeconfig(tmp_path), "--context", "nope")
+    assert (done.exit_code, done.stdout) == (EXIT_UNREADABLE, "")
+    (line,) = done.stderr.splitlines()
+    assert "nope" in line
+
+
+def test_a_kubeconfig_that_is_not_there_ends_with_3() -> None:
+    done = bayplan("shadow", "--kubeconfig", "/nonexistent")
+    assert (done.exit_code, done.stdout) == (EXIT_UNREADABLE, "")
+    (line,) = done.stderr.splitlines()
+    assert "/nonexistent" in line
+
+
+def test_a_duration_that_is_none_is_refused() -> None:
+    assert refusal("shadow", "--for", "soon") == ["--for: 'soon' is no duration"]
+
+
+def test_a_policy_decides_about_the_same_pods(tmp_path: Path) -> None:
+    own = {**profile(), "profiles": [{"schedulerName": "own"}]}
+    policy = write_objects(tmp_path / "policy.yaml", own)
+    (line,) = refusal("shadow", "--policy", policy)
+    assert line == (
+        f"{policy}: found profiles own, wanted one named default-scheduler: its pods are compared"
+    )
+
+
+def test_the_schema_describes_the_report() -> None:
+    schema = json.loads(answer("shadow", "--schema"))
+    assert "decisions" in schema["$defs"]["ShadowReport"]["properties"]
