@@ -31,7 +31,7 @@ KIND = "KubeSchedulerConfiguration"
 _HEADER = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": KIND}
 
 #: What wants a cluster, or a program that runs in one.
-_OUTSIDE = {"run", "capture", "serve-extender", "ui"}
+_OUTSIDE = {"run", "capture", "serve-extender", "shadow", "ui"}
 #: Commands that read the cluster of kubectl unless they are given files.
 _QUESTIONS = {"fit", "headroom", "whatif", "why"}
 #: Commands whose exit code is an answer.

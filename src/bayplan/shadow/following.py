@@ -8,6 +8,7 @@ report counts the changes that such a list brings, because the events in between
 
 import asyncio
 import contextlib
+import logging
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from typing import Final, NamedTuple, Protocol, final
 import msgspec
 
 from bayplan.adapters.embedded.object_store import WholeObjects
+from bayplan.adapters.live import cluster as live_cluster
 from bayplan.adapters.live.client import ApiClient, ClientOptions, open_client
 from bayplan.adapters.live.cluster import ClusterOptions, open_cluster
 from bayplan.adapters.live.discovery import Discovery
@@ -92,6 +94,10 @@ async def follow(options: FollowOptions, say: Callable[[str], None]) -> ShadowRe
     OSError.
     """
     stop = stop_on_signals()
+    # The same failures, which `say` takes and the report counts.
+    failures = logging.getLogger(live_cluster.__name__)
+    failures.addHandler(logging.NullHandler())
+    failures.propagate = False
     rates = ClientOptions(qps=_UNLIMITED_QPS, context_name=options.context_name)
     async with open_client(options.kubeconfig, rates) as client:
         source = await _source(client, options)
