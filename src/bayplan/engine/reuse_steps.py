@@ -84,8 +84,9 @@ class ReuseSteps:
         pre_state = entry.pre_state
         if pre_state is None or not pre_state.fits(pod, cache.object_generation.now()):
             return
-        if self._may_rank(cycle):
-            self._repeat(cycle, entry, pre_state)
+        ranking = pre_state.ranking_ref()
+        if ranking is not None and not ranking.is_dropped and self._may_rank(cycle):
+            self._repeat(cycle, entry, pre_state, ranking)
             if cycle.is_done:
                 cache.count(entry, is_hinted=True, seconds=clock() - start)
 
@@ -105,6 +106,8 @@ class ReuseSteps:
         start = clock()
         cycle.state.cached_results = entry.caches
         ranking = entry.ranking_for(cycle.state, is_scored=False)
+        if ranking is None:
+            ranking = cache.shared_ranking(entry, cycle.state.skip_filter_plugins)
         if ranking is not None and self._may_rank(cycle):
             self._use(cycle, ranking, is_current=ranking.follow(), is_scored=False)
         if cycle.ranking is None and cycle.partial_ranking is None:
@@ -149,13 +152,13 @@ class ReuseSteps:
         if entry is None:
             return
         ranking = cycle.partial_ranking if cycle.ranking is None else cycle.ranking
+        cache = self._caches[cycle.framework.profile_name]
         if ranking is not None:
-            entry.generation = ranking.generation
+            cache.used(entry, ranking)
             return
         outcome, is_complete = cycle.outcome, cycle.status is None or is_rejected(cycle.status)
         if outcome is None or not is_complete or not self._may_rank(cycle):
             return
-        cache = self._caches[cycle.framework.profile_name]
         if cycle.state.cached_results is None:
             cache.compare(entry, cycle.state, cycle.pod, outcome.nodes)
         else:
@@ -172,11 +175,13 @@ class ReuseSteps:
             or 0 < cycle.framework.plugins.percentage_of_nodes_to_score < 100
         )
 
-    def _repeat(self, cycle: Cycle, entry: SignatureEntry, pre_state: CachedPreState) -> None:
+    def _repeat(
+        self, cycle: Cycle, entry: SignatureEntry, pre_state: CachedPreState, ranking: RankedNodes
+    ) -> None:
         """Answer with the cached notes of PreFilter and PreScore. If the ranking does not answer,
         the cycle is as it was."""
         cycle.start_with(pre_state.state(), entry)
-        ranking, queued, is_scored = pre_state.ranking, cycle.queued, pre_state.is_scored
+        queued, is_scored = cycle.queued, pre_state.is_scored
         is_current = ranking.follow()
         if is_current and is_scored and ranking.feasible_count > 1:
             cycle.ranking = ranking

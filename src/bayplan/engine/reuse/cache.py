@@ -14,6 +14,7 @@ without the cache, and every instance whose cached results differ is named (`mis
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import final
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -126,6 +127,11 @@ class ResultCache:
         #: By kind of object: instances that read such objects, where no change of a row tells.
         self._readers: dict[str, frozenset[str]] = {}
         self._planner = Planner(plugins)
+        #: Numbers of the keys of shared rankings, and complete rankings by these numbers; see
+        #: `shared_ranking`.
+        self._sharing_numbers: dict[Hashable, int] = {}
+        self._numbered_count = 0
+        self._shared: WeakValueDictionary[int, RankedNodes] = WeakValueDictionary()
         self.bytes_used = 0
         #: By instance, of entries that left.
         self._past_counts = {name: RowCounts() for name in self._plugins}
@@ -188,7 +194,7 @@ class ResultCache:
             self._filters.open(signature) if self.is_on else {},
             self._scores.open(signature) if self.is_on else {},
         )
-        entry = SignatureEntry(self._table.log, caches, pod.key)
+        entry = SignatureEntry(self._table.log, signature, caches, pod.key)
         unconcerned = self.framework.unconcerned(pod)
         entry.uncached = tuple(self._uncached(signature, unconcerned))
         # A plugin that does not sign is called for all nodes in any case.
@@ -216,6 +222,10 @@ class ResultCache:
         since, generation = entry.generation, self._table.log.generation
         node_count = self._table.node_count
         is_rare = since >= 0 and generation - since > CHANGES_MAX
+        if is_rare and entry.pre_state is not None:
+            # Pods of another signature may have used the ranking since.
+            ranking = entry.pre_state.ranking
+            is_rare = ranking is None or generation - ranking.generation > CHANGES_MAX
         if not is_rare or not entry.is_vectorized or node_count > STEP_ASIDE_NODES_MAX:
             return False
         entry.generation = generation
@@ -239,17 +249,68 @@ class ResultCache:
             evaluator, caches = make_evaluator(), (entry.caches.filters, entry.caches.scores)
             plan = self._planner.plan_for(*caches, evaluator.state, scored)
             try:
-                if plan is not None and entry.add_ranking(
-                    RankedNodes(self._table, plan, evaluator, scored)
-                ):
-                    self.flushed_counts[OTHER_PLUGINS] += 1
+                if plan is not None:
+                    owner = entry.signature
+                    ranking = RankedNodes(self._table, plan, evaluator, scored, owner=owner)
+                    if entry.add_ranking(ranking):
+                        self.flushed_counts[OTHER_PLUGINS] += 1
+                    self._share(entry, ranking)
             except RankingInvalid as problem:
                 self.flushed_counts[problem.reason] += 1
         self._count_bytes(entry)
 
+    def _share(self, entry: SignatureEntry, ranking: RankedNodes) -> None:
+        plan = ranking.plan
+        if not plan.is_complete:
+            return
+        number = self._sharing_number(entry, plan.skip_set.filters)
+        previous = self._shared.get(number)
+        if previous is None or previous.is_dropped or plan.skip_set.scores is not None:
+            self._shared[number] = ranking
+
+    def shared_ranking(self, entry: SignatureEntry, skipped: Set[str]) -> RankedNodes | None:
+        """A complete ranking of another entry, whose signature differs only in the parts of
+        plugins that skip such pods. It answers for these pods if PreScore skips the same plugins.
+
+        ``skipped``: the plugins that PreFilter skips.
+        """
+        ranking = self._shared.get(self._sharing_number(entry, skipped))
+        if ranking is None or ranking.is_dropped:
+            return None
+        parts, others = entry.signature.parts, ranking.owner.parts
+        for score in ranking.plan.scores:
+            # A plugin may skip as a Filter, and score.
+            if score.name in skipped and parts[score.name] != others[score.name]:
+                return None
+        return ranking
+
+    def used(self, entry: SignatureEntry, ranking: RankedNodes) -> None:
+        """A ranking answered for a pod of this entry."""
+        entry.generation = ranking.generation
+        if ranking.owner is not entry.signature:
+            owner = self._entries[ranking.owner]
+            owner.generation = ranking.generation
+            self._entries.move_to_end(ranking.owner)
+
+    def _sharing_number(self, entry: SignatureEntry, skipped: Set[str]) -> int:
+        """Equal for entries whose signatures agree in the parts of the plugins that do not skip."""
+        if entry.sharing[1] < 0 or entry.sharing[0] != skipped:
+            parts = entry.signature.parts.items()
+            key = frozenset(skipped), tuple([each for each in parts if each[0] not in skipped])
+            number = self._sharing_numbers.get(key)
+            if number is None:
+                if len(self._sharing_numbers) >= _SEEN_MAX:
+                    self._sharing_numbers.clear()
+                number = self._sharing_numbers[key] = self._numbered_count
+                self._numbered_count += 1
+            entry.sharing = frozenset(skipped), number
+        return entry.sharing[1]
+
     def drop_ranking(self, entry: SignatureEntry, ranking: RankedNodes, reason: str) -> None:
         self.flushed_counts[reason] += 1
-        entry.drop_ranking(ranking)
+        self._entries[ranking.owner].drop_ranking(ranking)
+        if ranking.owner is not entry.signature:
+            entry.pre_state = None
 
     def count(self, entry: SignatureEntry, is_hinted: bool, seconds: float) -> None:
         """An attempt used the cache, and a ranking answered it or not."""

@@ -5,13 +5,15 @@ signatures differ in another plugin's part share the row cache.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import final
+from weakref import ref
 
 from bayplan.engine.reuse.evaluation_plan import SkipSet
 from bayplan.engine.reuse.ranked_nodes import RankedNodes
 from bayplan.engine.reuse.row_cache import RowCaches, RowCounts
 from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.signing import PodSignature
 from bayplan.state.change_log import ChangeLog
 from bayplan.state.cluster_objects import ClusterObjects
 from bayplan.state.node_table import NodeTable
@@ -42,7 +44,7 @@ class CachedPreState:
     depend on changed: see `Caching.pre_state_per_template`.
     """
 
-    __slots__ = ("_object_generation", "_owners", "_shape", "_state", "is_scored", "ranking")
+    __slots__ = ("_object_generation", "_owners", "_shape", "_state", "is_scored", "ranking_ref")
 
     def __init__(
         self,
@@ -53,12 +55,13 @@ class CachedPreState:
         *,
         is_scored: bool,
     ) -> None:
-        """``is_scored``: PreScore ran as well."""
+        """``ranking``: of the entry, or one that it shares. ``is_scored``: PreScore ran as well."""
         self._shape = pod.shape
         self._owners = pod.metadata.owner_references
         self._object_generation = object_generation
         self._state = state.clone()
-        self.ranking = ranking
+        # A ranking that is shared ends with the entry that it belongs to.
+        self.ranking_ref = ref(ranking)
         self.is_scored = is_scored
 
     def fits(self, pod: PodInfo, object_generation: int) -> bool:
@@ -68,6 +71,12 @@ class CachedPreState:
             and object_generation == self._object_generation
             and pod.metadata.owner_references == self._owners
         )
+
+    @property
+    def ranking(self) -> RankedNodes | None:
+        """None: it was dropped."""
+        ranking = self.ranking_ref()
+        return None if ranking is None or ranking.is_dropped else ranking
 
     def state(self) -> CycleState:
         """A copy that the cycle may write to."""
@@ -89,12 +98,17 @@ class SignatureEntry:
         "pod_count",
         "pre_state",
         "rankings",
+        "sharing",
+        "signature",
         "uncached",
     )
 
-    def __init__(self, log: ChangeLog, caches: RowCaches, example: str) -> None:
+    def __init__(
+        self, log: ChangeLog, signature: PodSignature, caches: RowCaches, example: str
+    ) -> None:
         """``example``: one of the pods, "namespace/name"."""
         self._log = log
+        self.signature = signature
         self.caches = caches
         self.example = example
         #: Instances that are evaluated on all nodes for each of these pods, and why; see
@@ -108,7 +122,9 @@ class SignatureEntry:
         self.generation = -1
         #: The one used last stands last.
         self.rankings: dict[SkipSet, RankedNodes] = {}
-        #: Belongs to one of the rankings.
+        #: (skipping plugins, number of the key of rankings that the entry may share with them).
+        self.sharing: tuple[Set[str], int] = frozenset(), -1
+        #: Belongs to one of the rankings, or to a ranking that the entry shares.
         self.pre_state: CachedPreState | None = None
         self.bytes_counted = 0
 
@@ -152,7 +168,8 @@ class SignatureEntry:
         """The row caches that it came from stay."""
         ranking.add_counts(self.caches.counts)
         del self.rankings[ranking.plan.skip_set]
-        if self.pre_state is not None and self.pre_state.ranking is ranking:
+        ranking.is_dropped = True
+        if self.pre_state is not None and self.pre_state.ranking is None:
             self.pre_state = None
 
     def drop_rankings(self) -> None:
@@ -168,5 +185,9 @@ class SignatureEntry:
             assert ranking.plan.skip_set == skip_set, "a ranking stands under another skip set"
             assert ranking.generation <= self._log.generation, "a ranking is ahead of the log"
             ranking.validate()
-        rankings = [id(ranking) for ranking in self.rankings.values()]
-        assert self.pre_state is None or id(self.pre_state.ranking) in rankings
+            assert not ranking.is_dropped, "a ranking is dropped, and in use"
+        shared = None if self.pre_state is None else self.pre_state.ranking
+        if shared is not None and shared not in self.rankings.values():
+            shared.validate()
+            foreign = [each for each in shared.plan.row_caches() if each not in self.caches.all]
+            assert not foreign, "a shared ranking has results for other pods"

@@ -42,6 +42,7 @@ from bayplan.framework.filtering import (
     RejectionSummary,
 )
 from bayplan.framework.scoring import Choice, PluginScores, ScoreTable, total_scores
+from bayplan.framework.signing import PodSignature
 from bayplan.framework.status import Code, Codes, Status
 from bayplan.journal import NodeScore, RejectionCount
 from bayplan.rng import tie_index
@@ -295,6 +296,8 @@ class RankedNodes:
         plan: EvaluationPlan,
         evaluator: SingleNodeEvaluator,
         scored: ScoreTable | None,
+        *,
+        owner: PodSignature,
     ) -> None:
         """From the row caches, after a cycle in which the plugins were evaluated. ``scored``: None
         where fewer than two nodes were feasible.
@@ -334,6 +337,10 @@ class RankedNodes:
         self.feasibility.read(places_of(table.alive.values), evaluator)
         self._start(evaluator, scored)
         self._index = self._indexed(scored) if plan.is_complete else None
+        #: Whether the entry that it belongs to dropped it: others no longer use it, either.
+        self.is_dropped = False
+        #: The signature of that entry.
+        self.owner = owner
         #: Those whose extremes may move.
         self.with_extremes = [score for score in plan.scores if score.has_extremes]
         self.generation = table.log.generation
