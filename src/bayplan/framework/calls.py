@@ -248,6 +248,14 @@ class CallsByShape:
         """``evaluations``: counts the evaluations; None: they are not counted."""
         self._plugins = plugins
         self._calls = calls_of(plugins, wrap, evaluations)
+        #: Whether a plugin is concerned follows from the shape. By the others, where no plugin
+        #: raises or ignores such pods: few sets differ.
+        self._asked = [
+            plugin
+            for plugin in with_parts(plugins.instances())
+            if type(plugin).concerns is not Plugin.concerns
+        ]
+        self._by_unconcerned: dict[tuple[int, ...], Calls] = {}
         #: Shapes outlive profiles; what one remembers for another is none of its business.
         self._memo_key = object()
 
@@ -255,7 +263,15 @@ class CallsByShape:
         return shape.once(self._memo_key, self._for)
 
     def _for(self, shape: PodShape) -> Calls:
-        return calls_for(self._calls, self._plugins, shape)
+        without_part, failures = _unconcerned(self._asked, shape)
+        if failures or self._plugins.ignoring(shape):
+            return calls_for(self._calls, self._plugins, shape)
+        key = tuple(map(id, without_part))
+        calls = self._by_unconcerned.get(key)
+        if calls is None:
+            calls = calls_for(self._calls, self._plugins, shape)
+            self._by_unconcerned[key] = calls
+        return calls
 
 
 def calls_of(plugins: ProfilePlugins, wrap: Wrap, evaluations: Evaluations | None = None) -> Calls:

@@ -139,15 +139,12 @@ class PodGroupPreemptor:
         """The lowest priority up to which pods must leave for the group to fit. None: no pod has a
         lower priority. A text: why the group does not fit even without all these pods, as upstream
         says it."""
-        units = self._units(snapshot)
-        priorities = np.unique(snapshot.ranked_pods(snapshot.nodes).priorities)
-        priorities_of_units = {
-            *priorities.tolist(),
-            *(unit.priority for unit in units.all_groups()),
-        }
-        levels = sorted(priority for priority in priorities_of_units if priority < group.priority)
-        if not levels:
+        ranked = snapshot.ranked_pods(snapshot.nodes)
+        of_groups = {unit.priority for unit in self._units(snapshot).all_groups()}
+        if min(ranked.lowest.min(), *of_groups, group.priority) == group.priority:
             return None
+        priorities = of_groups.union(np.unique(ranked.priorities).tolist())
+        levels = sorted(priority for priority in priorities if priority < group.priority)
         why_not = self._why_not_without(snapshot, group, levels[-1])
         if why_not:
             return why_not

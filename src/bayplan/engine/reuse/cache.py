@@ -222,10 +222,11 @@ class ResultCache:
         since, generation = entry.generation, self._table.log.generation
         node_count = self._table.node_count
         is_rare = since >= 0 and generation - since > CHANGES_MAX
-        if is_rare and entry.pre_state is not None:
-            # Pods of another signature may have used the ranking since.
-            ranking = entry.pre_state.ranking
-            is_rare = ranking is None or generation - ranking.generation > CHANGES_MAX
+        if is_rare:
+            # Pods of another signature may have used a ranking that the entry shares.
+            ranking = self._shared.get(entry.sharing[1])
+            if ranking is not None and not ranking.is_dropped:
+                is_rare = generation - ranking.generation > CHANGES_MAX
         if not is_rare or not entry.is_vectorized or node_count > STEP_ASIDE_NODES_MAX:
             return False
         entry.generation = generation
