@@ -112,6 +112,12 @@ def play(
     PLAY.run(number, members, is_shrunk=is_shrunk)
 
 
+@pytest.fixture(autouse=True)
+def caching_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few pods of many kinds come to few nodes: everything is cached all the same."""
+    monkeypatch.setattr("bayplan.engine.reuse.cache._BALANCE_MAX", 10**9)
+
+
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("numbers", blocks(), ids=str)
 def test_reuse_changes_no_decision(numbers: list[int], capsys: pytest.CaptureFixture[str]) -> None:

@@ -495,3 +495,28 @@ def test_pods_with_a_claim_are_evaluated_again_when_the_claim_changes() -> None:
 def with_claim(name: str) -> Pod:
     volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
     return waiting_pod(name, cpu="500m", spec={"volumes": volumes})
+
+
+# ---- rankings that are shared, and caching that does not pay ------------------------------------
+
+
+def test_pods_that_differ_in_labels_nobody_looks_at_share_a_ranking() -> None:
+    plugins = ["NodeResourcesFit", "InterPodAffinity"]
+    engine = Engine(plugins=plugins, gates={"OpportunisticBatching": True})
+    engine.add(*(node(f"n{index}", cpu=9) for index in range(3)))
+    for index, app in enumerate("aabcd"):
+        engine.add(waiting_pod(f"p{index}", cpu=1, labels={"app": app}))
+        engine.run()
+    reuse = reuse_of(engine)
+    rankings = [ranking for entry in reuse.entries() for ranking in entry.rankings.values()]
+    assert (len(reuse), len(rankings), reuse.attempt_counts["hint_used"]) == (4, 1, 3)
+
+
+def test_kinds_of_pods_that_come_once_are_not_cached_for_long() -> None:
+    engine = Engine(plugins=["NodeResourcesFit"], gates={"OpportunisticBatching": True})
+    engine.add(*(node(f"n{index}", cpu=9) for index in range(3)))
+    for index in range(40):
+        engine.add(waiting_pod(f"p{index}", cpu=f"{index + 1}m"))
+        engine.run()
+    cached = [bool(entry.caches.all) for entry in reuse_of(engine).entries()]
+    assert cached[0] and not cached[-1]

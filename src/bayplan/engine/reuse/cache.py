@@ -76,6 +76,12 @@ CHECK_NODES = 10_000
 #: catching up with many changes.
 STEP_ASIDE_NODES_MAX = 20_000
 
+#: What a ranking costs, in evaluations of all nodes; and bounds of what is remembered of costs and
+#: savings.
+_RANKING_COSTS = 3
+_BALANCE_MAX = 16
+_PATIENCE_MIN, _PATIENCE_MAX = 2, 64
+
 #: An entry besides its arrays: objects, dictionaries, its signature. Measured with four plugins.
 _ENTRY_BYTES = 2048
 
@@ -133,6 +139,10 @@ class ResultCache:
         self._numbered_count = 0
         self._shared: WeakValueDictionary[int, RankedNodes] = WeakValueDictionary()
         self.bytes_used = 0
+        #: What rankings saved lately, less what it took to make them, in evaluations of all nodes.
+        #: If it is below 0, pods have to repeat so often before they are cached.
+        self._balance = _BALANCE_MAX
+        self._patience = _PATIENCE_MIN
         #: By instance, of entries that left.
         self._past_counts = {name: RowCounts() for name in self._plugins}
         #: (instance, reason) → attempts, of entries that left; see `prevented_counts`.
@@ -181,26 +191,28 @@ class ResultCache:
         entry = self._entries.get(signature)
         if entry is None:
             entry = self._entries[signature] = self._open(signature, pod)
-            if not self.is_on and len(self._entries) > _SEEN_MAX:
-                _add_prevented(self._past_prevented, self._entries.popitem(last=False)[1])
+            if len(self._entries) > _SEEN_MAX and not entry.caches.all:
+                self._forget_first()
         else:
             self.possible_count += 1
             self._entries.move_to_end(signature)
         return entry
 
     def _open(self, signature: PodSignature, pod: PodInfo) -> SignatureEntry:
-        caches = RowCaches(
-            self._table.log,
-            self._filters.open(signature) if self.is_on else {},
-            self._scores.open(signature) if self.is_on else {},
-        )
-        entry = SignatureEntry(self._table.log, signature, caches, pod.key)
+        entry = SignatureEntry(self._table.log, signature, pod.key)
         unconcerned = self.framework.unconcerned(pod)
         entry.uncached = tuple(self._uncached(signature, unconcerned))
         # A plugin that does not sign is called for all nodes in any case.
-        scalar = self._scalar_names - unconcerned
-        entry.is_vectorized = not (scalar & caches.filters.keys() or scalar & caches.scores.keys())
+        entry.is_vectorized = not any(
+            signature.parts.get(name) is not None for name in self._scalar_names - unconcerned
+        )
+        if self.is_on and not (self._balance < 0 and entry.is_vectorized):
+            self._open_caches(entry)
         return entry
+
+    def _open_caches(self, entry: SignatureEntry) -> None:
+        filters = self._filters.open(entry.signature)
+        entry.caches = RowCaches(self._table.log, filters, self._scores.open(entry.signature))
 
     def _uncached(
         self, signature: PodSignature, unconcerned: Set[str]
@@ -222,17 +234,41 @@ class ResultCache:
         since, generation = entry.generation, self._table.log.generation
         node_count = self._table.node_count
         is_rare = since >= 0 and generation - since > CHANGES_MAX
+        if not is_rare and self._balance < 0:
+            return self._waits_for_more(entry)
         if is_rare:
+            entry.repeat_count = 0
             # Pods of another signature may have used a ranking that the entry shares.
             ranking = self._shared.get(entry.sharing[1])
             if ranking is not None and not ranking.is_dropped:
                 is_rare = generation - ranking.generation > CHANGES_MAX
         if not is_rare or not entry.is_vectorized or node_count > STEP_ASIDE_NODES_MAX:
             return False
-        entry.generation = generation
-        for name in (*entry.caches.filters, *entry.caches.scores):
-            entry.caches.counts[name].add(RowCounts(node_count, node_count))
+        self._step_aside(entry)
         return True
+
+    def _waits_for_more(self, entry: SignatureEntry) -> bool:
+        """Whether a cycle steps aside because caching has not paid lately. Pods that come often
+        enough soon after one another are cached again."""
+        entry.repeat_count += entry.generation >= 0
+        if entry.rankings or entry.pre_state is not None or entry.repeat_count >= self._patience:
+            if not entry.caches.all:
+                self._open_caches(entry)
+            return False
+        if not entry.is_vectorized or self._table.node_count > STEP_ASIDE_NODES_MAX:
+            return False
+        self._step_aside(entry)
+        return True
+
+    def _step_aside(self, entry: SignatureEntry) -> None:
+        entry.generation = self._table.log.generation
+        entry.evaluated_count += self._table.node_count
+
+    def _invest(self, costs: int) -> None:
+        """An attempt took longer than without the cache, for the sake of later ones."""
+        self._balance = max(self._balance - costs, -_BALANCE_MAX)
+        if self._balance < 0 and costs > 1:
+            self._patience = min(2 * self._patience, _PATIENCE_MAX)
 
     def rank(
         self,
@@ -243,14 +279,15 @@ class ResultCache:
         """A cycle called the plugins: rank the nodes, if pods of this signature follow soon after
         one another."""
         since, generation = entry.generation, self._table.log.generation
-        is_soon = 0 <= generation - since <= CHANGES_MAX
+        self._invest(1)
         entry.catch_up()
         entry.generation = generation
-        if since >= 0 and is_soon:
+        if since >= 0 and generation - since <= CHANGES_MAX:
             evaluator, caches = make_evaluator(), (entry.caches.filters, entry.caches.scores)
             plan = self._planner.plan_for(*caches, evaluator.state, scored)
             try:
                 if plan is not None:
+                    self._invest(_RANKING_COSTS)
                     owner = entry.signature
                     ranking = RankedNodes(self._table, plan, evaluator, scored, owner=owner)
                     if entry.add_ranking(ranking):
@@ -288,6 +325,10 @@ class ResultCache:
     def used(self, entry: SignatureEntry, ranking: RankedNodes) -> None:
         """A ranking answered for a pod of this entry."""
         entry.generation = ranking.generation
+        if self._balance < _BALANCE_MAX:
+            self._balance += 1
+            if self._balance >= 0:
+                self._patience = _PATIENCE_MIN
         if ranking.owner is not entry.signature:
             owner = self._entries[ranking.owner]
             owner.generation = ranking.generation
@@ -406,6 +447,14 @@ class ResultCache:
             )
             self._drop(*self._entries.popitem(last=False))
             self._bytes_max = 0
+
+    def _forget_first(self) -> None:
+        """The entry that was not used for the longest leaves, where no results are cached."""
+        signature, entry = self._entries.popitem(last=False)
+        if entry.caches.all:
+            self._drop(signature, entry)
+        else:
+            _add_prevented(self._past_prevented, entry)
 
     def _drop(self, signature: PodSignature, entry: SignatureEntry) -> None:
         self.dropped_counts[OUT_OF_BYTES] += 1

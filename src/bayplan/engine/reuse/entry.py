@@ -92,24 +92,25 @@ class SignatureEntry:
         "bytes_counted",
         "caches",
         "cycle_count",
+        "evaluated_count",
         "example",
         "generation",
         "is_vectorized",
         "pod_count",
         "pre_state",
         "rankings",
+        "repeat_count",
         "sharing",
         "signature",
         "uncached",
     )
 
-    def __init__(
-        self, log: ChangeLog, signature: PodSignature, caches: RowCaches, example: str
-    ) -> None:
+    def __init__(self, log: ChangeLog, signature: PodSignature, example: str) -> None:
         """``example``: one of the pods, "namespace/name"."""
         self._log = log
         self.signature = signature
-        self.caches = caches
+        #: No plugin's results while caching does not pay.
+        self.caches = RowCaches(log, {}, {})
         self.example = example
         #: Instances that are evaluated on all nodes for each of these pods, and why; see
         #: `ResultCache.prevented_counts`.
@@ -120,6 +121,10 @@ class SignatureEntry:
         self.pod_count = self.cycle_count = 0
         #: Of the last cycle that used this entry; -1: none did.
         self.generation = -1
+        #: How often pods came soon after one another, while caching does not pay.
+        self.repeat_count = 0
+        #: Rows that instances evaluated in cycles without the cache.
+        self.evaluated_count = 0
         #: The one used last stands last.
         self.rankings: dict[SkipSet, RankedNodes] = {}
         #: (skipping plugins, number of the key of rankings that the entry may share with them).
@@ -136,6 +141,8 @@ class SignatureEntry:
     def row_counts(self) -> Mapping[str, RowCounts]:
         """By instance, up to now."""
         counts: dict[str, RowCounts] = defaultdict(RowCounts)
+        for name in (*self.caches.filters, *self.caches.scores):
+            counts[name].add(RowCounts(self.evaluated_count, self.evaluated_count))
         for name, own in self.caches.counts.items():
             counts[name].add(own)
         for ranking in self.rankings.values():
