@@ -57,7 +57,9 @@ class Kubelet:
                 if what == "start":
                     await self._start(path, pod["metadata"]["uid"])
                 else:
-                    await self._client.request("DELETE", path, {"gracePeriodSeconds": 0})
+                    # A new pod may have the name of the one that goes.
+                    options = {"preconditions": {"uid": pod["metadata"]["uid"]}}
+                    await self._client.request("DELETE", path, {"gracePeriodSeconds": 0, **options})
 
     async def _start(self, path: str, uid: str) -> None:
         status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
