@@ -37,7 +37,7 @@ _QUESTIONS = {"fit", "headroom", "whatif", "why"}
 #: Commands whose exit code is an answer.
 _NO = {"fit": 1, "why": 1}
 #: Stands for something that the reader has.
-_PLACEHOLDER = re.compile(r"[…$]|^(PATH|DIR|FILE|POD|NAME)$|\.csv$|^--address$")
+_PLACEHOLDER = re.compile(r"[…$]|^(PATH|DIR|FILE|POD|NAME)$|^DIR/|\.csv$|^--address$")
 
 
 class Sandbox:
