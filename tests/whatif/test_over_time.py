@@ -6,7 +6,6 @@ import pytest
 
 import bayplan
 from bayplan.api.objects import POD
-from bayplan.api.pod_groups import BUILT_IN_KINDS
 from bayplan.config import SchedulerConfig
 from bayplan.model.objects import ClusterObjects
 from bayplan.plugins.registry import default_registry
@@ -22,9 +21,7 @@ from tests.whatif.clusters import budget, cluster_of, model_of, owned_pod
 def simulated(change: WhatIf, cluster: ClusterObjects) -> WhatIfAnswer:
     model = model_of(cluster)
     before = sum(1 for _ in model.objects(POD))
-    answer = what_if_over_time(
-        model, change, SchedulerConfig(), default_registry(()), BUILT_IN_KINDS
-    )
+    answer = what_if_over_time(model, change, SchedulerConfig(), default_registry(()))
     assert sum(1 for _ in model.objects(POD)) == before
     return answer
 

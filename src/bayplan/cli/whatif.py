@@ -166,7 +166,6 @@ def _compared(opened: OpenModel, change: WhatIf, options: dict[str, Any]) -> Wha
             change,
             opened.config,
             opened.registry,
-            opened.group_kinds,
             seed=options["seed"],
             shapes=shapes,
             scheduler_name=opened.scheduler_name,

@@ -254,7 +254,6 @@ class Cluster:
                 whole,
                 self._config,
                 self._registry,
-                self._kinds,
                 seed=self._seed,
                 shapes=additions,
                 scheduler_name=self._scheduler_name,

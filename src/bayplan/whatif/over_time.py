@@ -8,8 +8,8 @@ eviction that a budget refuses again every 5 s, so the answer says how long budg
 from types import MappingProxyType
 
 from bayplan.api.objects import POD, ApiObject, Pod, decoded_kinds
-from bayplan.api.pod_groups import PodGroupKinds
 from bayplan.config import SchedulerConfig
+from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.objects import ClusterObjects
 from bayplan.plugins.registry import Registry
@@ -31,7 +31,6 @@ def what_if_over_time(
     change: WhatIf,
     config: SchedulerConfig,
     registry: Registry,
-    kinds: PodGroupKinds,
     *,
     seed: int = 0,
     shapes: Additions | None = None,
@@ -42,6 +41,7 @@ def what_if_over_time(
     The content of all objects must have been read, as from files. ``scheduler_name``: the scheduler
     that gets all pods; None: the scheduler that each pod names. Others: see `what_if`.
     """
+    kinds = group_kinds(config.spec.pod_groups.kinds)
     shapes = largest_shapes(model) if shapes is None else shapes
     before = state_of(model, shapes, kinds)
     workload = _workload(model.source, change, {*registry.kinds, *kinds})
