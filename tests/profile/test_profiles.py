@@ -22,6 +22,7 @@ from bayplan.profile.profiles import (
     build_profiles,
     make_plugin,
 )
+from bayplan.testing import pod
 from tests.engine.plugin_kit import (
     NODE_ADDED,
     Both,
@@ -123,10 +124,10 @@ def test_plugins_that_can_reject_have_default_events() -> None:
 
 def test_pods_are_signed_by_instance() -> None:
     [result] = built(profile(["Both/a", "Gate"]))
-    pod: Any = object()
-    assert result.signer.part("Both/a", pod) == ("both", "Both/a")
-    assert result.signer.part("Gate", pod) is None
-    assert result.signer.part("Nobody", pod) is None
+    signed = pod("p")
+    assert result.signer.part("Both/a", signed) == ("both", "Both/a")
+    assert result.signer.part("Gate", signed) is None
+    assert result.signer.part("Nobody", signed) is None
 
 
 # ---- failures ------------------------------------------------------------------------------

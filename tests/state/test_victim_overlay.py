@@ -94,6 +94,7 @@ CALLS: dict[str, Callable[[NodeView], Any]] = {
     "labels.matching_term": lambda nodes: nodes.labels.matching_term(NodeTerm((_ZONE,), (), None)),
     "name": lambda nodes: nodes.name(0),
     "table.first_drawn": lambda nodes: nodes.table.first_drawn(np.ones(3, np.bool_), 2),
+    "table.drawn_among": lambda nodes: nodes.table.drawn_among(np.array([0, 2], np.intp), 1),
     "table.name_drawn": lambda nodes: nodes.table.name_drawn(np.ones(3, np.bool_), 3, 1),
     "names": lambda nodes: nodes.names(),
     "resources.non_zero_requested": lambda nodes: nodes.resources.non_zero_requested("memory"),

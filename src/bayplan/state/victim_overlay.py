@@ -33,7 +33,16 @@ _UNCHANGED_IN_GROUPS: Final[Mapping[str, frozenset[str]]] = {
     "taints": frozenset({"any_unschedulable", "set_ids", "sets", "unschedulable"}),
     "pods": frozenset(),
     "table": frozenset(
-        {"draw_order", "first_drawn", "index", "mask", "name_drawn", "node_count", "rows"}
+        {
+            "draw_order",
+            "drawn_among",
+            "first_drawn",
+            "index",
+            "mask",
+            "name_drawn",
+            "node_count",
+            "rows",
+        }
     ),
 }
 #: What pods change of a node besides amounts. The overlay has none of it.
