@@ -13,12 +13,11 @@ from bayplan.cli.questions import OpenModel, open_model, question_options, quest
 from bayplan.durations import DurationError
 from bayplan.problems import BadInputError, wrong
 from bayplan.sim.input.errors import InputErrors
-from bayplan.sim.input.sources import Part, read_sources
+from bayplan.sim.input.sources import WHAT_IF, Part, own_kind, read_sources
 from bayplan.sim.input.what_if import (
     NewNodes,
     WhatIf,
     decode_what_if,
-    is_what_if,
     parse_scaling,
 )
 from bayplan.state.pods import DEFAULT_NAMESPACE
@@ -130,7 +129,7 @@ def _change(options: dict[str, Any]) -> WhatIf:
     )
     errors = InputErrors()
     for part in _parts(options["documents"]):
-        if not is_what_if(part.value):
+        if own_kind(part.value) != WHAT_IF:
             errors.add(part.place, "wanted a WhatIf document")
             continue
         document, problems = decode_what_if(part.value)

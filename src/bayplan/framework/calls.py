@@ -264,7 +264,7 @@ class CallsByShape:
 
     def _for(self, shape: PodShape) -> Calls:
         without_part, failures = _unconcerned(self._asked, shape)
-        if failures or self._plugins.ignoring(shape):
+        if failures or (self._plugins.tries_resizes and self._plugins.ignoring(shape)):
             return calls_for(self._calls, self._plugins, shape)
         key = tuple(map(id, without_part))
         calls = self._by_unconcerned.get(key)

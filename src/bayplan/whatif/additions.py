@@ -30,8 +30,7 @@ from bayplan.problems import BadInputError
 from bayplan.sim.input.controller_kinds import CONTROLLERS, DAEMON_SET, REPLICA_SET
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.inputs import load_inputs
-from bayplan.sim.input.sources import InputSource, Part, is_scenario, read_sources
-from bayplan.sim.input.what_if import is_what_if
+from bayplan.sim.input.sources import InputSource, Part, own_kind, read_sources
 from bayplan.sim.input.workload import Content, ExpansionMode
 from bayplan.state.pods import DEFAULT_SCHEDULER
 
@@ -72,7 +71,7 @@ def read_additions(
     errors = InputErrors()
     parts = [part for part in read_sources(sources, errors) if isinstance(part, Part)]
     errors.raise_if_any()
-    if any(is_scenario(part.value) or is_what_if(part.value) for part in parts):
+    if any(own_kind(part.value) for part in parts):
         actual = "found a Scenario or a WhatIf document"
         raise BadInputError(f"{actual}, wanted a workload: pods, controllers, pod groups")
     taken = _taken(parts, cluster)

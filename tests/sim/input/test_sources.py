@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bayplan.sim.input.errors import InputError, InputErrors
-from bayplan.sim.input.sources import CsvText, Part, is_scenario, read_sources
+from bayplan.sim.input.sources import SCENARIO, CsvText, Part, own_kind, read_sources
 from tests.adapters.manifests import node, pod
 from tests.sim.manifests import scenario
 
@@ -159,7 +159,7 @@ def test_a_missing_file_is_reported(tmp_path: Path) -> None:
 
 
 def test_scenarios_are_distinguished_from_objects() -> None:
-    assert is_scenario(scenario())
-    assert is_scenario({**scenario(), "apiVersion": "bayplan.dev/v9"})
+    assert own_kind(scenario()) == SCENARIO
+    assert own_kind({**scenario(), "apiVersion": "bayplan.dev/v9"}) == SCENARIO
     others: list[Any] = [pod(), [], {"kind": "Scenario"}, {**scenario(), "apiVersion": "x/v1"}]
-    assert not any(map(is_scenario, others))
+    assert not any(map(own_kind, others))

@@ -6,14 +6,13 @@ import pytest
 
 import bayplan
 from bayplan.problems import BadInputError
+from bayplan.sim.input.sources import WHAT_IF, own_kind
 from bayplan.sim.input.what_if import (
     API_VERSION,
-    KIND,
     NewNodes,
     Scaling,
     WhatIf,
     decode_what_if,
-    is_what_if,
     parse_scaling,
     what_if_schema,
 )
@@ -22,7 +21,7 @@ from tests.sim.manifests import controller
 
 
 def document(**spec: Any) -> dict[str, Any]:
-    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": "x"}, "spec": spec}
+    return {"apiVersion": API_VERSION, "kind": WHAT_IF, "metadata": {"name": "x"}, "spec": spec}
 
 
 def refusals(value: dict[str, Any]) -> list[str]:
@@ -83,9 +82,9 @@ def test_problems_have_their_place(value: dict[str, Any], problem: str) -> None:
 
 
 def test_a_document_is_recognized_in_any_version() -> None:
-    assert is_what_if({**document(), "apiVersion": "bayplan.dev/v2"})
-    assert not is_what_if({**document(), "apiVersion": "v1"})
-    assert not is_what_if([])
+    assert own_kind({**document(), "apiVersion": "bayplan.dev/v2"}) == WHAT_IF
+    assert not own_kind({**document(), "apiVersion": "v1"})
+    assert not own_kind([])
 
 
 @pytest.mark.parametrize(

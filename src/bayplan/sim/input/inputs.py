@@ -27,10 +27,18 @@ from bayplan.sim.input.object_checks import (
 )
 from bayplan.sim.input.openb import Table, read_table
 from bayplan.sim.input.scenario import Action, read_scenario
-from bayplan.sim.input.sources import CsvText, InputSource, Part, is_scenario, read_sources
+from bayplan.sim.input.sources import (
+    SCENARIO,
+    WHAT_IF,
+    CsvText,
+    InputSource,
+    Part,
+    own_kind,
+    read_sources,
+)
 from bayplan.sim.input.storage_classes import missing_storage_classes
 from bayplan.sim.input.timeline import Timeline
-from bayplan.sim.input.what_if import WhatIf, actions_of, decode_what_if, is_what_if
+from bayplan.sim.input.what_if import WhatIf, actions_of, decode_what_if
 from bayplan.sim.input.workload import (
     Content,
     ExpansionMode,
@@ -166,12 +174,12 @@ class _Loader:
 
     def load(self, time_mode: str) -> Workload:
         """The workload. Problems are collected in the errors."""
-        self._read_scenarios()
+        self._read_own()
         checks = ObjectChecks(self._errors, self._priority_classes(), self.not_understood)
         for part in self._parts:
             if isinstance(part, CsvText):
                 self._read_csv(part, time_mode)
-            elif not is_scenario(part.value) and not is_what_if(part.value):
+            elif not own_kind(part.value):
                 self._read_object(part, checks)
         timeline = Timeline(checks, self._errors, self._expansion)
         initial = self._initial(timeline)
@@ -204,26 +212,39 @@ class _Loader:
 
     # ---- reading ----------------------------------------------------------------------------
 
-    def _read_scenarios(self) -> None:
+    def _read_own(self) -> None:
+        """Read the documents of our own: scenarios and what-ifs."""
         for part in self._parts:
-            if isinstance(part, Part) and is_scenario(part.value):
-                scenario = read_scenario(part, self._errors)
-                self._actions += scenario.actions
-                if scenario.until_seconds is not None:
-                    self._until_seconds = max(self._until_seconds or 0.0, scenario.until_seconds)
-                if scenario.pod_gc is not None:
-                    self._pod_gc = scenario.pod_gc
-                if scenario.recreate_after_seconds is not None:
-                    self._recreate_after_seconds = scenario.recreate_after_seconds
-                if scenario.expansion is not None:
-                    self._expansion = scenario.expansion
-            elif isinstance(part, Part) and is_what_if(part.value):
-                change, problems = decode_what_if(part.value)
-                self._errors.add_all(part.place, problems)
-                self._changes.append((change, part.place))
-                if change.until_seconds is not None:
-                    self._until_seconds = max(self._until_seconds or 0.0, change.until_seconds)
+            if isinstance(part, CsvText):
+                continue
+            kind = own_kind(part.value)
+            if kind == SCENARIO:
+                self._read_scenario(part)
+            elif kind == WHAT_IF:
+                self._read_what_if(part)
         self._expansion = self._option or self._expansion
+
+    def _read_scenario(self, part: Part) -> None:
+        scenario = read_scenario(part, self._errors)
+        self._actions += scenario.actions
+        self._end_at(scenario.until_seconds)
+        if scenario.pod_gc is not None:
+            self._pod_gc = scenario.pod_gc
+        if scenario.recreate_after_seconds is not None:
+            self._recreate_after_seconds = scenario.recreate_after_seconds
+        if scenario.expansion is not None:
+            self._expansion = scenario.expansion
+
+    def _read_what_if(self, part: Part) -> None:
+        change, problems = decode_what_if(part.value)
+        self._errors.add_all(part.place, problems)
+        self._changes.append((change, part.place))
+        self._end_at(change.until_seconds)
+
+    def _end_at(self, until_seconds: float | None) -> None:
+        """The latest end of all documents counts."""
+        if until_seconds is not None:
+            self._until_seconds = max(self._until_seconds or 0.0, until_seconds)
 
     def _priority_classes(self) -> set[str]:
         values = [part.value for part in self._parts if isinstance(part, Part)]

@@ -18,6 +18,7 @@ from bayplan.yaml_documents import DocumentError, load_documents
 
 STANDARD_INPUT = "-"
 SCENARIO = "Scenario"
+WHAT_IF = "WhatIf"
 SCENARIO_GROUP = "bayplan.dev"
 
 #: The files of a run's folder; sim/output/run_folder.py writes them.
@@ -102,7 +103,7 @@ def _parsed(content: bytes, source: str, is_from_folder: bool, errors: InputErro
     parts: list[Part] = []
     try:
         documents = load_documents(content, source)
-        if any(is_scenario(document.value) for document in documents):
+        if any(own_kind(document.value) == SCENARIO for document in documents):
             # A patch removes with null, which means nothing anywhere else.
             documents = load_documents(content, source, keeps_nulls=True)
     except DocumentError as problem:
@@ -158,11 +159,13 @@ def _is_list(value: Any) -> bool:
     return not (isinstance(meta, dict) and meta.get("name"))
 
 
-def is_scenario(value: Any) -> bool:
-    """Whether a value is meant to be a Scenario, of any version."""
-    if not isinstance(value, dict) or value.get("kind") != SCENARIO:
-        return False
-    return str(value.get("apiVersion")).partition("/")[0] == SCENARIO_GROUP
+def own_kind(value: Any) -> str:
+    """The kind of a value that is meant to be a document of ours, of any version: SCENARIO or
+    WHAT_IF; "" for any other value."""
+    kind = value.get("kind") if isinstance(value, dict) else None
+    if kind not in (SCENARIO, WHAT_IF):
+        return ""
+    return kind if str(value.get("apiVersion")).partition("/")[0] == SCENARIO_GROUP else ""
 
 
 def belongs_to_run(path: Path) -> bool:

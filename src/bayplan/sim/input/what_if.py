@@ -34,12 +34,11 @@ from bayplan.sim.input.controller_kinds import SCALED_KINDS
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.object_checks import ObjectIndex
 from bayplan.sim.input.scenario import Action
-from bayplan.sim.input.sources import SCENARIO_GROUP
+from bayplan.sim.input.sources import SCENARIO_GROUP, WHAT_IF
 from bayplan.sim.input.workload import Content, Verb
 from bayplan.state.pods import DEFAULT_NAMESPACE
 
 API_VERSION = f"{SCENARIO_GROUP}/v1alpha1"
-KIND = "WhatIf"
 
 #: More new nodes than the largest clusters have are a typing error.
 NODES_MAX = 100_000
@@ -125,14 +124,7 @@ class WhatIf(_Part):
         spec = msgspec.to_builtins(self)
         defaults: dict[str, Any] = msgspec.to_builtins(WhatIf())
         changed = {name: value for name, value in spec.items() if value != defaults[name]}
-        return {"apiVersion": API_VERSION, "kind": KIND, "spec": changed}
-
-
-def is_what_if(value: Any) -> bool:
-    """Whether a value is meant to be a WhatIf document, of any version."""
-    if not isinstance(value, dict) or value.get("kind") != KIND:
-        return False
-    return str(value.get("apiVersion")).partition("/")[0] == SCENARIO_GROUP
+        return {"apiVersion": API_VERSION, "kind": WHAT_IF, "spec": changed}
 
 
 class _Metadata(_Part):
@@ -142,7 +134,7 @@ class _Metadata(_Part):
 class _Document(_Part):
     spec: WhatIf
     api_version: str = API_VERSION
-    kind: str = KIND
+    kind: str = WHAT_IF
     metadata: _Metadata = _Metadata()
 
 
@@ -182,12 +174,12 @@ def what_if_schema() -> dict[str, Any]:
     """The schema of the document (JSON Schema, draft 2020-12)."""
     (whole,), parts = msgspec.json.schema_components([_Document], ref_template="#/$defs/{name}")
     root = parts["_Document"]
-    root["title"] = KIND
+    root["title"] = WHAT_IF
     root["required"] = ["apiVersion", "kind", "spec"]
-    root["properties"] |= {"apiVersion": {"const": API_VERSION}, "kind": {"const": KIND}}
+    root["properties"] |= {"apiVersion": {"const": API_VERSION}, "kind": {"const": WHAT_IF}}
     parts["Scaling"]["properties"]["kind"] = {"enum": list(SCALED_KINDS)}
     schema = "https://json-schema.org/draft/2020-12/schema"
-    return {"$schema": schema, "title": KIND, **whole, "$defs": parts}
+    return {"$schema": schema, "title": WHAT_IF, **whole, "$defs": parts}
 
 
 # ---- in scenario files ---------------------------------------------------------------------
