@@ -24,6 +24,13 @@ def test_a_run_and_files_of_a_cluster_are_refused(tmp_path: Path) -> None:
     ]
 
 
+def test_a_path_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    missing = tmp_path / "runs"
+    assert refusal("ui", missing) == [
+        f"{missing}: there is no such file or folder; wanted a run, or files of a cluster"
+    ]
+
+
 def test_an_empty_token_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("\n")
     lines = refusal("ui", EXAMPLE, "--token-file", tmp_path / "token")

@@ -11,7 +11,7 @@ from bayplan import rng
 from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.options import config_option, examples, plugin_option
 from bayplan.cli.pflag import feature_gates_option
-from bayplan.cli.problems import read_text, refusals
+from bayplan.cli.problems import STANDARD_INPUT, read_text, refusals
 from bayplan.cli.remarks import EXIT_FAILED, fail, remark
 from bayplan.serving.http_server import is_loopback
 from bayplan.sim.output.run_folder import is_run
@@ -102,6 +102,9 @@ def _shown(paths: tuple[str, ...], flags: dict[str, Any]) -> list[Shown]:
             found = f"{len(runs)} runs and {len(paths) - len(runs)} other paths"
             fail(f"found {found}, wanted one run, two runs, or files of one cluster")
         return [ShownRun(Path(run)) for run in runs]
+    missing = next((p for p in paths if p != STANDARD_INPUT and not Path(p).exists()), None)
+    if missing is not None:
+        fail(f"{missing}: there is no such file or folder; wanted a run, or files of a cluster")
     registry = read_plugins(flags["plugins"])
     config = read_config(flags["config_path"], flags["feature_gates"])
     return [ShownCluster(paths, config, registry)]
