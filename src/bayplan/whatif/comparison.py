@@ -194,7 +194,9 @@ def _copy(pod: Pod) -> Pod:
 
 def _described(change: WhatIf) -> str:
     """The changes in a line, in the order in which they happen."""
-    words = [f"add {new.count} as {new.template}" for new in change.add]
+    words = [
+        f"add {new.count:,} node{'s' * (new.count != 1)} like {new.template}" for new in change.add
+    ]
     words += [f"uncordon {name}" for name in change.uncordon]
     if change.apply:
         words.append(f"apply {len(change.apply)} object{'s' * (len(change.apply) != 1)}")
