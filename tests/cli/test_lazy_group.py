@@ -34,7 +34,7 @@ def test_the_shell_completes_commands_and_options() -> None:
         ended = process(env=env)
         return [line.partition(",")[2] for line in ended.stdout.decode().splitlines()]
 
-    assert completed("bayplan s") == ["serve-extender", "simulate"]
+    assert completed("bayplan s") == ["serve-extender", "shadow", "simulate", "schema"]
     assert completed("bayplan --v") == ["--version"]
 
 

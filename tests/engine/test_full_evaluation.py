@@ -14,6 +14,12 @@ NODES = 40
 KINDS = CHANGES_MAX + 4
 
 
+@pytest.fixture(autouse=True)
+def caching_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few pods of many signatures: everything is cached all the same."""
+    monkeypatch.setattr(module, "_BALANCE_MAX", 10**9)
+
+
 def engine_of(*plugins: Any, **options: Any) -> Engine:
     engine = Engine(plugins=[*plugins, (FIT, 1)], classes=[CountingFilter], **options)
     engine.add(*nodes(NODES))

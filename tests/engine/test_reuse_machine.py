@@ -86,6 +86,10 @@ EVENTS = (
 )
 
 
+#: The seed for a cache that steps aside.
+ASIDE_SEED = 4
+
+
 def blocks() -> list[list[int]]:
     """The seeds that are tried, in tests."""
     found = seeds(SEEDS_PER_TEST)
@@ -131,6 +135,16 @@ def test_reuse_changes_no_decision(numbers: list[int], capsys: pytest.CaptureFix
         assert tally["steps"] >= STEPS_MIN
         rare = {event: tally[event] for event in EVENTS if tally[event] < COUNT_MIN}
         assert not rare, "the machine says little about what hardly ever occurs"
+
+
+@pytest.mark.timeout(900)
+def test_a_cache_that_steps_aside_changes_no_decision(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rankings soon cost more than they save, and soon pay again."""
+    monkeypatch.setattr("bayplan.engine.reuse.cache._BALANCE_MAX", 2)
+    tally = Counter[str]()
+    with replayable(ASIDE_SEED):
+        play(ASIDE_SEED, tally)
+    assert tally["picks used"] >= COUNT_MIN
 
 
 @pytest.mark.timeout(600)

@@ -19,7 +19,6 @@ from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.lazy_loader import load
 from bayplan.model.objects import ClusterObjects
-from bayplan.model.reading import objects_of_files, objects_of_run
 from bayplan.plugins.registry import Registry
 from bayplan.ports import ApiError
 from bayplan.sim.output.run_folder import RunFolder, is_run
@@ -70,11 +69,11 @@ class ClusterSource:
         if not self.paths:
             return self._read_live(config, registry, subject)
         if len(self.paths) == 1 and is_run(Path(self.paths[0])):
-            return objects_of_run(RunFolder(Path(self.paths[0])))
+            return load("bayplan.model.reading:objects_of_run")(RunFolder(Path(self.paths[0])))
         kinds = {*registry.kinds, *group_kinds(config.spec.pod_groups.kinds)}
         # Reading standard input needs no spinner: a person may be typing there.
         with nullcontext() if STANDARD_INPUT in self.paths else sign_of_life("reading"):
-            return objects_of_files(self.paths, kinds)
+            return load("bayplan.model.reading:objects_of_files")(self.paths, kinds)
 
     def _read_live(
         self, config: SchedulerConfig, registry: Registry, subject: str

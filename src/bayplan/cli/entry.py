@@ -39,7 +39,7 @@ _COMMANDS = {
     ),
     "why": CommandEntry(
         "bayplan.cli.why:why_command",
-        "Explain where a pod, the pods of a workload, or a pod group were placed, and why.",
+        "Explain why a pod has a node or none, and what would make it fit.",
     ),
     "fit": CommandEntry(
         "bayplan.cli.fit:fit_command",
