@@ -202,7 +202,7 @@ def test_the_plain_manifests_equal_the_rendered_chart() -> None:
         "plugins.files.my\\.py=x=1",
         "plugins.configMap.name=mine,plugins.configMap.files={a.py}",
         "plugins.image.reference=registry.example/plugins",
-        "networkPolicy.enabled=false,serviceMonitor.enabled=true,leaderElection.enabled=false",
+        "networkPolicy.enabled=false,serviceMonitor.enabled=true,leaderElection.enabled=false,replicas=1",
         "prometheusRule.enabled=true,prometheusRule.labels.team=a",
     ],
 )

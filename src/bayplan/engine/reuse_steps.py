@@ -100,6 +100,7 @@ class ReuseSteps:
             cycle.entry = None
             return
         cache = self._caches[cycle.framework.profile_name]
+        cache.open_caches(entry)
         if cache.is_check_due:
             return
         clock = cycle.framework.stopwatches["Filter"].now

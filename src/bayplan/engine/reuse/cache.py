@@ -207,12 +207,16 @@ class ResultCache:
             signature.parts.get(name) is not None for name in self._scalar_names - unconcerned
         )
         if self.is_on and not (self._balance < 0 and entry.is_vectorized):
-            self._open_caches(entry)
+            self.open_caches(entry)
         return entry
 
-    def _open_caches(self, entry: SignatureEntry) -> None:
-        filters = self._filters.open(entry.signature)
-        entry.caches = RowCaches(self._table.log, filters, self._scores.open(entry.signature))
+    def open_caches(self, entry: SignatureEntry) -> None:
+        """Give the entry its row caches. An entry that was new while caching did not pay has none
+        until a cycle uses the entry."""
+        if not entry.is_open:
+            entry.is_open = True
+            filters = self._filters.open(entry.signature)
+            entry.caches = RowCaches(self._table.log, filters, self._scores.open(entry.signature))
 
     def _uncached(
         self, signature: PodSignature, unconcerned: Set[str]
@@ -252,8 +256,6 @@ class ResultCache:
         enough soon after one another are cached again."""
         entry.repeat_count += entry.generation >= 0
         if entry.rankings or entry.pre_state is not None or entry.repeat_count >= self._patience:
-            if not entry.caches.all:
-                self._open_caches(entry)
             return False
         if not entry.is_vectorized or self._table.node_count > STEP_ASIDE_NODES_MAX:
             return False

@@ -95,6 +95,7 @@ class SignatureEntry:
         "evaluated_count",
         "example",
         "generation",
+        "is_open",
         "is_vectorized",
         "pod_count",
         "pre_state",
@@ -109,8 +110,9 @@ class SignatureEntry:
         """``example``: one of the pods, "namespace/name"."""
         self._log = log
         self.signature = signature
-        #: No plugin's results while caching does not pay.
+        #: Empty until the cache opens them: see `ResultCache.open_caches`.
         self.caches = RowCaches(log, {}, {})
+        self.is_open = False
         self.example = example
         #: Instances that are evaluated on all nodes for each of these pods, and why; see
         #: `ResultCache.prevented_counts`.
