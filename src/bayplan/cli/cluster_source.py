@@ -1,8 +1,9 @@
 """The cluster that a question is about: files, the folder of a run, or an API server."""
 
 import os
-from collections.abc import Callable
-from contextlib import nullcontext
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, final
@@ -13,7 +14,8 @@ import yaml
 
 from bayplan.cli.console import sign_of_life
 from bayplan.cli.options import KUBECONFIG_HELP
-from bayplan.cli.problems import STANDARD_INPUT
+from bayplan.cli.problems import STANDARD_INPUT, refusals
+from bayplan.cli.remarks import remark
 from bayplan.cli.streams import put
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
@@ -95,6 +97,17 @@ class ClusterSource:
                 return load("bayplan.cli.event_loop:run_event_loop")(work())
         except (credentials_error, ApiError) as problem:
             raise UnreadableClusterError(str(problem)) from None
+
+
+@contextmanager
+def question_refusals() -> Iterator[None]:
+    """`refusals`; also ends the process if a cluster cannot be read."""
+    with refusals():
+        try:
+            yield
+        except UnreadableClusterError as problem:
+            remark(str(problem))
+            sys.exit(EXIT_UNREADABLE)
 
 
 def kubectl_options() -> Callable[[F], F]:

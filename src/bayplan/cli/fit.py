@@ -6,10 +6,10 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from bayplan.cli.cluster_source import put_document
+from bayplan.cli.cluster_source import put_document, question_refusals
 from bayplan.cli.console import show
 from bayplan.cli.options import examples
-from bayplan.cli.questions import OpenModel, open_model, question_options, question_refusals
+from bayplan.cli.questions import OpenModel, open_model, question_options
 from bayplan.cli.remarks import EXIT_FAILED
 from bayplan.whatif.copies import single_unit
 from bayplan.whatif.fit import LIMIT, Fit, fit, max_fit

@@ -5,10 +5,10 @@ from typing import Any
 import click
 
 from bayplan import durations
-from bayplan.cli.cluster_source import put_document
+from bayplan.cli.cluster_source import put_document, question_refusals
 from bayplan.cli.console import show
 from bayplan.cli.options import examples
-from bayplan.cli.questions import open_model, question_options, question_refusals
+from bayplan.cli.questions import open_model, question_options
 from bayplan.durations import DurationError, parse_duration
 from bayplan.lazy_loader import load
 from bayplan.problems import BadInputError, wrong

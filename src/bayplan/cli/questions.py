@@ -1,6 +1,5 @@
 """The model of a cluster for a command that puts questions to it."""
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
@@ -9,16 +8,14 @@ import click
 
 from bayplan.api.pod_groups import PodGroupKinds
 from bayplan.cli.cluster_source import (
-    EXIT_UNREADABLE,
     ClusterSource,
-    UnreadableClusterError,
     kubectl_options,
     output_option,
 )
 from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.options import config_option, plugin_option, seed_option
 from bayplan.cli.pflag import feature_gates_option
-from bayplan.cli.problems import STANDARD_INPUT, refusals
+from bayplan.cli.problems import STANDARD_INPUT
 from bayplan.cli.remarks import remark
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
@@ -65,17 +62,6 @@ def question_options(*formats: str) -> Callable[[F], F]:
         return command
 
     return decorate
-
-
-@contextmanager
-def question_refusals() -> Iterator[None]:
-    """`refusals`; also ends the process if a cluster cannot be read."""
-    with refusals():
-        try:
-            yield
-        except UnreadableClusterError as problem:
-            remark(str(problem))
-            sys.exit(EXIT_UNREADABLE)
 
 
 @contextmanager

@@ -6,10 +6,10 @@ from typing import Any
 import click
 
 from bayplan import durations
-from bayplan.cli.cluster_source import put_document
+from bayplan.cli.cluster_source import put_document, question_refusals
 from bayplan.cli.console import show, sign_of_life
 from bayplan.cli.options import examples
-from bayplan.cli.questions import OpenModel, open_model, question_options, question_refusals
+from bayplan.cli.questions import OpenModel, open_model, question_options
 from bayplan.durations import DurationError
 from bayplan.problems import BadInputError, wrong
 from bayplan.sim.input.errors import InputErrors

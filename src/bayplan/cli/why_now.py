@@ -4,16 +4,10 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from bayplan.cli.cluster_source import (
-    EXIT_UNREADABLE,
-    ClusterSource,
-    UnreadableClusterError,
-    put_document,
-)
+from bayplan.cli.cluster_source import ClusterSource, put_document, question_refusals
 from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.console import show
-from bayplan.cli.problems import refusals
-from bayplan.cli.remarks import EXIT_FAILED, fail, remark
+from bayplan.cli.remarks import EXIT_FAILED, fail
 from bayplan.explain.explainer import NoSuchPodError, explain_pod
 from bayplan.explain.explanation import Explanation
 from bayplan.explain.fixes.workload_edits import controller_of
@@ -30,14 +24,10 @@ def why_now(kind: str, name: str, source: ClusterSource, options: dict[str, Any]
 
     ``kind``: "" for a pod, "podgroup", or a workload's kind; ``name``: "namespace/name".
     """
-    with refusals():
+    with question_refusals():
         registry = read_plugins(options["plugins"])
         config = read_config(options["config_path"], options["feature_gates"])
-        try:
-            objects = source.read(config, registry, "" if kind else name)
-        except UnreadableClusterError as problem:
-            remark(str(problem))
-            sys.exit(EXIT_UNREADABLE)
+        objects = source.read(config, registry, "" if kind else name)
         model = ClusterModel(objects, config, registry, seed=options["seed"])
         try:
             explanation = _explanation(model, kind, name)

@@ -23,7 +23,7 @@ from bayplan.journal import (
     PluginScore,
     Record,
 )
-from bayplan.sim.output.report import BLANK, by_message, examples
+from bayplan.sim.output.report import BLANK, by_message, examples, pods_by_node
 from bayplan.sim.output.report import new_table as new_table
 from bayplan.sim.output.result import PodResult, SimulationResult
 
@@ -35,8 +35,6 @@ _NAMED_PODS_MAX = 5
 _COMPARED_PODS_MAX = 200
 #: The most groups of waiting pods of one workload that are explained by an attempt.
 _EXPLAINED_MAX = 3
-#: The most nodes of a workload that have a row of their own.
-_NODES_MAX = 12
 
 
 # ---- hints ---------------------------------------------------------------------------------
@@ -299,15 +297,7 @@ def _by_node(placed: Mapping[str, str]) -> Iterator[RenderableType]:
     by_node: dict[str, list[str]] = defaultdict(list)
     for pod in sorted(placed):
         by_node[placed[pod]].append(pod)
-    ordered = sorted(by_node, key=lambda node: (-len(by_node[node]), node))
-    table = new_table("node", "pods", "for example")
-    for node in ordered[:_NODES_MAX]:
-        table.add_row(node, f"{len(by_node[node]):,}", examples(by_node[node]))
-    yield table
-    further = ordered[_NODES_MAX:]
-    if further:
-        count = sum(len(by_node[node]) for node in further)
-        yield Text(f"and {count:,} pods on {len(further):,} more nodes")
+    return pods_by_node(new_table("node", "pods", "for example"), by_node)
 
 
 # ---- one node ------------------------------------------------------------------------------

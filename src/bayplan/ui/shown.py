@@ -4,6 +4,7 @@ The run is repeated in a thread of its own, and the page shows the progress and 
 run's summary until the timeline is ready. A cluster without a run is one state, at 0 s.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
@@ -59,7 +60,7 @@ class Journal:
         return record
 
 
-class Shown:
+class Shown(ABC):
     """One run or cluster on the page."""
 
     kind = ""
@@ -90,8 +91,8 @@ class Shown:
         except Exception as problem:  # noqa: BLE001 - the page shows it
             self._problem, self._phase = f"{type(problem).__name__}: {problem}", FAILED
 
-    def _loaded(self) -> Timeline:
-        raise NotImplementedError
+    @abstractmethod
+    def _loaded(self) -> Timeline: ...
 
     def stop(self) -> None:
         """Give up loading at the next pod, so that the process can end."""

@@ -7,12 +7,11 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from bayplan.pages import as_html, as_text
-from bayplan.sim.output.report import BLANK, by_message, examples, new_table
+from bayplan.sim.output.report import BLANK, by_message, examples, new_table, pods_by_node
 
 API_VERSION = "bayplan.dev/v1alpha1"
 
-#: The most nodes with a row of their own, and the most pods named in a line.
-_NODES_MAX = 12
+#: The most pods named in a line.
 _NAMED_PODS_MAX = 5
 _WAIT_AND_WERE = "wait in the cluster already and were"
 
@@ -34,14 +33,7 @@ class Answer(Struct, frozen=True, kw_only=True, rename="camel"):
 def node_rows(by_node: Mapping[str, list[str]]) -> Iterator[RenderableType]:
     table = new_table("node", "pods", "for example")
     table.columns[1].justify = "right"
-    ordered = sorted(by_node, key=lambda node: (-len(by_node[node]), node))
-    for node in ordered[:_NODES_MAX]:
-        table.add_row(node, f"{len(by_node[node]):,}", examples(by_node[node]))
-    yield table
-    further = ordered[_NODES_MAX:]
-    if further:
-        count = sum(len(by_node[node]) for node in further)
-        yield Text(f"and {pod_count(count)} on {len(further):,} more nodes")
+    return pods_by_node(table, by_node)
 
 
 def left_over_rows(messages: Mapping[str, str]) -> Iterator[RenderableType]:

@@ -41,6 +41,8 @@ def new_table(*headings: str, numbers: bool = False) -> Table:
 
 #: The most pods named per reason, and the most reasons shown; further ones are counted.
 EXAMPLES_MAX = 3
+#: The most nodes with a row of their own where pods are listed by node.
+_POD_NODES_MAX = 12
 GROUPS_MAX = 12
 #: The most nodes with a row of their own, and the most resources with a column.
 NODES_MAX = 10
@@ -179,6 +181,19 @@ def kind_of(name: str, message: str) -> str:
 def examples(names: list[str]) -> str:
     shown = ", ".join(names[:EXAMPLES_MAX])
     return shown if len(names) <= EXAMPLES_MAX else f"{shown}, …"
+
+
+def pods_by_node(table: Table, by_node: Mapping[str, list[str]]) -> Iterator[RenderableType]:
+    """``table`` (node, pods, for example) with rows for the nodes with most pods, and a line about
+    the other nodes. ``by_node``: pods by node."""
+    ordered = sorted(by_node, key=lambda node: (-len(by_node[node]), node))
+    for node in ordered[:_POD_NODES_MAX]:
+        table.add_row(node, f"{len(by_node[node]):,}", examples(by_node[node]))
+    yield table
+    further = ordered[_POD_NODES_MAX:]
+    if further:
+        count = sum(len(by_node[node]) for node in further)
+        yield Text(f"and {count:,} pod{'s' * (count != 1)} on {len(further):,} more nodes")
 
 
 # ---- where pods went -----------------------------------------------------------------------
