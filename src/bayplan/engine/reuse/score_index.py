@@ -55,11 +55,11 @@ class PlaceBlocks:
         at = min(bisect_left(self._lasts, place), len(self._lasts) - 1)
         block = self._blocks[at]
         block.insert(bisect_left(block, place), place)
+        self._lasts[at] = block[-1]
         self._count += 1
         if len(block) > 2 * _BLOCK:
             self._blocks[at : at + 1] = block[:_BLOCK], block[_BLOCK:]
             self._lasts.insert(at, block[_BLOCK - 1])
-        self._lasts[at] = self._blocks[at][-1]
 
     def remove(self, place: int) -> None:
         at = bisect_left(self._lasts, place)
