@@ -7,30 +7,26 @@ $BAYPLAN_WHY_SEED: other pods.
 
 import asyncio
 import os
-import subprocess
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, final
 
-import msgspec
 import pytest
 
-from bayplan.adapters.live.client import MERGE_PATCH, ApiClient, ClientOptions, open_client
-from bayplan.adapters.live.discovery import Discovery
-from bayplan.api.storage_objects import BIND_COMPLETED, SELECTED_NODE
+from bayplan.adapters.live.client import ApiClient, ClientOptions, open_client
 from bayplan.cli.cluster_source import EXIT_UNREADABLE
 from bayplan.config import SchedulerConfig, config_from
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.explain.explainer import explain_pod
-from bayplan.explain.explanation import Change, Explanation
+from bayplan.explain.explanation import Explanation
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.live_reading import objects_of_cluster
 from bayplan.plugins.registry import default_registry
-from bayplan.ports import ApiError, NotFoundError
+from bayplan.ports import ApiError
 from bayplan.rng import stream
 from tests.cli.command_line import bayplan
+from tests.live.beside import Cluster, condition_of, kube_scheduler, node_of
 from tests.live.control_plane import ControlPlane
 from tests.live.mirror import Object
 from tests.live.unschedulable_pods import base_objects, drawn
@@ -39,167 +35,8 @@ pytestmark = pytest.mark.timeout(3000)
 
 PODS = int(os.environ.get("BAYPLAN_WHY_PODS", "20"))
 SEED = os.environ.get("BAYPLAN_WHY_SEED", "unschedulable")
-JSON_PATCH = "application/json-patch+json"
 ATTEMPT_SECONDS = 15.0
 BOUND_SECONDS = 25.0
-POLL_SECONDS = 0.1
-CONFIG = {
-    "apiVersion": "kubescheduler.config.k8s.io/v1",
-    "kind": "KubeSchedulerConfiguration",
-    "podInitialBackoffSeconds": 1,
-    "podMaxBackoffSeconds": 1,
-    "leaderElection": {"leaderElect": False},
-    "clientConnection": {"qps": 1000, "burst": 1000},
-}
-
-
-@contextmanager
-def kube_scheduler(plane: ControlPlane, folder: Path, **gates: bool) -> Iterator[None]:
-    """The real one, from $KUBEBUILDER_ASSETS."""
-    program = Path(os.environ.get("KUBEBUILDER_ASSETS") or "") / "kube-scheduler"
-    if not os.access(program, os.X_OK):
-        pytest.skip("wants a kube-scheduler in KUBEBUILDER_ASSETS")
-    connection = {**CONFIG["clientConnection"], "kubeconfig": plane.kubeconfig("admin")}
-    config = folder / "config.json"
-    content = {**CONFIG, "clientConnection": connection}
-    config.write_bytes(msgspec.json.encode(content))
-    with (folder / "kube-scheduler.log").open("wb") as log:
-        flag = ",".join(f"{name}={str(value).lower()}" for name, value in gates.items())
-        command = [program, f"--config={config}", "--secure-port=0", f"--feature-gates={flag}"]
-        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
-    try:
-        yield
-    finally:
-        process.kill()
-        process.wait()
-
-
-@final
-class Cluster:
-    """Writes as a user does, and takes everything back."""
-
-    def __init__(self, client: ApiClient) -> None:
-        self.client = client
-        self._discovery = Discovery(client)
-
-    async def path(self, content: Object, subresource: str = "") -> str:
-        kind, meta = f"{content['apiVersion']} {content['kind']}", content["metadata"]
-        return await self.path_of(kind, meta.get("namespace", ""), meta["name"], subresource)
-
-    async def path_of(self, kind: str, namespace: str, name: str, subresource: str = "") -> str:
-        await self._discovery.discover((kind,))
-        resource = self._discovery.resource(kind)
-        assert resource is not None, kind
-        return resource.path(namespace, name, subresource)
-
-    async def create(self, content: Object) -> None:
-        path = await self.path(content)
-        await self.client.request("POST", path.rpartition("/")[0], content)
-        if "status" in content:
-            patch = {"status": content["status"]}
-            status = await self.path(content, "status")
-            await self.client.request("PATCH", status, patch, media_type=MERGE_PATCH)
-
-    async def delete(self, path: str) -> None:
-        options = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
-        try:
-            await self.client.request("DELETE", path, options)
-            patch = {"metadata": {"finalizers": None}}
-            await self.client.request("PATCH", path, patch, media_type=MERGE_PATCH)
-        except NotFoundError:
-            return
-        while True:
-            try:
-                await self.client.get(path)
-            except NotFoundError:
-                return
-            await asyncio.sleep(POLL_SECONDS)
-
-    async def apply(self, change: Change) -> list[Object]:
-        """Returns the changes that undo it, as (path, object before) in objects of their own."""
-        path = await self.path_of(change.kind, change.namespace, change.name)
-        before: Object | None = None
-        with suppress(NotFoundError):
-            before = await self.client.get(path)
-        if change.verb == "patch":
-            body = msgspec.json.encode(change.patch)
-            await self.client.request("PATCH", path, body, media_type=JSON_PATCH)
-        elif change.verb in ("delete", "replace"):
-            await self.delete(path)
-        if change.verb in ("create", "replace"):
-            assert change.content is not None
-            await self.create(change.content)
-        return [{"path": path, "before": before, "kind": change.kind}]
-
-    async def undo(self, done: list[Object]) -> None:
-        for each in reversed(done):
-            path, before = each["path"], each["before"]
-            if before is None:
-                await self.delete(path)
-            elif each["kind"] == "v1 Node":
-                present = await self.client.get(path)
-                present["spec"] = before["spec"]
-                present["metadata"]["labels"] = before["metadata"]["labels"]
-                await self.client.request("PUT", path, present)
-            elif each["kind"] == "v1 Pod" and before["spec"].get("nodeName"):
-                for name in ("uid", "resourceVersion", "creationTimestamp", "managedFields"):
-                    before["metadata"].pop(name, None)
-                before.pop("status")
-                before |= {"apiVersion": "v1", "kind": "Pod"}
-                await self.create(before)
-
-    async def provision(self, namespace: str) -> None:
-        """What a provisioner does for the claims that a node was chosen for."""
-        claims = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims"
-        for claim in (await self.client.get(claims))["items"]:
-            meta, spec = claim["metadata"], claim["spec"]
-            if SELECTED_NODE not in (meta.get("annotations") or {}) or spec.get("volumeName"):
-                continue
-            volume = f"made-{meta['uid']}"
-            reference = {"namespace": namespace, "name": meta["name"], "uid": meta["uid"]}
-            await self.create(
-                {
-                    "apiVersion": "v1",
-                    "kind": "PersistentVolume",
-                    "metadata": {"name": volume},
-                    "spec": {
-                        "capacity": {"storage": "1Gi"},
-                        "accessModes": ["ReadWriteOnce"],
-                        "storageClassName": spec.get("storageClassName", ""),
-                        "csi": {"driver": "disk.example", "volumeHandle": volume},
-                        "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
-                        | reference,
-                    },
-                }
-            )
-            annotations = {BIND_COMPLETED: "yes"}
-            patch = {"metadata": {"annotations": annotations}, "spec": {"volumeName": volume}}
-            path = f"{claims}/{meta['name']}"
-            await self.client.request("PATCH", path, patch, media_type=MERGE_PATCH)
-
-    async def until(self, path: str, seconds: float, is_so: Any) -> Object:
-        """The newest state of a pod, when it is so or when the time is over."""
-        pod: Object = {}
-        end = asyncio.get_running_loop().time() + seconds
-        while asyncio.get_running_loop().time() < end:
-            try:
-                pod = await self.client.get(path)
-            except ApiError:
-                pod = {}
-            if pod and is_so(pod):
-                break
-            await self.provision("default")
-            await asyncio.sleep(POLL_SECONDS)
-        return pod
-
-
-def condition_of(pod: Object) -> Object:
-    conditions = pod.get("status", {}).get("conditions") or ()
-    return next((each for each in conditions if each["type"] == "PodScheduled"), {})
-
-
-def node_of(pod: Object) -> str:
-    return pod.get("spec", {}).get("nodeName", "")
 
 
 async def explained(
