@@ -7,6 +7,8 @@ JOBS ?= 2
 SEEDS ?= 20
 # What draws from such a seed.
 SEEDED := tests/sim/test_faults.py tests/sim/test_random_evictions.py tests/engine/test_reuse_machine.py tests/engine/test_gang_machine.py
+# Examples that `make properties` draws for each property; `make test` draws 100.
+EXAMPLES ?= 5000
 PARITY_DIR ?=
 SCENARIOS_DIR ?=
 SCENARIOS_FLAGS ?=
@@ -38,7 +40,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: demo test test-live test-e2e test-ui check coverage bench bench-gangs bench-peer parity scenarios sim manifests image wheel \
+.PHONY: demo test test-live test-e2e test-ui check coverage bench bench-gangs bench-peer parity scenarios sim properties manifests image wheel \
 	release-check changelog site docs help clean static
 
 demo: .venv/.runtime ## simulate examples/quickstart (installs what running needs, nothing more)
@@ -103,6 +105,9 @@ ifdef SEED
 else
 	BAYPLAN_SIM_SEEDS=$(SEEDS) $(BIN)/python -m pytest --timeout=0 -n $(JOBS) $(SEEDED)
 endif
+
+properties: .venv/.dev ## the tests of properties with many examples (EXAMPLES=5000)
+	CI= BAYPLAN_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest --timeout=0 -n $(JOBS) -m hypothesis
 
 manifests: .venv/.dev ## write deploy/manifests and what else follows from the chart anew (needs Helm or Go)
 	$(BIN)/python -m tests.deploy.writing

@@ -17,7 +17,13 @@ from tests.seeded import REPLAY
 # pytest-xdist sets it for its workers; what is printed in a test is as wide as in a pipe.
 os.environ.pop("COLUMNS", None)
 
-settings.register_profile("bayplan", deadline=None, derandomize=False, print_blob=True)
+settings.register_profile(
+    "bayplan",
+    deadline=None,
+    derandomize=False,
+    print_blob=True,
+    max_examples=int(os.environ.get("BAYPLAN_EXAMPLES", "100")),
+)
 # A push fails for what it changed, not for a new draw: here the examples are always the same.
 settings.register_profile(
     "ci", deadline=None, derandomize=True, print_blob=True, database=None, max_examples=100
