@@ -51,6 +51,7 @@ def timeline(node_count: int, pod_count: int) -> Timeline:
     placed = np.flatnonzero(~waits)
     nodes = np.array([draws.randrange(node_count) for _ in placed], np.int64)
     shapes = 1 + rows % (len(_AMOUNTS) - 1)
+    waits_to = np.where(waits, NEVER, created + 2)
     results = np.where(waits, Happening.UNSCHEDULABLE, Happening.SCHEDULED)
     every_node = np.arange(node_count)
     return Timeline(
@@ -60,13 +61,14 @@ def timeline(node_count: int, pod_count: int) -> Timeline:
         of_node=np.full(last + 1, -1, np.int32),
         resources=("cpu", "memory", "pods"),
         amounts=np.array(_AMOUNTS, np.int64),
-        pods=[_pod(row, int(created[row]), waits=bool(waits[row])) for row in range(pod_count)],
+        pods=[_pod(row) for row in range(pod_count)],
+        lives=_columns(created, NEVER, created, waits_to, -1, 1, 0),
         placements=_columns(placed, nodes, shapes[placed], created[placed] + 2, NEVER),
         node_names=[f"node-{row:05d}" for row in range(node_count)],
         versions=_columns(every_node, 0, every_node + 1, NEVER),
         nodes=[_node(row) for row in range(node_count)],
         attempts=_columns(created + 1, rows, 1, results, rows),
-        verdicts=_columns(created + 1, rows, np.where(waits, 1, -1)),
+        verdicts=_columns(created + 1, rows, np.where(waits, 1, -1), waits_to),
         causes=[NEW, _FULL],
         group_names=[],
         group_minimums=[],
@@ -86,18 +88,13 @@ def _node(row: int) -> Node:
     return Node(metadata=ObjectMeta(name=f"node-{row:05d}", labels=labels))
 
 
-def _pod(row: int, created: int, *, waits: bool) -> PodRow:
+def _pod(row: int) -> PodRow:
     return PodRow(
         name=f"default/pod-{row:06d}",
         uid=str(row),
         priority=0,
         profile="default-scheduler",
-        group=-1,
         amounts=1 + row % (len(_AMOUNTS) - 1),
-        created=created,
-        is_ours=True,
-        waits_from=created,
-        waits_to=NEVER if waits else created + 2,
     )
 
 

@@ -137,11 +137,11 @@ def test_a_pod_is_absent_waiting_placed_and_ended(line: Timeline) -> None:
     row = next(
         row
         for row, pod in enumerate(line.pods)
-        if pod.name.startswith("default/job") and pod.waits_to < line.last_change
+        if pod.name.startswith("default/job") and line.waits_to[row] < line.last_change
     )
-    pod = line.pods[row]
+    created = int(line.pod_created[row])
     places = line.placements[line.placements[:, 0] == row]
-    moments = [pod.created - 1, pod.created, int(places[0, 3]), int(places[-1, 4])]
+    moments = [created - 1, created, int(places[0, 3]), int(places[-1, 4])]
     states = [pages.pod_entry(line.state(change), row).state for change in moments]
     assert states == ["absent", "waiting", "placed", "ended"]
 

@@ -34,7 +34,6 @@ from bayplan.ui.answers import (
 from bayplan.ui.timeline import (
     Cause,
     Happening,
-    PodRow,
     Rows,
     Series,
     State,
@@ -84,11 +83,17 @@ def overview(state: State) -> Overview:
         placed=len(state.placement_rows),
         waiting=len(state.waiting),
         waiting_kinds=dict(sorted(kinds.items())),
-        attempts=int(np.searchsorted(line.attempts[:, 0], state.change, side="right")),
+        attempts=attempts_so_far(state),
         queues=dict(state.queue_lengths),
         usage=_usage(line, state.used[state.there].sum(0), state.allocatable.sum(0)),
         recent=tuple(change_at(line, number) for number in range(state.change, first, -1)),
     )
+
+
+def attempts_so_far(state: State) -> int:
+    line = state.timeline
+    since = int(np.searchsorted(line.attempts[:, 0], state.change, side="right"))
+    return line.forgotten_attempts + since
 
 
 def change_at(line: Timeline, number: int) -> Change:
@@ -117,10 +122,11 @@ def series(timeline: Timeline, totals: Series, *, by_time: bool, points: int) ->
     """Samples at equal distances: of time, or of changes."""
     points = min(max(points, 2), _POINTS_MAX)
     if by_time and timeline.end_seconds > 0:
-        moments = np.linspace(0.0, timeline.end_seconds, points)
+        moments = np.linspace(timeline.start_seconds, timeline.end_seconds, points)
         changes = np.searchsorted(timeline.seconds, moments, side="right") - 1
     else:
-        changes = np.unique(np.linspace(0, timeline.last_change, points).astype(np.int64))
+        places = np.linspace(timeline.first_change, timeline.last_change, points)
+        changes = np.unique(places.astype(np.int64))
         moments = timeline.seconds[changes]
 
     def column(values: NDArray[Any]) -> list[float]:
@@ -319,7 +325,7 @@ def pod_entry(state: State, row: int) -> PodEntry:
     line = state.timeline
     pod = line.pods[row]
     node = int(state.node_of_pod[row])
-    kind, since = _pod_state(state, pod, row)
+    kind, since = _pod_state(state, row)
     amounts = line.amounts[pod.amounts]
     return PodEntry(
         name=pod.name,
@@ -336,12 +342,13 @@ def pod_entry(state: State, row: int) -> PodEntry:
     )
 
 
-def _pod_state(state: State, pod: PodRow, row: int) -> tuple[str, int]:
+def _pod_state(state: State, row: int) -> tuple[str, int]:
     """The state of a pod, and the change that began it."""
-    if state.change < pod.created:
-        return "absent", pod.created
-    if state.change >= pod.gone:
-        return "gone", pod.gone
+    created, gone, waits_from, waits_to, *_ = numbers(state.timeline.lives[row])
+    if state.change < created:
+        return "absent", created
+    if state.change >= gone:
+        return "gone", gone
     placements = state.timeline.placements
     own = placements[(placements[:, 0] == row) & (placements[:, 3] <= state.change)]
     if len(own):
@@ -349,7 +356,7 @@ def _pod_state(state: State, pod: PodRow, row: int) -> tuple[str, int]:
         if state.change < last[4]:
             return "placed", int(last[3])
         return "ended", int(last[4])
-    return ("waiting", pod.waits_from) if state.change < pod.waits_to else ("ended", pod.waits_to)
+    return ("waiting", waits_from) if state.change < waits_to else ("ended", waits_to)
 
 
 def pod_answer(state: State, name: str) -> PodAnswer:
@@ -364,7 +371,7 @@ def pod_answer(state: State, name: str) -> PodAnswer:
         pod=entry,
         priority=pod.priority,
         profile=pod.profile,
-        group=line.group_names[pod.group] if pod.group >= 0 else "",
+        group=line.group_names[group] if (group := int(line.pod_groups[row])) >= 0 else "",
         cause=cause,
         events={} if cause is None else _events(line, cause),
         changes=tuple(change_at(line, number) for number in so_far),
@@ -413,14 +420,14 @@ def waiting(state: State) -> Waiting:
     groups: list[WaitingGroup] = []
     for number in numbers(np.unique(causes)):
         pods = rows[causes == number]
-        first = line.pods[int(pods[0])]
+        oldest = int(pods[0])
         groups.append(
             WaitingGroup(
                 number=number,
                 cause=line.causes[number],
                 pods=len(pods),
-                example=first.name,
-                since_seconds=float(line.seconds[first.waits_from]),
+                example=line.pods[oldest].name,
+                since_seconds=float(line.seconds[line.waits_from[oldest]]),
                 events=_events(line, line.causes[number]),
             )
         )

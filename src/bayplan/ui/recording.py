@@ -1,4 +1,4 @@
-"""Records the changes of a simulation: an observer of the embedded API server and a journal sink.
+"""Records the changes around a scheduler: of pods and nodes, and the decisions of its journal.
 
 A run is a function of its inputs. So a run folder needs no further file: the run is repeated once,
 and the recorder writes down each change of a pod's or node's state and each decision. Changes are
@@ -11,7 +11,7 @@ nothing, and each placed pod counts as one of `pods`.
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, final
+from typing import NamedTuple, TypeVar, final
 
 import numpy as np
 
@@ -25,7 +25,23 @@ from bayplan.framework.plugin import EnqueueExtensions
 from bayplan.journal import AttemptRecord, BindingRecord, GateRecord, GroupRecord, Record
 from bayplan.sim.simulation import Simulation
 from bayplan.state.pod_groups import group_key_of
-from bayplan.ui.timeline import NEVER, NEW, Cause, CausePart, Happening, PodRow, Timeline
+from bayplan.ui.tables import Tables, forget_before
+from bayplan.ui.timeline import (
+    NEVER,
+    NEW,
+    Cause,
+    CausePart,
+    ChangeColumn,
+    Happening,
+    Life,
+    PlacementColumn,
+    PodRow,
+    Rows,
+    Timeline,
+    VerdictColumn,
+    VersionColumn,
+    numbers,
+)
 
 _RESULTS = {
     "scheduled": Happening.SCHEDULED,
@@ -57,38 +73,38 @@ class _Place(NamedTuple):
 
 @final
 class Recorder:
-    """Records one simulation. Attach it before the simulation runs; use it once."""
+    """Records the changes around one scheduler, from its beginning. Use it once.
+
+    `attach` makes it follow a simulation. For a live scheduler, `bayplan.ui.live` hands in what the
+    watches and the journal bring, and has the beginning forgotten (`forget_before`).
+    """
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self.change = 0
-        self._seconds = [0.0]
-        self._what = [0]
-        self._of_pod = [-1]
-        self._of_node = [-1]
+        #: The first change at which the state is complete.
+        self.first_change = 0
+        self._tables = Tables()
+        self._tables.seconds.append([0.0])
+        self._tables.changes.append([0, -1, -1])
         self._resources: dict[str, int] = {}
-        self._amounts: list[dict[str, int]] = []
         self._amount_rows: dict[tuple[tuple[str, int], ...], int] = {}
         self._last_parts: tuple[object, ...] = ()
         self._last_amounts = 0
-        self._pods: list[PodRow] = []
         self._pod_rows: dict[str, int] = {}
-        #: Placement: pod, node, row of amounts, first change, end.
-        self._placements: list[list[int]] = []
+        #: "namespace/name" → the row of the newest pod of this name.
+        self._rows_by_name: dict[str, int] = {}
         self._places: dict[str, _Place] = {}
         self._preempted: set[str] = set()
+        self._ended: set[str] = set()
         self._node_rows: dict[str, int] = {}
-        #: Version of a node: node, row of amounts, first change, end.
-        self._versions: list[list[int]] = []
-        self._nodes: list[Node] = []
+        #: Node → the row of its version that lasts.
         self._current: dict[str, int] = {}
-        #: Attempt: change, pod, number, happening, line of the journal.
-        self._attempts: list[tuple[int, int, int, int, int]] = []
-        #: Verdict: change, pod, cause; -1: no cause to wait.
-        self._verdicts: list[tuple[int, int, int]] = []
         self._causes: dict[Cause, int] = {NEW: 0}
-        #: Pod → its last verdict.
-        self._last_cause: dict[int, int] = {}
+        #: By number; causes that are forgotten are `NEW`.
+        self._numbered_causes: list[Cause] = [NEW]
+        #: Pod → the row of its last verdict.
+        self._last_verdict: dict[int, int] = {}
         self._groups: dict[str, int] = {}
         #: Group → its pods, also those that are gone.
         self._members: dict[int, list[int]] = defaultdict(list)
@@ -101,113 +117,125 @@ class Recorder:
     def attach(self, simulation: Simulation) -> None:
         simulation.cluster.observe(self.observe, ignored_kinds=(EVENT,))
         simulation.keep_journal(self)
-        simulation.scheduler.executor.observe(self._look)
+        simulation.scheduler.executor.observe(self.look)
 
-    def _look(self) -> None:
+    def look(self) -> None:
         """Note the lengths of the queues: the last ones of a change count."""
         self._queues[self.change] = tuple(self._scheduler.queue.counts().values())
 
     def _add(self, what: Happening, pod: int = -1, node: int = -1) -> int:
         self.change += 1
-        self._seconds.append(self._scheduler.now_seconds())
-        self._what.append(what)
-        self._of_pod.append(pod)
-        self._of_node.append(node)
+        self._tables.seconds.append([self._scheduler.now_seconds()])
+        self._tables.changes.append([what, pod, node])
         return self.change
 
     # ---- objects ----------------------------------------------------------------------------
 
     def observe(self, before: Stored | None, after: Stored | None) -> None:
+        """A change in an embedded API server: see `object_store.Observer`."""
         changed = after or before
         assert changed is not None
         if isinstance(changed.object, Pod):
-            self._pod(before, after)
+            placed = None if after is None else after.placed_pod
+            is_visible = after is not None and after.is_visible
+            self.pod(changed.object, placed, is_there=after is not None, is_visible=is_visible)
         elif isinstance(changed.object, Node):
-            self._node(changed.object, after is not None)
+            self.node(changed.object, is_there=after is not None)
 
-    def _pod(self, before: Stored | None, after: Stored | None) -> None:
-        changed = after or before
-        assert changed is not None
-        pod = changed.object
-        assert isinstance(pod, Pod)
+    def pod(self, pod: Pod, placed: Pod | None, *, is_there: bool, is_visible: bool) -> None:
+        """A pod changed. ``placed``: the pod, if it is on a node and has not ended; ``is_visible``:
+        whether it has not ended."""
         uid = pod.metadata.uid or ""
-        if before is None:
+        is_new = uid not in self._pod_rows
+        if is_new:
             self._come(uid, pod)
-        old = None if before is None else before.placed_pod
-        new = None if after is None else after.placed_pod
         row = self._pod_rows[uid]
-        if old is None and new is not None:
-            self._place(row, uid, new, is_new=before is None)
-        elif old is not None and new is None:
+        is_placed = uid in self._places
+        if not is_placed and placed is not None:
+            self._place(row, uid, placed, is_new=is_new)
+        elif is_placed and placed is None:
             self._leave(uid)
-        elif new is not None:
-            self._resize(row, uid, new)
-        if after is not None and not after.is_visible and (before is None or before.is_visible):
+        elif placed is not None:
+            self._resize(row, uid, placed)
+        if is_there and not is_visible and uid not in self._ended:
+            self._ended.add(uid)
             self._add(Happening.POD_ENDED, row, self._row_of_node(pod))
-        self._wait(row, after)
-        if after is not None and uid not in self._preempted and _is_preempted(pod):
+        self._wait(row, is_there=is_there, is_waiting=placed is None and is_visible)
+        if is_there and uid not in self._preempted and _is_preempted(pod):
             self._preempted.add(uid)
             self._add(Happening.POD_PREEMPTED, row, self._row_of_node(pod))
-        if after is None:
-            self._pods[row].gone = self._add(Happening.POD_DELETED, row, self._row_of_node(pod))
+        if not is_there:
+            gone = self._add(Happening.POD_DELETED, row, self._row_of_node(pod))
+            self._tables.lives.set(row, Life.GONE, gone)
+            self._preempted.discard(uid)
+            self._ended.discard(uid)
 
     def _come(self, uid: str, pod: Pod) -> None:
-        row = self._pod_rows[uid] = len(self._pods)
+        row = self._pod_rows[uid] = len(self._tables.pods)
         change = self._add(Happening.POD_CREATED, row)
         meta, spec = pod.metadata, pod.spec
         key = group_key_of(pod, self._scheduler.pod_groups.kinds)
         group = -1 if key is None else self._group_row(str(key))
         if group >= 0:
             self._members[group].append(row)
-        self._pods.append(
+        name = f"{meta.namespace}/{meta.name}"
+        self._rows_by_name[name] = row
+        self._tables.pods.append(
             PodRow(
-                name=f"{meta.namespace}/{meta.name}",
+                name=name,
                 uid=uid,
                 priority=spec.priority or 0,
                 profile=spec.scheduler_name or "",
-                group=group,
                 amounts=self._amounts_of(pod),
-                created=change,
-                is_ours=self._scheduler.is_responsible_for(spec.scheduler_name),
-                waits_from=NEVER if spec.node_name else change,
             )
         )
+        waits_from = NEVER if spec.node_name else change
+        is_ours = self._scheduler.is_responsible_for(spec.scheduler_name)
+        self._tables.lives.append([change, NEVER, waits_from, NEVER, group, int(is_ours), 0])
 
-    def _wait(self, row: int, after: Stored | None) -> None:
+    def _wait(self, row: int, *, is_there: bool, is_waiting: bool) -> None:
         """End the waiting of a pod that has a node, has ended or is gone."""
-        pod = self._pods[row]
-        if pod.waits_from == NEVER or pod.waits_to != NEVER:
+        lives = self._tables.lives
+        is_over = lives.get(row, Life.WAITS_TO) != NEVER
+        if is_waiting or is_over or lives.get(row, Life.WAITS_FROM) == NEVER:
             return
-        if after is None:
-            pod.waits_to = self.change + 1
-        elif after.placed_pod is not None or not after.is_visible:
-            pod.waits_to = self.change
+        end = self.change if is_there else self.change + 1
+        lives.set(row, Life.WAITS_TO, end)
+        self._end_verdict(row, end)
+
+    def _end_verdict(self, pod: int, end: int) -> None:
+        verdict = self._last_verdict.get(pod)
+        if verdict is not None:
+            verdicts = self._tables.verdicts
+            verdicts.set(
+                verdict, VerdictColumn.END, min(verdicts.get(verdict, VerdictColumn.END), end)
+            )
 
     def _place(self, row: int, uid: str, pod: Pod, *, is_new: bool) -> None:
         node = self._node_row(pod.spec.node_name or "")
         # A pod that comes with its node is one change.
         change = self.change if is_new else self._add(Happening.POD_BOUND, row, node)
         if is_new:
-            self._of_node[change] = node
+            self._tables.changes.set(change, ChangeColumn.NODE, node)
         self._open(row, uid, node, pod)
 
     def _open(self, row: int, uid: str, node: int, pod: Pod) -> None:
         amounts_row = self._amounts_of(pod)
-        self._places[uid] = _Place(len(self._placements), _parts(pod))
-        self._placements.append([row, node, amounts_row, self.change, NEVER])
+        placement = self._tables.placements.append([row, node, amounts_row, self.change, NEVER])
+        self._places[uid] = _Place(placement, _parts(pod))
 
     def _leave(self, uid: str) -> None:
         """A placement ends with the next change."""
         place = self._places.pop(uid, None)
         if place is not None:
-            self._placements[place.row][4] = self.change + 1
+            self._tables.placements.set(place.row, PlacementColumn.END, self.change + 1)
 
     def _resize(self, row: int, uid: str, pod: Pod) -> None:
-        place = self._places[uid]
+        place, placements = self._places[uid], self._tables.placements
         if _parts(pod) == place.parts:
             return
-        if self._amounts_of(pod) != self._placements[place.row][2]:
-            node = self._placements[place.row][1]
+        if self._amounts_of(pod) != placements.get(place.row, PlacementColumn.AMOUNTS):
+            node = placements.get(place.row, PlacementColumn.NODE)
             self._leave(uid)
             self._add(Happening.POD_RESIZED, row, node)
             self._open(row, uid, node, pod)
@@ -224,8 +252,8 @@ class Recorder:
         key = tuple(sorted(of.items()))
         row = self._amount_rows.get(key)
         if row is None:
-            row = self._amount_rows[key] = len(self._amounts)
-            self._amounts.append(of)
+            row = self._amount_rows[key] = len(self._tables.amounts)
+            self._tables.amounts.append(of)
             for resource in of:
                 self._resources.setdefault(resource, len(self._resources))
         return row
@@ -237,23 +265,27 @@ class Recorder:
         return self._node_row(pod.spec.node_name) if pod.spec.node_name else -1
 
     def _node_row(self, name: str) -> int:
-        return self._node_rows.setdefault(name, len(self._node_rows))
+        row = self._node_rows.get(name)
+        if row is None:
+            row = self._node_rows[name] = len(self._tables.node_names)
+            self._tables.node_names.append(name)
+        return row
 
-    def _node(self, node: Node, is_there: bool) -> None:
-        name = node.metadata.name
+    def node(self, node: Node, *, is_there: bool) -> None:
+        """A node changed."""
+        name, tables = node.metadata.name, self._tables
         row, current = self._node_row(name), self._current.get(name)
-        if current is not None and is_there and not _differs(self._nodes[current], node):
+        if current is not None and is_there and not _differs(tables.nodes[current], node):
             return
         what = Happening.NODE_CHANGED if current is not None else Happening.NODE_ADDED
         change = self._add(what if is_there else Happening.NODE_REMOVED, node=row)
         if current is not None:
-            self._versions[current][3] = change
+            tables.versions.set(current, VersionColumn.END, change)
             del self._current[name]
         if is_there:
-            self._current[name] = len(self._versions)
             amounts_row = self._interned(amounts(node.status.allocatable))
-            self._versions.append([row, amounts_row, change, NEVER])
-            self._nodes.append(node)
+            self._current[name] = tables.versions.append([row, amounts_row, change, NEVER])
+            tables.nodes.append(node)
 
     # ---- decisions --------------------------------------------------------------------------
 
@@ -279,70 +311,164 @@ class Recorder:
         if record.result not in _GROUP_REASONS:
             return
         cause = Cause("group", (CausePart("", _GROUP_REASONS[record.result]),))
-        number = self._causes.setdefault(cause, len(self._causes))
+        number = self._number_of(cause)
         for row in self._members.get(group, ()):
-            is_waiting = self._pods[row].waits_to == NEVER
-            if is_waiting and self._last_cause.get(row, 0) in (0, *self._group_causes):
+            is_waiting = self._tables.lives.get(row, Life.WAITS_TO) == NEVER
+            if is_waiting and self._last_cause(row) in (0, *self._group_causes):
                 self._note(change, row, number)
         self._group_causes.add(number)
 
+    def _number_of(self, cause: Cause) -> int:
+        number = self._causes.get(cause)
+        if number is None:
+            number = self._causes[cause] = len(self._numbered_causes)
+            self._numbered_causes.append(cause)
+        return number
+
+    def _last_cause(self, pod: int) -> int:
+        verdict = self._last_verdict.get(pod)
+        return 0 if verdict is None else self._tables.verdicts.get(verdict, VerdictColumn.CAUSE)
+
     def _note(self, change: int, pod: int, cause: int) -> None:
-        self._verdicts.append((change, pod, cause))
-        self._last_cause[pod] = cause
+        self._end_verdict(pod, change)
+        end = self._tables.lives.get(pod, Life.WAITS_TO)
+        self._last_verdict[pod] = self._tables.verdicts.append([change, pod, cause, end])
 
     def _attempt(self, record: AttemptRecord, line: int) -> None:
         what = _RESULTS.get(record.result, Happening.ERROR)
         cause = None if what is Happening.SCHEDULED else cause_of(record)
         row = self._verdict(record.uid, what, cause, record.node)
         if row >= 0:
-            self._attempts.append((self.change, row, record.attempt, what, line))
+            self._tables.attempts.append([self.change, row, record.attempt, what, line])
 
     def _verdict(self, uid: str, what: Happening, cause: Cause | None, node: str = "") -> int:
         row = self._pod_rows.get(uid, -1)
         if row >= 0:
             change = self._add(what, row, self._node_row(node) if node else -1)
-            number = -1 if cause is None else self._causes.setdefault(cause, len(self._causes))
-            self._note(change, row, number)
+            self._note(change, row, -1 if cause is None else self._number_of(cause))
         return row
 
     def _group_row(self, name: str) -> int:
         return self._groups.setdefault(name, len(self._groups))
 
-    # ---- the end ----------------------------------------------------------------------------
+    # ---- the timeline -----------------------------------------------------------------------
 
-    def timeline(self) -> Timeline:
-        """The columns of all that was recorded."""
+    def timeline(self, now_seconds: float | None = None) -> Timeline:
+        """The columns of all that was recorded, as views that stay valid while more is recorded.
+
+        ``now_seconds``: the time, if more may follow.
+        """
         minimums = {str(s.key): s.min_member for s in self._scheduler.pod_groups.all()}
-        return Timeline(
-            seconds=np.array(self._seconds),
-            what=np.array(self._what, np.uint8),
-            of_pod=np.array(self._of_pod, np.int32),
-            of_node=np.array(self._of_node, np.int32),
+        tables = self._tables
+        changes = tables.changes.rows
+        line = Timeline(
+            seconds=tables.seconds.rows[:, 0],
+            what=changes[:, ChangeColumn.WHAT],
+            of_pod=changes[:, ChangeColumn.POD],
+            of_node=changes[:, ChangeColumn.NODE],
             resources=tuple(self._resources),
             amounts=self._amount_table(),
-            pods=self._pods,
-            placements=_table(self._placements, 5),
-            node_names=list(self._node_rows),
-            versions=_table(self._versions, 4),
-            nodes=self._nodes,
-            attempts=_table(self._attempts, 5),
-            verdicts=_table(self._verdicts, 3),
-            causes=list(self._causes),
+            pods=list(tables.pods),
+            lives=tables.lives.rows,
+            placements=tables.placements.rows,
+            node_names=list(tables.node_names),
+            versions=tables.versions.rows,
+            nodes=list(tables.nodes),
+            attempts=tables.attempts.rows,
+            verdicts=tables.verdicts.rows,
+            causes=list(self._numbered_causes),
             group_names=list(self._groups),
             group_minimums=[minimums.get(name, 1) for name in self._groups],
-            group_records=self._group_records,
+            group_records=list(self._group_records),
             queue_changes=np.array(list(self._queues), np.int64),
             queue_lengths=_table(self._queues.values(), 4),
             queue_names=tuple(self._scheduler.queue.counts()),
             wake_events=wake_events(self._scheduler),
+            forgotten_attempts=tables.forgotten_attempts,
+            first_change=self.first_change,
+            now_seconds=now_seconds,
         )
+        if now_seconds is not None:
+            line.rows_by_name = self._rows_by_name
+        return line
 
     def _amount_table(self) -> np.ndarray:
-        table = np.zeros((len(self._amounts), len(self._resources)), np.int64)
-        for row, of in enumerate(self._amounts):
+        table = np.zeros((len(self._tables.amounts), len(self._resources)), np.int64)
+        for row, of in enumerate(self._tables.amounts):
             for resource, amount in of.items():
                 table[row, self._resources[resource]] = amount
         return table
+
+    # ---- forgetting -------------------------------------------------------------------------
+
+    def forget_before(self, first: int) -> None:
+        """Forget what ended before a change. All later changes get new numbers."""
+        tables = self._tables
+        to = forget_before(tables, first)
+        self.change = len(tables.seconds) - 1
+        self.first_change = int(to.changes[first])
+        self._pod_rows = _mapped(self._pod_rows, to.pods)
+        self._rows_by_name = _mapped(self._rows_by_name, to.pods)
+        self._node_rows = _mapped(self._node_rows, to.nodes)
+        self._current = _mapped(self._current, to.versions)
+        self._places = {
+            uid: place._replace(row=int(to.placements[place.row]))
+            for uid, place in self._places.items()
+        }
+        self._last_verdict = {
+            int(to.pods[pod]): int(to.verdicts[verdict])
+            for pod, verdict in self._last_verdict.items()
+            if to.pods[pod] >= 0 and to.verdicts[verdict] >= 0
+        }
+        self._amount_rows = _mapped(self._amount_rows, to.amounts)
+        self._last_parts = ()
+        self._queues = _queues_since(self._queues, first, to.changes)
+        self._forget_causes()
+        self._forget_groups(first, to.changes)
+
+    def _forget_causes(self) -> None:
+        """The numbers of causes stay, because the page names them in its address."""
+        used = set(self._tables.verdicts.rows[:, VerdictColumn.CAUSE].tolist()) | {0}
+        self._causes = {one: number for one, number in self._causes.items() if number in used}
+        self._numbered_causes = [
+            cause if number in used else NEW for number, cause in enumerate(self._numbered_causes)
+        ]
+        self._group_causes &= used
+
+    def _forget_groups(self, first: int, changes: Rows) -> None:
+        """Forget groups without pods."""
+        groups = self._tables.lives.rows[:, Life.GROUP]
+        members = np.flatnonzero(groups >= 0)
+        used, numbers_of_members = np.unique(groups[members], return_inverse=True)
+        groups[members] = numbers_of_members
+        to = np.full(len(self._groups), -1, np.int64)
+        to[used] = np.arange(len(used))
+        self._groups = _mapped(self._groups, to)
+        self._members = defaultdict(list)
+        for pod, group in zip(numbers(members), numbers(groups[members]), strict=True):
+            self._members[group].append(pod)
+        self._group_records = [
+            (max(int(changes[change]), 0), record)
+            for change, record in self._group_records
+            if change >= first and record.group in self._groups
+        ]
+
+
+_Key = TypeVar("_Key")
+
+
+def _mapped(rows: dict[_Key, int], to: Rows) -> dict[_Key, int]:
+    """The rows with their new numbers, without those that are forgotten."""
+    return {key: int(to[row]) for key, row in rows.items() if to[row] >= 0}
+
+
+def _queues_since(
+    queues: dict[int, tuple[int, ...]], first: int, changes: Rows
+) -> dict[int, tuple[int, ...]]:
+    """The lengths since a change, and the last ones before it."""
+    before = [lengths for change, lengths in queues.items() if change <= first]
+    since = {int(changes[change]): one for change, one in queues.items() if change > first}
+    return {int(changes[first]): before[-1], **since} if before else since
 
 
 def _table(rows: Iterable[Iterable[int]], width: int) -> np.ndarray:

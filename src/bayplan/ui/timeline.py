@@ -84,7 +84,7 @@ NEW = Cause("new")
 @final
 @dataclass(slots=True, kw_only=True)
 class PodRow:
-    """One pod. Changes that did not happen are `NEVER`."""
+    """What stays as it is about one pod; `Life` has the rest."""
 
     #: "namespace/name"; a pod that is created again under its name is another row.
     name: str
@@ -92,16 +92,64 @@ class PodRow:
     priority: int
     #: spec.schedulerName
     profile: str
-    #: Its row in `group_names`; -1: no group.
-    group: int
     #: The row of its requests in `amounts`.
     amounts: int
-    created: int
-    is_ours: bool
-    #: From when, and until when it has no node.
-    waits_from: int
-    waits_to: int = NEVER
-    gone: int = NEVER
+
+
+class ChangeColumn(IntEnum):
+    WHAT = 0
+    #: -1: none.
+    POD = 1
+    NODE = 2
+
+
+class Life(IntEnum):
+    """Columns of pods. Changes that did not happen are `NEVER`."""
+
+    CREATED = 0
+    GONE = 1
+    #: From when, and until when the pod has no node.
+    WAITS_FROM = 2
+    WAITS_TO = 3
+    #: Its row in `group_names`; -1: no group.
+    GROUP = 4
+    #: 0: a pod of another scheduler, which never waits here.
+    IS_OURS = 5
+    #: How many attempts at the pod are forgotten.
+    FORGOTTEN_ATTEMPTS = 6
+
+
+class PlacementColumn(IntEnum):
+    POD = 0
+    NODE = 1
+    AMOUNTS = 2
+    START = 3
+    END = 4
+
+
+class VersionColumn(IntEnum):
+    NODE = 0
+    AMOUNTS = 1
+    START = 2
+    END = 3
+
+
+class AttemptColumn(IntEnum):
+    CHANGE = 0
+    POD = 1
+    NUMBER = 2
+    WHAT = 3
+    #: The line of the journal.
+    LINE = 4
+
+
+class VerdictColumn(IntEnum):
+    CHANGE = 0
+    POD = 1
+    #: -1: none.
+    CAUSE = 2
+    #: The next verdict about the pod, or when the pod waits no more.
+    END = 3
 
 
 @final
@@ -119,16 +167,18 @@ class Timeline:
     #: [row of amounts, resource]: cpu in millicores, others in whole units.
     amounts: Rows
     pods: Sequence[PodRow]
-    #: Columns: pod, node, row of amounts, first change, end.
+    #: By pod; columns: Life.
+    lives: Rows
+    #: Columns: PlacementColumn.
     placements: Rows
     node_names: Sequence[str]
-    #: Columns: node, row of amounts, first change, end.
+    #: Columns: VersionColumn.
     versions: Rows
     #: By version.
     nodes: Sequence[Node]
-    #: Columns: change, pod, number of the attempt, happening, line of the journal.
+    #: Columns: AttemptColumn.
     attempts: Rows
-    #: Columns: change, pod, cause (-1: none).
+    #: Columns: VerdictColumn.
     verdicts: Rows
     causes: Sequence[Cause]
     group_names: Sequence[str]
@@ -140,14 +190,24 @@ class Timeline:
     queue_names: tuple[str, ...]
     #: Plugin instance → labels of events that wake its rejected pods.
     wake_events: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    #: Attempts before the first one of `attempts`.
+    forgotten_attempts: int = 0
+    #: The first change at which the state is complete; earlier ones are forgotten.
+    first_change: int = 0
+    #: The end of a run that has not ended; None: the time of the last change.
+    now_seconds: float | None = None
 
     @property
     def last_change(self) -> int:
         return len(self.seconds) - 1
 
     @property
+    def start_seconds(self) -> float:
+        return float(self.seconds[self.first_change])
+
+    @property
     def end_seconds(self) -> float:
-        return float(self.seconds[-1])
+        return float(self.seconds[-1]) if self.now_seconds is None else self.now_seconds
 
     def change_at(self, seconds: float) -> int:
         """The last change up to a moment, its own changes included."""
@@ -155,26 +215,27 @@ class Timeline:
 
     # ---- columns of pods --------------------------------------------------------------------
 
-    @cached_property
+    @property
     def pod_created(self) -> Rows:
-        return np.array([pod.created for pod in self.pods], np.int64)
+        return self.lives[:, Life.CREATED]
 
-    @cached_property
+    @property
     def pod_gone(self) -> Rows:
-        return np.array([pod.gone for pod in self.pods], np.int64)
+        return self.lives[:, Life.GONE]
 
     @cached_property
     def waits_from(self) -> Rows:
         """Pods of other schedulers never wait here."""
-        return np.array([p.waits_from if p.is_ours else NEVER for p in self.pods], np.int64)
+        is_ours = self.lives[:, Life.IS_OURS] > 0
+        return np.where(is_ours, self.lives[:, Life.WAITS_FROM], NEVER)
 
-    @cached_property
+    @property
     def waits_to(self) -> Rows:
-        return np.array([pod.waits_to for pod in self.pods], np.int64)
+        return self.lives[:, Life.WAITS_TO]
 
-    @cached_property
+    @property
     def pod_groups(self) -> Rows:
-        return np.array([pod.group for pod in self.pods], np.int64)
+        return self.lives[:, Life.GROUP]
 
     @cached_property
     def rows_by_name(self) -> Mapping[str, int]:
@@ -198,16 +259,9 @@ class Timeline:
             )
         )
 
-    @cached_property
+    @property
     def verdict_ends(self) -> Rows:
-        """Where each verdict ends: at the next one about its pod, or when its pod waits no more."""
-        change, pod = self.verdicts[:, 0], self.verdicts[:, 1]
-        ends = self.waits_to[pod] if len(pod) else np.zeros(0, np.int64)
-        order = np.lexsort((change, pod))
-        same = pod[order][1:] == pod[order][:-1]
-        earlier, later = order[:-1][same], order[1:][same]
-        ends[earlier] = np.minimum(ends[earlier], change[later])
-        return ends
+        return self.verdicts[:, VerdictColumn.END]
 
     # ---- the state at a change --------------------------------------------------------------
 
@@ -242,7 +296,8 @@ class State:
     def __init__(self, timeline: Timeline, change: int) -> None:
         self.timeline = timeline
         self.change = change
-        self.seconds = float(timeline.seconds[change])
+        is_now = change == timeline.last_change and timeline.now_seconds is not None
+        self.seconds = timeline.end_seconds if is_now else float(timeline.seconds[change])
 
     def _lasts(self, start: Rows, end: Rows) -> Mask:
         return (start <= self.change) & (self.change < end)
@@ -327,7 +382,9 @@ class State:
         """By pod: attempts so far."""
         line = self.timeline
         so_far = np.searchsorted(line.attempts[:, 0], self.change, side="right")
-        return np.bincount(line.attempts[:so_far, 1], minlength=len(line.pods))
+        of_pods = line.attempts[:so_far, AttemptColumn.POD]
+        forgotten = line.lives[:, Life.FORGOTTEN_ATTEMPTS]
+        return forgotten + np.bincount(of_pods, minlength=len(line.pods))
 
     @cached_property
     def queue_lengths(self) -> Mapping[str, int]:
@@ -386,7 +443,8 @@ class Series:
     def attempts(self) -> NDArray[np.float64]:
         """Attempts so far."""
         starts = self._line.attempts[:, 0]
-        return self._count(starts, np.full(len(starts), NEVER))
+        so_far = self._count(starts, np.full(len(starts), NEVER))
+        return so_far + self._line.forgotten_attempts
 
     def queue(self, index: int) -> NDArray[np.float64]:
         samples = np.searchsorted(self._line.queue_changes, np.arange(self._length), "right") - 1

@@ -198,7 +198,7 @@ def _numbers(line: Timeline) -> Iterator[tuple[str, str, float]]:
 
 def _wait_seconds(line: Timeline) -> NDArray[np.float64]:
     """How long each pod that got a node in this run waited for it."""
-    rows = [p for p in line.pods if p.is_ours and NEVER not in (p.waits_from, p.waits_to)]
-    ends = np.array([min(pod.waits_to, line.last_change) for pod in rows], np.int64)
-    starts = np.array([pod.waits_from for pod in rows], np.int64)
-    return line.seconds[ends] - line.seconds[starts]
+    starts, ends = line.waits_from, line.waits_to
+    waited = (starts != NEVER) & (ends != NEVER)
+    ends = np.minimum(ends[waited], line.last_change)
+    return line.seconds[ends] - line.seconds[starts[waited]]

@@ -1,0 +1,99 @@
+"""Columns that grow and forget: what is remembered reads as it does in the whole timeline."""
+
+import numpy as np
+import pytest
+
+from bayplan.ui import pages
+from bayplan.ui.recording import Recorder
+from bayplan.ui.tables import Table
+from bayplan.ui.timeline import State, Timeline
+from tests.ui.example_run import example_workload, simulated
+
+
+def test_a_view_of_a_table_stays_while_rows_come() -> None:
+    table = Table(2)
+    first = table.append([1, 2])
+    view = table.rows
+    for number in range(1000):
+        table.append([number, 0])
+    table.set(first, 1, 5)
+    assert table.rows.shape == (1001, 2)
+    assert table.get(first, 1) == 5
+    assert view.shape == (1, 2)
+    table.replace(table.rows[500:])
+    assert (len(table), table.get(0, 0), view[0, 0]) == (501, 499, 1)
+
+
+def recorded(forget_at: int, window: int) -> Timeline:
+    """The example run. After each ``forget_at`` changes, all but the last ``window`` are
+    forgotten."""
+    simulation = simulated(example_workload())
+    recorder = Recorder(simulation.scheduler)
+    recorder.attach(simulation)
+
+    def forget() -> None:
+        if recorder.change >= recorder.first_change + forget_at:
+            recorder.forget_before(recorder.change - window)
+
+    if forget_at:
+        simulation.scheduler.executor.observe(forget)
+    simulation.run()
+    return recorder.timeline()
+
+
+@pytest.fixture(scope="module")
+def whole() -> Timeline:
+    return recorded(0, 0)
+
+
+@pytest.mark.parametrize(("forget_at", "window"), [(120, 60), (40, 10), (7, 1)])
+def test_what_is_remembered_is_that_of_the_whole_timeline(
+    whole: Timeline, forget_at: int, window: int
+) -> None:
+    line = recorded(forget_at, window)
+    assert line.last_change < whole.last_change
+    shift = whole.last_change - line.last_change
+    assert window <= line.last_change - line.first_change < forget_at + 20
+    for change in range(line.first_change, line.last_change + 1):
+        assert_equal_states(line.state(change), whole.state(change + shift))
+
+
+def assert_equal_states(short: State, long: State) -> None:
+    assert short.seconds == long.seconds
+    one, other = pages.overview(short), pages.overview(long)
+    for name in ("placed", "waiting", "waiting_kinds", "attempts", "queues", "usage", "nodes"):
+        assert getattr(one, name) == getattr(other, name), name
+    waiting, expected = pages.waiting(short), pages.waiting(long)
+    for group, wanted in zip(waiting.groups, expected.groups, strict=True):
+        assert (group.number, group.cause, group.pods) == (wanted.number, wanted.cause, wanted.pods)
+        assert (group.example, group.since_seconds) == (wanted.example, wanted.since_seconds)
+    assert pods_of(short) == pods_of(long)
+    assert nodes_of(short) == nodes_of(long)
+
+
+def pods_of(state: State) -> dict[str, object]:
+    rows = np.flatnonzero(state.pods_there).tolist()
+    return {state.timeline.pods[row].uid: pages.pod_entry(state, row) for row in rows}
+
+
+def nodes_of(state: State) -> dict[str, object]:
+    names = [state.timeline.node_names[row] for row in state.there.tolist()]
+    answers = {name: pages.node_answer(state, name) for name in names}
+    return {name: (one.pods, one.usage, one.labels, one.taints) for name, one in answers.items()}
+
+
+def test_a_pod_that_waits_remembers_since_when_and_how_often_it_was_tried(whole: Timeline) -> None:
+    line = recorded(40, 10)
+    short = pages.pod_answer(line.state(line.last_change), "default/huge")
+    long = pages.pod_answer(whole.state(whole.last_change), "default/huge")
+    assert short.pod == long.pod
+    assert short.attempts[-1].attempt == long.attempts[-1].attempt
+    assert short.cause == long.cause
+
+
+def test_groups_and_causes_that_nobody_has_are_forgotten(whole: Timeline) -> None:
+    line = recorded(7, 1)
+    assert len(line.pods) < len(whole.pods)
+    assert len(line.attempts) < len(whole.attempts)
+    assert line.attempts[:, 1].max(initial=-1) < len(line.pods)
+    assert line.group_names == whole.group_names  # its members are there to the end
