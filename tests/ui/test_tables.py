@@ -6,7 +6,7 @@ import pytest
 from bayplan.ui import pages
 from bayplan.ui.recording import Recorder
 from bayplan.ui.tables import Table
-from bayplan.ui.timeline import State, Timeline
+from bayplan.ui.timeline import State, Timeline, numbers
 from tests.ui.example_run import example_workload, simulated
 
 
@@ -72,12 +72,12 @@ def assert_equal_states(short: State, long: State) -> None:
 
 
 def pods_of(state: State) -> dict[str, object]:
-    rows = np.flatnonzero(state.pods_there).tolist()
+    rows = numbers(np.flatnonzero(state.pods_there))
     return {state.timeline.pods[row].uid: pages.pod_entry(state, row) for row in rows}
 
 
 def nodes_of(state: State) -> dict[str, object]:
-    names = [state.timeline.node_names[row] for row in state.there.tolist()]
+    names = [state.timeline.node_names[row] for row in numbers(state.there)]
     answers = {name: pages.node_answer(state, name) for name in names}
     return {name: (one.pods, one.usage, one.labels, one.taints) for name, one in answers.items()}
 
