@@ -58,7 +58,7 @@ def repetition(folder: RunFolder, on_attempt: OnAttempt | None = None) -> Simula
     inputs = folder.inputs()
     simulation = Simulation(
         inputs.workload,
-        _config(inputs.manifest, f"{folder.path}/inputs"),
+        configuration_of_run(inputs.manifest, f"{folder.path}/inputs"),
         default_registry(inputs.plugin_files),
         seed=inputs.manifest.seed,
         on_attempt=on_attempt,
@@ -114,7 +114,8 @@ class _SameAs:
             )
 
 
-def _config(manifest: Manifest, source: str) -> SchedulerConfig:
+def configuration_of_run(manifest: Manifest, source: str) -> SchedulerConfig:
+    """The configuration of a run. ``source``: for messages. Raises ConfigError."""
     if manifest.config is None:
         return config_from(DEFAULT_CONFIG, source, manifest.feature_gates)
     return load_config(manifest.config, source, manifest.feature_gates)
@@ -134,7 +135,7 @@ def _verdict(cycle: Cycle, record: AttemptRecord, node: str) -> NodeVerdict:
     return NodeVerdict(
         record,
         node,
-        rejection=_rejection(cycle, node),
+        rejection=rejection_of(cycle, node),
         alone=_alone(cycle, position),
         scores=None if table is None else _scores(table, node, record.node),
     )
@@ -152,15 +153,17 @@ def _skip_reason(cycle: Cycle, node: str) -> str:
             assert cycle.choice is not None
             return f"the pod was nominated to {cycle.choice.node_name}, which took it"
         return f"left out by {', '.join(sorted(cycle.narrowing))}"
-    is_left = bool(outcome.feasible[position]) or _rejection(cycle, node) is not None
+    is_left = bool(outcome.feasible[position]) or rejection_of(cycle, node) is not None
     if is_left or outcome.error is not None:
         return ""
     return "enough nodes were found before (percentageOfNodesToScore)"
 
 
-def _rejection(cycle: Cycle, node: str) -> Status | None:
+def rejection_of(cycle: Cycle, node: str) -> Status | None:
+    """Why a node was rejected; None: it was not, or the attempt ended before any node was."""
     outcome = outcome_of(cycle)
-    assert outcome is not None
+    if outcome is None:
+        return None
     position = outcome.nodes.position(node)
     status = outcome.status_of(position) if position is not None else None
     return status or cycle.extender_round.statuses.get(node)

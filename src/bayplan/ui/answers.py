@@ -58,6 +58,8 @@ class Source(Answer):
     labels: tuple[str, ...] = ()
     has_decisions: bool = False
     has_groups: bool = False
+    #: Whether the engine answers questions about it: what-if, fixes.
+    has_model: bool = False
 
 
 class Moment(Answer):

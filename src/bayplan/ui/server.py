@@ -25,6 +25,7 @@ from urllib.parse import urlsplit
 import msgspec
 from aiohttp import web
 
+from bayplan.problems import BadInputError
 from bayplan.serving.http_server import (
     Guard,
     Handler,
@@ -35,6 +36,8 @@ from bayplan.serving.http_server import (
 )
 from bayplan.ui import answers, pages
 from bayplan.ui.answers import PAGE
+from bayplan.ui.model_answers import MODEL_TYPES
+from bayplan.ui.model_views import MODEL_QUESTIONS, MODEL_TABLES
 from bayplan.ui.pages import NoSuchObject, Part
 from bayplan.ui.shown import NotReady, Shown, ShownRun
 from bayplan.ui.timeline import State
@@ -272,6 +275,7 @@ _QUESTIONS: dict[str, Callable[[Question], Any]] = {
     "waiting": _waiting,
     "groups": _groups,
     "group": _group,
+    **MODEL_QUESTIONS,
 }
 _SCHEMA_TYPES = (
     answers.Source,
@@ -290,6 +294,7 @@ _SCHEMA_TYPES = (
     answers.GroupAnswer,
     answers.Comparison,
     answers.MovedPage,
+    *MODEL_TYPES,
     answers.Problem,
 )
 
@@ -327,10 +332,15 @@ def _moved_csv(question: Question) -> str:
     return _csv(["pod", "node in A", "node in B"], rows)
 
 
+def _rows_csv(rows: Callable[[Question], tuple[Any, Any]], question: Question) -> str:
+    return _csv(*rows(question))
+
+
 _TABLES: dict[str, Callable[[Question], str]] = {
     "nodes": _nodes_csv,
     "pods": _pods_csv,
     "moved": _moved_csv,
+    **{name: partial(_rows_csv, rows) for name, rows in MODEL_TABLES.items()},
 }
 
 
@@ -376,6 +386,8 @@ async def _answered(
         return _problem(404, problem.text)
     except BadQuestion as problem:
         return _problem(400, str(problem))
+    except BadInputError as problem:
+        return _problem(400, str(problem).partition("\n")[0])
     except NotReady as problem:
         return _problem(503, str(problem))
     return web.Response(body=body, content_type="application/json")

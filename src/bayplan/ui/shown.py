@@ -5,7 +5,7 @@ run's summary until the timeline is ready. A cluster without a run is one state,
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
@@ -16,12 +16,14 @@ import numpy as np
 
 from bayplan.config import SchedulerConfig
 from bayplan.journal import AttemptRecord, NodeScore, Record
+from bayplan.model.objects import ClusterObjects
+from bayplan.model.reading import objects_of_workload
 from bayplan.plugins.registry import Registry
 from bayplan.ports import ApiError, RunAborted
 from bayplan.problems import BadInputError
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.sources import JOURNAL
-from bayplan.sim.input.workload import ExpansionMode
+from bayplan.sim.input.workload import ExpansionMode, Workload
 from bayplan.sim.output.run_folder import RunFolder
 from bayplan.sim.replay import NodeVerdict, node_verdict, repetition
 from bayplan.sim.simulation import Simulation
@@ -29,12 +31,25 @@ from bayplan.sim.why import ruling
 from bayplan.state.pods import DEFAULT_SCHEDULER
 from bayplan.ui import pages
 from bayplan.ui.answers import Decision, FilterResult, NodeVerdictAnswer, Source, Totals
+from bayplan.ui.computations import Computations
+from bayplan.ui.moments import (
+    ModelCache,
+    Moment,
+    OpenModel,
+    Rejection,
+    moment_of_run,
+    objects_at,
+    objects_of,
+    rejections_of,
+)
 from bayplan.ui.recording import Recorder
 from bayplan.ui.timeline import Series, Timeline
 
 LOADING, READY, FAILED = "loading", "ready", "failed"
 _COMPUTING = "computing"
 _VERDICTS_MAX = 64
+#: Of a run with more pods, the objects of the end take too much memory: the run is repeated.
+_END_PODS_MAX = 20_000
 
 
 class NotReady(Exception):
@@ -64,6 +79,8 @@ class Shown(ABC):
     """One run or cluster on the page."""
 
     kind = ""
+    #: Whether `moment` has the objects, so that the engine can answer questions.
+    has_model = False
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -137,7 +154,38 @@ class Shown(ABC):
             labels=pages.label_keys(line),
             has_decisions=self.kind == "run",
             has_groups=bool(line.group_names),
+            has_model=self.has_model,
         )
+
+    # ---- questions for the engine -----------------------------------------------------------
+
+    @cached_property
+    def computations(self) -> Computations:
+        """What takes longer than a request."""
+        self._worker = self._worker or ThreadPoolExecutor(1, "runs")
+        return Computations(self._worker, lambda: self._is_stopped)
+
+    def moment(self, change: int, check: Callable[[], None]) -> Moment:
+        """All objects at a change, for the worker's thread. ``check`` may raise.
+
+        Raises NotReady, BadInputError.
+        """
+        raise NotReady(f"{self.name} has no objects that the engine could use")
+
+    @cached_property
+    def _models(self) -> ModelCache:
+        return ModelCache()
+
+    def model(self, change: int, check: Callable[[], None]) -> OpenModel:
+        """The engine with the objects at a change, for the worker's thread. See `moment`."""
+        return self._models.open(change, lambda: self.moment(change, check))
+
+    def rejections(self, node: str, check: Callable[[], None]) -> Sequence[Rejection]:
+        """What a node rejected, the oldest first, for the worker's thread.
+
+        Raises NotReady, BadInputError.
+        """
+        raise NotReady(f"{self.name} has no decisions")
 
     def decision(self, pod: str, attempt: int) -> Decision:
         """Raises NotReady, NoSuchObject."""
@@ -153,10 +201,12 @@ class ShownRun(Shown):
     """A folder that `bayplan simulate --out` wrote."""
 
     kind = "run"
+    has_model = True
 
     def __init__(self, path: Path) -> None:
         super().__init__(path.name or str(path))
         self.folder = RunFolder(path)
+        self._end_objects: ClusterObjects | None = None
         #: By pod, attempt and node; the oldest are dropped.
         self._verdicts: dict[tuple[str, int, str], Future[NodeVerdict]] = {}
 
@@ -167,7 +217,17 @@ class ShownRun(Shown):
         recorder.attach(simulation)
         simulation.on_progress(self._advance)
         simulation.run()
-        return recorder.timeline()
+        line = recorder.timeline()
+        if len(line.pods) <= _END_PODS_MAX:
+            self._end_objects = objects_of(simulation, self.name)
+        return line
+
+    def moment(self, change: int, check: Callable[[], None]) -> Moment:
+        objects = self._end_objects if change == self.timeline.last_change else None
+        return moment_of_run(self.folder, objects or objects_at(self.folder, change, check))
+
+    def rejections(self, node: str, check: Callable[[], None]) -> Sequence[Rejection]:
+        return rejections_of(self.folder, node, check)
 
     def _summary(self) -> Totals | None:
         result = self.folder.result()
@@ -238,6 +298,7 @@ class ShownCluster(Shown):
     """Files of Kubernetes objects: their state at 0 s, before any pod is placed."""
 
     kind = "cluster"
+    has_model = True
 
     def __init__(self, paths: Sequence[str], config: SchedulerConfig, registry: Registry) -> None:
         super().__init__(", ".join(Path(path).name or path for path in paths))
@@ -246,15 +307,23 @@ class ShownCluster(Shown):
         self._registry = registry
 
     def _loaded(self) -> Timeline:
-        workload = load_inputs(self._paths, expansion=ExpansionMode.ONCE)
-        workload = workload.for_scheduler(DEFAULT_SCHEDULER)
-        simulation = Simulation(workload, self._config, self._registry)
+        simulation = Simulation(self._workload, self._config, self._registry)
         recorder = Recorder(simulation.scheduler)
         recorder.attach(simulation)
-        for content in workload.initial:
+        for content in self._workload.initial:
             try:
                 simulation.cluster.create(content)
             except ApiError as problem:
                 raise BadInputError(f"{self.name}: {problem}") from None
         simulation.scheduler.close()
         return recorder.timeline()
+
+    @cached_property
+    def _workload(self) -> Workload:
+        """Raises InputError."""
+        workload = load_inputs(self._paths, expansion=ExpansionMode.ONCE)
+        return workload.for_scheduler(DEFAULT_SCHEDULER)
+
+    def moment(self, change: int, check: Callable[[], None]) -> Moment:
+        objects = objects_of_workload(self._workload, self.name)
+        return Moment(objects, self._config, self._registry, scheduler_name=DEFAULT_SCHEDULER)

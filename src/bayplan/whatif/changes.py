@@ -6,7 +6,7 @@ are new. Pods of drained nodes are evicted and replaced one by one, as disruptio
 """
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast, final
 
@@ -67,14 +67,20 @@ class Outcome:
 
 
 def make_changes(
-    model: ClusterModel, change: WhatIf, read: AdditionsReader, *, force: bool = False
+    model: ClusterModel,
+    change: WhatIf,
+    read: AdditionsReader,
+    *,
+    force: bool = False,
+    on_step: Callable[[], None] = lambda: None,
 ) -> Outcome:
     """Change the model, and place what has to be placed. Raises BadInputError.
 
-    ``force``: pods without a controller may be evicted, as with `kubectl drain --force`. Undo the
-    changes with `ClusterModel.trial`.
+    ``force``: pods without a controller may be evicted, as with `kubectl drain --force`.
+    ``on_step`` is called before each pod is tried, and may raise. Undo the changes with
+    `ClusterModel.trial`.
     """
-    changes = _Changes(model, read, force=force)
+    changes = _Changes(model, read, force=force, on_step=on_step)
     for new in change.add:
         changes.add_nodes(new)
     for name in change.uncordon:
@@ -97,10 +103,18 @@ def make_changes(
 
 @final
 class _Changes:
-    def __init__(self, model: ClusterModel, read: AdditionsReader, *, force: bool) -> None:
+    def __init__(
+        self,
+        model: ClusterModel,
+        read: AdditionsReader,
+        *,
+        force: bool,
+        on_step: Callable[[], None],
+    ) -> None:
         self._model = model
         self._read = read
         self._force = force
+        self._on_step = on_step
         self.outcome = Outcome()
         #: "namespace/name" of a pod without a node → the node that it left.
         self._sources: dict[str, str] = {}
@@ -296,6 +310,7 @@ class _Changes:
 
     def _place(self, pod: str) -> bool:
         """Place a pod, and then the replacements of its victims. Returns whether it fits."""
+        self._on_step()
         attempt = self._model.place(pod)
         if attempt.node:
             self._moved(pod, attempt.node)

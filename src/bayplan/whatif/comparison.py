@@ -1,7 +1,7 @@
 """What would happen if something changed: the cluster before and after, side by side."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast, final
 
 from msgspec import Struct, field
@@ -76,7 +76,7 @@ class WhatIfAnswer(Answer, frozen=True, kw_only=True):
 
     def parts(self) -> list[RenderableType]:
         parts: list[RenderableType] = [
-            Text(f"{self.cluster}: {_described(self.change)}", style="bold"),
+            Text(f"{self.cluster}: {described(self.change)}", style="bold"),
             BLANK,
             _states(self.before, self.after),
         ]
@@ -109,16 +109,17 @@ def what_if(
     *,
     shapes: Additions | None = None,
     force: bool = False,
+    on_step: Callable[[], None] = lambda: None,
 ) -> WhatIfAnswer:
     """Make changes in a trial, and compare. Raises BadInputError.
 
     ``kinds``: the kinds of pod groups. ``shapes``: whose headroom is counted; None: that of the
-    largest workloads. ``force``: see `make_changes`.
+    largest workloads. ``force``, ``on_step``: see `make_changes`.
     """
     shapes = largest_shapes(model) if shapes is None else shapes
     before = state_of(model, shapes, kinds)
     with model.trial():
-        outcome: Outcome = make_changes(model, change, read, force=force)
+        outcome: Outcome = make_changes(model, change, read, force=force, on_step=on_step)
         after = state_of(model, shapes, kinds)
     return WhatIfAnswer(
         cluster=model.source.source,
@@ -192,7 +193,7 @@ def _copy(pod: Pod) -> Pod:
 # ---- text ----------------------------------------------------------------------------------
 
 
-def _described(change: WhatIf) -> str:
+def described(change: WhatIf) -> str:
     """The changes in a line, in the order in which they happen."""
     words = [
         f"add {new.count:,} node{'s' * (new.count != 1)} like {new.template}" for new in change.add

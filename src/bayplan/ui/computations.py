@@ -1,0 +1,97 @@
+"""Computations for the page that take longer than a request: one at a time, in a worker thread.
+
+The first request for an answer starts its computation, and the page asks again until the answer is
+there. Answers are cached by key. Few computations wait at a time: a new one replaces the oldest one
+that has not started. A computation calls `Deadline.check` at each step, which ends a computation
+that takes too long and all computations when the page is closed.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from typing import Any, NamedTuple, final
+
+from bayplan.clock import wall_seconds
+from bayplan.ports import RunAborted
+from bayplan.problems import BadInputError
+
+COMPUTING, READY, FAILED = "computing", "ready", "failed"
+#: Answers that are cached, and computations that wait.
+_CACHED_MAX = 32
+_WAITING_MAX = 4
+#: The most seconds of one computation.
+SECONDS_MAX = 120.0
+
+
+class Computed(NamedTuple):
+    """What there is of an answer now."""
+
+    #: computing, ready, failed
+    phase: str
+    value: Any = None
+    #: Why it failed.
+    problem: str = ""
+
+
+@final
+class Deadline:
+    """The end of one computation."""
+
+    def __init__(self, is_stopped: Callable[[], bool], seconds: float = SECONDS_MAX) -> None:
+        self._is_stopped = is_stopped
+        self._seconds = seconds
+        self._end_seconds = wall_seconds() + seconds
+
+    def check(self) -> None:
+        """Raises RunAborted after the end, or when the page is closed."""
+        if self._is_stopped():
+            raise RunAborted("the page was closed")
+        if wall_seconds() > self._end_seconds:
+            raise RunAborted(f"no answer within {self._seconds:g} s: ask for less")
+
+
+@final
+class Computations:
+    """The computations about one run or cluster. The server's thread calls it."""
+
+    def __init__(self, worker: ThreadPoolExecutor, is_stopped: Callable[[], bool]) -> None:
+        """``worker``: has one thread."""
+        self._worker = worker
+        self._is_stopped = is_stopped
+        #: The newest last.
+        self._futures: OrderedDict[Hashable, Future[Any]] = OrderedDict()
+
+    def ask(self, key: Hashable, compute: Callable[[Deadline], Any]) -> Computed:
+        """The answer of a key, or that it is being computed."""
+        future = self._futures.get(key)
+        if future is None:
+            self._make_room()
+            future = self._worker.submit(self._run, compute)
+            self._futures[key] = future
+        self._futures.move_to_end(key)
+        if not future.done():
+            return Computed(COMPUTING)
+        try:
+            return Computed(READY, future.result())
+        except CancelledError:
+            del self._futures[key]
+            return self.ask(key, compute)
+        except (BadInputError, RunAborted) as problem:
+            return Computed(FAILED, problem=str(problem))
+        except Exception as problem:  # noqa: BLE001 - the page shows it
+            return Computed(FAILED, problem=f"{type(problem).__name__}: {problem}")
+
+    def _run(self, compute: Callable[[Deadline], Any]) -> Any:
+        return compute(Deadline(self._is_stopped))
+
+    def _make_room(self) -> None:
+        """Drop the oldest answers, and the oldest computations that have not started."""
+        open_keys = [key for key, future in self._futures.items() if not future.done()]
+        for key in open_keys[: max(0, len(open_keys) - _WAITING_MAX + 1)]:
+            if self._futures[key].cancel():
+                del self._futures[key]
+        while len(self._futures) >= _CACHED_MAX:
+            oldest = next((k for k, f in self._futures.items() if f.done()), None)
+            if oldest is None:
+                return
+            del self._futures[oldest]

@@ -1,0 +1,195 @@
+"""The objects of a run at one of its changes, and what a node rejected: both by a repetition.
+
+The timeline has what the views show, without claims, budgets and controllers. So questions for the
+engine repeat the run up to the change and take all objects from the API server in memory. The end
+of a run is the commonest moment: its objects are taken when the timeline is made.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple, final
+
+from bayplan.adapters.embedded.cluster import EVENT
+from bayplan.adapters.embedded.field_validation import ObjectKey
+from bayplan.adapters.embedded.object_store import Stored
+from bayplan.api.objects import ApiObject, decoded_kinds
+from bayplan.api.pod_groups import PodGroupKinds
+from bayplan.clock import ManualClock
+from bayplan.config import SchedulerConfig
+from bayplan.config.pod_group_kinds import group_kinds
+from bayplan.engine.cycle import Cycle
+from bayplan.journal import Record
+from bayplan.model.cluster_model import ClusterModel
+from bayplan.model.objects import ClusterObjects
+from bayplan.plugins.registry import Registry, default_registry
+from bayplan.sim.input.controller_kinds import CONTROLLERS
+from bayplan.sim.output.run_folder import RunFolder
+from bayplan.sim.replay import configuration_of_run, rejection_of, repetition
+from bayplan.sim.simulation import Simulation
+from bayplan.state.pods import DEFAULT_SCHEDULER
+from bayplan.ui.recording import Recorder
+from bayplan.whatif.additions import AdditionsReader
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A cluster at one change, and with what it is scheduled."""
+
+    objects: ClusterObjects
+    config: SchedulerConfig
+    registry: Registry
+    seed: int = 0
+    #: The scheduler that gets all pods; None: the scheduler that each pod names.
+    scheduler_name: str | None = None
+
+
+class OpenModel(NamedTuple):
+    """The model of a moment, and what reads workloads for it."""
+
+    model: ClusterModel
+    read: AdditionsReader
+    kinds: PodGroupKinds
+
+
+@final
+class ModelCache:
+    """The last model: several questions are about one moment. Only one thread uses it."""
+
+    def __init__(self) -> None:
+        self._change = -1
+        self._opened: OpenModel | None = None
+
+    def open(self, change: int, moment: Callable[[], Moment]) -> OpenModel:
+        """The model of a change. Raises what ``moment`` raises, and ConfigError."""
+        if self._opened is None or self._change != change:
+            if self._opened is not None:
+                self._opened.model.close()
+                self._opened = None
+            self._opened = _opened(moment())
+            self._change = change
+        return self._opened
+
+
+def _opened(moment: Moment) -> OpenModel:
+    kinds = group_kinds(moment.config.spec.pod_groups.kinds)
+    model = ClusterModel(moment.objects, moment.config, moment.registry, seed=moment.seed)
+    read = AdditionsReader(model, {*moment.registry.kinds, *kinds}, moment.scheduler_name)
+    return OpenModel(model, read, kinds)
+
+
+@final
+class Rejection(NamedTuple):
+    """One node in one attempt, which rejected the node."""
+
+    uid: str
+    attempt: int
+    plugin: str
+    reason: str
+    code: str
+
+
+# ---- the objects at a change ----------------------------------------------------------------
+
+
+def objects_of(simulation: Simulation, source: str) -> ClusterObjects:
+    """All visible objects as they are now, events excepted."""
+    scheduler = simulation.scheduler
+    kinds = {*decoded_kinds(), *CONTROLLERS, *scheduler.kinds, *scheduler.group_kinds}
+    by_kind: dict[str, tuple[ApiObject, ...]] = {}
+    contents: dict[ObjectKey, dict[str, Any] | bytes] = {}
+    for kind in sorted(kinds - {EVENT}):
+        visible = [stored for stored in simulation.cluster.objects(kind) if stored.is_visible]
+        if visible:
+            by_kind[kind] = tuple(stored.object for stored in visible)
+            contents |= {stored.key: stored.content for stored in visible}
+    return ClusterObjects(
+        by_kind,
+        MappingProxyType(contents),
+        source=source,
+        epoch_seconds=ManualClock.EPOCH_SECONDS + scheduler.now_seconds(),
+    )
+
+
+def moment_of_run(folder: RunFolder, objects: ClusterObjects) -> Moment:
+    """Raises RunFolderError, ConfigError."""
+    inputs = folder.inputs()
+    return Moment(
+        objects,
+        configuration_of_run(inputs.manifest, f"{folder.path}/inputs"),
+        default_registry(inputs.plugin_files),
+        seed=inputs.manifest.seed,
+        scheduler_name=DEFAULT_SCHEDULER if inputs.manifest.config is None else None,
+    )
+
+
+class _ChangeReached(Exception):
+    """The objects of the change were taken."""
+
+
+def objects_at(folder: RunFolder, change: int, check: Callable[[], None]) -> ClusterObjects:
+    """Repeat a run up to a change. ``check`` is called at each attempt and may raise.
+
+    Raises RunFolderError, ConfigError.
+    """
+    taken: list[ClusterObjects] = []
+
+    def look(cycle: Cycle) -> None:
+        check()
+        if taken:
+            raise _ChangeReached
+
+    simulation = repetition(folder, look)
+    recorder = Recorder(simulation.scheduler)
+    recorder.attach(simulation)
+
+    def take() -> None:
+        if not taken and recorder.change >= change:
+            taken.append(objects_of(simulation, folder.path.name))
+
+    watcher = _AfterChange(take)
+    take()
+    simulation.cluster.observe(watcher.observe, ignored_kinds=(EVENT,))
+    simulation.keep_journal(watcher)
+    with suppress(_ChangeReached):
+        simulation.run()
+    return taken[0] if taken else objects_of(simulation, folder.path.name)
+
+
+@final
+class _AfterChange:
+    """Calls a function after each change of an object and each record."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call = call
+
+    def observe(self, before: Stored | None, after: Stored | None) -> None:
+        self._call()
+
+    def write(self, record: Record) -> None:
+        self._call()
+
+
+# ---- what a node rejected -------------------------------------------------------------------
+
+
+def rejections_of(folder: RunFolder, node: str, check: Callable[[], None]) -> list[Rejection]:
+    """All rejections of one node in a run, the oldest first: the run is repeated once.
+
+    Of a group that is tried in several domains, each attempt at a member is one. ``check`` is
+    called at each attempt and may raise. Raises RunFolderError, ConfigError.
+    """
+    rejections: list[Rejection] = []
+
+    def look(cycle: Cycle) -> None:
+        check()
+        status = rejection_of(cycle, node)
+        if status is not None:
+            uid, attempt = cycle.pod.uid, cycle.queued.attempts
+            code = str(status.code)
+            rejections.append(Rejection(uid, attempt, status.plugin, status.message, code))
+
+    repetition(folder, look).run()
+    return rejections

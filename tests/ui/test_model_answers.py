@@ -1,0 +1,287 @@
+"""What-if, fixes and rejections: the engine's answers, at a change of the run."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import msgspec
+import pytest
+
+from bayplan.api.objects import NODE, POD, Pod
+from bayplan.clock import wall_seconds
+from bayplan.config import config_from
+from bayplan.config.loading import DEFAULT_CONFIG
+from bayplan.plugins.registry import default_registry
+from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf
+from bayplan.ui import model_answers
+from bayplan.ui.computations import Computations, Computed
+from bayplan.ui.model_answers import ExplanationAnswer, NodeRejections, WhatIfPage, WorkloadPage
+from bayplan.ui.moments import objects_at
+from bayplan.ui.shown import Shown, ShownCluster, ShownRun
+from tests.ui.test_server import fetched
+
+WAIT_SECONDS = 60.0
+
+CLUSTER = """
+apiVersion: v1
+kind: Node
+metadata: {name: a, labels: {pool: big}}
+status: {allocatable: {cpu: "8", memory: 16Gi, pods: "20"}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: b}
+status: {allocatable: {cpu: "2", memory: 16Gi, pods: "20"}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: default}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: c, image: app, resources: {requests: {cpu: "1"}}}]}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: one-at-a-time, namespace: default}
+spec: {minAvailable: 1, selector: {matchLabels: {app: db}}}
+status: {disruptionsAllowed: 0, currentHealthy: 1, desiredHealthy: 1, expectedPods: 1}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: db-0
+  namespace: default
+  labels: {app: db}
+  ownerReferences:
+  - {apiVersion: apps/v1, kind: StatefulSet, name: db, uid: u1, controller: true}
+spec: {nodeName: a, containers: [{name: c, image: app, resources: {requests: {cpu: "3"}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: large, namespace: default}
+spec: {containers: [{name: c, image: app, resources: {requests: {cpu: "7"}}}]}
+"""
+
+
+def ready(ask: Callable[[], Any]) -> Any:
+    """The answer, when it is there."""
+    end = wall_seconds() + WAIT_SECONDS
+    while (answer := ask()).phase == "computing":
+        assert wall_seconds() < end, "the answer takes too long"
+        Event().wait(0.02)
+    return answer
+
+
+def answer_of(shown: Shown, path: str, kind: Any) -> Any:
+    """An answer of the server."""
+
+    def ask() -> Any:
+        response, body = fetched([shown], f"api/{path}")
+        assert response.status == 200, body
+        return msgspec.json.decode(body, type=kind, strict=True)
+
+    answer = ready(ask)
+    assert answer.phase == "ready", answer.problem
+    return answer
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> ShownCluster:
+    path = tmp_path_factory.mktemp("cluster") / "cluster.yaml"
+    path.write_text(CLUSTER)
+    shown = ShownCluster([str(path)], config_from(DEFAULT_CONFIG), default_registry())
+    shown.load()
+    assert shown.answer().phase == "ready", shown.answer().problem
+    return shown
+
+
+# ---- the objects at a change ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("change", [0, 1, 50, 123, 300, 450])
+def test_the_objects_of_a_change_are_those_of_the_timeline(shown: ShownRun, change: int) -> None:
+    objects, state = objects_at(shown.folder, change, lambda: None), shown.timeline.state(change)
+    line = shown.timeline
+    nodes = {node.metadata.name for node in objects.of(NODE)}
+    assert nodes == {line.node_names[row] for row in state.there.tolist()}
+    placed = {}
+    for pod in objects.of(POD):
+        assert isinstance(pod, Pod)
+        placed[f"{pod.metadata.namespace}/{pod.metadata.name}"] = pod.spec.node_name
+    expected = {line.pods[row].name: None for row in state.waiting.tolist()} | {
+        line.pods[row].name: line.node_names[node]
+        for row, node in enumerate(state.node_of_pod.tolist())
+        if node >= 0
+    }
+    assert placed == expected
+
+
+# ---- what-if --------------------------------------------------------------------------------
+
+
+def test_a_what_if_is_about_the_state_at_its_change(shown: ShownRun) -> None:
+    page = answer_of(shown, "whatif?at=300&drain=n0&force=1&add=1&template=n3", WhatIfPage)
+    state = shown.timeline.state(300)
+    assert page.text == "add 1 node like n3, drain n0"
+    assert (page.before.nodes, page.before.waiting) == (len(state.there), len(state.waiting))
+    assert (page.after.nodes, page.after.cordoned) == (len(state.there) + 1, 1)
+    assert page.before.usage[0].used == state.used[state.there].sum(0)[0]
+    (evicted,) = page.gone
+    assert evicted.reason == "evicted"
+    assert evicted.pods == len(state.pods_on(shown.timeline.node_rows["n0"]))
+    assert page.before.waiting - page.after.waiting == page.total
+
+
+def test_a_budget_that_blocks_is_named(cluster: ShownCluster) -> None:
+    page = answer_of(cluster, "whatif?drain=a", WhatIfPage)
+    (blocked,) = page.blocked
+    assert blocked.budgets == ("default/one-at-a-time",)
+    assert blocked.examples == ("default/db-0",)
+
+
+def test_pods_that_do_not_fit_are_grouped_by_message(cluster: ShownCluster) -> None:
+    page = answer_of(cluster, "whatif?scale=default/Deployment/web=9", WhatIfPage)
+    by_reason = {one.reason: one for one in page.left_over}
+    assert sum(one.pods for one in page.left_over) == page.after.waiting
+    assert sum(one.waited_before for one in page.left_over) < len(by_reason) + 9
+    assert all("Insufficient cpu" in reason for reason in by_reason)
+
+
+def test_moves_are_paged_and_the_table_has_all(cluster: ShownCluster) -> None:
+    question = "scale=default/Deployment/web=5"
+    first = answer_of(cluster, f"whatif?{question}&limit=1", WhatIfPage)
+    assert (first.offset, len(first.moves)) == (0, 1)
+    assert first.total >= 5
+    second = answer_of(cluster, f"whatif?{question}&limit=1&offset=1", WhatIfPage)
+    assert second.moves != first.moves
+    response, body = fetched([cluster], f"api/whatif.csv?{question}")
+    assert response.status == 200
+    lines = body.decode().splitlines()
+    assert lines[0] == "pod,outcome,from,to,why"
+    assert sum(",gets a node," in line for line in lines) == first.total
+
+
+@pytest.mark.parametrize(
+    ("question", "status", "error"),
+    [
+        ("", 400, "found no change, wanted one such as drain=NODE"),
+        ("drain=zz", 404, "no node 'zz' in this run"),
+        ("add=3", 400, "add and template: wanted both: how many nodes, and the node to copy"),
+        ("add=9999&template=a", 400, "add: found 9999, wanted 1 to 2000"),
+        ("add=x&template=a", 400, "add: found 'x', wanted a number"),
+        ("scale=web", 400, "scale: found"),
+        ("scale=Job/web=3", 400, "scale: found"),
+        ("scale=deploy/web=999999", 400, "scale: found 999999, wanted at most 20000"),
+        (f"drain={','.join(f'n{n}' for n in range(201))}", 400, "drain: found 201 nodes"),
+    ],
+)
+def test_a_wrong_what_if_is_refused_in_one_line(
+    cluster: ShownCluster, question: str, status: int, error: str
+) -> None:
+    response, body = fetched([cluster], f"api/whatif?{question}")
+    assert response.status == status
+    text = msgspec.json.decode(body)["error"]
+    assert text.startswith(error)
+    assert "\n" not in text
+
+
+def test_a_workload_that_does_not_exist_is_named(cluster: ShownCluster) -> None:
+    def ask() -> Computed:
+        scaling = Scaling(kind="Deployment", name="wbe", replicas=3)
+        changes = WhatIf(scale=(scaling,))
+        return model_answers.computed_what_if(cluster, 0, changes, force=False)
+
+    computed = ready(ask)
+    assert computed.phase == "failed"
+    assert computed.problem.startswith("there is no Deployment default/wbe")
+
+
+def test_workloads_are_listed_with_their_pods(cluster: ShownCluster) -> None:
+    page = answer_of(cluster, "workloads", WorkloadPage)
+    assert [(row.kind, row.name, row.pods) for row in page.rows] == [
+        ("Deployment", "default/web", 2),
+        ("StatefulSet", "default/db", 1),
+    ]
+
+
+def test_a_computation_ends_when_the_page_is_closed(shown: ShownRun) -> None:
+    with ThreadPoolExecutor(1) as worker:
+        computations = Computations(worker, lambda: True)
+        answer = ready(lambda: computations.ask("key", lambda deadline: deadline.check()))
+    assert (answer.phase, answer.problem) == ("failed", "the page was closed")
+
+
+def test_few_computations_wait_and_the_newest_are_answered() -> None:
+    with ThreadPoolExecutor(1) as worker:
+        computations = Computations(worker, lambda: False)
+        ran: list[int] = []
+        for number in range(20):
+            computations.ask(number, lambda deadline, n=number: ran.append(n) or Event().wait(0.05))
+        assert ready(lambda: computations.ask(19, lambda deadline: None)).phase == "ready"
+    assert 19 in ran
+    assert len(ran) <= 6
+
+
+# ---- a pod, a node --------------------------------------------------------------------------
+
+
+def test_fixes_of_a_pod_at_a_change_were_tried(shown: ShownRun) -> None:
+    answer = answer_of(shown, "explanation?pod=default/huge&at=300", ExplanationAnswer)
+    assert answer.explanation.result == "unschedulable"
+    assert answer.explanation.fixes[0].steps == ("lower the request for cpu from 900 to 1",)
+    assert answer.explanation.trials > 0
+
+
+def test_a_cluster_without_a_run_explains_its_waiting_pods(cluster: ShownCluster) -> None:
+    answer = answer_of(cluster, "explanation?pod=default/large", ExplanationAnswer)
+    assert answer.explanation.result == "unschedulable"
+    assert {cause.reason for cause in answer.explanation.causes} == {"Insufficient cpu"}
+
+
+def test_a_node_says_what_it_rejected_up_to_a_moment(shown: ShownRun) -> None:
+    early = answer_of(shown, "rejections?node=n3&at=100", NodeRejections)
+    late = answer_of(shown, "rejections?node=n3&at=450", NodeRejections)
+    assert 0 <= early.rejecting < late.rejecting <= late.attempts
+    assert {row.reason for row in late.rows} >= {"Insufficient cpu"}
+    assert [row.change for row in late.rows] == sorted(
+        (row.change for row in late.rows), reverse=True
+    )
+    assert all(row.change <= 450 for row in late.rows)
+
+
+def test_rejections_of_a_node_agree_with_the_journal(shown: ShownRun) -> None:
+    """An attempt that no node passes was rejected by each node."""
+    late = shown.timeline.last_change
+    row = answer_of(shown, "rejections?node=n0", NodeRejections).rows[0]
+    record = shown.decision(row.pod, row.attempt).record
+    assert row.change <= late
+    assert (row.plugin, row.reason) in {(one.plugin, one.reason) for one in record.rejections}
+
+
+def test_a_cluster_without_a_run_says_what_a_node_would_reject(cluster: ShownCluster) -> None:
+    answer = answer_of(cluster, "rejections?node=b", NodeRejections)
+    assert answer.is_now
+    assert [(row.pod, row.reason) for row in answer.rows] == [("default/large", "Insufficient cpu")]
+
+
+@pytest.mark.parametrize("path", ["explanation?pod=x/y", "rejections?node=zz"])
+def test_an_unknown_name_is_refused(shown: ShownRun, path: str) -> None:
+    response, body = fetched([shown], f"api/{path}")
+    assert response.status == 404
+    assert msgspec.json.decode(body)["error"].startswith("no ")
+
+
+def test_new_nodes_are_counted(shown: ShownRun) -> None:
+    end = shown.timeline.last_change
+    changes = WhatIf(add=(NewNodes(template="n3", count=2),))
+    computed = ready(lambda: model_answers.computed_what_if(shown, end, changes, force=False))
+    page = model_answers.what_if_page(computed, 0, 10)
+    assert page.before is not None
+    assert page.after is not None
+    assert page.after.nodes == page.before.nodes + 2
+    assert Path(shown.folder.path).name == shown.name
