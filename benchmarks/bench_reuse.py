@@ -142,6 +142,19 @@ def replicas(stage: Stage, pods: int) -> None:
         stage.schedule()
 
 
+def short_turns(kind_count: int) -> Play:
+    """Two pods of each of so many kinds in turn, on 5,000 nodes."""
+
+    def play(stage: Stage, pods: int) -> None:
+        for node in shapes.nodes(Shape("", 5000, "default", 0)):
+            stage.add(NODE, node)
+        for index in range(pods):
+            stage.add(POD, _of_kind(index, index // 2 % kind_count))
+        stage.schedule()
+
+    return play
+
+
 def reschedule(stage: Stage, pods: int) -> None:
     """A tenth of the nodes fails, and the pods that were there, half as many, are made anew."""
     found = list(shapes.nodes(Shape("", max(pods // 2, 10), "default", 0)))
@@ -214,6 +227,8 @@ _NO_SPREAD = "nospread-batching=true"
 LOADS = (
     Load("large job", of_shape("basic-5000")),
     Load("replicas in a row", replicas),
+    Load("200 kinds in short turns", short_turns(200)),
+    Load("1,000 kinds in short turns", short_turns(1000)),
     Load("reschedule after nodes fail", reschedule),
     Load("one host port a node", of_shape("nospread-batching=true-hostport-5000"), no_spread=True),
     Load(

@@ -3,13 +3,15 @@
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.bench_gangs import IN_ONE_PASS, LOADS, MODES, Load, main, run
+from benchmarks.bench_gangs import IN_ONE_PASS, LOADS, Load, Outcome, main, run
 
 TINY = 500
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("load", LOADS, ids=lambda load: load.name)
+CASES = [(load, mode) for load in LOADS for mode in load.modes]
+
+
+@pytest.mark.parametrize(("load", "mode"), CASES, ids=lambda part: getattr(part, "name", part))
 def test_each_load_runs_in_each_mode(load: Load, mode: str) -> None:
     result = run(load.divided(TINY), mode)
     assert not result.problem
@@ -33,3 +35,16 @@ def test_the_table_names_load_and_mode() -> None:
     assert done.exit_code == 0
     assert "10x1000 in one pass" in done.output
     assert "full" not in done.output
+
+
+def test_a_wanted_figure_that_is_missed_is_reported() -> None:
+    [load] = [each for each in LOADS if each.name == "100x100 racks"]
+    slow = Outcome(load, IN_ONE_PASS, 100.0, 100, load.pods, 0, 0.0)
+    assert slow.missed() == "100x100 racks: 100 pods/s, wanted at least 6,000"
+    assert Outcome(load, IN_ONE_PASS, 1.0, 100, load.pods, 0, 0.0).missed() == ""
+
+
+def test_a_slow_failed_attempt_is_reported() -> None:
+    [load] = [each for each in LOADS if each.endings]
+    slow = Outcome(load, IN_ONE_PASS, 10.0, 1000, 0, 1000, 2.0)
+    assert slow.missed() == "full: 2.00 ms per failed attempt, wanted at most 0.5"

@@ -118,6 +118,8 @@ def test_the_benchmark_covers_the_loads_that_reuse_is_for() -> None:
         "replicas in a row",
         "one host port a node",
         "one pod fills a node",
+        "200 kinds in short turns",
+        "1,000 kinds in short turns",
     }
     assert {load.name for load in LOADS} == expected
     assert ranges().reuse_at_least["large job"] >= 3
