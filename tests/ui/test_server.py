@@ -3,49 +3,22 @@
 import asyncio
 import csv
 import io
-from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from aiohttp import ClientResponse, ClientSession, CookieJar
-from aiohttp.test_utils import TestServer
+from aiohttp import ClientSession
 
 from bayplan.config import config_from
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.plugins.registry import default_registry
 from bayplan.sim.output.run_folder import RunFolder
 from bayplan.ui import answers
-from bayplan.ui.server import STATIC, UiOptions, application, serve_ui
-from bayplan.ui.shown import Shown, ShownCluster, ShownRun
+from bayplan.ui.server import STATIC, UiOptions, serve_ui
+from bayplan.ui.shown import ShownCluster, ShownRun
 from tests.ui.example_run import example_workload, write_run
-
-Visit = Callable[[ClientSession, str], Awaitable[Any]]
-
-
-def visited(shown: Sequence[Shown], visit: Visit, token: str = "") -> Any:
-    """What a client gets from a server of its own."""
-
-    async def main() -> Any:
-        server = TestServer(application(shown, token))
-        await server.start_server()
-        jar = CookieJar(unsafe=True)
-        try:
-            async with ClientSession(cookie_jar=jar) as session:
-                return await visit(session, str(server.make_url("/")))
-        finally:
-            await server.close()
-
-    return asyncio.run(main())
-
-
-def fetched(shown: Sequence[Shown], path: str, **options: Any) -> tuple[ClientResponse, bytes]:
-    async def visit(session: ClientSession, url: str) -> tuple[ClientResponse, bytes]:
-        async with session.get(url + path, **options) as response:
-            return response, await response.read()
-
-    return visited(shown, visit)
+from tests.ui.fetching import fetched, visited
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,37 @@
+"""What a client gets from a server of the page."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from aiohttp import ClientResponse, ClientSession, CookieJar
+from aiohttp.test_utils import TestServer
+
+from bayplan.ui.server import application
+from bayplan.ui.shown import Shown
+
+Visit = Callable[[ClientSession, str], Awaitable[Any]]
+
+
+def visited(shown: Sequence[Shown], visit: Visit, token: str = "") -> Any:
+    """What a client gets from a server of its own."""
+
+    async def main() -> Any:
+        server = TestServer(application(shown, token))
+        await server.start_server()
+        jar = CookieJar(unsafe=True)
+        try:
+            async with ClientSession(cookie_jar=jar) as session:
+                return await visit(session, str(server.make_url("/")))
+        finally:
+            await server.close()
+
+    return asyncio.run(main())
+
+
+def fetched(shown: Sequence[Shown], path: str, **options: Any) -> tuple[ClientResponse, bytes]:
+    async def visit(session: ClientSession, url: str) -> tuple[ClientResponse, bytes]:
+        async with session.get(url + path, **options) as response:
+            return response, await response.read()
+
+    return visited(shown, visit)
