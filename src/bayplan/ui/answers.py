@@ -140,6 +140,9 @@ class Heat(Answer):
     groups: tuple[HeatGroup, ...]
     #: The value of the last color: 1 for shares, the largest value for counts.
     high: float
+    #: What each node offers of the resource that sizes the cells, packed as the values; "": all
+    #: cells are equal.
+    sizes: str = ""
 
 
 class NodeRow(Answer):

@@ -154,8 +154,8 @@ def series(timeline: Timeline, totals: Series, *, by_time: bool, points: int) ->
 # ---- nodes ----------------------------------------------------------------------------------
 
 
-def heat(state: State, *, color: str, group_by: str) -> Heat:
-    """Raises NoSuchObject."""
+def heat(state: State, *, color: str, group_by: str, size_by: str = "") -> Heat:
+    """``size_by``: a resource, or "" for equal cells. Raises NoSuchObject."""
     there = state.there
     groups = [_label(state, node, group_by) for node in numbers(there)]
     names = state.timeline.node_names
@@ -172,7 +172,14 @@ def heat(state: State, *, color: str, group_by: str) -> Heat:
         values=_packed(values),
         groups=tuple(HeatGroup(name=name, count=counts[name]) for name in ranks),
         high=max(1.0, float(finite.max())) if is_count and len(finite) else 1.0,
+        sizes=_packed(_sizes(state, size_by)[there].astype("<f4")[order]) if size_by else "",
     )
+
+
+def _sizes(state: State, resource: str) -> Rows:
+    if resource not in state.timeline.resources:
+        raise NoSuchObject("resource", resource)
+    return state.allocatable[:, state.timeline.resources.index(resource)]
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

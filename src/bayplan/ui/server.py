@@ -169,8 +169,8 @@ def _series(question: Question) -> Any:
 
 
 def _heat(question: Question) -> Any:
-    color, group_by = question.text("color"), question.text("group")
-    return pages.heat(question.state, color=color, group_by=group_by)
+    color, group_by, size_by = (question.text(name) for name in ("color", "group", "size"))
+    return pages.heat(question.state, color=color, group_by=group_by, size_by=size_by)
 
 
 def _node_rows(question: Question) -> tuple[State, Sequence[int]]:

@@ -10,6 +10,7 @@ import { Pods } from "./pods.js";
 import { saveView } from "./save.js";
 import { TimeBar } from "./timebar.js";
 import { Waiting } from "./waiting.js";
+import { WhatIf } from "./whatif.js";
 
 const VIEWS = [
   ["overview", "Overview", Overview],
@@ -17,6 +18,7 @@ const VIEWS = [
   ["waiting", "Waiting", Waiting],
   ["pods", "Pods", Pods],
   ["groups", "Groups", Groups],
+  ["whatif", "What if", WhatIf],
 ];
 const POLL_MS = 500;
 
@@ -96,7 +98,8 @@ function Runs({ sources, run, route }) {
 }
 
 function Tabs({ source, route, isComparing }) {
-  const shown = VIEWS.filter(([view]) => view !== "groups" || source.hasGroups);
+  const isShown = { groups: source.hasGroups, whatif: source.hasModel };
+  const shown = VIEWS.filter(([view]) => isShown[view] ?? true);
   return html`<nav class="tabs" aria-label="Views">
     ${shown.map(([view, name]) => html`<a key=${view} href=${address(view, { at: route.params.at })}
       aria-current=${!isComparing && route.view === view ? "page" : undefined}>${name}</a>`)}

@@ -12,6 +12,7 @@ const GROUP_GAP = 16;
 const TITLE_WIDTH = 7;
 const BLOCK_MIN = 8;
 const TEXT_FROM = 34;
+const TEXT_HEIGHT_FROM = 16;
 // From empty to full: equal steps in lightness, so that it also works without color.
 const RAMPS = {
   light: [[236, 243, 250], [158, 198, 226], [80, 146, 196], [29, 94, 150], [10, 44, 84]],
@@ -38,13 +39,74 @@ const css = ([red, green, blue]) => `rgb(${red} ${green} ${blue})`;
 const isBright = ([red, green, blue]) => 0.3 * red + 0.59 * green + 0.11 * blue > 140;
 
 // Where each group and cell is: groups flow like words, and cells are as large as fits into the
-// height that is aimed at.
-function layout(groups, width) {
+// height that is aimed at. `boxes` has four numbers per cell: left, top, width, height.
+function layout(groups, width, sizes) {
   let plan = flow(groups, width, CELL_MAX);
   for (let cell = CELL_MAX - 1; cell >= CELL_MIN && plan.height > HEIGHT_AIM; cell -= 1) {
     plan = flow(groups, width, cell);
   }
-  return plan;
+  const cells = groups.reduce((sum, group) => sum + group.count, 0);
+  const boxes = new Float32Array(4 * cells);
+  for (const place of plan.places) {
+    if (sizes) fillBySize(boxes, place, plan.cell, sizes);
+    else fillEqually(boxes, place, plan.cell);
+  }
+  return { ...plan, boxes };
+}
+
+function fillEqually(boxes, place, cell) {
+  for (let inside = 0; inside < place.count; inside += 1) {
+    const at = 4 * (place.first + inside);
+    boxes[at] = place.left + (inside % place.columns) * cell;
+    boxes[at + 1] = place.top + Math.floor(inside / place.columns) * cell;
+    boxes[at + 2] = cell;
+    boxes[at + 3] = cell;
+  }
+}
+
+// A squarified treemap (Bruls, Huizing, van Wijk, 2000) in the room of the group: the area of a cell
+// is what its node offers. A node that offers nothing has no cell.
+function fillBySize(boxes, place, cell, sizes) {
+  const order = Array.from({ length: place.count }, (_, inside) => place.first + inside)
+    .filter((index) => sizes[index] > 0).sort((one, other) => sizes[other] - sizes[one] || one - other);
+  const sum = order.reduce((whole, index) => whole + sizes[index], 0);
+  const room = { x: place.left, y: place.top, width: place.columns * cell, height: place.rows * cell };
+  const scale = sum ? (room.width * room.height) / sum : 0;
+  let row = [];
+  let rowArea = 0;
+  const worst = (area, least, most, side) => Math.max((side * side * most) / (area * area), (area * area) / (side * side * least));
+  for (const index of order) {
+    const area = sizes[index] * scale;
+    const side = Math.min(room.width, room.height);
+    const first = row.length ? sizes[row[0]] * scale : 0;
+    const last = row.length ? sizes[row.at(-1)] * scale : 0;
+    if (row.length && worst(rowArea + area, area, first, side) > worst(rowArea, last, first, side)) {
+      placeRow(boxes, room, row, rowArea, sizes, scale);
+      [row, rowArea] = [[], 0];
+    }
+    row.push(index);
+    rowArea += area;
+  }
+  if (row.length) placeRow(boxes, room, row, rowArea, sizes, scale);
+}
+
+// One row of a treemap, along the shorter side of the room that is left.
+function placeRow(boxes, room, row, area, sizes, scale) {
+  const isWide = room.width >= room.height;
+  const depth = area / (isWide ? room.height : room.width);
+  let along = isWide ? room.y : room.x;
+  for (const index of row) {
+    const length = (sizes[index] * scale) / depth;
+    boxes.set(isWide ? [room.x, along, depth, length] : [along, room.y, length, depth], 4 * index);
+    along += length;
+  }
+  if (isWide) {
+    room.x += depth;
+    room.width -= depth;
+  } else {
+    room.y += depth;
+    room.height -= depth;
+  }
 }
 
 function flow(groups, width, cell) {
@@ -82,29 +144,40 @@ function blockOf(groups, width, cell) {
   return { columns: Math.max(1, Math.floor(wide / cell)), width: wide, perRow };
 }
 
-function cellAt(plan, x, y) {
-  for (const place of plan.places) {
-    const row = Math.floor((y - place.top) / plan.cell);
-    const column = Math.floor((x - place.left) / plan.cell);
-    if (row < 0 || row >= place.rows || column < 0 || column >= place.columns) continue;
-    const inside = row * place.columns + column;
-    return inside < place.count ? place.first + inside : -1;
+function cellAt({ boxes }, x, y) {
+  for (let at = 0; at < boxes.length; at += 4) {
+    if (x >= boxes[at] && x < boxes[at] + boxes[at + 2] && y >= boxes[at + 1] && y < boxes[at + 1] + boxes[at + 3]) {
+      return at / 4;
+    }
   }
   return -1;
 }
 
-function boxOf(plan, index) {
-  const place = plan.places.findLast((one) => one.first <= index);
-  const inside = index - place.first;
-  return {
-    x: place.left + (inside % place.columns) * plan.cell,
-    y: place.top + Math.floor(inside / place.columns) * plan.cell,
-    columns: place.columns,
-  };
+function boxOf({ boxes }, index) {
+  const [x, y, width, height] = boxes.subarray(4 * index, 4 * index + 4);
+  return { x, y, width, height };
 }
 
-export function HeatMap({ at, color, groupBy, isCount, label, onSelect }) {
-  const { data, error } = useAnswer("heat", { at, color, group: groupBy });
+// The cell next to another one: the nearest cell that lies wholly on that side.
+function neighbour({ boxes }, index, key) {
+  const from = boxOf({ boxes }, index);
+  const [across, back] = { ArrowLeft: [0, 1], ArrowRight: [0, 0], ArrowUp: [1, 1], ArrowDown: [1, 0] }[key];
+  const [x, y] = [from.x + from.width / 2, from.y + from.height / 2];
+  let [best, least] = [index, Infinity];
+  for (let at = 0; at < boxes.length; at += 4) {
+    if (!boxes[at + 2]) continue;
+    const near = back ? boxes[at + across] + boxes[at + 2 + across] - 0.01 : boxes[at + across] + 0.01;
+    const edge = across ? (back ? from.y : from.y + from.height) : back ? from.x : from.x + from.width;
+    if (back ? near > edge : near < edge) continue;
+    const [dx, dy] = [boxes[at] + boxes[at + 2] / 2 - x, boxes[at + 1] + boxes[at + 3] / 2 - y];
+    const distance = across ? Math.abs(dy) + 3 * Math.abs(dx) : Math.abs(dx) + 3 * Math.abs(dy);
+    if (distance < least) [best, least] = [at / 4, distance];
+  }
+  return best;
+}
+
+export function HeatMap({ at, color, groupBy, sizeBy, isCount, label, onSelect }) {
+  const { data, error } = useAnswer("heat", { at, color, group: groupBy, size: sizeBy });
   const canvas = useRef(null);
   const drawing = useRef(null);
   const [hover, setHover] = useState(null);
@@ -115,9 +188,10 @@ export function HeatMap({ at, color, groupBy, isCount, label, onSelect }) {
     const target = canvas.current;
     if (!target || !data) return;
     const width = target.parentElement.clientWidth - 2 * PADDING;
-    const [numbers, values] = [unpack(data.nodes, Int32Array), unpack(data.values, Float32Array)];
-    const plan = layout(data.groups, width);
-    drawing.current = { plan, numbers, values };
+    const values = unpack(data.values, Float32Array);
+    const sizes = data.sizes ? unpack(data.sizes, Float32Array) : null;
+    const plan = layout(data.groups, width, sizes);
+    drawing.current = { plan, numbers: unpack(data.nodes, Int32Array), values };
     const scale = devicePixelRatio || 1;
     target.width = width * scale;
     target.height = plan.height * scale;
@@ -125,11 +199,11 @@ export function HeatMap({ at, color, groupBy, isCount, label, onSelect }) {
     target.style.height = `${plan.height}px`;
     const context = target.getContext("2d");
     context.scale(scale, scale);
-    paint(context, drawing.current, { data, groupBy, text, focused });
+    paint(context, drawing.current, { data, groupBy, text });
   };
 
   useEffect(() => {
-    draw();
+    // The watcher calls at once, and at each change of the size.
     const watcher = new ResizeObserver(draw);
     watcher.observe(canvas.current.parentElement);
     const scheme = matchMedia("(prefers-color-scheme: dark)");
@@ -138,7 +212,7 @@ export function HeatMap({ at, color, groupBy, isCount, label, onSelect }) {
       watcher.disconnect();
       scheme.removeEventListener("change", draw);
     };
-  }, [data, focused]);
+  }, [data]);
 
   const under = (event) => {
     const state = drawing.current;
@@ -153,12 +227,10 @@ export function HeatMap({ at, color, groupBy, isCount, label, onSelect }) {
   };
   const press = (event) => {
     const state = drawing.current;
-    if (!state) return;
-    const { columns } = boxOf(state.plan, Math.max(0, focused));
-    const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns }[event.key];
-    if (step) {
+    if (!state || !state.numbers.length) return;
+    if (event.key.startsWith("Arrow")) {
       event.preventDefault();
-      const next = Math.max(0, Math.min(state.numbers.length - 1, focused + step));
+      const next = focused < 0 ? 0 : neighbour(state.plan, focused, event.key);
       setFocused(next);
       setHover({ index: next, ...boxOf(state.plan, next) });
     } else if (event.key === "Enter" && focused >= 0) {
@@ -173,23 +245,26 @@ export function HeatMap({ at, color, groupBy, isCount, label, onSelect }) {
     }
   };
   const state = drawing.current;
+  const ring = focused >= 0 && state && focused < state.numbers.length ? boxOf(state.plan, focused) : null;
   return html`<${Problem} text=${error} />
     <div class="heat">
       <canvas ref=${canvas} tabindex="0" role="img"
         aria-label=${`${label}, one cell per node. Arrow keys move, Enter opens a node. The table below has the same nodes.`}
         onMouseMove=${move} onMouseLeave=${() => setHover(null)} onClick=${(event) => choose(under(event))}
         onKeyDown=${press} onBlur=${() => { setFocused(-1); setHover(null); }}></canvas>
-      ${hover && state && html`<${Tip} at=${at} number=${state.numbers[hover.index]} place=${hover}
-        cell=${state.plan.cell} width=${canvas.current.clientWidth} value=${text(state.values[hover.index])} />`}
+      ${ring && html`<div class="ring" style=${{ left: `${ring.x}px`, top: `${ring.y}px`, width: `${ring.width}px`, height: `${ring.height}px` }}></div>`}
+      ${hover && state && hover.index < state.numbers.length && html`<${Tip} at=${at} number=${state.numbers[hover.index]} place=${hover}
+        width=${canvas.current.clientWidth} value=${text(state.values[hover.index])} />`}
     </div>
     ${data && html`<${Legend} high=${data.high} text=${text} label=${label} />`}`;
 }
 
-function paint(context, { plan, values }, { data, groupBy, text, focused }) {
+function paint(context, { plan, values }, { data, groupBy, text }) {
   const style = getComputedStyle(document.documentElement);
   const quiet = style.getPropertyValue("--text-quiet").trim();
   const nothing = style.getPropertyValue("--line").trim();
   const inset = plan.cell > 8 ? 1 : 0.5;
+  const { boxes } = plan;
   context.textBaseline = "middle";
   for (const place of plan.places) {
     context.font = "600 12px system-ui, sans-serif";
@@ -197,35 +272,28 @@ function paint(context, { plan, values }, { data, groupBy, text, focused }) {
     context.textAlign = "left";
     const name = groupBy ? place.name || `without ${groupBy}` : "all nodes";
     context.fillText(`${name} · ${count(place.count)}`, place.left, place.title + TITLE / 2);
-    for (let inside = 0; inside < place.count; inside += 1) {
-      const x = place.left + (inside % place.columns) * plan.cell;
-      const y = place.top + Math.floor(inside / place.columns) * plan.cell;
-      const value = values[place.first + inside];
+    context.font = "11px system-ui, sans-serif";
+    context.textAlign = "center";
+    for (let index = place.first; index < place.first + place.count; index += 1) {
+      const [x, y, width, height] = [boxes[4 * index], boxes[4 * index + 1], boxes[4 * index + 2], boxes[4 * index + 3]];
+      const value = values[index];
       const shade = Number.isNaN(value) ? null : ramp(value / (data.high || 1));
       context.fillStyle = shade ? css(shade) : nothing;
-      context.fillRect(x, y, plan.cell - 2 * inset, plan.cell - 2 * inset);
-      if (plan.cell >= TEXT_FROM) {
-        context.font = "11px system-ui, sans-serif";
-        context.textAlign = "center";
+      context.fillRect(x, y, Math.max(0.5, width - 2 * inset), Math.max(0.5, height - 2 * inset));
+      if (width >= TEXT_FROM && height >= TEXT_HEIGHT_FROM) {
         context.fillStyle = shade && !isBright(shade) ? "#fff" : shade ? "#111" : quiet;
-        context.fillText(text(value), x + plan.cell / 2 - inset, y + plan.cell / 2 - inset);
+        context.fillText(text(value), x + width / 2 - inset, y + height / 2 - inset);
       }
     }
   }
-  if (focused >= 0) {
-    const { x, y } = boxOf(plan, focused);
-    context.strokeStyle = style.getPropertyValue("--accent").trim();
-    context.lineWidth = 2;
-    context.strokeRect(x - 1, y - 1, plan.cell, plan.cell);
-  }
 }
 
-function Tip({ at, number, place, cell, width, value }) {
+function Tip({ at, number, place, width, value }) {
   const { data, isCurrent } = useAnswer("node", { at, number });
   const isRight = place.x > width / 2;
   const style = {
-    top: `${place.y + cell + 4}px`,
-    ...(isRight ? { right: `calc(100% - ${place.x + cell}px)` } : { left: `${place.x}px` }),
+    top: `${place.y + place.height + 4}px`,
+    ...(isRight ? { right: `calc(100% - ${place.x + place.width}px)` } : { left: `${place.x}px` }),
   };
   return html`<div class="tip" style=${style} role="status"><b>${isCurrent && data ? data.name : "…"}</b>
     <span>${value}${isCurrent && data ? `, ${count(data.pods)} pods` : ""}</span></div>`;

@@ -1,16 +1,18 @@
 // Nodes: the heat map, the table of nodes, and one node.
 import { HeatMap } from "./heatmap.js";
+import { Computing, useComputed } from "./computed.js";
 import {
-  Bar, Empty, Loading, Pager, Problem, Search, address, amount, count, go, html, percent,
-  tableAddress, useAnswer, useEffect, useState,
+  Bar, Empty, Loading, Pager, Problem, Search, address, amount, count, go, html, percent, plural,
+  tableAddress, time, useAnswer, useEffect, useState,
 } from "./lib.js";
 import { PodTable } from "./podtable.js";
+import { whatIfAddress } from "./whatif.js";
 
 const PAGE = 50;
 const COLUMNS_MAX = 3;
 
 export function Nodes({ source, params }) {
-  const { at, node, color = source.resources[0] ?? "", group = "", fits = "" } = params;
+  const { at, node, color = source.resources[0] ?? "", group = "", fits = "", size = "" } = params;
   const set = (changes) => go("nodes", { ...params, ...changes }, { replace: true });
   const isFit = color === "fits";
   const heatColor = isFit ? `fits:${fits}` : color;
@@ -29,17 +31,20 @@ export function Nodes({ source, params }) {
       <label>Group by <select value=${group} onChange=${(e) => set({ group: e.currentTarget.value || undefined })}>
         <option value="">nothing</option>
         ${source.labels.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}</select></label>
+      <label>Size by <select value=${size} onChange=${(e) => set({ size: e.currentTarget.value || undefined })}>
+        <option value="">nothing</option>
+        ${source.resources.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}</select></label>
       ${isFit && html`<${PodField} at=${at} value=${fits} onPod=${(name) => set({ fits: name })} />`}
     </div>
     ${isFit && html`<p class="note">Only free resources count here, not taints, affinity or other filters.</p>`}
     <div class=${node ? "split" : ""}>
       <div>
         ${isFit && !fits ? html`<${Empty}>Choose a pod: the map then shows for how many pods with its requests each node has room.</${Empty}>`
-          : html`<${HeatMap} at=${at} color=${heatColor} groupBy=${group} isCount=${isFit} label=${label}
+          : html`<${HeatMap} at=${at} color=${heatColor} groupBy=${group} sizeBy=${size} isCount=${isFit} label=${label}
               onSelect=${(name) => set({ node: name })} />`}
         <${NodeTable} at=${at} params=${params} resources=${source.resources} />
       </div>
-      ${node && html`<${NodePanel} key=${node} at=${at} name=${node} onClose=${() => set({ node: undefined })} />`}
+      ${node && html`<${NodePanel} key=${node} source=${source} at=${at} name=${node} onClose=${() => set({ node: undefined })} />`}
     </div>`;
 }
 
@@ -87,7 +92,7 @@ function UsageCells({ usage }) {
     <td class="number">${percent(share)}<small> of ${amount(usage.resource, usage.allocatable)}</small></td>`;
 }
 
-function NodePanel({ at, name, onClose }) {
+function NodePanel({ source, at, name, onClose }) {
   const { data, error } = useAnswer("node", { at, name });
   return html`<aside class="panel" aria-label=${`Node ${name}`}>
     <div class="panel-head"><h2 class="name">${name}</h2><button class="quiet" onClick=${onClose} aria-label="Close the node">✕</button></div>
@@ -99,9 +104,31 @@ function NodePanel({ at, name, onClose }) {
         <tbody>${data.usage.filter((one) => one.allocatable > 0).map((one) => html`<tr key=${one.resource}>
           <th scope="row">${one.resource}</th><td class="wide"><${Bar} share=${one.used / one.allocatable} /></td>
           <td class="number">${amount(one.resource, one.used)}</td><td class="number">${amount(one.resource, one.allocatable)}</td></tr>`)}</tbody></table>
+      ${source.hasModel && html`<p class="actions" role="group" aria-label="What if">What if:
+        <a href=${whatIfAddress(at, { drain: name })}>drain it</a> <a href=${whatIfAddress(at, { remove: name })}>it is gone</a>
+        <a href=${whatIfAddress(at, { add: 1, template: name })}>one more like it</a></p>`}
       <h3>Taints</h3>${data.taints.length ? html`<ul class="tags">${data.taints.map((one) => html`<li key=${one} class="tag">${one}</li>`)}</ul>` : html`<p class="note">none</p>`}
       <details><summary>Labels (${count(Object.keys(data.labels).length)})</summary>
         <dl class="labels">${Object.entries(data.labels).map(([key, value]) => html`<div key=${key}><dt>${key}</dt><dd>${value}</dd></div>`)}</dl></details>
-      <h3>Pods</h3><${PodTable} at=${at} filter=${{ node: name }} show=${["since", "requests"]} empty="No pod is on this node." />`}
+      <h3>Pods</h3><${PodTable} at=${at} filter=${{ node: name }} show=${["since", "requests"]} empty="No pod is on this node." />
+      ${source.hasModel && html`<${Rejections} source=${source} at=${at} node=${name} />`}`}
   </aside>`;
+}
+
+// What the node rejected up to this moment. The run is repeated for it, so it waits for a click.
+function Rejections({ source, at, node }) {
+  const [isOpen, setOpen] = useState(source.kind === "cluster");
+  const state = useComputed(isOpen ? "rejections" : null, { at, node });
+  const { data } = state;
+  return html`<section aria-label="What it rejected"><h3>What it rejected</h3>
+    ${!isOpen && html`<button onClick=${() => setOpen(true)}>Show what it rejected</button> <span class="note">repeats the run once</span>`}
+    <${Computing} state=${state} text=${source.kind === "cluster" ? "The waiting pods are tried…" : "The run is repeated…"} />
+    ${data && !state.error && html`<p class="note">${data.isNow
+        ? `Of ${plural(data.attempts, "workload")} with waiting pods, it would reject ${count(data.rejecting)} now.`
+        : `${count(data.rejecting)} of ${plural(data.attempts, "attempt")} so far. The newest cause is first.`}</p>
+      ${data.rows.length > 0 && html`<ul class="cards">${data.rows.map((row) => html`<li key=${`${row.plugin} ${row.reason} ${row.code}`}>
+        <p class="name"><b>${row.reason || row.code}</b> <span class="plugin">${row.plugin}</span></p>
+        <p class="note">${data.isNow ? plural(row.pods, "pod") : `${plural(row.attempts, "attempt")} at ${plural(row.pods, "pod")}`}, ${data.isNow ? "for example" : "the last at"}
+          ${" "}${!data.isNow && `${time(row.seconds)}: `}<a href=${address("pods", { at, name: row.pod, attempt: row.attempt || undefined, node: row.attempt ? node : undefined })}>${row.pod}</a></p></li>`)}</ul>`}`}
+  </section>`;
 }

@@ -1,12 +1,14 @@
 // Pods: search by name, and one pod with the decision of each attempt.
+import { Computing, useComputed } from "./computed.js";
+import { Explanation } from "./explanation.js";
 import {
-  Empty, Loading, Problem, address, ask, count, go, html, time, useAnswer, useEffect, useState,
+  Empty, Loading, Problem, address, count, go, html, plural, time, useAnswer, useEffect, useState,
 } from "./lib.js";
 import { ChangeTable, WHAT } from "./overview.js";
 import { PodTable, requestsText } from "./podtable.js";
 import { CauseParts, KIND_TITLES, WakeEvents } from "./waiting.js";
 
-const POLL_MS = 400;
+const ATTEMPTS_SHOWN = 8;
 
 export function Pods({ source, params }) {
   const { at, name, search = "" } = params;
@@ -37,6 +39,8 @@ function Pod({ source, params }) {
     </dl>
     ${data.cause && html`<section class="why"><h2>Why it waits: ${KIND_TITLES[data.cause.kind] ?? data.cause.kind}</h2>
       <${CauseParts} cause=${data.cause} /><${WakeEvents} events=${data.events} /></section>`}
+    ${source.hasModel && (pod.state === "waiting" || (pod.state === "placed" && source.kind === "cluster"))
+      && html`<${Explanation} source=${source} params=${params} isWaiting=${pod.state === "waiting"} />`}
     ${source.hasDecisions && (data.attempts.length
       ? html`<${Attempts} params=${params} attempts=${data.attempts} attempt=${attempt} />`
       : html`<${Empty}>The scheduler has not tried this pod so far.</${Empty}>`)}
@@ -46,12 +50,23 @@ function Pod({ source, params }) {
 
 function Attempts({ params, attempts, attempt }) {
   return html`<section aria-label="Decision">
-    <div class="section-head"><h2>Decision</h2>
-    ${attempts.length > 1 && html`<label>Attempt <select value=${String(attempt)}
-      onChange=${(event) => go("pods", { ...params, attempt: event.currentTarget.value, node: undefined }, { replace: true })}>
-      ${attempts.map((one) => html`<option key=${one.attempt} value=${String(one.attempt)}>${one.attempt}: ${WHAT[one.result] ?? one.result} at ${time(one.seconds)}</option>`)}
-    </select></label>`}</div>
+    ${attempts.length > 1 && html`<${AttemptTable} params=${params} attempts=${attempts} attempt=${attempt} />`}
+    <div class="section-head"><h2>${attempts.length > 1 ? `Decision of attempt ${attempt}` : "Decision"}</h2></div>
     <${DecisionSteps} params=${params} attempt=${attempt} /></section>`;
+}
+
+// The newest attempts, and the one that is shown below.
+function AttemptTable({ params, attempts, attempt }) {
+  const [isWhole, setWhole] = useState(false);
+  const newest = attempts.slice().reverse();
+  const shown = isWhole ? newest : newest.filter((one, index) => index < ATTEMPTS_SHOWN || one.attempt === attempt);
+  const link = (one) => address("pods", { ...params, attempt: one.attempt });
+  return html`<h2>Attempts</h2>
+    <div class="scroll" tabindex="0" role="region" aria-label="Attempts"><table><thead><tr><th class="number">Attempt</th><th class="number">Time</th><th>Result</th><th>Node</th></tr></thead>
+      <tbody>${shown.map((one) => html`<tr key=${one.attempt} class=${one.attempt === attempt ? "chosen" : ""} aria-current=${one.attempt === attempt ? "true" : undefined}>
+        <td class="number"><a href=${link(one)}>${count(one.attempt)}</a></td><td class="number">${time(one.seconds)}</td>
+        <td>${WHAT[one.result] ?? one.result}</td><td class="name">${one.node}</td></tr>`)}</tbody></table></div>
+    ${shown.length < attempts.length && html`<p><button onClick=${() => setWhole(true)}>Show all ${count(attempts.length)} attempts</button></p>`}`;
 }
 
 // ---- one decision -----------------------------------------------------------------------------
@@ -123,7 +138,7 @@ function Outcome({ data, params }) {
   const { record, victims } = data;
   return html`${record.message && html`<p class="message">${record.message}</p>`}
     ${record.nominated_node && html`<p>Nominated to <a href=${address("nodes", { at: params.at, node: record.nominated_node })}>${record.nominated_node}</a>.</p>`}
-    ${victims.length > 0 && html`<p>Victims of preemption: ${victims.map((name, index) => html`${index > 0 && ", "}<a key=${name} href=${address("pods", { at: params.at, name })}>${name}</a>`)}</p>`}`;
+    ${victims.length > 0 && html`<p>${plural(victims.length, "victim")} of preemption: ${victims.map((name, index) => html`${index > 0 && ", "}<a key=${name} href=${address("pods", { at: params.at, name })}>${name}</a>`)}</p>`}`;
 }
 
 // ---- any node ---------------------------------------------------------------------------------
@@ -144,35 +159,13 @@ function OtherNode({ params, attempt }) {
 }
 
 function Verdict({ pod, attempt, node }) {
-  const [state, setState] = useState({ data: null, error: "" });
-  useEffect(() => {
-    let timer = 0;
-    let ended = false;
-    const poll = async () => {
-      try {
-        const data = await ask("verdict", { pod, attempt, node });
-        if (ended) return;
-        setState({ data, error: "" });
-        if (data.phase === "computing") timer = setTimeout(poll, POLL_MS);
-      } catch (problem) {
-        if (!ended) setState({ data: null, error: problem.message });
-      }
-    };
-    setState({ data: null, error: "" });
-    poll();
-    return () => {
-      ended = true;
-      clearTimeout(timer);
-    };
-  }, [pod, attempt, node]);
+  const state = useComputed("verdict", { pod, attempt, node });
   const { data, error } = state;
-  if (error) return html`<${Problem} text=${error} />`;
-  if (!data || data.phase === "computing") return html`<p class="loading">The run is repeated up to this attempt…</p>`;
-  if (data.phase === "failed") return html`<${Problem} text=${data.problem} />`;
+  if (error || !data) return html`<${Computing} state=${state} text="The run is repeated up to this attempt…" />`;
   const rejecting = data.filters.filter((one) => one.message);
   return html`<p><b>${node}</b>: ${data.ruling}</p>
     ${rejecting.length > 0 && html`<ul class="reasons">${rejecting.map((one) => html`<li key=${one.plugin}>${one.message} <span class="plugin">${one.plugin}, ${one.code}</span></li>`)}</ul>`}
     ${data.filters.length > 0 && html`<p class="note">${count(data.filters.length - rejecting.length)} of ${count(data.filters.length)} Filter plugins have no objection to this node alone.</p>`}
     ${data.scores.length > 0 && html`<${Scores} scores=${data.scores} chosen=${data.scores.at(-1).node === node ? "" : data.scores.at(-1).node} />
-      <p class="note">${count(data.betterCount)} other nodes scored higher, ${count(data.equalCount)} as high.</p>`}`;
+      <p class="note">${plural(data.betterCount, "other node")} scored higher, ${count(data.equalCount)} as high.</p>`}`;
 }

@@ -1,0 +1,42 @@
+// Answers that the server computes in the background: asked again until they are there.
+import { Problem, ask, html, query, readRoute, useEffect, useState } from "./lib.js";
+
+const POLL_MS = 400;
+
+// The last answer stays on the page while the next one is computed.
+export function useComputed(view, params) {
+  const [state, setState] = useState({ data: null, error: "", isComputing: false, key: "" });
+  const key = view === null ? "" : `${view}?${query({ run: readRoute().params.run, ...params })}`;
+  useEffect(() => {
+    if (view === null) {
+      setState({ data: null, error: "", isComputing: false, key });
+      return undefined;
+    }
+    let timer = 0;
+    const control = new AbortController();
+    setState((old) => ({ ...old, error: "", isComputing: true }));
+    const poll = async () => {
+      try {
+        const data = await ask(view, params, control.signal);
+        if (control.signal.aborted) return;
+        if (data.phase === "computing") timer = setTimeout(poll, POLL_MS);
+        else if (data.phase === "failed") setState({ data: null, error: data.problem, isComputing: false, key });
+        else setState({ data, error: "", isComputing: false, key });
+      } catch (problem) {
+        if (problem.name !== "AbortError") setState({ data: null, error: problem.message, isComputing: false, key });
+      }
+    };
+    poll();
+    return () => {
+      control.abort();
+      clearTimeout(timer);
+    };
+  }, [key]);
+  return state;
+}
+
+export function Computing({ state, text }) {
+  if (state.error) return html`<${Problem} text=${state.error} />`;
+  if (!state.isComputing) return null;
+  return html`<p class=${state.data ? "note" : "loading"} role="status">${text}</p>`;
+}

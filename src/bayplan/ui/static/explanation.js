@@ -1,0 +1,67 @@
+// Why a pod has a node or none at this moment, and what would give it one: the answer of `bayplan why`.
+import { Computing, useComputed } from "./computed.js";
+import { address, count, go, html, plural } from "./lib.js";
+
+const SUBJECTS = { pod: "Change the pod", object: "Change another object", workload: "Change another workload", node: "Add a node" };
+const NODES_MAX = 8;
+
+// At the end of a run and for files, the answer takes no repetition. Earlier moments wait for a click,
+// and the address has that click.
+export function Explanation({ source, params, isWaiting }) {
+  const { at, name } = params;
+  const isAtEnd = !at || Number(at) >= source.lastChange;
+  const isOpen = source.kind === "cluster" || params.fixes === "1" || (isAtEnd && source.kind === "run");
+  const state = useComputed(isOpen ? "explanation" : null, { at, pod: name });
+  const explanation = state.data?.explanation;
+  return html`<section aria-label="Fixes">
+    <h2>${isWaiting ? "What would make it fit" : "Its node among all nodes"}</h2>
+    ${!isOpen && html`<p><button onClick=${() => go("pods", { ...params, fixes: 1 }, { replace: true })}>Find fixes at this moment</button>
+      <span class="note"> repeats the run up to here and tries each fix in the engine</span></p>`}
+    <${Computing} state=${state} text="Each fix is tried in the engine…" />
+    ${explanation && !state.error && html`<div class=${state.isComputing ? "stale" : ""}>
+      ${isWaiting ? html`<${Waiting} explanation=${explanation} at=${at} isCluster=${source.kind === "cluster"} />` : html`<${Bound} comparison=${explanation.comparison} at=${at} />`}
+      ${explanation.remarks.length > 0 && html`<details><summary>Remarks (${count(explanation.remarks.length)})</summary><ul class="reasons">${explanation.remarks.map((one) => html`<li key=${one}>${one}</li>`)}</ul></details>`}</div>`}
+  </section>`;
+}
+
+function Waiting({ explanation, at, isCluster }) {
+  const { node, message, causes = [], preemption, fixes = [], trials } = explanation;
+  if (node) return html`<p>An attempt now would place it on <a href=${address("nodes", { at, node })}>${node}</a>.</p>`;
+  return html`${isCluster && message && html`<p class="message">${message}</p>`}
+    ${causes.length > 0 && html`<${Causes} causes=${causes} at=${at} />`}
+    ${preemption && html`<p class="note">Preemption: ${preemption.verdict}</p>
+      ${preemption.victims?.length > 0 && html`<p>Victims: ${preemption.victims.map((name, index) => html`${index > 0 && ", "}<a key=${name} href=${address("pods", { at, name })}>${name}</a>`)}</p>`}
+      ${(preemption.budgets ?? []).map((one) => html`<p key=${one.name} class="note">Budget <span class="tag">${one.name}</span> allows ${plural(one.disruptionsAllowed, "disruption")}.</p>`)}`}
+    ${fixes.length ? html`<h3>Fixes</h3><ol class="cards fixes">${fixes.map((fix, index) => html`<li key=${index}><${Fix} fix=${fix} at=${at} /></li>`)}</ol>`
+      : html`<p>No fix is known.</p>`}
+    <p class="note">${trials ? `${plural(trials, "change")} tried in the engine at this moment.` : "Nothing was tried: nothing that a change would show."}</p>`;
+}
+
+function Causes({ causes, at }) {
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Causes"><table><thead><tr><th class="number">Nodes</th><th>Reason</th><th>Plugin</th><th>Nearest node</th></tr></thead>
+    <tbody>${causes.map((one) => html`<tr key=${`${one.plugin} ${one.reason}`}><td class="number">${one.nodes ? count(one.nodes) : "all"}</td>
+      <td>${one.reason}${(one.details ?? []).map((detail) => html`<span key=${detail} class="note line">${detail}</span>`)}</td><td>${one.plugin}</td>
+      <td>${one.nearest && html`<a href=${address("nodes", { at, node: one.nearest.node })}>${one.nearest.node}</a> <span class="note">${one.nearest.distance}</span>`}</td></tr>`)}</tbody></table></div>`;
+}
+
+function Fix({ fix, at }) {
+  const { steps, commands = [], manifest } = fix;
+  return html`<p class="note">${SUBJECTS[fix.changesWhat] ?? fix.changesWhat}${steps.length > 1 && `, ${count(steps.length)} steps that only work together`}</p>
+    ${steps.map((step) => html`<p key=${step}><b>${step}</b></p>`)}
+    ${fix.node && html`<p class="note">Then it goes to ${fix.changesWhat === "node" ? fix.node : html`<a href=${address("nodes", { at, node: fix.node })}>${fix.node}</a>`}.</p>`}
+    ${(commands.length > 0 || manifest) && html`<details><summary>Commands</summary>
+      ${commands.map((one) => html`<pre key=${one} tabindex="0">${one}</pre>`)}${manifest && html`<pre tabindex="0">${manifest}</pre>`}</details>`}`;
+}
+
+function Bound({ comparison, at }) {
+  if (!comparison) return html`<p class="note">Another scheduler placed it.</p>`;
+  const rows = comparison.nodes.slice(0, NODES_MAX);
+  const plugins = [...new Set(rows.flatMap((row) => Object.keys(row.scores ?? {})))]
+    .filter((name) => rows.some((row) => row.scores?.[name]));
+  return html`<p>If the pod were pending now, ${plural(comparison.feasible, "node")} would be feasible.
+      ${comparison.rejection ? ` ${comparison.node} would not: ${comparison.rejection}` : ` ${plural(comparison.better, "node")} would score higher than ${comparison.node}, ${count(comparison.equal)} as high.`}</p>
+    ${plugins.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Scores"><table class="scores"><thead><tr><th>Plugin</th>
+      ${rows.map((row) => html`<th key=${row.node} class="number">${row.node}${row.node === comparison.node && html`<span class="tag">its node</span>`}</th>`)}</tr></thead>
+      <tbody>${plugins.map((name) => html`<tr key=${name}><th scope="row">${name}</th>${rows.map((row) => html`<td key=${row.node} class="number">${count(row.scores?.[name] ?? 0)}</td>`)}</tr>`)}
+        <tr class="total"><th scope="row">Total</th>${rows.map((row) => html`<td key=${row.node} class="number">${row.total === undefined || row.total === null ? "–" : count(row.total)}</td>`)}</tr></tbody></table></div>`}`;
+}

@@ -1,0 +1,203 @@
+// What-if: changes of the nodes and workloads at this moment, and what the engine says would happen.
+// The changes are in the address, so that a link has them.
+import { Computing, useComputed } from "./computed.js";
+import {
+  Bar, Empty, Pager, Problem, address, amount, count, go, html, percent, plural, tableAddress, useAnswer,
+  useEffect, useState,
+} from "./lib.js";
+
+const PAGE = 50;
+const VERBS = [
+  ["drain", "Drain a node"],
+  ["remove", "Remove a node"],
+  ["cordon", "Cordon a node"],
+  ["uncordon", "Uncordon a node"],
+  ["add", "Add nodes like one"],
+  ["scale", "Scale a workload"],
+];
+const WORDS = { drain: "drain", remove: "remove", cordon: "cordon", uncordon: "uncordon" };
+const KEYS = ["drain", "remove", "cordon", "uncordon", "add", "template", "scale", "force"];
+
+const listed = (text) => (text ?? "").split(",").filter(Boolean);
+const changesOf = (params) => Object.fromEntries(KEYS.map((key) => [key, params[key]]));
+
+// The address of this view with one more change, for links of other views.
+export function whatIfAddress(at, changes) {
+  return address("whatif", { at, ...changes });
+}
+
+export function WhatIf({ params }) {
+  const { at } = params;
+  const set = (changes) => go("whatif", { ...params, ...changes }, { replace: true });
+  const rows = chosen(params);
+  return html`<h1>What if</h1>
+    <p class="note">The changes happen at once, at the moment of the time bar, in a copy: capacity comes first, drains come last. Nothing is changed in the run or the cluster.</p>
+    <${NewChange} at=${at} params=${params} onChange=${set} />
+    ${rows.length > 0 && html`<ul class="tags changes" aria-label="Changes">${rows.map((row) => html`<li key=${row.text} class="tag">${row.text}
+      <button class="quiet" aria-label=${`Leave out: ${row.text}`} onClick=${() => set(row.without)}>✕</button></li>`)}</ul>
+    ${listed(params.drain).length > 0 && html`<label class="check"><input type="checkbox" checked=${params.force === "1"}
+      onChange=${(event) => set({ force: event.currentTarget.checked ? 1 : undefined })} /> also evict pods without a controller (they do not come back)</label>`}`}
+    ${rows.length ? html`<${Result} at=${at} changes=${changesOf(params)} />`
+      : html`<${Empty}>No change is chosen. Drain a node, add nodes, or scale a workload to see which pods move.</${Empty}>`}`;
+}
+
+function chosen(params) {
+  const rows = Object.keys(WORDS).flatMap((verb) => listed(params[verb]).map((name) => ({
+    text: `${WORDS[verb]} ${name}`,
+    without: { [verb]: listed(params[verb]).filter((one) => one !== name).join(",") || undefined },
+  })));
+  if (params.add && params.template) {
+    rows.unshift({
+      text: `add ${plural(Number(params.add), "node")} like ${params.template}`,
+      without: { add: undefined, template: undefined },
+    });
+  }
+  return rows.concat(listed(params.scale).map((scaling) => ({
+    text: `scale ${scaling.replace("=", " to ")}`,
+    without: { scale: listed(params.scale).filter((one) => one !== scaling).join(",") || undefined },
+  })));
+}
+
+// ---- one more change --------------------------------------------------------------------------
+
+function NewChange({ at, params, onChange }) {
+  const [verb, setVerb] = useState("drain");
+  const [node, setNode] = useState("");
+  const [number, setNumber] = useState("1");
+  const [workload, setWorkload] = useState("");
+  const isScale = verb === "scale";
+  const isReady = isScale ? workload && number !== "" : node && (verb !== "add" || Number(number) > 0);
+  const submit = (event) => {
+    event.preventDefault();
+    if (verb === "add") onChange({ add: number, template: node });
+    else if (isScale) {
+      const others = listed(params.scale).filter((one) => one.split("=")[0] !== workload);
+      onChange({ scale: [...others, `${workload}=${number}`].join(",") });
+    } else onChange({ [verb]: [...new Set([...listed(params[verb]), node])].join(",") });
+    setNode("");
+  };
+  return html`<form class="controls panel-like" onSubmit=${submit}>
+    <label>Change <select value=${verb} onChange=${(event) => setVerb(event.currentTarget.value)}>
+      ${VERBS.map(([name, text]) => html`<option key=${name} value=${name}>${text}</option>`)}</select></label>
+    ${isScale ? html`<${WorkloadField} at=${at} value=${workload} onValue=${setWorkload} />`
+      : html`<${NodeField} at=${at} value=${node} onValue=${setNode} />`}
+    ${(isScale || verb === "add") && html`<label>${isScale ? "Replicas" : "Nodes"} <input type="number" class="short" min=${isScale ? 0 : 1} max=${isScale ? 20000 : 2000}
+      value=${number} onInput=${(event) => setNumber(event.currentTarget.value)} /></label>`}
+    <button type="submit" disabled=${!isReady}>Add the change</button>
+  </form>`;
+}
+
+function NodeField({ at, value, onValue }) {
+  const { data } = useAnswer("nodes", { at, search: value, limit: 12 });
+  return html`<label>Node <input list="whatif-nodes" value=${value} placeholder="name" onInput=${(event) => onValue(event.currentTarget.value)} /></label>
+    <datalist id="whatif-nodes">${(data?.rows ?? []).map((row) => html`<option key=${row.name} value=${row.name} />`)}</datalist>`;
+}
+
+function WorkloadField({ at, value, onValue }) {
+  const state = useComputed("workloads", { at, limit: 500 });
+  const rows = state.data?.rows ?? [];
+  const keys = rows.map((row) => {
+    const [namespace, name] = row.name.split("/");
+    return `${namespace}/${row.kind}/${name}`;
+  });
+  useEffect(() => {
+    if (keys.length && !keys.includes(value)) onValue(keys[0]);
+  }, [keys.join()]);
+  if (!state.data) return html`<span class="note" role="status">${state.error || "Reading the workloads…"}</span>`;
+  if (!rows.length) return html`<span class="note">There is no Deployment, ReplicaSet or StatefulSet.</span>`;
+  return html`<label>Workload <select value=${value} onChange=${(event) => onValue(event.currentTarget.value)}>
+    ${rows.map((row, index) => html`<option key=${keys[index]} value=${keys[index]}>${row.kind} ${row.name} (${plural(row.pods, "pod")})</option>`)}</select></label>`;
+}
+
+// ---- the answer -------------------------------------------------------------------------------
+
+function Result({ at, changes }) {
+  const [offset, setOffset] = useState(0);
+  const key = JSON.stringify(changes);
+  useEffect(() => setOffset(0), [key, at]);
+  const state = useComputed("whatif", { at, ...changes, offset, limit: PAGE });
+  const { data } = state;
+  return html`<${Computing} state=${state} text="The engine places the pods…" />
+    ${data && !state.error && html`<section aria-label="Answer" class=${state.isComputing ? "stale" : ""}>
+      <${Summary} data=${data} />
+      <div class="columns">
+        <section><h2>Before and after</h2><${BeforeAfter} data=${data} /></section>
+        <section><${LeftOver} rows=${data.leftOver} at=${at} /><${Blocked} rows=${data.blocked} at=${at} /><${Gone} rows=${data.gone} at=${at} /></section>
+      </div>
+      <div class="section-head"><h2>Pods that get a node</h2><a class="csv" href=${tableAddress("whatif", { at, ...changes })} download>CSV of all pods</a></div>
+      <${Moves} data=${data} at=${at} />
+      <${Pager} page=${data} size=${PAGE} onOffset=${setOffset} />
+      ${data.notes.length > 0 && html`<h2>Notes</h2><ul class="reasons">${data.notes.map((note) => html`<li key=${note}>${note}</li>`)}</ul>`}
+    </section>`}`;
+}
+
+const total = (rows) => rows.reduce((sum, row) => sum + row.pods, 0);
+
+function Summary({ data }) {
+  const without = total(data.leftOver) - data.leftOver.reduce((sum, row) => sum + row.waitedBefore, 0);
+  const verdict = data.blocked.length ? "Disruption budgets or pods without a controller stop a drain."
+    : without ? `${plural(without, "pod")} would be left without a node.`
+      : "All pods that move find a node.";
+  return html`<p class=${`verdict ${data.blocked.length || without ? "bad" : "good"}`}><b>${data.text}</b>: ${verdict}</p>
+    <ul class="figures">
+      <li><b>${count(data.total)}</b><span>${data.total === 1 ? "pod gets" : "pods get"} a node</span></li>
+      <li class=${without ? "alert" : ""}><b>${count(without)}</b><span>newly without a node</span></li>
+      <li class=${data.blocked.length ? "alert" : ""}><b>${count(total(data.blocked))}</b><span>not evicted</span></li>
+      <li><b>${count(total(data.gone))}</b><span>${total(data.gone) === 1 ? "pod goes" : "pods go"} for good</span></li>
+    </ul>`;
+}
+
+function BeforeAfter({ data }) {
+  const { before, after } = data;
+  const numbers = [["nodes", "nodes"], ["cordoned", "cordoned nodes"], ["pods", "pods"], ["waiting", "pods waiting"]]
+    .filter(([key]) => before[key] || after[key] || key === "nodes");
+  const shown = after.usage.filter((one) => one.used || before.usage.some((old) => old.resource === one.resource && old.used));
+  const most = (number) => `${count(number)}${number >= data.headroomLimit ? "+" : ""}`;
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Before and after"><table><thead><tr><th><span class="visually-hidden">Number</span></th><th class="number">Before</th><th class="number">After</th></tr></thead>
+    <tbody>${numbers.map(([key, label]) => html`<tr key=${key}><th scope="row">${label}</th><td class="number">${count(before[key])}</td>
+        <td class=${`number ${before[key] === after[key] ? "" : "differs"}`}>${count(after[key])}</td></tr>`)}
+      ${shown.map((one) => html`<tr key=${one.resource}><th scope="row">${one.resource} requested</th>
+        <td class="number"><${Share} usage=${before.usage.find((old) => old.resource === one.resource)} /></td>
+        <td class="number"><${Share} usage=${one} /></td></tr>`)}
+      ${Object.entries(before.headroom).map(([name, number]) => html`<tr key=${name}><th scope="row" class="name">room for more of ${name}</th>
+        <td class="number">${most(number)}</td><td class=${`number ${number === after.headroom[name] ? "" : "differs"}`}>${most(after.headroom[name] ?? 0)}</td></tr>`)}
+    </tbody></table></div>`;
+}
+
+function Share({ usage }) {
+  if (!usage || !usage.allocatable) return html`–`;
+  const share = usage.used / usage.allocatable;
+  return html`<b>${percent(share)}</b> <${Bar} share=${share} /><small>${amount(usage.resource, usage.used)} of ${amount(usage.resource, usage.allocatable)}</small>`;
+}
+
+function PodLinks({ names, pods, at }) {
+  return html`<p class="note">${names.map((name, index) => html`${index > 0 && ", "}<a key=${name} href=${address("pods", { at, name })}>${name}</a>`)}${pods > names.length && ` and ${count(pods - names.length)} more`}</p>`;
+}
+
+function LeftOver({ rows, at }) {
+  if (!rows.length) return html`<h2>Left over</h2><${Empty}>No pod waits after the changes.</${Empty}>`;
+  return html`<h2>Left over</h2><ul class="cards">${rows.map((row) => html`<li key=${row.reason}>
+    <p><b>${plural(row.pods, "pod")}</b>${row.waitedBefore > 0 && html` <span class="note">${row.waitedBefore === row.pods ? "waited before, too" : `${count(row.waitedBefore)} waited before, too`}</span>`}</p>
+    <p class="name">${row.reason || "The pod group waits."}</p><${PodLinks} names=${row.examples} pods=${row.pods} at=${at} /></li>`)}</ul>`;
+}
+
+function Blocked({ rows, at }) {
+  if (!rows.length) return null;
+  return html`<h2>Not evicted</h2><ul class="cards">${rows.map((row) => html`<li key=${row.reason + row.budgets.join()}>
+    <p><b>${plural(row.pods, "pod")}</b> ${row.budgets.map((name) => html`<span key=${name} class="tag">budget ${name}</span> `)}</p>
+    <p class="name">${row.reason}</p><${PodLinks} names=${row.examples} pods=${row.pods} at=${at} /></li>`)}</ul>`;
+}
+
+function Gone({ rows, at }) {
+  if (!rows.length) return null;
+  return html`<h2>Not created again</h2><ul class="cards">${rows.map((row) => html`<li key=${row.reason}>
+    <p><b>${plural(row.pods, "pod")}</b> ${row.reason}</p><${PodLinks} names=${row.examples} pods=${row.pods} at=${at} /></li>`)}</ul>`;
+}
+
+function Moves({ data, at }) {
+  if (!data.total) return html`<${Empty}>No pod moves.</${Empty}>`;
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Pods that get a node"><table class="pods"><thead><tr><th>Pod</th><th>From</th><th>To</th></tr></thead>
+    <tbody>${data.moves.map((row, index) => html`<tr key=${`${row.pod} ${index}`}><th scope="row" class="name">${row.pod}</th>
+      <td class="name">${row.source ? html`<a href=${address("nodes", { at, node: row.source })}>${row.source}</a>` : html`<span class="note">it waited, or is new</span>`}</td>
+      <td class="name">${row.target}</td></tr>`)}</tbody></table></div>`;
+}
