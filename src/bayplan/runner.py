@@ -60,6 +60,16 @@ _OPERATIONS = {ExtenderVerb.PRIORITIZE: "prioritizing_extender"}
 def _nothing() -> None: ...
 
 
+def _both(
+    first: Callable[[WatchEvent], None], second: Callable[[WatchEvent], None]
+) -> Callable[[WatchEvent], None]:
+    def handle(event: WatchEvent) -> None:
+        first(event)
+        second(event)
+
+    return handle
+
+
 def _end(waiter: "asyncio.Future[None]") -> None:
     if not waiter.done():
         waiter.set_result(None)
@@ -85,12 +95,15 @@ class Runner:
         cluster: Cluster,
         extenders: Mapping[str, Ask] | None = None,
         on_synced: Callable[[], None] = _nothing,
+        observe: Callable[[WatchEvent], None] | None = None,
     ) -> None:
         """``extenders``: name → how to call each extender that is not a Python class.
 
-        ``on_synced``: called when every kind has been listed.
+        ``on_synced``: called when every kind has been listed. ``observe``: gets each event before
+        the scheduler.
         """
         self._scheduler = scheduler
+        self._handle = scheduler.handle if observe is None else _both(observe, scheduler.handle)
         self._cluster = cluster
         self._asking = _Asking(scheduler, {**scheduler.asks(cluster), **(extenders or {})})
         self._on_synced = on_synced
@@ -192,11 +205,11 @@ class Runner:
     def _turn(self) -> bool:
         """One turn of the main loop. Returns whether the next turn need not wait."""
         self._is_woken = False
-        inbox, scheduler = self._inbox, self._scheduler
+        inbox, scheduler, handle = self._inbox, self._scheduler, self._handle
         while inbox:
             item = inbox.popleft()
             if isinstance(item, WatchEvent):
-                scheduler.handle(item)
+                handle(item)
             else:
                 item()
         scheduler.run_timers()

@@ -25,6 +25,7 @@ from bayplan.cli.scheduler_flags import (
     serving_options,
 )
 from bayplan.durations import duration_seconds
+from bayplan.lazy_loader import load
 from bayplan.ports import ApiError
 from bayplan.profile.dry_start import dry_start
 from bayplan.profile.effective_config import effective, remarks
@@ -99,6 +100,7 @@ def _print_version(ctx: click.Context, param: click.Parameter, is_set: bool | No
     callback=_print_version,
     help="Print the version and exit",
 )
+@click.option("--ui", "has_page", is_flag=True, help="Serve a page at /ui/ of the endpoints")
 @idle_options
 def run_command(**flags: Any) -> None:
     """Schedule the pods of a real cluster.
@@ -145,6 +147,7 @@ def _options(flags: dict[str, Any]) -> ServerOptions:
         master=flags["master"],
         seed=flags["seed"],
         serving=serving_options(flags),
+        make_page=load("bayplan.ui.live_page:LivePage") if flags["has_page"] else None,
     )
 
 

@@ -5,6 +5,7 @@
     /metrics           Prometheus' text format, under kube-scheduler's names
     /configz           the effective configuration
     /debug/journal     what was decided about ?pod=namespace/name
+    /ui/               the page, with `bayplan run --ui`
 
 Health answers are written as upstream's apiserver/pkg/server/healthz writes them.
 """
@@ -23,6 +24,7 @@ from bayplan.serving import decision_history
 from bayplan.serving.access import Access, Denial, OpenAccess, owner_of
 from bayplan.serving.decision_history import DecisionHistory
 from bayplan.serving.http_server import Handler, HttpServer, answer_everybody, refuse_foreign_names
+from bayplan.serving.page import COOKIE, PREFIX, Page
 
 #: Name → a health check, called at each request.
 Checks = Mapping[str, Callable[[], bool]]
@@ -39,6 +41,7 @@ class EndpointSources:
     #: Full names of metrics that are not exposed.
     hidden_metrics: frozenset[str] = frozenset()
     live: Checks = field(default_factory=dict[str, Callable[[], bool]])
+    page: Page | None = None
 
 
 @final
@@ -80,18 +83,29 @@ class Endpoints:
         app.router.add_get("/metrics", self._metrics)
         app.router.add_get("/configz", self._configz)
         app.router.add_get(decision_history.PATH, self._journal)
+        if sources.page is not None:
+            app.router.add_get(PREFIX.rstrip("/"), _to_page)
+            app.add_subapp(PREFIX, sources.page.application())
         return app
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        authorization = request.headers.get("Authorization", "")
         owner = owner_of(request.get_extra_info("peercert"))
         peer = request.remote or ""
-        denial = await self._access.denial(request.path, authorization, owner, peer)
+        is_page = self._sources.page is not None and request.path.startswith(PREFIX)
+        if is_page and "token" in request.query and not isinstance(self._access, OpenAccess):
+            return _with_cookie(request)
+        # One review for all files and answers of the page.
+        path = PREFIX if is_page else request.path
+        authorization = request.headers.get("Authorization", "")
+        if is_page and not authorization and COOKIE in request.cookies:
+            authorization = f"Bearer {request.cookies[COOKIE]}"
+        denial = await self._access.denial(path, authorization, owner, peer)
         if denial is not None:
             return _refused(denial)
         answer = await handler(request)
-        answer.headers["Cache-Control"] = "no-cache, private"
+        if not answer.prepared:
+            answer.headers["Cache-Control"] = "no-cache, private"
         return answer
 
     async def _metrics(self, request: web.Request) -> web.Response:
@@ -124,6 +138,26 @@ class _ShownMetrics(CollectorRegistry):
 
     def collect(self) -> Iterable[Metric]:
         return (each for each in self._registry.collect() if each.name not in self._hidden)
+
+
+async def _to_page(request: web.Request) -> web.Response:
+    """A relative address, because a proxy may serve the endpoints below another path."""
+    return web.Response(status=308, headers={"Location": PREFIX.strip("/") + "/"})
+
+
+def _with_cookie(request: web.Request) -> web.Response:
+    """Put the token into a cookie, so that it leaves the address. The cookie is checked by the next
+    request."""
+    answer = web.Response(status=303, headers={"Location": request.path})
+    answer.set_cookie(
+        COOKIE,
+        request.query["token"],
+        path=PREFIX,
+        httponly=True,
+        secure=request.secure,
+        samesite="Strict",
+    )
+    return answer
 
 
 def _refused(denial: Denial) -> web.Response:

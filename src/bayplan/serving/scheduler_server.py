@@ -66,9 +66,19 @@ from bayplan.serving.election.leader_guard import FencedCluster, fenced_ask
 from bayplan.serving.election.lease import ApiLeaseLock, new_identity, own_namespace
 from bayplan.serving.endpoints import Endpoints, EndpointSources
 from bayplan.serving.log_lines import Log, OutcomeLog
+from bayplan.serving.page import (
+    LEADING,
+    STANDBY,
+    STARTING,
+    STOPPING,
+    MakePage,
+    Page,
+    PageSources,
+    ReplicaPhase,
+)
 from bayplan.serving.process import on_signal, settle_memory, stop_on_signals, unless
 from bayplan.serving.rbac import rights_to_write
-from bayplan.serving.replica import FLUSH_SECONDS_MAX, Replica
+from bayplan.serving.replica import FLUSH_SECONDS_MAX, LeaseLostError, Replica
 from bayplan.watchdog import PERIOD_SECONDS, BlockingCall, PluginWatchdog
 
 # ---- blocking -------------------------------------------------------------------------------
@@ -177,6 +187,8 @@ class ServerOptions:
     master: str = ""
     seed: int = 0
     serving: ServingOptions = ServingOptions()
+    #: How the page below /ui/ is made; None: there is no page.
+    make_page: MakePage | None = None
 
 
 async def serve(options: ServerOptions) -> None:
@@ -324,22 +336,40 @@ class _SchedulerServer:
 
             port = FencedCluster(cluster, may_act)
             asks = {name: fenced_ask(ask, may_act) for name, ask in asks.items()}
-        runner = Runner(scheduler, port, asks, on_synced=settle_memory)
+        parts = _Parts()
+        page = self._page(scheduler, parts, election)
+        runner = Runner(
+            scheduler,
+            port,
+            asks,
+            on_synced=settle_memory,
+            observe=None if page is None else page.observe,
+        )
         delays = self._config.spec.delay_cache_until_active
         replica = Replica(runner, candidate, delays_cache=delays)
-        endpoints = Endpoints(self._sources(scheduler, cluster, runner, replica), self._access())
+        parts.runner, parts.replica = runner, replica
+        sources = replace(self._sources(scheduler, cluster, runner, replica), page=page)
+        endpoints = Endpoints(sources, self._access())
         self._add_collectors(scheduler, replica, cluster)
         check = CacheCheck(scheduler, cluster)
         watchdog = PluginWatchdog(partial(tell_of_blocking, scheduler.metrics))
         late_kinds = self._group_kinds.watch(lambda: scheduler.awaited_api_groups, runner.follow)
         looking = asyncio.get_running_loop().create_task(late_kinds, name="group kinds")
         with on_signal("SIGUSR2", check.begin), watchdog:
+            reason = "The scheduler was stopped."
             try:
                 await self._start(endpoints)
+                if page is not None:
+                    page.start()
                 await replica.run(stop)
+            except LeaseLostError as problem:
+                reason = f"This replica lost the lease: {problem}."
+                raise
             finally:
                 looking.cancel()
                 check.stop()
+                if page is not None:
+                    await page.stop(reason)
                 await endpoints.stop()
 
     # ---- parts ----------------------------------------------------------------------------
@@ -357,6 +387,23 @@ class _SchedulerServer:
         jitter = stream(stable_hash(election.identity), "election")
         log = _ElectionLog(f"{namespace}/{spec.resource_name}", election.identity)
         return election, Candidate(election, lock, self._clock, jitter, log=log)
+
+    def _page(
+        self, scheduler: Scheduler, parts: "_Parts", election: Election | None
+    ) -> Page | None:
+        if self._options.make_page is None or not self._options.serving.port:
+            return None
+        spec = self._config.spec.leader_election
+        name = spec.resource_name if election is not None else ", ".join(scheduler.profile_names)
+        return self._options.make_page(
+            PageSources(
+                scheduler=scheduler,
+                memory=self._memory,
+                clock=self._clock,
+                name=name,
+                phase=lambda: parts.phase(election),
+            )
+        )
 
     def _sources(
         self, scheduler: Scheduler, cluster: LiveCluster, runner: Runner, replica: Replica
@@ -435,6 +482,24 @@ class _SchedulerServer:
         authorities = await self._delegation.client_authorities()
         if authorities:
             trust_client_authorities(tls, authorities)
+
+
+@final
+class _Parts:
+    """What the page reads of parts that are made after the page."""
+
+    runner: Runner | None = None
+    replica: Replica | None = None
+
+    def phase(self, election: Election | None) -> ReplicaPhase:
+        assert self.runner is not None
+        assert self.replica is not None
+        leader = "" if election is None else election.holder
+        if self.replica.is_stopping:
+            return ReplicaPhase(STOPPING, leader)
+        if self.replica.is_leading:
+            return ReplicaPhase(LEADING if self.runner.is_synced else STARTING, leader)
+        return ReplicaPhase(STANDBY, leader)
 
 
 def _log_delay(problem: ApiError, left_seconds: float) -> None:

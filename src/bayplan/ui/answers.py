@@ -39,7 +39,7 @@ class Source(Answer):
     """What the page shows, and whether it is ready."""
 
     name: str
-    #: run, cluster
+    #: run, cluster, live
     kind: str
     #: loading, ready, failed
     phase: str
@@ -51,6 +51,8 @@ class Source(Answer):
     #: From the summary of the run, also while it is loading.
     totals: Totals | None = None
     last_change: int = 0
+    #: The first moment of the page. A running scheduler forgets what was before.
+    start_seconds: float = 0.0
     end_seconds: float = 0.0
     #: Resources of the nodes, in the order of the page.
     resources: tuple[str, ...] = ()
@@ -60,6 +62,28 @@ class Source(Answer):
     has_groups: bool = False
     #: Whether the engine answers questions about it: what-if, fixes.
     has_model: bool = False
+
+    #: Of a running scheduler: the moment of 0 s, as a time stamp.
+    started: str = ""
+    #: Of a running scheduler: starting, leading, standby, stopping.
+    replica: str = ""
+    #: Of a running scheduler: the replica that leads; "": unknown.
+    leader: str = ""
+
+
+class Tick(Answer):
+    """A running scheduler at a moment: what `api/events` sends."""
+
+    #: As in `Source`. Another start is another process.
+    started: str
+    #: Changes since the start.
+    change: int
+    seconds: float
+    start_seconds: float
+    replica: str
+    leader: str
+    #: Why the scheduler ends; "": it goes on.
+    reason: str = ""
 
 
 class Moment(Answer):

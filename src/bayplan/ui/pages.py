@@ -45,6 +45,7 @@ T = TypeVar("T")
 
 _RECENT = 8
 _POINTS_MAX = 1000
+_PREEMPTION_SECONDS_MAX = 10.0
 #: Values of the heat map that are no resource.
 FRAGMENTATION = "fragmentation"
 FITS = "fits:"
@@ -57,6 +58,14 @@ class NoSuchObject(KeyError):
     def __init__(self, kind: str, name: str) -> None:
         super().__init__(f"no {kind} {name!r} in this run")
         self.text = f"no {kind} {name!r} in this run"
+
+
+class NotRemembered(NoSuchObject):
+    """A question about something that a running scheduler has forgotten."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__("memory", text)
+        self.text = text
 
 
 @final
@@ -296,7 +305,8 @@ def node_answer(state: State, name: str) -> NodeAnswer:
 
 def _pod_row(line: Timeline, name: str) -> int:
     row = line.rows_by_name.get(name)
-    if row is None:
+    # A recorder that goes on has rows that this timeline does not have.
+    if row is None or row >= len(line.pods):
         raise NoSuchObject("pod", name)
     return row
 
@@ -408,11 +418,16 @@ def attempt_line(line: Timeline, name: str, attempt: int) -> tuple[int, int]:
 
 
 def victims_of(line: Timeline, change: int, node: str) -> tuple[str, ...]:
-    """Pods that were preempted on a node at the time of an attempt that nominated it."""
+    """Pods that were preempted on a node at the time of an attempt that nominated it.
+
+    In a live cluster, the API server says so some time later.
+    """
     number = line.node_rows.get(node)
     if number is None:
         return ()
-    at = line.seconds == line.seconds[change]
+    start = line.seconds[change]
+    end = start if line.now_seconds is None else start + _PREEMPTION_SECONDS_MAX
+    at = (line.seconds >= start) & (line.seconds <= end)
     rows = at & (line.what == Happening.POD_PREEMPTED) & (line.of_node == number)
     return tuple(line.pods[pod].name for pod in numbers(line.of_pod[rows]))
 

@@ -10,14 +10,14 @@ nothing, and each placed pod counts as one of `pods`.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple, TypeVar, final
 
 import numpy as np
 
 from bayplan.adapters.embedded.cluster import EVENT
 from bayplan.adapters.embedded.object_store import Stored
-from bayplan.api.objects import Node, Pod
+from bayplan.api.objects import Node, Pod, is_terminal
 from bayplan.api.pod_requests import PODS, amounts, requested
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.events import UPDATE, ActionType, ClusterEvent
@@ -25,7 +25,7 @@ from bayplan.framework.plugin import EnqueueExtensions
 from bayplan.journal import AttemptRecord, BindingRecord, GateRecord, GroupRecord, Record
 from bayplan.sim.simulation import Simulation
 from bayplan.state.pod_groups import group_key_of
-from bayplan.ui.tables import Tables, forget_before
+from bayplan.ui.tables import Table, Tables, forget_before
 from bayplan.ui.timeline import (
     NEVER,
     NEW,
@@ -110,8 +110,11 @@ class Recorder:
         self._members: dict[int, list[int]] = defaultdict(list)
         self._group_causes: set[int] = set()
         self._group_records: list[tuple[int, GroupRecord]] = []
-        #: Change → the lengths of the queues after that change.
-        self._queues: dict[int, tuple[int, ...]] = {}
+        self._queue_names = tuple(scheduler.queue.counts())
+        #: A change, and the lengths of the queues after that change.
+        self._queues = Table(1 + len(self._queue_names))
+        self._last_look = -1
+        self._wake_events: Mapping[str, tuple[str, ...]] | None = None
         self._line = 0
 
     def attach(self, simulation: Simulation) -> None:
@@ -121,7 +124,12 @@ class Recorder:
 
     def look(self) -> None:
         """Note the lengths of the queues: the last ones of a change count."""
-        self._queues[self.change] = tuple(self._scheduler.queue.counts().values())
+        row = [self.change, *self._scheduler.queue.counts().values()]
+        if self._last_look == self.change:
+            self._queues.put(len(self._queues) - 1, row)
+        else:
+            self._last_look = self.change
+            self._queues.append(row)
 
     def _add(self, what: Happening, pod: int = -1, node: int = -1) -> int:
         self.change += 1
@@ -165,7 +173,10 @@ class Recorder:
             self._preempted.add(uid)
             self._add(Happening.POD_PREEMPTED, row, self._row_of_node(pod))
         if not is_there:
-            gone = self._add(Happening.POD_DELETED, row, self._row_of_node(pod))
+            # A watch without terminal pods reports the end of a pod as its deletion.
+            ends = is_terminal(pod) and uid not in self._ended
+            what = Happening.POD_ENDED if ends else Happening.POD_DELETED
+            gone = self._add(what, row, self._row_of_node(pod))
             self._tables.lives.set(row, Life.GONE, gone)
             self._preempted.discard(uid)
             self._ended.discard(uid)
@@ -360,7 +371,9 @@ class Recorder:
         """
         minimums = {str(s.key): s.min_member for s in self._scheduler.pod_groups.all()}
         tables = self._tables
-        changes = tables.changes.rows
+        if self._wake_events is None:
+            self._wake_events = wake_events(self._scheduler)
+        changes, queues = tables.changes.rows, self._queues.rows
         line = Timeline(
             seconds=tables.seconds.rows[:, 0],
             what=changes[:, ChangeColumn.WHAT],
@@ -380,10 +393,10 @@ class Recorder:
             group_names=list(self._groups),
             group_minimums=[minimums.get(name, 1) for name in self._groups],
             group_records=list(self._group_records),
-            queue_changes=np.array(list(self._queues), np.int64),
-            queue_lengths=_table(self._queues.values(), 4),
-            queue_names=tuple(self._scheduler.queue.counts()),
-            wake_events=wake_events(self._scheduler),
+            queue_changes=queues[:, 0],
+            queue_lengths=queues[:, 1:],
+            queue_names=self._queue_names,
+            wake_events=self._wake_events,
             forgotten_attempts=tables.forgotten_attempts,
             first_change=self.first_change,
             now_seconds=now_seconds,
@@ -422,7 +435,12 @@ class Recorder:
         }
         self._amount_rows = _mapped(self._amount_rows, to.amounts)
         self._last_parts = ()
-        self._queues = _queues_since(self._queues, first, to.changes)
+        queues = self._queues.rows
+        oldest = max(int(np.searchsorted(queues[:, 0], first, side="right")) - 1, 0)
+        queues = queues[oldest:].copy()
+        queues[:, 0] = to.changes[np.maximum(queues[:, 0], first)]
+        self._queues.replace(queues)
+        self._last_look = int(queues[-1, 0]) if len(queues) else -1
         self._forget_causes()
         self._forget_groups(first, to.changes)
 
@@ -460,19 +478,6 @@ _Key = TypeVar("_Key")
 def _mapped(rows: dict[_Key, int], to: Rows) -> dict[_Key, int]:
     """The rows with their new numbers, without those that are forgotten."""
     return {key: int(to[row]) for key, row in rows.items() if to[row] >= 0}
-
-
-def _queues_since(
-    queues: dict[int, tuple[int, ...]], first: int, changes: Rows
-) -> dict[int, tuple[int, ...]]:
-    """The lengths since a change, and the last ones before it."""
-    before = [lengths for change, lengths in queues.items() if change <= first]
-    since = {int(changes[change]): one for change, one in queues.items() if change > first}
-    return {int(changes[first]): before[-1], **since} if before else since
-
-
-def _table(rows: Iterable[Iterable[int]], width: int) -> np.ndarray:
-    return np.array([tuple(row) for row in rows], np.int64).reshape(-1, width)
 
 
 def _parts(pod: Pod) -> tuple[object, ...]:

@@ -36,9 +36,10 @@ from bayplan.serving.http_server import (
 )
 from bayplan.ui import answers, pages
 from bayplan.ui.answers import PAGE
+from bayplan.ui.live import ShownScheduler
 from bayplan.ui.model_answers import MODEL_TYPES
 from bayplan.ui.model_views import MODEL_QUESTIONS, MODEL_TABLES
-from bayplan.ui.pages import NoSuchObject, Part
+from bayplan.ui.pages import NoSuchObject, NotRemembered, Part
 from bayplan.ui.shown import NotReady, Shown, ShownRun
 from bayplan.ui.timeline import State
 from bayplan.ui.two_runs import TwoRuns
@@ -62,6 +63,8 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 _COOKIE = "bayplan-ui-token"
+#: How long a browser waits before it opens a stream again.
+_RETRY = b"retry: 2000\n\n"
 #: A page opens several connections at once and loads a dozen files.
 _LIMITS = HttpLimits()
 #: A cell of a spreadsheet that begins with one of these is a formula.
@@ -131,12 +134,18 @@ class Question:
     def state(self) -> State:
         """The state at ``at`` (a change) or at ``seconds``; the end without both.
 
-        Raises BadQuestion, NotReady.
+        The changes of a running scheduler get other numbers when it forgets, so ``at`` is a time
+        there. Raises BadQuestion, NotReady, NotRemembered.
         """
         line = self.shown.timeline
-        if "seconds" in self._query:
-            return line.state(line.change_at(self._parsed("seconds", float, 0.0)))
-        return line.state(self.number("at", line.last_change))
+        is_live = isinstance(self.shown, ShownScheduler)
+        name = "at" if is_live and "at" in self._query else "seconds"
+        if name not in self._query:
+            return line.state(self.number("at", line.last_change))
+        seconds = self._parsed(name, float, 0.0)
+        if seconds < line.start_seconds:
+            raise NotRemembered("the scheduler no longer remembers this moment")
+        return line.state(line.change_at(seconds))
 
     def part(self, rows: Sequence[int]) -> Part[int]:
         """Raises BadQuestion."""
@@ -155,6 +164,10 @@ def _two_runs(one: ShownRun, other: ShownRun) -> TwoRuns:
 
 def _moment(question: Question) -> Any:
     state = question.state
+    line, step = state.timeline, question.number("step", 0)
+    if step:
+        change = min(max(state.change + step, line.first_change), line.last_change)
+        state = line.state(change)
     return answers.Moment(change=state.change, seconds=state.seconds)
 
 
@@ -279,6 +292,7 @@ _QUESTIONS: dict[str, Callable[[Question], Any]] = {
 }
 _SCHEMA_TYPES = (
     answers.Source,
+    answers.Tick,
     answers.Moment,
     answers.Overview,
     answers.SeriesAnswer,
@@ -372,6 +386,7 @@ def application(shown: Sequence[Shown], token: str = "") -> web.Application:
     app.router.add_get("/api/schema.json", _schema)
     for name, view in _QUESTIONS.items():
         app.router.add_get(f"/api/{name}", partial(_answered, view, shown))
+    app.router.add_get("/api/events", partial(_events, shown))
     for name, table in _TABLES.items():
         app.router.add_get(f"/api/{name}.csv", partial(_table, name, table, shown))
     return app
@@ -381,7 +396,8 @@ async def _answered(
     view: Callable[[Question], Any], shown: Sequence[Shown], request: web.Request
 ) -> web.Response:
     try:
-        body = pages.as_json(view(Question(request, shown)))
+        question = Question(request, shown)
+        body = question.shown.answered(request.path_qs, lambda: pages.as_json(view(question)))
     except NoSuchObject as problem:
         return _problem(404, problem.text)
     except BadQuestion as problem:
@@ -407,6 +423,21 @@ async def _table(
     )
 
 
+async def _events(shown: Sequence[Shown], request: web.Request) -> web.StreamResponse:
+    """Ticks as Server-Sent Events."""
+    scheduler = shown[0] if shown else None
+    if not isinstance(scheduler, ShownScheduler):
+        return _problem(404, "only a running scheduler sends events")
+    if scheduler.is_full:
+        return _problem(503, "too many pages follow this scheduler")
+    stream = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})
+    await stream.prepare(request)
+    await stream.write(_RETRY)
+    async for tick in scheduler.ticks():
+        await stream.write(b"data: " + pages.as_json(tick) + b"\n\n")
+    return stream
+
+
 async def _schema(request: web.Request) -> web.Response:
     return web.json_response(pages.schema(_SCHEMA_TYPES))
 
@@ -427,7 +458,8 @@ async def _with_headers(token: str, request: web.Request, handler: Handler) -> w
         answer = await _admitted(token, request, handler)
     except web.HTTPException as problem:
         answer = _problem(problem.status, problem.reason)
-    answer.headers.update(_HEADERS)
+    if not answer.prepared:
+        answer.headers.update(_HEADERS)
     return answer
 
 
@@ -449,7 +481,7 @@ def _is_equal(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode(errors="replace"), other.encode())
 
 
-def _refuse_foreign_origin(headers: Mapping[str, str]) -> str:
+def refuse_foreign_origin(headers: Mapping[str, str]) -> str:
     """For a server with a token: a page of another host may not use its cookie."""
     origin, host = headers.get("Origin"), headers.get("Host", "")
     if origin is None or urlsplit(origin).netloc == host:
@@ -469,7 +501,7 @@ async def serve_ui(
         loop.add_signal_handler(number, ended.set)
     is_local = is_loopback(options.address)
     assert is_local or options.token, "an address that is not loopback needs a token"
-    guard: Guard = refuse_foreign_names if is_local else _refuse_foreign_origin
+    guard: Guard = refuse_foreign_names if is_local else refuse_foreign_origin
     server = HttpServer(application(shown, options.token), limits=_LIMITS, guard=guard)
     worker = ThreadPoolExecutor(1, "runs")
     try:

@@ -132,6 +132,10 @@ class Shown(ABC):
         """Raises NotReady."""
         return Series(self.timeline)
 
+    def answered(self, question: str, answer: Callable[[], bytes]) -> bytes:
+        """The answer to a question, which may be remembered."""
+        return answer()
+
     def answer(self) -> Source:
         done_count, total_count = self._progress
         source = Source(

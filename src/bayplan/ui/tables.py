@@ -57,6 +57,12 @@ class Table:
         else:
             self._tail[row - self._count][column] = value
 
+    def put(self, row: int, values: list[Any]) -> None:
+        if row < self._count:
+            self._array[row] = values
+        else:
+            self._tail[row - self._count] = values
+
     @property
     def rows(self) -> NDArray[Any]:
         """[row, column]: a view, in which later calls of `set` show."""
@@ -246,7 +252,8 @@ def _keep(tables: Tables, to: Renumbering, stays: _Stays) -> None:
     tables.verdicts.replace(verdicts)
 
     tables.pods = [pod for pod, is_here in zip(tables.pods, stays.pods, strict=True) if is_here]
-    tables.pods = [_renumbered(pod, to) for pod in tables.pods]
+    if not stays.amounts.all():
+        tables.pods = [_renumbered(pod, to) for pod in tables.pods]
     tables.nodes = [
         one for one, is_here in zip(tables.nodes, stays.versions, strict=True) if is_here
     ]

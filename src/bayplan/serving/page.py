@@ -1,0 +1,69 @@
+"""The port of the page that `bayplan run --ui` serves below /ui/.
+
+The page lies in a higher layer, so the command line hands in how it is made (`MakePage`). The page
+reads the scheduler between two pieces of its work, on the same event loop.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from aiohttp import web
+
+from bayplan.clock import Clock
+from bayplan.engine.scheduler import Scheduler
+from bayplan.journal import MemorySink
+from bayplan.ports import WatchEvent
+
+#: Where the page is served. Who may get this path may get all paths below it.
+PREFIX = "/ui/"
+#: A browser sends no bearer token by itself: `/ui/?token=TOKEN` puts the token into this cookie.
+COOKIE = "bayplan-ui-token"
+
+STARTING, LEADING, STANDBY, STOPPING = "starting", "leading", "standby", "stopping"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaPhase:
+    """What one replica does now."""
+
+    #: starting, leading, standby, stopping
+    phase: str
+    #: The identity of the replica that leads; "": unknown, or there is no election.
+    leader: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PageSources:
+    """What the page shows."""
+
+    scheduler: Scheduler
+    #: The newest records of the journal.
+    memory: MemorySink
+    clock: Clock
+    #: The lease or, without an election, the profiles: what a user knows the scheduler by.
+    name: str
+    phase: Callable[[], ReplicaPhase]
+
+
+class Page(Protocol):
+    """The page of one running scheduler."""
+
+    def observe(self, event: WatchEvent) -> None:
+        """A watch event, before the scheduler handles it. Never raises."""
+        ...
+
+    def application(self) -> web.Application:
+        """What is served below `PREFIX`. Called once."""
+        ...
+
+    def start(self) -> None:
+        """Called on the event loop."""
+        ...
+
+    async def stop(self, reason: str) -> None:
+        """End. ``reason``: why the scheduler ends, for those who look at the page."""
+        ...
+
+
+MakePage = Callable[[PageSources], Page]

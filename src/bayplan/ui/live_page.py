@@ -1,0 +1,43 @@
+"""The page of `bayplan run`: implements the port `bayplan.serving.page`."""
+
+from typing import final
+
+from aiohttp import web
+
+from bayplan.ports import WatchEvent
+from bayplan.serving.http_server import Handler
+from bayplan.serving.page import PageSources
+from bayplan.ui.live import ShownScheduler
+from bayplan.ui.server import application, refuse_foreign_origin
+
+
+@final
+class LivePage:
+    """Implements serving.page.Page."""
+
+    def __init__(self, sources: PageSources) -> None:
+        self.shown = ShownScheduler(sources)
+
+    def observe(self, event: WatchEvent) -> None:
+        self.shown.observe(event)
+
+    def application(self) -> web.Application:
+        """The endpoints decide who may read the page, so the page needs no token of its own."""
+        app = application([self.shown])
+        app.middlewares.insert(0, _own_pages_only)
+        return app
+
+    def start(self) -> None:
+        self.shown.begin()
+
+    async def stop(self, reason: str) -> None:
+        await self.shown.end(reason)
+
+
+@web.middleware
+async def _own_pages_only(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """A page of another host may not use the cookie of this one."""
+    refusal = refuse_foreign_origin(request.headers)
+    if refusal:
+        return web.Response(status=403, text=refusal + "\n")
+    return await handler(request)

@@ -1,0 +1,329 @@
+"""The page of a running scheduler: what it shows, how it is followed, who may read it."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from http.client import HTTPConnection
+from typing import Any, final
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from bayplan.api.objects import NODE, POD, ApiObject
+from bayplan.clock import ManualClock
+from bayplan.config import config_from
+from bayplan.config.loading import DEFAULT_CONFIG
+from bayplan.engine.scheduler import Scheduler
+from bayplan.journal import Journal, MemorySink
+from bayplan.plugins.registry import default_registry
+from bayplan.ports import EventType, WatchEvent
+from bayplan.serving.access import Denial, Owner
+from bayplan.serving.page import LEADING, STANDBY, PageSources, ReplicaPhase
+from bayplan.testing import api_pod
+from bayplan.testing import node as sample_node
+from bayplan.ui import answers, pages
+from bayplan.ui.live import ShownScheduler
+from bayplan.ui.shown import NotReady
+from bayplan.ui.timeline import Happening
+from tests.adapters.manifests import container, node, pod
+from tests.ui.live_scheduler import LiveScheduler, live_scheduler
+
+GATED = pod("gated", schedulingGates=[{"name": "example.com/quota"}])
+
+
+@pytest.fixture(scope="module")
+def live() -> Iterator[LiveScheduler]:
+    nodes = [node(f"n{number}", labels={"zone": "ab"[number % 2]}) for number in range(4)]
+    huge = pod("huge", containers=[container("900")])
+    pods = [pod(f"web-{number}", containers=[container("1")]) for number in range(6)]
+    with live_scheduler(*nodes, huge, GATED, *pods) as scheduler:
+        until(lambda: overview(scheduler).placed == 6)
+        yield scheduler
+
+
+def get(url: str, headers: dict[str, str] | None = None) -> tuple[int, Any, bytes]:
+    try:
+        with urlopen(Request(url, headers=headers or {}), timeout=20) as answer:
+            return answer.status, answer.headers, answer.read()
+    except HTTPError as problem:
+        return problem.code, problem.headers, problem.read()
+
+
+def until(holds: Callable[[], bool]) -> None:
+    async def wait() -> None:
+        async with asyncio.timeout(20):
+            while not holds():
+                await asyncio.sleep(0.1)
+
+    asyncio.run(wait())
+
+
+def overview(live: LiveScheduler) -> answers.Overview:
+    return msgspec.json.decode(get(f"{live.url}api/overview")[2], type=answers.Overview)
+
+
+# ---- what it shows --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("sources", list[answers.Source]),
+        ("moment?step=-1", answers.Moment),
+        ("overview", answers.Overview),
+        ("series?points=20", answers.SeriesAnswer),
+        ("heat?color=cpu&group=zone", answers.Heat),
+        ("nodes?search=n&limit=2", answers.NodePage),
+        ("node?name=n0", answers.NodeAnswer),
+        ("pods?search=web&limit=5", answers.PodPage),
+        ("pod?name=default/huge", answers.PodAnswer),
+        ("decision?pod=default/huge&attempt=1", answers.Decision),
+        ("waiting", answers.Waiting),
+        ("groups", answers.GroupPage),
+    ],
+)
+def test_every_view_has_the_type_that_it_has_for_a_run(
+    live: LiveScheduler, path: str, kind: Any
+) -> None:
+    status, _, body = get(f"{live.url}api/{path}")
+    assert status == 200, body
+    assert msgspec.json.decode(body, type=kind, strict=True)
+
+
+def test_the_overview_is_that_of_the_scheduler(live: LiveScheduler) -> None:
+    view = overview(live)
+    assert (view.nodes, view.placed, view.waiting) == (4, 6, 2)
+    assert view.waiting_kinds == {"gated": 1, "unschedulable": 1}
+    assert view.queues["gated"] == 1
+    assert view.usage[0] == answers.Usage(resource="cpu", used=6000, allocatable=16_000)
+
+
+def test_a_decision_is_the_record_of_the_journal(live: LiveScheduler) -> None:
+    _, _, body = get(f"{live.url}api/decision?pod=default/huge&attempt=1")
+    decision = msgspec.json.decode(body, type=answers.Decision)
+    assert [one.reason for one in decision.record.rejections] == ["Insufficient cpu"]
+
+
+def test_the_page_goes_back_in_time(live: LiveScheduler) -> None:
+    live.create(pod("late", containers=[container("1")]))
+    until(lambda: overview(live).placed == 7)
+    before = msgspec.json.decode(
+        get(f"{live.url}api/pod?name=default/late")[2], type=answers.PodAnswer
+    ).changes[0]
+    at = f"at={before.seconds - 0.001}"
+    _, _, body = get(f"{live.url}api/overview?{at}")
+    assert msgspec.json.decode(body, type=answers.Overview).placed == 6
+    live.delete_pod("late")
+    until(lambda: overview(live).placed == 6)
+    gone = msgspec.json.decode(
+        get(f"{live.url}api/pod?name=default/late")[2], type=answers.PodAnswer
+    )
+    assert gone.pod.state == "gone"
+    assert gone.changes[-1].what == "pod_deleted"
+
+
+def test_a_moment_before_the_first_one_is_not_remembered(live: LiveScheduler) -> None:
+    status, _, body = get(f"{live.url}api/overview?at=-5")
+    assert status == 404
+    assert b"no longer remembers this moment" in body
+
+
+def test_nothing_answers_with_the_whole_cluster(live: LiveScheduler) -> None:
+    for path in ("pods", "nodes", "groups"):
+        _, _, body = get(f"{live.url}api/{path}?limit=100000")
+        assert len(json.loads(body)["rows"]) <= answers.PAGE_MAX
+
+
+# ---- following ------------------------------------------------------------------------------
+
+
+def test_a_browser_hears_of_a_change_within_seconds(live: LiveScheduler) -> None:
+    with urlopen(f"{live.url}api/events", timeout=20) as stream:
+        assert stream.headers["Content-Type"] == "text/event-stream"
+        first = tick(stream)
+        assert (first.replica, first.reason) == (LEADING, "")
+        live.create(pod("heard", containers=[container("100m")]))
+        second = tick(stream)
+        assert second.change > first.change
+        assert second.seconds - first.seconds < 5
+    live.delete_pod("heard")
+
+
+def test_a_browser_hears_that_another_replica_leads(live: LiveScheduler) -> None:
+    with urlopen(f"{live.url}api/events", timeout=20) as stream:
+        tick(stream)
+        live.replica = ReplicaPhase(STANDBY, "other-replica")
+        later = tick(stream)
+        while later.replica != STANDBY:
+            later = tick(stream)
+        assert later.leader == "other-replica"
+    live.replica = ReplicaPhase(LEADING)
+
+
+def test_those_who_follow_hear_why_the_scheduler_ends() -> None:
+    with (
+        live_scheduler(node("n1")) as scheduler,
+        urlopen(f"{scheduler.url}api/events", timeout=20) as stream,
+    ):
+        tick(stream)
+        scheduler.end("This replica lost the lease: b holds the lease.")
+        later = tick(stream)
+        while not later.reason:
+            later = tick(stream)
+        assert later.reason == "This replica lost the lease: b holds the lease."
+        assert not stream.read().strip()
+
+
+def tick(stream: Any) -> answers.Tick:
+    while True:
+        line = stream.readline()
+        assert line, "the stream ended"
+        if line.startswith(b"data: "):
+            return msgspec.json.decode(line[6:], type=answers.Tick)
+
+
+# ---- access ---------------------------------------------------------------------------------
+
+
+def test_the_page_is_served_below_its_path(live: LiveScheduler) -> None:
+    status, headers, body = get(live.url.rstrip("/"))
+    assert status == 200
+    assert b'src="static/app.js"' in body
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    assert get(f"{live.url}static/app.js")[0] == 200
+    assert get(f"{live.url}static/nothing.js")[0] == 404
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Host": "example.com"}, {"Origin": "http://example.com"}, {"Origin": "null"}]
+)
+@pytest.mark.parametrize("path", ["", "api/overview", "api/events"])
+def test_a_page_of_another_host_gets_nothing(
+    live: LiveScheduler, headers: dict[str, str], path: str
+) -> None:
+    assert get(live.url + path, headers)[0] == 403
+
+
+class OneToken:
+    """Accepts one token, and remembers the paths."""
+
+    def __init__(self) -> None:
+        self.paths: set[str] = set()
+
+    async def denial(
+        self, path: str, authorization: str, owner: Owner | None, peer: str = ""
+    ) -> Denial | None:
+        self.paths.add(path)
+        return None if authorization == "Bearer right" else Denial(401, "Unauthorized")
+
+
+def test_elsewhere_the_page_wants_what_the_other_endpoints_want() -> None:
+    access = OneToken()
+    with live_scheduler(node("n1"), access=access) as scheduler:
+        page = scheduler.url
+        assert get(page)[0] == 401
+        assert get(page, {"Authorization": "Bearer wrong"})[0] == 401
+        assert get(page, {"Authorization": "Bearer right"})[0] == 200
+        cookie = {"Cookie": "bayplan-ui-token=right"}
+        assert get(f"{page}api/overview", cookie)[0] == 200
+        assert get(f"{page}api/overview", {**cookie, "Origin": "https://example.com"})[0] == 403
+        # A cookie of the page opens no other endpoint, and one path is reviewed for all of it.
+        assert get(page.replace("/ui/", "/metrics"), cookie)[0] == 401
+        assert access.paths == {"/ui/", "/metrics"}
+
+
+def test_the_token_of_the_address_becomes_a_cookie() -> None:
+    with live_scheduler(node("n1"), access=OneToken()) as scheduler:
+        connection = HTTPConnection("127.0.0.1", scheduler.port, timeout=20)
+        connection.request("GET", "/ui/?token=right")
+        answer = connection.getresponse()
+        assert (answer.status, answer.headers["Location"]) == (303, "/ui/")
+        cookie = answer.headers["Set-Cookie"]
+        assert cookie.startswith("bayplan-ui-token=right; ")
+        for part in ("HttpOnly", "Path=/ui/", "SameSite=Strict"):
+            assert part in cookie
+        connection.close()
+
+
+# ---- memory ---------------------------------------------------------------------------------
+
+
+@final
+class Unattended:
+    """A page of a scheduler that nothing runs, under a clock of the test."""
+
+    def __init__(self, changes_max: int) -> None:
+        self.clock = ManualClock()
+        memory = MemorySink()
+        journal = Journal([memory])
+        self.scheduler = Scheduler(
+            config_from(DEFAULT_CONFIG), default_registry(), self.clock, journal=journal
+        )
+        sources = PageSources(
+            scheduler=self.scheduler,
+            memory=memory,
+            clock=self.clock,
+            name="test",
+            phase=lambda: ReplicaPhase(LEADING),
+        )
+        self.shown = ShownScheduler(sources, changes_max)
+
+    def handle(self, change: EventType, kind: str, event_object: ApiObject) -> None:
+        event = WatchEvent(change, kind, event_object)
+        self.clock.advance_to(self.clock.now() + 1)
+        self.shown.observe(event)
+        self.scheduler.handle(event)
+        while self.scheduler.schedule_one():
+            pass
+
+
+def test_a_scheduler_that_runs_for_long_remembers_the_last_changes() -> None:
+    world = Unattended(changes_max=100)
+    world.handle(EventType.ADDED, NODE, sample_node("n1", cpu=4))
+    world.handle(EventType.ADDED, POD, api_pod("stays", cpu=900))
+    for number in range(400):
+        one = api_pod(f"short-{number}", cpu=1, node="n1")
+        world.handle(EventType.ADDED, POD, one)
+        world.handle(EventType.DELETED, POD, one)
+    line = world.shown.timeline
+    assert 100 <= line.last_change - line.first_change <= 125
+    assert len(line.pods) <= 70
+    assert len(line.seconds) <= 140
+    assert len(line.placements) <= 70
+    # What lasts is remembered from its beginning.
+    answer = pages.pod_answer(line.state(line.last_change), "default/stays")
+    assert answer.pod.since_seconds == 2
+    assert answer.cause is not None
+    assert answer.attempts[-1].attempt == answer.pod.attempts > 300
+    assert world.shown.tick().change > 2 * 400
+    with pytest.raises(pages.NoSuchObject):
+        pages.pod_answer(line.state(line.last_change), "default/short-0")
+
+
+def test_a_pod_that_has_ended_is_said_to_have_ended() -> None:
+    world = Unattended(changes_max=100)
+    running = api_pod("job", cpu=1, node="n1")
+    world.handle(EventType.ADDED, POD, running)
+    ended = replace(running, status=replace(running.status, phase="Succeeded"))
+    world.handle(EventType.DELETED, POD, ended)
+    line = world.shown.timeline
+    happenings = [Happening(what) for what in line.what[1:]]
+    assert happenings == [Happening.POD_CREATED, Happening.POD_ENDED]
+
+
+def test_a_bug_of_the_page_ends_the_page_and_not_the_scheduler() -> None:
+    world = Unattended(changes_max=100)
+    broken = replace(api_pod("broken"), spec=None)
+    world.shown.observe(WatchEvent(EventType.ADDED, POD, broken))
+    source = world.shown.answer()
+    assert source.phase == "failed"
+    assert "The page has a bug" in source.problem
+    with pytest.raises(NotReady):
+        _ = world.shown.timeline
+    world.handle(EventType.ADDED, NODE, sample_node("n1", cpu=4))
+    world.handle(EventType.ADDED, POD, api_pod("p", cpu=1))
+    assert world.scheduler.metrics.bugs is not None
+    assert [type(one).__name__ for one in world.scheduler.take_effects()]
