@@ -2,18 +2,20 @@
 
 import base64
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bayplan.journal import AttemptRecord
+from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.output.run_folder import RunFolder
 from bayplan.ui import pages
 from bayplan.ui.answers import PAGE_MAX
 from bayplan.ui.pages import NoSuchObject, Part
 from bayplan.ui.shown import ShownRun
 from bayplan.ui.timeline import Series, State, Timeline
-from tests.ui.example_run import ZONE
+from tests.ui.example_run import ZONE, write_run
 
 
 @pytest.fixture(scope="module")
@@ -194,3 +196,52 @@ def test_a_page_is_a_part_of_the_list(offset: int, limit: int, items: list[int])
 
 def test_a_page_has_a_largest_size() -> None:
     assert len(Part(range(10 * PAGE_MAX), 0, 10 * PAGE_MAX).items) == PAGE_MAX
+
+
+# ---- groups ---------------------------------------------------------------------------------
+
+_STARVING = Path(__file__).parents[2] / "examples" / "starving_gang"
+
+
+@pytest.fixture(scope="module")
+def starving(tmp_path_factory: pytest.TempPathFactory) -> Timeline:
+    """A gang that gets a reservation after a minute of waiting."""
+    feed = load_inputs([str(_STARVING / "cluster.yaml")])
+    config = (_STARVING / "reserving.yaml").read_text()
+    run = ShownRun(Path(write_run(tmp_path_factory.mktemp("gang") / "run", feed, config).path))
+    run.load()
+    return run.timeline
+
+
+def test_a_group_shows_its_reservation_until_it_is_placed(starving: Timeline) -> None:
+    name = starving.group_names[0]
+    reserved = next(r for _, r in starving.group_records if r.result == "reserved")
+    group = pages.group_answer(at(starving, reserved.at_seconds), name)
+    assert group.reservation is not None
+    assert group.reservation.nodes == 2
+    assert group.reservation.since_seconds == reserved.at_seconds
+    placed = next(r for _, r in starving.group_records if r.result == "placed")
+    assert group.reservation.start_seconds == pytest.approx(placed.at_seconds, abs=15)
+    assert sum(group.waiting_causes.values()) == group.group.waiting == 2
+    end = pages.group_answer(at(starving, placed.at_seconds), name)
+    assert end.reservation is None
+    assert end.group.placed == sum(end.nodes.values()) == 2
+
+
+def test_the_domains_of_a_group_have_its_members(line: Timeline) -> None:
+    group = pages.group_answer(line.state(line.last_change), "default/train")
+    assert {one.key for one in group.domains} == {ZONE}
+    assert sum(one.members for one in group.domains) == group.group.placed
+    state = line.state(line.last_change)
+    assert sum(one.nodes for one in group.domains) == len(state.there)
+    assert [one.members for one in group.domains] == sorted(
+        (one.members for one in group.domains), reverse=True
+    )
+
+
+def test_cells_are_sized_by_what_the_nodes_offer(line: Timeline) -> None:
+    state = line.state(300)
+    sized = pages.heat(state, color="cpu", group_by="", size_by="cpu")
+    assert unpacked(sized.sizes, "<f4") == [8000.0] * len(state.there)
+    with pytest.raises(NoSuchObject):
+        pages.heat(state, color="cpu", group_by="", size_by="lead")

@@ -323,11 +323,40 @@ class GroupAttempt(Answer):
     message: str
 
 
+class GroupReservation(Answer):
+    """Nodes that are kept for a group."""
+
+    nodes: int
+    since_seconds: float
+    #: When the group is expected to start; None: once room is free.
+    start_seconds: float | None
+
+
+class GroupDomain(Answer):
+    """One value of a topology label."""
+
+    key: str
+    name: str
+    #: Nodes with this value, and members on them.
+    nodes: int
+    members: int
+    #: Whether the last attempt that named a domain chose this one.
+    is_chosen: bool
+
+
 class GroupAnswer(Answer):
     group: GroupEntry
     attempts: tuple[GroupAttempt, ...]
     #: Node → members on it.
     nodes: dict[str, int]
+    #: None: nothing is kept for it.
+    reservation: GroupReservation | None
+    #: Of each topology key, the domains with the most members first; at most 100.
+    domains: tuple[GroupDomain, ...]
+    #: Why its members wait: the number of a cause → members.
+    waiting_causes: dict[int, int]
+    #: The causes of `waitingCauses`.
+    causes: dict[int, Cause]
 
 
 # ---- two runs -------------------------------------------------------------------------------

@@ -46,6 +46,8 @@ class Move(Answer):
     pod: str
     source: str
     target: str
+    #: Whether it waited before the changes.
+    waited: bool
 
 
 class PodsOfReason(Answer):
@@ -185,7 +187,10 @@ def what_if_page(computed: Computed, offset: int, limit: int) -> WhatIfPage:
         headroom_limit=HEADROOM_LIMIT,
         total=part.total,
         offset=part.offset,
-        moves=tuple(Move(pod=m.pod, source=m.source, target=m.target) for m in part.items),
+        moves=tuple(
+            Move(pod=m.pod, source=m.source, target=m.target, waited=m.pod in waited_before)
+            for m in part.items
+        ),
         left_over=left_over,
         blocked=_blocked(answer),
         gone=tuple(

@@ -3,7 +3,7 @@
 import base64
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar, final
 
 import msgspec
@@ -12,13 +12,16 @@ from numpy.typing import NDArray
 
 from bayplan.api.objects import Node
 from bayplan.api.pod_requests import PODS
+from bayplan.engine.podgroups.status import reservation_of
 from bayplan.ui.answers import (
     PAGE_MAX,
     AttemptEntry,
     Change,
     GroupAnswer,
     GroupAttempt,
+    GroupDomain,
     GroupEntry,
+    GroupReservation,
     Heat,
     HeatGroup,
     NodeAnswer,
@@ -50,6 +53,8 @@ _PREEMPTION_SECONDS_MAX = 10.0
 FRAGMENTATION = "fragmentation"
 FITS = "fits:"
 _NO_GROUP = ""
+_TOPOLOGY = "topology."
+_DOMAINS_MAX = 100
 
 
 class NoSuchObject(KeyError):
@@ -508,13 +513,57 @@ def group_answer(state: State, name: str) -> GroupAnswer:
     """Raises NoSuchObject."""
     line = state.timeline
     number = _group_number(line, name)
-    nodes = state.node_of_pod[(line.pod_groups == number) & (state.node_of_pod >= 0)]
-    by_node = Counter(line.node_names[node] for node in numbers(nodes))
+    member = line.pod_groups == number
+    nodes = numbers(state.node_of_pod[member & (state.node_of_pod >= 0)])
+    by_node = Counter(line.node_names[node] for node in nodes)
+    attempts = _group_records(state, name)
+    waiting = state.waiting[member[state.waiting]]
+    causes = Counter(numbers(state.cause_of_pod[waiting]))
     return GroupAnswer(
         group=group_entry(state, number),
-        attempts=tuple(_group_records(state, name)[-PAGE_MAX:]),
+        attempts=tuple(attempts[-PAGE_MAX:]),
         nodes=dict(sorted(by_node.items())),
+        reservation=_reservation(attempts),
+        domains=tuple(_domains(state, nodes, attempts))[:_DOMAINS_MAX],
+        waiting_causes=dict(causes),
+        causes={cause: line.causes[cause] for cause in causes},
     )
+
+
+def _reservation(attempts: Sequence[GroupAttempt]) -> GroupReservation | None:
+    """The last reservation, unless the group was placed since."""
+    for one in reversed(attempts):
+        if one.result == "placed":
+            return None
+        reserved = reservation_of(one.message) if one.result == "reserved" else None
+        if reserved is not None:
+            nodes, seconds = reserved
+            start = None if seconds is None else one.seconds + seconds
+            return GroupReservation(nodes=nodes, since_seconds=one.seconds, start_seconds=start)
+    return None
+
+
+def _domains(
+    state: State, member_nodes: Sequence[int], attempts: Sequence[GroupAttempt]
+) -> Iterator[GroupDomain]:
+    """The domains of the keys of Kubernetes' topology, and of the key that the group used."""
+    chosen = next((one.domain for one in reversed(attempts) if one.domain), "")
+    labels = {node: _object(state, node).metadata.labels or {} for node in numbers(state.there)}
+    keys = {key for own in labels.values() for key in own if key.startswith(_TOPOLOGY)}
+    if chosen:
+        at = labels.get(member_nodes[0], {}) if member_nodes else {}
+        keys |= {key for key, value in at.items() if value == chosen}
+    for key in sorted(keys):
+        nodes = Counter(own[key] for own in labels.values() if key in own)
+        members = Counter(labels.get(node, {}).get(key) for node in member_nodes)
+        for domain in sorted(nodes, key=lambda one: (-members[one], _natural(one))):
+            yield GroupDomain(
+                key=key,
+                name=domain,
+                nodes=nodes[domain],
+                members=members[domain],
+                is_chosen=domain == chosen,
+            )
 
 
 # ---- what there is --------------------------------------------------------------------------
@@ -532,7 +581,7 @@ def label_keys(line: Timeline) -> tuple[str, ...]:
             values.setdefault(key, set()).add(value)
     limit = max(1, len(line.node_names) // 2)
     keys = [key for key, seen in values.items() if len(seen) <= limit]
-    return tuple(sorted(keys, key=lambda key: (not key.startswith("topology."), key)))
+    return tuple(sorted(keys, key=lambda key: (not key.startswith(_TOPOLOGY), key)))
 
 
 def as_json(answer: Any) -> bytes:

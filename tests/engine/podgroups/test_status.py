@@ -13,10 +13,13 @@ from bayplan.engine.podgroups.status import (
     GroupTimeouts,
     ordinal,
     phase_of,
+    reservation_of,
+    reserved_for,
     timed_out_message,
     too_few_fit,
     waiting_for,
 )
+from bayplan.engine.reservations import Reservation
 from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.state.pod_groups import GroupState, MemberStatus
 from bayplan.testing import api_pod
@@ -36,6 +39,16 @@ from tests.scenarios.world import World, play
 
 
 STATE = GroupState(GroupKey("scheduling.x-k8s.io", "default", "g"))
+
+
+@pytest.mark.parametrize("nodes", [{"a"}, {"a", "b"}], ids=len)
+@pytest.mark.parametrize(("start", "seconds"), [(130.5, 30.5), (float("inf"), None)])
+def test_the_message_of_a_reservation_is_read_back(
+    nodes: set[str], start: float, seconds: float | None
+) -> None:
+    reservation = Reservation(STATE.key, 0, frozenset(nodes), start)
+    assert reservation_of(reserved_for(STATE, reservation, 100.0)) == (len(nodes), seconds)
+    assert reservation_of("group default/g: 1 of 2 members fit") is None
 
 
 @pytest.mark.parametrize(

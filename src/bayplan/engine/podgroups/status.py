@@ -9,6 +9,7 @@ come from the API, so a restart of the scheduler changes nothing. Members that a
 (Coscheduling with ``placement: pod``) have timeouts of their own, at Permit.
 """
 
+import re
 from math import inf
 from typing import Any, Final, NamedTuple, final
 
@@ -83,6 +84,21 @@ def reserved_for(state: GroupState, reservation: Reservation, now_seconds: float
     if reservation.start_seconds != inf:
         when = f"in {reservation.start_seconds - now_seconds:g} s"
     return f"group {state.key}: {nodes} kept for it, expected to start {when}"
+
+
+_RESERVED = (
+    r"group \S+: (?P<nodes>\d+) nodes? kept for it, expected to start "
+    r"(in (?P<seconds>\S+) s|once room is free)"
+)
+
+
+def reservation_of(message: str) -> tuple[int, float | None] | None:
+    """What `reserved_for` says: the number of nodes, and the seconds until the expected start, if
+    that is known. None: the message is another one."""
+    match = re.fullmatch(_RESERVED, message)
+    if match is None:
+        return None
+    return int(match["nodes"]), None if match["seconds"] is None else float(match["seconds"])
 
 
 def ordinal(count: int) -> str:

@@ -1,8 +1,9 @@
 // Groups: pods that are placed together.
 import {
-  Bar, Empty, Loading, Pager, Problem, Search, address, count, go, html, time, useAnswer, useEffect, useState,
+  Bar, Empty, Loading, Pager, Problem, Search, address, count, go, html, plural, time, useAnswer, useEffect, useState,
 } from "./lib.js";
 import { PodTable } from "./podtable.js";
+import { CauseParts, KIND_TITLES } from "./waiting.js";
 
 const PAGE = 50;
 const SHOWN = 20;
@@ -36,17 +37,20 @@ function Group({ params }) {
   if (error) return html`<h1 class="name">${name}</h1><${Problem} text=${error} />`;
   if (!data) return html`<${Loading} />`;
   const { group, attempts, nodes } = data;
-  const missing = Math.max(0, group.minimum - group.members);
   return html`<p class="crumbs"><a href=${address("groups", { at })}>Groups</a></p>
     <h1 class="name">${group.name}</h1>
+    <${Verdict} data=${data} />
     <ul class="figures">
-      <li><b>${count(group.placed)}</b><span>members on nodes</span></li>
-      <li class=${group.waiting ? "alert" : ""}><b>${count(group.waiting)}</b><span>members waiting</span></li>
-      <li><b>${count(group.minimum)}</b><span>minimum${missing > 0 && html`<small>${count(missing)} members do not exist</small>`}</span></li>
+      <li><b>${count(group.placed)}</b><span>of ${plural(group.members, "member")} on nodes</span></li>
+      <li><b>${count(group.minimum)}</b><span>${group.minimum === 1 ? "member is" : "members are"} the minimum</span></li>
+      <li class=${group.waiting ? "alert" : ""}><b>${count(group.waiting)}</b><span>${group.waiting === 1 ? "member waits" : "members wait"}</span></li>
+      <li class=${missing(group) ? "alert" : ""}><b>${count(missing(group))}</b><span>${missing(group) === 1 ? "member does" : "members do"} not exist</span></li>
     </ul>
     ${group.message && html`<p class="message">${group.message}</p>`}
+    <${Causes} data=${data} at=${at} />
+    ${data.domains.length > 0 && html`<${Domains} domains=${data.domains} />`}
     ${Object.keys(nodes).length > 0 && html`<h2>Nodes</h2><ul class="tags">${Object.entries(nodes).map(([node, pods]) => html`<li key=${node} class="tag">
-      <a href=${address("nodes", { at, node })}>${node}</a> ${count(pods)}</li>`)}</ul>`}
+      <a href=${address("nodes", { at, node })}>${node}</a> ${plural(pods, "member")}</li>`)}</ul>`}
     <h2>Attempts</h2>
     ${attempts.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Attempts"><table><thead><tr><th class="number">Time</th><th>Result</th><th class="number">Assigned before</th><th class="number">Placed now</th><th>Domain</th><th>Message</th></tr></thead>
       <tbody>${attempts.slice(-SHOWN).reverse().map((one) => html`<tr key=${one.change}><td class="number">${time(one.seconds)}</td><td>${one.result}</td>
@@ -55,4 +59,33 @@ function Group({ params }) {
       : html`<${Empty}>No attempt so far.</${Empty}>`}
     <h2>Members</h2>
     <${PodTable} at=${at} filter=${{ group: name }} show=${["state", "node", "since", "attempts"]} empty="No member exists at this moment." />`;
+}
+
+const missing = (group) => Math.max(0, group.minimum - group.members);
+
+// What the group needs next, and the reservation.
+function Verdict({ data }) {
+  const { group, reservation } = data;
+  const needed = Math.max(0, group.minimum - group.placed);
+  const text = !needed ? "The group has its minimum on nodes."
+    : missing(group) ? `${plural(missing(group), "member")} must be created before the group is tried.`
+      : `${plural(needed, "more member")} must fit at the same time.`;
+  return html`<p class=${`verdict ${needed ? "bad" : "good"}`}>${text}
+    ${reservation && html` <b>${plural(reservation.nodes, "node")} ${reservation.nodes === 1 ? "is" : "are"} kept for it</b> since ${time(reservation.sinceSeconds)}; expected start: ${reservation.startSeconds === null ? "once room is free" : time(reservation.startSeconds)}.`}</p>`;
+}
+
+function Causes({ data, at }) {
+  const entries = Object.entries(data.waitingCauses);
+  if (!entries.length) return null;
+  return html`<h2>Why members wait</h2><ul class="cards">${entries.map(([number, pods]) => html`<li key=${number}>
+    <p><a href=${address("waiting", { at, cause: number })}>${plural(pods, "member")}</a>: ${KIND_TITLES[data.causes[number].kind] ?? data.causes[number].kind}</p>
+    <${CauseParts} cause=${data.causes[number]} /></li>`)}</ul>`;
+}
+
+function Domains({ domains }) {
+  const most = Math.max(1, ...domains.map((one) => one.members));
+  return html`<h2>Domains</h2><div class="scroll" tabindex="0" role="region" aria-label="Domains"><table><thead><tr><th>Label</th><th>Domain</th><th class="wide">Members</th><th class="number">Nodes</th></tr></thead>
+    <tbody>${domains.map((one) => html`<tr key=${`${one.key}=${one.name}`}><td class="name">${one.key}</td>
+      <th scope="row" class="name">${one.name}${one.isChosen && html` <span class="tag">chosen</span>`}</th>
+      <td class="wide"><${Bar} share=${one.members / most} /><span class="share">${count(one.members)}</span></td><td class="number">${count(one.nodes)}</td></tr>`)}</tbody></table></div>`;
 }

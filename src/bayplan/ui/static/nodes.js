@@ -104,7 +104,7 @@ function NodePanel({ source, at, name, onClose }) {
         <tbody>${data.usage.filter((one) => one.allocatable > 0).map((one) => html`<tr key=${one.resource}>
           <th scope="row">${one.resource}</th><td class="wide"><${Bar} share=${one.used / one.allocatable} /></td>
           <td class="number">${amount(one.resource, one.used)}</td><td class="number">${amount(one.resource, one.allocatable)}</td></tr>`)}</tbody></table>
-      ${source.hasModel && html`<p class="actions" role="group" aria-label="What if">What if:
+      ${source.hasModel && html`<p class="actions" role="group" aria-label="What if"><span class="note">What if: </span>
         <a href=${whatIfAddress(at, { drain: name })}>drain it</a> <a href=${whatIfAddress(at, { remove: name })}>it is gone</a>
         <a href=${whatIfAddress(at, { add: 1, template: name })}>one more like it</a></p>`}
       <h3>Taints</h3>${data.taints.length ? html`<ul class="tags">${data.taints.map((one) => html`<li key=${one} class="tag">${one}</li>`)}</ul>` : html`<p class="note">none</p>`}

@@ -8,7 +8,8 @@ import { ChangeTable, WHAT } from "./overview.js";
 import { PodTable, requestsText } from "./podtable.js";
 import { CauseParts, KIND_TITLES, WakeEvents } from "./waiting.js";
 
-const ATTEMPTS_SHOWN = 8;
+const ATTEMPTS_SHOWN = 6;
+const CHANGES_SHOWN = 12;
 
 export function Pods({ source, params }) {
   const { at, name, search = "" } = params;
@@ -45,7 +46,16 @@ function Pod({ source, params }) {
       ? html`<${Attempts} params=${params} attempts=${data.attempts} attempt=${attempt} />`
       : html`<${Empty}>The scheduler has not tried this pod so far.</${Empty}>`)}
     <h2>What happened to the pod</h2>
-    ${data.changes.length ? html`<${ChangeTable} changes=${data.changes} at=${at} hidePod=${true} />` : html`<${Empty}>Nothing so far.</${Empty}>`}`;
+    <${History} changes=${data.changes} at=${at} />`;
+}
+
+// The newest changes of the pod, the oldest of them first.
+function History({ changes, at }) {
+  const [isWhole, setWhole] = useState(false);
+  if (!changes.length) return html`<${Empty}>Nothing so far.</${Empty}>`;
+  const left = isWhole ? 0 : Math.max(0, changes.length - CHANGES_SHOWN);
+  return html`${left > 0 && html`<p><button onClick=${() => setWhole(true)}>Show ${count(left)} earlier</button></p>`}
+    <${ChangeTable} changes=${changes.slice(left)} at=${at} hidePod=${true} />`;
 }
 
 function Attempts({ params, attempts, attempt }) {

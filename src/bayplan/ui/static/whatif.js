@@ -26,12 +26,12 @@ export function whatIfAddress(at, changes) {
   return address("whatif", { at, ...changes });
 }
 
-export function WhatIf({ params }) {
+export function WhatIf({ source, params }) {
   const { at } = params;
   const set = (changes) => go("whatif", { ...params, ...changes }, { replace: true });
   const rows = chosen(params);
   return html`<h1>What if</h1>
-    <p class="note">The changes happen at once, at the moment of the time bar, in a copy: capacity comes first, drains come last. Nothing is changed in the run or the cluster.</p>
+    <p class="note">The changes happen at once${source.kind === "run" ? ", at the moment of the time bar" : ""}: capacity comes first, drains come last. Nothing really changes.</p>
     <${NewChange} at=${at} params=${params} onChange=${set} />
     ${rows.length > 0 && html`<ul class="tags changes" aria-label="Changes">${rows.map((row) => html`<li key=${row.text} class="tag">${row.text}
       <button class="quiet" aria-label=${`Leave out: ${row.text}`} onClick=${() => set(row.without)}>✕</button></li>`)}</ul>
@@ -135,10 +135,14 @@ const total = (rows) => rows.reduce((sum, row) => sum + row.pods, 0);
 
 function Summary({ data }) {
   const without = total(data.leftOver) - data.leftOver.reduce((sum, row) => sum + row.waitedBefore, 0);
-  const verdict = data.blocked.length ? "Disruption budgets or pods without a controller stop a drain."
-    : without ? `${plural(without, "pod")} would be left without a node.`
-      : "All pods that move find a node.";
-  return html`<p class=${`verdict ${data.blocked.length || without ? "bad" : "good"}`}><b>${data.text}</b>: ${verdict}</p>
+  const lost = data.gone.filter((row) => row.reason !== "scaled down");
+  const problems = [
+    data.blocked.length && `${plural(total(data.blocked), "pod")} cannot be evicted`,
+    without && `${plural(without, "pod")} would be left without a node`,
+    lost.length && `${plural(total(lost), "pod")} would not be created again`,
+  ].filter(Boolean);
+  const verdict = problems.length ? problems.join(", ") : data.total ? "each pod that moves finds a node" : "no pod moves";
+  return html`<p class=${`verdict ${problems.length ? "bad" : "good"}`}><b>${data.text}</b>: ${verdict}.</p>
     <ul class="figures">
       <li><b>${count(data.total)}</b><span>${data.total === 1 ? "pod gets" : "pods get"} a node</span></li>
       <li class=${without ? "alert" : ""}><b>${count(without)}</b><span>newly without a node</span></li>
@@ -198,6 +202,6 @@ function Moves({ data, at }) {
   if (!data.total) return html`<${Empty}>No pod moves.</${Empty}>`;
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Pods that get a node"><table class="pods"><thead><tr><th>Pod</th><th>From</th><th>To</th></tr></thead>
     <tbody>${data.moves.map((row, index) => html`<tr key=${`${row.pod} ${index}`}><th scope="row" class="name">${row.pod}</th>
-      <td class="name">${row.source ? html`<a href=${address("nodes", { at, node: row.source })}>${row.source}</a>` : html`<span class="note">it waited, or is new</span>`}</td>
+      <td class="name">${row.source ? html`<a href=${address("nodes", { at, node: row.source })}>${row.source}</a>` : html`<span class="note">${row.waited ? "waited" : "new"}</span>`}</td>
       <td class="name">${row.target}</td></tr>`)}</tbody></table></div>`;
 }
