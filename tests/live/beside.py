@@ -21,6 +21,22 @@ from tests.live.mirror import Object
 
 JSON_PATCH = "application/json-patch+json"
 POLL_SECONDS = 0.1
+#: What the tests create; workloads before their pods, claims before volumes.
+_TEST_RESOURCES = (
+    "/apis/apps/v1/deployments",
+    "/apis/apps/v1/replicasets",
+    "/apis/apps/v1/statefulsets",
+    "/apis/apps/v1/daemonsets",
+    "/api/v1/replicationcontrollers",
+    "/apis/batch/v1/jobs",
+    "/apis/policy/v1/poddisruptionbudgets",
+    "/api/v1/pods",
+    "/api/v1/persistentvolumeclaims",
+    "/api/v1/persistentvolumes",
+    "/apis/storage.k8s.io/v1/csinodes",
+    "/apis/storage.k8s.io/v1/storageclasses",
+    "/api/v1/nodes",
+)
 CONFIG = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",
     "kind": "KubeSchedulerConfiguration",
@@ -126,34 +142,74 @@ class Cluster:
                 before |= {"apiVersion": "v1", "kind": "Pod"}
                 await self.create(before)
 
+    async def empty(self) -> None:
+        """Delete everything that a test creates, in all namespaces."""
+        options = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
+        for resource in _TEST_RESOURCES:
+            items = (await self.client.get(resource))["items"]
+            for item in items:
+                meta = item["metadata"]
+                path, _, plural = resource.rpartition("/")
+                namespace = f"/namespaces/{meta['namespace']}" if "namespace" in meta else ""
+                one = f"{path}{namespace}/{plural}/{meta['name']}"
+                with suppress(NotFoundError):
+                    await self.client.request("DELETE", one, options)
+                    if meta.get("finalizers"):
+                        patch = {"metadata": {"finalizers": None}}
+                        await self.client.request("PATCH", one, patch, media_type=MERGE_PATCH)
+        for resource in _TEST_RESOURCES:
+            while (await self.client.get(resource))["items"]:
+                await asyncio.sleep(POLL_SECONDS)
+
     async def provision(self, namespace: str) -> None:
-        """What a provisioner does for the claims that a node was chosen for."""
+        """What a provisioner and the volume controller do: for claims that a node was chosen for,
+        and for volumes that a claim was chosen for."""
         claims = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims"
-        for claim in (await self.client.get(claims))["items"]:
-            meta, spec = claim["metadata"], claim["spec"]
-            if SELECTED_NODE not in (meta.get("annotations") or {}) or spec.get("volumeName"):
-                continue
-            volume = f"made-{meta['uid']}"
-            reference = {"namespace": namespace, "name": meta["name"], "uid": meta["uid"]}
-            await self.create(
-                {
-                    "apiVersion": "v1",
-                    "kind": "PersistentVolume",
-                    "metadata": {"name": volume},
-                    "spec": {
-                        "capacity": {"storage": "1Gi"},
-                        "accessModes": ["ReadWriteOnce"],
-                        "storageClassName": spec.get("storageClassName", ""),
-                        "csi": {"driver": "disk.example", "volumeHandle": volume},
-                        "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
-                        | reference,
-                    },
-                }
-            )
+        unbound = [
+            claim
+            for claim in (await self.client.get(claims))["items"]
+            if not claim["spec"].get("volumeName")
+        ]
+        if not unbound:
+            return
+        volumes = (await self.client.get("/api/v1/persistentvolumes"))["items"]
+        reserved = {
+            volume["spec"]["claimRef"].get("uid"): volume["metadata"]["name"]
+            for volume in volumes
+            if volume["spec"].get("claimRef")
+        }
+        for claim in unbound:
+            meta = claim["metadata"]
+            volume = reserved.get(meta["uid"])
+            if volume is None:
+                if SELECTED_NODE not in (meta.get("annotations") or {}):
+                    continue
+                volume = await self._provision_one(claim)
             annotations = {BIND_COMPLETED: "yes"}
             patch = {"metadata": {"annotations": annotations}, "spec": {"volumeName": volume}}
             path = f"{claims}/{meta['name']}"
             await self.client.request("PATCH", path, patch, media_type=MERGE_PATCH)
+
+    async def _provision_one(self, claim: Object) -> str:
+        """Create a volume for a claim. Returns its name."""
+        meta = claim["metadata"]
+        volume = f"made-{meta['uid']}"
+        reference = {"namespace": meta["namespace"], "name": meta["name"], "uid": meta["uid"]}
+        await self.create(
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolume",
+                "metadata": {"name": volume},
+                "spec": {
+                    "capacity": {"storage": "1Gi"},
+                    "accessModes": ["ReadWriteOnce"],
+                    "storageClassName": claim["spec"].get("storageClassName", ""),
+                    "csi": {"driver": "disk.example", "volumeHandle": volume},
+                    "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim"} | reference,
+                },
+            }
+        )
+        return volume
 
     async def until(self, path: str, seconds: float, is_so: Any) -> Object:
         """The newest state of a pod, when it is so or when the time is over."""

@@ -1,4 +1,8 @@
-"""`bayplan shadow` beside schedulers that place pods: it agrees, and it only reads."""
+"""`bayplan shadow` beside schedulers that place pods: it agrees, and it only reads.
+
+$BAYPLAN_SHADOW_NODES, $BAYPLAN_SHADOW_PODS and $BAYPLAN_SHADOW_RATE (pods a second): another size.
+The demonstration of docs/shadow.md has 1,000 nodes and 10,000 pods.
+"""
 
 import asyncio
 import contextlib
@@ -9,6 +13,7 @@ import subprocess
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -25,11 +30,17 @@ from tests.live.kubelet import Kubelet, node
 from tests.live.mirror import Mirror
 from tests.live.processes import SchedulerProcess, apply, config_file, replicas
 
-pytestmark = pytest.mark.timeout(400)
+NODE_COUNT = int(os.environ.get("BAYPLAN_SHADOW_NODES", "50"))
+POD_COUNT = int(os.environ.get("BAYPLAN_SHADOW_PODS", "300"))
+PODS_PER_SECOND = float(os.environ.get("BAYPLAN_SHADOW_RATE", "50"))
+#: Preferences of pods: labels that half of the nodes have.
+TRAIT_COUNT = 6
+#: One request to the API server takes at most a minute.
+DELETED_AT_ONCE = 500
+#: How long the binding of the last pod, and the report, may take.
+PATIENCE_SECONDS = 400.0
 
-NODE_COUNT = 50
-POD_COUNT = 300
-PODS_PER_SECOND = 50.0
+pytestmark = pytest.mark.timeout(2 * POD_COUNT / PODS_PER_SECOND + 2 * PATIENCE_SECONDS)
 #: Everything that the user of the shadow sends is in the audit log.
 OF_THE_SHADOW = ({"level": "Metadata", "users": ["scheduler"]},)
 
@@ -63,7 +74,7 @@ def _kube_scheduler() -> Path:
 
 @contextlib.asynccontextmanager
 async def cluster(plane: ControlPlane, namespace: str) -> AsyncGenerator[tuple[ApiClient, Mirror]]:
-    """Nodes of many sizes in three zones, with fake kubelets."""
+    """Nodes of many sizes and traits in three zones, with fake kubelets."""
     random = stream(7, namespace)
     async with open_client(plane.kubeconfig("admin"), ClientOptions(qps=-1)) as client:
         mirror = Mirror(client)
@@ -76,17 +87,36 @@ async def cluster(plane: ControlPlane, namespace: str) -> AsyncGenerator[tuple[A
         for number, name in enumerate(names):
             cpu = f"{8000 + int(random.random() * 24_000)}m"
             memory = f"{16_000 + int(random.random() * 96_000)}Mi"
-            made = node(name, cpu=cpu, memory=memory, zone=f"zone-{number % 3}")
+            traits = {f"trait-{i}": "yes" for i in range(TRAIT_COUNT) if random.random() < 0.5}
+            made = node(name, cpu=cpu, memory=memory, zone=f"zone-{number % 3}", labels=traits)
             await client.request("POST", "/api/v1/nodes", made)
         try:
             yield client, mirror
         finally:
-            await client.request("DELETE", f"/api/v1/namespaces/{namespace}/pods")
+            await _delete_pods(client, namespace)
             for name in names:
                 await client.request("DELETE", f"/api/v1/nodes/{name}")
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _delete_pods(client: ApiClient, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/pods?limit={DELETED_AT_ONCE}"
+    while (await client.get(path))["items"]:
+        await client.request("DELETE", path, {"gracePeriodSeconds": 0})
+
+
+def _preferences(random: Random) -> dict[str, Any]:
+    """Drawn weights for the traits of nodes: few nodes are equally good."""
+    terms = [
+        {
+            "weight": 1 + int(random.random() * 100),
+            "preference": {"matchExpressions": [{"key": f"trait-{i}", "operator": "Exists"}]},
+        }
+        for i in range(TRAIT_COUNT)
+    ]
+    return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}}
 
 
 async def create_pods(client: ApiClient, mirror: Mirror, namespace: str) -> None:
@@ -102,7 +132,10 @@ async def create_pods(client: ApiClient, mirror: Mirror, namespace: str) -> None
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {"name": f"p-{number}", "labels": {"app": f"a{number % 7}"}},
-            "spec": {"containers": [{**container, "resources": {"requests": requests}}]},
+            "spec": {
+                "containers": [{**container, "resources": {"requests": requests}}],
+                "affinity": _preferences(random),
+            },
         }
         await asyncio.sleep(max(start + number / PODS_PER_SECOND - loop.time(), 0.0))
         await client.request("POST", f"/api/v1/namespaces/{namespace}/pods", pod)
@@ -114,7 +147,8 @@ async def create_pods(client: ApiClient, mirror: Mirror, namespace: str) -> None
             if space == namespace
         )
 
-    await mirror.until(lambda: bound() == POD_COUNT, f"{POD_COUNT} pods bound")
+    what = f"{POD_COUNT} pods bound"
+    await mirror.until(lambda: bound() == POD_COUNT, what, PATIENCE_SECONDS)
 
 
 def shadowed(plane: ControlPlane, namespace: str, folder: Path, *more: str) -> dict[str, Any]:
@@ -169,14 +203,18 @@ def test_the_shadow_agrees_with_kube_scheduler_and_only_reads(
         process.kill()
         process.wait()
     decisions = report["decisions"]
-    print(json.dumps(decisions))
+    print(f"{NODE_COUNT} nodes, {POD_COUNT} pods, {PODS_PER_SECOND} pods/s:")
+    print(json.dumps(decisions), *report["disagreements"], sep="\n")
     assert decisions["compared"] == POD_COUNT
     assert decisions["medianBestNodes"] <= 3
-    assert decisions["shareBestWhenReordered"] >= 0.99
+    # One decision of a small run may meet a binding in flight.
+    assert decisions["best"] >= POD_COUNT - max(POD_COUNT // 1000, 3)
+    assert decisions["shareBestWhenReordered"] == 1.0, report["disagreements"]
     assert report["stream"]["missedEvents"] == 0
     check_reads_only(plane)
     runs = [answer("simulate", tmp_path / "out" / "recording", "--format", "json") for _ in "12"]
     first, second = map(json.loads, runs)
+    print(first["digest"])
     assert first["digest"] == second["digest"]
     assert first["counts"]["scheduled"] == POD_COUNT
 
