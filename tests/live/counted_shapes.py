@@ -75,7 +75,7 @@ def drawn_case(number: int, seed: str) -> Case:
     zones = ["a", "b", "c"][: random.randint(2, 3)]
     for index in range(random.randint(3, 7)):
         case.objects.append(_node(random, f"{case.name}-n{index}", random.choice(zones)))
-    for index in range(random.randint(2, 8)):
+    for index in range(random.randint(1, 6)):
         case.objects.append(_running(random, case, index))
     cpu = random.choice(["600m", "850m", "1", "1300m", "2"])
     requests = {"cpu": cpu, "memory": f"{random.randint(500, 3000)}Mi"}
@@ -93,8 +93,8 @@ def drawn_case(number: int, seed: str) -> Case:
     # Each family comes first in turn, and another one in half of the cases.
     first = FAMILIES[number % len(FAMILIES)]
     families = [first]
-    if random.random() < 0.5:
-        families.append(random.choice([each for each in FAMILIES if each is not first]))
+    if first is not _equal_nodes and random.random() < 0.5:
+        families.append(random.choice([each for each in FAMILIES[:-1] if each is not first]))
     for family in families:
         family(random, case)
         case.families.append(family.__name__.strip("_"))
@@ -212,9 +212,21 @@ def _shared_volume(random: Stream, case: Case) -> None:
     case.pod_spec.setdefault("volumes", []).append(source)
 
 
+def _equal_nodes(random: Stream, case: Case) -> None:
+    """Pods want their own kind in their zone, and all nodes are equal: which zone gets the first
+    pod is drawn, and the zones have different numbers of nodes."""
+    case.objects = case.nodes
+    for index, node in enumerate(case.nodes):
+        node["metadata"]["labels"] |= {ZONE: "a" if index else "b", "disk": "ssd"}
+        node["spec"] = {}
+        node["status"] = case.nodes[0]["status"]
+    terms = [_term("counted", ZONE)]
+    case.pod_spec.setdefault("affinity", {})["podAffinity"] = {REQUIRED: terms}
+
+
 FAMILIES: list[Callable[[Stream, Case], None]] = [
     _requests, _extended, _selector, _node_affinity, _tolerations, _host_port, _anti_affinity,
-    _affinity, _spreading, _attach_limits, _local_volumes, _shared_volume,
+    _affinity, _spreading, _attach_limits, _local_volumes, _shared_volume, _equal_nodes,
 ]  # fmt: skip
 
 
@@ -245,8 +257,8 @@ def thing(kind: str, name: str, namespace: str = "default", **parts: Any) -> Obj
 
 def _node(random: Stream, name: str, zone: str) -> Object:
     offered = {
-        "cpu": str(random.randint(2, 6)),
-        "memory": f"{random.randint(4, 16)}Gi",
+        "cpu": str(random.randint(4, 8)),
+        "memory": f"{random.randint(8, 24)}Gi",
         "ephemeral-storage": "10Gi",
         "pods": str(random.choice([6, 110])),
         GPU: str(random.randint(0, 4)),

@@ -105,6 +105,7 @@ async def compare(
         return "" if theirs.pods in of_seeds else f"{head}: {of_seeds} for {theirs.pods}"
     if ours[0].pods != theirs.pods:
         return f"{head}: {ours[0]} for {theirs}"
+    print(f"{head}: {theirs.pods}")
     counts["same count"] += 1
     counts["same message of the next"] += ours[0].message == theirs.message
     if ours[0].message != theirs.message:
