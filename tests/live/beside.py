@@ -144,22 +144,24 @@ class Cluster:
 
     async def empty(self) -> None:
         """Delete everything that a test creates, in all namespaces."""
+        while any([await self._delete_all(resource) for resource in _TEST_RESOURCES]):
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def _delete_all(self, resource: str) -> bool:
+        """Whether there was anything."""
         options = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
-        for resource in _TEST_RESOURCES:
-            items = (await self.client.get(resource))["items"]
-            for item in items:
-                meta = item["metadata"]
-                path, _, plural = resource.rpartition("/")
-                namespace = f"/namespaces/{meta['namespace']}" if "namespace" in meta else ""
-                one = f"{path}{namespace}/{plural}/{meta['name']}"
-                with suppress(NotFoundError):
-                    await self.client.request("DELETE", one, options)
-                    if meta.get("finalizers"):
-                        patch = {"metadata": {"finalizers": None}}
-                        await self.client.request("PATCH", one, patch, media_type=MERGE_PATCH)
-        for resource in _TEST_RESOURCES:
-            while (await self.client.get(resource))["items"]:
-                await asyncio.sleep(POLL_SECONDS)
+        items = (await self.client.get(resource))["items"]
+        for item in items:
+            meta = item["metadata"]
+            path, _, plural = resource.rpartition("/")
+            namespace = f"/namespaces/{meta['namespace']}" if "namespace" in meta else ""
+            one = f"{path}{namespace}/{plural}/{meta['name']}"
+            with suppress(NotFoundError):
+                await self.client.request("DELETE", one, options)
+                if meta.get("finalizers"):
+                    patch = {"metadata": {"finalizers": None}}
+                    await self.client.request("PATCH", one, patch, media_type=MERGE_PATCH)
+        return bool(items)
 
     async def provision(self, namespace: str) -> None:
         """What a provisioner and the volume controller do: for claims that a node was chosen for,

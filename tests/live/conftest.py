@@ -1,15 +1,34 @@
-"""One control plane for all live tests of a process, and one with pod groups."""
+"""One control plane for all live tests of a process, and one with pod groups.
 
+kube-controller-manager is taken from $E2E_ASSETS or from where `make test-e2e` builds it.
+"""
+
+import os
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.e2e.binaries import PROGRAMS as E2E_PROGRAMS
 from tests.go_programs import NoBinaries
 from tests.live.binaries import PROGRAMS
-from tests.live.control_plane import ControlPlane
+from tests.live.control_plane import LOOPBACK, ControlPlane
+from tests.live.processes import free_port
 
 #: Where the API server has pod groups of its own: in this version.
 UPSTREAM_GROUPS = "scheduling.k8s.io/v1beta1"
+#: Of kube-controller-manager.
+CONTROLLERS = (
+    "deployment-controller",
+    "replicaset-controller",
+    "statefulset-controller",
+    "daemonset-controller",
+    "replicationcontroller-controller",
+    "job-controller",
+    "disruption-controller",
+    "garbage-collector-controller",
+)
 
 
 @pytest.fixture(scope="session")
@@ -37,3 +56,31 @@ def _started(*flags: str) -> Iterator[ControlPlane]:
         yield started
     finally:
         started.stop()
+
+
+@pytest.fixture
+def controller_manager(control_plane: ControlPlane) -> Iterator[None]:
+    program = Path(os.environ.get("E2E_ASSETS") or E2E_PROGRAMS.cache()) / "kube-controller-manager"
+    if not os.access(program, os.X_OK):
+        pytest.skip(
+            f"no kube-controller-manager at {program}: set E2E_ASSETS or run make test-e2e once"
+        )
+    folder = control_plane.folder
+    arguments = (
+        f"--kubeconfig={control_plane.kubeconfig('admin')}",
+        "--leader-elect=false",
+        f"--bind-address={LOOPBACK}",
+        f"--secure-port={free_port()}",
+        f"--cert-dir={folder / 'controller-certs'}",
+        f"--controllers={','.join(CONTROLLERS)}",
+        "--kube-api-qps=200",
+        "--kube-api-burst=400",
+    )
+    with (folder / "kube-controller-manager.log").open("ab") as log:
+        process = subprocess.Popen([program, *arguments], stdout=log, stderr=subprocess.STDOUT)
+    try:
+        yield
+        assert process.poll() is None, "kube-controller-manager ended"
+    finally:
+        process.kill()
+        process.wait()

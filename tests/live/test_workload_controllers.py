@@ -5,16 +5,12 @@ The program is taken from $E2E_ASSETS or from where `make test-e2e` builds it.
 """
 
 import asyncio
-import os
-import subprocess
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import msgspec
-import pytest
 
 from bayplan.adapters.live.client import MERGE_PATCH
 from bayplan.api.objects import POD
@@ -25,11 +21,9 @@ from bayplan.rng import stream
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.workload import has_ended
 from bayplan.sim.simulation import Simulation
-from tests.e2e.binaries import PROGRAMS
-from tests.live.control_plane import LOOPBACK, ControlPlane
+from tests.live.control_plane import ControlPlane
 from tests.live.kubelet import node
 from tests.live.mirror import Object
-from tests.live.processes import free_port
 from tests.live.world import World, play
 from tests.sim.manifests import controller, scenario
 
@@ -43,47 +37,10 @@ KINDS = {
     "replicationcontrollers": ("v1", "ReplicationController"),
     "jobs": ("batch/v1", "Job"),
 }
-CONTROLLERS = (
-    "deployment-controller",
-    "replicaset-controller",
-    "statefulset-controller",
-    "daemonset-controller",
-    "replicationcontroller-controller",
-    "job-controller",
-    "garbage-collector-controller",
-)
 TOLERATIONS = (
     {"key": "maintenance", "operator": "Exists", "effect": "NoSchedule"},
     {"key": "team", "operator": "Equal", "value": "a", "effect": "NoExecute"},
 )
-
-
-@pytest.fixture
-def controller_manager(control_plane: ControlPlane) -> Iterator[None]:
-    program = Path(os.environ.get("E2E_ASSETS") or PROGRAMS.cache()) / "kube-controller-manager"
-    if not os.access(program, os.X_OK):
-        pytest.skip(
-            f"no kube-controller-manager at {program}: set E2E_ASSETS or run make test-e2e once"
-        )
-    folder = control_plane.folder
-    arguments = (
-        f"--kubeconfig={control_plane.kubeconfig('admin')}",
-        "--leader-elect=false",
-        f"--bind-address={LOOPBACK}",
-        f"--secure-port={free_port()}",
-        f"--cert-dir={folder / 'controller-certs'}",
-        f"--controllers={','.join(CONTROLLERS)}",
-        "--kube-api-qps=200",
-        "--kube-api-burst=400",
-    )
-    with (folder / "kube-controller-manager.log").open("ab") as log:
-        process = subprocess.Popen([program, *arguments], stdout=log, stderr=subprocess.STDOUT)
-    try:
-        yield
-        assert process.poll() is None, "kube-controller-manager ended"
-    finally:
-        process.kill()
-        process.wait()
 
 
 class Drawn:
