@@ -13,6 +13,7 @@ PARITY_DIR ?=
 SCENARIOS_DIR ?=
 SCENARIOS_FLAGS ?=
 PEER_DIR ?=
+UPSTREAM_DIR ?=
 BENCH_FLAGS ?=
 TRACE_DIR ?=
 # What `make coverage` runs; empty: everything.
@@ -40,7 +41,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: demo test test-live test-e2e test-ui check coverage bench bench-gangs bench-peer parity scenarios sim properties manifests image wheel \
+.PHONY: demo test test-live test-e2e test-ui check coverage bench bench-gangs bench-peer bench-upstream parity scenarios sim properties manifests image wheel \
 	release-check changelog site docs help clean static
 
 demo: .venv/.runtime ## simulate examples/quickstart (installs what running needs, nothing more)
@@ -92,6 +93,9 @@ bench-gangs: .venv/.dev ## groups in one pass and one by one, in one run (BENCH_
 
 bench-peer: need-PEER_DIR .venv/.dev ## the same loads here and by a peer: PEER_DIR=../shared/peer OUT=rows.json
 	$(BIN)/python -m benchmarks.bench_peer --peer-dir "$(PEER_DIR)" $(if $(OUT),--out "$(OUT)") $(BENCH_FLAGS)
+
+bench-upstream: .venv/.dev ## upstream's scheduler_perf files in their smallest sizes (UPSTREAM_DIR=…/scheduler_perf; else Go downloads them)
+	$(BIN)/python -m benchmarks.bench_upstream $(if $(UPSTREAM_DIR),--folder "$(UPSTREAM_DIR)")
 
 parity: need-PARITY_DIR .venv/.dev ## compare with kube-scheduler's recorded answers: PARITY_DIR=../shared/parity
 	$(BIN)/python -m tests.parity.runner "$(PARITY_DIR)"
