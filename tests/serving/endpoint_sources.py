@@ -2,10 +2,13 @@
 
 from collections.abc import Callable
 
+from bayplan.engine.state_log import StateRing
 from bayplan.journal import BindingRecord, MemorySink
 from bayplan.metrics import SchedulerMetrics
 from bayplan.serving.decision_history import history_of
+from bayplan.serving.dry_runs import DryRun
 from bayplan.serving.endpoints import EndpointSources
+from bayplan.serving.past_attempts import PastAttempts
 
 BOUND = BindingRecord(at_seconds=1.0, pod="a/p", uid="u", node="n1", result="bound")
 
@@ -23,4 +26,6 @@ def sources(**ready: bool) -> EndpointSources:
         ready={name: check(is_well) for name, is_well in ready.items()},
         config={"kind": "KubeSchedulerConfiguration"},
         history=lambda pod: history_of(pod, memory, "2026-01-01T00:00:00Z"),
+        attempts=PastAttempts(StateRing(10), memory, {}, 0, tuple),
+        dry_run=lambda pod: DryRun(reason=f"{pod} does not wait for this scheduler"),
     )

@@ -445,6 +445,14 @@ def decode(kind: str, content: bytes | dict[str, Any], declared: tuple[str, ...]
         raise DecodeError(f"{kind}: {problem}") from None
 
 
+def restored(kind: str, content: bytes) -> ApiObject:
+    """A decoded object again, from its own JSON. Raises DecodeError."""
+    try:
+        return msgspec.json.decode(content, type=_TYPES.get(kind, Unstructured))
+    except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+        raise DecodeError(f"{kind}: {problem}") from None
+
+
 def decoded_as(kind: str, struct_type: type[Any], content: ApiObject) -> Any:
     """An object as a type that `decode` does not know for its kind. Raises DecodeError."""
     if not isinstance(content, Unstructured):

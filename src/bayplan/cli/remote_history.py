@@ -4,6 +4,8 @@ Apart from `why`, because a run folder is read without HTTP.
 """
 
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import urlencode, urlsplit
 
@@ -11,10 +13,17 @@ import aiohttp
 import msgspec
 
 from bayplan.cli.event_loop import run_event_loop
+from bayplan.engine.state_lines import StatesError
+from bayplan.engine.state_log import Begun, PastState
 from bayplan.problems import BadInputError
-from bayplan.serving.decision_history import PATH, DecisionHistory, decode
+from bayplan.serving import decision_history, dry_runs, past_attempts
+from bayplan.serving.decision_history import DecisionHistory
+from bayplan.serving.dry_runs import DryRun
+from bayplan.serving.past_attempts import AttemptHead
 
 _SECONDS_MAX = 10.0
+#: For the state of a whole cluster.
+_STATE_SECONDS_MAX = 120.0
 
 
 class NotAnsweredError(BadInputError):
@@ -45,11 +54,11 @@ def address_of(text: str, token: str, ca_file: str) -> Address:
     return Address(url.rstrip("/"), token, ca_file)
 
 
-async def history_from(address: Address, pod: str) -> DecisionHistory:
-    """What it remembers of ``pod``. Raises NotAnsweredError."""
+async def _body(address: Address, path: str, seconds_max: float, **query: str) -> bytes:
+    """The answer of an endpoint. Raises NotAnsweredError."""
     headers = {"Authorization": f"Bearer {address.token}"} if address.token else {}
-    limits = aiohttp.ClientTimeout(total=_SECONDS_MAX)
-    url = f"{address.url}{PATH}?{urlencode({'pod': pod})}"
+    limits = aiohttp.ClientTimeout(total=seconds_max)
+    url = f"{address.url}{path}?{urlencode(query)}"
     try:
         trust = ssl.create_default_context(cafile=address.ca_file) if address.ca_file else False
         async with (
@@ -65,13 +74,41 @@ async def history_from(address: Address, pod: str) -> DecisionHistory:
         detail = body.decode(errors="replace").strip()[:200]
         advice = "; pass a token with --token-file" if answer.status == 401 else ""
         raise NotAnsweredError(f"{address.url}: HTTP {answer.status}: {detail}{advice}")
+    return body
+
+
+@contextmanager
+def _decoding(address: Address) -> Iterator[None]:
     try:
-        return decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+        yield
+    except (msgspec.MsgspecError, UnicodeDecodeError, StatesError):
         raise NotAnsweredError(f"{address.url}: this is not a Bayplan scheduler") from None
 
 
-def remote_history(pod: str, address: str, token: str, ca_file: str) -> tuple[str, DecisionHistory]:
-    """(URL, what the scheduler there remembers of ``pod``). Raises NotAnsweredError."""
-    target = address_of(address, token, ca_file)
-    return target.url, run_event_loop(history_from(target, pod))
+async def history_from(address: Address, pod: str) -> DecisionHistory:
+    """What it remembers of ``pod``. Raises NotAnsweredError."""
+    body = await _body(address, decision_history.PATH, _SECONDS_MAX, pod=pod)
+    with _decoding(address):
+        return decision_history.decode(body)
+
+
+def remote_history(pod: str, address: Address) -> DecisionHistory:
+    """What the scheduler there remembers of ``pod``. Raises NotAnsweredError."""
+    return run_event_loop(history_from(address, pod))
+
+
+def remote_dry_run(pod: str, address: Address) -> DryRun:
+    """The next attempt at ``pod``, without a decision. Raises NotAnsweredError."""
+    body = run_event_loop(_body(address, dry_runs.PATH, _SECONDS_MAX, pod=pod))
+    with _decoding(address):
+        return dry_runs.decode(body)
+
+
+def remote_attempt(
+    pod: str, attempt: int | None, address: Address
+) -> tuple[AttemptHead, PastState, Begun]:
+    """The state before an attempt, the last one if ``attempt`` is None. Raises NotAnsweredError."""
+    query = {"pod": pod, **({} if attempt is None else {"attempt": str(attempt)})}
+    body = run_event_loop(_body(address, past_attempts.PATH, _STATE_SECONDS_MAX, **query))
+    with _decoding(address):
+        return past_attempts.read_parts(body)

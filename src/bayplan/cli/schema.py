@@ -10,6 +10,7 @@ from bayplan.lazy_loader import load
 
 #: Name on the command line → "module:function" that makes the schema.
 _SCHEMAS = {
+    "decisions": "bayplan.explain.decisions:decisions_schema",
     "explanation": "bayplan.explain.explanation:explanation_schema",
     "what-if": "bayplan.sim.input.what_if:what_if_schema",
 }
@@ -20,7 +21,8 @@ _SCHEMAS = {
 def schema_command(name: str) -> None:
     """Print the JSON schema of an answer or a document.
 
-    explanation: the answer of `bayplan why -o json`. what-if: the document of `bayplan whatif`.
+    explanation: the answer of `bayplan why -o json`. decisions: the same with --run and --address.
+    what-if: the document of `bayplan whatif`.
     The schema of the configuration is `bayplan config schema`.
     """
     schema = load(_SCHEMAS[name])()

@@ -189,8 +189,9 @@ def _simulated(options: _Options) -> SimulationResult:
         feature_gates=options.feature_gates,
     )
     folder = RunFolder(Path(options.out))
-    with folder.start(manifest, workload, [Path(path) for path in options.plugins]) as sink:
-        simulation.keep_journal(sink)
+    with folder.start(manifest, workload, [Path(path) for path in options.plugins]) as run:
+        simulation.keep_journal(run)
+        simulation.keep_states(run.states)
         result = _played(simulation, workload.pod_count)
     folder.finish(result)
     return result

@@ -30,6 +30,7 @@ from bayplan.framework.preemption import EVICTING, REVIEW, Evicting
 from bayplan.framework.queued_group import QueuedPodGroupInfo
 from bayplan.framework.status import FitError, Status, is_rejected
 from bayplan.framework.types import Nomination, QueuedPodInfo
+from bayplan.journal import AttemptRecord
 from bayplan.ports import ExtenderAnswer, ExtenderVerb
 from bayplan.rng import stream
 
@@ -44,6 +45,8 @@ class Attempts:
     def __init__(self, engine: EngineCore, on_attempt: OnAttempt | None = None) -> None:
         self._engine = engine
         self._runner = CycleRunner(engine.nominator, engine.seed, engine.extenders, engine.reuse)
+        #: Profile → where the next search of a sample starts.
+        self.sampling_starts = self._runner.sampling_starts
         self._observe_seconds = engine.metrics.algorithm_duration.of()
         self._metrics_sample = stream(engine.seed, "plugin-metrics")
         self._failures = FailureHandler(engine)
@@ -136,6 +139,32 @@ class Attempts:
     def _park(self, cycle: Cycle, question: Question) -> None:
         self._engine.cluster.take_back()
         self._engine.outbox.effects += self._parked.park(cycle, question)
+
+    def dry_run(self, queued: QueuedPodInfo) -> AttemptRecord | None:
+        """The record of the attempt that would come next at a pod; None: extenders have to answer.
+
+        PreFilter, Filter and Score run as in an attempt, with the cached results. No victims are
+        looked for, and nothing is decided or written.
+        """
+        engine, pod = self._engine, queued.pod
+        next_one = replace(queued, attempts=queued.attempts + 1)
+        starts = dict(self.sampling_starts)
+        try:
+            cycle = Cycle(next_one, engine.frameworks[pod.scheduler_name], engine.cluster.lend())
+            if self._runner.run(cycle) is not None:
+                return None
+            if cycle.choice is not None:
+                return self._end.observe(cycle, "scheduled")
+            assert cycle.status is not None, "a cycle ends with a node or a status"
+            status, message = cycle.status, cycle.status.message
+            if is_rejected(status) and cycle.snapshot.node_count:
+                message = cycle.fit_error().message
+            result = "unschedulable" if is_rejected(status) else "error"
+            return self._end.observe(cycle, result, status, message)
+        finally:
+            engine.cluster.take_back()
+            self.sampling_starts.clear()
+            self.sampling_starts.update(starts)
 
     # ---- no node was found ----------------------------------------------------------------
 

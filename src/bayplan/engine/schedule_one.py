@@ -51,7 +51,7 @@ class CycleRunner:
         self._has_extenders = bool(self._extenders)
         self._reuse = ReuseSteps(nominator, seed, self._extenders, reuse or {})
         #: Where the next sampled search starts in the order of the draw, per profile.
-        self._next_start: dict[str, int] = {}
+        self.sampling_starts: dict[str, int] = {}
         self._steps: tuple[Callable[[Cycle], Question | None], ...] = (
             self._reuse.look_up,
             self._pre_filter,
@@ -228,9 +228,9 @@ class CycleRunner:
         if not 0 < percentage < 100:
             return
         profile = cycle.framework.profile_name
-        start = self._next_start.get(profile, 0)
+        start = self.sampling_starts.get(profile, 0)
         outcome.feasible, looked_at = sampled(outcome, percentage, start)
-        self._next_start[profile] = (start + looked_at) % cycle.snapshot.node_count
+        self.sampling_starts[profile] = (start + looked_at) % cycle.snapshot.node_count
 
 
 def _taken(cycle: Cycle, question_or_status: Question | Status | None) -> Question | None:

@@ -43,6 +43,7 @@ from bayplan.engine.podgroups.controller import PodGroupController
 from bayplan.engine.podgroups.domains import TOPOLOGY_EVENTS, TOPOLOGY_NAME
 from bayplan.engine.reservations import RESERVATION_EVENTS, RESERVATION_NAME, Reservations
 from bayplan.engine.reuse.cache import ResultCache
+from bayplan.engine.state_log import StateLog
 from bayplan.engine.waiting import PodWaitingOnPermit
 from bayplan.framework.calls import with_parts
 from bayplan.framework.events import default_events
@@ -53,7 +54,7 @@ from bayplan.framework.status import EXTENDER_NAME
 from bayplan.framework.timing import Watch
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.framework.validation import WrongAnswer, failure_of
-from bayplan.journal import Journal
+from bayplan.journal import AttemptRecord, Journal
 from bayplan.plugins.registry import Registry
 from bayplan.ports import Ask, BindPort, Effect, ExtenderAnswer, WatchEvent
 from bayplan.profile.handle import PluginHandle
@@ -214,6 +215,9 @@ class Scheduler:
         #: While all are empty, nothing is due at any time.
         self._timed = (*engine.queue.timed, engine.waiting.by_uid, *self._deadlines)
         self._attempts = Attempts(engine, options.get("on_attempt"))
+        #: Profile → where the next search of a sample starts.
+        self.sampling_starts = self._attempts.sampling_starts
+        self._state_log: StateLog | None = None
         self._events = EventHandlers(engine, self._attempts.placements)
         show_sizes(engine)
         show_features(engine)
@@ -270,6 +274,8 @@ class Scheduler:
 
     def handle(self, event: WatchEvent) -> None:
         """Something changed in the cluster."""
+        if self._state_log is not None:
+            self._state_log.handled(event)
         self._engine.executor.run(event.kind, partial(self._events.apply, event))
 
     def schedule_one(self, uid: str | None = None) -> bool:
@@ -289,8 +295,26 @@ class Scheduler:
             queued = self._engine.queue.pop_pod(uid)
         if queued is None:
             return False
+        if self._state_log is not None:
+            self._state_log.begins(queued, self._engine.clock.now(), self.sampling_starts)
         self._engine.executor.run(queued.pod.key, partial(self._attempts.start, queued))
         return True
+
+    def dry_run(self, uid: str) -> AttemptRecord | None:
+        """The record of the next attempt at a pod that waits, without its preemption. Nothing
+        changes, and cached results are used.
+
+        None: an extender has to be called. Raises KeyError for a pod that does not wait here, or
+        that belongs to a group.
+        """
+        queued = self.queue.find(uid)
+        if queued is None or queued.pod.group_key is not None:
+            raise KeyError(uid)
+        records: list[AttemptRecord | None] = []
+        self._engine.executor.run(
+            queued.pod.key, lambda: records.append(self._attempts.dry_run(queued))
+        )
+        return records[0] if records else None
 
     def binding_finished(self, outcome: BindingOutcome) -> None:
         """A BindPod effect was performed."""
@@ -351,6 +375,11 @@ class Scheduler:
         """Have ``wake`` called when there is something to do that no call from outside brought:
         a plugin activated a pod, say, while it was waiting for the API."""
         self._engine.outbox.wake = wake
+
+    def keep_states(self, log: StateLog) -> None:
+        """Write everything that attempts depend on to a log. Call this before the first event."""
+        self._state_log = log
+        self.journal.add(log)
 
     def bug(self, subject: str, problem: Exception) -> None:
         """Something of the shell's failed; raises it where bugs end the run."""

@@ -6,10 +6,13 @@
     /configz           the effective configuration
     /debug/journal     what was decided about ?pod=namespace/name
     /ui/               the page, with `bayplan run --ui`
+    /debug/dry-run     the next attempt at ?pod=namespace/name, with cached results
+    /debug/attempt     the state before an attempt at ?pod=namespace/name, &attempt=NUMBER
 
 Health answers are written as upstream's apiserver/pkg/server/healthz writes them.
 """
 
+import asyncio
 import json
 import ssl
 from collections.abc import Callable, Iterable, Mapping
@@ -20,14 +23,18 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
-from bayplan.serving import decision_history
+from bayplan.serving import decision_history, dry_runs, past_attempts
 from bayplan.serving.access import Access, Denial, OpenAccess, owner_of
 from bayplan.serving.decision_history import DecisionHistory
+from bayplan.serving.dry_runs import DryRun
 from bayplan.serving.http_server import Handler, HttpServer, answer_everybody, refuse_foreign_names
 from bayplan.serving.page import COOKIE, PREFIX, Page
+from bayplan.serving.past_attempts import PastAttempts
 
 #: Name → a health check, called at each request.
 Checks = Mapping[str, Callable[[], bool]]
+
+_NO_CACHE = "no-cache, private"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +45,8 @@ class EndpointSources:
     ready: Checks
     config: Mapping[str, Any]
     history: Callable[[str], DecisionHistory]
+    attempts: PastAttempts
+    dry_run: Callable[[str], DryRun]
     #: Full names of metrics that are not exposed.
     hidden_metrics: frozenset[str] = frozenset()
     live: Checks = field(default_factory=dict[str, Callable[[], bool]])
@@ -86,6 +95,8 @@ class Endpoints:
         if sources.page is not None:
             app.router.add_get(PREFIX.rstrip("/"), _to_page)
             app.add_subapp(PREFIX, sources.page.application())
+        app.router.add_get(past_attempts.PATH, self._attempt)
+        app.router.add_get(dry_runs.PATH, self._dry_run)
         return app
 
     @web.middleware
@@ -105,7 +116,7 @@ class Endpoints:
             return _refused(denial)
         answer = await handler(request)
         if not answer.prepared:
-            answer.headers["Cache-Control"] = "no-cache, private"
+            answer.headers["Cache-Control"] = _NO_CACHE
         return answer
 
     async def _metrics(self, request: web.Request) -> web.Response:
@@ -124,6 +135,33 @@ class Endpoints:
             return web.Response(status=400, text=text)
         body = decision_history.encode(self._sources.history(pod))
         return web.Response(body=body, content_type="application/json")
+
+    async def _dry_run(self, request: web.Request) -> web.Response:
+        pod = request.query.get("pod", "")
+        if "/" not in pod:
+            text = f"found ?pod={pod}, wanted ?pod=namespace/name\n"
+            return web.Response(status=400, text=text)
+        body = dry_runs.encode(self._sources.dry_run(pod))
+        return web.Response(body=body, content_type="application/json")
+
+    async def _attempt(self, request: web.Request) -> web.StreamResponse:
+        pod, number = request.query.get("pod", ""), request.query.get("attempt", "")
+        if "/" not in pod or not (number.isdecimal() or not number):
+            text = f"found ?{request.query_string}, wanted ?pod=namespace/name&attempt=NUMBER\n"
+            return web.Response(status=400, text=text)
+        parts = self._sources.attempts.parts(pod, int(number) if number else None)
+        if parts is None:
+            return web.Response(status=404, text=f"the attempt at {pod} is not in memory\n")
+        answer = web.StreamResponse(
+            headers={"Content-Type": "application/x-ndjson", "Cache-Control": "no-cache, private"}
+        )
+        await answer.prepare(request)
+        for part in parts:
+            await answer.write(part)
+            # The scheduler runs between two parts.
+            await asyncio.sleep(0)
+        await answer.write_eof()
+        return answer
 
 
 @final

@@ -39,6 +39,7 @@ from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.config.schema import LeaderElection
 from bayplan.durations import duration_seconds
 from bayplan.engine.scheduler import Scheduler
+from bayplan.engine.state_log import StateLog, StateRing
 from bayplan.journal import Journal, MemorySink
 from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry
@@ -60,6 +61,7 @@ from bayplan.serving.component_metrics import register_build_info, register_clus
 from bayplan.serving.decision_history import RECORDS_MAX, DecisionHistory, history_of
 from bayplan.serving.delegation import Delegation, DelegationOptions, open_delegation
 from bayplan.serving.discovery import GroupKinds, kinds_in_use, without_absent
+from bayplan.serving.dry_runs import dry_run_of
 from bayplan.serving.election.candidate import Candidate
 from bayplan.serving.election.election import Election, ElectionSettings, LeaderGauge
 from bayplan.serving.election.leader_guard import FencedCluster, fenced_ask
@@ -76,6 +78,7 @@ from bayplan.serving.page import (
     PageSources,
     ReplicaPhase,
 )
+from bayplan.serving.past_attempts import ENTRIES_MAX, PastAttempts
 from bayplan.serving.process import on_signal, settle_memory, stop_on_signals, unless
 from bayplan.serving.rbac import rights_to_write
 from bayplan.serving.replica import FLUSH_SECONDS_MAX, LeaseLostError, Replica
@@ -232,6 +235,7 @@ class _SchedulerServer:
         self._config = options.config
         self._sender_makers = sender_makers(options.config.spec.extenders)
         self._memory = MemorySink(RECORDS_MAX)
+        self._states = StateRing(ENTRIES_MAX)
         self._started = rfc3339(clock.epoch_seconds() - clock.now())
         #: Kinds of pod groups that the API server offers and the scheduler may read.
         kinds = group_kinds(options.config.spec.pod_groups.kinds)
@@ -303,6 +307,7 @@ class _SchedulerServer:
             pod_group_kinds=self._group_kinds_at_start,
             absent_kinds=self._absent_kinds,
         )
+        scheduler.keep_states(StateLog(self._states.put))
         entries = self._config.spec.extenders
         cluster_options = ClusterOptions(
             clock=self._clock,
@@ -408,6 +413,7 @@ class _SchedulerServer:
     def _sources(
         self, scheduler: Scheduler, cluster: LiveCluster, runner: Runner, replica: Replica
     ) -> EndpointSources:
+        config = effective(self._config, self._options.registry)
         return EndpointSources(
             registry=scheduler.metrics.registry,
             ready={
@@ -415,8 +421,12 @@ class _SchedulerServer:
                 "watches": lambda: cluster.is_hearing,
                 "shutdown": lambda: not replica.is_stopping,
             },
-            config=effective(self._config, self._options.registry),
+            config=config,
             history=self._history,
+            attempts=PastAttempts(
+                self._states, self._memory, config, self._options.seed, lambda: self._absent_kinds
+            ),
+            dry_run=partial(dry_run_of, scheduler=scheduler),
             hidden_metrics=self._options.serving.hidden_metrics,
         )
 

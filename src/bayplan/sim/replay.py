@@ -76,7 +76,7 @@ def node_verdict(folder: RunFolder, record: AttemptRecord, node: str) -> NodeVer
 
     def look(cycle: Cycle) -> None:
         if cycle.pod.uid == record.uid and cycle.queued.attempts == record.attempt:
-            raise _AttemptReached(_verdict(cycle, record, node))
+            raise _AttemptReached(verdict_of(cycle, record, node))
 
     simulation = repetition(folder, look)
     try:
@@ -124,7 +124,8 @@ def configuration_of_run(manifest: Manifest, source: str) -> SchedulerConfig:
 # ---- verdict -------------------------------------------------------------------------------
 
 
-def _verdict(cycle: Cycle, record: AttemptRecord, node: str) -> NodeVerdict:
+def verdict_of(cycle: Cycle, record: AttemptRecord, node: str) -> NodeVerdict:
+    """The result for one node. Called at the end of the cycle, while its snapshot is lent."""
     position = cycle.snapshot.nodes.position(node)
     table = score_table_of(cycle)
     skip_reason = (

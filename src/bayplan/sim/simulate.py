@@ -114,8 +114,9 @@ def simulate(
         feature_gates=feature_gates,
     )
     folder = RunFolder(Path(out))
-    with folder.start(manifest, workload, files) as sink:
-        simulation.keep_journal(sink)
+    with folder.start(manifest, workload, files) as run:
+        simulation.keep_journal(run)
+        simulation.keep_states(run.states)
         result = simulation.run()
     folder.finish(result)
     return Result(result, records.records)

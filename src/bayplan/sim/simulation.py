@@ -19,6 +19,7 @@ from bayplan.clock import ManualClock, wall_seconds
 from bayplan.config import SchedulerConfig
 from bayplan.engine.attempt_record import OnAttempt
 from bayplan.engine.scheduler import Scheduler
+from bayplan.engine.state_log import StateLog
 from bayplan.journal import DigestSink, Journal, Sink
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.registry import Registry
@@ -111,6 +112,10 @@ class Simulation:
     def keep_journal(self, sink: Sink) -> None:
         """Write the journal to a further sink, too."""
         self._journal.add(sink)
+
+    def keep_states(self, log: StateLog) -> None:
+        """Write the states before attempts to a log."""
+        self.scheduler.keep_states(log)
 
     def on_progress(self, tell: OnProgress) -> None:
         """Call ``tell`` each time a pod is created."""

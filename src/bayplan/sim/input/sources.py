@@ -27,7 +27,8 @@ MANIFEST = f"{INPUTS}/manifest.json"
 JOURNAL = "journal.jsonl"
 SUMMARY = "summary.json"
 PLACEMENTS = "placements.csv"
-RUN_FILES = (SUMMARY, PLACEMENTS, JOURNAL, INPUTS)
+STATES = "states"
+RUN_FILES = (SUMMARY, PLACEMENTS, JOURNAL, INPUTS, STATES)
 
 _SUFFIXES = (".csv", ".json", ".yaml", ".yml")
 

@@ -4,6 +4,7 @@
     placements.csv   pod, node, bound_at
     journal.jsonl    every decision
     inputs/          configuration, plugins and workload: enough to replay the run
+    states/          the states before attempts (`state_files`): enough to repeat one attempt
 
 Without summary.json the run was interrupted; the folder contains the decisions until then.
 """
@@ -19,11 +20,22 @@ from typing import TypeVar, final
 import msgspec
 from msgspec import Struct
 
-from bayplan.journal import FileSink, JournalError, Record, Sink, read
+from bayplan.engine.state_lines import StatesError
+from bayplan.engine.state_log import Begun, Entry, PastState, StateLog
+from bayplan.journal import AttemptRecord, FileSink, JournalError, Record, read
 from bayplan.problems import BadInputError
-from bayplan.sim.input.sources import INPUTS, JOURNAL, MANIFEST, PLACEMENTS, RUN_FILES, SUMMARY
+from bayplan.sim.input.sources import (
+    INPUTS,
+    JOURNAL,
+    MANIFEST,
+    PLACEMENTS,
+    RUN_FILES,
+    STATES,
+    SUMMARY,
+)
 from bayplan.sim.input.workload import Workload
 from bayplan.sim.output.result import SimulationResult
+from bayplan.sim.output.state_files import StateFiles, stored_state_before
 
 T = TypeVar("T")
 
@@ -68,8 +80,8 @@ class RunFolder:
     @contextmanager
     def start(
         self, manifest: Manifest, workload: Workload, plugin_files: Sequence[Path]
-    ) -> Iterator[Sink]:
-        """Write the inputs, and then all records of the journal. Raises RunFolderError.
+    ) -> "Iterator[RunWriter]":
+        """Write the inputs, and then the journal and the states. Raises RunFolderError.
 
         ``manifest``: how to start the run; plugins and digests are filled in here.
         """
@@ -80,11 +92,14 @@ class RunFolder:
                 (self.path / name).parent.mkdir(parents=True, exist_ok=True)
                 (self.path / name).write_bytes(content)
             file = (self.path / JOURNAL).open("wb")
+            (self.path / STATES).mkdir()
+            states = StateFiles(self.path / STATES)
         try:
-            yield _JournalFile(self.path, FileSink(file))
+            yield RunWriter(self.path, FileSink(file), states)
         finally:
             with _writing(self.path):
                 file.close()
+                states.close()
 
     def _clear(self) -> None:
         """Remove the files of an earlier run."""
@@ -95,7 +110,7 @@ class RunFolder:
                 "wanted a folder that is new, empty, or of an earlier run"
             )
         for name in there:
-            if name == INPUTS:
+            if name in (INPUTS, STATES):
                 shutil.rmtree(self.path / name)
             else:
                 (self.path / name).unlink()
@@ -130,6 +145,17 @@ class RunFolder:
             raise RunFolderError(f"{self.path / JOURNAL}: line {count + 1}: not UTF-8") from None
         except JournalError as problem:
             raise RunFolderError(f"{self.path / JOURNAL}: {problem}") from None
+
+    def state_before(self, record: AttemptRecord) -> tuple[PastState, Begun] | None:
+        """The state before an attempt; None: the folder does not have it. Raises RunFolderError."""
+        numbered = enumerate(self.journal())
+        number = next((i for i, each in numbered if each == record), None)
+        if number is None:
+            return None
+        try:
+            return stored_state_before(self.path / STATES, record.uid, record.attempt, number)
+        except (OSError, StatesError) as problem:
+            raise RunFolderError(f"{self.path / STATES}: {problem}") from None
 
     def result(self) -> SimulationResult | None:
         """The result; None: the run was interrupted. Raises RunFolderError."""
@@ -170,16 +196,26 @@ def is_run(path: Path) -> bool:
 
 
 @final
-class _JournalFile:
-    """A journal sink whose failures name the folder."""
+class RunWriter:
+    """A journal sink, and a log of states. Their failures name the folder."""
 
-    def __init__(self, folder: Path, sink: Sink) -> None:
+    def __init__(self, folder: Path, sink: FileSink, states: StateFiles) -> None:
         self._folder = folder
         self._sink = sink
+        self._states = states
+        #: For `Simulation.keep_states`.
+        self.states = StateLog(self._put)
 
     def write(self, record: Record) -> None:
+        """See `journal.Sink`."""
         with _writing(self._folder):
             self._sink.write(record)
+
+    def _put(self, entry: Entry) -> None:
+        try:
+            self._states.put(entry)
+        except OSError as problem:
+            raise _unwritable(self._folder, problem) from None
 
 
 @contextmanager
@@ -187,7 +223,11 @@ def _writing(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        raise RunFolderError(f"{folder}: cannot be written: {problem.strerror}") from None
+        raise _unwritable(folder, problem) from None
+
+
+def _unwritable(folder: Path, problem: OSError) -> RunFolderError:
+    return RunFolderError(f"{folder}: cannot be written: {problem.strerror}")
 
 
 def _contents(

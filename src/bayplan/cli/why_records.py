@@ -1,0 +1,337 @@
+"""`bayplan why` from records: those of a run folder, or those of a running scheduler.
+
+One attempt at one node is repeated from the state before it; for a running scheduler the state
+comes over HTTP, and the attempt is repeated in this process.
+"""
+
+import difflib
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from bayplan.cli.cluster_source import put_document
+from bayplan.cli.configuration import read_plugins
+from bayplan.cli.console import show, sign_of_life
+from bayplan.cli.problems import read_text, refusals
+from bayplan.cli.remarks import EXIT_FAILED, fail
+from bayplan.cli.why_subject import Subject, subject_of_words
+from bayplan.journal import (
+    AttemptRecord,
+    BindingRecord,
+    GroupRecord,
+    Record,
+    group_subject,
+    is_group,
+    subject_of,
+)
+from bayplan.lazy_loader import load
+from bayplan.serving.decision_history import DecisionHistory
+from bayplan.sim.output.result import PodResult, SimulationResult
+from bayplan.sim.output.run_folder import RunFolder, RunFolderError
+from bayplan.sim.why import (
+    explain_node,
+    explain_records,
+    explain_workload,
+    nearest_nodes,
+    similar_pods,
+    without_record,
+)
+
+if TYPE_CHECKING:
+    from bayplan.cli.remote_history import Address
+    from bayplan.sim.replay import NodeVerdict
+
+_WORKLOADS_MAX = 5
+_NOT_EXACT = (
+    "the repeated attempt differs from the record, so a plugin or an extender used what the "
+    "scheduler does not log; the answer for the node may differ, too"
+)
+_NO_PREEMPTION = "a dry run looks for no victims; cached results: {} nodes, evaluated: {} nodes"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Answer:
+    """What the records say."""
+
+    source: str
+    subject: str
+    parts: list[RenderableType]
+    has_node: bool
+    records: tuple[Record, ...] = ()
+    started: str = ""
+    verdict: "NodeVerdict | None" = None
+    #: Of a workload.
+    pods: Mapping[str, PodResult] | None = None
+    #: Of a dry run: nodes that were evaluated, and nodes whose results were cached.
+    counts: tuple[int, int] | None = None
+    remarks: tuple[str, ...] = ()
+
+
+def answer_from_records(words: tuple[str, ...], options: dict[str, Any]) -> None:
+    """The answer from a run, or from the memory of a running scheduler."""
+    subject = subject_of_words(words, options["namespace"])
+    name = group_subject(subject.name) if subject.kind == "podgroup" else subject.name
+    if subject.kind and (options["node"] is not None or options["attempt"] is not None):
+        fail("--node, --attempt: these options explain an attempt of one pod")
+    run_path, address, node = options["run_path"], options["address"], options["node"]
+    if (run_path is None) == (address is None):
+        fail("wanted either --run DIR or --address HOST:PORT")
+    if address is not None and subject.is_workload:
+        fail(f"{subject.controller}: wanted --run; with --address, name one of its pods")
+    if options["dry_run"] and (subject.kind or node is not None or options["attempt"] is not None):
+        fail("--dry-run: wanted one pod, without --node and --attempt")
+    with refusals():
+        if address is not None:
+            answer = _remote_answer(name, options)
+        elif subject.is_workload:
+            answer = _workload_answer(RunFolder(Path(run_path)), subject)
+        else:
+            answer = _answer(RunFolder(Path(run_path)), name, node, options["attempt"])
+    _show(answer, options["output"])
+    if options["exit_code"] and not answer.has_node:
+        sys.exit(EXIT_FAILED)
+
+
+def _show(answer: _Answer, output: str) -> None:
+    if output in ("text", "wide"):
+        show([*answer.parts, *(Text(f"Note: {remark}") for remark in answer.remarks)])
+        return
+    node_result = load("bayplan.explain.decisions:node_result")
+    pod_state = load("bayplan.explain.decisions:PodState")
+    evaluated_count, cached_count = answer.counts or (None, None)
+    document = load("bayplan.explain.decisions:Decisions")(
+        subject=answer.subject,
+        source=answer.source,
+        has_node=answer.has_node,
+        records=answer.records,
+        started=answer.started,
+        node=None if answer.verdict is None else node_result(answer.verdict),
+        pods=tuple(
+            pod_state(pod=name, node=pod.node or "", message=pod.message or "")
+            for name, pod in (answer.pods or {}).items()
+        ),
+        evaluated_count=evaluated_count,
+        cached_count=cached_count,
+        remarks=answer.remarks,
+    )
+    put_document(document, output)
+
+
+def _has_node(records: Sequence[Record]) -> bool:
+    """Whether the last thing that happened gave the pod, or the group, a node."""
+    results = [
+        record.result
+        for record in records
+        if isinstance(record, AttemptRecord | BindingRecord | GroupRecord)
+    ]
+    return bool(results) and results[-1] in ("scheduled", "bound", "placed")
+
+
+# ---- a running scheduler --------------------------------------------------------------------
+
+
+def _remote_answer(pod: str, options: dict[str, Any]) -> _Answer:
+    """What a running scheduler says. Raises RunFolderError for an attempt that is not there."""
+    token = read_text(options["token_file"]).strip() if options["token_file"] else ""
+    address_of = load("bayplan.cli.remote_history:address_of")
+    address: Address = address_of(options["address"], token, options["ca_file"] or "")
+    if options["dry_run"]:
+        return _dry_run(pod, address)
+    if options["node"] is not None:
+        return _remote_node(pod, address, options)
+    history: DecisionHistory = load("bayplan.cli.remote_history:remote_history")(pod, address)
+    if not history.records:
+        remembered = f"among {history.record_count} records (at most {history.record_count_max})"
+        hint = similar_pods(pod, history.subjects)
+        fail(f"{address.url}: no record of {pod} {remembered}; {hint}")
+    number, records = options["attempt"], history.records
+    if number is not None:
+        attempts = [r for r in records if isinstance(r, AttemptRecord) and r.attempt == number]
+        if not attempts:
+            fail(f"{address.url}: no record of attempt {number} at {pod}")
+        records = tuple(attempts[-1:])
+    head = Text(f"times are seconds since the scheduler's start, {history.started}")
+    return _Answer(
+        source=address.url,
+        subject=pod,
+        parts=[head, *explain_records(records)],
+        has_node=_has_node(records),
+        records=records,
+        started=history.started,
+    )
+
+
+def _dry_run(pod: str, address: "Address") -> _Answer:
+    """The next attempt at a pod, made by the running scheduler with its cached results."""
+    result = load("bayplan.cli.remote_history:remote_dry_run")(pod, address)
+    if result.record is None:
+        fail(f"{address.url}: {result.reason}")
+    counts = result.evaluated_count, result.cached_count
+    return _Answer(
+        source=address.url,
+        subject=pod,
+        parts=explain_records([result.record]),
+        has_node=_has_node([result.record]),
+        records=(result.record,),
+        counts=counts,
+        remarks=(_NO_PREEMPTION.format(f"{counts[1]:,}", f"{counts[0]:,}"),),
+    )
+
+
+def _remote_node(pod: str, address: "Address", options: dict[str, Any]) -> _Answer:
+    """One node in one attempt, which is repeated here from the state before it."""
+    remote_attempt = load("bayplan.cli.remote_history:remote_attempt")
+    registry = read_plugins(options["plugins"])
+    with sign_of_life("repeating the attempt"):
+        head, state, begun = remote_attempt(pod, options["attempt"], address)
+        config = load("bayplan.config:load_config")(
+            load("msgspec.json:encode")(head.config), address.url
+        )
+        repeated = load("bayplan.model.past:repeat")(
+            state,
+            begun,
+            head.record,
+            options["node"],
+            config=config,
+            registry=registry,
+            seed=head.seed,
+            absent=frozenset(head.absent),
+        )
+    if repeated.verdict is None:
+        fail(f"{address.url}: {pod} does not wait in the state before that attempt")
+    return _Answer(
+        source=address.url,
+        subject=pod,
+        parts=explain_node(repeated.verdict),
+        has_node=_has_node([head.record]),
+        records=(head.record,),
+        verdict=repeated.verdict,
+        remarks=() if repeated.is_exact else (_NOT_EXACT,),
+    )
+
+
+# ---- a run ----------------------------------------------------------------------------------
+
+
+def _answer(folder: RunFolder, pod: str, node: str | None, attempt: int | None) -> _Answer:
+    records: list[Record] = []
+    other_subjects: set[str] = set()
+    for record in folder.journal():
+        subject = subject_of(record)
+        if subject == pod:
+            records.append(record)
+        elif is_group(subject) is is_group(pod):
+            other_subjects.add(subject)
+    source = str(folder.path)
+    if not records:
+        result = folder.result()
+        placed = result is not None and pod in result.pods and result.pods[pod].node is not None
+        text = _without_record(folder, pod, other_subjects)
+        return _Answer(source=source, subject=pod, parts=[Text(text)], has_node=placed)
+    if attempt is not None or node is not None:
+        chosen = _attempt(folder, pod, records, attempt)
+        if node is not None:
+            return _node_answer(folder, chosen, node, has_node=_has_node(records))
+        records = [chosen]
+    return _Answer(
+        source=source,
+        subject=pod,
+        parts=explain_records(records),
+        has_node=_has_node(records),
+        records=tuple(records),
+    )
+
+
+def _node_answer(folder: RunFolder, record: AttemptRecord, node: str, *, has_node: bool) -> _Answer:
+    _check_node(folder, node)
+    with sign_of_life("repeating the attempt"):
+        verdict: NodeVerdict = load("bayplan.model.past:past_verdict")(folder, record, node)
+    return _Answer(
+        source=str(folder.path),
+        subject=record.pod,
+        parts=explain_node(verdict),
+        has_node=has_node,
+        records=(record,),
+        verdict=verdict,
+    )
+
+
+def _check_node(folder: RunFolder, node: str) -> None:
+    """Raises RunFolderError for a node that the run never had."""
+    created = folder.inputs().workload.created()
+    names = {one["metadata"]["name"] for one in created if one.get("kind") == "Node"}
+    if node not in names:
+        text = f"{folder.path}: no node {node} in this run; {nearest_nodes(node, names)}"
+        raise RunFolderError(text)
+
+
+def _workload_answer(folder: RunFolder, subject: Subject) -> _Answer:
+    """The pods of a workload. Raises RunFolderError for one that has none."""
+    result = folder.result()
+    if result is None:
+        text = f"{folder.path}: the run did not end, so the workloads of its pods are unknown"
+        raise RunFolderError(f"{text}; wanted a pod's NAMESPACE/NAME")
+    inside = f"{subject.namespace}/"
+    pods = {
+        name: pod
+        for name, pod in result.pods.items()
+        if pod.controller == subject.controller and name.startswith(inside)
+    }
+    if not pods:
+        raise RunFolderError(f"{folder.path}: {_no_such_workload(subject, result)}")
+    attempts = {
+        record.pod: record
+        for record in folder.journal()
+        if isinstance(record, AttemptRecord) and record.pod in pods
+    }
+    name = f"{subject.controller} in {subject.namespace}"
+    return _Answer(
+        source=str(folder.path),
+        subject=name,
+        parts=explain_workload(name, pods, attempts),
+        has_node=all(pod.node is not None for pod in pods.values()),
+        records=tuple(attempts.values()),
+        pods=pods,
+    )
+
+
+def _no_such_workload(subject: Subject, result: SimulationResult) -> str:
+    controllers = {
+        f"{pod.controller} in {name.partition('/')[0]}"
+        for name, pod in result.pods.items()
+        if pod.controller is not None
+    }
+    expected = f"{subject.controller} in {subject.namespace}"
+    near = difflib.get_close_matches(expected, sorted(controllers), _WORKLOADS_MAX)
+    listed = ", ".join(near or sorted(controllers)[:_WORKLOADS_MAX])
+    workloads = f"known workloads include: {listed}" if controllers else "no pod has a controller"
+    return f"no pod belongs to {expected}; {workloads}"
+
+
+def _without_record(folder: RunFolder, pod: str, other_subjects: set[str]) -> str:
+    """Why there is no story. Raises RunFolderError for a pod that was not there."""
+    reason = without_record(pod, folder.result())
+    if reason is None:
+        text = (
+            f"{folder.path}: there is no decision about {pod}; {similar_pods(pod, other_subjects)}"
+        )
+        raise RunFolderError(text)
+    return reason
+
+
+def _attempt(
+    folder: RunFolder, pod: str, records: Sequence[Record], number: int | None
+) -> AttemptRecord:
+    """The last attempt of that number, or of all: a name may have had several pods."""
+    attempts = [record for record in records if isinstance(record, AttemptRecord)]
+    matching = [record for record in attempts if number in (None, record.attempt)]
+    if not matching:
+        numbers = ", ".join(str(record.attempt) for record in attempts[-20:]) or "none"
+        missing = f"no attempt {number}" if number is not None else "no attempt"
+        raise RunFolderError(f"{folder.path}: {missing} at {pod}; known attempts: {numbers}")
+    return matching[-1]

@@ -1,0 +1,82 @@
+"""What `bayplan why` is about: a pod, a pod group, or a workload."""
+
+from dataclasses import dataclass
+from typing import final
+
+from bayplan.cli.remarks import fail
+from bayplan.problems import suggestion
+from bayplan.state.pods import DEFAULT_NAMESPACE
+
+_RC = "ReplicationController"
+#: Spelling on the command line → kind of a workload, as owner references have it.
+_WORKLOADS = {
+    **dict.fromkeys(("deployment", "deployments", "deploy"), "Deployment"),
+    **dict.fromkeys(("replicaset", "replicasets", "rs"), "ReplicaSet"),
+    **dict.fromkeys(("statefulset", "statefulsets", "sts"), "StatefulSet"),
+    **dict.fromkeys(("daemonset", "daemonsets", "ds"), "DaemonSet"),
+    **dict.fromkeys(("job", "jobs"), "Job"),
+    **dict.fromkeys(("replicationcontroller", "replicationcontrollers", "rc"), _RC),
+}
+_PODS = ("pod", "pods", "po")
+_GROUPS = ("podgroup", "podgroups", "pg")
+_EXPECTED = (
+    "wanted NAMESPACE/NAME of a pod, podgroup NAMESPACE/NAME, or a workload, as deployment/NAME "
+    "with --namespace"
+)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What the question is about. ``kind``: "" for a pod, "podgroup", or a workload's kind."""
+
+    kind: str
+    #: "namespace/name"
+    name: str
+
+    @property
+    def namespace(self) -> str:
+        return self.name.partition("/")[0]
+
+    @property
+    def is_workload(self) -> bool:
+        return self.kind in _WORKLOADS.values()
+
+    @property
+    def controller(self) -> str:
+        """As `PodResult.controller` has it."""
+        return f"{self.kind}/{self.name.partition('/')[2]}"
+
+
+def has_kind(word: str) -> bool:
+    """Whether a word is a kind."""
+    return word.lower() in (*_WORKLOADS, *_PODS, *_GROUPS)
+
+
+def is_kind_and_name(word: str) -> bool:
+    """Whether a word is a kind and a name, as deployment/web."""
+    kind, slash, _ = word.partition("/")
+    return bool(slash) and has_kind(kind)
+
+
+def subject_of_words(words: tuple[str, ...], namespace: str | None) -> Subject:
+    """What the words name: "web-0", "shop/web-0", "pod web-0", "deployment/web", "job shop/x"."""
+    *kinds, name = words
+    if not kinds and name.partition("/")[0].lower() in (*_WORKLOADS, *_PODS, *_GROUPS):
+        kind, slash, own_name = name.partition("/")
+        if slash:
+            kinds, name = [kind], own_name
+    if len(kinds) > 1 or name.count("/") > 1 or name.startswith("/") or name.endswith("/"):
+        fail(f"found {' '.join(words)}, {_EXPECTED}")
+    if "/" in name and namespace is not None and not name.startswith(f"{namespace}/"):
+        fail(f"found {name} and --namespace {namespace}, wanted one namespace")
+    full_name = name if "/" in name else f"{namespace or DEFAULT_NAMESPACE}/{name}"
+    if not kinds or kinds[0].lower() in _PODS:
+        return Subject("", full_name)
+    if kinds[0].lower() in _GROUPS:
+        return Subject("podgroup", full_name)
+    kind = _WORKLOADS.get(kinds[0].lower())
+    if kind is None:
+        hint = suggestion(kinds[0], [*_WORKLOADS, *_PODS, *_GROUPS])
+        fail(f"found {' '.join(words)}, {_EXPECTED}" + (f"; {hint}" if hint else ""))
+    return Subject(kind, full_name)
