@@ -2,11 +2,7 @@
 
 import asyncio
 import json
-import socket
-import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +10,13 @@ import pytest
 import yaml
 
 from bayplan.cli.remote_history import Address, NotAnsweredError, address_of, history_from
-from bayplan.config import SchedulerConfig
-from bayplan.engine.state_log import StateLog, StateRing
-from bayplan.journal import MemorySink
-from bayplan.plugins.registry import default_registry
-from bayplan.profile.effective_config import effective
 from bayplan.serving.access import Denial
 from bayplan.serving.certificates import self_signed_context
-from bayplan.serving.decision_history import history_of
-from bayplan.serving.dry_runs import dry_run_of
-from bayplan.serving.endpoints import Endpoints, EndpointSources
-from bayplan.serving.past_attempts import PastAttempts
-from bayplan.sim.simulation import Simulation
+from bayplan.serving.endpoints import Endpoints
 from tests.adapters.manifests import Content, container, node, pod
 from tests.cli.command_line import answer, profile, refusal, write_objects
-from tests.serving.endpoint_sources import BOUND, sources
+from tests.serving.endpoint_sources import BOUND, served, sources, unused_port
 from tests.sim.manifests import scenario
-from tests.sim.runs import workload
 
 # ---- why ------------------------------------------------------------------------------------
 
@@ -231,51 +217,9 @@ def test_plugins_of_the_run_are_loaded(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def address(unused_port: int) -> Iterator[str]:
-    """Endpoints in a thread of their own, which remember one binding."""
-    yield from served(sources(), unused_port)
-
-
-@pytest.fixture
-def busy_address(unused_port: int) -> Iterator[str]:
-    """Endpoints of a scheduler that placed some pods, and has one that waits."""
-    pods = [pod_requesting(f"p{i}", "1") for i in range(3)]
-    feed = workload(node("n1"), node("n2"), *pods, pod_requesting("never", "64"))
-    records, ring, config = MemorySink(), StateRing(1000), SchedulerConfig()
-    simulation = Simulation(feed, config, default_registry(), seed=7)
-    simulation.keep_journal(records)
-    simulation.keep_states(StateLog(ring.put))
-    simulation.run()
-    settings = effective(config, default_registry())
-    yield from served(
-        replace(
-            sources(),
-            history=lambda name: history_of(name, records, "2026-01-01T00:00:00Z"),
-            attempts=PastAttempts(ring, records, settings, 7, tuple),
-            dry_run=partial(dry_run_of, scheduler=simulation.scheduler),
-        ),
-        unused_port,
-    )
-
-
-def served(contents: EndpointSources, unused_port: int) -> Iterator[str]:
-    loop = asyncio.new_event_loop()
-    endpoints = Endpoints(contents)
-    loop.run_until_complete(endpoints.start("127.0.0.1", unused_port))
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    yield f"127.0.0.1:{unused_port}"
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.run_until_complete(endpoints.stop())
-    loop.close()
-
-
-@pytest.fixture
-def unused_port() -> int:
-    with socket.socket() as opened:
-        opened.bind(("127.0.0.1", 0))
-        return opened.getsockname()[1]
+def address() -> Iterator[str]:
+    """Endpoints that remember one binding."""
+    yield from served(sources(), unused_port())
 
 
 def refusal_text(*arguments: str) -> str:
@@ -296,39 +240,6 @@ def test_an_unknown_pod_of_a_running_scheduler_is_reported(address: str) -> None
     assert "no record of attempt 3 at a/p" in refusal_text(
         "why", "a/p", "--address", address, "--attempt", "3"
     )
-
-
-def test_an_attempt_of_a_running_scheduler_is_repeated_for_one_node(busy_address: str) -> None:
-    text = answer("why", "never", "--address", busy_address, "--node", "n1")
-    assert "n1: rejected by NodeResourcesFit: Insufficient cpu (" in text
-    assert "Note" not in text
-    placed = json.loads(
-        answer("why", "p2", "--address", busy_address, "--node", "n1", "-o", "json")
-    )
-    assert placed["kind"] == "Decisions"
-    assert placed["remarks"] == []
-    assert [each["plugin"] for each in placed["node"]["alone"] if each.get("code")] == []
-    assert {score["node"] for score in placed["node"]["scores"]} >= {"n1"}
-
-
-def test_an_attempt_that_is_not_in_memory_is_reported(busy_address: str) -> None:
-    message = refusal_text("why", "p2", "--address", busy_address, "--node", "n1", "--attempt", "9")
-    assert "the attempt at default/p2 is not in memory" in message
-
-
-def test_a_dry_run_uses_the_cached_results(busy_address: str) -> None:
-    """Nothing changed since the last attempt, so no node is evaluated."""
-    document = json.loads(
-        answer("why", "never", "--address", busy_address, "--dry-run", "-o", "json")
-    )
-    [record] = document["records"]
-    assert record["message"] == "0/2 nodes are available: 2 Insufficient cpu."
-    assert document["evaluatedCount"] == 0
-    assert document["cachedCount"] > 0
-    text = answer("why", "never", "--address", busy_address, "--dry-run")
-    assert "a dry run looks for no victims" in text
-    message = refusal_text("why", "p0", "--address", busy_address, "--dry-run")
-    assert "default/p0 does not wait for this scheduler" in message
 
 
 def test_records_are_printed_as_a_document(run: Path, address: str) -> None:

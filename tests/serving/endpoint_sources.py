@@ -1,13 +1,16 @@
 """What the endpoints of a replica serve."""
 
-from collections.abc import Callable
+import asyncio
+import socket
+import threading
+from collections.abc import Callable, Iterator
 
 from bayplan.engine.state_log import StateRing
 from bayplan.journal import BindingRecord, MemorySink
 from bayplan.metrics import SchedulerMetrics
 from bayplan.serving.decision_history import history_of
 from bayplan.serving.dry_runs import DryRun
-from bayplan.serving.endpoints import EndpointSources
+from bayplan.serving.endpoints import Endpoints, EndpointSources
 from bayplan.serving.past_attempts import PastAttempts
 
 BOUND = BindingRecord(at_seconds=1.0, pod="a/p", uid="u", node="n1", result="bound")
@@ -26,6 +29,26 @@ def sources(**ready: bool) -> EndpointSources:
         ready={name: check(is_well) for name, is_well in ready.items()},
         config={"kind": "KubeSchedulerConfiguration"},
         history=lambda pod: history_of(pod, memory, "2026-01-01T00:00:00Z"),
-        attempts=PastAttempts(StateRing(10), memory, {}, 0, tuple),
+        attempts=PastAttempts(StateRing(10), memory, config={}, seed=0, absent=()),
         dry_run=lambda pod: DryRun(reason=f"{pod} does not wait for this scheduler"),
     )
+
+
+def served(contents: EndpointSources, port: int) -> Iterator[str]:
+    """HOST:PORT of endpoints that run in a thread of their own, for a fixture."""
+    loop = asyncio.new_event_loop()
+    endpoints = Endpoints(contents)
+    loop.run_until_complete(endpoints.start("127.0.0.1", port))
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    yield f"127.0.0.1:{port}"
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.run_until_complete(endpoints.stop())
+    loop.close()
+
+
+def unused_port() -> int:
+    with socket.socket() as opened:
+        opened.bind(("127.0.0.1", 0))
+        return opened.getsockname()[1]

@@ -238,3 +238,28 @@ class Attempts:
             cycle.extender_round, extenders, cycle.pod, nodes, before=state.get(REVIEW)
         )
         return review
+
+
+@final
+class DryRuns:
+    """Dry runs in one scheduler, between its attempts."""
+
+    def __init__(
+        self, engine: EngineCore, dry_run: Callable[[QueuedPodInfo], AttemptRecord | None]
+    ) -> None:
+        self._engine = engine
+        self._dry_run = dry_run
+
+    def record_of(self, uid: str) -> AttemptRecord | None:
+        """The record of the next attempt at a pod that waits, without its preemption. Nothing
+        changes, and cached results are used.
+
+        None: an extender has to be called. Raises KeyError for a pod that does not wait here, or
+        that belongs to a group.
+        """
+        queued = self._engine.queue.find(uid)
+        if queued is None or queued.pod.group_key is not None:
+            raise KeyError(uid)
+        records: list[AttemptRecord | None] = []
+        self._engine.executor.run(queued.pod.key, lambda: records.append(self._dry_run(queued)))
+        return records[0] if records else None

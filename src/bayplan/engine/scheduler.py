@@ -24,7 +24,7 @@ from bayplan.clock import Clock
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.engine.attempt_record import OnAttempt
-from bayplan.engine.attempts import Attempts
+from bayplan.engine.attempts import Attempts, DryRuns
 from bayplan.engine.binding import BindingOutcome
 from bayplan.engine.core import EngineCore
 from bayplan.engine.event_handlers import EventHandlers
@@ -54,7 +54,7 @@ from bayplan.framework.status import EXTENDER_NAME
 from bayplan.framework.timing import Watch
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.framework.validation import WrongAnswer, failure_of
-from bayplan.journal import AttemptRecord, Journal
+from bayplan.journal import Journal
 from bayplan.plugins.registry import Registry
 from bayplan.ports import Ask, BindPort, Effect, ExtenderAnswer, WatchEvent
 from bayplan.profile.handle import PluginHandle
@@ -215,9 +215,12 @@ class Scheduler:
         #: While all are empty, nothing is due at any time.
         self._timed = (*engine.queue.timed, engine.waiting.by_uid, *self._deadlines)
         self._attempts = Attempts(engine, options.get("on_attempt"))
+        #: Attempts without a decision.
+        self.dry_runs = DryRuns(engine, self._attempts.dry_run)
         #: Profile → where the next search of a sample starts.
         self.sampling_starts = self._attempts.sampling_starts
-        self._state_log: StateLog | None = None
+        #: Logs what attempts depend on. Set it before the first event, and add it to the journal.
+        self.state_log: StateLog | None = None
         self._events = EventHandlers(engine, self._attempts.placements)
         show_sizes(engine)
         show_features(engine)
@@ -274,8 +277,8 @@ class Scheduler:
 
     def handle(self, event: WatchEvent) -> None:
         """Something changed in the cluster."""
-        if self._state_log is not None:
-            self._state_log.handled(event)
+        if self.state_log is not None:
+            self.state_log.handled(event)
         self._engine.executor.run(event.kind, partial(self._events.apply, event))
 
     def schedule_one(self, uid: str | None = None) -> bool:
@@ -295,26 +298,10 @@ class Scheduler:
             queued = self._engine.queue.pop_pod(uid)
         if queued is None:
             return False
-        if self._state_log is not None:
-            self._state_log.begins(queued, self._engine.clock.now(), self.sampling_starts)
+        if self.state_log is not None:
+            self.state_log.begins(queued, self._engine.clock.now(), self.sampling_starts)
         self._engine.executor.run(queued.pod.key, partial(self._attempts.start, queued))
         return True
-
-    def dry_run(self, uid: str) -> AttemptRecord | None:
-        """The record of the next attempt at a pod that waits, without its preemption. Nothing
-        changes, and cached results are used.
-
-        None: an extender has to be called. Raises KeyError for a pod that does not wait here, or
-        that belongs to a group.
-        """
-        queued = self.queue.find(uid)
-        if queued is None or queued.pod.group_key is not None:
-            raise KeyError(uid)
-        records: list[AttemptRecord | None] = []
-        self._engine.executor.run(
-            queued.pod.key, lambda: records.append(self._attempts.dry_run(queued))
-        )
-        return records[0] if records else None
 
     def binding_finished(self, outcome: BindingOutcome) -> None:
         """A BindPod effect was performed."""
@@ -375,11 +362,6 @@ class Scheduler:
         """Have ``wake`` called when there is something to do that no call from outside brought:
         a plugin activated a pod, say, while it was waiting for the API."""
         self._engine.outbox.wake = wake
-
-    def keep_states(self, log: StateLog) -> None:
-        """Write everything that attempts depend on to a log. Call this before the first event."""
-        self._state_log = log
-        self.journal.add(log)
 
     def bug(self, subject: str, problem: Exception) -> None:
         """Something of the shell's failed; raises it where bugs end the run."""

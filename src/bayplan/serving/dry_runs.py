@@ -33,7 +33,7 @@ def dry_run_of(pod: str, scheduler: Scheduler) -> DryRun:
     if info.group_key is not None:
         return DryRun(reason=f"{pod} belongs to a group, and groups are tried as a whole")
     before = _row_counts(info.scheduler_name, scheduler)
-    record = scheduler.dry_run(info.uid)
+    record = scheduler.dry_runs.record_of(info.uid)
     after = _row_counts(info.scheduler_name, scheduler)
     if record is None:
         return DryRun(reason=f"{pod} needs the answers of extenders, which are not called")

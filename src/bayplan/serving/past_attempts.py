@@ -5,7 +5,7 @@ objects that they name; besides, the log has one reference to each object of the
 is written in parts, so that a large one does not hold up the scheduler.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, final
 
@@ -43,9 +43,10 @@ class PastAttempts:
         self,
         ring: StateRing,
         memory: MemorySink,
+        *,
         config: Mapping[str, Any],
         seed: int,
-        absent: Callable[[], Iterable[str]],
+        absent: Iterable[str],
     ) -> None:
         """``config``: the effective configuration. ``absent``: kinds that the API server does not
         have."""
@@ -53,7 +54,7 @@ class PastAttempts:
         self._memory = memory
         self._config = config
         self._seed = seed
-        self._absent = absent
+        self._absent = tuple(absent)
 
     def parts(self, pod: str, attempt: int | None) -> Iterator[bytes] | None:
         """The parts of the answer about an attempt, the last one if ``attempt`` is None.
@@ -64,9 +65,7 @@ class PastAttempts:
         past = None if record is None else self._ring.before(record.uid, record.attempt)
         if record is None or past is None:
             return None
-        head = AttemptHead(
-            record=record, config=self._config, seed=self._seed, absent=tuple(self._absent())
-        )
+        head = AttemptHead(record=record, config=self._config, seed=self._seed, absent=self._absent)
         return _parts(head, *past)
 
     def _record(self, pod: str, attempt: int | None) -> AttemptRecord | None:

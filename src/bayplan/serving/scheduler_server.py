@@ -297,17 +297,17 @@ class _SchedulerServer:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Schedule until ``stop``."""
-        options = self._options
+        options, state_log = self._options, StateLog(self._states.put)
         scheduler = Scheduler(
             self._config,
             options.registry,
             self._clock,
             seed=options.seed,
-            journal=Journal([self._memory, OutcomeLog()]),
+            journal=Journal([self._memory, OutcomeLog(), state_log]),
             pod_group_kinds=self._group_kinds_at_start,
             absent_kinds=self._absent_kinds,
         )
-        scheduler.keep_states(StateLog(self._states.put))
+        scheduler.state_log = state_log
         entries = self._config.spec.extenders
         cluster_options = ClusterOptions(
             clock=self._clock,
@@ -424,7 +424,11 @@ class _SchedulerServer:
             config=config,
             history=self._history,
             attempts=PastAttempts(
-                self._states, self._memory, config, self._options.seed, lambda: self._absent_kinds
+                self._states,
+                self._memory,
+                config=config,
+                seed=self._options.seed,
+                absent=self._absent_kinds,
             ),
             dry_run=partial(dry_run_of, scheduler=scheduler),
             hidden_metrics=self._options.serving.hidden_metrics,

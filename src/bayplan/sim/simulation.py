@@ -115,7 +115,8 @@ class Simulation:
 
     def keep_states(self, log: StateLog) -> None:
         """Write the states before attempts to a log."""
-        self.scheduler.keep_states(log)
+        self.scheduler.state_log = log
+        self._journal.add(log)
 
     def on_progress(self, tell: OnProgress) -> None:
         """Call ``tell`` each time a pod is created."""
