@@ -94,6 +94,7 @@ class Runner:
         scheduler: Scheduler,
         cluster: Cluster,
         extenders: Mapping[str, Ask] | None = None,
+        *,
         on_synced: Callable[[], None] = _nothing,
         observe: Callable[[WatchEvent], None] | None = None,
     ) -> None:

@@ -146,7 +146,8 @@ class ShownScheduler(Shown):
         return body
 
     def answer(self) -> Source:
-        tick, line = self.tick(), self.timeline if self._phase == READY else None
+        line = self.timeline if self._phase == READY else None
+        tick = self.tick()
         return Source(
             name=self.name,
             kind=self.kind,

@@ -4,6 +4,7 @@ import {
 } from "./lib.js";
 import { Comparison } from "./comparison.js";
 import { Groups } from "./groups.js";
+import { follow, setLive } from "./live.js";
 import { Nodes } from "./nodes.js";
 import { Overview } from "./overview.js";
 import { Pods } from "./pods.js";
@@ -27,14 +28,20 @@ function useSources() {
   useEffect(() => {
     let timer = 0;
     let ended = false;
+    let unfollow = null;
     const poll = async () => {
       try {
         const sources = await ask("sources");
         if (ended) return;
+        if (sources[0]?.kind === "live") {
+          setLive(sources[0]);
+          unfollow ??= follow(poll);
+        }
         setState({ sources, error: "" });
         if (sources.some((source) => source.phase === "loading")) timer = setTimeout(poll, POLL_MS);
       } catch (problem) {
-        if (ended) return;
+        // The time bar says that a scheduler does not answer, and goes on asking.
+        if (ended || unfollow) return;
         setState((old) => ({ ...old, error: `The server does not answer: ${problem.message}` }));
         timer = setTimeout(poll, 4 * POLL_MS);
       }
@@ -43,6 +50,7 @@ function useSources() {
     return () => {
       ended = true;
       clearTimeout(timer);
+      unfollow?.();
     };
   }, []);
   return state;
@@ -62,7 +70,8 @@ function App() {
   if (!source) return error ? html`<${Problem} text=${error} />` : html`<p class="loading">Loading…</p>`;
   const notReady = (isComparing ? sources : [source]).find((one) => one.phase !== "ready");
   const isReady = !notReady;
-  const hasTime = isReady && !isComparing && source.kind === "run" && source.lastChange > 0;
+  const isTimed = source.kind === "live" || (source.kind === "run" && source.lastChange > 0);
+  const hasTime = isReady && !isComparing && isTimed;
   return html`
     <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
     <header class="top">

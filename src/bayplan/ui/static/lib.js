@@ -2,7 +2,8 @@
 export {
   html, render, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState,
 } from "./vendor/htm-preact.js";
-import { html, useEffect, useState } from "./vendor/htm-preact.js";
+import { html, useEffect, useRef, useState } from "./vendor/htm-preact.js";
+import { live, useVersion } from "./live.js";
 
 // ---- questions ------------------------------------------------------------------------------
 
@@ -29,23 +30,52 @@ export function tableAddress(name, params) {
 }
 
 // The answer to a question. While a newer question is open, the older answer stays on the page.
+// Questions about the present of a running scheduler (`at` without a value) are asked again at each
+// tick, one after the other.
 export function useAnswer(view, params) {
   const [answer, setAnswer] = useState({ data: null, error: "" });
   const key = view === null ? "" : `${view}?${query(withRun(params))}`;
+  const again = useRef(() => {});
   useEffect(() => {
+    again.current = () => {};
     if (view === null) {
       setAnswer({ data: null, error: "" });
       return undefined;
     }
     const control = new AbortController();
-    ask(view, params, control.signal).then(
-      (data) => setAnswer({ data, error: "", key }),
-      (problem) => {
-        if (problem.name !== "AbortError") setAnswer({ data: null, error: problem.message, key });
-      },
-    );
+    let isOpen = false;
+    let isLate = false;
+    const load = async () => {
+      if (isOpen) {
+        isLate = true;
+        return;
+      }
+      isOpen = true;
+      try {
+        const data = await ask(view, params, control.signal);
+        if (!control.signal.aborted) setAnswer({ data, error: "", key });
+      } catch (problem) {
+        // Without an answer of the server, the frame of the page says so.
+        const isLost = problem instanceof TypeError && live.source !== null;
+        if (problem.name !== "AbortError" && !isLost) setAnswer({ data: null, error: problem.message, key });
+      }
+      isOpen = false;
+      if (isLate && !control.signal.aborted) {
+        isLate = false;
+        load();
+      }
+    };
+    again.current = load;
+    load();
     return () => control.abort();
   }, [key]);
+  const version = useVersion("at" in params && params.at === undefined);
+  const asked = useRef(version);
+  useEffect(() => {
+    if (version === asked.current) return;
+    asked.current = version;
+    again.current();
+  }, [version]);
   return { ...answer, isCurrent: answer.key === key };
 }
 
@@ -112,12 +142,26 @@ export function percent(share) {
   return `${hundred > 0 && hundred < 10 ? hundred.toFixed(1) : Math.round(hundred)}%`;
 }
 
+// A moment: seconds of a run, or the clock of a running scheduler.
 export function time(seconds) {
+  return live.source === null ? duration(seconds) : clock(seconds);
+}
+
+const hours = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const days = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+
+function clock(seconds) {
+  const moment = new Date(live.startMs + 1000 * seconds);
+  const isToday = moment.toDateString() === new Date().toDateString();
+  return isToday ? hours.format(moment) : `${days.format(moment)} ${hours.format(moment)}`;
+}
+
+export function duration(seconds) {
   if (seconds < 120) return `${short.format(seconds)} s`;
-  const [days, hours] = [Math.floor(seconds / 86400), Math.floor(seconds / 3600) % 24];
-  const [minutes, rest] = [Math.floor(seconds / 60) % 60, Math.floor(seconds % 60)];
-  if (days) return `${days} d ${hours} h`;
-  return hours ? `${hours} h ${minutes} m` : `${minutes} m ${rest} s`;
+  const [d, h] = [Math.floor(seconds / 86400), Math.floor(seconds / 3600) % 24];
+  const [m, s] = [Math.floor(seconds / 60) % 60, Math.floor(seconds % 60)];
+  if (d) return `${d} d ${h} h`;
+  return h ? `${h} h ${m} m` : `${m} m ${s} s`;
 }
 
 // Long texts lose their middle: names often differ at their end. The title has the whole text.

@@ -41,10 +41,10 @@ export function Overview({ source, params }) {
     <${Figures} data=${data} at=${at} />
     <div class="columns">
       <section><h2>Requested resources</h2><${Utilization} usage=${data.usage} />
-        ${source.kind === "run" && html`<h2>Queues</h2><${Queues} queues=${data.queues} />`}</section>
-      ${source.kind === "run" && html`<section><h2>Last changes</h2><${Recent} changes=${data.recent} at=${at} /></section>`}
+        ${source.hasDecisions && html`<h2>Queues</h2><${Queues} queues=${data.queues} />`}</section>
+      ${source.hasDecisions && html`<section><h2>Last changes</h2><${Recent} changes=${data.recent} at=${at} /></section>`}
     </div>
-    ${source.kind === "run" && html`<${Curves} source=${source} params=${params} data=${data}
+    ${source.hasDecisions && html`<${Curves} source=${source} params=${params} data=${data}
       byTime=${source.endSeconds > 0 && axis !== "changes"} />`}`;
 }
 
@@ -91,15 +91,19 @@ export function ChangeTable({ changes, at, hidePod = false }) {
 }
 
 function Curves({ source, params, data, byTime }) {
-  const { data: curves, error } = useAnswer("series", { points: POINTS, axis: byTime ? "time" : "changes" });
+  const isLive = source.kind === "live";
+  const present = isLive ? { at: params.at } : {};
+  const { data: curves, error } = useAnswer("series", { points: POINTS, axis: byTime ? "time" : "changes", ...present });
   const charts = useMemo(() => (curves ? chartsOf(curves, byTime) : []), [curves, byTime]);
   if (error) return html`<${Problem} text=${error} />`;
   if (!curves) return html`<${Loading} />`;
   const x = byTime ? curves.seconds : curves.changes;
-  const pick = (index) => go("overview", {
-    ...params, at: curves.changes[index] === source.lastChange ? undefined : curves.changes[index],
-  }, { replace: true });
-  return html`<h2>${byTime ? "Over time" : "Over the changes of the run"}</h2>
+  const pick = (index) => {
+    const isLast = isLive ? index === x.length - 1 : curves.changes[index] === source.lastChange;
+    const at = isLive ? curves.seconds[index] : curves.changes[index];
+    go("overview", { ...params, at: isLast ? undefined : at }, { replace: true });
+  };
+  return html`<h2>${!byTime ? "Over the changes of the run" : isLive ? "As far back as the scheduler remembers" : "Over time"}</h2>
     <p class="note">A click on a chart moves the page to that moment.</p>
     <div class="charts">${charts.map((chart) => html`<${Chart} key=${chart.title} title=${chart.title} x=${x}
       series=${chart.series} formatX=${byTime ? time : count} formatY=${chart.format} isWhole=${chart.format === count}

@@ -4,6 +4,7 @@ import { Explanation } from "./explanation.js";
 import {
   Empty, Loading, Problem, address, count, go, html, plural, time, useAnswer, useEffect, useState,
 } from "./lib.js";
+import { live } from "./live.js";
 import { ChangeTable, WHAT } from "./overview.js";
 import { PodTable, requestsText } from "./podtable.js";
 import { CauseParts, KIND_TITLES, WakeEvents } from "./waiting.js";
@@ -101,7 +102,7 @@ function DecisionSteps({ params, attempt }) {
     html`<h3>Outcome: ${outcome(record)}</h3><${Outcome} data=${data} params=${params} />`,
   ].filter(Boolean);
   return html`<ol class="steps">${steps.map((step, index) => html`<li key=${index}>${step}</li>`)}</ol>
-    <${OtherNode} params=${params} attempt=${attempt} />`;
+    ${live.source === null && html`<${OtherNode} params=${params} attempt=${attempt} />`}`;
 }
 
 function outcome(record) {

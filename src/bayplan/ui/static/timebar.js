@@ -3,12 +3,47 @@
 // The position is the number of a change; the address has it as `at`, and without it the page shows
 // the end. Where time passes in the run, the slider moves in time; otherwise it moves in changes.
 import { ask, count, go, html, time, useEffect, useRef, useState } from "./lib.js";
+import { ReplicaState, useSpan } from "./live.js";
 
 const FRAME_MS = 350;
 const FRAMES = 80;
 const SLIDER_STEPS = 1000;
 
 export function TimeBar({ source, route }) {
+  return source.kind === "live" ? html`<${LiveBar} route=${route} />` : html`<${RunBar} source=${source} route=${route} />`;
+}
+
+// The time of a running scheduler: its present, which the page follows, or a moment of its memory.
+function LiveBar({ route }) {
+  const [first, now] = useSpan();
+  const at = Number.parseFloat(route.params.at);
+  const isPresent = Number.isNaN(at);
+  const seconds = isPresent ? now : Math.max(first, Math.min(now, at));
+  const move = (moment) => go(route.view, {
+    ...route.params, at: moment === undefined || moment >= now ? undefined : Math.max(first, moment),
+  }, { replace: true });
+  const step = async (by) => {
+    const answer = await ask("moment", { at: isPresent ? undefined : at, step: by });
+    move(by > 0 && answer.seconds <= seconds ? undefined : answer.seconds);
+  };
+  const slide = (event) => {
+    const value = Number(event.currentTarget.value);
+    move(value >= SLIDER_STEPS ? undefined : first + (value / SLIDER_STEPS) * (now - first));
+  };
+  return html`<section class="timebar" aria-label="Time">
+    <div class="buttons">
+      <button onClick=${() => (isPresent ? move(now - 0.001) : move(undefined))} aria-label=${isPresent ? "Pause" : "Follow the present"}>${isPresent ? "❚❚" : "▶"}</button>
+      <button onClick=${() => step(-1)} disabled=${seconds <= first} aria-label="One change back">‹</button>
+      <button onClick=${() => step(1)} disabled=${isPresent} aria-label="One change forward">›</button>
+    </div>
+    <input type="range" aria-label="Time of the scheduler" aria-valuetext=${time(seconds)} min="0" max=${SLIDER_STEPS}
+      value=${isPresent || now <= first ? SLIDER_STEPS : Math.round(((seconds - first) / (now - first)) * SLIDER_STEPS)} onInput=${slide} />
+    <output class="moment"><b>${time(seconds)}</b> <span>${isPresent ? "now, following" : `remembered since ${time(first)}`}</span></output>
+    <${ReplicaState} />
+  </section>`;
+}
+
+function RunBar({ source, route }) {
   const { lastChange, endSeconds } = source;
   const hasDuration = endSeconds > 0;
   const byTime = hasDuration && route.params.axis !== "changes";
