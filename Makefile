@@ -53,6 +53,7 @@ test: static ## everything in `check`, then all tests; pytest's summary is the l
 test-live: .venv/.dev ## tests with a real etcd, kube-apiserver (KUBEBUILDER_ASSETS) and Helm, which are built once
 	@$(BIN)/python -m tests.live.binaries
 	@$(BIN)/python -m tests.deploy.rendering
+	@$(BIN)/python -m tests.deploy.checkers
 	@$(BIN)/python -m pytest tests/live
 
 test-e2e: .venv/.dev ## Kubernetes' own e2e specs: programs from E2E_ASSETS, or built once with Go

