@@ -11,9 +11,12 @@ from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.adapters.live.errors import AccessDeniedError
 from bayplan.api.objects import NODE, PERSISTENT_VOLUME, POD
 from bayplan.config import SchedulerConfig
+from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.live_reading import objects_of_cluster
 from bayplan.plugins.registry import default_registry
 from bayplan.ports import ApiError, NotFoundError
+from bayplan.sim.input.what_if import WhatIf
+from bayplan.whatif.over_time import what_if_over_time
 
 OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "controller": True}
 POD_CONTENT = {
@@ -84,6 +87,44 @@ def test_the_controllers_of_the_pod_are_read_whole() -> None:
         ObjectKey(POD, "default", "p"),
         ObjectKey("apps/v1 ReplicaSet", "default", "web"),
     }
+
+
+def test_a_simulation_runs_on_the_whole_objects_of_a_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The ReplicaSet, which no plugin needs whole, makes a new pod for the one that is drained."""
+    server: Any = Server()
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": POD_CONTENT["spec"]}
+    selector = {"matchLabels": {"app": "web"}}
+    replica_set = {
+        "metadata": {"name": "web", "namespace": "default", "uid": "uid-rs"},
+        "spec": {"replicas": 1, "selector": selector, "template": template},
+    }
+    web = {
+        "metadata": {
+            "name": "web-1",
+            "namespace": "default",
+            "uid": "u",
+            "labels": {"app": "web"},
+            "ownerReferences": [{**OWNER, "uid": "uid-rs"}],
+        },
+        "spec": {**POD_CONTENT["spec"], "nodeName": "n1"},
+        "status": {"phase": "Running"},
+    }
+    allocatable = {"cpu": "4", "memory": "8Gi", "pods": "9"}
+    nodes = [{"metadata": {"name": n}, "status": {"allocatable": allocatable}} for n in "ab"]
+    nodes[0]["metadata"]["name"] = "n1"
+    monkeypatch.setitem(LISTS, "/apis/apps/v1/replicasets", [replica_set])
+    monkeypatch.setitem(LISTS, "/api/v1/pods", [web])
+    monkeypatch.setitem(LISTS, "/api/v1/nodes", nodes)
+    config, registry = SchedulerConfig(), default_registry(())
+    objects = asyncio.run(objects_of_cluster(server, config, registry, is_whole=True))
+    model = ClusterModel(objects, config, registry)
+    change = WhatIf(drain=("n1",), until="30s")
+    answer = what_if_over_time(model, change, config, registry)
+    [move] = answer.moves
+    assert move.pod.startswith("default/web-")
+    assert (move.pod != "default/web-1", move.target) == (True, "b")
 
 
 def test_a_kind_that_may_not_be_listed_is_named() -> None:

@@ -68,7 +68,7 @@ def test_pods_that_do_not_fit_at_the_end_are_left_over() -> None:
 
 def test_objects_without_their_content_are_refused() -> None:
     cluster = cluster_of(node("n1"))
-    with pytest.raises(BadInputError, match="needs the files of a cluster"):
+    with pytest.raises(BadInputError, match="needs the content of all objects"):
         simulated(WhatIf(cordon=("n1",), until=1), ClusterObjects(cluster.by_kind))
 
 

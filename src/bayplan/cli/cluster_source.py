@@ -61,15 +61,21 @@ class ClusterSource:
         return next(filter(None, named), DEFAULT_NAMESPACE)
 
     def read(
-        self, config: SchedulerConfig, registry: Registry, subject: str = ""
+        self,
+        config: SchedulerConfig,
+        registry: Registry,
+        subject: str = "",
+        *,
+        is_whole: bool = False,
     ) -> ClusterObjects:
         """Everything that a scheduler with this configuration reads.
 
         ``subject``: "namespace/name" of the pod whose content is kept, with that of its
-        controllers. Raises BadInputError, UnreadableClusterError.
+        controllers. ``is_whole``: all content, and all controllers, are read. Raises
+        BadInputError, UnreadableClusterError.
         """
         if not self.paths:
-            return self._read_live(config, registry, subject)
+            return self._read_live(config, registry, subject, is_whole=is_whole)
         if len(self.paths) == 1 and is_run(Path(self.paths[0])):
             return load("bayplan.model.reading:objects_of_run")(RunFolder(Path(self.paths[0])))
         kinds = {*registry.kinds, *group_kinds(config.spec.pod_groups.kinds)}
@@ -78,7 +84,7 @@ class ClusterSource:
             return load("bayplan.model.reading:objects_of_files")(self.paths, kinds)
 
     def _read_live(
-        self, config: SchedulerConfig, registry: Registry, subject: str
+        self, config: SchedulerConfig, registry: Registry, subject: str, *, is_whole: bool
     ) -> ClusterObjects:
         # Loading an HTTP client takes time, which questions about files do not need.
         client_of = load("bayplan.adapters.live.client:open_client")
@@ -89,7 +95,9 @@ class ClusterSource:
 
         async def work() -> ClusterObjects:
             async with client_of(self.kubeconfig, options) as client:
-                return await objects_of_cluster(client, config, registry, subject)
+                return await objects_of_cluster(
+                    client, config, registry, subject, is_whole=is_whole
+                )
 
         credentials_error = load("bayplan.adapters.live.credentials:CredentialsError")
         try:

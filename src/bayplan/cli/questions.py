@@ -65,10 +65,11 @@ def question_options(*formats: str) -> Callable[[F], F]:
 
 
 @contextmanager
-def open_model(options: dict[str, Any], *files: str) -> Iterator[OpenModel]:
+def open_model(options: dict[str, Any], *files: str, is_whole: bool = False) -> Iterator[OpenModel]:
     """The model of the cluster that the options name; its plugins are closed at the end.
 
-    ``files``: what the command reads besides. Raises BadInputError, UnreadableClusterError.
+    ``files``: what the command reads besides. ``is_whole``: a simulation follows, which needs the
+    content of all objects. Raises BadInputError, UnreadableClusterError.
     """
     cluster: tuple[str, ...] = options["cluster"]
     kubeconfig, context_name = options["kubeconfig"], options["context_name"]
@@ -78,7 +79,8 @@ def open_model(options: dict[str, Any], *files: str) -> Iterator[OpenModel]:
         raise BadInputError("standard input: found - twice, wanted it once")
     registry = read_plugins(options["plugins"])
     config = read_config(options["config_path"], options["feature_gates"])
-    objects = ClusterSource(cluster, kubeconfig, context_name).read(config, registry)
+    source = ClusterSource(cluster, kubeconfig, context_name)
+    objects = source.read(config, registry, is_whole=is_whole)
     for kind, reason in objects.unreadable.items():
         remark(f"the answer leaves out {kind}: {reason}")
     kinds = group_kinds(config.spec.pod_groups.kinds)

@@ -79,7 +79,8 @@ def whatif_command(**options: Any) -> None:
     pods that are left over and why, and the pods that a disruption budget does not let go.
 
     With --until, the changes are simulated: controllers create pods again, a drain tries again
-    what a budget refuses, and the notes say for how long. This needs files with the controllers.
+    what a budget refuses, and the notes say for how long. Of a live cluster, the controllers are
+    read, too; files must have them.
 
     --drain-each and --remove-each print one row per node or domain: whether it can go, which pods
     would be left over and why, and which pods a disruption budget does not let go. A drain looks
@@ -95,7 +96,7 @@ def whatif_command(**options: Any) -> None:
             raise BadInputError("found no change, wanted one such as --drain NODE or --drain-each")
         if options["each"] and not change.is_empty:
             raise BadInputError(f"found --{options['each']}-each and other changes, wanted one")
-        with open_model(options, *files) as opened:
+        with open_model(options, *files, is_whole=change.until is not None) as opened:
             answer: Answer
             if options["each"]:
                 answer = _departures(opened, options)

@@ -6,6 +6,7 @@ pod that a question is about, and of the controllers above it, is read as the se
 """
 
 import asyncio
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -13,7 +14,8 @@ from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.adapters.live.client import ApiClient
 from bayplan.adapters.live.discovery import Discovery, Resource
 from bayplan.adapters.live.errors import AccessDeniedError
-from bayplan.adapters.live.watching import Reading, ReadingOptions
+from bayplan.adapters.live.watching import Originals, Reading, ReadingOptions
+from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET
 from bayplan.api.objects import (
     NAMESPACE,
     NODE,
@@ -27,7 +29,7 @@ from bayplan.api.objects import (
 from bayplan.clock import RealClock
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
-from bayplan.model.objects import ClusterObjects
+from bayplan.model.objects import ClusterObjects, object_key_of
 from bayplan.plugins.registry import Registry
 from bayplan.ports import ApiError
 from bayplan.rng import stream
@@ -54,15 +56,23 @@ _OWNERS_MAX = 4
 
 
 async def objects_of_cluster(
-    client: ApiClient, config: SchedulerConfig, registry: Registry, subject: str = ""
+    client: ApiClient,
+    config: SchedulerConfig,
+    registry: Registry,
+    subject: str = "",
+    *,
+    is_whole: bool = False,
 ) -> ClusterObjects:
     """Everything that a scheduler with this configuration reads.
 
     ``subject``: "namespace/name" of the pod whose content is kept, with the content of its
-    controllers. Raises ApiError if nodes or pods cannot be read, ConfigError.
+    controllers. ``is_whole``: keep the content of all objects, and read all controllers and
+    budgets, as a simulation needs them. Raises ApiError if nodes or pods cannot be read,
+    ConfigError.
     """
     versions = tuple(group_kinds(config.spec.pod_groups.kinds))
-    kinds = tuple(dict.fromkeys((*_ALWAYS, *kinds_in_use(config, registry), POD)))
+    controllers = (*_CONTROLLERS, POD_DISRUPTION_BUDGET) if is_whole else ()
+    kinds = dict.fromkeys((*_ALWAYS, *kinds_in_use(config, registry), *controllers, POD))
     discovery = Discovery(client)
     await discovery.discover((*kinds, *versions, *_CONTROLLERS))
     offered = offered_kinds(versions, lambda kind: discovery.resource(kind) is not None)
@@ -71,13 +81,16 @@ async def objects_of_cluster(
     unreadable: dict[str, str] = {}
 
     lanes = asyncio.Semaphore(_CONNECTIONS_MAX)
+    originals = Originals((*wanted, *offered)) if is_whole else None
+
+    options = ReadingOptions(originals=originals)
 
     async def listed(resource: Resource) -> tuple[str, tuple[ApiObject, ...]]:
         async with lanes:
             return await list_of(resource)
 
     async def list_of(resource: Resource) -> tuple[str, tuple[ApiObject, ...]]:
-        reading = Reading(client, resource, stream(0, resource.kind), ReadingOptions())
+        reading = Reading(client, resource, stream(0, resource.kind), options)
         try:
             return resource.kind, tuple((await reading.list()).objects)
         except AccessDeniedError as problem:
@@ -90,7 +103,11 @@ async def objects_of_cluster(
     present = [resource for resource in resources if resource is not None]
     tasks = [listed(each) for each in sorted(present, key=lambda each: each.kind != POD)]
     lists = dict(await asyncio.gather(*tasks))
-    contents = await _chain(client, discovery, subject, unreadable) if subject else {}
+    contents: dict[ObjectKey, dict[str, Any] | bytes] = {}
+    if subject:
+        contents |= await _chain(client, discovery, subject, unreadable)
+    if originals is not None:
+        contents |= _contents(lists, originals)
     return ClusterObjects(
         lists,
         MappingProxyType(contents),
@@ -99,6 +116,20 @@ async def objects_of_cluster(
         source=client.server,
         epoch_seconds=RealClock().epoch_seconds(),
     )
+
+
+def _contents(
+    lists: Mapping[str, Iterable[ApiObject]], originals: Originals
+) -> dict[ObjectKey, bytes]:
+    """The content of all objects."""
+    contents: dict[ObjectKey, bytes] = {}
+    for kind, objects in lists.items():
+        for each in objects:
+            key = object_key_of(kind, each)
+            whole = originals.whole(kind, key.namespace, key.name)
+            if whole is not None:
+                contents[key] = whole
+    return contents
 
 
 async def _chain(

@@ -130,18 +130,22 @@ class Cluster:
         cls,
         kubeconfig: str | Path | None = None,
         context: str = "",
+        *,
+        whole: bool = False,
         **options: Unpack[ClusterOptions],
     ) -> Self:
         """A live cluster as it is now; only gets and lists are sent.
 
         ``kubeconfig``: None: the cluster that kubectl would use. ``context``: "": the current
-        context. Raises ApiError and CredentialsError if the cluster cannot be read.
+        context. ``whole``: read all controllers and keep the content of all objects, as
+        `whatif(until=…)` needs them. Raises ApiError and CredentialsError if the cluster cannot
+        be read.
         """
         config, registry = _settings(options)
         path = None if kubeconfig is None else str(kubeconfig)
         # A notebook has an event loop that runs: the one of the client has a thread of its own.
         with ThreadPoolExecutor(1) as threads:
-            reading = _read_live(path, context, config, registry)
+            reading = _read_live(path, context, config, registry, is_whole=whole)
             objects = threads.submit(asyncio.run, reading).result()
         return cls(objects, **options)
 
@@ -239,8 +243,8 @@ class Cluster:
 
         ``change``: a `WhatIf` document, besides ``changes``. ``shapes``: whose headroom is counted;
         without any, that of the largest workloads. ``force``: pods without a controller may be
-        evicted. With ``until``, the changes are simulated up to that time; this needs the
-        objects of files, with the controllers. Raises BadInputError.
+        evicted. With ``until``, the changes are simulated up to that time; a live cluster must
+        have been read with ``whole``. Raises BadInputError.
         """
         parts: dict[str, Any] = {
             name: each if name == "until" else tuple(cast(Any, each))
@@ -315,14 +319,19 @@ class Cluster:
 
 
 async def _read_live(
-    kubeconfig: str | None, context: str, config: SchedulerConfig, registry: Registry
+    kubeconfig: str | None,
+    context: str,
+    config: SchedulerConfig,
+    registry: Registry,
+    *,
+    is_whole: bool,
 ) -> ClusterObjects:
     # Loading an HTTP client takes time, which questions about files do not need.
     open_client = load("bayplan.adapters.live.client:open_client")
     options = load("bayplan.adapters.live.client:ClientOptions")(qps=-1.0, context_name=context)
     objects_of_cluster = load("bayplan.model.live_reading:objects_of_cluster")
     async with open_client(kubeconfig, options) as client:
-        return await objects_of_cluster(client, config, registry, "")
+        return await objects_of_cluster(client, config, registry, is_whole=is_whole)
 
 
 def _settings(options: ClusterOptions) -> tuple[SchedulerConfig, Registry]:

@@ -38,7 +38,7 @@ def what_if_over_time(
 ) -> WhatIfAnswer:
     """Simulate changes, and compare. Raises BadInputError.
 
-    The content of all objects must have been read, as from files. ``scheduler_name``: the scheduler
+    The content of all objects must have been read. ``scheduler_name``: the scheduler
     that gets all pods; None: the scheduler that each pod names. Others: see `what_if`.
     """
     kinds = group_kinds(config.spec.pod_groups.kinds)
@@ -75,8 +75,9 @@ def _workload(source: ClusterObjects, change: WhatIf, read_kinds: set[str]) -> W
     for key, _ in source:
         content = source.content(key)
         if content is None:
-            text = "a simulation over time needs the files of a cluster, with its controllers"
-            raise BadInputError(f"{source.source}: {text}; found the answers of an API server")
+            text = "a simulation over time needs the content of all objects"
+            advice = "read the cluster with from_kubeconfig(whole=True)"
+            raise BadInputError(f"{source.source}: {text}; {key} is without; {advice}")
         version, _, kind = key.kind.rpartition(" ")
         parts.append(Part({**content, "apiVersion": version, "kind": kind}, str(key)))
     return load_inputs([*parts, Part(change.document(), "the change")], read_kinds=read_kinds)
