@@ -42,7 +42,9 @@ from bayplan.shadow.text import reported
 @feature_gates_option()
 @seed_option()
 @click.option("--for", "duration", metavar="DURATION", help="End after, as 10m. Default: Ctrl-C")
-@click.option("--out", "folder", metavar="DIR", help=f"Record to DIR/{FOLDER}")
+@click.option(
+    "--out", "folder", metavar="DIR", help=f"Record to DIR/{FOLDER}, for `bayplan ui`, too"
+)
 @click.option(
     "--port", type=click.IntRange(0, 65535), help="Serve /metrics on loopback. 0: any free port"
 )
@@ -56,8 +58,8 @@ def shadow_command(**options: Any) -> None:
     a node with a lower score, or one that a plugin rejects? At the end, the report gives the counts
     and each disagreement.
 
-    With --out, the command records the objects at the start and all changes. `bayplan simulate
-    DIR/recording` replays them.
+    With --out, the command records the objects at the start, all changes and all decisions.
+    `bayplan simulate DIR/recording` replays the changes, and `bayplan ui DIR` shows the decisions.
 
     The exit code is 0, also with disagreements; 2 if the input is wrong, and 3 if the cluster
     cannot be read.

@@ -14,8 +14,10 @@ from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import STANDARD_INPUT, read_text, refusals
 from bayplan.cli.remarks import EXIT_FAILED, fail, remark
 from bayplan.serving.http_server import is_loopback
+from bayplan.shadow.folder import is_shadow
 from bayplan.sim.output.run_folder import is_run
 from bayplan.ui.server import UiOptions, serve_ui
+from bayplan.ui.shadow_pages import ShownShadow
 from bayplan.ui.shown import Shown, ShownCluster, ShownRun
 
 #: Two runs are shown side by side.
@@ -29,6 +31,7 @@ _RUNS_MAX = 2
         "bayplan ui runs/a",
         "bayplan ui runs/a runs/b                    # what differs",
         "bayplan ui cluster.yaml --port 8080",
+        "bayplan ui DIR                              # of bayplan shadow --out DIR",
     ),
 )
 @click.argument("paths", nargs=-1, required=True, metavar="PATH…")
@@ -51,9 +54,9 @@ _RUNS_MAX = 2
 def ui_command(paths: tuple[str, ...], **flags: Any) -> None:
     """Show a run or a cluster in a browser.
 
-    PATH is a folder that `bayplan simulate --out` wrote, two of them to see what differs, or files
-    of Kubernetes objects. The command prints the address of the page and serves the page until it
-    is interrupted.
+    PATH is a folder that `bayplan simulate --out` wrote, two of them to see what differs, files of
+    Kubernetes objects, or what `bayplan shadow --out` wrote. The command prints the address of the
+    page and serves the page until it is interrupted.
 
     On loopback, everybody on this machine may read the page. On other addresses, the URL that the
     command prints has a token; the page is served as plain HTTP.
@@ -102,6 +105,11 @@ def _shown(paths: tuple[str, ...], flags: dict[str, Any]) -> list[Shown]:
             found = f"{len(runs)} runs and {len(paths) - len(runs)} other paths"
             fail(f"found {found}, wanted one run, two runs, or files of one cluster")
         return [ShownRun(Path(run)) for run in runs]
+    shadows = [path for path in paths if is_shadow(Path(path))]
+    if shadows:
+        if len(paths) > 1:
+            fail(f"found {len(paths)} paths, wanted one report of a shadow")
+        return [ShownShadow(Path(shadows[0]))]
     missing = next((p for p in paths if p != STANDARD_INPUT and not Path(p).exists()), None)
     if missing is not None:
         fail(f"{missing}: there is no such file or folder; wanted a run, or files of a cluster")

@@ -46,6 +46,7 @@ from bayplan.ports import (
 from bayplan.runner import Reflector
 from bayplan.serving.discovery import kinds_in_use, offered_kinds
 from bayplan.serving.process import stop_on_signals
+from bayplan.shadow.folder import DecisionFile, write_report
 from bayplan.shadow.metrics import MetricsEndpoint
 from bayplan.shadow.recording import Recording
 from bayplan.shadow.report import ShadowReport
@@ -374,7 +375,14 @@ class Following:
         if options.policy is not None:
             policy = ClusterModel(objects, options.policy, options.registry, seed=options.seed)
         start = self._clock.now()
-        shadow = Shadow(model, policy=policy, policy_source=options.policy_source, at_seconds=start)
+        decisions = None if options.folder is None else DecisionFile(options.folder)
+        shadow = Shadow(
+            model,
+            policy=policy,
+            policy_source=options.policy_source,
+            at_seconds=start,
+            on_decision=lambda decision: decisions.write(decision) if decisions else None,
+        )
         names = ", ".join(model.scheduler.profile_names)
         nodes, waiting = len(objects.of(NODE)), shadow.waiting_count
         self._say(
@@ -397,12 +405,16 @@ class Following:
                 await endpoint.stop()
             if recording is not None:
                 recording.close()
-        shadow.finish(self._clock.now())
+            shadow.finish(self._clock.now())
+            if decisions is not None:
+                decisions.close()
         report = shadow.report(
             rfc3339(objects.epoch_seconds),
             failures=self._reads.failures,
             remarks=self._remarks(recording),
         )
+        if options.folder is not None:
+            write_report(options.folder, report)
         for each in (model, policy):
             if each is not None:
                 each.close()

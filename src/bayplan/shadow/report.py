@@ -69,6 +69,18 @@ class Disagreement(Value, frozen=True, kw_only=True):
     best_when_reordered: bool = False
 
 
+class Decision(Value, frozen=True, kw_only=True):
+    """One decision that was judged, also one that agrees."""
+
+    pod: str
+    #: Seconds since the shadow's start.
+    at_seconds: float
+    node: str
+    result: Literal["best", "lower", "rejected", "untried"]
+    #: For ``lower`` and ``rejected``.
+    disagreement: Disagreement | None = None
+
+
 class PluginCount(Value, frozen=True, kw_only=True, omit_defaults=False):
     """Disagreements that no reordering explains, by plugin."""
 

@@ -8,7 +8,7 @@ The shadow reads no clock and does no I/O: the caller passes events with their t
 """
 
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from statistics import median
 from types import MappingProxyType
@@ -26,6 +26,7 @@ from bayplan.shadow.reordering import (
     agrees_when_reordered,
 )
 from bayplan.shadow.report import (
+    Decision,
     Decisions,
     Disagreement,
     LongerWait,
@@ -92,12 +93,15 @@ class Shadow:
         policy_source: str = "",
         options: ShadowOptions | None = None,
         at_seconds: float = 0.0,
+        on_decision: Callable[[Decision], None] = lambda decision: None,
     ) -> None:
         """``policy``: a second model of the same objects; ``at_seconds``: the time of the start,
-        on the clock of the events."""
+        on the clock of the events. ``on_decision`` gets each decision when it is judged for good:
+        one that disagrees, up to some seconds later."""
         self._model = model
         self._policy = policy
         self._policy_source = policy_source
+        self._on_decision = on_decision
         self._options = options or ShadowOptions()
         self._start_seconds = at_seconds
         self._now_seconds = at_seconds
@@ -232,6 +236,11 @@ class Shadow:
         else:
             verdict = self._judged(self._model, key, node)
             self._count(verdict)
+            if verdict.result in ("best", "untried"):
+                at = self._since_start()
+                self._on_decision(
+                    Decision(pod=key, at_seconds=at, node=node, result=verdict.result)
+                )
             if self._policy is not None:
                 self._count_policy(key, self._judged(self._policy, key, node))
         self._apply(event)
@@ -293,25 +302,33 @@ class Shadow:
         self._reordered_count += is_best
         if not is_best:
             self._count_plugins(verdict)
-        if len(self._disagreements) >= self._options.disagreements_max:
-            self._left_out_count += 1
-            return
-        self._disagreements.append(
-            Disagreement(
-                pod=binding.key,
-                at_seconds=round(binding.at_seconds - self._start_seconds, 3),
-                result="lower" if verdict.result == "lower" else "rejected",
-                node=verdict.node,
-                shadow_node=verdict.own_node,
-                best_nodes=verdict.best_count,
-                feasible_nodes=verdict.feasible_count,
-                points=verdict.points,
-                plugin_points=dict(verdict.plugin_points),
-                plugin=verdict.plugin,
-                message=verdict.message,
-                best_when_reordered=is_best,
+        disagreement = Disagreement(
+            pod=binding.key,
+            at_seconds=round(binding.at_seconds - self._start_seconds, 3),
+            result="lower" if verdict.result == "lower" else "rejected",
+            node=verdict.node,
+            shadow_node=verdict.own_node,
+            best_nodes=verdict.best_count,
+            feasible_nodes=verdict.feasible_count,
+            points=verdict.points,
+            plugin_points=dict(verdict.plugin_points),
+            plugin=verdict.plugin,
+            message=verdict.message,
+            best_when_reordered=is_best,
+        )
+        self._on_decision(
+            Decision(
+                pod=disagreement.pod,
+                at_seconds=disagreement.at_seconds,
+                node=disagreement.node,
+                result=disagreement.result,
+                disagreement=disagreement,
             )
         )
+        if len(self._disagreements) < self._options.disagreements_max:
+            self._disagreements.append(disagreement)
+        else:
+            self._left_out_count += 1
 
     def _count_plugins(self, verdict: Verdict) -> None:
         if verdict.result == "rejected":

@@ -40,6 +40,7 @@ from bayplan.ui.live import ShownScheduler
 from bayplan.ui.model_answers import MODEL_TYPES
 from bayplan.ui.model_views import MODEL_QUESTIONS, MODEL_TABLES
 from bayplan.ui.pages import NoSuchObject, NotRemembered, Part
+from bayplan.ui.shadow_pages import SHADOW_QUESTIONS, SHADOW_TABLES, SHADOW_TYPES
 from bayplan.ui.shown import NotReady, Shown, ShownRun
 from bayplan.ui.timeline import State
 from bayplan.ui.two_runs import TwoRuns
@@ -289,6 +290,7 @@ _QUESTIONS: dict[str, Callable[[Question], Any]] = {
     "groups": _groups,
     "group": _group,
     **MODEL_QUESTIONS,
+    **SHADOW_QUESTIONS,
 }
 _SCHEMA_TYPES = (
     answers.Source,
@@ -309,6 +311,7 @@ _SCHEMA_TYPES = (
     answers.Comparison,
     answers.MovedPage,
     *MODEL_TYPES,
+    *SHADOW_TYPES,
     answers.Problem,
 )
 
@@ -354,7 +357,7 @@ _TABLES: dict[str, Callable[[Question], str]] = {
     "nodes": _nodes_csv,
     "pods": _pods_csv,
     "moved": _moved_csv,
-    **{name: partial(_rows_csv, rows) for name, rows in MODEL_TABLES.items()},
+    **{name: partial(_rows_csv, rows) for name, rows in (MODEL_TABLES | SHADOW_TABLES).items()},
 }
 
 

@@ -9,6 +9,7 @@ import { Nodes } from "./nodes.js";
 import { Overview } from "./overview.js";
 import { Pods } from "./pods.js";
 import { saveView } from "./save.js";
+import { Shadow } from "./shadow.js";
 import { TimeBar } from "./timebar.js";
 import { Waiting } from "./waiting.js";
 import { WhatIf } from "./whatif.js";
@@ -78,7 +79,7 @@ function App() {
       <a class="brand" href=${address("overview")}><img src="static/icon.svg" alt="" width="20" height="20" />Bayplan</a>
       ${isPair ? html`<${Runs} sources=${sources} run=${isComparing ? -1 : run} route=${route} />`
         : html`<span class="source" title=${source.name}>${source.name}</span>`}
-      ${isReady && html`<${Tabs} source=${source} route=${route} isComparing=${isComparing} />`}
+      ${isReady && source.kind !== "shadow" && html`<${Tabs} source=${source} route=${route} isComparing=${isComparing} />`}
       ${isReady && html`<button class="quiet" onClick=${() => saveView(route.view)}
         title="This view as one HTML file without scripts">Save view</button>`}
     </header>
@@ -87,7 +88,8 @@ function App() {
       <${Problem} text=${error} />
       ${!isReady ? html`<${Opening} source=${notReady} />`
         : isComparing ? html`<${Comparison} sources=${sources} params=${route.params} />`
-          : html`<${View} key=${run} source=${source} route=${route} />`}
+          : source.kind === "shadow" ? html`<${Shadow} params=${route.params} />`
+            : html`<${View} key=${run} source=${source} route=${route} />`}
     </main>`;
 }
 

@@ -1,0 +1,202 @@
+"""The report of a shadow on the page: agreement over time, and the decisions that disagree.
+
+See docs/shadow.md. A report has no timeline: the other views are not shown.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Protocol, final
+
+import numpy as np
+from msgspec.structs import replace
+
+from bayplan.problems import BadInputError
+from bayplan.shadow.folder import read_shadow
+from bayplan.shadow.report import Decision, Disagreement, ShadowReport
+from bayplan.ui.answers import PAGE, Answer
+from bayplan.ui.pages import Part
+from bayplan.ui.shown import READY, NotReady, Shown
+from bayplan.ui.timeline import Timeline
+
+_POINTS_MAX = 200
+
+
+# ---- the answers ----------------------------------------------------------------------------
+
+
+class AgreementSeries(Answer):
+    """Agreement in equal spans of time: each column has one number per span."""
+
+    #: Where each span ends.
+    seconds: list[float]
+    #: Decisions in the span, and those of them whose node is one of the best.
+    compared: list[int]
+    best: list[int]
+    #: Best if bindings are reordered, besides.
+    reordered: list[int]
+
+
+class ShadowAnswer(Answer):
+    #: Without its disagreements.
+    report: ShadowReport
+    #: None: the report has no folder with all decisions.
+    series: AgreementSeries | None
+    #: Plugins that differ, the most frequent first.
+    plugins: tuple[str, ...]
+
+
+class DisagreementPage(Answer):
+    total: int
+    offset: int
+    rows: tuple[Disagreement, ...]
+
+
+SHADOW_TYPES = (ShadowAnswer, DisagreementPage)
+
+
+# ---- what is shown --------------------------------------------------------------------------
+
+
+@final
+class ShownShadow(Shown):
+    """A folder that `bayplan shadow --out` wrote, or a report as JSON."""
+
+    kind = "shadow"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path.name or str(path))
+        self._path = path
+        self._report: ShadowReport | None = None
+        self._decisions: Sequence[Decision] = ()
+
+    def load(self) -> None:
+        try:
+            self._report, self._decisions = read_shadow(self._path)
+            self._phase = READY
+        except BadInputError as problem:
+            self._problem, self._phase = str(problem), "failed"
+
+    def _loaded(self) -> Timeline:
+        raise NotReady("the report of a shadow has no timeline")
+
+    @property
+    def report(self) -> ShadowReport:
+        """Raises NotReady."""
+        if self._report is None:
+            raise NotReady(self._problem or f"{self.name} is loading")
+        return self._report
+
+    @property
+    def decisions(self) -> Sequence[Decision]:
+        return self._decisions
+
+    @property
+    def disagreements(self) -> list[Disagreement]:
+        return [one.disagreement for one in self._decisions if one.disagreement is not None]
+
+
+# ---- the views ------------------------------------------------------------------------------
+
+
+class Query(Protocol):
+    """The parameters of one request; see `server.Question`."""
+
+    def text(self, name: str) -> str: ...
+    def number(self, name: str, default: int) -> int: ...
+    @property
+    def shown(self) -> Shown: ...
+
+
+def _shadow(query: Query) -> ShownShadow:
+    shown = query.shown
+    if not isinstance(shown, ShownShadow):
+        raise BadInputError(f"{shown.name} is no report of a shadow")
+    return shown
+
+
+def series_of(decisions: Sequence[Decision], seconds: float, points: int) -> AgreementSeries:
+    """``seconds``: how long the shadow ran."""
+    compared = [one for one in decisions if one.result != "untried"]
+    points = min(max(points, 2), _POINTS_MAX)
+    ends = np.linspace(0.0, max(seconds, 1e-3), points + 1)[1:]
+    at = np.array([one.at_seconds for one in compared])
+    spans = np.minimum(np.searchsorted(ends, at), points - 1)
+
+    def counts(has: Callable[[Decision], bool]) -> list[int]:
+        mask = np.array([has(one) for one in compared], np.bool_)
+        return np.bincount(spans[mask], minlength=points).tolist()
+
+    return AgreementSeries(
+        seconds=ends.round(3).tolist(),
+        compared=counts(lambda one: True),
+        best=counts(lambda one: one.result == "best"),
+        reordered=counts(
+            lambda one: one.disagreement is not None and one.disagreement.best_when_reordered
+        ),
+    )
+
+
+def plugins_of(one: Disagreement) -> list[str]:
+    """The plugins that decide a disagreement: the one that rejects, or those with more points."""
+    if one.plugin:
+        return [one.plugin]
+    return [plugin for plugin, points in one.plugin_points.items() if points > 0]
+
+
+def _answer(query: Query) -> Any:
+    shown = _shadow(query)
+    report = shown.report
+    has_all = any(one.result == "best" for one in shown.decisions) or not report.decisions.best
+    counts: dict[str, int] = {}
+    for one in shown.disagreements:
+        for plugin in plugins_of(one):
+            counts[plugin] = counts.get(plugin, 0) + 1
+    points = query.number("points", 60)
+    return ShadowAnswer(
+        report=_without_lists(report),
+        series=series_of(shown.decisions, report.seconds, points) if has_all else None,
+        plugins=tuple(sorted(counts, key=lambda name: (-counts[name], name))),
+    )
+
+
+def _without_lists(report: ShadowReport) -> ShadowReport:
+    return replace(report, disagreements=())
+
+
+def _rows(query: Query) -> list[Disagreement]:
+    shown, search, plugin = _shadow(query), query.text("search").lower(), query.text("plugin")
+    _ = shown.report
+    return [
+        one
+        for one in shown.disagreements
+        if search in one.pod.lower() and (not plugin or plugin in plugins_of(one))
+    ]
+
+
+def _page(query: Query) -> Any:
+    part = Part(_rows(query), query.number("offset", 0), query.number("limit", PAGE))
+    return DisagreementPage(total=part.total, offset=part.offset, rows=tuple(part.items))
+
+
+def _table(query: Query) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    heading = ("seconds", "pod", "node", "shadow_node", "result", "points", "plugins", "message")
+    return heading, (
+        (
+            one.at_seconds,
+            one.pod,
+            one.node,
+            one.shadow_node,
+            "best if reordered" if one.best_when_reordered else one.result,
+            one.points,
+            " ".join(plugins_of(one)),
+            one.message,
+        )
+        for one in _rows(query)
+    )
+
+
+SHADOW_QUESTIONS: dict[str, Callable[[Any], Any]] = {"shadow": _answer, "disagreements": _page}
+#: Tables as CSV: a heading and rows.
+SHADOW_TABLES: dict[str, Callable[[Any], tuple[Sequence[str], Iterable[Sequence[Any]]]]] = {
+    "disagreements": _table
+}

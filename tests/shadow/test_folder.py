@@ -1,0 +1,56 @@
+"""The folder of a shadow: what is written is read back."""
+
+from pathlib import Path
+
+import pytest
+
+from bayplan.problems import BadInputError
+from bayplan.shadow.folder import DECISIONS, REPORT, DecisionFile, is_shadow, read_shadow
+from tests.ui.example_shadow import DECISIONS as COUNT
+from tests.ui.example_shadow import LISTED_MAX, write_shadow
+
+
+def test_the_folder_has_the_report_and_every_decision(tmp_path: Path) -> None:
+    written = write_shadow(tmp_path / "s")
+    report, decisions = read_shadow(tmp_path / "s")
+    assert report == written
+    assert len(decisions) == COUNT
+    assert [one.at_seconds for one in decisions] == sorted(one.at_seconds for one in decisions)
+    counts = report.decisions
+    disagreements = [one.disagreement for one in decisions if one.disagreement is not None]
+    assert len(disagreements) == counts.lower + counts.rejected > LISTED_MAX
+    assert len(report.disagreements) == LISTED_MAX
+    assert sum(one.result == "best" for one in decisions) == counts.best
+
+
+def test_a_report_without_a_folder_has_its_disagreements(tmp_path: Path) -> None:
+    write_shadow(tmp_path)
+    copy = tmp_path / "copy.json"
+    (tmp_path / REPORT).rename(copy)
+    report, decisions = read_shadow(copy)
+    assert [one.disagreement for one in decisions] == list(report.disagreements)
+
+
+def test_a_shadow_is_told_from_other_files(tmp_path: Path) -> None:
+    assert not is_shadow(tmp_path)
+    other = tmp_path / "list.json"
+    other.write_text('{"kind": "List"}')
+    assert not is_shadow(other)
+    write_shadow(tmp_path)
+    assert is_shadow(tmp_path)
+    assert is_shadow(tmp_path / REPORT)
+
+
+def test_the_files_are_the_owners_and_are_never_overwritten(tmp_path: Path) -> None:
+    write_shadow(tmp_path)
+    for name in (REPORT, DECISIONS):
+        assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
+    with pytest.raises(FileExistsError):
+        DecisionFile(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["{", '{"kind": "ShadowReport"}'])
+def test_a_broken_report_is_refused_by_its_name(tmp_path: Path, text: str) -> None:
+    (tmp_path / REPORT).write_text(text)
+    with pytest.raises(BadInputError, match=REPORT):
+        read_shadow(tmp_path)

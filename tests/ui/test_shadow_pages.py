@@ -1,0 +1,78 @@
+"""The report of a shadow on the page."""
+
+import csv
+import io
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bayplan.shadow.report import Decision
+from bayplan.ui.shadow_pages import DisagreementPage, ShadowAnswer, ShownShadow, series_of
+from bayplan.ui.shown import ShownRun
+from tests.ui.example_shadow import DECISIONS, write_shadow
+from tests.ui.fetching import fetched
+
+
+@pytest.fixture(scope="module")
+def shadow(tmp_path_factory: pytest.TempPathFactory) -> ShownShadow:
+    folder = tmp_path_factory.mktemp("shadow") / "night"
+    write_shadow(folder)
+    shown = ShownShadow(folder)
+    shown.load()
+    assert shown.answer().phase == "ready"
+    return shown
+
+
+def test_the_curve_has_each_decision_once(shadow: ShownShadow) -> None:
+    response, body = fetched([shadow], "api/shadow?points=10")
+    assert response.status == 200, body
+    answer = msgspec.json.decode(body, type=ShadowAnswer)
+    assert answer.series is not None
+    assert sum(answer.series.compared) == DECISIONS
+    assert sum(answer.series.best) == answer.report.decisions.best
+    assert sum(answer.series.reordered) == answer.report.decisions.best_when_reordered
+    assert answer.report.disagreements == ()
+
+
+def test_a_decision_at_the_end_of_a_span_counts_there() -> None:
+    def at(seconds: float) -> Decision:
+        return Decision(pod="p", at_seconds=seconds, node="n", result="best")
+
+    assert series_of([at(0.0), at(5.0), at(10.0), at(11.0)], 10.0, 2).compared == [2, 2]
+    assert series_of([], 10.0, 2).compared == [0, 0]
+
+
+def test_disagreements_are_paged_and_found_by_plugin(shadow: ShownShadow) -> None:
+    counts = shadow.report.decisions
+    response, body = fetched([shadow], "api/disagreements?limit=2&offset=1")
+    page = msgspec.json.decode(body, type=DisagreementPage)
+    assert response.status == 200
+    assert (page.total, page.offset, len(page.rows)) == (counts.lower + counts.rejected, 1, 2)
+    _, body = fetched([shadow], "api/disagreements?plugin=TaintToleration")
+    (row,) = msgspec.json.decode(body, type=DisagreementPage).rows
+    assert (row.pod, row.node, row.plugin) == ("default/web-20", "tainted", "TaintToleration")
+    _, body = fetched([shadow], "api/disagreements?search=web-20")
+    assert msgspec.json.decode(body, type=DisagreementPage).rows == (row,)
+
+
+def test_the_table_has_all_disagreements(shadow: ShownShadow) -> None:
+    response, body = fetched([shadow], "api/disagreements.csv")
+    rows = list(csv.reader(io.StringIO(body.decode())))
+    counts = shadow.report.decisions
+    assert response.status == 200
+    assert len(rows) == 1 + counts.lower + counts.rejected
+
+
+def test_other_questions_are_refused(shadow: ShownShadow, shown: ShownRun) -> None:
+    assert fetched([shadow], "api/overview")[0].status == 503
+    assert fetched([shown], "api/shadow")[0].status == 400
+
+
+def test_a_report_that_cannot_be_read_is_a_text_on_the_page(tmp_path: Path) -> None:
+    (tmp_path / "report.json").write_text("{")
+    shown = ShownShadow(tmp_path)
+    shown.load()
+    answer = shown.answer()
+    assert answer.phase == "failed"
+    assert "report.json" in answer.problem
