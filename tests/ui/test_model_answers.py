@@ -12,7 +12,7 @@ import pytest
 from bayplan.api.objects import NODE, POD, Pod
 from bayplan.clock import wall_seconds
 from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf
-from bayplan.ui import model_answers
+from bayplan.ui import model_answers, pages
 from bayplan.ui.computations import Computations, Computed
 from bayplan.ui.model_answers import ExplanationAnswer, NodeRejections, WhatIfPage, WorkloadPage
 from bayplan.ui.moments import objects_at
@@ -198,3 +198,13 @@ def test_new_nodes_are_counted(shown: ShownRun) -> None:
     assert page.after is not None
     assert page.after.nodes == page.before.nodes + 2
     assert Path(shown.folder.path).name == shown.name
+
+
+def test_a_cluster_without_a_run_groups_its_waiting_pods_by_cause(cluster: ShownCluster) -> None:
+    waiting = pages.waiting(cluster.timeline.state(cluster.timeline.last_change))
+    causes = {group.example: group.cause for group in waiting.groups}
+    assert causes.pop("default/large").parts[0].reason == "Insufficient cpu"
+    (web,) = causes
+    assert web.startswith("default/web-")
+    assert causes[web].kind == "fits"
+    assert [group.pods for group in waiting.groups] == [1, 2]

@@ -213,7 +213,7 @@ def test_a_cluster_is_its_state_at_the_beginning(tmp_path: Path) -> None:
     _, body = fetched([cluster], "api/overview")
     view = msgspec.json.decode(body, type=answers.Overview)
     assert (view.nodes, view.placed, view.attempts) == (12, 2, 0)
-    assert view.waiting_kinds == {"new": view.waiting}
+    assert view.waiting_kinds == {"fits": 28, "gated": 1, "unschedulable": 3}
 
 
 def test_any_node_of_a_decision_is_explained_by_a_replay(shown: ShownRun) -> None:

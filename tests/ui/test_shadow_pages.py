@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bayplan.shadow.report import Decision
+from bayplan.shadow.report import Decision, ShadowReport
 from bayplan.ui.shadow_pages import DisagreementPage, ShadowAnswer, ShownShadow, series_of
 from bayplan.ui.shown import ShownRun
 from tests.ui.example_shadow import DECISIONS, write_shadow
@@ -30,9 +30,10 @@ def test_the_curve_has_each_decision_once(shadow: ShownShadow) -> None:
     answer = msgspec.json.decode(body, type=ShadowAnswer)
     assert answer.series is not None
     assert sum(answer.series.compared) == DECISIONS
-    assert sum(answer.series.best) == answer.report.decisions.best
-    assert sum(answer.series.reordered) == answer.report.decisions.best_when_reordered
-    assert answer.report.disagreements == ()
+    report = msgspec.json.decode(answer.report, type=ShadowReport)
+    assert sum(answer.series.best) == report.decisions.best
+    assert sum(answer.series.reordered) == report.decisions.best_when_reordered
+    assert report.disagreements == ()
 
 
 def test_a_decision_at_the_end_of_a_span_counts_there() -> None:

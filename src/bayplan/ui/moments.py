@@ -5,11 +5,13 @@ engine repeat the run up to the change and take all objects from the API server 
 of a run is the commonest moment: its objects are taken when the timeline is made.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, final
+
+import numpy as np
 
 from bayplan.adapters.embedded.cluster import EVENT
 from bayplan.adapters.embedded.field_validation import ObjectKey
@@ -29,7 +31,8 @@ from bayplan.sim.output.run_folder import RunFolder
 from bayplan.sim.replay import configuration_of_run, rejection_of, repetition
 from bayplan.sim.simulation import Simulation
 from bayplan.state.pods import DEFAULT_SCHEDULER
-from bayplan.ui.recording import Recorder
+from bayplan.ui.recording import Recorder, cause_of
+from bayplan.ui.timeline import FITS, NEVER, Cause, CausePart, Timeline, VerdictColumn
 from bayplan.whatif.additions import AdditionsReader
 
 
@@ -170,6 +173,38 @@ class _AfterChange:
 
     def write(self, record: Record) -> None:
         self._call()
+
+
+# ---- why pods wait, without a run --------------------------------------------------------------
+
+
+def causes_now(model: ClusterModel, pods_max: int) -> Mapping[str, Cause]:
+    """Pod → why it waits now, by one attempt at each of the first pods; none stays."""
+    causes: dict[str, Cause] = {}
+    for info in model.pending()[:pods_max]:
+        attempt = model.attempt(info.key)
+        if attempt.fits:
+            causes[info.key] = FITS
+        elif attempt.result == "gated":
+            part = CausePart(attempt.gating_plugin, attempt.gating_message)
+            causes[info.key] = Cause("gated", (part,))
+        elif attempt.record is not None and attempt.record.result != "scheduled":
+            causes[info.key] = cause_of(attempt.record)
+        else:
+            causes[info.key] = Cause("group", (CausePart("", attempt.reason),))
+    return causes
+
+
+def with_causes(line: Timeline, causes: Mapping[str, Cause]) -> Timeline:
+    """The timeline with a verdict about some pods at its last change."""
+    numbers = {cause: number for number, cause in enumerate(line.causes)}
+    rows = [
+        (line.last_change, line.rows_by_name[pod], numbers.setdefault(cause, len(numbers)), NEVER)
+        for pod, cause in causes.items()
+        if pod in line.rows_by_name
+    ]
+    table = np.array(rows, line.verdicts.dtype).reshape(-1, len(VerdictColumn))
+    return replace(line, verdicts=np.vstack((line.verdicts, table)), causes=list(numbers))
 
 
 # ---- what a node rejected -------------------------------------------------------------------

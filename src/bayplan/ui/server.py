@@ -349,6 +349,28 @@ def _moved_csv(question: Question) -> str:
     return _csv(["pod", "node in A", "node in B"], rows)
 
 
+def _waiting_csv(question: Question) -> str:
+    rows = (
+        (
+            group.cause.kind,
+            "; ".join(f"{part.plugin}: {part.reason}" for part in group.cause.parts),
+            group.pods,
+            group.since_seconds,
+            group.example,
+        )
+        for group in pages.waiting(question.state).groups
+    )
+    return _csv(["cause", "reasons", "pods", "since_seconds", "oldest"], rows)
+
+
+def _groups_csv(question: Question) -> str:
+    state, search = question.state, question.text("search").lower()
+    names = state.timeline.group_names
+    groups = (pages.group_entry(state, row) for row, n in enumerate(names) if search in n.lower())
+    rows = ((g.name, g.minimum, g.members, g.placed, g.waiting, g.result) for g in groups)
+    return _csv(["group", "minimum", "members", "placed", "waiting", "last_attempt"], rows)
+
+
 def _rows_csv(rows: Callable[[Question], tuple[Any, Any]], question: Question) -> str:
     return _csv(*rows(question))
 
@@ -357,6 +379,8 @@ _TABLES: dict[str, Callable[[Question], str]] = {
     "nodes": _nodes_csv,
     "pods": _pods_csv,
     "moved": _moved_csv,
+    "waiting": _waiting_csv,
+    "groups": _groups_csv,
     **{name: partial(_rows_csv, rows) for name, rows in (MODEL_TABLES | SHADOW_TABLES).items()},
 }
 

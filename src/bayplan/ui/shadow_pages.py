@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, final
 
+import msgspec
 import numpy as np
+from msgspec import Raw
 from msgspec.structs import replace
 
 from bayplan.problems import BadInputError
@@ -19,6 +21,8 @@ from bayplan.ui.shown import READY, NotReady, Shown
 from bayplan.ui.timeline import Timeline
 
 _POINTS_MAX = 200
+#: Decisions of a span, on average, at least.
+_SPAN_DECISIONS = 4
 
 
 # ---- the answers ----------------------------------------------------------------------------
@@ -37,8 +41,8 @@ class AgreementSeries(Answer):
 
 
 class ShadowAnswer(Answer):
-    #: Without its disagreements.
-    report: ShadowReport
+    #: A ShadowReport without its disagreements; `bayplan shadow --schema` prints its schema.
+    report: Raw
     #: None: the report has no folder with all decisions.
     series: AgreementSeries | None
     #: Plugins that differ, the most frequent first.
@@ -117,7 +121,7 @@ def _shadow(query: Query) -> ShownShadow:
 def series_of(decisions: Sequence[Decision], seconds: float, points: int) -> AgreementSeries:
     """``seconds``: how long the shadow ran."""
     compared = [one for one in decisions if one.result != "untried"]
-    points = min(max(points, 2), _POINTS_MAX)
+    points = min(points, _POINTS_MAX, max(2, len(compared) // _SPAN_DECISIONS))
     ends = np.linspace(0.0, max(seconds, 1e-3), points + 1)[1:]
     at = np.array([one.at_seconds for one in compared])
     spans = np.minimum(np.searchsorted(ends, at), points - 1)
@@ -151,16 +155,12 @@ def _answer(query: Query) -> Any:
     for one in shown.disagreements:
         for plugin in plugins_of(one):
             counts[plugin] = counts.get(plugin, 0) + 1
-    points = query.number("points", 60)
+    points = max(2, query.number("points", 60))
     return ShadowAnswer(
-        report=_without_lists(report),
+        report=Raw(msgspec.json.encode(replace(report, disagreements=()))),
         series=series_of(shown.decisions, report.seconds, points) if has_all else None,
         plugins=tuple(sorted(counts, key=lambda name: (-counts[name], name))),
     )
-
-
-def _without_lists(report: ShadowReport) -> ShadowReport:
-    return replace(report, disagreements=())
 
 
 def _rows(query: Query) -> list[Disagreement]:

@@ -37,10 +37,12 @@ from bayplan.ui.moments import (
     Moment,
     OpenModel,
     Rejection,
+    causes_now,
     moment_of_run,
     objects_at,
     objects_of,
     rejections_of,
+    with_causes,
 )
 from bayplan.ui.recording import Recorder
 from bayplan.ui.timeline import Series, Timeline
@@ -50,6 +52,8 @@ _COMPUTING = "computing"
 _VERDICTS_MAX = 64
 #: Of a run with more pods, the objects of the end take too much memory: the run is repeated.
 _END_PODS_MAX = 20_000
+#: Of a cluster without a run: waiting pods that are tried once to learn why they wait.
+_TRIED_MAX = 1_000
 
 
 class NotReady(Exception):
@@ -320,7 +324,9 @@ class ShownCluster(Shown):
             except ApiError as problem:
                 raise BadInputError(f"{self.name}: {problem}") from None
         simulation.scheduler.close()
-        return recorder.timeline()
+        line = recorder.timeline()
+        model = self.model(line.last_change, lambda: None).model
+        return with_causes(line, causes_now(model, _TRIED_MAX))
 
     @cached_property
     def _workload(self) -> Workload:

@@ -69,13 +69,15 @@ class CausePart(Struct, frozen=True):
 class Cause(Struct, frozen=True):
     """Why pods wait. Pods with equal causes are one group of the page."""
 
-    #: unschedulable, gated, error, permit, group, new
+    #: unschedulable, gated, error, permit, group, new, fits
     kind: str
     parts: tuple[CausePart, ...] = ()
 
 
 #: The cause of a pod that no attempt and no gate has spoken about.
 NEW = Cause("new")
+#: The cause of a pod that an attempt would place: in a cluster without a run, nothing tries it.
+FITS = Cause("fits")
 
 
 # ---- the columns ----------------------------------------------------------------------------

@@ -34,7 +34,7 @@ function Waiting({ explanation, at, isCluster }) {
       ${(preemption.budgets ?? []).map((one) => html`<p key=${one.name} class="note">Budget <span class="tag">${one.name}</span> allows ${plural(one.disruptionsAllowed, "disruption")}.</p>`)}`}
     ${fixes.length ? html`<h3>Fixes</h3><ol class="cards fixes">${fixes.map((fix, index) => html`<li key=${index}><${Fix} fix=${fix} at=${at} /></li>`)}</ol>`
       : html`<p>No fix is known.</p>`}
-    <p class="note">${trials ? `${plural(trials, "change")} tried in the engine at this moment.` : "Nothing was tried: nothing that a change would show."}</p>`;
+    ${trials > 0 && html`<p class="note">${plural(trials, "change")} tried in the engine at this moment.</p>`}`;
 }
 
 function Causes({ causes, at }) {

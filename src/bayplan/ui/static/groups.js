@@ -1,6 +1,6 @@
 // Groups: pods that are placed together.
 import {
-  Bar, Empty, Loading, Pager, Problem, Search, address, count, go, html, plural, time, useAnswer, useEffect, useState,
+  Bar, Empty, Loading, Pager, Problem, Search, address, count, go, html, plural, tableAddress, time, useAnswer, useEffect, useState,
 } from "./lib.js";
 import { PodTable } from "./podtable.js";
 import { CauseParts, KIND_TITLES } from "./waiting.js";
@@ -19,7 +19,8 @@ function GroupList({ params }) {
   const { data, error } = useAnswer("groups", { at, search, offset, limit: PAGE });
   return html`<h1>Groups</h1>
     <div class="controls"><${Search} label="Group name" value=${search}
-      onSearch=${(text) => go("groups", { ...params, search: text || undefined }, { replace: true })} /></div>
+      onSearch=${(text) => go("groups", { ...params, search: text || undefined }, { replace: true })} />
+      <a class="csv" href=${tableAddress("groups", { at, search })} download>CSV</a></div>
     <${Problem} text=${error} />
     ${!data ? html`<${Loading} />` : !data.total ? html`<${Empty}>There is no such group.</${Empty}>` : html`
     <div class="scroll" tabindex="0" role="region" aria-label="Groups"><table><thead><tr><th>Group</th><th class="wide">Placed</th><th class="number">Members</th><th class="number">Minimum</th><th class="number">Waiting</th><th>Last attempt</th></tr></thead>

@@ -120,7 +120,7 @@ function Rejections({ source, at, node }) {
   const [isOpen, setOpen] = useState(source.kind === "cluster");
   const state = useComputed(isOpen ? "rejections" : null, { at, node });
   const { data } = state;
-  return html`<section aria-label="What it rejected"><h3>What it rejected</h3>
+  return html`<section aria-label="What it rejected"><h3>${source.kind === "cluster" ? "What it would reject" : "What it rejected"}</h3>
     ${!isOpen && html`<button onClick=${() => setOpen(true)}>Show what it rejected</button> <span class="note">repeats the run once</span>`}
     <${Computing} state=${state} text=${source.kind === "cluster" ? "The waiting pods are tried…" : "The run is repeated…"} />
     ${data && !state.error && html`<p class="note">${data.isNow

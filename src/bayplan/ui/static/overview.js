@@ -13,6 +13,7 @@ const KINDS = {
   permit: "at Permit",
   group: "in a group that waits",
   new: "not tried yet",
+  fits: "that fit now",
 };
 export const WHAT = {
   pod_created: "created",

@@ -39,7 +39,7 @@ function Pod({ source, params }) {
       ${data.profile && html`<div><dt>Profile</dt><dd>${data.profile}</dd></div>`}
       ${data.group && html`<div><dt>Group</dt><dd><a href=${address("groups", { at, name: data.group })}>${data.group}</a></dd></div>`}
     </dl>
-    ${data.cause && html`<section class="why"><h2>Why it waits: ${KIND_TITLES[data.cause.kind] ?? data.cause.kind}</h2>
+    ${data.cause && data.cause.kind !== "fits" && html`<section class="why"><h2>Why it waits: ${KIND_TITLES[data.cause.kind] ?? data.cause.kind}</h2>
       <${CauseParts} cause=${data.cause} /><${WakeEvents} events=${data.events} /></section>`}
     ${source.hasModel && (pod.state === "waiting" || (pod.state === "placed" && source.kind === "cluster"))
       && html`<${Explanation} source=${source} params=${params} isWaiting=${pod.state === "waiting"} />`}

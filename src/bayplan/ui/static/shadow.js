@@ -10,7 +10,7 @@ const POINTS = 60;
 
 // Rounded down, so that 100% means all.
 export function exactShare(share) {
-  return share === null || share === undefined ? "–" : `${(Math.floor(share * 1e4 + 1e-9) / 100).toFixed(2)}%`;
+  return share === null || share === undefined ? "–" : `${Math.floor(share * 1e4 + 1e-9) / 100}%`;
 }
 
 const signed = (number) => (number > 0 ? `+${count(number)}` : `−${count(-number)}`);
@@ -34,6 +34,7 @@ export function Shadow({ params }) {
     ${series ? html`<${Curves} series=${series} />` : html`<p class="note">The report has no decisions that agree, so there is no curve. <code>bayplan shadow --out</code> writes all decisions.</p>`}
     ${report.plugins.length > 0 && html`<${Plugins} plugins=${report.plugins} />`}
     <h2>Disagreements</h2>
+    <p class="note">The points are by how much the total of the shadow's node is higher, with the plugins that differ.</p>
     <${Disagreements} params=${params} plugins=${data.plugins} />
     <${Waiting} waiting=${report.waiting} />
     ${report.policy && html`<${Policy} policy=${report.policy} />`}
@@ -89,11 +90,11 @@ function Disagreements({ params, plugins }) {
 
 function Why({ row }) {
   const points = Object.entries(row.pluginPoints ?? {}).sort(([, one], [, other]) => Math.abs(other) - Math.abs(one));
-  return html`${row.result === "rejected" ? html`<b>rejected</b> ${row.message} <span class="plugin">${row.plugin}</span>`
-      : html`<b>${signed(row.points ?? 0)}</b> <small>for the shadow's node</small>
-        <ul class="plain">${points.map(([plugin, number]) => html`<li key=${plugin}>${signed(number)} <span class="plugin">${plugin}</span></li>`)}</ul>`}
-    ${row.bestWhenReordered && html` <span class="tag">best if bindings are reordered</span>`}
-    <span class="note line">${plural(row.bestNodes ?? 0, "best node")} of ${plural(row.feasibleNodes ?? 0, "feasible node")}</span>`;
+  const among = `${plural(row.bestNodes ?? 0, "best node")} of ${count(row.feasibleNodes ?? 0)} feasible`;
+  return html`${row.result === "rejected" ? html`rejected: ${row.message} <span class="plugin">${row.plugin}</span>`
+      : points.length === 1 ? html`<b>${signed(points[0][1])}</b> ${points[0][0]}`
+        : html`<b>${signed(row.points ?? 0)}</b><ul class="plain">${points.map(([plugin, number]) => html`<li key=${plugin}>${signed(number)} ${plugin}</li>`)}</ul>`}
+    <span class="note">, ${among}</span>${row.bestWhenReordered && html` <span class="tag">best if bindings are reordered</span>`}`;
 }
 
 function Waiting({ waiting }) {

@@ -1,5 +1,7 @@
 // Waiting: the pods without a node, grouped by cause. A cause keeps its place in the list.
-import { Bar, Empty, Loading, Problem, address, count, duration, go, html, percent, time, useAnswer } from "./lib.js";
+import {
+  Bar, Empty, Loading, Problem, address, count, duration, go, html, percent, plural, tableAddress, time, useAnswer,
+} from "./lib.js";
 import { PodTable } from "./podtable.js";
 
 export const KIND_TITLES = {
@@ -9,6 +11,7 @@ export const KIND_TITLES = {
   permit: "Waits at Permit",
   group: "The pod group waits",
   new: "Not tried yet",
+  fits: "Fits now",
 };
 
 export function Waiting({ params }) {
@@ -18,7 +21,8 @@ export function Waiting({ params }) {
   if (!data) return html`<${Loading} />`;
   return html`<h1>Waiting</h1>
     ${!data.total ? html`<${Empty}>No pod waits at this moment.</${Empty}>` : html`
-    <p class="note">${count(data.total)} pods wait, for ${count(data.groups.length)} causes. Causes are in the order in which they first occurred.</p>
+    <div class="controls"><span class="note">${data.total === 1 ? "1 pod waits" : `${count(data.total)} pods wait`}, for ${plural(data.groups.length, "cause")}. Causes are in the order in which they first occurred.</span>
+      <a class="csv" href=${tableAddress("waiting", { at })} download>CSV</a></div>
     <ol class="causes">${data.groups.map((group) => html`<${CauseCard} key=${group.number} group=${group} total=${data.total}
       now=${data.seconds} at=${at} isOpen=${cause === String(group.number)} params=${params} />`)}</ol>`}`;
 }
@@ -42,6 +46,7 @@ function CauseCard({ group, total, now, at, isOpen, params }) {
 }
 
 export function CauseParts({ cause }) {
+  if (cause.kind === "fits") return html`<p>An attempt now would place each of these pods alone.</p>`;
   if (!cause.parts.length) {
     return cause.kind === "new" ? html`<p>No attempt and no gate has spoken about these pods.</p>` : null;
   }
