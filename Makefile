@@ -5,10 +5,12 @@ PYTHON ?= python3
 JOBS ?= 2
 # Seeds that `make sim` tries: a count, or a range such as 1000..1099. SEED=7 replays one.
 SEEDS ?= 20
-# What draws from such a seed.
-SEEDED := tests/sim/test_faults.py tests/sim/test_random_evictions.py tests/engine/test_reuse_machine.py tests/engine/test_gang_machine.py
+# Machines that draw from such a seed; they try one seed of 200.
+MACHINES := tests/engine/test_reuse_machine.py tests/engine/test_gang_machine.py
 # Examples that `make properties` draws for each property; `make test` draws 100.
 EXAMPLES ?= 5000
+# How many minutes `make soak` lasts.
+SOAK ?= 10
 PARITY_DIR ?=
 SCENARIOS_DIR ?=
 SCENARIOS_FLAGS ?=
@@ -41,7 +43,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: demo test test-live test-e2e test-ui check coverage bench bench-gangs bench-peer bench-upstream parity scenarios sim properties manifests image wheel \
+.PHONY: demo test test-live soak test-e2e test-ui check coverage bench bench-gangs bench-peer bench-upstream parity scenarios sim properties manifests image wheel \
 	release-check changelog site docs help clean static
 
 demo: .venv/.runtime ## simulate examples/quickstart (installs what running needs, nothing more)
@@ -55,6 +57,10 @@ test-live: .venv/.dev ## tests with a real etcd, kube-apiserver (KUBEBUILDER_ASS
 	@$(BIN)/python -m tests.deploy.rendering
 	@$(BIN)/python -m tests.deploy.checkers
 	@$(BIN)/python -m pytest tests/live
+
+soak: .venv/.dev ## churn against a real API server: memory, descriptors and tasks stay flat (SOAK=60: minutes)
+	@$(BIN)/python -m tests.live.binaries
+	@$(BIN)/python -m tests.live.soak --minutes $(SOAK)
 
 test-e2e: .venv/.dev ## Kubernetes' own e2e specs: programs from E2E_ASSETS, or built once with Go
 	@$(BIN)/python -m tests.e2e.binaries
@@ -106,9 +112,11 @@ scenarios: need-SCENARIOS_DIR .venv/.dev ## run a folder of scenarios: SCENARIOS
 
 sim: .venv/.dev ## simulate with faults: SEEDS=200 tries the first 200 seeds, SEEDS=1000..1099 these, SEED=7 replays one
 ifdef SEED
-	BAYPLAN_SIM_SEED=$(SEED) $(BIN)/python -m pytest --timeout=0 $(SEEDED)
+	BAYPLAN_SIM_SEED=$(SEED) $(BIN)/python -m tests.sim.seed_runs
+	BAYPLAN_SIM_SEED=$(SEED) $(BIN)/python -m pytest --timeout=0 $(MACHINES)
 else
-	BAYPLAN_SIM_SEEDS=$(SEEDS) $(BIN)/python -m pytest --timeout=0 -n $(JOBS) $(SEEDED)
+	BAYPLAN_SIM_SEEDS=$(SEEDS) $(BIN)/python -m tests.sim.seed_runs --jobs $(JOBS)
+	BAYPLAN_SIM_SEEDS=$(SEEDS) $(BIN)/python -m pytest --timeout=0 -n $(JOBS) tests/sim/test_planted_faults.py $(MACHINES)
 endif
 
 properties: .venv/.dev ## the tests of properties with many examples (EXAMPLES=5000)

@@ -48,6 +48,16 @@ def parse_seeds(text: str) -> list[int]:
     return found
 
 
+#: Of so many seeds the machines try one: one of their seeds is many sequences of events.
+SEEDS_PER_MACHINE_SEED = 200
+
+
+def machine_seeds(count: int) -> list[int]:
+    """The seeds that a machine tries: at least the first ``count`` of those that are tried."""
+    numbers = seeds(count)
+    return numbers[: max(count, len(numbers) // SEEDS_PER_MACHINE_SEED)]
+
+
 def replay_command(number: int) -> str:
     return f"make sim SEED={number}"
 

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from tests.seeded import MANY_SEEDS, ONE_SEED, parse_seeds, replayable, seeds
+from tests.seeded import MANY_SEEDS, ONE_SEED, machine_seeds, parse_seeds, replayable, seeds
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,18 @@ def test_the_environment_overrides_the_number_of_seeds(
     assert seeds(2) == [40, 41]
     monkeypatch.setenv(ONE_SEED, "7")
     assert seeds(2) == [7]
+
+
+def test_a_machine_tries_its_own_number_of_seeds_or_one_of_200(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv(ONE_SEED, raising=False)
+    monkeypatch.setenv(MANY_SEEDS, "1000..1099")
+    assert machine_seeds(4) == [1000, 1001, 1002, 1003]
+    monkeypatch.setenv(MANY_SEEDS, "10000")
+    assert machine_seeds(4) == list(range(50))
+    monkeypatch.setenv(ONE_SEED, "7")
+    assert machine_seeds(4) == [7]
 
 
 def test_a_failure_names_the_command_that_replays_it() -> None:

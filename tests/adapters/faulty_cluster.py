@@ -46,6 +46,8 @@ class FaultOptions:
     gone_on_resume: float = 0.0
     list_failures: float = 0.0
     conflicts: float = 0.0
+    #: Per writing call: it is refused with 429, 500 or 503, and not carried out.
+    refusals: float = 0.0
     #: Per writing call: no answer comes; half of these calls are carried out.
     unknown_outcomes: float = 0.0
     slow_calls: float = 0.0
@@ -178,6 +180,8 @@ class FaultyCluster:
         await self._delay()
         if self._happens("conflicts"):
             raise ConflictError(f"{what}: the object has been modified")
+        if self._happens("refusals"):
+            raise _refusal(self._random.choice((429, 500, 503)))
         if self._happens("unknown_outcomes"):
             if self._random.random() < 0.5:
                 await perform()
@@ -200,5 +204,12 @@ class FaultyCluster:
         return True
 
 
+_REASONS = {429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable"}
+
+
+def _refusal(code: int) -> ApiError:
+    return ApiError(code, _REASONS[code], "the server is currently unable to answer")
+
+
 def _unavailable() -> ApiError:
-    return ApiError(503, "ServiceUnavailable", "the server is currently unable to answer")
+    return _refusal(503)

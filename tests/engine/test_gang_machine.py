@@ -11,14 +11,14 @@ import pytest
 from bayplan.engine.podgroups.trial import PodGroupTrial
 from bayplan.sim.world.checkers import InvariantBroken
 from tests.engine.gang_machine import GangMachine
-from tests.seeded import Play, replayable, seeds, table_of
+from tests.seeded import Play, machine_seeds, replayable, table_of
 
 SEEDS_BY_DEFAULT = 2
 PLAY = Play(GangMachine, sequences=60, steps_per_sequence=40)
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("number", seeds(SEEDS_BY_DEFAULT))
+@pytest.mark.parametrize("number", machine_seeds(SEEDS_BY_DEFAULT))
 def test_groups_are_placed_as_by_a_naive_scheduler(
     number: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

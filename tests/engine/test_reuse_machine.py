@@ -26,7 +26,7 @@ from tests.engine.reuse_faults import (
 from tests.engine.reuse_kinds import CHANGES, KINDS
 from tests.engine.reuse_machine import ReuseMachine
 from tests.engine.reuse_pair import INITIAL_CAPACITY, Fault, no_fault
-from tests.seeded import Play, replayable, seeds, table_of
+from tests.seeded import Play, machine_seeds, replayable, table_of
 
 #: Seeds in one test: together at least STEPS_MIN steps, of which the events are counted.
 SEEDS_PER_TEST = 4
@@ -92,7 +92,7 @@ ASIDE_SEED = 4
 
 def blocks() -> list[list[int]]:
     """The seeds that are tried, in tests."""
-    found = seeds(SEEDS_PER_TEST)
+    found = machine_seeds(SEEDS_PER_TEST)
     return [found[at : at + SEEDS_PER_TEST] for at in range(0, len(found), SEEDS_PER_TEST)]
 
 

@@ -78,7 +78,18 @@ class ControlPlane:
     @contextlib.contextmanager
     def mute_api_server(self) -> Iterator[None]:
         """It accepts connections, as its kernel does, and answers nothing."""
-        process = self._processes["kube-apiserver"]
+        with self._paused("kube-apiserver"):
+            yield
+
+    @contextlib.contextmanager
+    def pause_etcd(self) -> Iterator[None]:
+        """The API server runs, and can neither read nor write."""
+        with self._paused("etcd"):
+            yield
+
+    @contextlib.contextmanager
+    def _paused(self, name: str) -> Iterator[None]:
+        process = self._processes[name]
         process.send_signal(signal.SIGSTOP)
         try:
             yield

@@ -25,17 +25,24 @@ APPLY = "application/apply-patch+yaml"
 class SchedulerProcess:
     """One replica. Everything it says is kept."""
 
-    def __init__(self, name: str, arguments: Sequence[str], log: Path, **env: str) -> None:
+    def __init__(
+        self, name: str, arguments: Sequence[str], log: Path, script: str = _SCRIPT, **env: str
+    ) -> None:
+        """``script``: another program than `bayplan`."""
         self.name = name
         self._log = log
         with log.open("wb") as file:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _SCRIPT, *arguments],
+                [sys.executable, "-c", script, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, **env},
             )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     @property
     def said(self) -> str:

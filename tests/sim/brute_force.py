@@ -133,15 +133,43 @@ def thousandths(text: str) -> int:
 
 
 def requests_of(pod: Content) -> Counter[str]:
-    """Containers and sidecars together or the largest init container, and overhead."""
+    """Containers and sidecars together or the largest init container, and overhead.
+
+    With a kubelet's report of a resize: the largest of requested, allocated and actuated. What is
+    requested does not count if the kubelet says that the resize is infeasible.
+    """
+    total = _requests_by(pod, _requests)
+    statuses = {
+        each["name"]: each for each in (pod.get("status") or {}).get("containerStatuses") or ()
+    }
+    if not any("allocatedResources" in each or "resources" in each for each in statuses.values()):
+        return total
+
+    def allocated(container: Content) -> Counter[str]:
+        return _amounts(statuses[container["name"]].get("allocatedResources"))
+
+    def actuated(container: Content) -> Counter[str]:
+        return _requests(statuses[container["name"]])
+
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    pending = [each for each in conditions if each["type"] == "PodResizePending"]
+    if pending and pending[0].get("reason") == "Infeasible":
+        total = Counter()
+    for reported in (_requests_by(pod, allocated), _requests_by(pod, actuated)):
+        for name, amount in reported.items():
+            total[name] = max(total[name], amount)
+    return total
+
+
+def _requests_by(pod: Content, requests_in: Callable[[Content], Counter[str]]) -> Counter[str]:
     spec = pod["spec"]
     total: Counter[str] = Counter()
     for container in spec.get("containers") or ():
-        _add(total, _requests(container))
+        _add(total, requests_in(container))
     started: Counter[str] = Counter()
     largest: Counter[str] = Counter()
     for container in spec.get("initContainers") or ():
-        request = _requests(container)
+        request = requests_in(container)
         if container.get("restartPolicy") == "Always":
             _add(total, request)
             _add(started, request)

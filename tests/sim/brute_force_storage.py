@@ -214,7 +214,7 @@ def why_not(picture: Picture, pod: Content, node_name: str) -> str:
     """Why a pod may not stand on a node, with the rule's name; "" if it may."""
     node = picture.node(node_name)
     if node is None:
-        return f"there is no node {node_name}"
+        return f"node exists: there is no node {node_name}"
     others = picture.without([uid_of(pod)])
     for rule in ALL_RULES:
         why = rule(others, pod, node)

@@ -17,8 +17,8 @@ from typing import final
 from bayplan.adapters.embedded.object_store import Stored
 from bayplan.api.device_objects import RESOURCE_CLAIM
 from bayplan.api.objects import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
-from bayplan.journal import AttemptRecord, BindingRecord, Record
-from bayplan.sim.world.checkers import InvariantBroken
+from bayplan.api.pod_groups import COSCHEDULING_LABEL
+from bayplan.journal import AttemptRecord, BindingRecord, GroupRecord, Record
 from tests.sim.brute_force import (
     NODE,
     POD,
@@ -26,6 +26,7 @@ from tests.sim.brute_force import (
     Key,
     Placed,
     key_of,
+    labels_of,
     selects_node,
     uid_of,
 )
@@ -37,26 +38,7 @@ from tests.sim.brute_force_storage import (
     why_not,
 )
 from tests.sim.delivered import DeliveringPort
-
-
-@final
-class Findings:
-    """What is wrong with a run. The first is kept: whoever is called when a checker raises, a
-    plugin for instance, may take the exception for a failure of its own."""
-
-    def __init__(self) -> None:
-        self.first: InvariantBroken | None = None
-
-    def fail(self, text: str) -> None:
-        """Raises InvariantBroken."""
-        problem = InvariantBroken(text)
-        self.first = self.first or problem
-        raise problem
-
-    def raise_first(self) -> None:
-        """Raises InvariantBroken, if anything is wrong."""
-        if self.first is not None:
-            raise self.first
+from tests.sim.invariants import Findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,38 +74,73 @@ class DecisionChecker:
         #: The last one of each pod, by uid.
         self.decisions: dict[str, Decision] = {}
         self.count = 0
+        #: Node → the highest priority of a pod that evicts others there.
+        self._preemptors: dict[str, int] = {}
 
     def write(self, record: Record) -> None:
         if isinstance(record, AttemptRecord) and record.result in ("scheduled", "waiting"):
             self._decided(record)
+        elif isinstance(record, AttemptRecord):
+            self._preempts(record)
         elif isinstance(record, BindingRecord) and record.result == "failed":
             self._port.assumed.pop(record.uid, None)
+        elif isinstance(record, GroupRecord) and record.result == "given back":
+            for uid, placed in list(self._port.assumed.items()):
+                namespace, _ = key_of(placed.pod)
+                name = labels_of(placed.pod).get(COSCHEDULING_LABEL)
+                if f"{namespace}/{name}" == record.group:
+                    del self._port.assumed[uid]
 
     def _decided(self, record: AttemptRecord) -> None:
         namespace, _, name = record.pod.partition("/")
         pod = self._port.content(POD, (namespace, name))
         if pod is None or uid_of(pod) != record.uid:
-            self._findings.fail(f"{record.pod} is placed on {record.node} and was deleted")
+            self._findings.fail(
+                "pod exists", f"{record.pod} is placed on {record.node} and was deleted"
+            )
             return
         self._check(pod, record)
         self.count += 1
         self.decisions[record.uid] = self._decision(pod, record.node)
         self._port.assumed[record.uid] = Placed(pod, record.node)
 
+    def _preempts(self, record: AttemptRecord) -> None:
+        namespace, _, name = record.pod.partition("/")
+        pod = self._port.content(POD, (namespace, name))
+        if pod is not None:
+            # A resize evicts pods of the node that the pod is on.
+            node_name = record.nominated_node or pod["spec"].get("nodeName") or ""
+            before = self._preemptors.get(node_name, _priority(pod))
+            self._preemptors[node_name] = max(before, _priority(pod))
+
+    def evicted(self, victim: Content) -> None:
+        """The scheduler deletes a pod. Raises Violation."""
+        placed = self._port.picture().placed.get(uid_of(victim))
+        if placed is None:
+            return
+        # Another program may have bound it elsewhere since it was chosen.
+        decision = self.decisions.get(uid_of(victim))
+        names = {placed.node_name, placed.node_name if decision is None else decision.node_name}
+        highest = max((self._preemptors[n] for n in names & self._preemptors.keys()), default=None)
+        if highest is None or _priority(victim) >= highest:
+            text = f"{_name(victim)} of priority {_priority(victim)} is evicted from"
+            self._findings.fail("victims", f"{text} {placed.node_name} for priority {highest}")
+
     def _check(self, pod: Content, record: AttemptRecord) -> None:
         where = f"at {record.at_seconds:g} s {record.pod} is placed on {record.node}"
         unlisted = self.kinds - self._port.listed
         if unlisted:
-            self._findings.fail(f"{where} before these were listed: {', '.join(sorted(unlisted))}")
+            kinds = ", ".join(sorted(unlisted))
+            self._findings.fail("all listed", f"{where} before these were listed: {kinds}")
         picture = self._port.picture()
         if record.uid in picture.placed:
             before = picture.placed[record.uid].node_name
-            self._findings.fail(f"{where} and stands on {before}")
+            self._findings.fail("placed once", f"{where} and stands on {before}")
         why = why_not(picture, pod, record.node)
         if why:
-            self._findings.fail(f"{where}: {why}")
+            self._findings.fail(why.partition(":")[0], f"{where}: {why}")
         if record.node not in self._answers.get(record.uid, {record.node}):
-            self._findings.fail(f"{where}: the extender did not leave this node")
+            self._findings.fail("extender", f"{where}: the extender did not leave this node")
 
     def _decision(self, pod: Content, node_name: str) -> Decision:
         picture = self._port.picture()
@@ -140,6 +157,10 @@ class DecisionChecker:
             {uid_of(claim): allocated_devices(claim) for claim in claims},
             frozenset(self._port.assumed),
         )
+
+
+def _priority(pod: Content) -> int:
+    return pod["spec"].get("priority") or 0
 
 
 def named_claims(pod: Content) -> list[tuple[str, Key]]:
@@ -186,13 +207,14 @@ class WriteChecker:
     def _see_pod(self, before: Content, pod: Content) -> None:
         old, new = (each["spec"].get("nodeName") for each in (before, pod))
         if old and old != new:
-            self._findings.fail(f"{_name(pod)} was bound to {old} and then to {new}")
+            self._findings.fail("bound once", f"{_name(pod)} was bound to {old} and then to {new}")
         if old or not new or uid_of(pod) in self.foreign_uids:
             return
         self.count += 1
         decision = self._decision([uid_of(pod)], new)
         if decision is None:
-            self._findings.fail(f"{_name(pod)} is bound to {new}, which no scheduler chose")
+            text = f"{_name(pod)} is bound to {new}, which no scheduler chose"
+            self._findings.fail("chosen node", text)
         else:
             self._check_claims(pod, decision)
 
@@ -215,32 +237,37 @@ class WriteChecker:
                 why = self._why_not_allocated(claim, pod, decision)
             else:
                 why = self._why_not_bound(claim, decision)
-            if why:
+            if why is not None:
+                invariant, text = why
                 where = f"{_name(pod)} is bound to {decision.node_name}"
-                self._findings.fail(f"{where}: claim {key[1]} {why}")
+                self._findings.fail(invariant, f"{where}: claim {key[1]} {text}")
 
-    def _why_not_bound(self, claim: Content, decision: Decision) -> str:
+    def _why_not_bound(self, claim: Content, decision: Decision) -> tuple[str, str] | None:
+        """The invariant that is violated, and a text."""
         name = claim["spec"].get("volumeName")
         if not name:
-            return "has no volume"
+            return "volume bound", "has no volume"
         volume = self._objects.get((PERSISTENT_VOLUME, ("", name)))
         required = ((volume or {}).get("spec", {}).get("nodeAffinity") or {}).get("required")
         # The node may have changed since. A volume is made for the node as it is then.
         nodes = (decision.node, self._objects.get((NODE, ("", decision.node_name))))
         if required is None or any(selects_node(required, each) for each in nodes if each):
-            return ""
-        return f"has volume {name} out of the node's reach"
+            return None
+        return "bound volume in reach", f"has volume {name} out of the node's reach"
 
-    def _why_not_allocated(self, claim: Content, pod: Content, decision: Decision) -> str:
+    def _why_not_allocated(
+        self, claim: Content, pod: Content, decision: Decision
+    ) -> tuple[str, str] | None:
         status = claim.get("status") or {}
         if not status.get("allocation"):
-            return "has no devices"
+            return "devices allocated", "has no devices"
         users = {each.get("uid") for each in status.get("reservedFor") or ()}
         if uid_of(pod) not in users:
-            return "is not reserved for the pod"
+            return "devices reserved", "is not reserved for the pod"
         selector = status["allocation"].get("nodeSelector")
-        is_within_reach = not selector or selects_node(selector, decision.node)
-        return "" if is_within_reach else "has devices out of the node's reach"
+        if not selector or selects_node(selector, decision.node):
+            return None
+        return "allocated devices in reach", "has devices out of the node's reach"
 
     # ---- devices ----------------------------------------------------------------------------
 
@@ -255,7 +282,8 @@ class WriteChecker:
             shared = allocated_devices(other) & devices
             if shared and (decision is None or _knew_of(decision, other, shared)):
                 what = ", ".join("/".join(each) for each in sorted(shared))
-                self._findings.fail(f"{_name(claim)} is given {what}, which {_name(other)} has")
+                text = f"{_name(claim)} is given {what}, which {_name(other)} has"
+                self._findings.fail("devices exclusive", text)
 
 
 def _knew_of(decision: Decision, claim: Content, devices: set[Device]) -> bool:

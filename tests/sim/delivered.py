@@ -65,6 +65,8 @@ class DeliveringPort:
         #: API answered that the binding was written. Their objects do not say so yet.
         self.assumed: dict[str, Placed] = {}
         self._acknowledged: dict[str, Placed] = {}
+        #: Called with the content of each pod that the scheduler deletes, before the request.
+        self.on_delete_pod: Callable[[Content], None] | None = None
         #: Kinds that were listed at least once.
         self.listed: set[str] = set()
 
@@ -154,6 +156,9 @@ class DeliveringPort:
         await _on_the_wire(lambda: self._inner.patch_group_status(patch))
 
     async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
+        victim = self.content(POD, (namespace, name))
+        if self.on_delete_pod is not None and victim is not None and uid_of(victim) == uid:
+            self.on_delete_pod(victim)
         await _on_the_wire(lambda: self._inner.delete_pod(namespace, name, uid))
 
     async def create_event(self, event: EmitEvent) -> None:

@@ -1,4 +1,5 @@
-"""An extender that misbehaves by chance: it rejects nodes, fails, raises, and answers late."""
+"""An extender that misbehaves by chance: it rejects nodes, names unknown ones, fails, raises, and
+answers late."""
 
 import asyncio
 from typing import final
@@ -49,6 +50,9 @@ class DrawnExtender:
             await asyncio.sleep(LATE_SECONDS if chance < 0.05 else 0)
             if chance < 0.1:
                 return ExtenderAnswer(error="the extender is out of order")
+            if chance < 0.12:
+                self.answers[uid] = frozenset()
+                return ExtenderAnswer(node_names=names | {"unknown"})
             raise ConnectionError("the extender hung up")
         await asyncio.sleep(LATE_SECONDS * self._random.random() if chance < 0.3 else 0)
         rejected = {name for name in sorted(names) if not self._is_calm and self._rejects()}

@@ -3,6 +3,7 @@
 Everything a Filter plugin decides by occurs, each in few values, so that pods meet.
 """
 
+import json
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -83,6 +84,45 @@ def devices_of(name: str) -> Content:
     devices = [{"name": "d0"}, {"name": "d1"}]
     spec = {"driver": DEVICE_DRIVER, "pool": pool, "nodeName": name, "devices": devices}
     return content(RESOURCE_SLICE, name, spec=spec)
+
+
+# ---- in one line --------------------------------------------------------------------------
+
+
+def summary(created: Content) -> str:
+    """An object in one line, without what all objects of its kind have."""
+    meta = created["metadata"]
+    name = "/".join(filter(None, (meta.get("namespace"), meta["name"])))
+    parts = {"labels": meta.get("labels"), **created.get("spec", {})}
+    allocatable = created.get("status", {}).get("allocatable")
+    if allocatable:
+        parts["allocatable"] = allocatable
+    fields = {key: value for key, value in parts.items() if value and key not in _USUAL}
+    for container in parts.get("containers") or ():
+        fields |= {"requests": container["resources"]["requests"]}
+        fields |= {"ports": container["ports"]} if container.get("ports") else {}
+    return f"{created['kind']} {name} {json.dumps(fields)}"
+
+
+_USUAL = ("containers", "terminationGracePeriodSeconds", "dnsPolicy", "restartPolicy")
+
+
+# ---- budgets ------------------------------------------------------------------------------
+
+
+def budgets() -> list[Content]:
+    """Of the pods of each app at least some must stay: preemption prefers other victims."""
+    kind = "policy/v1 PodDisruptionBudget"
+    return [
+        content(
+            kind,
+            f"{app}-stays",
+            namespace,
+            spec={"selector": {"matchLabels": {"app": app}}, "minAvailable": minimum},
+        )
+        for namespace in NAMESPACES
+        for app, minimum in (("web", 2), ("db", 1))
+    ]
 
 
 # ---- storage and devices ------------------------------------------------------------------
@@ -180,6 +220,34 @@ def _port(random: Stream) -> Content:
     if random.random() < 0.2:
         found["protocol"] = "UDP"
     return found
+
+
+def is_resizable(pod: Content) -> bool:
+    """A running pod with a single container and no init containers."""
+    spec, status = pod["spec"], pod.get("status") or {}
+    is_there = spec.get("nodeName") and status.get("phase") not in ("Succeeded", "Failed")
+    return bool(is_there) and not spec.get("initContainers") and len(spec["containers"]) == 1
+
+
+def resized(random: Stream, pod: Content) -> Content:
+    """The pod with another request of cpu, and what its kubelet says of it."""
+    (container,) = pod["spec"]["containers"]
+    old: Content = container["resources"]["requests"]
+    new = {**old, "cpu": random.choice(("100m", "500m", "1", "3"))}
+    spec = {
+        **pod["spec"],
+        "containers": [{**container, "resources": {**container["resources"], "requests": new}}],
+    }
+    reason = random.choice(("", "", "Deferred", "Infeasible"))
+    granted = old if reason else new
+    reported = {"name": "c", "allocatedResources": granted, "resources": {"requests": granted}}
+    kinds = ("PodResizePending",)
+    before = (pod.get("status") or {}).get("conditions") or []
+    conditions = [each for each in before if each["type"] not in kinds]
+    if reason:
+        conditions.append({"type": kinds[0], "status": "True", "reason": reason})
+    status = {**pod["status"], "conditions": conditions, "containerStatuses": [reported]}
+    return {**pod, "spec": spec, "status": status}
 
 
 def _gate(random: Stream, labels: dict[str, str], name: str) -> Content:

@@ -1,17 +1,20 @@
-"""A small cluster with faults, as a function of a seed: the scheduler's main test.
+"""A small cluster with faults, as a function of a plan: the scheduler's main test.
 
 A faulty phase in which calls fail, watches break, nodes go and come, the clock jumps, schedulers
 stop and others take over, another program binds pods, and objects are created, changed, deleted and
 replaced under their names; then a calm phase. Each decision is checked when it is made, each
-binding when it is carried out (`decisions`). When it is quiet, nobody waits in vain, and the
-scheduler's picture is the API's (`at_rest`).
+binding when it is carried out (`decisions`). When all is quiet, no pod waits in vain, and the
+scheduler's cache equals the API (`at_rest`).
+
+The plan (`fault_plan`) is drawn from the seed. Each step draws from a stream of its own, so a step
+does the same when other steps are left out. `shrinking` uses this.
 """
 
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any, cast, final
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
@@ -25,18 +28,19 @@ from bayplan.adapters.embedded.pod_gc_controller import (
 from bayplan.api.device_objects import RESOURCE_CLAIM, RESOURCE_SLICE
 from bayplan.api.objects import CSI_NODE, NODE, PERSISTENT_VOLUME_CLAIM, POD, Pod
 from bayplan.clock import ManualClock
-from bayplan.config import SchedulerConfig
+from bayplan.config import config_from
+from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.engine.scheduler import Scheduler
 from bayplan.journal import AttemptRecord, DigestSink, Journal, Record
-from bayplan.plugins.registry import default_registry
-from bayplan.ports import ApiError
-from bayplan.rng import stream
+from bayplan.plugins.registry import Registry
+from bayplan.ports import ApiError, NotFoundError
+from bayplan.rng import Stream, stream
 from bayplan.runner import Runner
 from bayplan.sim.loop import run, settled
 from bayplan.sim.world.checkers import GangChecker
 from bayplan.sim.world.volume_controller import VolumeController
 from bayplan.state.pods import PodInfo, pod_info
-from tests.adapters.faulty_cluster import FaultOptions, FaultyCluster
+from tests.adapters.faulty_cluster import FaultyCluster
 from tests.sim import fault_objects
 from tests.sim.at_rest import (
     POD_GROUP,
@@ -50,73 +54,26 @@ from tests.sim.brute_force import is_terminating
 from tests.sim.decisions import DecisionChecker, Findings, WriteChecker, named_claims
 from tests.sim.delivered import Contents, DeliveringPort
 from tests.sim.drawn_extender import DrawnExtender
+from tests.sim.drawn_plugin import RAISING, drawn_plugin
 from tests.sim.fault_objects import OTHER_SCHEDULER, Content
+from tests.sim.fault_plan import FAULTY_SECONDS, Plan, Step
+from tests.sim.refusing_provisioner import RefusingProvisioner
 
-FAULTY_SECONDS = 60.0
 #: Longer than the longest backoff and the slowest calls, and shorter than the stay among the
 #: unschedulable pods: until then only events have woken pods.
 WOKEN_SECONDS = 60.0
 #: Longer than the stay among the unschedulable pods, which is 300 s, looked at every 30 s.
 CALM_SECONDS = 420.0
 
-#: Worlds are small: what happens rarely would hardly happen at all.
-_CHANCES = (0.02, 0.1, 0.3)
-_SLOW_SECONDS = (0.05, 0.5, 3.0, 20.0)
 _BURST = 5
 _UPSTREAM_POD_GC = (UPSTREAM_QUARANTINE_SECONDS, UPSTREAM_PERIOD_SECONDS)
-
-_Happening = Callable[[], Awaitable[None] | None]
-
-
-def sampled_faults(seed: int) -> FaultOptions:
-    """What goes wrong between scheduler and API server; each kind of fault is absent in a part of
-    all worlds."""
-    random = stream(seed, "faults of a world")
-
-    def chance() -> float:
-        return random.choice(_CHANCES) if random.random() < 0.5 else 0.0
-
-    return FaultOptions(
-        seed=seed,
-        watch_drops=chance(),
-        watch_lags=chance(),
-        gone_on_resume=chance(),
-        list_failures=chance(),
-        conflicts=chance(),
-        unknown_outcomes=chance(),
-        slow_calls=chance(),
-        slow_seconds=random.choice(_SLOW_SECONDS),
-        node_losses=random.choice((0, 0, 1, 2, 5)),
-        clock_steps=random.choice((0, 0, 1, 3)),
-    )
+_RESIZE_GATE = "InPlacePodVerticalScalingSchedulerPreemption"
 
 
-@dataclass(frozen=True, slots=True)
-class WorldOptions:
-    """What a world contains; each kind of thing is absent in a part of all worlds."""
-
-    has_storage: bool
-    has_devices: bool
-    has_extender: bool
-    foreign_count: int
-    #: Of each decision: another program is faster, and binds the pod elsewhere.
-    snatch_chance: float
-    #: After each removal: the API server forgets its history, so that nobody sees the removal.
-    forget_chance: float
-    leader_changes: int
-
-    @classmethod
-    def sampled(cls, seed: int) -> "WorldOptions":
-        random = stream(seed, "world options")
-        return cls(
-            has_storage=random.random() < 0.7,
-            has_devices=random.random() < 0.7,
-            has_extender=random.random() < 0.3,
-            foreign_count=random.choice((0, 4, 12)),
-            snatch_chance=random.choice((0.0, 0.1)),
-            forget_chance=random.choice((0.0, 0.5)),
-            leader_changes=random.choice((0, 0, 1, 2)),
-        )
+@lru_cache(maxsize=1)
+def _registry_of_the_tree() -> Registry:
+    """Shared by all worlds."""
+    return Registry()
 
 
 @final
@@ -129,24 +86,33 @@ class Snatcher:
     def write(self, record: Record) -> None:
         if isinstance(record, AttemptRecord) and record.result == "scheduled":
             self._world.snatch(record)
+            self._world.stop_amid_a_binding()
 
 
 @final
 class Leader:
-    """A scheduler that runs against the cluster, and those who watch it."""
+    """A scheduler that runs against the cluster, and its checkers."""
 
     def __init__(self, world: "FaultWorld", number: int) -> None:
-        extender = world.extender
-        options = replace(world.faults, seed=world.faults.seed + 1_000_003 * number)
+        extender, plan = world.extender, world.plan
+        options = replace(plan.faults, seed=plan.seed + 1_000_003 * number)
         self.faulty = FaultyCluster(world.cluster, options)
         port = DeliveringPort(self.faulty, world.contents)
         answers = {} if extender is None else extender.answers
         self.checker = DecisionChecker(port, world.findings, answers)
+        port.on_delete_pod = self.checker.evicted
+        registry, profile = _registry_of_the_tree(), {"schedulerName": "default-scheduler"}
+        if plan.options.has_raising_plugin:
+            registry = Registry()
+            registry.add(drawn_plugin(world.random_of("raising plugin"), lambda: world.is_calm))
+            profile |= {"plugins": {"multiPoint": {"enabled": [{"name": RAISING}]}}}
+        gates = {_RESIZE_GATE: plan.options.preempts_for_resizes}
+        config = {**DEFAULT_CONFIG, "profiles": [profile], "featureGates": gates}
         self.scheduler = Scheduler(
-            SchedulerConfig(),
-            default_registry(),
+            config_from(config),
+            registry,
             world.clock,
-            seed=world.faults.seed,
+            seed=plan.seed,
             journal=Journal([world.digest_sink, self.checker, Snatcher(world)]),
             extenders=() if extender is None else (extender,),
             raise_bugs=True,
@@ -168,32 +134,43 @@ class Leader:
 
 @final
 class FaultWorld:
-    """One seed's world. ``play`` runs it and raises where something is wrong."""
+    """The world of one plan. ``play`` runs it and raises where something is wrong."""
 
-    def __init__(self, seed: int) -> None:
-        self.faults = sampled_faults(seed)
-        self.options = WorldOptions.sampled(seed)
-        self._random = stream(seed, "fault world")
+    def __init__(self, plan: Plan | int) -> None:
+        """``plan``: a plan, or the seed of one."""
+        self.plan = plan if isinstance(plan, Plan) else Plan.drawn(plan)
+        self._random = self.random_of("world")
+        self._snatch_random = self.random_of("snatcher")
         self.clock = ManualClock()
         self.digest_sink = DigestSink()
         self.findings = Findings()
         self.contents = Contents()
-        times = self._random.choice((PodGcTimes(), PodGcTimes(*_UPSTREAM_POD_GC)))
+        slow = self.plan.options.is_pod_gc_slow
+        times = PodGcTimes(*_UPSTREAM_POD_GC) if slow else PodGcTimes()
         self.cluster = EmbeddedCluster(self.clock, pod_gc=times)
         self.writes = WriteChecker(self.findings)
-        self.extender = DrawnExtender(seed) if self.options.has_extender else None
+        has_extender = self.plan.options.has_extender
+        self.extender = DrawnExtender(self.plan.seed) if has_extender else None
         for observer in (self.contents, self.writes):
             self.cluster.observe(observer.observe)
         #: The newest last.
         self.leaders: list[Leader] = []
-        #: What happened; how often something was refused, because it was gone.
+        #: How often each step happened, and how often its object was gone already.
         self.counts: Counter[str] = Counter()
-        self._names = 0
-        self._is_calm = False
-        self._snatching: list[asyncio.Task[None]] = []
+        #: What each step did, one line each.
+        self.story: list[str] = []
+        self.is_calm = False
+        self._step = Step(-1, 0.0, "")
+        self._name_count = 0
+        self._stops_at_next_decision = False
+        self._tasks: list[asyncio.Task[None]] = []
 
     def __str__(self) -> str:
-        return f"{self.faults} {self.options}"
+        return str(self.plan)
+
+    def random_of(self, name: str) -> Stream:
+        """A stream of random numbers for one part of the world."""
+        return stream(self.plan.seed, name)
 
     @property
     def digest(self) -> str:
@@ -204,23 +181,40 @@ class FaultWorld:
         try:
             run(self._main(), self.clock)
         finally:
+            for leader in self.leaders:
+                self.counts.update(leader.faulty.counts)
             self.findings.raise_first()
+
+    def _tell(self, text: str) -> None:
+        """Add a line to the story of the current step."""
+        self.story.append(f"{self._step.at_seconds:6.2f} s  {self._step.verb}: {text}")
 
     # ---- the two phases -------------------------------------------------------------------
 
     async def _main(self) -> None:
+        options = self.plan.options
         VolumeController(self.cluster, self._refused)
+        if options.provision_failures:
+            random = self.random_of("provisioner")
+            refusing = RefusingProvisioner(self.cluster, random, options.provision_failures)
+            refusing.is_calm = lambda: self.is_calm
+            refusing.counts = self.counts
         for content in fault_objects.namespaces():
             self.cluster.create(content)
-        if self.options.has_storage or self.options.has_devices:
+        for content in fault_objects.budgets() if options.has_budgets else ():
+            self.cluster.create(content)
+        if options.has_storage or options.has_devices:
             for content in fault_objects.storage():
                 self.cluster.create(content)
-        for _ in range(self._random.randint(2, 8)):
-            self._add_node()
-        self._begin_leader()
-        for at_seconds, happening in self._happenings():
-            await self._until(at_seconds)
-            await self._let_happen(happening)
+        begun = False
+        for step in self.plan.steps:
+            if step.at_seconds and not begun:
+                self._begin_leader()
+                begun = True
+            await self._until(step.at_seconds)
+            await self._take(step)
+        if not begun:
+            self._begin_leader()
         await self._until(FAULTY_SECONDS)
         self._calm()
         await self._until(self.clock.now() + WOKEN_SECONDS)
@@ -234,14 +228,16 @@ class FaultWorld:
     async def _until(self, seconds: float) -> None:
         await asyncio.sleep(max(seconds - self.clock.now(), 0.0))
 
-    async def _let_happen(self, happening: _Happening) -> None:
+    async def _take(self, step: Step) -> None:
+        self._step, self._name_count = step, 0
+        self._random = self.random_of(f"step {step.number}")
         try:
-            outcome = happening()
+            outcome = getattr(self, f"_{step.verb}")()
             if outcome is not None:
                 await outcome
-            self.counts[getattr(happening, "__name__", "")] += 1
+            self.counts[step.verb] += 1
         except ApiError:
-            self.counts["refused"] += 1  # what it was to happen to is gone already
+            self.counts["refused"] += 1  # the object of the step is gone already
 
     def _refused(self, what: str, problem: ApiError) -> None:
         self.counts["refused to a controller"] += 1
@@ -249,57 +245,43 @@ class FaultWorld:
     def _begin_leader(self) -> None:
         self.leaders.append(Leader(self, len(self.leaders)))
         self.writes.checkers.insert(0, self.leaders[-1].checker)
+        if self.is_calm:
+            self.leaders[-1].faulty.calm()
 
     def _calm(self) -> None:
-        self._is_calm = True
+        self.is_calm = True
         for leader in self.leaders:
             leader.faulty.calm()
         if self.extender is not None:
             self.extender.calm()
 
-    def _happenings(self) -> list[tuple[float, _Happening]]:
-        random, faults, options = self._random, self.faults, self.options
-        counts: list[tuple[_Happening, int]] = [
-            (self._add_pod, random.randint(15, 40)),
-            (self._add_burst, random.randint(0, 3)),
-            (self._delete_pod, random.randint(0, 10)),
-            (self._replace_pod, random.randint(0, 6)),
-            (self._end_pod, random.randint(0, 10)),
-            (self._ungate, 4),
-            (self._add_gang, random.randint(0, 4)),
-            (self._change_group, random.randint(0, 3)),
-            (self._change_node, random.randint(0, 6)),
-            (self._lose_node, faults.node_losses),
-            (self._add_node, random.randint(0, faults.node_losses + 1)),
-            (self._replace_node, random.randint(0, faults.node_losses)),
-            (self._replace_claim, random.randint(0, 3)),
-            (self._step_clock, faults.clock_steps),
-            (self._add_foreign_pod, options.foreign_count),
-            (self._bind_foreign, options.foreign_count),
-            (self._change_leader, options.leader_changes),
-        ]
-        verbs = [verb for verb, count in counts for _ in range(count)]
-        timed = [(random.uniform(0, FAULTY_SECONDS), verb) for verb in verbs]
-        return sorted(timed, key=lambda entry: entry[0])
-
     # ---- nodes and time -------------------------------------------------------------------
 
     def _name(self, prefix: str) -> str:
-        self._names += 1
-        return f"{prefix}{self._names}"
+        """The same for a step, whichever other steps there are."""
+        self._name_count += 1
+        suffix = f"-{self._name_count}" if self._name_count > 1 else ""
+        return f"{prefix}{self._step.number}{suffix}"
 
     def _add_node(self, name: str = "") -> None:
         name = name or self._name("n")
-        self.cluster.create(fault_objects.random_node(self._random, name))
-        if self.options.has_storage:
+        content = fault_objects.random_node(self._random, name)
+        self.cluster.create(content)
+        self._tell(fault_objects.summary(content))
+        if self.plan.options.has_storage:
             self.cluster.create(fault_objects.attachments_of(self._random, name))
-        if self.options.has_devices and self._random.random() < 0.6:
+        if self.plan.options.has_devices and self._random.random() < 0.6:
             self.cluster.create(fault_objects.devices_of(name))
 
     def _some_node(self) -> Stored:
-        return self._random.choice(self.cluster.objects(NODE))
+        """Raises NotFoundError."""
+        nodes = self.cluster.objects(NODE)
+        if not nodes:
+            raise NotFoundError("there is no node")
+        return self._random.choice(nodes)
 
     def _remove_node(self, name: str) -> None:
+        self._tell(f"node {name} is deleted")
         for kind in (NODE, CSI_NODE, RESOURCE_SLICE):
             if self.cluster.get(object_key(kind, "", name)) is not None:
                 self.cluster.delete(object_key(kind, "", name))
@@ -318,6 +300,20 @@ class FaultWorld:
         self._add_node(name)
         self._maybe_forget_history()
 
+    async def _flap_node(self) -> None:
+        """A node goes and comes back, some times in a short time."""
+        node = self._some_node()
+        name, content = node.key.name, node.content
+        meta = {key: content["metadata"][key] for key in ("name", "labels")}
+        for _ in range(self._random.randint(1, 3)):
+            self._remove_node(name)
+            await asyncio.sleep(self._random.choice((0.0, 0.05, 1.0)))
+            self.cluster.create({**content, "metadata": meta})
+            self._tell(f"node {name} is created again")
+            await asyncio.sleep(self._random.choice((0.0, 0.05, 1.0)))
+        if self.plan.options.has_storage:
+            self.cluster.create(fault_objects.attachments_of(self._random, name))
+
     def _change_node(self) -> None:
         """Its zone, its taints, or whether it is cordoned."""
         stored = self._some_node()
@@ -325,17 +321,25 @@ class FaultWorld:
         if self._random.random() < 0.5:
             metadata = {**stored.content["metadata"], "labels": labels}
             self.cluster.update({**stored.content, "metadata": metadata})
+            self._tell(f"node {stored.key.name} is in zone {labels['zone']}")
         else:
             spec = fault_objects.node_spec(self._random)
             self.cluster.update({**stored.content, "spec": spec})
+            self._tell(f"node {stored.key.name} has spec {spec}")
 
     def _step_clock(self) -> None:
-        self.clock.advance_to(self.clock.now() + self._random.uniform(0, 45))
+        seconds = self._random.uniform(0, 45)
+        self.clock.advance_to(self.clock.now() + seconds)
+        self._tell(f"{seconds:g} s forward")
 
     def _maybe_forget_history(self) -> None:
         """Whoever watches has to list again, and sees what is there only."""
-        if self.options.forget_chance and self._random.random() < self.options.forget_chance:
+        if (
+            self.plan.options.forget_chance
+            and self._random.random() < self.plan.options.forget_chance
+        ):
             self.cluster.forget_history()
+            self._tell("the API server forgets its history")
             self.counts["history forgotten"] += 1
 
     # ---- pods -----------------------------------------------------------------------------
@@ -344,9 +348,9 @@ class FaultWorld:
         self, name: str = "", namespace: str = "", scheduler_name: str | None = None
     ) -> None:
         left_out: list[Any] = []
-        if not self.options.has_storage:
+        if not self.plan.options.has_storage:
             left_out.append(fault_objects.names_volumes)
-        if not self.options.has_devices:
+        if not self.plan.options.has_devices:
             left_out.append(fault_objects.names_devices)
         content = fault_objects.random_pod(self._random, name or self._name("p"), left_out)
         if namespace:
@@ -354,6 +358,7 @@ class FaultWorld:
         if scheduler_name is not None:
             content["spec"]["schedulerName"] = scheduler_name
         self.cluster.create(content)
+        self._tell(fault_objects.summary(content))
         for claim in fault_objects.claims_of(self._random, content):
             with contextlib.suppress(ApiError):
                 self.cluster.create(claim)
@@ -366,6 +371,7 @@ class FaultWorld:
     def _add_gang(self) -> None:
         for each in fault_objects.gang(self._random, self._name("g")):
             self.cluster.create(each)
+            self._tell(fault_objects.summary(each))
 
     def _change_group(self) -> None:
         """Another minimum, or no object any more."""
@@ -374,6 +380,7 @@ class FaultWorld:
             return
         stored = self._random.choice(groups)
         minimum = self._random.randint(0, 5)
+        self._tell(f"group {stored.key.name} has minimum {minimum or 'nothing: it is deleted'}")
         if minimum:
             self.cluster.update({**stored.content, "spec": {"minMember": minimum}})
         else:
@@ -387,6 +394,7 @@ class FaultWorld:
         stored = self._some_pod()
         if stored is not None:
             self.cluster.delete(stored.key)
+            self._tell(f"pod {_name(stored)} is deleted")
             self._maybe_forget_history()
 
     def _replace_pod(self) -> None:
@@ -396,6 +404,7 @@ class FaultWorld:
             return
         stored = self._random.choice(pods)
         self.cluster.delete(stored.key)
+        self._tell(f"pod {_name(stored)} is deleted and created again")
         self._add_pod(stored.key.name, namespace=stored.key.namespace)
         self._maybe_forget_history()
 
@@ -403,6 +412,17 @@ class FaultWorld:
         stored = self._some_pod()
         if stored is not None and stored.content["spec"].get("nodeName"):
             self.cluster.end_pod(stored.key)
+            self._tell(f"pod {_name(stored)} succeeds")
+
+    def _resize_pod(self) -> None:
+        """A placed pod requests another amount of cpu; its kubelet grants, defers or refuses it."""
+        pods = [s for s in self.cluster.objects(POD) if fault_objects.is_resizable(s.content)]
+        if not pods:
+            raise NotFoundError("there is no pod to resize")
+        stored = self._random.choice(pods)
+        resized = fault_objects.resized(self._random, stored.content)
+        self.cluster.update(resized)
+        self._tell(fault_objects.summary(resized))
 
     def _ungate(self) -> None:
         for stored in self.cluster.objects(POD):
@@ -410,6 +430,7 @@ class FaultWorld:
             if gated:
                 spec = {k: v for k, v in stored.content["spec"].items() if k != "schedulingGates"}
                 self.cluster.update({**stored.content, "spec": spec})
+                self._tell(f"pod {_name(stored)} has no gates any more")
 
     def _replace_claim(self) -> None:
         """A claim that no placed pod uses goes, and another comes under its name."""
@@ -431,15 +452,36 @@ class FaultWorld:
         draw = fault_objects.volume_claim if is_volume else fault_objects.device_claim
         self.cluster.delete(chosen)
         self.cluster.create(draw(self._random, chosen.name, chosen.namespace))
+        self._tell(f"claim {chosen.namespace}/{chosen.name} is deleted and created again")
         self._maybe_forget_history()
 
     # ---- schedulers -----------------------------------------------------------------------
 
     async def _change_leader(self) -> None:
         """The scheduler stops, and after a while one begins that knows nothing."""
-        await self.leaders[-1].stop()
-        await asyncio.sleep(self._random.choice((0.0, self._random.uniform(0, 10))))
-        self._begin_leader()
+        pause_seconds = self._random.choice((0.0, self._random.uniform(0, 10)))
+        self._tell(f"the scheduler stops, and {pause_seconds:g} s later another one starts")
+        await self._replace_leader(pause_seconds)
+
+    def _change_leader_amid_a_binding(self) -> None:
+        """The same, at the next decision: its binding is under way."""
+        self._tell("the scheduler stops at its next decision, and another one starts")
+        self._stops_at_next_decision = True
+
+    def stop_amid_a_binding(self) -> None:
+        """Called after each decision."""
+        if self._stops_at_next_decision and not self.is_calm:
+            self._stops_at_next_decision = False
+            self.counts["leader changed amid a binding"] += 1
+            replacing = self._replace_leader(self._snatch_random.choice((0.0, 2.0)))
+            self._tasks.append(asyncio.get_running_loop().create_task(replacing))
+
+    async def _replace_leader(self, pause_seconds: float) -> None:
+        leader = self.leaders[-1]
+        await leader.stop()
+        await asyncio.sleep(pause_seconds)
+        if leader is self.leaders[-1]:
+            self._begin_leader()
 
     def _add_foreign_pod(self) -> None:
         self._add_pod(scheduler_name=OTHER_SCHEDULER)
@@ -456,22 +498,30 @@ class FaultWorld:
         if not pods:
             return
         pod = pod_info(cast(Pod, self._random.choice(pods).object))
-        await self._bind_as_another(pod, self._some_node().key.name)
+        node_name = self._some_node().key.name
+        await self._bind_as_another(pod, node_name)
+        self._tell(f"another program binds {pod.key} to {node_name}")
 
     def snatch(self, record: AttemptRecord) -> None:
         """By chance: another program binds the pod of a decision, before its scheduler does."""
-        chance = self.options.snatch_chance
-        if self._is_calm or not chance or self._random.random() >= chance:
+        chance = self.plan.options.snatch_chance
+        if self.is_calm or not chance or self._snatch_random.random() >= chance:
             return
         namespace, _, name = record.pod.partition("/")
         stored = self.cluster.get(object_key(POD, namespace, name))
         if stored is None or stored.content["metadata"]["uid"] != record.uid:
             return
         others = [each.key.name for each in self.cluster.objects(NODE)]
-        node_name = self._random.choice(others)
+        if not others:
+            return
+        node_name = self._snatch_random.choice(others)
         pod = pod_info(cast(Pod, stored.object))
-        bind = self._let_happen(lambda: self._bind_as_another(pod, node_name))
-        self._snatching.append(asyncio.get_running_loop().create_task(bind))
+        self._tasks.append(asyncio.get_running_loop().create_task(self._snatch(pod, node_name)))
+
+    async def _snatch(self, pod: PodInfo, node_name: str) -> None:
+        with contextlib.suppress(ApiError):
+            await self._bind_as_another(pod, node_name)
+            self.counts["bound by another at its decision"] += 1
 
     async def _bind_as_another(self, pod: PodInfo, node_name: str) -> None:
         self.writes.foreign_uids.add(pod.uid)
@@ -484,18 +534,28 @@ class FaultWorld:
     # ---- when it is quiet -----------------------------------------------------------------
 
     def _check_woken(self) -> None:
-        """Whoever fits somewhere was woken by what made room. What made an extender change its
-        mind is no event."""
+        """A pod that fits a node was woken by the event that made room. An extender that changes
+        its answer is no event."""
         excused = () if self.extender is None else self.extender.rejected_uids
         vain = waits_in_vain(picture_of(self.cluster), excused)
-        assert not vain, f"not woken: {vain}"
+        if vain:
+            self.findings.fail("woken", f"not woken: {vain}")
 
     def _check_at_rest(self) -> None:
         wrong = differences(self.leaders[-1].scheduler, self.cluster)
-        assert not wrong, f"cache and API differ: {wrong}"
+        if wrong:
+            self.findings.fail("cache", f"cache and API differ: {wrong}")
         picture = picture_of(self.cluster)
-        vain = waits_in_vain(picture) or could_preempt(picture)
-        assert not vain, f"could have been placed: {vain}"
+        vain = waits_in_vain(picture)
+        if vain:
+            self.findings.fail("placed", f"could have been placed: {vain}")
+        vain = could_preempt(picture)
+        if vain:
+            self.findings.fail("preempts", f"could have been placed: {vain}")
+
+
+def _name(stored: Stored) -> str:
+    return f"{stored.key.namespace}/{stored.key.name}"
 
 
 def _goes_at_once(pod: Content) -> bool:

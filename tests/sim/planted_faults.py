@@ -1,7 +1,7 @@
 """Faults to be planted into the scheduler: the fault simulation must find each of them.
 
-Each is one that a change of the code could bring about, and each names what must be reported of it:
-so every rule of the brute force, and every other checker, is shown to catch something.
+Each is one that a change of the code could bring about, and each names the invariants that it
+violates: so every rule of the brute force, and every other checker, is shown to catch something.
 """
 
 from collections.abc import Callable
@@ -15,10 +15,14 @@ import pytest
 from bayplan import runner
 from bayplan.api.objects import POD
 from bayplan.engine.placements import Placements
+from bayplan.engine.podgroups.trial import PodGroupTrial
 from bayplan.framework.plugin import Plugin
+from bayplan.framework.preemption import Victims
 from bayplan.framework.status import Code, Rejection, Status
 from bayplan.plugins.default_binder import DefaultBinder
 from bayplan.plugins.default_preemption.plugin import DefaultPreemption
+from bayplan.plugins.default_preemption.victims import victims_on
+from bayplan.plugins.dynamic_resources import binding
 from bayplan.plugins.dynamic_resources.filtering import NodeFilter
 from bayplan.plugins.dynamic_resources.plugin import DynamicResources
 from bayplan.plugins.inter_pod_affinity.plugin import InterPodAffinity
@@ -30,6 +34,7 @@ from bayplan.plugins.node_volume_limits import NodeVolumeLimits
 from bayplan.plugins.pod_topology_spread.plugin import PodTopologySpread
 from bayplan.plugins.scheduling_gates import SchedulingGates
 from bayplan.plugins.taint_toleration import TaintToleration
+from bayplan.plugins.volume_binding.binding import Progress
 from bayplan.plugins.volume_binding.claims import NodeVolumes
 from bayplan.plugins.volume_binding.plugin import VolumeBinding
 from bayplan.plugins.volume_restrictions import VolumeRestrictions
@@ -43,11 +48,11 @@ Patch = pytest.MonkeyPatch
 
 @dataclass(frozen=True)
 class Plant:
-    """A fault, and a pattern of what is to be reported of it."""
+    """A fault, and the invariants that it violates, one of which is reported first."""
 
     name: str
     put: Callable[[Patch], None]
-    finding: str
+    invariants: tuple[str, ...]
 
 
 # ---- plugins that accept everything ---------------------------------------------------------
@@ -293,81 +298,225 @@ def _what_extenders_left_out_comes_back(patch: Patch) -> None:
     patch.setattr("bayplan.engine.extenders.round.applied", lambda *_: None)
 
 
+# ---- one more for each invariant ------------------------------------------------------------
+
+
+def _a_removed_node_stays(patch: Patch) -> None:
+    patch.setattr(Cache, "remove_node", lambda *_: None)
+
+
+def _a_deleted_pod_stays_in_the_queue(patch: Patch) -> None:
+    patch.setattr(SchedulingQueue, "delete", lambda *_: None)
+
+
+def _pods_are_bound_again(patch: Patch) -> None:
+    """The API server allows a second binding, and the scheduler sends one for a bound pod."""
+    patch.setattr("bayplan.adapters.embedded.api_server.why_not_bindable", lambda _: None)
+
+
+def _volumes_out_of_reach_are_accepted(patch: Patch) -> None:
+    """A provisioner makes the volumes for no node, and PreBind does not look."""
+
+    def nowhere(*_: Any) -> Any:
+        return [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["nowhere"]}]}]
+
+    patch.setattr("bayplan.sim.world.claim_binding.node_terms", nowhere)
+    patch.setattr(Progress, "_check_reach", lambda *_: None)
+
+
+def _devices_are_written(change: Callable[[Any], None]) -> Callable[[Patch], None]:
+    """Claims are written with another status than the scheduler decided."""
+
+    def put(patch: Patch) -> None:
+        reservation_of = binding._reservation
+
+        def reservation(*arguments: Any) -> Any:
+            written = reservation_of(*arguments)
+            change(written["status"])
+            return written
+
+        patch.setattr(binding, "_reservation", reservation)
+
+    return put
+
+
+def _for_nobody(status: Any) -> None:
+    del status["reservedFor"]
+
+
+def _for_no_node(status: Any) -> None:
+    if "allocation" in status:
+        expression = {"key": "zone", "operator": "In", "values": ["nowhere"]}
+        terms = [{"matchExpressions": [expression]}]
+        status["allocation"]["nodeSelector"] = {"nodeSelectorTerms": terms}
+
+
+def _all_pods_of_a_node_are_evicted(patch: Patch) -> None:
+    def all_on(node: Any, *arguments: Any, **options: Any) -> Any:
+        victims = victims_on(node, *arguments, **options)
+        if isinstance(victims, Victims):
+            return Victims(tuple(node.pods), victims.pdb_violation_count)
+        return victims
+
+    patch.setattr("bayplan.plugins.default_preemption.dry_run.victims_on", all_on)
+
+
+def _too_few_members_are_enough(patch: Patch) -> None:
+    run = PodGroupTrial.run
+    patch.setattr(PodGroupTrial, "run", lambda self, members, n: run(self, members, n - 1))
+    best = "bayplan.engine.podgroups.attempts.max"
+    patch.setattr(best, lambda *counts: max(1, max(*counts) - 1), raising=False)
+
+
+def _pods_stay_unschedulable_for_good(patch: Patch) -> None:
+    """No timer moves them, and an extender's new answer is no event."""
+    patch.setattr("bayplan.queue.sub_queues.UnschedulablePods.first_overdue", lambda *_: None)
+
+
 PLANTS = (
-    Plant("NodeResourcesFit says yes", _says_yes(NodeResourcesFit), r"resources: \w+: asks"),
-    Plant("NodePorts says yes", _says_yes(NodePorts), "ports: host port"),
-    Plant("0.0.0.0 is an address", _addresses_of_ports_do_not_meet, "ports: host port"),
-    Plant("NodeAffinity says yes", _says_yes(NodeAffinity), "node_affinity: "),
-    Plant("NodeUnschedulable says yes", _says_yes(NodeUnschedulable), "unschedulable: "),
-    Plant("TaintToleration says yes", _says_yes(TaintToleration), "taints: "),
-    Plant("InterPodAffinity says yes", _says_yes(InterPodAffinity), r"\baffinity: required"),
-    Plant("own anti-affinity is ignored", _own_anti_affinity_is_ignored, r"\banti_affinity: "),
+    Plant("NodeResourcesFit says yes", _says_yes(NodeResourcesFit), ("resources",)),
+    Plant("NodePorts says yes", _says_yes(NodePorts), ("ports",)),
+    Plant("0.0.0.0 is an address", _addresses_of_ports_do_not_meet, ("ports",)),
+    Plant("NodeAffinity says yes", _says_yes(NodeAffinity), ("node_affinity",)),
+    Plant("NodeUnschedulable says yes", _says_yes(NodeUnschedulable), ("unschedulable",)),
+    Plant("TaintToleration says yes", _says_yes(TaintToleration), ("taints",)),
+    Plant("InterPodAffinity says yes", _says_yes(InterPodAffinity), ("affinity",)),
+    Plant("own anti-affinity is ignored", _own_anti_affinity_is_ignored, ("anti_affinity",)),
     Plant(
         "anti-affinity of placed pods is ignored",
         _anti_affinity_of_placed_pods_is_ignored,
-        "anti_affinity_of_placed: ",
+        ("anti_affinity_of_placed",),
     ),
-    Plant("PodTopologySpread says yes", _says_yes(PodTopologySpread), "spreading: "),
-    Plant("NodeVolumeLimits says yes", _says_yes(NodeVolumeLimits), "attach_limits: "),
-    Plant("VolumeRestrictions says yes", _says_yes(VolumeRestrictions), "one_pod: "),
-    Plant("volumes are within reach", _volumes_are_within_reach, "volumes: volume .* reach"),
-    Plant("devices fit", _devices_fit, "devices: the devices of claim .* reach"),
-    Plant("devices in flight are free", _devices_in_flight_are_free, "is given .*, which .* has"),
-    Plant("gates are open", _gates_are_open, "gates: "),
-    Plant("extenders are not heard", _what_extenders_left_out_comes_back, "the extender did not"),
-    Plant("room is not given back", _room_is_not_released, "counted on|and waits"),
+    Plant("PodTopologySpread says yes", _says_yes(PodTopologySpread), ("spreading",)),
+    Plant("NodeVolumeLimits says yes", _says_yes(NodeVolumeLimits), ("attach_limits",)),
+    Plant("VolumeRestrictions says yes", _says_yes(VolumeRestrictions), ("one_pod",)),
+    Plant("volumes are within reach", _volumes_are_within_reach, ("volumes",)),
+    Plant("devices fit", _devices_fit, ("devices",)),
+    Plant("devices in flight are free", _devices_in_flight_are_free, ("devices exclusive",)),
+    Plant("gates are open", _gates_are_open, ("gates",)),
+    Plant("extenders are not heard", _what_extenders_left_out_comes_back, ("extender",)),
+    Plant(
+        "room is not given back",
+        _room_is_not_released,
+        (
+            "cache",
+            "woken",
+        ),
+    ),
     Plant(
         "bound pods are not counted until the API tells",
         _bound_pods_are_not_counted_until_the_api_tells,
-        "is placed on .*: (resources|ports|.*affinity|spreading)",
+        (
+            "resources",
+            "ports",
+            "anti_affinity",
+            "anti_affinity_of_placed",
+            "affinity",
+            "spreading",
+        ),
     ),
     Plant(
         "a pod is counted on the old node",
         _a_pod_is_counted_on_the_old_node,
-        "counted on|is placed on .*: resources|and waits",
+        (
+            "cache",
+            "resources",
+            "woken",
+        ),
     ),
     Plant(
         "pods of a lost node are forgotten",
         _pods_of_a_lost_node_are_forgotten,
-        "and not counted|is placed on ",
+        (
+            "cache",
+            "resources",
+            "ports",
+            "spreading",
+            "anti_affinity",
+            "anti_affinity_of_placed",
+        ),
     ),
-    Plant("some deletions are dropped", _some_deletions_are_dropped, "differ|not woken"),
-    Plant("some changes are dropped", _some_changes_are_dropped, "older version|not confirmed"),
+    Plant(
+        "some deletions are dropped",
+        _some_deletions_are_dropped,
+        (
+            "cache",
+            "woken",
+        ),
+    ),
+    Plant("some changes are dropped", _some_changes_are_dropped, ("cache",)),
     Plant(
         "deletions that a listing shows are dropped",
         _deletions_that_a_listing_shows_are_dropped,
-        "and counted on|is queued and not pending|is placed on .* and was deleted|not there",
+        (
+            "cache",
+            "pod exists",
+            "node exists",
+            "woken",
+        ),
     ),
     Plant(
         "a pod that another replaced stays",
         _a_pod_that_another_replaced_stays,
-        "and counted on|is queued and not pending|and was deleted",
+        (
+            "cache",
+            "pod exists",
+        ),
     ),
     Plant(
-        "pods are tried before all is listed", _pods_are_tried_before_all_is_listed, "before these"
+        "pods are tried before all is listed", _pods_are_tried_before_all_is_listed, ("all listed",)
     ),
-    Plant("events wake nobody", _events_wake_nobody, "not woken"),
-    Plant("a rejected pod is lost", _a_rejected_pod_is_lost, "pending and lost|not woken"),
-    Plant("nobody is preempted", _nobody_is_preempted, "without lower priorities"),
-    Plant("bindings are sent twice", _bindings_are_sent_twice, "is placed on .* and stands on"),
+    Plant("events wake nobody", _events_wake_nobody, ("woken",)),
+    Plant(
+        "a rejected pod is lost",
+        _a_rejected_pod_is_lost,
+        (
+            "woken",
+            "cache",
+        ),
+    ),
+    Plant("nobody is preempted", _nobody_is_preempted, ("preempts",)),
+    Plant("bindings are sent twice", _bindings_are_sent_twice, ("placed once",)),
     Plant(
         "an unknown outcome is taken for success",
         _an_unknown_outcome_is_taken_for_success,
-        "differ: .* counted on|not confirmed|not woken",
+        (
+            "cache",
+            "woken",
+        ),
     ),
     Plant(
         "pods are bound where the pod before went",
         _pods_are_bound_where_the_pod_before_went,
-        "which no scheduler chose",
+        ("chosen node",),
     ),
     Plant(
         "pods are bound before their volumes are",
         _nothing_is_done_before_binding(VolumeBinding),
-        "has no volume",
+        ("volume bound",),
     ),
     Plant(
         "pods are bound before their devices are allocated",
         _nothing_is_done_before_binding(DynamicResources),
-        "has no devices|is not reserved",
+        ("devices allocated",),
     ),
+    Plant("a removed node stays", _a_removed_node_stays, ("node exists",)),
+    Plant("a deleted pod stays in the queue", _a_deleted_pod_stays_in_the_queue, ("pod exists",)),
+    Plant("pods are bound again", _pods_are_bound_again, ("bound once",)),
+    Plant(
+        "volumes out of reach are accepted",
+        _volumes_out_of_reach_are_accepted,
+        ("bound volume in reach",),
+    ),
+    Plant(
+        "devices are reserved for no pod", _devices_are_written(_for_nobody), ("devices reserved",)
+    ),
+    Plant(
+        "devices are allocated for no node",
+        _devices_are_written(_for_no_node),
+        ("allocated devices in reach",),
+    ),
+    Plant("all pods of a node are evicted", _all_pods_of_a_node_are_evicted, ("victims",)),
+    Plant("too few members are enough", _too_few_members_are_enough, ("gang",)),
+    Plant("pods stay unschedulable for good", _pods_stay_unschedulable_for_good, ("placed",)),
 )

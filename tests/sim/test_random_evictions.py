@@ -138,16 +138,21 @@ def play(seed: int, folder: Path) -> tuple[Disruptions, SimulationResult]:
 @pytest.mark.parametrize("seed", seeds(SEEDS_BY_DEFAULT))
 def test_in_the_calm_end_every_controller_has_its_pods(seed: int, tmp_path: Path) -> None:
     with replayable(seed):
-        world, result = play(seed, tmp_path)
-        counts = Counter(one.controller for one in living(result).values() if one.controller)
-        wanted = {name: count for name, count in world.wanted().items() if count}
-        blocked = _ordered_set_waits(world, result)
-        for name, count in wanted.items():
-            if not (blocked and name == "StatefulSet/db"):
-                assert counts[name] == count, (name, result.notes)
-        assert set(counts) <= set(wanted)
-        for name, one in living(result).items():
-            assert one.node is not None or name in result.unschedulable
+        check(seed, tmp_path)
+
+
+def check(seed: int, folder: Path) -> None:
+    """Raises AssertionError."""
+    world, result = play(seed, folder)
+    counts = Counter(one.controller for one in living(result).values() if one.controller)
+    wanted = {name: count for name, count in world.wanted().items() if count}
+    blocked = _ordered_set_waits(world, result)
+    for name, count in wanted.items():
+        if not (blocked and name == "StatefulSet/db"):
+            assert counts[name] == count, (name, result.notes)
+    assert set(counts) <= set(wanted)
+    for name, one in living(result).items():
+        assert one.node is not None or name in result.unschedulable
 
 
 def _ordered_set_waits(world: Disruptions, result: SimulationResult) -> bool:

@@ -77,6 +77,11 @@ def test_a_member_with_preemption_policy_never_stops_preemption_for_its_group() 
     assert victims_of(found) == 0 and nominated(found) == {}
 
 
+def test_without_a_node_no_pod_is_evicted() -> None:
+    found = engine(member("g1"), member("g2"), nodes=0)
+    assert victims_of(found) == 0 and nominated(found) == {}
+
+
 # ---- attempts that wait for their evictions -------------------------------------------------
 
 TOLD = "pod group preemption: found potential placements for 2 pods, preempting 2 victims"

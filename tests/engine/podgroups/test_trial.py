@@ -241,5 +241,7 @@ def test_a_node_whose_reserve_fails_is_offered_to_the_next_member() -> None:
         await world.until(0)
         assert log.said[:3] == ["+a", "-a", "+b"]
         assert list(bound(world, "a", "b")) == [None, 0]
+        first, *_ = world.attempts("a")
+        assert (first.result, first.message, first.plugin) == ("unschedulable", "taken", "Log")
 
     play(story, **log.options)

@@ -27,6 +27,7 @@ from bayplan.state.cache import Snapshot, Trial
 from bayplan.state.disruption_units import Unit, Units
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import PodInfo
+from bayplan.state.ranked_pods import NO_PRIORITY
 
 PREFIX = " pod group preemption: "
 NOT_HELPFUL = "preemption is not helpful for scheduling the group"
@@ -141,7 +142,8 @@ class PodGroupPreemptor:
         says it."""
         ranked = snapshot.ranked_pods(snapshot.nodes)
         of_groups = {unit.priority for unit in self._units(snapshot).all_groups()}
-        if min(ranked.lowest.min(), *of_groups, group.priority) == group.priority:
+        lowest = ranked.lowest.min(initial=NO_PRIORITY)
+        if min(lowest, *of_groups, group.priority) == group.priority:
             return None
         priorities = of_groups.union(np.unique(ranked.priorities).tolist())
         levels = sorted(priority for priority in priorities if priority < group.priority)

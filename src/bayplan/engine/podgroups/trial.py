@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, final
 
+from msgspec import structs
+
 from bayplan.engine.attempt_record import CycleEnd
 from bayplan.engine.core import EngineCore
 from bayplan.engine.cycle import Cycle
@@ -239,6 +241,11 @@ class PodGroupTrial:
         self._trial.undo_last()
         diagnosis = Diagnosis()
         diagnosis.add_plugin_status(status)
+        if record is not None:
+            result = "unschedulable" if is_rejected(status) else "error"
+            record = structs.replace(
+                record, result=result, message=status.message, plugin=status.plugin
+            )
         unplaced = UnplacedMember(cycle.queued, status, status.message, diagnosis, record)
         self.unplaced.append(unplaced)
 

@@ -1,0 +1,60 @@
+"""A plugin outside the tree that raises by chance, at each of its extension points."""
+
+from collections.abc import Callable
+from typing import Any
+
+from bayplan.framework.plugin import (
+    FilterPlugin,
+    PermitPlugin,
+    Plugin,
+    PostBindPlugin,
+    PreBindPlugin,
+    PreFilterPlugin,
+    ReservePlugin,
+)
+from bayplan.rng import Stream
+
+RAISING = "Raising"
+_CHANCE = 0.03
+
+
+class PluginOutOfOrder(Exception):
+    """What the plugin raises."""
+
+
+def drawn_plugin(random: Stream, is_calm: Callable[[], bool]) -> type[Plugin]:
+    """A class for one scheduler; it accepts everything that it does not raise at."""
+
+    def raise_by_chance() -> None:
+        if not is_calm() and random.random() < _CHANCE:
+            raise PluginOutOfOrder("out of order")
+
+    class Raising(
+        PreFilterPlugin, FilterPlugin, ReservePlugin, PermitPlugin, PreBindPlugin, PostBindPlugin
+    ):
+        name = RAISING
+
+        def pre_filter(self, state: Any, pod: Any, nodes: Any) -> Any:
+            raise_by_chance()
+
+        def filter(self, state: Any, pod: Any, nodes: Any, feasible: Any) -> Any:
+            raise_by_chance()
+            return ()
+
+        def reserve(self, state: Any, pod: Any, node_name: str) -> None:
+            raise_by_chance()
+
+        def unreserve(self, state: Any, pod: Any, node_name: str) -> None:
+            raise_by_chance()
+
+        def permit(self, state: Any, pod: Any, node_name: str) -> Any:
+            raise_by_chance()
+            return None, 0.0
+
+        async def pre_bind(self, state: Any, pod: Any, node_name: str, port: Any) -> None:
+            raise_by_chance()
+
+        async def post_bind(self, state: Any, pod: Any, node_name: str, port: Any) -> None:
+            raise_by_chance()
+
+    return Raising

@@ -1,0 +1,156 @@
+"""What happens in a world of the fault simulation: options and steps, drawn from a seed.
+
+A plan can be played as it was drawn, or with steps and kinds of faults left out.
+"""
+
+from dataclasses import dataclass, fields, replace
+
+from bayplan.rng import stream
+from tests.adapters.faulty_cluster import FaultOptions
+
+FAULTY_SECONDS = 60.0
+
+#: Worlds are small: what happens rarely would hardly happen at all.
+_CHANCES = (0.02, 0.1, 0.3)
+_SLOW_SECONDS = (0.05, 0.5, 3.0, 20.0)
+
+
+def _drawn_faults(seed: int) -> FaultOptions:
+    """The faults between scheduler and API server; each kind is absent in a part of all worlds."""
+    random = stream(seed, "faults of a world")
+
+    def chance() -> float:
+        return random.choice(_CHANCES) if random.random() < 0.5 else 0.0
+
+    return FaultOptions(
+        seed=seed,
+        watch_drops=chance(),
+        watch_lags=chance(),
+        gone_on_resume=chance(),
+        list_failures=chance(),
+        conflicts=chance(),
+        refusals=chance(),
+        unknown_outcomes=chance(),
+        slow_calls=chance(),
+        slow_seconds=random.choice(_SLOW_SECONDS),
+        node_losses=random.choice((0, 0, 1, 2, 4)),
+        clock_steps=random.choice((0, 0, 1, 3)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WorldOptions:
+    """What a world contains; each kind of thing is absent in a part of all worlds."""
+
+    has_storage: bool = False
+    has_devices: bool = False
+    has_extender: bool = False
+    #: A plugin outside the tree that raises by chance.
+    has_raising_plugin: bool = False
+    has_budgets: bool = False
+    #: The scheduler makes room for a resize that the kubelet deferred.
+    preempts_for_resizes: bool = False
+    #: The times of upstream's pod garbage collector, in place of short ones.
+    is_pod_gc_slow: bool = False
+    foreign_count: int = 0
+    #: Of each decision: another program is faster, and binds the pod to another node.
+    snatch_chance: float = 0.0
+    #: After each removal: the API server forgets its history, so that no watch delivers it.
+    forget_chance: float = 0.0
+    #: Of each node that the scheduler selects for a claim: the provisioner refuses it.
+    provision_failures: float = 0.0
+
+    @classmethod
+    def drawn(cls, seed: int) -> "WorldOptions":
+        random = stream(seed, "world options")
+        return cls(
+            has_storage=random.random() < 0.7,
+            has_devices=random.random() < 0.7,
+            has_extender=random.random() < 0.3,
+            has_raising_plugin=random.random() < 0.2,
+            has_budgets=random.random() < 0.5,
+            preempts_for_resizes=random.random() < 0.3,
+            is_pod_gc_slow=random.random() < 0.5,
+            foreign_count=random.choice((0, 3, 8)),
+            snatch_chance=random.choice((0.0, 0.1)),
+            forget_chance=random.choice((0.0, 0.5)),
+            provision_failures=random.choice((0.0, 0.3)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A method of the world, and when it is called."""
+
+    #: Names the step's stream of random numbers.
+    number: int
+    at_seconds: float
+    verb: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that a world is a function of."""
+
+    seed: int
+    faults: FaultOptions
+    options: WorldOptions
+    steps: tuple[Step, ...]
+
+    @classmethod
+    def drawn(cls, seed: int) -> "Plan":
+        faults, options = _drawn_faults(seed), WorldOptions.drawn(seed)
+        return cls(seed, faults, options, _drawn_steps(seed, faults, options))
+
+    def __str__(self) -> str:
+        set_options = (
+            f"{field.name}={value:g}"
+            for field in fields(self.options)
+            if (value := getattr(self.options, field.name))
+        )
+        return " ".join((str(self.faults), *set_options, f"steps={len(self.steps)}"))
+
+    def simpler(self) -> list["Plan"]:
+        """This plan without one kind of fault or thing, once for each kind that it has."""
+        without_faults = [
+            replace(self, faults=replace(self.faults, **{field.name: 0}))
+            for field in fields(self.faults)
+            if field.name not in ("seed", "slow_seconds") and getattr(self.faults, field.name)
+        ]
+        without_options = [
+            replace(self, options=replace(self.options, **{field.name: field.default}))
+            for field in fields(self.options)
+            if getattr(self.options, field.name)
+        ]
+        return [*without_faults, *without_options]
+
+
+def _drawn_steps(seed: int, faults: FaultOptions, options: WorldOptions) -> tuple[Step, ...]:
+    random = stream(seed, "fault world")
+    losses = faults.node_losses
+    counts = {
+        "add_pod": random.randint(8, 22),
+        "add_burst": random.randint(0, 2),
+        "delete_pod": random.randint(0, 6),
+        "replace_pod": random.randint(0, 5),
+        "end_pod": random.randint(0, 6),
+        "resize_pod": random.choice((0, 0, 2, 5)),
+        "ungate": 3,
+        "add_gang": random.randint(0, 3),
+        "change_group": random.randint(0, 2),
+        "change_node": random.randint(0, 5),
+        "lose_node": losses,
+        "flap_node": random.randint(0, 2) if losses else 0,
+        "add_node": random.randint(0, losses + 1),
+        "replace_node": random.randint(0, losses),
+        "replace_claim": random.randint(0, 3),
+        "step_clock": faults.clock_steps,
+        "add_foreign_pod": options.foreign_count,
+        "bind_foreign": options.foreign_count,
+        "change_leader": random.choice((0, 0, 0, 1)),
+        "change_leader_amid_a_binding": random.choice((0, 0, 1, 1)),
+    }
+    verbs = [verb for verb, count in counts.items() for _ in range(count)]
+    timed = sorted((random.uniform(0, FAULTY_SECONDS), verb) for verb in verbs)
+    first = [(0.0, "add_node")] * random.randint(2, 6)
+    return tuple(Step(number, *entry) for number, entry in enumerate([*first, *timed]))

@@ -1,0 +1,128 @@
+"""`make sim`: the worlds of many seeds, on several processes, with progress and a summary.
+
+    python -m tests.sim.seed_runs --jobs 2
+
+The environment names the seeds (`tests.seeded`). Each seed is one world of the fault simulation and
+one of the disruptions of controllers. A failure is printed at once, with the command that replays
+it and the steps that matter. Exit code 1: something failed.
+"""
+
+import argparse
+import multiprocessing
+import sys
+import tempfile
+import time  # noqa: TID251 - durations are printed
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+from bayplan.sim.world.checkers import InvariantBroken
+from tests.seeded import REPLAY, replay_command, seeds, table_of
+from tests.sim.fault_plan import Plan
+from tests.sim.fault_world import FaultWorld
+from tests.sim.shrinking import failure_of, shrunk
+from tests.sim.test_random_evictions import check
+
+SEEDS_BY_DEFAULT = 20
+#: A line of progress at most so often, to a terminal and to a file.
+_TERMINAL_SECONDS, _FILE_SECONDS = 1.0, 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class SeedResult:
+    """What came of one seed."""
+
+    seed: int
+    #: How often each step and each fault happened.
+    counts: Counter[str] = field(default_factory=Counter[str])
+    #: Empty: nothing is wrong.
+    failure: str = ""
+
+
+def run_seed(seed: int) -> SeedResult:
+    """Play both worlds of a seed."""
+    world = FaultWorld(seed)
+    try:
+        world.play()
+    except (Exception, InvariantBroken):  # noqa: BLE001 - whatever a bug breaks
+        return SeedResult(seed, world.counts, _story(seed))
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            check(seed, Path(folder))
+    except (Exception, InvariantBroken) as problem:  # noqa: BLE001
+        return SeedResult(seed, failure=f"disruptions of controllers: {problem!r}")
+    return SeedResult(seed, world.counts)
+
+
+def _story(seed: int) -> str:
+    failure = failure_of(Plan.drawn(seed))
+    return "the second play of the seed did not fail" if failure is None else str(shrunk(failure))
+
+
+def results(numbers: Sequence[int], jobs: int) -> Iterator[SeedResult]:
+    """In any order."""
+    if jobs == 1 or len(numbers) == 1:
+        yield from map(run_seed, numbers)
+        return
+    with multiprocessing.Pool(jobs) as pool:
+        yield from pool.imap_unordered(run_seed, numbers)
+
+
+class Progress:
+    """One line: how many seeds are done, how fast, and how long the others will take."""
+
+    def __init__(self, total: int, out: TextIO) -> None:
+        self._total = total
+        self._out = out
+        self._started_seconds = self._printed_seconds = time.monotonic()
+        self._is_terminal = out.isatty()
+        self.done_count = self.failure_count = 0
+
+    def add(self, result: SeedResult) -> None:
+        self.done_count += 1
+        self.failure_count += bool(result.failure)
+        if result.failure:
+            self._out.write(f"\nseed {result.seed} fails\n{result.failure}\n")
+            self._out.write(f"{REPLAY}{replay_command(result.seed)}\n")
+        interval_seconds = _TERMINAL_SECONDS if self._is_terminal else _FILE_SECONDS
+        now = time.monotonic()
+        if now - self._printed_seconds >= interval_seconds:
+            self._printed_seconds = now
+            self._out.write(f"\r{self.line()}" if self._is_terminal else f"{self.line()}\n")
+            self._out.flush()
+
+    def line(self) -> str:
+        seconds = max(time.monotonic() - self._started_seconds, 1e-9)
+        per_minute = 60 * self.done_count / seconds
+        left_minutes = (self._total - self.done_count) / per_minute if per_minute else 0
+        return (
+            f"{self.done_count} of {self._total} seeds, {per_minute:.0f} a minute, "
+            f"{left_minutes:.0f} min left, {self.failure_count} failed"
+        )
+
+    def summary(self) -> str:
+        seconds = time.monotonic() - self._started_seconds
+        per_minute = 60 * self.done_count / max(seconds, 1e-9)
+        return (
+            f"{self.done_count} seeds in {seconds:.0f} s ({per_minute:.0f} a minute), "
+            f"{self.failure_count} failed"
+        )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="worlds of the fault simulation, seed by seed")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    jobs = parser.parse_args(arguments).jobs
+    numbers = seeds(SEEDS_BY_DEFAULT)
+    progress, counts = Progress(len(numbers), sys.stdout), Counter[str]()
+    for result in results(numbers, jobs):
+        progress.add(result)
+        counts.update(result.counts)
+    print(f"\n{table_of(counts)}\n{progress.summary()}")
+    return 1 if progress.failure_count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

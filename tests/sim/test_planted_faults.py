@@ -1,0 +1,34 @@
+"""Each invariant of the fault simulation finds a fault that is planted into the scheduler."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.sim.fault_plan import Plan
+from tests.sim.invariants import INVARIANTS
+from tests.sim.planted_faults import PLANTS, Plant
+from tests.sim.shrinking import failure_of
+from tests.sim.test_faults import SEEDS_BY_DEFAULT
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)
+def test_a_planted_fault_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By an invariant that the plant names. What else the fault breaks, an assertion of the engine
+    for instance, does not count."""
+    plant.put(monkeypatch)
+    failures = (failure_of(Plan.drawn(seed)) for seed in range(SEEDS_BY_DEFAULT))
+    assert any(failure is not None and failure.name in plant.invariants for failure in failures)
+
+
+def test_each_invariant_has_a_planted_fault_that_only_it_finds() -> None:
+    proven = {plant.invariants[0] for plant in PLANTS if len(plant.invariants) == 1}
+    assert proven == INVARIANTS.keys()
+
+
+def test_the_page_about_faults_lists_each_invariant() -> None:
+    page = Path("docs/faults.md").read_text(encoding="utf-8")
+    missing = [
+        name for name, meaning in INVARIANTS.items() if f"| {name} | {meaning} |" not in page
+    ]
+    assert not missing
