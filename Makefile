@@ -15,6 +15,7 @@ PARITY_DIR ?=
 SCENARIOS_DIR ?=
 SCENARIOS_FLAGS ?=
 PEER_DIR ?=
+PROMTOOL ?=
 UPSTREAM_DIR ?=
 BENCH_FLAGS ?=
 TRACE_DIR ?=
@@ -43,7 +44,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: demo test test-live soak test-e2e test-ui check coverage bench bench-gangs bench-peer bench-upstream parity scenarios sim properties manifests image wheel \
+.PHONY: demo test test-live soak test-alerts test-e2e test-ui check coverage bench bench-gangs bench-peer bench-upstream parity scenarios sim properties manifests image wheel \
 	release-check changelog site docs help clean static
 
 demo: .venv/.runtime ## simulate examples/quickstart (installs what running needs, nothing more)
@@ -61,6 +62,11 @@ test-live: .venv/.dev ## tests with a real etcd, kube-apiserver (KUBEBUILDER_ASS
 soak: .venv/.dev ## churn against a real API server: memory, descriptors and tasks stay flat (SOAK=60: minutes)
 	@$(BIN)/python -m tests.live.binaries
 	@$(BIN)/python -m tests.live.soak --minutes $(SOAK)
+
+test-alerts: .venv/.dev ## the alerts of the chart, with promtool (PROMTOOL, or built once with Go: many minutes)
+	@[ -n "$(PROMTOOL)" ] || $(BIN)/python -m tests.deploy.checkers promtool
+	@$(BIN)/python -m tests.deploy.rendering
+	@$(BIN)/python -m pytest tests/live/test_alert_rules.py
 
 test-e2e: .venv/.dev ## Kubernetes' own e2e specs: programs from E2E_ASSETS, or built once with Go
 	@$(BIN)/python -m tests.e2e.binaries

@@ -1,6 +1,7 @@
 """The alerts of the chart fire when they should, by `promtool test rules`.
 
-promtool is $PROMTOOL or on the path. It is part of Prometheus (Debian: the package prometheus).
+promtool is $PROMTOOL, on the path, or what `make test-alerts` built. It is part of Prometheus
+(Debian: the package prometheus).
 """
 
 import os
@@ -12,11 +13,21 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.deploy import checkers
 from tests.deploy.monitoring import alert_names
 from tests.deploy.rendering import documents, rendered
 
-PROMTOOL = os.environ.get("PROMTOOL") or shutil.which("promtool")
-pytestmark = pytest.mark.skipif(PROMTOOL is None, reason="no promtool: set PROMTOOL to one")
+
+def _program() -> str | None:
+    given = os.environ.get("PROMTOOL") or shutil.which("promtool")
+    built = None if given else checkers.PROMTOOL.folder()
+    return given if built is None else str(built / "promtool")
+
+
+PROMTOOL = _program()
+pytestmark = pytest.mark.skipif(
+    PROMTOOL is None, reason="no promtool: set PROMTOOL to one, or run `make test-alerts` once"
+)
 
 OWN = 'namespace="bayplan", job="bayplan"'
 UPSTREAM = 'namespace="kube-system", job="kube-scheduler"'
