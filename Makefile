@@ -152,7 +152,7 @@ docs: .venv/.dev ## check that the links in the documents lead somewhere
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):[^#]*## /\1\t/' \
-		| while IFS="$$(printf '\t')" read -r name text; do printf 'make %-13s %s\n' "$$name" "$$text"; done
+		| while IFS="$$(printf '\t')" read -r name text; do printf 'make %-14s %s\n' "$$name" "$$text"; done
 
 clean: ## remove the environment and everything made by tools
 	rm -rf .venv build dist .hypothesis .pytest_cache .ruff_cache .import_linter_cache
