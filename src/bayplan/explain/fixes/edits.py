@@ -97,6 +97,9 @@ def apply_edits(model: ClusterModel, pods: Sequence[str], edits: Iterable[Edit])
 def _apply_change(model: ClusterModel, change: Change) -> None:
     if change.verb == "create" and change.content is not None:
         model.add(change.kind, decode(change.kind, change.content))
+    elif change.verb == "replace" and change.content is not None:
+        model.remove(change.kind, change.namespace, change.name)
+        model.add(change.kind, decode(change.kind, change.content))
     elif change.verb == "delete":
         model.remove(change.kind, change.namespace, change.name)
     elif change.verb == "patch":

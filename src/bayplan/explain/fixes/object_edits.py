@@ -4,19 +4,15 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
-from bayplan.adapters.embedded.field_validation import kind_of
-from bayplan.api.device_objects import RESOURCE_CLAIM
 from bayplan.api.objects import (
     NODE,
-    PERSISTENT_VOLUME_CLAIM,
-    STORAGE_CLASS,
     Node,
     Taint,
 )
-from bayplan.api.storage_objects import PersistentVolumeClaim, StorageClass
 from bayplan.explain.diagnosis import Diagnosis
 from bayplan.explain.explanation import Change
-from bayplan.explain.fixes.edits import ObjectEdit, change_of, json_patch, plain
+from bayplan.explain.fixes.edits import ObjectEdit, json_patch, plain
+from bayplan.explain.fixes.missing_objects import missing_objects
 from bayplan.explain.fixes.rule_edits import nodes_of, taint_text, untolerated
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.plugins.node_affinity import NodeAffinity
@@ -33,16 +29,23 @@ _NODE_CONDITIONS = "node.kubernetes.io/"
 
 
 def object_edits(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
-    yield from _missing_objects(model, diagnosis)
+    yield from missing_objects(model, diagnosis)
     yield from _uncordon(model, diagnosis)
     yield from _untaint(model, diagnosis)
     yield from _label(model, diagnosis)
 
 
-def node_patch(node: Node, changed: dict[str, Any], text: str, command: str) -> ObjectEdit:
+def _node_edit(
+    node: Node, changed: dict[str, Any], texts: tuple[str, str], commands: tuple[str, str]
+) -> ObjectEdit:
+    """``texts``, ``commands``: what stands before and after the name of the node."""
     name = node.metadata.name
     patch = json_patch(plain(node), changed)
-    return ObjectEdit(text, (Change(verb="patch", kind=NODE, name=name, patch=patch),), (command,))
+    return ObjectEdit(
+        f"{texts[0]} {printable(name)}{texts[1]}",
+        (Change(verb="patch", kind=NODE, name=name, patch=patch),),
+        (f"{commands[0]} {shlex.quote(name)}{commands[1]}",),
+    )
 
 
 def _uncordon(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
@@ -54,13 +57,7 @@ def _uncordon(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[ObjectEdit]
         changed["spec"].pop("unschedulable")
         taints = [t for t in changed["spec"].get("taints") or () if t["key"] != _UNSCHEDULABLE]
         changed["spec"]["taints"] = taints
-        name = node.metadata.name
-        yield node_patch(
-            node,
-            changed,
-            f"uncordon node {printable(name)}",
-            f"kubectl uncordon {shlex.quote(name)}",
-        )
+        yield _node_edit(node, changed, ("uncordon node", ""), ("kubectl uncordon", ""))
 
 
 def _untaint(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
@@ -75,14 +72,10 @@ def _untaint(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
         keys = {(taint.key, taint.effect) for taint in taints}
         listed = changed["spec"]["taints"]
         changed["spec"]["taints"] = [t for t in listed if (t["key"], t["effect"]) not in keys]
-        name, text = node.metadata.name, ", ".join(map(taint_text, taints))
+        text = ", ".join(map(taint_text, taints))
         removed = " ".join(shlex.quote(f"{taint.key}:{taint.effect}-") for taint in taints)
-        yield node_patch(
-            node,
-            changed,
-            f"remove the taint {text} from node {printable(name)}",
-            f"kubectl taint nodes {shlex.quote(name)} {removed}",
-        )
+        texts = f"remove the taint {text} from node", ""
+        yield _node_edit(node, changed, texts, ("kubectl taint nodes", f" {removed}"))
 
 
 def _label(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
@@ -103,129 +96,7 @@ def _label(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
         if not missing:
             continue
         changed["metadata"]["labels"] = {**labels, **missing}
-        name = node.metadata.name
         pairs = [f"{key}={value}" for key, value in sorted(missing.items())]
         quoted = " ".join(map(shlex.quote, pairs))
-        yield node_patch(
-            node,
-            changed,
-            f"label node {printable(name)} with {printable(', '.join(pairs))}",
-            f"kubectl label nodes {shlex.quote(name)} {quoted} --overwrite",
-        )
-
-
-# ---- objects that a pod refers to ---------------------------------------------------------------
-
-
-def _missing_objects(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
-    pod = diagnosis.pod
-    for claim_key in dict.fromkeys(pod.claim_keys()):
-        namespace, _, name = claim_key.partition("/")
-        claim = model.get(PERSISTENT_VOLUME_CLAIM, namespace, name)
-        if claim is None:
-            yield from _missing_claim(model, namespace, name)
-        elif isinstance(claim, PersistentVolumeClaim):
-            yield from _missing_class(model, claim)
-    for claim in pod.spec.resource_claims or ():
-        name = claim.resource_claim_name
-        if name and model.get(RESOURCE_CLAIM, pod.namespace, name) is None:
-            yield from _device_claim(model, pod.namespace, name)
-    yield from _missing_group(model, diagnosis)
-
-
-def _creation(*contents: dict[str, Any]) -> ObjectEdit:
-    changes = [change_of(kind_of(content), content) for content in contents]
-    names = [
-        f"{each.kind.rpartition(' ')[2]} {each.namespace}{'/' if each.namespace else ''}{each.name}"
-        for each in changes
-    ]
-    text = printable(f"create the missing {' and the missing '.join(names)}")
-    return ObjectEdit(text, tuple(changes), ("kubectl apply -f -",))
-
-
-def _missing_claim(model: ClusterModel, namespace: str, name: str) -> Iterator[ObjectEdit]:
-    """A claim of a class that binds when its pod has a node; of a new class if there is none."""
-    classes = [each for each in model.objects(STORAGE_CLASS) if isinstance(each, StorageClass)]
-    late = [each for each in classes if each.volume_binding_mode == _LATE]
-    for each in late[:_NODES_MAX]:
-        yield _creation(_claim(namespace, name, each.metadata.name))
-    if not late:
-        yield _creation(
-            _storage_class(_NEW_CLASS, _provisioner(model)), _claim(namespace, name, _NEW_CLASS)
-        )
-
-
-def _claim(namespace: str, name: str, class_name: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": "1Gi"}},
-            "storageClassName": class_name,
-        },
-    }
-
-
-def _storage_class(name: str, provisioner: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": {"name": name},
-        "provisioner": provisioner,
-        "volumeBindingMode": _LATE,
-    }
-
-
-def _provisioner(model: ClusterModel) -> str:
-    """A provisioner that another class has."""
-    classes = [each for each in model.objects(STORAGE_CLASS) if isinstance(each, StorageClass)]
-    usable = [c.provisioner for c in classes if not c.provisioner.endswith("no-provisioner")]
-    return min(usable, default="example.com/provisioner")
-
-
-def _missing_class(model: ClusterModel, claim: PersistentVolumeClaim) -> Iterator[ObjectEdit]:
-    name = claim.spec.storage_class_name
-    if name and not claim.spec.volume_name and model.get(STORAGE_CLASS, "", name) is None:
-        yield _creation(_storage_class(name, _provisioner(model)))
-
-
-def _device_claim(model: ClusterModel, namespace: str, name: str) -> Iterator[ObjectEdit]:
-    classes = sorted(
-        each.metadata.name for key, each in model.all() if key.kind.endswith(" DeviceClass")
-    )
-    version = RESOURCE_CLAIM.partition(" ")[0]
-    for device_class in classes[:_NODES_MAX]:
-        content = {
-            "apiVersion": version,
-            "kind": "ResourceClaim",
-            "metadata": {"name": name, "namespace": namespace},
-            "spec": {
-                "devices": {
-                    "requests": [{"name": "device", "exactly": {"deviceClassName": device_class}}]
-                }
-            },
-        }
-        yield _creation(content)
-
-
-def _missing_group(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
-    state = model.scheduler.pod_groups.of(diagnosis.attempt.pod)
-    if state is None or state.group is not None:
-        return
-    kinds = [k for k in model.scheduler.group_kinds if k.startswith(f"{state.key.api_group}/")]
-    if not kinds:
-        return
-    version, _, kind = kinds[-1].partition(" ")
-    count = state.here_count
-    spec: dict[str, Any] = {"minMember": count}
-    if state.is_upstream or state.key.api_group == "scheduling.k8s.io":
-        spec = {"schedulingPolicy": {"gang": {"minCount": count}}}
-    content = {
-        "apiVersion": version,
-        "kind": kind,
-        "metadata": {"name": state.key.name, "namespace": state.key.namespace},
-        "spec": spec,
-    }
-    yield _creation(content)
+        texts = "label node", f" with {printable(', '.join(pairs))}"
+        yield _node_edit(node, changed, texts, ("kubectl label nodes", f" {quoted} --overwrite"))

@@ -1,7 +1,7 @@
 """Relax the rules of a pod: tolerations, node selector, affinity, spreading, ports, gates."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from bayplan.api.objects import (
@@ -17,6 +17,7 @@ from bayplan.api.selectors import tolerates
 from bayplan.explain.diagnosis import Diagnosis
 from bayplan.explain.fixes.edits import EditNotPossibleError, PodEdit, Spec, plain
 from bayplan.model.cluster_model import ClusterModel
+from bayplan.plugins.node_affinity import NodeAffinity
 from bayplan.printable import printable
 from bayplan.state.pods import PodInfo
 
@@ -26,6 +27,8 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _SKEW_STEPS_MAX = 12
 _TAINT_LISTS_MAX = 5
 _PRIORITY_CLASSES_MAX = 3
+#: Values of one label that a selector is widened with.
+_VALUES_MAX = 3
 
 
 def rule_edits(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[PodEdit]:
@@ -33,6 +36,7 @@ def rule_edits(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[PodEdit]:
     spec = plain(diagnosis.pod.spec)
     yield from _gates(spec)
     yield from _tolerations(model, diagnosis)
+    yield from _wider_selectors(model, diagnosis, spec)
     yield from _selector(spec)
     yield from _node_affinity(spec)
     yield from _spreading(spec)
@@ -111,6 +115,48 @@ def nodes_of(model: ClusterModel, names: Any) -> list[Node]:
 
 
 # ---- node selector and affinity -----------------------------------------------------------------
+
+
+def _wider_selectors(model: ClusterModel, diagnosis: Diagnosis, spec: Spec) -> Iterator[PodEdit]:
+    """Accept a value that a rejected node has, the most frequent value first."""
+    nodes = nodes_of(model, diagnosis.nodes_rejected_by(NodeAffinity.name))
+    labels = [node.metadata.labels or {} for node in nodes]
+    for key, value in sorted((spec.get("nodeSelector") or {}).items()):
+        for other in _other_values(labels, key, (value,)):
+
+            def change(changed: Spec, key: str = key, other: str = other) -> None:
+                changed["nodeSelector"][key] = other
+
+            text = f"change {key}={value} to {key}={other} in the node selector"
+            yield PodEdit(printable(text), change)
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    terms: list[dict[str, Any]] = (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or []
+    for index, term in enumerate(terms):
+        for expression in term.get("matchExpressions") or ():
+            if expression.get("operator") != "In":
+                continue
+            for other in _other_values(labels, expression["key"], expression["values"]):
+
+                def widen(
+                    changed: Spec,
+                    index: int = index,
+                    expression: dict[str, Any] = expression,
+                    other: str = other,
+                ) -> None:
+                    required = changed["affinity"]["nodeAffinity"][_REQUIRED]
+                    listed = required["nodeSelectorTerms"][index]["matchExpressions"]
+                    position = listed.index(expression)
+                    listed[position] = {**expression, "values": [*expression["values"], other]}
+
+                text = f"add {other} to {expression_text(expression)} in the node affinity"
+                yield PodEdit(printable(text), widen)
+
+
+def _other_values(
+    labels: Sequence[Mapping[str, str]], key: str, values: Sequence[str]
+) -> list[str]:
+    counts = Counter(each[key] for each in labels if key in each and each[key] not in values)
+    return sorted(counts, key=lambda value: (-counts[value], value))[:_VALUES_MAX]
 
 
 def _selector(spec: Spec) -> Iterator[PodEdit]:

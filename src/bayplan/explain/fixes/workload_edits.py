@@ -24,7 +24,9 @@ _SCALABLE = {
     "ReplicaSet": "replicaset",
     "StatefulSet": "statefulset",
     "ReplicationController": "replicationcontroller",
+    "Job": "job",
 }
+_JOB = "Job"
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
@@ -106,26 +108,40 @@ def _edit(model: ClusterModel, pods: Sequence[PodInfo]) -> ObjectEdit:
         if controller is None or controller.kind not in _SCALABLE:
             commands.append(f"kubectl delete pod {quoted}")
             continue
-        commands.append(f"kubectl annotate pod {quoted} {_DELETION_COST}=-1000 --overwrite")
-        version = controller.api_version
-        scaled[version, controller.kind, each.namespace, controller.name] += 1
+        if controller.kind != _JOB:
+            commands.append(f"kubectl annotate pod {quoted} {_DELETION_COST}=-1000 --overwrite")
+        scaled[controller.api_version, controller.kind, each.namespace, controller.name] += 1
     nodes = ", ".join(printable(node) for node in sorted({each.node_name for each in pods}))
     steps = [f"remove {names} from {nodes}"]
-    for (version, kind, namespace, name), count in scaled.items():
-        replicas = _replicas(model, kind, namespace, name)
-        target = max(replicas - count, 0)
-        commands.append(
-            f"kubectl scale {_SCALABLE[kind]} {shlex.quote(name)} -n {shlex.quote(namespace)}"
-            f" --replicas={target}"
-        )
-        patch = ({"op": "replace", "path": "/spec/replicas", "value": target},)
-        changes.append(
-            Change(
-                verb="patch", kind=f"{version} {kind}", name=name, namespace=namespace, patch=patch
-            )
-        )
-        steps.append(f"scale {kind} {printable(f'{namespace}/{name}')} from {replicas} to {target}")
+    for owner, count in scaled.items():
+        change, command, step = _scaling(model, owner, count)
+        changes.append(change)
+        commands.append(command)
+        steps.append(step)
     return ObjectEdit("; ".join(steps), tuple(changes), tuple(commands), "workload")
+
+
+def _scaling(
+    model: ClusterModel, owner: tuple[str, str, str, str], count: int
+) -> tuple[Change, str, str]:
+    """(change, command, step) that take ``count`` pods from a controller. ``owner``: apiVersion,
+    kind, namespace, name."""
+    version, kind, namespace, name = owner
+    replicas = _replicas(model, kind, namespace, name)
+    target = max(replicas - count, 0)
+    quoted = f"{_SCALABLE[kind]} {shlex.quote(name)} -n {shlex.quote(namespace)}"
+    text = f"{kind} {printable(f'{namespace}/{name}')} from {replicas} to {target}"
+    if kind == _JOB:
+        field, step = "parallelism", f"lower the parallelism of {text}"
+        command = f'kubectl patch {quoted} -p \'{{"spec":{{"parallelism":{target}}}}}\''
+    else:
+        field, step = "replicas", f"scale {text}"
+        command = f"kubectl scale {quoted} --replicas={target}"
+    patch = ({"op": "replace", "path": f"/spec/{field}", "value": target},)
+    change = Change(
+        verb="patch", kind=f"{version} {kind}", name=name, namespace=namespace, patch=patch
+    )
+    return change, command, step
 
 
 def controller_of(model: ClusterModel, pod: PodInfo) -> OwnerReference | None:

@@ -65,7 +65,7 @@ def fix_of(model: ClusterModel, pod: PodInfo, solution: Solution) -> Fix:
         if not isinstance(edit, PodEdit):
             changes += edit.changes
             commands += edit.commands
-            created = [c.content for c in edit.changes if c.verb == "create" and c.content]
+            created = [c.content for c in edit.changes if c.verb != "delete" and c.content]
             manifests += created if edit.changes_what == "object" else []
     if pod_edits:
         change, command = _change_of_pod(model.source, pod, pod_edits)

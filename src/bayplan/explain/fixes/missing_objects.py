@@ -1,0 +1,260 @@
+"""Create what a pod refers to and the cluster lacks; request fewer devices."""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
+from bayplan.adapters.embedded.field_validation import kind_of
+from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
+from bayplan.api.objects import (
+    HOSTNAME_LABEL,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    STORAGE_CLASS,
+    ApiObject,
+)
+from bayplan.api.storage_objects import PersistentVolumeClaim, StorageClass
+from bayplan.explain.diagnosis import Diagnosis
+from bayplan.explain.explanation import Change
+from bayplan.explain.fixes.edits import ObjectEdit, change_of, plain
+from bayplan.explain.fixes.rule_edits import nodes_of
+from bayplan.model.cluster_model import ClusterModel
+from bayplan.plugins.volume_binding.plugin import VolumeBinding
+from bayplan.printable import printable
+
+#: So many classes, drivers or nodes are tried for one object.
+_NODES_MAX = 4
+#: Lower counts of devices that are tried.
+_COUNTS_MAX = 8
+_LATE = "WaitForFirstConsumer"
+_NEW_CLASS = "on-demand"
+
+
+def missing_objects(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
+    pod = diagnosis.pod
+    for claim_key in dict.fromkeys(pod.claim_keys()):
+        namespace, _, name = claim_key.partition("/")
+        claim = model.get(PERSISTENT_VOLUME_CLAIM, namespace, name)
+        if claim is None:
+            yield from _missing_claim(model, namespace, name)
+        elif isinstance(claim, PersistentVolumeClaim):
+            yield from _missing_class(model, claim)
+            yield from _missing_volume(model, diagnosis, claim)
+    for claim in pod.spec.resource_claims or ():
+        name = claim.resource_claim_name
+        if not name:
+            continue
+        present = model.get(RESOURCE_CLAIM, pod.namespace, name)
+        if present is None:
+            yield from _device_claim(model, pod.namespace, name)
+        else:
+            yield from _missing_device_classes(model, present)
+            yield from _fewer_devices(present)
+    yield from _missing_group(model, diagnosis)
+
+
+def _creation(*contents: dict[str, Any]) -> ObjectEdit:
+    changes = [change_of(kind_of(content), content) for content in contents]
+    names = [
+        f"{each.kind.rpartition(' ')[2]} {each.namespace}{'/' if each.namespace else ''}{each.name}"
+        for each in changes
+    ]
+    text = printable(f"create the missing {' and the missing '.join(names)}")
+    return ObjectEdit(text, tuple(changes), ("kubectl apply -f -",))
+
+
+def _missing_claim(model: ClusterModel, namespace: str, name: str) -> Iterator[ObjectEdit]:
+    """A claim of a class that binds when its pod has a node; of a new class if there is none."""
+    classes = [each for each in model.objects(STORAGE_CLASS) if isinstance(each, StorageClass)]
+    late = [each for each in classes if each.volume_binding_mode == _LATE]
+    for each in late[:_NODES_MAX]:
+        yield _creation(_claim(namespace, name, each.metadata.name))
+    if not late:
+        yield _creation(
+            _storage_class(_NEW_CLASS, _provisioner(model)), _claim(namespace, name, _NEW_CLASS)
+        )
+
+
+def _claim(namespace: str, name: str, class_name: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+            "storageClassName": class_name,
+        },
+    }
+
+
+def _storage_class(name: str, provisioner: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name},
+        "provisioner": provisioner,
+        "volumeBindingMode": _LATE,
+    }
+
+
+def _provisioner(model: ClusterModel) -> str:
+    """A provisioner that another class has."""
+    classes = [each for each in model.objects(STORAGE_CLASS) if isinstance(each, StorageClass)]
+    usable = [c.provisioner for c in classes if not c.provisioner.endswith("no-provisioner")]
+    return min(usable, default="example.com/provisioner")
+
+
+def _missing_class(model: ClusterModel, claim: PersistentVolumeClaim) -> Iterator[ObjectEdit]:
+    name = claim.spec.storage_class_name
+    if name and not claim.spec.volume_name and model.get(STORAGE_CLASS, "", name) is None:
+        yield _creation(_storage_class(name, _provisioner(model)))
+
+
+def _missing_volume(
+    model: ClusterModel, diagnosis: Diagnosis, claim: PersistentVolumeClaim
+) -> Iterator[ObjectEdit]:
+    """The volume that a claim is bound to; or one that the claim can be bound to, where nothing
+    provisions volumes."""
+    name = claim.spec.volume_name
+    if name:
+        if model.get(PERSISTENT_VOLUME, "", name) is None:
+            yield _creation(_volume(claim, name))
+        return
+    storage_class = model.get(STORAGE_CLASS, "", claim.spec.storage_class_name or "")
+    if not isinstance(storage_class, StorageClass) or storage_class.volume_binding_mode != _LATE:
+        return
+    if not storage_class.provisioner.endswith("no-provisioner"):
+        return
+    nodes = nodes_of(model, diagnosis.nodes_rejected_by(VolumeBinding.name))
+    for node in nodes[:_NODES_MAX]:
+        hostname = (node.metadata.labels or {}).get(HOSTNAME_LABEL)
+        if hostname:
+            yield _creation(_volume(claim, f"{claim.metadata.name}-{hostname}", hostname))
+
+
+def _volume(claim: PersistentVolumeClaim, name: str, hostname: str = "") -> dict[str, Any]:
+    """A volume as a claim requests it. ``hostname``: of the node where it is local; "": it belongs
+    to this claim."""
+    meta, spec = claim.metadata, claim.spec
+    volume: dict[str, Any] = {
+        "capacity": dict(spec.resources.requests or {}),
+        "accessModes": list(spec.access_modes or ()),
+        "storageClassName": spec.storage_class_name or "",
+        "volumeMode": spec.volume_mode or "Filesystem",
+    }
+    if hostname:
+        expression = {"key": HOSTNAME_LABEL, "operator": "In", "values": [hostname]}
+        terms = [{"matchExpressions": [expression]}]
+        volume["local"] = {"path": f"/mnt/disks/{name}"}
+        volume["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
+    else:
+        reference = {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid}
+        volume["claimRef"] = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **reference}
+        volume["hostPath"] = {"path": f"/mnt/{name}"}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name},
+        "spec": volume,
+        # As the controller of volumes writes it.
+        "status": {"phase": "Available" if hostname else "Bound"},
+    }
+
+
+def _missing_device_classes(model: ClusterModel, claim: ApiObject) -> Iterator[ObjectEdit]:
+    """Classes that a claim names: of the devices of one driver."""
+    requests = plain(claim)["spec"].get("devices", {}).get("requests") or ()
+    exact = [each.get("exactly") or {} for each in requests]
+    alternatives = [sub for each in requests for sub in each.get("firstAvailable") or ()]
+    names = {each.get("deviceClassName", "") for each in (*exact, *alternatives)} - {""}
+    missing = sorted(name for name in names if model.get(DEVICE_CLASS, "", name) is None)
+    slices = [plain(each)["spec"] for each in model.objects(RESOURCE_SLICE)]
+    for driver in sorted({each["driver"] for each in slices})[:_NODES_MAX] if missing else ():
+        yield _creation(*(_device_class(name, driver) for name in missing))
+
+
+def _device_class(name: str, driver: str) -> dict[str, Any]:
+    return {
+        "apiVersion": DEVICE_CLASS.partition(" ")[0],
+        "kind": "DeviceClass",
+        "metadata": {"name": name},
+        "spec": {"selectors": [{"cel": {"expression": f"device.driver == '{driver}'"}}]},
+    }
+
+
+def _fewer_devices(claim: ApiObject) -> Iterator[ObjectEdit]:
+    """Lower the count of a request. The API server refuses changes of a claim: it is replaced."""
+    content = plain(claim)
+    if (content.get("status") or {}).get("allocation"):
+        return
+    for index, request in enumerate(content["spec"].get("devices", {}).get("requests") or ()):
+        count = (request.get("exactly") or {}).get("count", 1)
+        for fewer in range(count - 1, max(count - 1 - _COUNTS_MAX, 0), -1):
+            manifest = {
+                "apiVersion": RESOURCE_CLAIM.partition(" ")[0],
+                "kind": "ResourceClaim",
+                "metadata": {
+                    name: part
+                    for name, part in content["metadata"].items()
+                    if name in ("name", "namespace", "labels", "annotations")
+                },
+                "spec": deepcopy(content["spec"]),
+            }
+            manifest["spec"]["devices"]["requests"][index]["exactly"]["count"] = fewer
+            meta = claim.metadata
+            name = printable(f"{meta.namespace}/{meta.name}")
+            yield ObjectEdit(
+                f"lower the request {printable(request['name'])} of ResourceClaim {name}"
+                f" from {count} to {fewer} devices",
+                (
+                    Change(
+                        verb="replace",
+                        kind=RESOURCE_CLAIM,
+                        name=meta.name,
+                        namespace=meta.namespace or "",
+                        content=manifest,
+                    ),
+                ),
+                ("kubectl replace --force -f -",),
+            )
+
+
+def _device_claim(model: ClusterModel, namespace: str, name: str) -> Iterator[ObjectEdit]:
+    classes = sorted(
+        each.metadata.name for key, each in model.all() if key.kind.endswith(" DeviceClass")
+    )
+    version = RESOURCE_CLAIM.partition(" ")[0]
+    for device_class in classes[:_NODES_MAX]:
+        content = {
+            "apiVersion": version,
+            "kind": "ResourceClaim",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {
+                "devices": {
+                    "requests": [{"name": "device", "exactly": {"deviceClassName": device_class}}]
+                }
+            },
+        }
+        yield _creation(content)
+
+
+def _missing_group(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
+    state = model.scheduler.pod_groups.of(diagnosis.attempt.pod)
+    if state is None or state.group is not None:
+        return
+    kinds = [k for k in model.scheduler.group_kinds if k.startswith(f"{state.key.api_group}/")]
+    if not kinds:
+        return
+    version, _, kind = kinds[-1].partition(" ")
+    count = state.here_count
+    spec: dict[str, Any] = {"minMember": count}
+    if state.is_upstream or state.key.api_group == "scheduling.k8s.io":
+        spec = {"schedulingPolicy": {"gang": {"minCount": count}}}
+    content = {
+        "apiVersion": version,
+        "kind": kind,
+        "metadata": {"name": state.key.name, "namespace": state.key.namespace},
+        "spec": spec,
+    }
+    yield _creation(content)

@@ -1,0 +1,90 @@
+"""Objects that a pod refers to and the cluster lacks, and claims that request too much."""
+
+from typing import Any
+
+from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
+from bayplan.api.objects import PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, ApiObject, decode
+from bayplan.explain.explainer import explain_pod
+from bayplan.explain.explanation import Fix
+from tests.kit.objects import node, pod
+from tests.model.clusters import model_of
+
+VOLUMES = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+LOCAL = {
+    "metadata": {"name": "local"},
+    "provisioner": "kubernetes.io/no-provisioner",
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
+SLICE = {
+    "metadata": {"name": "s"},
+    "spec": {
+        "driver": "gpu.example.com",
+        "nodeName": "n1",
+        "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1},
+        "devices": [{"name": "a"}, {"name": "b"}],
+    },
+}
+NODE_1 = node("n1", labels={"kubernetes.io/hostname": "n1"})
+CLASS = {"metadata": {"name": "gpu"}, "spec": {}}
+
+
+def fixes(waiting: Any, objects: dict[str, list[dict[str, Any]]]) -> dict[str, Fix]:
+    decoded: dict[str, list[ApiObject]] = {
+        kind: [decode(kind, each) for each in contents] for kind, contents in objects.items()
+    }
+    explanation = explain_pod(model_of([NODE_1], [waiting], decoded), "default/p")
+    return {"; ".join(fix.steps): fix for fix in explanation.fixes}
+
+
+def claim(**spec: Any) -> dict[str, Any]:
+    requests = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    return {"metadata": {"name": "data", "namespace": "default"}, "spec": {**requests, **spec}}
+
+
+def test_a_local_volume_is_created_where_nothing_provisions_one() -> None:
+    objects = {
+        STORAGE_CLASS: [LOCAL],
+        PERSISTENT_VOLUME_CLAIM: [claim(storageClassName="local")],
+    }
+    found = fixes(pod("p", volumes=VOLUMES), objects)
+    fix = found["create the missing PersistentVolume data-n1"]
+    assert fix.node == "n1"
+    assert "path: /mnt/disks/data-n1" in fix.manifest
+
+
+def test_the_volume_that_a_claim_is_bound_to_is_created() -> None:
+    bound = claim(volumeName="disk", storageClassName="")
+    bound["metadata"]["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
+    found = fixes(pod("p", volumes=VOLUMES), {PERSISTENT_VOLUME_CLAIM: [bound]})
+    assert "create the missing PersistentVolume disk" in found
+
+
+def device_claim(count: int) -> dict[str, Any]:
+    exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": count}
+    return {
+        "metadata": {"name": "gpus", "namespace": "default", "uid": "c"},
+        "spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}},
+    }
+
+
+def waiting_for_devices() -> Any:
+    return pod("p", resourceClaims=[{"name": "gpus", "resourceClaimName": "gpus"}])
+
+
+def test_a_claim_requests_as_many_devices_as_there_are() -> None:
+    objects = {
+        DEVICE_CLASS: [CLASS],
+        RESOURCE_SLICE: [SLICE],
+        RESOURCE_CLAIM: [device_claim(4)],
+    }
+    found = fixes(waiting_for_devices(), objects)
+    step = "lower the request gpu of ResourceClaim default/gpus from 4 to 2 devices"
+    assert found[step].commands == ("kubectl replace --force -f -",)
+    assert "count: 2" in found[step].manifest
+
+
+def test_a_device_class_of_a_driver_that_exists_is_created() -> None:
+    objects = {RESOURCE_SLICE: [SLICE], RESOURCE_CLAIM: [device_claim(1)]}
+    found = fixes(waiting_for_devices(), objects)
+    fix = found["create the missing DeviceClass gpu"]
+    assert "device.driver == 'gpu.example.com'" in fix.manifest
