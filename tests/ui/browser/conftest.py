@@ -66,8 +66,13 @@ def pair_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @contextmanager
 def served(*folders: RunFolder) -> Iterator[str]:
-    paths = [str(folder.path) for folder in folders]
-    command = [sys.executable, "-c", _SCRIPT, "ui", *paths]
+    with served_paths(*(Path(folder.path) for folder in folders)) as address:
+        yield address
+
+
+@contextmanager
+def served_paths(*paths: Path) -> Iterator[str]:
+    command = [sys.executable, "-c", _SCRIPT, "ui", *map(str, paths)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         address = re.search(r"http://\S+", process.stderr.readline())

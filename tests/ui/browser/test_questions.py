@@ -1,0 +1,232 @@
+"""What-if, fixes, rejections and the report of a shadow, in a browser."""
+
+import csv
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.ui.browser.conftest import served_paths
+from tests.ui.browser.visits import go, in_thread, screenshot, settle, violations, visit
+from tests.ui.example_cluster import CLUSTER
+from tests.ui.example_shadow import write_shadow
+
+_WAIT_MS = 60_000
+
+
+@pytest.fixture(scope="module")
+def cluster_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    path = tmp_path_factory.mktemp("cluster") / "cluster.yaml"
+    path.write_text(CLUSTER)
+    with served_paths(path) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def shadow_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("shadow") / "night"
+    in_thread(write_shadow, folder)
+    with served_paths(folder) as address:
+        yield address
+
+
+@pytest.fixture
+def page(browser: Browser, url: str) -> Iterator[Page]:
+    with visit(browser, url) as opened:
+        settle(opened)
+        yield opened
+
+
+@pytest.fixture
+def cluster_page(browser: Browser, cluster_url: str) -> Iterator[Page]:
+    with visit(browser, cluster_url) as opened:
+        settle(opened)
+        yield opened
+
+
+def answered(page: Page) -> None:
+    """Wait for the engine's answer."""
+    expect(page.get_by_role("region", name="Answer")).to_be_visible(timeout=_WAIT_MS)
+    expect(page.get_by_text("The engine places the pods…")).to_have_count(0, timeout=_WAIT_MS)
+
+
+# ---- what-if --------------------------------------------------------------------------------
+
+
+def test_a_drain_is_chosen_with_the_keyboard_and_survives_a_reload(page: Page) -> None:
+    go(page, "whatif?at=300")
+    expect(page.get_by_text("No change is chosen.")).to_be_visible()
+    page.get_by_role("combobox", name="Node").focus()
+    page.keyboard.type("n0")
+    page.keyboard.press("Enter")
+    answered(page)
+    expect(page.locator(".verdict")).to_contain_text("6 pods cannot be evicted")
+    page.get_by_role("checkbox").check()
+    expect(page.locator(".verdict")).to_contain_text("would not be created again", timeout=_WAIT_MS)
+    answered(page)
+    assert not violations(page)
+    before = page.locator("main").inner_text()
+    page.reload()
+    settle(page)
+    answered(page)
+    assert page.locator("main").inner_text() == before
+
+
+def test_nodes_that_are_added_take_pods_that_wait(page: Page) -> None:
+    go(page, "whatif?at=300")
+    page.get_by_role("combobox", name="Change").select_option("add")
+    page.get_by_role("combobox", name="Node").fill("n3")
+    page.get_by_role("spinbutton", name="Nodes").fill("2")
+    page.get_by_role("button", name="Add the change").click()
+    answered(page)
+    expect(page.locator(".verdict")).to_contain_text("add 2 nodes like n3: each pod that moves")
+    moves = page.get_by_role("region", name="Pods that get a node")
+    expect(moves.locator("tbody tr").first).to_contain_text("n3-new-")
+    screenshot(page, "whatif")
+    page.get_by_role("button", name="Leave out: add 2 nodes like n3").click()
+    expect(page.get_by_text("No change is chosen.")).to_be_visible()
+
+
+def test_a_wrong_node_is_named_in_one_line(page: Page) -> None:
+    go(page, "whatif?at=300&drain=nowhere")
+    expect(page.get_by_role("alert")).to_have_text("no node 'nowhere' in this run")
+    # The browser reports the answer 404 on its console.
+    page.evaluate("() => { location.hash = '#/overview'; }")
+
+
+def test_a_workload_is_scaled_and_a_budget_blocks(cluster_page: Page, tmp_path: Path) -> None:
+    page = cluster_page
+    go(page, "whatif?drain=a")
+    page.get_by_role("combobox", name="Change").select_option("scale")
+    workloads = page.get_by_role("combobox", name="Workload")
+    expect(workloads).to_be_visible(timeout=_WAIT_MS)
+    workloads.select_option(label="Deployment default/web (2 pods)")
+    page.get_by_role("spinbutton", name="Replicas").fill("12")
+    page.get_by_role("button", name="Add the change").click()
+    answered(page)
+    expect(page.locator(".verdict")).to_contain_text("scale Deployment default/web to 12")
+    expect(page.get_by_text("budget default/one-at-a-time", exact=True)).to_be_visible()
+    assert not violations(page)
+    with page.expect_download() as download:
+        page.get_by_role("link", name="CSV of all pods").click()
+    path = tmp_path / "whatif.csv"
+    download.value.save_as(path)
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["outcome"] for row in rows} == {"gets a node", "left over", "not evicted"}
+
+
+def test_a_what_if_is_saved_as_one_file(browser: Browser, page: Page, tmp_path: Path) -> None:
+    go(page, "whatif?at=300&drain=n0&force=1")
+    answered(page)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save view").click()
+    path = tmp_path / "whatif.html"
+    download.value.save_as(path)
+    with visit(browser, path.as_uri()) as saved:
+        assert saved.locator("h1").inner_text() == "What if"
+        expect(saved.locator(".verdict")).to_contain_text("drain n0")
+        assert saved.locator("script, input, select, button").count() == 0
+
+
+def test_the_phone_in_the_dark_shows_what_if_and_fixes(browser: Browser, url: str) -> None:
+    with visit(browser, url, dark=True, phone=True) as page:
+        settle(page)
+        for view in ("whatif?at=300&add=2&template=n3", "pods?name=default/huge"):
+            go(page, view)
+            page.wait_for_selector(".cards", timeout=_WAIT_MS)
+            settle(page)
+            assert not violations(page), view
+            width = "() => document.documentElement.scrollWidth - window.innerWidth"
+            assert page.evaluate(width) <= 0, view
+
+
+# ---- pods and nodes -------------------------------------------------------------------------
+
+
+def test_fixes_are_tried_at_the_moment_of_the_page(page: Page) -> None:
+    go(page, "pods?name=default/huge&at=300")
+    page.get_by_role("button", name="Find fixes at this moment").click()
+    fixes = page.get_by_role("region", name="Fixes")
+    expect(fixes.locator(".fixes li").first).to_contain_text(
+        "lower the request for cpu from 900 to 1", timeout=_WAIT_MS
+    )
+    assert not violations(page)
+    page.reload()
+    settle(page)
+    expect(fixes.locator(".fixes li").first).to_be_visible(timeout=_WAIT_MS)
+    screenshot(page, "fixes")
+
+
+def test_earlier_attempts_are_links(page: Page) -> None:
+    go(page, "pods?name=default/huge&at=300")
+    attempts = page.get_by_role("region", name="Attempts")
+    newest = attempts.locator("tbody tr").first.inner_text().split()[0]
+    attempts.locator("tbody a").nth(2).click()
+    expect(page.get_by_text(f"Decision of attempt {int(newest) - 2}")).to_be_visible()
+
+
+def test_a_node_says_what_it_rejected(page: Page) -> None:
+    go(page, "nodes?at=300&node=n3&group=topology.kubernetes.io/zone")
+    page.get_by_role("button", name="Show what it rejected").click()
+    rejected = page.get_by_role("region", name="What it rejected")
+    expect(rejected.locator(".cards li").first).to_contain_text(
+        "Insufficient cpu", timeout=_WAIT_MS
+    )
+    assert not violations(page)
+    rejected.locator("a").first.click()
+    expect(page.get_by_text(re.compile("n3: rejected by NodeResourcesFit"))).to_be_visible(
+        timeout=_WAIT_MS
+    )
+
+
+def test_cells_are_sized_by_capacity(cluster_page: Page) -> None:
+    """The first node offers 8 of 10 cpus, so most of the map is its cell."""
+    page = cluster_page
+    go(page, "nodes?size=cpu")
+    heat = page.locator(".heat canvas")
+    heat.focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".tip b")).to_have_text("a")
+    ring = page.locator(".ring").bounding_box()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".tip b")).to_have_text("b")
+    other = page.locator(".ring").bounding_box()
+    assert ring is not None
+    assert other is not None
+    ratio = (ring["width"] * ring["height"]) / (other["width"] * other["height"])
+    assert 3 < ratio < 5
+
+
+def test_a_cluster_shows_its_waiting_pods_by_cause(cluster_page: Page) -> None:
+    page = cluster_page
+    go(page, "waiting")
+    expect(page.locator(".cause-text h2")).to_have_text(["Rejected by filters", "Fits now"])
+    assert not violations(page)
+    go(page, "nodes?node=b")
+    rejected = page.get_by_role("region", name="What it rejected")
+    expect(rejected).to_contain_text("Insufficient cpu", timeout=_WAIT_MS)
+
+
+# ---- a shadow -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_a_shadow_is_shown_with_its_disagreements(
+    browser: Browser, shadow_url: str, dark: bool
+) -> None:
+    with visit(browser, shadow_url, dark=dark, phone=dark) as page:
+        settle(page)
+        expect(page.locator("h1")).to_have_text("Shadow of default-scheduler")
+        assert not violations(page)
+        width = "() => document.documentElement.scrollWidth - window.innerWidth"
+        assert page.evaluate(width) <= 0
+        if not dark:
+            page.wait_for_timeout(300)
+            screenshot(page, "shadow")
+        page.get_by_role("combobox", name="Plugin").select_option("TaintToleration")
+        rows = page.get_by_role("region", name="Disagreements").locator("tbody tr")
+        expect(rows).to_have_count(1)
+        expect(rows).to_contain_text("node(s) had untolerated taint(s)")
