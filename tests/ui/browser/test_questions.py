@@ -89,13 +89,6 @@ def test_nodes_that_are_added_take_pods_that_wait(page: Page) -> None:
     expect(page.get_by_text("No change is chosen.")).to_be_visible()
 
 
-def test_a_wrong_node_is_named_in_one_line(page: Page) -> None:
-    go(page, "whatif?at=300&drain=nowhere")
-    expect(page.get_by_role("alert")).to_have_text("no node 'nowhere' in this run")
-    # The browser reports the answer 404 on its console.
-    page.evaluate("() => { location.hash = '#/overview'; }")
-
-
 def test_a_workload_is_scaled_and_a_budget_blocks(cluster_page: Page, tmp_path: Path) -> None:
     page = cluster_page
     go(page, "whatif?drain=a")
