@@ -80,14 +80,14 @@ def framework(*plugins: Any) -> Framework:
 
 
 class CachedFilters:
-    """What kept plugins say: the first of them turns one node down."""
+    """Stands for `NodeFeasibility`: the first cached plugin rejects one node."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.told: list[tuple[int, int]] = []
+        self.ranges: list[tuple[int, int]] = []
 
     def reject(self, outcome: FilterOutcome, start: int, end: int) -> None:
-        self.told.append((start, end))
+        self.ranges.append((start, end))
         if start == 0 < end:
             rejected = outcome.nodes.positions([self.name])
             outcome.add("Known", [Rejection(rejected, Code.UNSCHEDULABLE, ("full",))])
@@ -97,38 +97,39 @@ def three() -> NodeView:
     return SampleCluster().add(*(node(n) for n in ("n1", "n2", "n3"))).lend().nodes
 
 
-def filtered(known: CachedFilters, *plugins: Any) -> FilterOutcome:
-    """One plugin that is kept stands before those that are asked, and one behind them."""
+def filtered(cached: CachedFilters, *plugins: Any) -> FilterOutcome:
+    """One cached plugin comes before the others, and one after them."""
     run, state = framework(*plugins), CycleState()
-    calls = [(1, name, ask) for name, ask in run.calls(state, POD).filter]
-    return filter_uncached(run, known, 2, calls, state=state, pod=POD, nodes=three())
+    calls = [(1, name, call) for name, call in run.calls(state, POD).filter]
+    feasibility: Any = cached
+    return filter_uncached(run, feasibility, 2, calls, state=state, pod=POD, nodes=three())
 
 
 def test_evaluated_plugins_filter_the_nodes_left_by_cached_ones() -> None:
-    known = CachedFilters("n1")
+    cached = CachedFilters("n1")
     plugins = answering("A", filter=no_to("n1")), answering("B", filter=no_to("n2"))
-    outcome = filtered(known, *plugins)
+    outcome = filtered(cached, *plugins)
     assert outcome.feasible.tolist() == [False, False, True]
     assert outcome.reason_counts() == {"full": 1, "not n2": 1}
-    assert known.told == [(0, 1), (1, 1), (1, 2)]
+    assert cached.ranges == [(0, 1), (1, 1), (1, 2)]
 
 
 def test_after_an_error_no_plugin_is_evaluated() -> None:
-    known = CachedFilters("n1")
+    cached = CachedFilters("n1")
     plugins = answering("A", filter=raising), answering("B", filter=no_to("n2"))
-    outcome = filtered(known, *plugins)
+    outcome = filtered(cached, *plugins)
     assert outcome.error is not None
     assert (outcome.error.code, outcome.error.plugin) == (Code.ERROR, "A")
-    assert "not n2" not in outcome.reason_counts() and known.told == [(0, 1)]
+    assert "not n2" not in outcome.reason_counts() and cached.ranges == [(0, 1)]
 
 
 def test_after_the_last_rejected_node_no_plugin_is_evaluated() -> None:
-    known = CachedFilters("n1")
+    cached = CachedFilters("n1")
     plugins = [answering(name, filter=no_to(name)) for name in ("n2", "n3", "n1")]
-    outcome = filtered(known, *plugins)
+    outcome = filtered(cached, *plugins)
     assert not outcome.feasible.any()
     assert outcome.reason_counts() == {"full": 1, "not n2": 1, "not n3": 1}
-    assert known.told == [(0, 1), (1, 1)]
+    assert cached.ranges == [(0, 1), (1, 1)]
 
 
 def test_evaluated_plugins_score_in_columns_and_a_failing_plugin_is_named() -> None:

@@ -11,14 +11,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Protocol, final, overload
+from typing import final, overload
 
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.extenders.results import Extenders
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse.entry import CachedPreState, SignatureEntry
 from bayplan.engine.reuse.evaluation_plan import RankingInvalid, SingleNodeEvaluator
-from bayplan.engine.reuse.ranked_nodes import RankedNodes
+from bayplan.engine.reuse.ranked_nodes import NodeFeasibility, RankedNodes
 from bayplan.framework.cycle_state import CallFilter, CycleState
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.handle import PodNominator
@@ -111,8 +111,6 @@ class ReuseSteps:
             ranking = cache.shared_ranking(entry, cycle.state.skip_filter_plugins)
         if ranking is not None and self._may_rank(cycle):
             self._use(cycle, ranking, is_current=ranking.follow(), is_scored=False)
-        if cycle.ranking is None and cycle.partial_ranking is None:
-            entry.catch_up()
         if cycle.ranking is not None and cycle.is_done:
             self._keep_pre_state(cycle, cycle.ranking, entry, cache.object_generation.now())
         cache.count(entry, cycle.ranking is not None, clock() - start)
@@ -299,16 +297,10 @@ def _evaluator(cycle: Cycle) -> SingleNodeEvaluator:
 # ---- a ranking and the plugins that it does not cover ----------------------------------------
 
 
-class CachedRejections(Protocol):
-    """The rejections by some Filter plugins, which are numbered in the order of the profile."""
-
-    def reject(self, outcome: FilterOutcome, start: int, end: int) -> None: ...
-
-
 @timed_point("Filter")
 def filter_uncached(
     watched: Watched,
-    cached: CachedRejections,
+    feasibility: NodeFeasibility,
     cached_count: int,
     calls: Iterable[tuple[int, str, CallFilter]],
     *,
@@ -318,19 +310,19 @@ def filter_uncached(
 ) -> FilterOutcome:
     """All Filter plugins in the order of the profile, as long as nodes are left.
 
-    ``cached_count``: how many of them are cached; ``calls``: the others, each with the number of
-    cached ones before it.
+    ``feasibility``: the results of the cached plugins; ``cached_count``: how many these are;
+    ``calls``: the others, each with the number of cached ones before it.
     """
     outcome, start = FilterOutcome(nodes, all_true(len(nodes))), 0
     for end, name, call in calls:
-        cached.reject(outcome, start, end)
+        feasibility.reject(outcome, start, end)
         if outcome.is_settled:
             return outcome
         outcome.evaluate(name, call, state, pod)
         if outcome.is_settled:
             return outcome
         start = end
-    cached.reject(outcome, start, cached_count)
+    feasibility.reject(outcome, start, cached_count)
     return outcome
 
 

@@ -144,13 +144,6 @@ class ChangeLog:
                 return True
         return False
 
-    def facets_since(self, generation: int) -> int:
-        """Facets that any row changed in after ``generation``; all where the log is too short."""
-        count = self.generation - generation
-        if count > self._length_max:
-            return int(ALL_FACETS)
-        return int(np.bitwise_or.reduce(self._newest(count)[1])) if count > 0 else 0
-
     def _newest(self, count: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
         """(row, facets) of the last ``count`` changes."""
         end = (self.generation - 1) % self._length_max + 1

@@ -199,17 +199,12 @@ def test_a_change_drops_the_results_of_the_plugins_that_read_the_changed_facet()
     assert cached_rows(attempts) == {"Bad": [True] * 4, "Rank": [True] * 4}
     attempts.taint("n1")
     attempts.label("n3", rank="9")
-    attempts.entry.catch_up()
+    for cache in attempts.entry.caches.all:
+        cache.catch_up()
     left = [True, True, False, True]
     assert cached_rows(attempts) == {"Bad": left, "Rank": left}
     assert chosen(attempts.attempt()) == "n3"
     assert attempts.evaluated_nodes("Bad") == ["n1", "n2", "n3", "n3", "n4"]
-
-
-def test_catching_up_before_the_first_attempt_drops_nothing() -> None:
-    attempts = Attempts(Bad, Rank, nodes=FOUR)
-    attempts.entry.catch_up()
-    assert cached_rows(attempts) == {"Bad": [False] * 4, "Rank": [False] * 4}
 
 
 # ---- rankings for several sets of skipped plugins -------------------------------------------

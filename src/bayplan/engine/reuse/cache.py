@@ -216,7 +216,7 @@ class ResultCache:
         if not entry.is_open:
             entry.is_open = True
             filters = self._filters.open(entry.signature)
-            entry.caches = RowCaches(self._table.log, filters, self._scores.open(entry.signature))
+            entry.caches = RowCaches(filters, self._scores.open(entry.signature))
 
     def _uncached(
         self, signature: PodSignature, unconcerned: Set[str]
@@ -282,9 +282,10 @@ class ResultCache:
         one another."""
         since, generation = entry.generation, self._table.log.generation
         self._invest(1)
-        entry.catch_up()
         entry.generation = generation
         if since >= 0 and generation - since <= CHANGES_MAX:
+            for cache in entry.caches.all:
+                cache.catch_up()
             evaluator, caches = make_evaluator(), (entry.caches.filters, entry.caches.scores)
             plan = self._planner.plan_for(*caches, evaluator.state, scored)
             try:
@@ -375,8 +376,6 @@ class ResultCache:
         self, entry: SignatureEntry, state: CycleState, pod: PodInfo, nodes: NodeView
     ) -> None:
         """After an attempt without the cache: drop and report results that differ."""
-        for cache in entry.caches.all:
-            cache.catch_up()
         for name in mismatches(entry, self.framework, state, pod, nodes=nodes):
             self.mismatch_counts[name] += 1
             self._forget({name}, WRONG, lambda plugin, part: True)

@@ -111,7 +111,7 @@ class SignatureEntry:
         self._log = log
         self.signature = signature
         #: Empty until the cache opens them: see `ResultCache.open_caches`.
-        self.caches = RowCaches(log, {}, {})
+        self.caches = RowCaches({}, {})
         self.is_open = False
         self.example = example
         #: Instances that are evaluated on all nodes for each of these pods, and why; see
@@ -134,11 +134,6 @@ class SignatureEntry:
         #: Belongs to one of the rankings, or to a ranking that the entry shares.
         self.pre_state: CachedPreState | None = None
         self.bytes_counted = 0
-
-    def catch_up(self) -> None:
-        """Forget results that are no longer valid."""
-        if self.generation >= 0:
-            self.caches.catch_up(self.generation)
 
     def row_counts(self) -> Mapping[str, RowCounts]:
         """By instance, up to now."""

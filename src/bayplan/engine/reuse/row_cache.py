@@ -21,7 +21,6 @@ from bayplan.framework.plugin import Plugin
 from bayplan.framework.signing import PodSignature, facets_read
 from bayplan.framework.status import Rejection
 from bayplan.framework.types import Verdict
-from bayplan.state.change_log import ChangeLog
 from bayplan.state.columns import Mask, NodeMask, NodeScores, Rows, all_true, is_any, places_of
 from bayplan.state.node_table import NodeTable
 from bayplan.state.nodes import NodeView
@@ -102,7 +101,7 @@ class RowCache(ABC):
         elif is_needed:
             return False
         else:
-            self._forget_one(row)
+            self._forget(row)
         self.generation = self._table.log.generation
         return True
 
@@ -124,25 +123,18 @@ class RowCache(ABC):
             return
         for row, facets in changes:
             if facets & self.facets:
-                self._forget_one(row)
+                self._forget(row)
         self.generation = self._table.log.generation
-
-    def skip_to_now(self, since: int, facets: int) -> None:
-        """`catch_up`, where all changes after ``since`` were in these facets."""
-        if self.generation >= since and not facets & self.facets:
-            self._grow(self._table.capacity)
-            self.generation = self._table.log.generation
-        else:
-            self.catch_up()
 
     def catch_up(self) -> None:
         """Forget rows that changed after `generation`."""
         log = self._table.log
         self._grow(self._table.capacity)
         if self.generation < log.generation:
-            if log.all_rows_generation > self.generation:
-                self._forget_equivalent()
-            self._forget(log.rows_since(self.generation, self.facets))
+            if log.is_changed_since(self.generation, self.facets):
+                if log.all_rows_generation > self.generation:
+                    self._forget_equivalent()
+                self._forget(log.rows_since(self.generation, self.facets))
             self.generation = log.generation
 
     def forget_all(self) -> None:
@@ -175,10 +167,7 @@ class RowCache(ABC):
     def _grow(self, capacity: int) -> None: ...
 
     @abstractmethod
-    def _forget(self, rows: Rows | slice) -> None: ...
-
-    @abstractmethod
-    def _forget_one(self, row: int) -> None: ...
+    def _forget(self, rows: Rows | slice | int) -> None: ...
 
 
 @final
@@ -258,11 +247,8 @@ class CachedFilterResults(RowCache):
     def _grow(self, capacity: int) -> None:
         self.ids = _grown(self.ids, capacity)
 
-    def _forget(self, rows: Rows | slice) -> None:
+    def _forget(self, rows: Rows | slice | int) -> None:
         self.ids[rows] = UNKNOWN
-
-    def _forget_one(self, row: int) -> None:
-        self.ids[row] = UNKNOWN
 
 
 @final
@@ -349,11 +335,8 @@ class CachedScores(RowCache):
         if self.scores is not None:
             self.scores = _grown(self.scores, capacity)
 
-    def _forget(self, rows: Rows | slice) -> None:
+    def _forget(self, rows: Rows | slice | int) -> None:
         self.cached[rows] = False
-
-    def _forget_one(self, row: int) -> None:
-        self.cached[row] = False
 
 
 _C = TypeVar("_C", CachedFilterResults, CachedScores)
@@ -431,31 +414,17 @@ class RowCaches:
     Plugins that look across nodes, or do not sign, are called for all nodes.
     """
 
-    __slots__ = ("_log", "all", "counts", "filters", "scores")
+    __slots__ = ("all", "counts", "filters", "scores")
 
     def __init__(
-        self,
-        log: ChangeLog,
-        filters: Mapping[str, CachedFilterResults],
-        scores: Mapping[str, CachedScores],
+        self, filters: Mapping[str, CachedFilterResults], scores: Mapping[str, CachedScores]
     ) -> None:
         """By instance."""
-        self._log = log
         self.filters = filters
         self.scores = scores
         self.all: Sequence[RowCache] = [*filters.values(), *scores.values()]
         #: By instance, without the rows that rankings count; see `SignatureEntry.row_counts`.
         self.counts: dict[str, RowCounts] = defaultdict(RowCounts)
-
-    def catch_up(self, since: int) -> None:
-        """Forget results that are no longer valid. ``since``: the generation of the last cycle that
-        used these caches. The log is read once, and once more for each row cache whose rows
-        changed."""
-        if since == self._log.generation:
-            return
-        facets = self._log.facets_since(since)
-        for cache in self.all:
-            cache.skip_to_now(since, facets)
 
     def filter(
         self,
