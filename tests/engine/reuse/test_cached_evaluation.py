@@ -188,8 +188,8 @@ def cached_rows(attempts: Attempts) -> dict[str, list[bool]]:
     """By plugin, which of the four nodes are known."""
     known = attempts.entry
     return {
-        "Bad": (known.caches.filters["Bad"].ids[:4] != 0).tolist(),
-        "Rank": known.caches.scores["Rank"].cached[:4].tolist(),
+        "Bad": (known.caches.filters["Bad"].marks[:4] != 0).tolist(),
+        "Rank": known.caches.scores["Rank"].marks[:4].astype(bool).tolist(),
     }
 
 

@@ -97,7 +97,7 @@ def test_a_node_that_becomes_equivalent_gets_the_results_of_the_first_node() -> 
     nodes.learn(first, FEASIBLE, 70)
     second = fill(cluster, "n1")
     assert nodes.find(second) == (FEASIBLE, 70)
-    assert nodes.renew(second, is_needed=True) and kept.ids[second] == PASSES
+    assert nodes.renew(second, is_needed=True) and kept.marks[second] == PASSES
     assert nodes.find(cluster.cache.table.row_of["n2"]) is None
 
 
@@ -111,7 +111,7 @@ def test_a_missing_result_of_an_equivalent_node_is_computed_if_it_is_needed(
     kept.learn_one(row, NO)
     fill(cluster, "n1")
     assert nodes.renew(row, is_needed=is_needed) is not is_needed
-    assert is_needed or not kept.ids[row], "it is forgotten"
+    assert is_needed or not kept.marks[row], "it is forgotten"
 
 
 def test_results_that_depend_on_more_than_amounts_are_not_copied() -> None:

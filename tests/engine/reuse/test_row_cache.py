@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from bayplan.engine.reuse.row_cache import (
+    CACHED,
     EQUIVALENT_MAX,
     PASSES,
     UNKNOWN,
@@ -38,14 +39,14 @@ def outcome(cluster: SampleCluster, *rejections: Rejection) -> FilterOutcome:
 def test_cached_filter_results_are_returned_unchanged() -> None:
     cluster = some()
     kept = CachedFilterResults(cluster.cache.table, Facet.LABELS)
-    assert kept.ids[:3].tolist() == [UNKNOWN] * 3
+    assert kept.marks[:3].tolist() == [UNKNOWN] * 3
     kept.learn(
         rows(0, 1), outcome(cluster, Rejection(rows(1), NO, ("a",)), Rejection(rows(1), NO, ("b",)))
     )
-    assert kept.learn_one(2, ((NO, ("a",)),)) == kept.ids[2]
+    assert kept.learn_one(2, ((NO, ("a",)),)) == kept.marks[2]
     nodes = cluster.lend().nodes
     rejections = kept.rejections(nodes.table.index, np.array([True, True, False]))
-    assert kept.ids[0] == PASSES
+    assert kept.marks[0] == PASSES
     assert [(r.code, r.reasons, np.flatnonzero(r.positions).tolist()) for r in rejections] == [
         (NO, ("a",), [1]),
         (NO, ("b",), [1]),
@@ -57,7 +58,7 @@ def test_more_filter_results_than_a_byte_can_number_are_cached() -> None:
     kept = CachedFilterResults(cluster.cache.table, Facet.LABELS)
     for row in range(300):
         kept.learn_one(row, ((NO, (f"reason {row}",)),))
-    assert [kept.verdicts[number][0][1] for number in kept.ids[:300]] == [
+    assert [kept.verdicts[number][0][1] for number in kept.marks[:300]] == [
         (f"reason {row}",) for row in range(300)
     ]
 
@@ -80,8 +81,8 @@ def test_a_row_is_dropped_when_a_facet_that_the_plugin_reads_changes(
             kept.catch_up()
         else:
             kept.forget_changed(before, [(1, int(Facet.REQUESTED | Facet.PODS))])
-    assert (verdicts.ids[:3] != UNKNOWN).tolist() == [True, is_known, True]
-    assert scores.cached[:3].tolist() == [True, is_known, True]
+    assert (verdicts.marks[:3] != UNKNOWN).tolist() == [True, is_known, True]
+    assert (scores.marks[:3] != UNKNOWN).tolist() == [True, is_known, True]
     assert verdicts.generation == scores.generation == table.log.generation
 
 
@@ -118,10 +119,10 @@ def test_the_row_cache_grows_with_the_table() -> None:
     cluster.add(*(node(f"more{row}") for row in range(table.capacity)))
     verdicts.catch_up()
     scores.catch_up()
-    assert len(verdicts.ids) == len(scores.cached) == table.capacity
-    assert verdicts.ids[2] == PASSES
+    assert len(verdicts.marks) == len(scores.marks) == table.capacity
+    assert verdicts.marks[2] == PASSES
     assert scores.of_row(2) == 6
-    assert not scores.cached[3:].any()
+    assert not scores.marks[3:].any()
 
 
 def test_all_rows_can_be_dropped() -> None:
@@ -129,7 +130,7 @@ def test_all_rows_can_be_dropped() -> None:
     kept = CachedScores(cluster.cache.table, Facet.LABELS)
     kept.learn(rows(0, 1), np.array([5, 6], np.int64))
     kept.forget_all()
-    assert not kept.cached.any()
+    assert not kept.marks.any()
 
 
 # ---- equivalent rows ------------------------------------------------------------------------
@@ -148,8 +149,8 @@ def test_the_result_of_a_row_is_recalled_for_an_equivalent_row() -> None:
     kept, others = of_amounts(cluster), CachedScores(cluster.cache.table, Facet.REQUESTED)
     kept.learn_one(0, 70)
     others.learn_one(0, 70)
-    assert (kept.recall(1), kept.of_row(1), kept.cached[1]) == (70, 70, True)
-    assert others.recall(1) is None and not others.cached[1]
+    assert (kept.recall(1), kept.of_row(1), kept.marks[1]) == (70, 70, CACHED)
+    assert others.recall(1) is None and not others.marks[1]
 
 
 def test_a_row_that_becomes_equivalent_is_renewed() -> None:

@@ -42,7 +42,7 @@ def test_all_plugins_evaluate_a_row_through_one_node_facade(known: Attempts) -> 
 def test_only_rows_without_a_cached_result_are_evaluated(known: Attempts) -> None:
     asking(known).filter_rows("Bad", ROWS)
     assert known.evaluated_nodes("Bad") == ["n1"]
-    assert known.entry.caches.filters["Bad"].ids[:2].all()
+    assert known.entry.caches.filters["Bad"].marks[:2].all()
 
 
 def test_an_empty_set_of_rows_calls_no_plugin(known: Attempts) -> None:

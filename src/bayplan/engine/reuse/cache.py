@@ -1,12 +1,5 @@
 """ResultCache: a profile's entries by signature, bounded in bytes; least recently used leave first.
 
-KEP-5598 has three operations. Here they are exact:
-create — the first pod of a signature opens an entry (`entry_for`), which fills as plugins answer;
-update — a row cache forgets the rows that changed in the facets it reads, and its plugin is called
-for them when a cycle needs them: nothing happens at the change itself;
-nominate — a repeated pod takes the best node of the entry's ranking (`RankedNodes`), after the rows
-that changed were evaluated.
-
 The cache is exact if each plugin signs all that it reads of a pod. One attempt in a thousand runs
 without the cache, and every instance whose cached results differ is named (`mismatches`).
 """
@@ -18,7 +11,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from bayplan.engine.reuse.entry import ObjectGeneration, SignatureEntry
+from bayplan.engine.reuse.entry import ObjectGeneration, Sharing, SignatureEntry
 from bayplan.engine.reuse.evaluation_plan import (
     OTHER_PLUGINS,
     Planner,
@@ -133,11 +126,8 @@ class ResultCache:
         #: By kind of object: instances that read such objects, where no change of a row tells.
         self._readers: dict[str, frozenset[str]] = {}
         self._planner = Planner(plugins)
-        #: Numbers of the keys of shared rankings, and complete rankings by these numbers; see
-        #: `shared_ranking`.
-        self._sharing_numbers: dict[Hashable, int] = {}
-        self._numbered_count = 0
-        self._shared: WeakValueDictionary[int, RankedNodes] = WeakValueDictionary()
+        #: By skipping plugins and the parts of the others; see `shared_ranking`.
+        self._sharings: WeakValueDictionary[Hashable, Sharing] = WeakValueDictionary()
         self.bytes_used = 0
         #: What rankings saved lately, less what it took to make them, in evaluations of all nodes.
         #: If it is below 0, pods have to repeat so often before they are cached.
@@ -192,7 +182,7 @@ class ResultCache:
         if entry is None:
             entry = self._entries[signature] = self._open(signature, pod)
             if len(self._entries) > _SEEN_MAX and not entry.caches.all:
-                self._forget_first()
+                self._drop_oldest()
         else:
             self.possible_count += 1
             self._entries.move_to_end(signature)
@@ -233,38 +223,33 @@ class ResultCache:
     # ---- cycles ---------------------------------------------------------------------------
 
     def steps_aside(self, entry: SignatureEntry) -> bool:
-        """Whether so much changed since the entry's last cycle that calling the plugins for all
-        nodes is faster. The entry stays as it is; a cycle soon after this one catches up."""
+        """Whether calling the plugins for all nodes is faster. The entry stays as it is; a cycle
+        soon after this one catches up.
+
+        That is so where much changed since the entry's last cycle; and where caching has not paid
+        lately, until pods of this signature came often enough soon after one another.
+        """
         since, generation = entry.generation, self._table.log.generation
         node_count = self._table.node_count
         is_rare = since >= 0 and generation - since > CHANGES_MAX
-        if not is_rare and self._balance < 0:
-            return self._waits_for_more(entry)
+        if not is_rare and self._balance >= 0:
+            return False
         if is_rare:
             entry.repeat_count = 0
             # Pods of another signature may have used a ranking that the entry shares.
-            ranking = self._shared.get(entry.sharing[1])
-            if ranking is not None and not ranking.is_dropped:
-                is_rare = generation - ranking.generation > CHANGES_MAX
-        if not is_rare or not entry.is_vectorized or node_count > STEP_ASIDE_NODES_MAX:
+            ranking = None if entry.sharing is None else entry.sharing.ranking
+            if ranking is not None and generation - ranking.generation <= CHANGES_MAX:
+                return False
+        else:
+            entry.repeat_count += since >= 0
+            is_cached = entry.rankings or entry.pre_state is not None
+            if is_cached or entry.repeat_count >= self._patience:
+                return False
+        if not entry.is_vectorized or node_count > STEP_ASIDE_NODES_MAX:
             return False
-        self._step_aside(entry)
+        entry.generation = generation
+        entry.evaluated_count += node_count
         return True
-
-    def _waits_for_more(self, entry: SignatureEntry) -> bool:
-        """Whether a cycle steps aside because caching has not paid lately. Pods that come often
-        enough soon after one another are cached again."""
-        entry.repeat_count += entry.generation >= 0
-        if entry.rankings or entry.pre_state is not None or entry.repeat_count >= self._patience:
-            return False
-        if not entry.is_vectorized or self._table.node_count > STEP_ASIDE_NODES_MAX:
-            return False
-        self._step_aside(entry)
-        return True
-
-    def _step_aside(self, entry: SignatureEntry) -> None:
-        entry.generation = self._table.log.generation
-        entry.evaluated_count += self._table.node_count
 
     def _invest(self, costs: int) -> None:
         """An attempt took longer than without the cache, for the sake of later ones."""
@@ -301,13 +286,10 @@ class ResultCache:
         self._count_bytes(entry)
 
     def _share(self, entry: SignatureEntry, ranking: RankedNodes) -> None:
-        plan = ranking.plan
-        if not plan.is_complete:
-            return
-        number = self._sharing_number(entry, plan.skip_set.filters)
-        previous = self._shared.get(number)
-        if previous is None or previous.is_dropped or plan.skip_set.scores is not None:
-            self._shared[number] = ranking
+        if ranking.plan.is_complete:
+            sharing = self._sharing_of(entry, ranking.plan.skip_set.filters)
+            if sharing.ranking is None or ranking.plan.skip_set.scores is not None:
+                sharing.share(ranking)
 
     def shared_ranking(self, entry: SignatureEntry, skipped: Set[str]) -> RankedNodes | None:
         """A complete ranking of another entry, whose signature differs only in the parts of
@@ -315,8 +297,8 @@ class ResultCache:
 
         ``skipped``: the plugins that PreFilter skips.
         """
-        ranking = self._shared.get(self._sharing_number(entry, skipped))
-        if ranking is None or ranking.is_dropped:
+        ranking = self._sharing_of(entry, skipped).ranking
+        if ranking is None:
             return None
         parts, others = entry.signature.parts, ranking.owner.parts
         for score in ranking.plan.scores:
@@ -324,6 +306,19 @@ class ResultCache:
             if score.name in skipped and parts[score.name] != others[score.name]:
                 return None
         return ranking
+
+    def _sharing_of(self, entry: SignatureEntry, skipped: Set[str]) -> Sharing:
+        """One for all entries whose signatures agree in the parts of the plugins that do not
+        skip."""
+        sharing = entry.sharing
+        if sharing is None or sharing.skipped != skipped:
+            parts = entry.signature.parts.items()
+            key = frozenset(skipped), tuple([each for each in parts if each[0] not in skipped])
+            sharing = self._sharings.get(key)
+            if sharing is None:
+                sharing = self._sharings[key] = Sharing(key[0])
+            entry.sharing = sharing
+        return sharing
 
     def used(self, entry: SignatureEntry, ranking: RankedNodes) -> None:
         """A ranking answered for a pod of this entry."""
@@ -336,20 +331,6 @@ class ResultCache:
             owner = self._entries[ranking.owner]
             owner.generation = ranking.generation
             self._entries.move_to_end(ranking.owner)
-
-    def _sharing_number(self, entry: SignatureEntry, skipped: Set[str]) -> int:
-        """Equal for entries whose signatures agree in the parts of the plugins that do not skip."""
-        if entry.sharing[1] < 0 or entry.sharing[0] != skipped:
-            parts = entry.signature.parts.items()
-            key = frozenset(skipped), tuple([each for each in parts if each[0] not in skipped])
-            number = self._sharing_numbers.get(key)
-            if number is None:
-                if len(self._sharing_numbers) >= _SEEN_MAX:
-                    self._sharing_numbers.clear()
-                number = self._sharing_numbers[key] = self._numbered_count
-                self._numbered_count += 1
-            entry.sharing = frozenset(skipped), number
-        return entry.sharing[1]
 
     def drop_ranking(self, entry: SignatureEntry, ranking: RankedNodes, reason: str) -> None:
         self.flushed_counts[reason] += 1
@@ -440,25 +421,18 @@ class ResultCache:
         self.bytes_used += _ENTRY_BYTES + of_rankings - entry.bytes_counted
         entry.bytes_counted = _ENTRY_BYTES + of_rankings
         while self.bytes_used > self._bytes_max and len(self._entries) > 1:
-            self._drop(*self._entries.popitem(last=False))
+            self._drop_oldest()
         if self.bytes_used > self._bytes_max:
             self._warn(
                 f"reuse.maxBytes is {self._bytes_max}, and one kind of pods on "
                 f"{self._table.node_count} nodes takes {self.bytes_used}: answers are not reused"
             )
-            self._drop(*self._entries.popitem(last=False))
+            self._drop_oldest()
             self._bytes_max = 0
 
-    def _forget_first(self) -> None:
-        """The entry that was not used for the longest leaves, where no results are cached."""
+    def _drop_oldest(self) -> None:
+        """The entry that was not used for the longest leaves."""
         signature, entry = self._entries.popitem(last=False)
-        if entry.caches.all:
-            self._drop(signature, entry)
-        else:
-            _add_prevented(self._past_prevented, entry)
-
-    def _drop(self, signature: PodSignature, entry: SignatureEntry) -> None:
-        self.dropped_counts[OUT_OF_BYTES] += 1
         entry.drop_rankings()
         for name, count in entry.row_counts().items():
             self._past_counts[name].add(count)
@@ -466,6 +440,8 @@ class ResultCache:
         self.bytes_used -= entry.bytes_counted
         self.bytes_used -= self._filters.close(signature, entry.caches.filters)
         self.bytes_used -= self._scores.close(signature, entry.caches.scores)
+        if entry.caches.all:
+            self.dropped_counts[OUT_OF_BYTES] += 1
 
 
 def mismatches(
@@ -479,7 +455,7 @@ def mismatches(
         results = entry.caches.filters.get(name)
         if results is not None and outcome.error is None:
             valid = places_of(results.valid_now(rows))
-            if (results.ids[rows[valid]] != _ids_of(results, outcome)[valid]).any():
+            if (results.marks[rows[valid]] != _ids_of(results, outcome)[valid]).any():
                 wrong.add(name)
     for call in framework.calls(state, pod).score:
         scores = entry.caches.scores.get(call.name)

@@ -84,6 +84,28 @@ class CachedPreState:
 
 
 @final
+class Sharing:
+    """One complete ranking for entries whose signatures differ only in the parts of plugins that
+    skip."""
+
+    __slots__ = ("__weakref__", "_ranking_ref", "skipped")
+
+    def __init__(self, skipped: Set[str]) -> None:
+        """``skipped``: the plugins that PreFilter skips."""
+        self.skipped = skipped
+        self._ranking_ref: ref[RankedNodes] | None = None
+
+    def share(self, ranking: RankedNodes) -> None:
+        # The ranking ends with the entry that it belongs to.
+        self._ranking_ref = ref(ranking)
+
+    @property
+    def ranking(self) -> RankedNodes | None:
+        ranking = None if self._ranking_ref is None else self._ranking_ref()
+        return None if ranking is None or ranking.is_dropped else ranking
+
+
+@final
 class SignatureEntry:
     """Cached results and rankings of one signature."""
 
@@ -129,8 +151,8 @@ class SignatureEntry:
         self.evaluated_count = 0
         #: The one used last stands last.
         self.rankings: dict[SkipSet, RankedNodes] = {}
-        #: (skipping plugins, number of the key of rankings that the entry may share with them).
-        self.sharing: tuple[Set[str], int] = frozenset(), -1
+        #: With which entries it shares a ranking, as of the last cycle.
+        self.sharing: Sharing | None = None
         #: Belongs to one of the rankings, or to a ranking that the entry shares.
         self.pre_state: CachedPreState | None = None
         self.bytes_counted = 0

@@ -90,7 +90,7 @@ class WeightedScore:
             raw = self.cache.of(nodes.table.index, len(nodes))
             self._low, self._high = int(raw.min()), int(raw.max())
             self._counts = [int((raw == bound).sum()) for bound in (self._low, self._high)]
-            by_row = np.zeros(len(self.cache.cached), np.int64)
+            by_row = np.zeros(len(self.cache.marks), np.int64)
             by_row[nodes.table.rows] = raw
             self._raw = array("q", by_row.tobytes())
 

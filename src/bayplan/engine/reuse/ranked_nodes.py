@@ -51,9 +51,6 @@ from bayplan.state.columns import Int64s, Rows, distinct, places_of
 from bayplan.state.node_table import NodeTable
 from bayplan.state.nodes import NodeView
 
-# ---- ranked nodes ---------------------------------------------------------------------------
-
-
 NO_NODE = 0
 FEASIBLE = 1
 _NUMBER_MAX = 2**16 - 1
@@ -93,8 +90,7 @@ class NodeFeasibility(Feasibility):
         self._counts = [0] * (FEASIBLE + 1)
         #: By row, with the code of rows that are not rejected; until a row gets another number.
         self._codes: tuple[Code, Codes] | None = None
-        #: See `rejected`, `rejection_counts` and `summary`; until a row gets another number.
-        self._rejected: Sequence[Rejected] | None = None
+        #: See `rejection_counts` and `summary`; until a row gets another number.
         self._rejection_counts: tuple[RejectionCount, ...] | None = None
         self._summary: RejectionSummary | None = None
 
@@ -108,17 +104,17 @@ class NodeFeasibility(Feasibility):
         self._counts[FEASIBLE] = len(rows)
         left = rows
         for index, (name, cache) in enumerate(self._filters):
-            ids = cache.ids[left]
-            unknown = places_of(ids == UNKNOWN)
+            marks = cache.marks[left]
+            unknown = places_of(marks == UNKNOWN)
             if len(unknown):
                 evaluator.filter_rows(name, left[unknown])
-                ids = cache.ids[left]
-            is_rejected = ids != PASSES
+                marks = cache.marks[left]
+            is_rejected = marks != PASSES
             if not is_rejected.any():
                 continue
-            for verdict_number in distinct(ids[is_rejected]).tolist():
+            for verdict_number in distinct(marks[is_rejected]).tolist():
                 number = self.number(index, verdict_number)
-                same = left[ids == verdict_number]
+                same = left[marks == verdict_number]
                 numbers[same] = number
                 self._counts[number] += len(same)
                 self._counts[FEASIBLE] -= len(same)
@@ -140,7 +136,7 @@ class NodeFeasibility(Feasibility):
     def set(self, row: int, number: int) -> None:
         if number == self._numbers[row]:
             return
-        self._codes = self._rejected = self._rejection_counts = self._summary = None
+        self._codes = self._rejection_counts = self._summary = None
         self._counts[self._numbers[row]] -= 1
         self._counts[number] += 1
         self._numbers[row] = number
@@ -152,10 +148,12 @@ class NodeFeasibility(Feasibility):
     def feasible_rows(self) -> Rows:
         return np.flatnonzero(self._as_array() == FEASIBLE)
 
-    def rejected(self) -> Sequence[Rejected]:
-        if self._rejected is None:
-            self._rejected = list(self._rejections())
-        return self._rejected
+    def rejected(self) -> Iterator[Rejected]:
+        for (index, verdict_number), number in sorted(self._numbers_by_origin.items()):
+            if self._counts[number]:
+                name, cache = self._filters[index]
+                for code, reasons in cache.verdicts[verdict_number]:
+                    yield Rejected(name, code, reasons, self._counts[number])
 
     def rejection_counts(self) -> tuple[RejectionCount, ...]:
         if self._rejection_counts is None:
@@ -166,13 +164,6 @@ class NodeFeasibility(Feasibility):
         if self._summary is None:
             self._summary = super().summary()
         return self._summary
-
-    def _rejections(self) -> Iterator[Rejected]:
-        for (index, verdict_number), number in sorted(self._numbers_by_origin.items()):
-            if self._counts[number]:
-                name, cache = self._filters[index]
-                for code, reasons in cache.verdicts[verdict_number]:
-                    yield Rejected(name, code, reasons, self._counts[number])
 
     def codes(self, nodes: NodeView, absent: Code) -> Codes:
         if self._codes is None or self._codes[0] is not absent:
@@ -217,7 +208,7 @@ class NodeFeasibility(Feasibility):
         for row in unchanged.tolist():
             expected: int | None = FEASIBLE
             for index, (_, cache) in enumerate(self._filters):
-                verdict_number = cache.ids.item(row)
+                verdict_number = cache.marks.item(row)
                 if verdict_number == UNKNOWN:
                     expected = None
                     break
@@ -473,7 +464,7 @@ class RankedNodes:
     def _first_rejection(self, row: int, filters: _Filters, evaluator: SingleNodeEvaluator) -> int:
         """The number of the first rejection of a row by these filters, or FEASIBLE."""
         for index, name, cache in filters:
-            verdict_number: int | None = cache.ids.item(row)
+            verdict_number: int | None = cache.marks.item(row)
             if verdict_number == UNKNOWN:
                 evaluator.count(name)
                 verdict_number = cache.recall(row)
@@ -520,7 +511,7 @@ class RankedNodes:
         total = 0
         for score in scores:
             cache = score.cache
-            if not cache.cached.item(row):
+            if not cache.marks.item(row):
                 evaluator.count(score.name)
                 if cache.recall(row) is None:
                     cache.learn_one(row, evaluator.score_row(score.name, row))
@@ -645,10 +636,9 @@ class RankedNodes:
     def validate(self) -> None:
         """Recompute everything from the row caches, for the rows that have not changed since
         `generation`. Raises AssertionError."""
-        log, table = self._table.log, self._table
-        if table.draw_order() is not self._order or self._capacity != table.capacity:
+        if not self._is_same_table:
             return
-        rows_changed = log.rows_since(self.generation, int(self._facets))
+        rows_changed = self._table.log.rows_since(self.generation, int(self._facets))
         rows = np.sort(self._order)
         unchanged = np.setdiff1d(rows, rows_changed, assume_unique=True)
         self.feasibility.validate(rows, unchanged)

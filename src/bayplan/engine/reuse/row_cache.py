@@ -26,8 +26,10 @@ from bayplan.state.node_table import NodeTable
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
 
+#: Marks of rows: see `RowCache.marks`.
 UNKNOWN = 0
-PASSES = 1
+CACHED = 1
+PASSES = CACHED
 
 #: What a byte holds.
 _NARROW_MAX = 255
@@ -62,11 +64,14 @@ class RowCache(ABC):
         "entry_count",
         "facets",
         "generation",
+        "marks",
     )
 
     def __init__(self, table: NodeTable, facets: int, follows_amounts: bool = False) -> None:
         """``follows_amounts``: equivalent nodes get the same result."""
         self._table = table
+        #: uint8 or wider [rows]: UNKNOWN where no result is cached.
+        self.marks: npt.NDArray[Any] = np.zeros(table.capacity, np.uint8)
         #: By class of equivalent nodes, the result of one of its rows.
         self._of_equivalent: dict[int, int] | None = {} if follows_amounts else None
         # A plain integer: arithmetic with flags is slow.
@@ -101,7 +106,7 @@ class RowCache(ABC):
         elif is_needed:
             return False
         else:
-            self._forget(row)
+            self.marks[row] = UNKNOWN
         self.generation = self._table.log.generation
         return True
 
@@ -112,10 +117,6 @@ class RowCache(ABC):
                 of_equivalent.clear()
             of_equivalent[self._table.resources.equivalence.of_row(row)] = result
 
-    def _forget_equivalent(self) -> None:
-        if self._of_equivalent:
-            self._of_equivalent.clear()
-
     def forget_changed(self, since: int, changes: Iterable[tuple[int, int]]) -> None:
         """Forget rows that changed. ``changes``: (row, facets) of all changes after ``since``."""
         if self.generation != since:
@@ -123,100 +124,85 @@ class RowCache(ABC):
             return
         for row, facets in changes:
             if facets & self.facets:
-                self._forget(row)
+                self.marks[row] = UNKNOWN
         self.generation = self._table.log.generation
 
     def catch_up(self) -> None:
         """Forget rows that changed after `generation`."""
-        log = self._table.log
+        log, since = self._table.log, self.generation
         self._grow(self._table.capacity)
-        if self.generation < log.generation:
-            if log.is_changed_since(self.generation, self.facets):
-                if log.all_rows_generation > self.generation:
-                    self._forget_equivalent()
-                self._forget(log.rows_since(self.generation, self.facets))
-            self.generation = log.generation
+        if since >= log.generation:
+            return
+        if log.is_changed_since(since, self.facets):
+            if log.all_rows_generation > since:
+                self._forget_equivalent()
+            self.marks[log.rows_since(since, self.facets)] = UNKNOWN
+        self.generation = log.generation
 
     def forget_all(self) -> None:
         """Something changed that the change log does not record."""
         self._forget_equivalent()
-        self._forget(slice(None))
+        self.marks[:] = UNKNOWN
+
+    def _forget_equivalent(self) -> None:
+        if self._of_equivalent:
+            self._of_equivalent.clear()
 
     def valid_now(self, rows: Rows) -> Mask:
         """bool[rows]: whether a result is cached and its row has not changed since. For checks."""
         valid = np.zeros(len(rows), np.bool_)
-        has_room = rows < len(self)
-        valid[has_room] = self.is_cached(rows[has_room])
+        has_room = rows < len(self.marks)
+        valid[has_room] = self.marks[rows[has_room]] != UNKNOWN
         changed = self._table.log.rows_since(self.generation, self.facets)
         return valid & ~np.isin(rows, changed)
 
     @property
-    @abstractmethod
-    def bytes_used(self) -> int: ...
+    def bytes_used(self) -> int:
+        return self.marks.nbytes
 
-    @abstractmethod
-    def __len__(self) -> int: ...
-
-    @abstractmethod
-    def is_cached(self, rows: Rows) -> Mask: ...
+    def _grow(self, capacity: int) -> None:
+        self.marks = _grown(self.marks, capacity)
 
     @abstractmethod
     def _put(self, row: int, result: int) -> None: ...
 
-    @abstractmethod
-    def _grow(self, capacity: int) -> None: ...
-
-    @abstractmethod
-    def _forget(self, rows: Rows | slice | int) -> None: ...
-
 
 @final
 class CachedFilterResults(RowCache):
-    """Of a Filter: by row, the number of its verdict."""
+    """Of a Filter. The mark of a row is the number of its verdict: PASSES, or the index of a
+    rejection in `verdicts`."""
 
-    __slots__ = ("_ids", "ids", "verdicts")
+    __slots__ = ("_numbers", "verdicts")
 
     def __init__(self, table: NodeTable, facets: int, follows_amounts: bool = False) -> None:
         super().__init__(table, facets, follows_amounts)
-        #: uint8 or wider [rows]: UNKNOWN, PASSES, or the index of a rejection in `verdicts`.
-        self.ids: npt.NDArray[Any] = np.zeros(table.capacity, np.uint8)
         self.verdicts: list[Verdict] = [(), ()]
-        self._ids: dict[Verdict, int] = {(): PASSES}
-
-    @property
-    def bytes_used(self) -> int:
-        return self.ids.nbytes
+        self._numbers: dict[Verdict, int] = {(): PASSES}
 
     @property
     def may_reject(self) -> bool:
         """Whether any row was rejected so far."""
         return len(self.verdicts) > PASSES + 1
 
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def is_cached(self, rows: Rows) -> Mask:
-        return self.ids[rows] != UNKNOWN
-
     def learn(self, rows: Rows, outcome: FilterOutcome) -> None:
         """Cache what the plugin answered for these rows."""
-        self.ids[rows] = PASSES
+        self.marks[rows] = PASSES
         if len(outcome.entries) == 1 and outcome.entries[0].codes is None:
             entry = outcome.entries[0]
             number = self._number(((entry.code, entry.reasons),))
-            self.ids[rows[entry.positions]] = number
+            self.marks[rows[entry.positions]] = number
             return
         for position, verdict in verdicts_of(outcome).items():
             self.learn_one(int(rows[position]), verdict)
 
     def number_of(self, verdict: Verdict) -> int:
         """The verdict's number; -1: no row has had it."""
-        return self._ids.get(verdict, -1)
+        return self._numbers.get(verdict, -1)
 
     def learn_one(self, row: int, verdict: Verdict) -> int:
         """Returns the verdict's number."""
         number = self._number(verdict)
-        self.ids[row] = number
+        self.marks[row] = number
         self._learn_equivalent(row, number)
         return number
 
@@ -224,56 +210,42 @@ class CachedFilterResults(RowCache):
         """What the plugin would answer for nodes whose results are cached."""
         if not self.may_reject:
             return ()
-        ids = self.ids[selection]
-        counts = np.bincount(ids[feasible], minlength=len(self.verdicts))
+        numbers = self.marks[selection]
+        counts = np.bincount(numbers[feasible], minlength=len(self.verdicts))
         return [
-            Rejection(ids == number, code, reasons)
+            Rejection(numbers == number, code, reasons)
             for number in np.flatnonzero(counts).tolist()
             for code, reasons in self.verdicts[number]
         ]
 
     def _number(self, verdict: Verdict) -> int:
-        number = self._ids.get(verdict)
+        number = self._numbers.get(verdict)
         if number is None:
-            number = self._ids[verdict] = len(self.verdicts)
+            number = self._numbers[verdict] = len(self.verdicts)
             self.verdicts.append(verdict)
-            if number > np.iinfo(self.ids.dtype).max:
-                self.ids = self.ids.astype(np.uint32)
+            if number > np.iinfo(self.marks.dtype).max:
+                self.marks = self.marks.astype(np.uint32)
         return number
 
     def _put(self, row: int, result: int) -> None:
-        self.ids[row] = result
-
-    def _grow(self, capacity: int) -> None:
-        self.ids = _grown(self.ids, capacity)
-
-    def _forget(self, rows: Rows | slice | int) -> None:
-        self.ids[rows] = UNKNOWN
+        self.marks[row] = result
 
 
 @final
 class CachedScores(RowCache):
     """Of a Score: by row, the raw score. A score that all rows have is stored once."""
 
-    __slots__ = ("_same", "cached", "scores")
+    __slots__ = ("_same", "scores")
 
     def __init__(self, table: NodeTable, facets: int, follows_amounts: bool = False) -> None:
         super().__init__(table, facets, follows_amounts)
-        #: bool[rows]: whether a score is cached.
-        self.cached: Mask = np.zeros(table.capacity, np.bool_)
         #: uint8 or int64 [rows]; None: every cached row has the same score.
         self.scores: npt.NDArray[Any] | None = None
         self._same = 0
 
     @property
     def bytes_used(self) -> int:
-        return self.cached.nbytes + (0 if self.scores is None else self.scores.nbytes)
-
-    def __len__(self) -> int:
-        return len(self.cached)
-
-    def is_cached(self, rows: Rows) -> Mask:
-        return self.cached[rows]
+        return self.marks.nbytes + (0 if self.scores is None else self.scores.nbytes)
 
     def learn(self, rows: Rows, raw: NodeScores) -> None:
         """Cache what the plugin answered for these rows."""
@@ -285,7 +257,7 @@ class CachedScores(RowCache):
             low = high = same
         if not self._is_all(same):
             self._room_for(low, high)[rows] = raw
-        self.cached[rows] = True
+        self.marks[rows] = CACHED
 
     def learn_one(self, row: int, score: int) -> None:
         self._put(row, score)
@@ -296,7 +268,7 @@ class CachedScores(RowCache):
             self.scores[row] = result
         elif not self._is_all(result):
             self._room_for(result, result)[row] = result
-        self.cached[row] = True
+        self.marks[row] = CACHED
 
     def of_row(self, row: int) -> int:
         return self._same if self.scores is None else self.scores.item(row)
@@ -316,7 +288,7 @@ class CachedScores(RowCache):
         """Whether this is the one score of all cached rows, or can be."""
         if self.scores is not None or score is None:
             return False
-        if score != self._same and not self.cached.any():
+        if score != self._same and not self.marks.any():
             self._same = score
         return score == self._same
 
@@ -325,18 +297,15 @@ class CachedScores(RowCache):
         if self.scores is None:
             is_narrow = is_narrow and 0 <= self._same <= _NARROW_MAX
             dtype = np.uint8 if is_narrow else np.int64
-            self.scores = np.full(len(self.cached), self._same, dtype)
+            self.scores = np.full(len(self.marks), self._same, dtype)
         elif not is_narrow and self.scores.dtype == np.uint8:
             self.scores = self.scores.astype(np.int64)
         return self.scores
 
     def _grow(self, capacity: int) -> None:
-        self.cached = _grown(self.cached, capacity)
+        super()._grow(capacity)
         if self.scores is not None:
             self.scores = _grown(self.scores, capacity)
-
-    def _forget(self, rows: Rows | slice | int) -> None:
-        self.cached[rows] = False
 
 
 _C = TypeVar("_C", CachedFilterResults, CachedScores)
@@ -443,7 +412,7 @@ class RowCaches:
             return call(state, pod, nodes, feasible)
         cache.catch_up()
         selection = nodes.table.index
-        unknown = (cache.ids[selection] == UNKNOWN) & feasible
+        unknown = (cache.marks[selection] == UNKNOWN) & feasible
         if is_any(unknown):
             positions = places_of(unknown)
             some = nodes if len(positions) == count else nodes.take(positions)
@@ -465,17 +434,17 @@ class RowCaches:
             counts.evaluated += len(nodes)
             return call(state, pod, nodes)
         cache.catch_up()
-        is_cached = cache.cached[selection]
-        count = len(is_cached)
+        marks = cache.marks[selection]
+        count = len(marks)
         counts.needed += count
-        if not is_cached.all():
-            unknown = places_of(~is_cached)
-            some = nodes if len(unknown) == count else nodes.take(unknown)
+        if not marks.all():
+            positions = places_of(marks == UNKNOWN)
+            some = nodes if len(positions) == count else nodes.take(positions)
             raw = call(state, pod, some)
-            counts.evaluated += len(unknown)
-            if not _is_column(raw, len(unknown)):
+            counts.evaluated += len(positions)
+            if not _is_column(raw, len(positions)):
                 return call(state, pod, nodes)
-            cache.learn(_rows_at(selection, unknown), raw)
+            cache.learn(_rows_at(selection, positions), raw)
         return cache.of(selection, count)
 
 
