@@ -3,7 +3,15 @@
 A row-wise plugin gives the same result for equal signature parts and unchanged rows. A
 `ResultCache` per profile maps a signature to a `SignatureEntry`. An entry holds one row cache per
 row-wise plugin and, for each set of plugins that skip, a `RankedNodes`: the nodes by total score.
-The steps of a cycle that use the cache are in `engine/reuse_steps.py`.
+Entries with an equal part of the signature share its row cache. Entries that differ only in the
+parts of plugins that skip share a ranking (`Sharing`). The steps of a cycle that use the cache are
+in `engine/reuse_steps.py`.
+
+KEP-5598 has three operations. Here they are exact:
+create    the first pod of a signature opens an entry, which fills as plugins answer
+update    a row cache forgets the rows that changed in the facets it reads when a cycle needs it;
+          nothing happens at the change itself
+nominate  a repeated pod takes the best node of the ranking, after changed rows were evaluated
 
 A cycle takes the first way that applies:
 

@@ -7,7 +7,6 @@ without the cache, and every instance whose cached results differ is named (`mis
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import final
-from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -127,7 +126,7 @@ class ResultCache:
         self._readers: dict[str, frozenset[str]] = {}
         self._planner = Planner(plugins)
         #: By skipping plugins and the parts of the others; see `shared_ranking`.
-        self._sharings: WeakValueDictionary[Hashable, Sharing] = WeakValueDictionary()
+        self._sharings: dict[Hashable, Sharing] = {}
         self.bytes_used = 0
         #: What rankings saved lately, less what it took to make them, in evaluations of all nodes.
         #: If it is below 0, pods have to repeat so often before they are cached.
@@ -316,6 +315,8 @@ class ResultCache:
             key = frozenset(skipped), tuple([each for each in parts if each[0] not in skipped])
             sharing = self._sharings.get(key)
             if sharing is None:
+                if len(self._sharings) >= _SEEN_MAX:
+                    self._sharings.clear()
                 sharing = self._sharings[key] = Sharing(key[0])
             entry.sharing = sharing
         return sharing

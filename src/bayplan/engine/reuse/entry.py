@@ -88,7 +88,7 @@ class Sharing:
     """One complete ranking for entries whose signatures differ only in the parts of plugins that
     skip."""
 
-    __slots__ = ("__weakref__", "_ranking_ref", "skipped")
+    __slots__ = ("_ranking_ref", "skipped")
 
     def __init__(self, skipped: Set[str]) -> None:
         """``skipped``: the plugins that PreFilter skips."""
