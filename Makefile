@@ -21,6 +21,9 @@ BENCH_FLAGS ?=
 TRACE_DIR ?=
 # What `make coverage` runs; empty: everything.
 COVERAGE_TESTS ?=
+# What `make coverage-floor` measures, and the tests of that.
+FLOOR_PACKAGES := bayplan.plugins,bayplan.engine.reuse
+FLOOR_TESTS := tests/plugins tests/engine/reuse tests/engine/test_reuse_steps.py
 OUT ?=
 IMAGE ?=
 SCREENSHOTS ?=
@@ -44,7 +47,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: demo test test-live soak test-alerts test-e2e test-ui check coverage bench bench-gangs bench-peer bench-upstream parity scenarios sim properties manifests image wheel \
+.PHONY: demo test test-live soak test-alerts test-e2e test-ui check coverage coverage-floor bench bench-gangs bench-peer bench-upstream parity scenarios sim properties manifests image wheel \
 	release-check changelog site docs help clean static
 
 demo: .venv/.runtime ## simulate examples/quickstart (installs what running needs, nothing more)
@@ -90,6 +93,14 @@ coverage: .venv/.dev ## all tests with branch coverage of src: the total, and wh
 	@$(BIN)/python -m coverage combine -q
 	@$(BIN)/python -m coverage json -q -o .coverage.json
 	@$(BIN)/python -m tests.coverage_report .coverage.json
+
+coverage-floor: export COVERAGE_FILE := .coverage-floor
+coverage-floor: .venv/.dev ## the plugins and reuse alone, by their own tests: the total, and what must keep 95 % of its lines
+	@$(BIN)/python -m coverage erase
+	@$(BIN)/python -m coverage run --source=$(FLOOR_PACKAGES) -m pytest -q -n $(JOBS) $(FLOOR_TESTS)
+	@$(BIN)/python -m coverage combine -q
+	@$(BIN)/python -m coverage json -q -o .coverage-floor.json
+	@$(BIN)/python -m tests.coverage_report .coverage-floor.json "plugins and reuse by their own tests"
 
 static: .venv/.dev
 	$(BIN)/ruff check .

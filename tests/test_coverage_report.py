@@ -39,6 +39,11 @@ def test_a_part_below_the_floor_is_named() -> None:
     assert message[-1] == "coverage 91.2 %: 1,000 of 1,100 lines, 30 of 40 branches"
 
 
+def test_the_total_names_what_was_measured() -> None:
+    *_, total = lines(report(20), "the plugins")
+    assert total.startswith("coverage of the plugins 91.2 %: ")
+
+
 def test_a_file_that_no_test_imported_is_named() -> None:
     empty = {**report(20), "files": {}}
     assert next(iter(lines(empty))) == "not measured: engine/reuse/cache.py"
