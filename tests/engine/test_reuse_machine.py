@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import pytest
+from hypothesis.errors import FlakyFailure
 
 from bayplan.engine.reuse.cache import OBJECT_CHANGED
 from bayplan.engine.reuse.evaluation_plan import (
@@ -92,8 +93,8 @@ ASIDE_SEED = 4
 
 def blocks() -> list[list[int]]:
     """The seeds that are tried, in tests."""
-    found = machine_seeds(SEEDS_PER_TEST)
-    return [found[at : at + SEEDS_PER_TEST] for at in range(0, len(found), SEEDS_PER_TEST)]
+    numbers = machine_seeds(SEEDS_PER_TEST)
+    return [numbers[at : at + SEEDS_PER_TEST] for at in range(0, len(numbers), SEEDS_PER_TEST)]
 
 
 @pytest.fixture(autouse=True)
@@ -152,8 +153,9 @@ def test_a_cache_that_steps_aside_changes_no_decision(monkeypatch: pytest.Monkey
 def test_a_planted_fault_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     fault = plant(monkeypatch)
     pool = POOLS.get(plant, tuple(sorted(KINDS)))
-    # A fault may as well run into something that cannot be.
-    with pytest.raises((AssertionError, IndexError, KeyError)):
+    # A fault may as well run into something that cannot be. Where caches outlive a scheduler, the
+    # same events need not fail again: Hypothesis then raises the failure in a FlakyFailure.
+    with pytest.raises((AssertionError, IndexError, KeyError, FlakyFailure)):
         look_for(fault, pool)
 
 
