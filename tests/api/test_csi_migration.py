@@ -36,17 +36,17 @@ def inline(**source: Any) -> Volume:
     return pod.spec.volumes[0]
 
 
-def translated(found: PersistentVolume) -> CSIVolume:
-    plugin = plugin_of(found.spec)
+def translated(volume: PersistentVolume) -> CSIVolume:
+    plugin = plugin_of(volume.spec)
     assert plugin is not None
-    return persistent_volume(plugin, found)
+    return persistent_volume(plugin, volume)
 
 
 GCE = {"gcePersistentDisk": {"pdName": "d"}}
 
 
 @pytest.mark.parametrize(
-    ("found", "handle"),
+    ("the_volume", "handle"),
     [
         pytest.param(
             volume(awsElasticBlockStore={"volumeID": "vol-1"}), "vol-1", id="a bare ebs id"
@@ -79,12 +79,12 @@ GCE = {"gcePersistentDisk": {"pdName": "d"}}
         pytest.param(volume(portworxVolume={"volumeID": "p"}), "p", id="portworx"),
     ],
 )
-def test_a_disk_has_the_handle_of_its_driver(found: PersistentVolume, handle: str) -> None:
-    assert translated(found).handle == handle
+def test_a_disk_has_the_handle_of_its_driver(the_volume: PersistentVolume, handle: str) -> None:
+    assert translated(the_volume).handle == handle
 
 
 @pytest.mark.parametrize(
-    "found",
+    "the_volume",
     [
         pytest.param(volume(awsElasticBlockStore={"volumeID": "aws://a/b/c"}), id="no ebs id"),
         pytest.param(
@@ -93,9 +93,9 @@ def test_a_disk_has_the_handle_of_its_driver(found: PersistentVolume, handle: st
         pytest.param(volume(azureDisk={"diskURI": "u", "kind": "Shared"}), id="not managed"),
     ],
 )
-def test_a_disk_without_a_translation_is_reported(found: PersistentVolume) -> None:
+def test_a_disk_without_a_translation_is_reported(the_volume: PersistentVolume) -> None:
     with pytest.raises(NotTranslated):
-        translated(found)
+        translated(the_volume)
 
 
 def test_a_volume_of_no_such_plugin_is_nobodys() -> None:
@@ -104,10 +104,10 @@ def test_a_volume_of_no_such_plugin_is_nobodys() -> None:
 
 
 def test_an_inline_disk_belongs_to_the_driver() -> None:
-    found = inline(gcePersistentDisk={"pdName": "d"})
-    plugin = plugin_of(found)
+    migrated = inline(gcePersistentDisk={"pdName": "d"})
+    plugin = plugin_of(migrated)
     assert plugin is not None
-    assert inline_volume(plugin, found).driver == "pd.csi.storage.gke.io"
+    assert inline_volume(plugin, migrated).driver == "pd.csi.storage.gke.io"
 
 
 def test_files_and_vsphere_are_not_counted() -> None:
@@ -118,10 +118,10 @@ def test_files_and_vsphere_are_not_counted() -> None:
 # ---- which nodes reach it ------------------------------------------------------------------
 
 
-def expressions(found: PersistentVolume) -> list[tuple[str, tuple[str, ...]]]:
-    plugin = plugin_of(found.spec)
+def expressions(volume: PersistentVolume) -> list[tuple[str, tuple[str, ...]]]:
+    plugin = plugin_of(volume.spec)
     assert plugin is not None
-    selector = node_selector(plugin, found)
+    selector = node_selector(plugin, volume)
     terms = (selector.node_selector_terms or ()) if selector is not None else ()
     return [(e.key, e.values or ()) for term in terms for e in term.match_expressions or ()]
 
@@ -131,30 +131,32 @@ def zone(key: str, *values: str) -> Any:
 
 
 def test_a_zone_in_the_affinity_is_spelled_as_the_driver_spells_it() -> None:
-    found = volume(terms=[zone("topology.kubernetes.io/zone", "a")], **GCE)
-    assert expressions(found) == [("topology.gke.io/zone", ("a",))]
+    the_volume = volume(terms=[zone("topology.kubernetes.io/zone", "a")], **GCE)
+    assert expressions(the_volume) == [("topology.gke.io/zone", ("a",))]
 
 
 def test_a_zone_in_the_labels_becomes_a_demand() -> None:
-    found = volume({"topology.kubernetes.io/zone": "b__a"}, cinder={"volumeID": "c"})
-    assert expressions(found) == [("topology.cinder.csi.openstack.org/zone", ("a", "b"))]
+    the_volume = volume({"topology.kubernetes.io/zone": "b__a"}, cinder={"volumeID": "c"})
+    assert expressions(the_volume) == [("topology.cinder.csi.openstack.org/zone", ("a", "b"))]
 
 
 def test_the_affinity_counts_before_the_labels() -> None:
     key = "failure-domain.beta.kubernetes.io/zone"
-    found = volume({"topology.kubernetes.io/zone": "b"}, terms=[zone(key, "a")], **GCE)
-    assert expressions(found) == [("topology.gke.io/zone", ("a",))]
+    the_volume = volume({"topology.kubernetes.io/zone": "b"}, terms=[zone(key, "a")], **GCE)
+    assert expressions(the_volume) == [("topology.gke.io/zone", ("a",))]
 
 
 def test_an_old_region_is_spelled_anew() -> None:
     keys = [zone(f"failure-domain.beta.kubernetes.io/{each}", "x") for each in ("zone", "region")]
-    found = volume(terms=keys, **GCE)
-    assert expressions(found) == [
+    the_volume = volume(terms=keys, **GCE)
+    assert expressions(the_volume) == [
         ("topology.gke.io/zone", ("x",)),
         ("topology.kubernetes.io/region", ("x",)),
     ]
 
 
 def test_azure_disks_keep_their_affinity() -> None:
-    found = volume(terms=[zone("topology.kubernetes.io/zone", "a")], azureDisk={"diskURI": "u"})
-    assert expressions(found) == [("topology.kubernetes.io/zone", ("a",))]
+    the_volume = volume(
+        terms=[zone("topology.kubernetes.io/zone", "a")], azureDisk={"diskURI": "u"}
+    )
+    assert expressions(the_volume) == [("topology.kubernetes.io/zone", ("a",))]

@@ -34,8 +34,8 @@ CLAIM = {
 
 
 def test_a_claim_comes_back_as_it_was() -> None:
-    found = decode(RESOURCE_CLAIM, CLAIM)
-    assert msgspec.json.decode(msgspec.json.encode(found)) == CLAIM
+    decoded = decode(RESOURCE_CLAIM, CLAIM)
+    assert msgspec.json.decode(msgspec.json.encode(decoded)) == CLAIM
 
 
 def test_a_claim_lists_its_consumers() -> None:

@@ -22,9 +22,9 @@ ATTRIBUTES = {
 
 
 def some_device() -> Device:
-    found = device("d", attributes=ATTRIBUTES, capacity={"memory": "40Gi"})
-    found["attributes"]["firmware"] = {"version": "1.2.3"}
-    devices = as_slice(slice_of("n", found)).spec.devices
+    new_device = device("d", attributes=ATTRIBUTES, capacity={"memory": "40Gi"})
+    new_device["attributes"]["firmware"] = {"version": "1.2.3"}
+    devices = as_slice(slice_of("n", new_device)).spec.devices
     assert devices is not None
     return devices[0]
 

@@ -25,7 +25,7 @@ def test_a_path_that_a_node_may_have_is_accepted(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "message"),
     [
         ("status.nodeInf", 'Node.status has no field "nodeInf"; did you mean "nodeInfo"?'),
         ("stats", 'Node has no field "stats"; did you mean "status"?'),
@@ -33,8 +33,8 @@ def test_a_path_that_a_node_may_have_is_accepted(path: str) -> None:
         ("spec.podCIDR.ip", "Node.spec.podCIDR is a plain value; it has no field ip"),
     ],
 )
-def test_another_path_says_where_it_leaves_the_object(path: str, said: str) -> None:
-    assert said in str(path_fault("v1 Node", path))
+def test_another_path_says_where_it_leaves_the_object(path: str, message: str) -> None:
+    assert message in str(path_fault("v1 Node", path))
 
 
 def test_a_pod_has_fields_of_its_own() -> None:
@@ -102,8 +102,8 @@ def test_a_template_inside_of_another_kind_is_looked_into() -> None:
 def test_the_values_of_a_map_are_looked_into() -> None:
     devices = [{"name": "d", "attributes": {"model": {"strng": "a"}}}]
     content = {"spec": {"devices": devices}}
-    found = unknown_fields("resource.k8s.io/v1 ResourceSlice", content)
-    assert [path for path, _ in found] == ["spec.devices[].attributes{}.strng"]
+    fields = unknown_fields("resource.k8s.io/v1 ResourceSlice", content)
+    assert [path for path, _ in fields] == ["spec.devices[].attributes{}.strng"]
 
 
 @pytest.mark.parametrize("value", [None, 7, "text", [{"a": 1}], {"a": 1}])

@@ -114,7 +114,7 @@ def test_every_member_may_be_null_and_is_then_absent(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         pytest.param(b"", "v1 Pod", id="nothing"),
         pytest.param(b"[]", "array", id="a list"),
@@ -126,10 +126,10 @@ def test_every_member_may_be_null_and_is_then_absent(kind: str) -> None:
         pytest.param(b'{"spec":' * 100_000, "recursion", id="too deep"),
     ],
 )
-def test_an_invalid_object_is_an_error_that_names_the_path(content: bytes, said: str) -> None:
+def test_an_invalid_object_is_an_error_that_names_the_path(content: bytes, message: str) -> None:
     with pytest.raises(DecodeError, match="v1 Pod") as caught:
         decode(POD, content)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("content", [b"[]", b'{"metadata":[]}', b'{"metadata":{"name":1}}', b"{"])

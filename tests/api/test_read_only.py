@@ -13,30 +13,30 @@ from bayplan.state.pods import pod_info
 from bayplan.testing import SampleCluster, api_pod, node
 
 CHANGES: dict[str, Callable[[Any], object]] = {
-    "set": lambda found: found.__setitem__("x", "y"),
-    "delete": lambda found: found.__delitem__("a"),
-    "merge": lambda found: found.__ior__({"x": "y"}),
-    "update": lambda found: found.update(x="y"),
-    "setdefault": lambda found: found.setdefault("x", "y"),
-    "pop": lambda found: found.pop("a"),
-    "popitem": lambda found: found.popitem(),
-    "clear": lambda found: found.clear(),
+    "set": lambda frozen: frozen.__setitem__("x", "y"),
+    "delete": lambda frozen: frozen.__delitem__("a"),
+    "merge": lambda frozen: frozen.__ior__({"x": "y"}),
+    "update": lambda frozen: frozen.update(x="y"),
+    "setdefault": lambda frozen: frozen.setdefault("x", "y"),
+    "pop": lambda frozen: frozen.pop("a"),
+    "popitem": lambda frozen: frozen.popitem(),
+    "clear": lambda frozen: frozen.clear(),
 }
 
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_every_change_is_refused_with_what_to_do(change: str) -> None:
-    found = ReadOnlyDict({"a": "b"})
+    fields = ReadOnlyDict({"a": "b"})
     with pytest.raises(ReadOnlyError, match="read-only; change a copy"):
-        CHANGES[change](found)
-    assert found == {"a": "b"}
+        CHANGES[change](fields)
+    assert fields == {"a": "b"}
 
 
 def test_it_is_read_copied_and_written_as_any_dict() -> None:
-    found = ReadOnlyDict({"a": "b"})
-    assert msgspec.json.encode(found) == b'{"a":"b"}'
-    assert pickle.loads(pickle.dumps(found)) == copy.deepcopy(found) == found
-    assert {**found, "x": "y"} == found | {"x": "y"} == {"a": "b", "x": "y"}
+    fields = ReadOnlyDict({"a": "b"})
+    assert msgspec.json.encode(fields) == b'{"a":"b"}'
+    assert pickle.loads(pickle.dumps(fields)) == copy.deepcopy(fields) == fields
+    assert {**fields, "x": "y"} == fields | {"x": "y"} == {"a": "b", "x": "y"}
 
 
 def test_what_a_plugin_is_handed_of_a_pod_cannot_be_changed() -> None:

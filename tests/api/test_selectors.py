@@ -175,20 +175,20 @@ COMPARISONS = st.builds(
 
 def holds(wire: dict[str, Any], labels: dict[str, str]) -> bool:
     """One condition, said plainly."""
-    value, wanted = labels.get(wire["key"]), wire["values"]
+    value, expected = labels.get(wire["key"]), wire["values"]
     match wire["operator"]:
         case "In":
-            return value is not None and value in wanted
+            return value is not None and value in expected
         case "NotIn":
-            return value is None or value not in wanted
+            return value is None or value not in expected
         case "Exists":
             return value is not None
         case "DoesNotExist":
             return value is None
         case "Gt":
-            return value is not None and value.isdigit() and int(value) > int(wanted[0])
+            return value is not None and value.isdigit() and int(value) > int(expected[0])
         case _:
-            return value is not None and value.isdigit() and int(value) < int(wanted[0])
+            return value is not None and value.isdigit() and int(value) < int(expected[0])
 
 
 @given(st.dictionaries(KEYS, VALUES), st.lists(CONDITIONS, max_size=3), LABELS)

@@ -69,7 +69,7 @@ def test_a_claim_has_its_request_and_its_volume() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "content", "wanted"),
+    ("kind", "content", "expected"),
     [
         pytest.param(
             STORAGE_CLASS,
@@ -85,8 +85,8 @@ def test_a_claim_has_its_request_and_its_volume() -> None:
         ),
     ],
 )
-def test_kinds_without_surprises(kind: str, content: Any, wanted: Any) -> None:
-    assert decode(kind, content) == wanted
+def test_kinds_without_surprises(kind: str, content: Any, expected: Any) -> None:
+    assert decode(kind, content) == expected
 
 
 def test_a_node_says_how_many_volumes_a_driver_may_attach() -> None:

@@ -25,7 +25,7 @@ def volume(**source: Any) -> Volume:
 
 
 @pytest.mark.parametrize(
-    ("source", "wanted"),
+    ("source", "new_volume"),
     [
         pytest.param(
             {"persistentVolumeClaim": {"claimName": "data"}},
@@ -70,5 +70,5 @@ def volume(**source: Any) -> Volume:
         pytest.param({"emptyDir": {"medium": "Memory"}}, Volume(name="v"), id="anything else"),
     ],
 )
-def test_of_each_source_what_decides_is_read(source: dict[str, Any], wanted: Volume) -> None:
-    assert volume(**source) == wanted
+def test_of_each_source_what_decides_is_read(source: dict[str, Any], new_volume: Volume) -> None:
+    assert volume(**source) == new_volume

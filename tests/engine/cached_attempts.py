@@ -149,12 +149,12 @@ class Attempts:
 
     def taint(self, name: str) -> None:
         """Change a node in what neither Bad nor Rank reads."""
-        found = self.cluster.cache.node(name)
-        assert found is not None
+        new_node = self.cluster.cache.node(name)
+        assert new_node is not None
         self.cluster.take_back()
         taints = [{"key": "a", "effect": "NoSchedule"}]
         self.cluster.cache.update_node(
-            node(name, labels=found.metadata.labels or {}, taints=taints)
+            node(name, labels=new_node.metadata.labels or {}, taints=taints)
         )
 
     def untie(self, name: str, label: str) -> None:
@@ -162,8 +162,8 @@ class Attempts:
         node = self.cluster.cache.node(name)
         assert node is not None
         self.cluster.take_back()
-        kept = {key: value for key, value in (node.metadata.labels or {}).items() if key != label}
-        metadata = structs.replace(node.metadata, labels=kept)
+        labels = {key: value for key, value in (node.metadata.labels or {}).items() if key != label}
+        metadata = structs.replace(node.metadata, labels=labels)
         self.cluster.cache.update_node(structs.replace(node, metadata=metadata))
 
     def add(self, name: str, **labels: str) -> None:
@@ -194,11 +194,11 @@ class Attempts:
 
     def evaluator(self) -> SingleNodeEvaluator:
         """Evaluates single rows as an attempt does."""
-        state, nodes, asked = CycleState(), self.cluster.lend().nodes, self.pod
+        state, nodes, pod = CycleState(), self.cluster.lend().nodes, self.pod
         state.cached_results = self.entry.caches
-        self.framework.run_pre_filter(state, asked, nodes)
-        calls = self.framework.calls(state, asked)
-        return SingleNodeEvaluator(calls, state, asked, nodes, counts=self.entry.caches.counts)
+        self.framework.run_pre_filter(state, pod, nodes)
+        calls = self.framework.calls(state, pod)
+        return SingleNodeEvaluator(calls, state, pod, nodes, counts=self.entry.caches.counts)
 
     def plugin(self, name: str) -> Any:
         instances = self.framework.plugins.instances()
@@ -207,8 +207,8 @@ class Attempts:
     def evaluated_nodes(self, name: str) -> list[str]:
         """Nodes that a plugin was called for since the last call of this method."""
         plugin = self.plugin(name)
-        asked, plugin.asked = plugin.asked, []
-        return sorted(asked)
+        names, plugin.asked = plugin.asked, []
+        return sorted(names)
 
 
 def last_ranking(entry: SignatureEntry) -> RankedNodes | None:

@@ -34,9 +34,9 @@ class Walk:
         self.framework = Framework(profile, self.nominator)
         self.runner = CycleRunner(self.nominator, 1, extenders)
 
-    def cycle(self, asked: PodInfo | None = None) -> Cycle:
+    def cycle(self, pod_info: PodInfo | None = None) -> Cycle:
         """Walked to its end, or to its question."""
-        queued = QueuedPodInfo(asked or pod("p"), 0.0, attempts=1)
+        queued = QueuedPodInfo(pod_info or pod("p"), 0.0, attempts=1)
         cycle = Cycle(queued, self.framework, self.cluster.lend())
         self.runner.run(cycle)
         return cycle
@@ -51,7 +51,7 @@ class Walk:
 
 
 def refused(*names: str, reason: str = "no", code: Code = Code.UNSCHEDULABLE) -> Any:
-    def answer(state: Any, asked: Any, nodes: Any, feasible: Any) -> list[Rejection]:
+    def answer(state: Any, pod: Any, nodes: Any, feasible: Any) -> list[Rejection]:
         return [Rejection(nodes.positions(names), code, (reason,))]
 
     return answer

@@ -267,12 +267,12 @@ class GangMachine(RuleBasedStateMachine):
 
     def _succeed(self, name: str, *, is_told_first: bool = True) -> None:
         self.binding.remove(name)
-        told = self._pod(*self.naive.on[name])
+        pod_info = self._pod(*self.naive.on[name])
         if is_told_first:
-            self._it.update(told)
+            self._it.update(pod_info)
         self._it.finish(name)
         if not is_told_first:
-            self._it.update(told)
+            self._it.update(pod_info)
 
     @precondition(lambda self: self.binding)
     @rule(place=some, attempts=then)

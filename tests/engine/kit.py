@@ -102,9 +102,9 @@ class Engine:
             pass
         return self.scheduler.take_effects()
 
-    def run_for(self, wanted: type[E]) -> list[E]:
+    def run_for(self, expected: type[E]) -> list[E]:
         """The same, effects of one type only."""
-        return [effect for effect in self.run() if isinstance(effect, wanted)]
+        return [effect for effect in self.run() if isinstance(effect, expected)]
 
     def bound(self) -> dict[str, str]:
         """Pods handed out to be bound, and where."""
@@ -142,7 +142,7 @@ class Engine:
 
     def nominated_on(self, name: str) -> list[str]:
         nominator = self.plugin("PrioritySort").handle.nominator
-        return [found.name for found in nominator.nominated_pods_for_node(name)]
+        return [pods.name for pods in nominator.nominated_pods_for_node(name)]
 
     def attempts(self, name: str = "p") -> list[AttemptRecord]:
         records = self.journal.records

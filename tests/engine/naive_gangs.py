@@ -55,23 +55,23 @@ class NaiveCluster:
 
     def why_not(self, pod: Member, node_name: str) -> str:
         """ "" where the node takes it."""
-        node, others = self.nodes.get(node_name), self.there(node_name)
+        node, neighbours = self.nodes.get(node_name), self.there(node_name)
         if node is None:
             return "there is no such node"
         if pod.zone and pod.zone != node.zone:
             return f"zone {node.zone}, wanted {pod.zone}"
         if node.is_tainted and not pod.tolerates:
             return "tainted"
-        if pod.cpu_milli and sum(o.cpu_milli for o in others) + pod.cpu_milli > node.cpu_milli:
+        if pod.cpu_milli and sum(o.cpu_milli for o in neighbours) + pod.cpu_milli > node.cpu_milli:
             return "too little cpu"
-        if len(others) + 1 > node.pods:
+        if len(neighbours) + 1 > node.pods:
             return "too many pods"
-        return "a loner is there" if pod.is_loner and any(o.is_loner for o in others) else ""
+        return "a loner is there" if pod.is_loner and any(o.is_loner for o in neighbours) else ""
 
     def choice(self, pod: Member, names: Iterable[str]) -> str:
         """The node it would go to; "" for none."""
-        found = [name for name in names if not self.why_not(pod, name)]
-        return min(found, key=lambda name: (-self._worth(pod, name), name), default="")
+        fitting = [name for name in names if not self.why_not(pod, name)]
+        return min(fitting, key=lambda name: (-self._worth(pod, name), name), default="")
 
     def _worth(self, pod: Member, node_name: str) -> int:
         if not self.is_spreading:
@@ -89,21 +89,21 @@ class NaiveCluster:
     def placed(self, members: Sequence[Member], names: Iterable[str]) -> dict[str, str]:
         """Those that find a node, one after another."""
         world, names = self.copy(), list(names)
-        found: dict[str, str] = {}
+        node_names: dict[str, str] = {}
         for member in members:
             where = world.choice(member, names)
             if where:
                 world.on[member.name] = (member, where)
-                found[member.name] = where
-        return found
+                node_names[member.name] = where
+        return node_names
 
     def domains(self, group: str, *, is_narrow: bool) -> list[list[str]]:
         """Where its members may be: anywhere, or within any one zone that has those it has."""
         if not is_narrow:
             return [sorted(self.nodes)]
-        held, zones = self.placed_members(group), {node.zone for node in self.nodes.values()}
-        found = [[n for n, node in self.nodes.items() if node.zone == zone] for zone in zones]
-        return [sorted(names) for names in found if set(held) <= set(names)]
+        members, zones = self.placed_members(group), {node.zone for node in self.nodes.values()}
+        zone_nodes = [[n for n, node in self.nodes.items() if node.zone == zone] for zone in zones]
+        return [sorted(names) for names in zone_nodes if set(members) <= set(names)]
 
     def most(self, members: Sequence[Member], domains: Iterable[Sequence[str]]) -> int:
         """How many fit in this order, wherever most do."""
@@ -117,11 +117,11 @@ class NaiveCluster:
 
     def problems(self, placed: Mapping[str, tuple[Member, str]]) -> list[str]:
         """What is wrong with placements, all of which are made already."""
-        found: list[str] = []
+        wrong: list[str] = []
         for name, (member, where) in placed.items():
             world = self.copy()
             del world.on[name]
             why = world.why_not(member, where)
             if why:
-                found.append(f"{name} on {where}: {why}")
-        return found
+                wrong.append(f"{name} on {where}: {why}")
+        return wrong

@@ -164,11 +164,11 @@ def profile(
     }
 
 
-def handles(known: Registry) -> Any:
+def handles(registry: Registry) -> Any:
     """What `build_profiles` asks for handles."""
 
     def handle_for(profile_name: str, instance_name: str, plugin: type[Plugin]) -> Handle:
-        return idle_handle(known, profile_name, instance_name, plugin)
+        return idle_handle(registry, profile_name, instance_name, plugin)
 
     return handle_for
 

@@ -99,9 +99,9 @@ def a_nomination_stays_in_a_mask(patch: pytest.MonkeyPatch) -> Fault:
         if cycle.entry is None:
             return
         for entry in cycle.outcome.entries:
-            kept = cycle.entry.caches.filters.get(entry.plugin)
-            for row in cycle.outcome.nodes.table.rows[entry.positions].tolist() if kept else ():
-                kept.learn_one(row, ((entry.code, entry.reasons),))
+            results = cycle.entry.caches.filters.get(entry.plugin)
+            for row in cycle.outcome.nodes.table.rows[entry.positions].tolist() if results else ():
+                results.learn_one(row, ((entry.code, entry.reasons),))
 
     patch.setattr(CycleRunner, "_filter", keeping)
     return no_fault

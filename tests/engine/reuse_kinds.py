@@ -173,14 +173,14 @@ CHANGES: Final[Mapping[str, Sequence[NodeOptions]]] = {
 
 
 def _node_kind(index: int) -> NodeOptions:
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for place, values in enumerate(CHANGES.values()):
         # Most nodes are plain in most ways: everything at once leaves nothing feasible.
         is_plain = place in (1, 2) and (index + place) % 4
-        found |= values[0 if is_plain else (index * (place + 3)) % len(values)]
+        options |= values[0 if is_plain else (index * (place + 3)) % len(values)]
     if index % 4:
-        found["unschedulable"] = False
-    return NodeOptions(**found)
+        options["unschedulable"] = False
+    return NodeOptions(**options)
 
 
 NODE_KINDS: Final = [_node_kind(index) for index in range(20)]

@@ -198,12 +198,12 @@ class ReuseMachine(RuleBasedStateMachine):
         """It becomes one of another kind; its gates go with that."""
         name = self._one_pending(place)
         options = KINDS[self.kinds[kind % len(self.kinds)]]
-        kept = {
+        old_options = {
             key: value
             for key, value in self.pods[name].items()
             if key in ("nominated_node", "scheduler_name")
         }
-        self.pods[name] = PodOptions(**{**options, **kept, "gates": ()})
+        self.pods[name] = PodOptions(**{**options, **old_options, "gates": ()})
         self._tell_pod(EventType.MODIFIED, name)
         self._did("a pod changed")
         self._after(attempts)
@@ -271,9 +271,9 @@ class ReuseMachine(RuleBasedStateMachine):
         for further in range(4):
             where = names[(place + further) % len(names)]
             self._new_pod({**KINDS["evictable"], "node": where, "priority": further % rank})
-        wanted = {**KINDS["makes room"], "priority": _FIRST_OF_ALL * rank}
+        expected = {**KINDS["makes room"], "priority": _FIRST_OF_ALL * rank}
         for _ in range(count):
-            self._new_pod({**wanted, "scheduler_name": profile})
+            self._new_pod({**expected, "scheduler_name": profile})
             self._after(1)
             if are_evicted:
                 self._evict()
@@ -445,9 +445,9 @@ class ReuseMachine(RuleBasedStateMachine):
     def _put(self, states: Sequence[Mapping[str, Any]], state: int) -> None:
         """What an object is from now on; it goes where there is no such state."""
         assert self.pair is not None
-        known = states[0]
-        kind = f"{known['apiVersion']} {known['kind']}"
-        key = (kind, known["metadata"]["name"])
+        first_state = states[0]
+        kind = f"{first_state['apiVersion']} {first_state['kind']}"
+        key = (kind, first_state["metadata"]["name"])
         self._names += 1
         if state % (len(states) + 1) < len(states):
             content = dict(states[state % (len(states) + 1)])

@@ -113,7 +113,7 @@ def config_of(
 def seen(cycle: Cycle) -> Mapping[str, Any]:
     """Everything that one attempt found out, node by node."""
     statuses = cycle.node_to_status()
-    found: dict[str, Any] = {
+    details: dict[str, Any] = {
         "pod": cycle.pod.key,
         "attempt": cycle.queued.attempts,
         "choice": cycle.choice,
@@ -128,9 +128,11 @@ def seen(cycle: Cycle) -> Mapping[str, Any]:
     table = score_table_of(cycle)
     if table is not None:
         columns = [(c.name, c.weight, c.raw.tolist(), c.normalized.tolist()) for c in table.columns]
-        found["scores"] = (table.nodes.names(), table.totals.tolist(), columns)
-        found["ties"] = [(step.key, step.equal_count, step.left_count) for step in table.tie_steps]
-    return found
+        details["scores"] = (table.nodes.names(), table.totals.tolist(), columns)
+        details["ties"] = [
+            (step.key, step.equal_count, step.left_count) for step in table.tie_steps
+        ]
+    return details
 
 
 @final
@@ -222,7 +224,8 @@ class Side:
         after: Mapping[tuple[str, str], tuple[int, int]],
     ) -> None:
         changed = [
-            (asked - before[key][0], kept - before[key][1]) for key, (asked, kept) in after.items()
+            (evaluated - before[key][0], value - before[key][1])
+            for key, (evaluated, value) in after.items()
         ]
         self._tally["partial refreshes"] += any(a > 0 and k > 0 for a, k in changed)
         self._tally["nothing asked"] += any(a == 0 and k > 0 for a, k in changed)
@@ -249,7 +252,7 @@ class Side:
                 name: [pod.uid for pod in nominator.nominated_pods_for_node(name)]
                 for name in nominator.nominated_nodes()
             },
-            "waiting": [held.pod.uid for held in scheduler.waiting_pods()],
+            "waiting": [waiting.pod.uid for waiting in scheduler.waiting_pods()],
         }
 
     def comparable_records(self) -> list[Record]:
@@ -262,12 +265,12 @@ class Side:
         ]
 
     def dropped(self) -> Counter[str]:
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for profile in (FIRST, SECOND):
             reuse = self.scheduler.reuse(profile)
-            found.update(reuse.dropped_counts)
-            found.update(reuse.flushed_counts)
-        return found
+            counts.update(reuse.dropped_counts)
+            counts.update(reuse.flushed_counts)
+        return counts
 
 
 @final
@@ -307,15 +310,15 @@ class Pair:
 
     # ---- the same for both ----------------------------------------------------------------
 
-    def tell(self, kind: EventType, what: str, found: Any) -> None:
+    def tell(self, kind: EventType, what: str, obj: Any) -> None:
         for side in self._sides:
-            side.scheduler.handle(WatchEvent(kind, what, found))
+            side.scheduler.handle(WatchEvent(kind, what, obj))
 
-    def node(self, kind: EventType, found: Any) -> None:
-        self.tell(kind, NODE, found)
+    def node(self, kind: EventType, obj: Any) -> None:
+        self.tell(kind, NODE, obj)
 
-    def pod(self, kind: EventType, found: Pod) -> None:
-        self.tell(kind, POD, found)
+    def pod(self, kind: EventType, new_pod: Pod) -> None:
+        self.tell(kind, POD, new_pod)
 
     def wait(self, seconds: float) -> None:
         for side in self._sides:
@@ -331,11 +334,11 @@ class Pair:
             waiting = side.scheduler.waiting_pods()
             if not waiting:
                 return False
-            held = waiting[place % len(waiting)]
+            pod = waiting[place % len(waiting)]
             if is_allowed:
-                held.allow("Refuses")
+                pod.allow("Refuses")
             else:
-                held.reject("Refuses", "no longer")
+                pod.reject("Refuses", "no longer")
         return True
 
     def schedule(self, count: int) -> None:

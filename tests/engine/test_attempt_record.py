@@ -36,9 +36,9 @@ def test_a_score_line_gives_raw_normalized_and_weighted_scores() -> None:
 
 
 def test_the_best_nodes_are_recorded_best_first() -> None:
-    found = best_scores(table(5, 1, 9, 7, 3, 8, 2))
-    assert [line.total for line in found] == [18, 16, 14, 10, 6]
-    assert len(found) == BEST_NODES_MAX
+    lines = best_scores(table(5, 1, 9, 7, 3, 8, 2))
+    assert [line.total for line in lines] == [18, 16, 14, 10, 6]
+    assert len(lines) == BEST_NODES_MAX
 
 
 def test_equal_nodes_are_recorded_in_tie_break_order() -> None:
@@ -48,11 +48,11 @@ def test_equal_nodes_are_recorded_in_tie_break_order() -> None:
 
 
 def test_nodes_selected_by_tie_break_keys_come_before_their_equals() -> None:
-    found = table(*[4] * 9, 3)
-    found.tied = np.arange(10) == 6
-    lines = [line.node for line in best_scores(found)]
-    others = sorted((f"n{number}" for number in range(9) if number != 6), key=stable_hash)
-    assert lines == ["n6", *others[:4]]
+    score_table = table(*[4] * 9, 3)
+    score_table.tied = np.arange(10) == 6
+    lines = [line.node for line in best_scores(score_table)]
+    other_nodes = sorted((f"n{number}" for number in range(9) if number != 6), key=stable_hash)
+    assert lines == ["n6", *other_nodes[:4]]
 
 
 def test_a_table_of_few_nodes_is_recorded_completely() -> None:
@@ -80,7 +80,7 @@ def test_a_scheduled_pod() -> None:
 def test_a_rejected_pod() -> None:
     plugin = answering(
         "A",
-        filter_node=lambda state, asked, info: unschedulable(*info.name),
+        filter_node=lambda state, pod, info: unschedulable(*info.name),
         post_filter=(Nomination(NominatingMode.OVERRIDE, "n1"), unschedulable()),
     )
     engine = Engine(plugins=["A"], classes=[plugin])

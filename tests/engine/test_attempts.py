@@ -62,19 +62,19 @@ def test_a_pod_that_already_counts_on_a_node_is_skipped() -> None:
 def test_plugins_of_one_attempt_share_the_cycle_state_and_the_next_attempt_starts_empty() -> None:
     seen: list[Any] = []
 
-    def writes(state: CycleState, asked: Any, nodes: Any) -> None:
+    def writes(state: CycleState, pod: Any, nodes: Any) -> None:
         seen.append("k" in state)
         state["k"] = "written"
 
-    def reads(state: CycleState, asked: Any, nodes: Any) -> Any:
+    def reads(state: CycleState, pod: Any, nodes: Any) -> Any:
         seen.append(state["k"])
         return nodes.allocatable("none")
 
-    def deletes(state: CycleState, asked: Any, where: str) -> Status | None:
+    def deletes(state: CycleState, pod: Any, where: str) -> Status | None:
         del state["k"]
         return Status(Code.ERROR, ("once",)) if len(seen) == 2 else None
 
-    def misses(state: CycleState, asked: Any, where: str, port: Any) -> None:
+    def misses(state: CycleState, pod: Any, where: str, port: Any) -> None:
         seen.append(state["k"])
 
     a = answering("A", pre_filter=writes)
@@ -152,7 +152,7 @@ def test_the_post_filter_message_ends_the_sentence_for_each_code() -> None:
 def test_post_filter_runs_after_a_pre_filter_rejection() -> None:
     seen: list[Any] = []
 
-    def looks(state: Any, asked: Any, statuses: Any) -> tuple[Nomination | None, Status | None]:
+    def looks(state: Any, pod: Any, statuses: Any) -> tuple[Nomination | None, Status | None]:
         seen.append(statuses.get("n1"))
         return None, unschedulable()
 
@@ -166,7 +166,7 @@ def test_post_filter_runs_after_a_pre_filter_rejection() -> None:
 def test_post_filter_runs_without_candidates_if_pre_filters_leave_no_common_node() -> None:
     seen: list[Any] = []
 
-    def looks(state: Any, asked: Any, statuses: Any) -> tuple[Nomination | None, Status | None]:
+    def looks(state: Any, pod: Any, statuses: Any) -> tuple[Nomination | None, Status | None]:
         seen.append(statuses)
         return None, unschedulable()
 
@@ -177,11 +177,11 @@ def test_post_filter_runs_without_candidates_if_pre_filters_leave_no_common_node
     ]
     engine = Engine(plugins=["A", "B", "C"], classes=plugins)
     engine.add(node("n1"), node("n2"), waiting_pod())
-    said = "node(s) didn't satisfy plugin(s) [A B] simultaneously"
-    assert engine.notes() == [f"0/2 nodes are available: {said}."]
+    message = "node(s) didn't satisfy plugin(s) [A B] simultaneously"
+    assert engine.notes() == [f"0/2 nodes are available: {message}."]
     (statuses,) = seen
     assert statuses.nodes_for_status_code(["n1", "n2"], Code.UNSCHEDULABLE) == []
-    assert statuses.get("n1") == unresolvable(said)
+    assert statuses.get("n1") == unresolvable(message)
     assert engine.blamed("p") == {"A", "B"}
 
 
@@ -316,7 +316,7 @@ def test_an_attempt_that_waits_at_post_filter_counts_once() -> None:
     engine.add(waiting_pod(cpu=1, priority=9, **FAR))
     ask = question(engine)
     assert (ask.verb, ask.node_names) == ("preempt", ("n1",))
-    assert [found.name for found in ask.victims["n1"].pods] == ["low"]
+    assert [victim.name for victim in ask.victims["n1"].pods] == ["low"]
     assert engine.state_of("p") is State.IN_FLIGHT
     assert engine.attempts() == [] and engine.metric("scheduler_preemption_attempts_total") == 0
     victims = {"n1": NamedVictims((uid("low"),))}

@@ -43,8 +43,8 @@ def ended(
     return asyncio.run(main())
 
 
-async def binds(state: Any, asked: Any, node_name: str, port: Any) -> None:
-    await port.bind(asked, node_name)
+async def binds(state: Any, pod: Any, node_name: str, port: Any) -> None:
+    await port.bind(pod, node_name)
 
 
 def binder(name: str, log: Calls | None = None, answer: Any = None) -> type[Any]:
@@ -82,7 +82,7 @@ def test_a_pod_that_every_binder_skips_is_an_error(answers: tuple[Any, ...]) -> 
     [pytest.param("pre_bind", "PreBind", id="PreBind"), pytest.param("bind", "Bind", id="Bind")],
 )
 @pytest.mark.parametrize(
-    ("answer", "code", "said"),
+    ("answer", "code", "message"),
     [
         pytest.param(unschedulable("no"), Code.UNSCHEDULABLE, "no", id="rejects"),
         pytest.param(Status(Code.ERROR, ("broken",)), Code.ERROR, "broken", id="an Error"),
@@ -92,7 +92,7 @@ def test_a_pod_that_every_binder_skips_is_an_error(answers: tuple[Any, ...]) -> 
     ],
 )
 def test_the_first_failure_ends_the_binding_and_names_the_plugin(
-    point: str, named: str, answer: Any, code: Code, said: str
+    point: str, named: str, answer: Any, code: Code, message: str
 ) -> None:
     log: Calls = []
     late = answering("Late", log, pre_bind=None, bind=None, post_bind=None)
@@ -100,7 +100,7 @@ def test_the_first_failure_ends_the_binding_and_names_the_plugin(
     status = outcome.status
     assert status is not None
     assert (status.code, status.plugin) == (code, "A")
-    assert said in status.message
+    assert message in status.message
     if code is Code.ERROR:
         assert status.message.startswith(f'running {named} plugin "A": ')
     assert log == ([] if point == "pre_bind" else [("Late", "pre_bind")])
@@ -204,11 +204,16 @@ def through(error: str, *, ignorable: bool = False) -> tuple[BindingOutcome, Cal
         return ExtenderAnswer(error=error)
 
     extenders = Extenders((Far(ignorable=ignorable),))
-    asked = pod("p", node="n1")
+    scheduled_pod = pod("p", node="n1")
     framework = framework_of(answering("A", log, pre_bind=None, bind=None, post_bind=None))
-    binding = extenders.binding(asked)
+    binding = extenders.binding(scheduled_pod)
     cycle = BindingCycle(
-        framework, CycleState(), asked, "n1", extender_binding=binding, in_pre_bind=PodInPreBind()
+        framework,
+        CycleState(),
+        scheduled_pod,
+        "n1",
+        extender_binding=binding,
+        in_pre_bind=PodInPreBind(),
     )
 
     async def main() -> BindingOutcome:
@@ -248,7 +253,7 @@ def plugin(name: str, pre_bind: Any = None, *, parallel: bool = True) -> type[An
 
 def waiting(name: str, log: Log, until: asyncio.Event | None = None, answer: Any = None) -> Any:
     """A plugin whose PreBind waits, for ever without ``until``."""
-    found = plugin(name)
+    instance = plugin(name)
 
     async def pre_bind(self: Any, *args: Any) -> Status | None:
         log.append(f"{name} begins")
@@ -260,8 +265,8 @@ def waiting(name: str, log: Log, until: asyncio.Event | None = None, answer: Any
         log.append(f"{name} ends")
         return answer
 
-    found.pre_bind = pre_bind
-    return found
+    instance.pre_bind = pre_bind
+    return instance
 
 
 async def outcome_of(

@@ -29,8 +29,8 @@ class Over:
         return differences(self.engine.scheduler, self.nodes, self.pods)
 
     def placed(self) -> PodInfo:
-        [found] = self.engine.scheduler.cache.pods()
-        return found
+        [pods] = self.engine.scheduler.cache.pods()
+        return pods
 
     def waiting(self) -> PodInfo:
         queued = self.engine.scheduler.queue.find(uid("waits"))
@@ -69,11 +69,11 @@ def test_a_running_pod_belongs_in_the_queue_if_it_waits_for_a_resize() -> None:
         assert differences(engine.scheduler, [node("n1")], [grows]) == []
         if is_on:
             queue.delete(pod_info(grows))
-            told = "pod default/grows is pending and lost"
+            message = "pod default/grows is pending and lost"
         else:
             queue.add(pod_info(grows))
-            told = "pod default/grows is queued and not pending"
-        assert differences(engine.scheduler, [node("n1")], [grows]) == [told]
+            message = "pod default/grows is queued and not pending"
+        assert differences(engine.scheduler, [node("n1")], [grows]) == [message]
 
 
 def test_a_pod_of_another_scheduler_is_not_reported() -> None:

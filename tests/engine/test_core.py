@@ -124,8 +124,8 @@ Failures = list[tuple[str, str]]
 
 
 def begun(failures: Failures | None = None) -> SerialExecutor:
-    told: Failures = [] if failures is None else failures
-    turns = SerialExecutor(lambda subject, problem: told.append((subject, str(problem))))
+    failure_list: Failures = [] if failures is None else failures
+    turns = SerialExecutor(lambda subject, problem: failure_list.append((subject, str(problem))))
     turns.start()
     return turns
 

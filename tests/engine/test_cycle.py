@@ -36,7 +36,7 @@ def test_nodes_excluded_by_pre_filter_are_counted_under_its_name() -> None:
         answering("A", pre_filter=only("n3"), filter=refused("n3", reason="full")),
     )
     cycle = walk.cycle()
-    said = "node(s) didn't satisfy plugin(s) [A B]"
-    assert cycle.fit_error().message == f"0/3 nodes are available: 1 full, 2 {said}."
+    message = "node(s) didn't satisfy plugin(s) [A B]"
+    assert cycle.fit_error().message == f"0/3 nodes are available: 1 full, 2 {message}."
     assert cycle.fit_error().diagnosis.unschedulable_plugins == {"A", "B"}
-    assert cycle.node_to_status().get("n1") == unresolvable(said)
+    assert cycle.node_to_status().get("n1") == unresolvable(message)

@@ -46,12 +46,12 @@ class RefusedPod:
         self.engine.run()
         self.told.clear()
 
-    def _filter(self, state: Any, asked: Any, info: Any) -> Any:
-        return None if self.opened or asked.name != "p" else unschedulable("closed")
+    def _filter(self, state: Any, pod: Any, info: Any) -> Any:
+        return None if self.opened or pod.name != "p" else unschedulable("closed")
 
     def _hint(self, resource: str, action: ActionType) -> Any:
-        def hint(asked: Any, old: Any, new: Any) -> QueueingHint:
-            if asked.name == "p":
+        def hint(pod: Any, old: Any, new: Any) -> QueueingHint:
+            if pod.name == "p":
                 self.told.append((ClusterEvent(resource, action).label, _name(old), _name(new)))
             return self.answer
 
@@ -59,14 +59,14 @@ class RefusedPod:
 
     def hears(self) -> Told:
         """What p was told of since the last time, under what it registered for."""
-        found, self.told[:] = list(self.told), []
-        return sorted(found, key=str)
+        calls, self.told[:] = list(self.told), []
+        return sorted(calls, key=str)
 
 
-def _name(found: Any) -> Any:
-    if isinstance(found, PodInfo):
-        return found.name
-    return found.metadata.name if isinstance(found, Node) else found and "object"
+def _name(obj: Any) -> Any:
+    if isinstance(obj, PodInfo):
+        return obj.name
+    return obj.metadata.name if isinstance(obj, Node) else obj and "object"
 
 
 # ---- nodes ----------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ def test_a_node_update_without_a_relevant_change_is_ignored() -> None:
 def test_the_cache_changes_before_queueing_hints_run() -> None:
     seen: list[bool] = []
 
-    def hint(asked: Any, old: Any, new: Any) -> QueueingHint:
+    def hint(pod: Any, old: Any, new: Any) -> QueueingHint:
         seen.append(engine.scheduler.cache.node("n2") is not None)
         return QueueingHint.QUEUE_SKIP
 
@@ -276,7 +276,7 @@ def test_a_nomination_in_the_status_counts_from_the_start() -> None:
 
 
 @pytest.mark.parametrize(
-    ("priority", "told"),
+    ("priority", "is_reported"),
     [
         pytest.param(5, True, id="a lower priority is told"),
         pytest.param(10, True, id="an equal one, too"),
@@ -285,7 +285,7 @@ def test_a_nomination_in_the_status_counts_from_the_start() -> None:
 )
 @pytest.mark.parametrize("how", ["moved", "deleted"])
 def test_a_cleared_nomination_activates_no_pod_of_higher_priority(
-    how: str, priority: int, told: bool
+    how: str, priority: int, is_reported: bool
 ) -> None:
     world = RefusedPod(priority=priority)
     engine = world.engine
@@ -295,7 +295,7 @@ def test_a_cleared_nomination_activates_no_pod_of_higher_priority(
         engine.update(waiting_pod("q", priority=10))
     else:
         engine.delete(waiting_pod("q", priority=10, nominated_node="n1"))
-    assert engine.state_of("p") is (State.BACKOFF if told else State.UNSCHEDULABLE)
+    assert engine.state_of("p") is (State.BACKOFF if is_reported else State.UNSCHEDULABLE)
 
 
 # ---- other kinds ----------------------------------------------------------------------------
@@ -432,8 +432,8 @@ def test_a_pending_pod_is_an_event_if_pod_groups_are_scheduled(is_on: bool) -> N
     event = ClusterEvent(EventResource.UNSCHEDULED_POD, ActionType.ADD)
     reports: list[str] = []
 
-    def hint(asked: Any, old: Any, new: Any) -> QueueingHint:
-        reports.append(f"{asked.name}: {new.name}")
+    def hint(pod: Any, old: Any, new: Any) -> QueueingHint:
+        reports.append(f"{pod.name}: {new.name}")
         return QueueingHint.QUEUE_SKIP
 
     refuses = answering(

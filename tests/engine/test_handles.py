@@ -18,7 +18,7 @@ def holding(*names: str) -> type[Any]:
     """Permit lets these pods wait."""
     return answering(
         "Holds",
-        permit=lambda state, asked, where: WAIT if asked.name in names else (None, 0.0),
+        permit=lambda state, pod, where: WAIT if pod.name in names else (None, 0.0),
         events_to_register=[],
     )
 
@@ -28,7 +28,7 @@ def test_waiting_pods_are_listed_by_uid() -> None:
     engine.add(node("n1"), waiting_pod("b"), waiting_pod("a"))
     engine.run()
     handle = engine.plugin("Holds").handle
-    assert [held.pod.name for held in handle.waiting_pods()] == ["a", "b"]
+    assert [waiting.pod.name for waiting in handle.waiting_pods()] == ["a", "b"]
     assert handle.waiting_pod(uid("a")).node_name == "n1"
     assert handle.waiting_pod(uid("nobody")) is None
 
@@ -38,8 +38,8 @@ def test_rejecting_while_iterating_is_allowed() -> None:
     engine.add(node("n1"), *map(waiting_pod, "abc"))
     engine.run()
     handle = engine.plugin("Holds").handle
-    for held in handle.waiting_pods():
-        assert handle.reject_waiting_pod(held.pod.uid)
+    for waiting in handle.waiting_pods():
+        assert handle.reject_waiting_pod(waiting.pod.uid)
     assert handle.waiting_pods() == []
     assert [engine.state_of(name) for name in "abc"] == [State.UNSCHEDULABLE] * 3
     assert engine.blamed("a") == {"Holds"}
@@ -49,12 +49,12 @@ def test_a_pod_rejected_during_a_cycle_leaves_its_node_after_the_cycle() -> None
     """The cluster does not change under the cycle that reads it."""
     seen: list[tuple[Any, ...]] = []
 
-    def rejects(state: Any, asked: Any, where: str) -> Any:
-        if asked.name == "q":
+    def rejects(state: Any, pod: Any, where: str) -> Any:
+        if pod.name == "q":
             handle = engine.plugin("Holds").handle
             answers = [handle.reject_waiting_pod(uid("p")) for _ in range(2)]
             seen.append((*answers, dict(handle.snapshot.node("n1").requested)))
-        return WAIT if asked.name == "p" else (None, 0.0)
+        return WAIT if pod.name == "p" else (None, 0.0)
 
     engine = Engine(plugins=["Holds"], classes=[answering("Holds", permit=rejects)])
     engine.add(node("n1"), waiting_pod("p", cpu=1))
@@ -67,8 +67,8 @@ def test_a_pod_rejected_during_a_cycle_leaves_its_node_after_the_cycle() -> None
 
 
 def test_a_pod_allowed_during_a_cycle_is_bound_after_the_cycle() -> None:
-    def allows(state: Any, asked: Any, where: str) -> Any:
-        if asked.name == "q":
+    def allows(state: Any, pod: Any, where: str) -> Any:
+        if pod.name == "q":
             engine.plugin("Holds").handle.waiting_pod(uid("p")).allow("Holds")
             return unschedulable("not me"), 0.0
         return WAIT
@@ -83,11 +83,11 @@ def test_a_pod_allowed_during_a_cycle_is_bound_after_the_cycle() -> None:
 def test_activating_the_pod_of_the_current_attempt_retries_it_at_once() -> None:
     activated: list[Any] = []
 
-    def activates(state: Any, asked: Any, info: Any) -> Any:
+    def activates(state: Any, pod: Any, info: Any) -> Any:
         if activated:
             return None
-        activated.append(asked)
-        engine.plugin("Eager").handle.activate([asked])
+        activated.append(pod)
+        engine.plugin("Eager").handle.activate([pod])
         return unschedulable("first time")
 
     engine = Engine(
@@ -100,8 +100,8 @@ def test_activating_the_pod_of_the_current_attempt_retries_it_at_once() -> None:
 
 
 def test_a_delayed_activation_happens_at_its_time() -> None:
-    def refuses(state: Any, asked: Any, info: Any) -> Any:
-        engine.plugin("Later").handle.activate([asked, pod("made-up")], at_seconds=42.5)
+    def refuses(state: Any, pod_info: Any, info: Any) -> Any:
+        engine.plugin("Later").handle.activate([pod_info, pod("made-up")], at_seconds=42.5)
         return unschedulable("not yet") if engine.clock.now() < 42.5 else None
 
     engine = Engine(
@@ -134,13 +134,13 @@ def fussy() -> type[Any]:
     def setup(self: Any) -> None:
         from_start.append(self)
 
-    def hint(asked: Any, old: Any, new: Any) -> Any:
+    def hint(pod: Any, old: Any, new: Any) -> Any:
         plugin = from_start[0]
         plugin.handle.activate(plugin.refused)
         raise RuntimeError("and now this")
 
-    def refuses(state: Any, asked: Any, info: Any) -> Any:
-        from_start[0].refused.append(asked)
+    def refuses(state: Any, pod: Any, info: Any) -> Any:
+        from_start[0].refused.append(pod)
         return unschedulable("no")
 
     return answering(

@@ -22,9 +22,9 @@ def pending(engine: Engine) -> dict[str, float]:
 def test_pending_pods_are_counted_when_the_metric_is_read() -> None:
     gate = answering(
         "Gate",
-        pre_enqueue=lambda asked: unresolvable("shut") if asked.name == "g" else None,
-        filter_node=lambda state, asked, info: unschedulable() if asked.name == "u" else None,
-        reserve=lambda state, asked, where: 7 if asked.name == "e" else None,
+        pre_enqueue=lambda pod: unresolvable("shut") if pod.name == "g" else None,
+        filter_node=lambda state, pod, info: unschedulable() if pod.name == "u" else None,
+        reserve=lambda state, pod, where: 7 if pod.name == "e" else None,
     )
     engine = Engine(plugins=["Gate"], classes=[gate])
     engine.add(node("n1"), *map(waiting_pod, ("g", "u", "e", "ok")))
@@ -81,7 +81,7 @@ def test_in_flight_pods_and_events_are_counted_when_the_metric_is_read() -> None
 def holding() -> type[Any]:
     wait = (Status(Code.WAIT), 60.0)
     event = ClusterEventWithHint(NODE_ADDED)
-    return answering("Holds", permit=lambda state, asked, where: wait, events_to_register=[event])
+    return answering("Holds", permit=lambda state, pod, where: wait, events_to_register=[event])
 
 
 def test_the_cache_size_is_counted_when_the_metric_is_read() -> None:
@@ -137,7 +137,7 @@ def test_an_invalid_pre_enqueue_result_gates_the_pod() -> None:
 
 
 def test_an_exception_in_a_queueing_hint_is_counted_and_named() -> None:
-    def hint(asked: Any, old: Any, new: Any) -> Any:
+    def hint(pod: Any, old: Any, new: Any) -> Any:
         raise RuntimeError("no idea")
 
     plugin = answering(
@@ -151,8 +151,8 @@ def test_an_exception_in_a_queueing_hint_is_counted_and_named() -> None:
     engine.add(node("n2"))
     assert engine.metric("bayplan_queueing_hint_failures_total", plugin="Never") == 1
     [text] = engine.texts()
-    said = 'running QueueingHint of NodeAdd of plugin "Never": RuntimeError: no idea ('
-    assert text.startswith(said)
+    message = 'running QueueingHint of NodeAdd of plugin "Never": RuntimeError: no idea ('
+    assert text.startswith(message)
 
 
 def test_members_without_a_group_object_are_counted_apart_from_gated_pods() -> None:
@@ -190,7 +190,7 @@ def test_members_that_arrive_during_an_attempt_at_their_group_are_pending() -> N
 
 
 def test_pre_enqueue_and_sign_are_timed() -> None:
-    gate = answering("Gate", pre_enqueue=lambda asked: unresolvable("shut"))
+    gate = answering("Gate", pre_enqueue=lambda pod: unresolvable("shut"))
     engine = Engine(plugins=["Gate"], classes=[gate])
     engine.add(node("n1"), *(waiting_pod(f"p{number}") for number in range(20)))
 
@@ -215,10 +215,10 @@ def test_pre_enqueue_and_sign_are_timed() -> None:
 def test_evaluations_are_counted_by_pod_and_by_node() -> None:
     plugin = answering(
         "Mine",
-        pre_filter=lambda state, asked, nodes: None,
-        filter_node=lambda state, asked, info: unschedulable() if info.name == "n0" else None,
-        pre_score=lambda state, asked, nodes: None,
-        score_node=lambda state, asked, info: 1,
+        pre_filter=lambda state, pod, nodes: None,
+        filter_node=lambda state, pod, info: unschedulable() if info.name == "n0" else None,
+        pre_score=lambda state, pod, nodes: None,
+        score_node=lambda state, pod, info: 1,
     )
     engine = Engine(plugins=[("Mine", 1)], classes=[plugin])
     engine.add(*(node(f"n{number}") for number in range(5)), waiting_pod("p"))

@@ -24,11 +24,11 @@ def advised(weight: int = 1, **answers: Any) -> Engine:
 
 
 def filtered(engine: Engine, *names: str) -> tuple[list[str], dict[str, tuple[Code, str]]]:
-    found = engine.scheduler.one_shot.filter(PROFILE, pod("p"), names)
-    return found.fitting, {name: (s.code, s.message) for name, s in found.rejected.items()}
+    outcome = engine.scheduler.one_shot.filter(PROFILE, pod("p"), names)
+    return outcome.fitting, {name: (s.code, s.message) for name, s in outcome.rejected.items()}
 
 
-def no_n1(state: Any, asked: Any, nodes: Any, feasible: Any) -> Any:
+def no_n1(state: Any, pod: Any, nodes: Any, feasible: Any) -> Any:
     for position in nodes.positions(["n1"]):
         yield Rejection(np.array([position]), Code.UNSCHEDULABLE, ("no licence",))
 
@@ -71,8 +71,8 @@ def prioritized(engine: Engine, *names: str, score_max: int = 10) -> dict[str, i
     return engine.scheduler.one_shot.prioritize(PROFILE, pod("p"), names, score_max)
 
 
-def by_name(**given: int) -> Any:
-    return lambda state, asked, nodes: np.array([given[n] for n in nodes.names()], np.int64)
+def by_name(**amount: int) -> Any:
+    return lambda state, pod, nodes: np.array([amount[n] for n in nodes.names()], np.int64)
 
 
 def test_scores_are_percentages_of_the_highest_possible_score() -> None:
@@ -104,7 +104,7 @@ def test_preempt_returns_the_nodes_that_fit_without_their_victims() -> None:
     engine.add(*(node(name, cpu=2) for name in ("n1", "n2", "n3")))
     placed = {name: api_pod(f"on-{name}", cpu=2, node=name) for name in ("n1", "n2", "n3")}
     engine.add(*placed.values(), api_pod("more", node="n1"))
-    advisor, asked = engine.scheduler.one_shot, pod("p", cpu=1)
+    advisor, scheduled_pod = engine.scheduler.one_shot, pod("p", cpu=1)
     victims = {
         "n1": [uid("on-n1")],
         "n2": ["gone since"],
@@ -112,10 +112,10 @@ def test_preempt_returns_the_nodes_that_fit_without_their_victims() -> None:
         "n9": [uid("on-n1")],
     }
     for _ in range(2):
-        assert advisor.preempt(PROFILE, asked, victims) == {"n1", "n3"}
+        assert advisor.preempt(PROFILE, scheduled_pod, victims) == {"n1", "n3"}
     assert advisor.preempt(PROFILE, pod("huge", cpu=3), victims) == set()
-    assert advisor.preempt(PROFILE, asked, {"n9": []}) == set()
-    assert advisor.filter(PROFILE, asked, ["n1"]).fitting == []
+    assert advisor.preempt(PROFILE, scheduled_pod, {"n9": []}) == set()
+    assert advisor.filter(PROFILE, scheduled_pod, ["n1"]).fitting == []
 
 
 def test_remove_pod_is_called_for_every_victim() -> None:

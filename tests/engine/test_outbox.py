@@ -45,10 +45,10 @@ def reported_pod(message: str = "", nominated: str = "", **options: Any) -> PodI
 
 
 def writes(*patches: PatchPodStatus) -> PendingPatches:
-    found = PendingPatches()
+    pending = PendingPatches()
     for each in patches:
-        found.note(each)
-    return found
+        pending.note(each)
+    return pending
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,8 @@ def writes(*patches: PatchPodStatus) -> PendingPatches:
 def test_an_update_with_only_our_patch_is_an_echo(
     written: list[PatchPodStatus], old: PodInfo, new: PodInfo
 ) -> None:
-    found = writes(*written)
-    assert found.is_echo(old, new)
+    write_list = writes(*written)
+    assert write_list.is_echo(old, new)
 
 
 @pytest.mark.parametrize(
@@ -103,22 +103,22 @@ def test_an_update_with_only_our_patch_is_an_echo(
 def test_an_update_with_a_change_of_another_writer_is_not_an_echo(
     old: PodInfo, new: PodInfo
 ) -> None:
-    found = writes(patch("no"))
-    assert not found.is_echo(old, new)
+    written = writes(patch("no"))
+    assert not written.is_echo(old, new)
     # Ours may still come.
-    assert found.is_echo(reported_pod(), reported_pod("no"))
+    assert written.is_echo(reported_pod(), reported_pod("no"))
 
 
 def test_each_patch_has_one_echo() -> None:
-    found = writes(patch("no"))
-    assert found.is_echo(reported_pod(), reported_pod("no"))
-    assert not found.is_echo(reported_pod(), reported_pod("no"))
+    written = writes(patch("no"))
+    assert written.is_echo(reported_pod(), reported_pod("no"))
+    assert not written.is_echo(reported_pod(), reported_pod("no"))
 
 
 def test_a_patch_without_an_echo_hides_no_update() -> None:
-    found = writes(patch("lost"), patch("no"))
-    assert found.is_echo(reported_pod(), reported_pod("no"))
-    assert not found.is_echo(reported_pod("no"), reported_pod("no", "n1"))
+    written = writes(patch("lost"), patch("no"))
+    assert written.is_echo(reported_pod(), reported_pod("no"))
+    assert not written.is_echo(reported_pod("no"), reported_pod("no", "n1"))
 
 
 def test_the_newest_nomination_counts_until_the_api_reports_it() -> None:

@@ -56,7 +56,10 @@ def test_a_cycle_continues_after_its_last_answer(order: tuple[int, int]) -> None
     result, answered = complete
     assert result is cycle
     # In the order of the question, however they came.
-    assert [(e.name, said) for e, said in answered.failures()] == [("one", "a"), ("two", "b")]
+    assert [(e.name, failures) for e, failures in answered.failures()] == [
+        ("one", "a"),
+        ("two", "b"),
+    ]
     assert len(cycles) == 0
 
 

@@ -30,8 +30,8 @@ def engine_with(**answers: Any) -> Engine:
 
 def records(engine: Engine) -> list[tuple[str, str, str]]:
     """(result, node, message) of each binding."""
-    found = [r for r in engine.journal.records if isinstance(r, BindingRecord)]
-    return [(record.result, record.node, record.message) for record in found]
+    records = [r for r in engine.journal.records if isinstance(r, BindingRecord)]
+    return [(record.result, record.node, record.message) for record in records]
 
 
 # ---- bindings that succeed ------------------------------------------------------------------
@@ -100,13 +100,13 @@ def test_pods_to_activate_are_activated_after_the_cycle_and_after_the_binding() 
     def stashes_again(state: CycleState, *_: Any) -> None:
         state.pods_to_activate.update(refused)
 
-    def refuses_f(state: CycleState, asked: Any, info: Any) -> Status | None:
-        if asked.name != "f":
+    def refuses_f(state: CycleState, pod: Any, info: Any) -> Status | None:
+        if pod.name != "f":
             return None
-        refused["default/f"] = asked
+        refused["default/f"] = pod
         return unschedulable("closed")
 
-    def stashes(state: CycleState, asked: Any, where: str) -> tuple[None, float]:
+    def stashes(state: CycleState, pod: Any, where: str) -> tuple[None, float]:
         state.pods_to_activate.update(refused)
         return None, 0.0
 
@@ -153,7 +153,7 @@ def test_a_rejection_at_the_end_of_the_cycle_unreserves_and_forgets_the_pod(
 def test_a_rejection_in_the_cycle_activates_no_other_pod() -> None:
     """Nobody else has seen the pod on its node."""
     engine = engine_with(
-        reserve=lambda state, asked, where: unschedulable("no"), events_to_register=[ROOM_FREED]
+        reserve=lambda state, pod, where: unschedulable("no"), events_to_register=[ROOM_FREED]
     )
     engine.add(waiting_pod("p"), waiting_pod("q"))
     engine.run()
@@ -165,8 +165,8 @@ def test_a_failed_unreserve_is_noted_and_the_pod_is_retried() -> None:
     engine.add(waiting_pod())
     engine.run()
     assert engine.state_of("p") is State.ERROR_BACKOFF
-    said = 'running Unreserve plugin "A": ValueError: boom ('
-    assert any(text.startswith(said) for text in engine.texts())
+    message = 'running Unreserve plugin "A": ValueError: boom ('
+    assert any(text.startswith(message) for text in engine.texts())
     assert engine.placed_on("p") == ""
 
 
@@ -183,7 +183,7 @@ def test_a_pod_at_permit_announces_its_node() -> None:
 
 def test_a_permit_timeout_activates_other_pods_but_not_the_pod_itself() -> None:
     engine = engine_with(
-        permit=lambda state, asked, where: WAIT if asked.name == "p" else (unschedulable(), 0.0),
+        permit=lambda state, pod, where: WAIT if pod.name == "p" else (unschedulable(), 0.0),
         events_to_register=[ROOM_FREED],
     )
     engine.add(waiting_pod("p"), waiting_pod("q"))
@@ -244,8 +244,8 @@ def test_a_pod_is_in_pre_bind_from_pre_flight_until_its_binding_ends() -> None:
     handle = engine.plugin("A").handle
     engine.add(waiting_pod())
     (bind,) = engine.run_for(BindPod)
-    found = handle.pods_in_pre_bind[uid("p")]
-    assert found.cancel("preempted by P")
+    pre_bind = handle.pods_in_pre_bind[uid("p")]
+    assert pre_bind.cancel("preempted by P")
     engine.scheduler.binding_finished(performed(bind))
     assert not handle.pods_in_pre_bind
     assert (engine.state_of("p"), engine.placed_on("p")) == (State.ERROR_BACKOFF, "")
@@ -276,8 +276,8 @@ def test_a_pod_rejected_by_pre_bind_is_retried_after_a_backoff() -> None:
 
 def test_a_failed_binding_is_an_error_and_releases_the_resources() -> None:
     engine = engine_with(
-        filter_node=lambda state, asked, info: (
-            unschedulable("full") if asked.name == "q" and info.pods else None
+        filter_node=lambda state, pod, info: (
+            unschedulable("full") if pod.name == "q" and info.pods else None
         ),
         events_to_register=[ROOM_FREED],
     )
@@ -339,7 +339,7 @@ def test_a_successful_binding_of_a_deleted_pod_leaves_no_state() -> None:
 
 def test_a_pod_that_terminates_during_its_binding_releases_its_resources() -> None:
     engine = engine_with(
-        filter_node=lambda state, asked, info: unschedulable("full") if info.pods else None,
+        filter_node=lambda state, pod, info: unschedulable("full") if info.pods else None,
         events_to_register=[ROOM_FREED],
     )
     engine.add(waiting_pod("p"), waiting_pod("q"))

@@ -163,8 +163,8 @@ def test_a_plugin_file_that_exits_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mapping", ["labels", "annotations", "requests"])
 def test_a_plugin_that_mutates_its_arguments_gets_advice_to_copy(mapping: str) -> None:
-    def changes(state: Any, asked: Any, info: Any) -> None:
-        getattr(asked, mapping)["x"] = "y"
+    def changes(state: Any, pod_info: Any, info: Any) -> None:
+        getattr(pod_info, mapping)["x"] = "y"
 
     engine = Engine(plugins=["A"], classes=[answering("A", filter_node=changes)])
     pod = waiting_pod("p", cpu=1, labels={"a": "b"}, annotations={"a": "b"})

@@ -34,19 +34,19 @@ def running(name: str = "low", **options: Any) -> Pod:
 def closed(name: str) -> Node:
     """Its pods are not to leave for a resize."""
     policy: Any = {"disableResizePreemption": ["somebody"]}
-    found = node(name, cpu=4, declared={"spec.podPreemptionPolicy": policy})
+    new_node = node(name, cpu=4, declared={"spec.podPreemptionPolicy": policy})
     decoded = decode(NODE, {"metadata": {"name": name}, "spec": {"podPreemptionPolicy": policy}})
     assert isinstance(decoded, Node)
-    return msgspec.structs.replace(found, spec=decoded.spec)
+    return msgspec.structs.replace(new_node, spec=decoded.spec)
 
 
 def engine(*objects: Any, gates: dict[str, bool] | None = None, **options: Any) -> Engine:
     """Two nodes of 4 cpu, and what is on them."""
     named = options.pop("plugins", ["DeferredPodScheduling", "NodeResourcesFit"])
     plugins = [*named, "DefaultPreemption"]
-    found = Engine(plugins=plugins, gates={GATE: True, **(gates or {})}, **options)
-    found.add(node("n1", cpu=4), node("n2", cpu=4), *objects)
-    return found
+    setup = Engine(plugins=plugins, gates={GATE: True, **(gates or {})}, **options)
+    setup.add(node("n1", cpu=4), node("n2", cpu=4), *objects)
+    return setup
 
 
 def perform(effects: list[Any]) -> list[str]:
@@ -58,22 +58,22 @@ def perform(effects: list[Any]) -> list[str]:
     return port.deleted
 
 
-def evicted(found: Engine) -> list[str]:
-    return perform(found.run())
+def evicted(engine: Engine) -> list[str]:
+    return perform(engine.run())
 
 
 # ---- which pods are tried -------------------------------------------------------------------
 
 
 def test_less_important_pods_of_the_node_are_evicted_for_a_resize() -> None:
-    found = engine(running(), resizing())
-    assert evicted(found) == ["default/low"]
-    (attempt,) = found.attempts()
+    setup = engine(running(), resizing())
+    assert evicted(setup) == ["default/low"]
+    (attempt,) = setup.attempts()
     assert (attempt.result, attempt.nominated_node) == ("unschedulable", "")
     assert attempt.message.startswith("0/2 nodes are available: 1 Insufficient cpu")
     assert attempt.message.endswith(MADE)
-    assert found.state_of("p") is State.UNSCHEDULABLE
-    assert found.blamed("p") == {"NodeResourcesFit", "DeferredPodScheduling"}
+    assert setup.state_of("p") is State.UNSCHEDULABLE
+    assert setup.blamed("p") == {"NodeResourcesFit", "DeferredPodScheduling"}
 
 
 def test_a_resize_attempt_writes_no_status_and_no_event() -> None:
@@ -94,32 +94,32 @@ def test_a_resize_attempt_writes_no_status_and_no_event() -> None:
     ],
 )
 def test_other_running_pods_are_ignored(pod: Pod, gates: dict[str, bool]) -> None:
-    found = engine(running(), pod, gates=gates)
-    assert evicted(found) == []
-    assert found.state_of("p") is State.ABSENT
-    assert found.attempts() == []
+    setup = engine(running(), pod, gates=gates)
+    assert evicted(setup) == []
+    assert setup.state_of("p") is State.ABSENT
+    assert setup.attempts() == []
 
 
 def test_a_resize_is_tried_while_the_kubelet_reports_it_as_deferred() -> None:
-    found = engine(running(priority=9), resizing(status={}))
-    assert found.run() == [] and found.state_of("p") is State.ABSENT
-    found.update(resizing())
-    assert len(evicted(found)) == 0 and len(found.attempts()) == 1
-    assert found.state_of("p") is State.UNSCHEDULABLE
-    found.update(resizing(status={}))
-    assert found.state_of("p") is State.ABSENT
+    setup = engine(running(priority=9), resizing(status={}))
+    assert setup.run() == [] and setup.state_of("p") is State.ABSENT
+    setup.update(resizing())
+    assert len(evicted(setup)) == 0 and len(setup.attempts()) == 1
+    assert setup.state_of("p") is State.UNSCHEDULABLE
+    setup.update(resizing(status={}))
+    assert setup.state_of("p") is State.ABSENT
 
 
 def test_a_pod_that_leaves_is_no_longer_tried() -> None:
     for go in (
-        lambda found: found.delete(resizing()),
-        lambda found: found.update(resizing(status={"phase": "Succeeded"})),
+        lambda setup: setup.delete(resizing()),
+        lambda setup: setup.update(resizing(status={"phase": "Succeeded"})),
     ):
-        found = engine(running(priority=9), resizing())
-        found.run()
-        go(found)
-        assert found.state_of("p") is State.ABSENT
-        assert found.placed_on("p") == ""
+        setup = engine(running(priority=9), resizing())
+        setup.run()
+        go(setup)
+        assert setup.state_of("p") is State.ABSENT
+        assert setup.placed_on("p") == ""
 
 
 def test_a_pod_that_is_being_deleted_is_skipped() -> None:
@@ -130,13 +130,13 @@ def test_a_pod_that_is_being_deleted_is_skipped() -> None:
 
 def test_a_member_of_a_group_is_tried_alone() -> None:
     group: Any = {"labels": {"scheduling.x-k8s.io/pod-group": "g"}}
-    found = engine()
+    setup = engine()
     content = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": 3}}
-    found.put(KIND, content)
-    found.add(waiting_pod("q", **group), running(), resizing(**group))
-    assert evicted(found) == ["default/low"]
-    assert found.state_of("q") is not State.UNSCHEDULABLE
-    assert found.state_of("p") is State.UNSCHEDULABLE
+    setup.put(KIND, content)
+    setup.add(waiting_pod("q", **group), running(), resizing(**group))
+    assert evicted(setup) == ["default/low"]
+    assert setup.state_of("q") is not State.UNSCHEDULABLE
+    assert setup.state_of("p") is State.UNSCHEDULABLE
 
 
 # ---- evaluation -----------------------------------------------------------------------------
@@ -145,34 +145,34 @@ def test_a_member_of_a_group_is_tried_alone() -> None:
 def test_plugins_other_than_resources_do_not_reject_a_resize() -> None:
     plugins = ["NodeUnschedulable", "NodeAffinity", "TaintToleration", "NodePorts"]
     plugins += ["DeferredPodScheduling", "NodeResourcesFit", "InterPodAffinity"]
-    found = engine(plugins=plugins)
+    setup = engine(plugins=plugins)
     hostile = [{"key": "k", "value": "v", "effect": "NoExecute"}]
-    found.update(node("n1", cpu=4, taints=hostile, unschedulable=True))
-    found.add(running(), resizing(node_selector={"on": "the moon"}, host_ports=[80]))
-    assert evicted(found) == ["default/low"]
+    setup.update(node("n1", cpu=4, taints=hostile, unschedulable=True))
+    setup.add(running(), resizing(node_selector={"on": "the moon"}, host_ports=[80]))
+    assert evicted(setup) == ["default/low"]
 
 
 def test_the_current_requests_of_the_pod_count_once() -> None:
     """3 of 4 cpu are its own already."""
-    found = engine(running(cpu=1), resizing())
-    assert evicted(found) == []
-    (attempt,) = found.attempts()
+    setup = engine(running(cpu=1), resizing())
+    assert evicted(setup) == []
+    (attempt,) = setup.attempts()
     assert (attempt.result, attempt.message, attempt.node) == ("error", IN_CACHE, "n1")
 
 
 def test_nothing_is_evicted_on_a_node_that_is_too_small() -> None:
-    found = engine(running(), resizing(cpu=5))
-    assert evicted(found) == []
-    assert found.state_of("p") is State.UNSCHEDULABLE
+    setup = engine(running(), resizing(cpu=5))
+    assert evicted(setup) == []
+    assert setup.state_of("p") is State.UNSCHEDULABLE
 
 
 def test_the_pod_counts_once_more_in_the_number_of_pods() -> None:
     """As upstream counts: it is one of them, and counted again."""
-    found = engine()
-    found.update(node("n1", cpu=4, pods=2))
-    found.add(running(cpu=1), resizing(cpu=1))
-    assert evicted(found) == ["default/low"]
-    assert "Too many pods" in found.attempts()[0].message
+    setup = engine()
+    setup.update(node("n1", cpu=4, pods=2))
+    setup.add(running(cpu=1), resizing(cpu=1))
+    assert evicted(setup) == ["default/low"]
+    assert "Too many pods" in setup.attempts()[0].message
 
 
 @pytest.mark.parametrize(
@@ -184,68 +184,68 @@ def test_the_pod_counts_once_more_in_the_number_of_pods() -> None:
     ],
 )
 def test_pods_that_must_not_be_evicted_stay(who: Pod, wants: dict[str, Any]) -> None:
-    found = engine(who, resizing(**wants))
-    assert evicted(found) == []
-    assert found.state_of("p") is State.UNSCHEDULABLE
+    setup = engine(who, resizing(**wants))
+    assert evicted(setup) == []
+    assert setup.state_of("p") is State.UNSCHEDULABLE
 
 
 def test_nothing_is_evicted_on_an_unschedulable_node() -> None:
-    found = engine()
-    found.update(closed("n1"))
-    found.add(running(), resizing())
-    assert evicted(found) == []
-    found.update(node("n1", cpu=4))
-    found.until(20)
-    assert evicted(found) == ["default/low"]
+    setup = engine()
+    setup.update(closed("n1"))
+    setup.add(running(), resizing())
+    assert evicted(setup) == []
+    setup.update(node("n1", cpu=4))
+    setup.until(20)
+    assert evicted(setup) == ["default/low"]
 
 
 def test_a_resize_on_an_unknown_node_waits_for_the_node() -> None:
-    found = engine(running(node="n3"), resizing(node="n3"))
-    assert evicted(found) == []
-    found.add(node("n4", cpu=4))
-    assert len(found.attempts()) == 1 and found.run() == []
-    found.add(node("n3", cpu=4))
-    found.until(20)
-    assert evicted(found) == ["default/low"]
+    setup = engine(running(node="n3"), resizing(node="n3"))
+    assert evicted(setup) == []
+    setup.add(node("n4", cpu=4))
+    assert len(setup.attempts()) == 1 and setup.run() == []
+    setup.add(node("n3", cpu=4))
+    setup.until(20)
+    assert evicted(setup) == ["default/low"]
 
 
 # ---- after the attempt ----------------------------------------------------------------------
 
 
 def test_a_resize_that_fits_waits_for_the_kubelet() -> None:
-    found = engine(running(), resizing())
-    evicted(found)
-    found.run()
-    found.delete(running())
-    found.until(20)
-    assert found.run() == []
-    assert [attempt.result for attempt in found.attempts()] == ["unschedulable", "error"]
-    assert found.state_of("p") is State.ERROR_BACKOFF
-    assert found.scheduler.only_retries_wait
-    found.update(resizing(status={}))
-    assert found.state_of("p") is State.ABSENT
-    found.until(100)
-    assert found.run() == []
+    setup = engine(running(), resizing())
+    evicted(setup)
+    setup.run()
+    setup.delete(running())
+    setup.until(20)
+    assert setup.run() == []
+    assert [attempt.result for attempt in setup.attempts()] == ["unschedulable", "error"]
+    assert setup.state_of("p") is State.ERROR_BACKOFF
+    assert setup.scheduler.only_retries_wait
+    setup.update(resizing(status={}))
+    assert setup.state_of("p") is State.ABSENT
+    setup.until(100)
+    assert setup.run() == []
 
 
 def test_a_resize_whose_room_is_taken_evicts_again() -> None:
-    found = engine(resizing())
-    assert evicted(found) == []
-    found.add(running())
-    found.until(20)
-    assert evicted(found) == ["default/low"]
+    setup = engine(resizing())
+    assert evicted(setup) == []
+    setup.add(running())
+    setup.until(20)
+    assert evicted(setup) == ["default/low"]
 
 
 def test_a_resize_with_a_larger_request_is_tried_again() -> None:
-    found = engine(running(cpu=2, priority=9), running("lower", cpu=1), resizing(cpu=2))
-    assert evicted(found) == ["default/lower"]
-    found.delete(running("lower", cpu=1))
-    found.until(20)
-    found.run()
-    found.update(resizing(cpu=3))
-    found.until(40)
-    found.run()
-    assert [attempt.result for attempt in found.attempts()][-1] == "unschedulable"
+    setup = engine(running(cpu=2, priority=9), running("lower", cpu=1), resizing(cpu=2))
+    assert evicted(setup) == ["default/lower"]
+    setup.delete(running("lower", cpu=1))
+    setup.until(20)
+    setup.run()
+    setup.update(resizing(cpu=3))
+    setup.until(40)
+    setup.run()
+    assert [attempt.result for attempt in setup.attempts()][-1] == "unschedulable"
 
 
 def test_events_on_other_nodes_do_not_activate_a_resize() -> None:

@@ -103,8 +103,8 @@ class DeviceRun:
         for _ in range(count):
             name = f"p{len(self._names)}"
             self._names.append(name)
-            found = api_pod(name, scheduler_name=FIRST, **PODS[kind])
-            self.pair.pod(EventType.ADDED, found)
+            new_pod = api_pod(name, scheduler_name=FIRST, **PODS[kind])
+            self.pair.pod(EventType.ADDED, new_pod)
             self.compare()
 
     def object(self, place: int, state: int) -> None:
@@ -133,9 +133,9 @@ class DeviceRun:
         effects = self.pair.compare([f"uid-default/{name}" for name in self._names])
         self._binding += [each.pod.name for each in effects if isinstance(each, BindPod)]
 
-    def tell(self, told: Sequence[tuple[Any, ...]]) -> None:
-        for what, *rest in told:
-            getattr(self, what)(*rest)
+    def tell(self, calls: Sequence[tuple[Any, ...]]) -> None:
+        for what, *arguments in calls:
+            getattr(self, what)(*arguments)
             self.pod("one", 1)
         self.pair.close()
 
@@ -147,9 +147,9 @@ def _node(name: str, color: str) -> Any:
 @settings(max_examples=60)
 @given(steps)
 def test_decisions_and_scores_are_the_same_with_reuse_and_without(
-    told: list[tuple[Any, ...]],
+    calls: list[tuple[Any, ...]],
 ) -> None:
-    DeviceRun().tell(told)
+    DeviceRun().tell(calls)
 
 
 #: Each changes how many devices some node has, or how many of them are taken, and no row besides.
@@ -161,28 +161,28 @@ TELLING: Final[Mapping[str, Sequence[tuple[Any, ...]]]] = {
 }
 
 
-@pytest.mark.parametrize("told", TELLING.values(), ids=TELLING)
+@pytest.mark.parametrize("calls", TELLING.values(), ids=TELLING)
 def test_a_device_change_missing_from_the_change_log_is_detected(
-    told: Sequence[tuple[Any, ...]],
+    calls: Sequence[tuple[Any, ...]],
 ) -> None:
-    DeviceRun().tell(told)
+    DeviceRun().tell(calls)
 
     def forgetful(scheduler: Scheduler) -> None:
         counts: DeviceCounts = scheduler._engine.cluster.devices._counts
         counts._note = lambda places: None  # type: ignore[method-assign]
 
     with pytest.raises(AssertionError, match="with reuse and without"):
-        DeviceRun(forgetful).tell(told)
+        DeviceRun(forgetful).tell(calls)
 
 
 def test_a_label_that_selects_devices_is_noticed() -> None:
-    found = DeviceRun()
-    found.tell((("object", 2, 2), ("label", "n3", "red"), ("label", "n3", "blue")))
+    run = DeviceRun()
+    run.tell((("object", 2, 2), ("label", "n3", "red"), ("label", "n3", "blue")))
 
 
 def test_device_results_are_reused() -> None:
     """Of four nodes one row changes with each pod: the others' scores are kept."""
-    found = DeviceRun()
-    before = Counter(found.tally)
-    found.pod("one", 4)
-    assert found.tally["partial refreshes"] - before["partial refreshes"] == 4
+    run = DeviceRun()
+    before = Counter(run.tally)
+    run.pod("one", 4)
+    assert run.tally["partial refreshes"] - before["partial refreshes"] == 4

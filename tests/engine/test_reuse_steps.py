@@ -65,7 +65,7 @@ POD = pod("p")
 
 
 def no_to(name: str) -> Any:
-    def answer(state: Any, asked: Any, nodes: Any, feasible: Any) -> list[Rejection]:
+    def answer(state: Any, pod: Any, nodes: Any, feasible: Any) -> list[Rejection]:
         return [Rejection(nodes.positions([name]), Code.UNSCHEDULABLE, (f"not {name}",))]
 
     return answer
@@ -133,13 +133,13 @@ def test_after_the_last_rejected_node_no_plugin_is_evaluated() -> None:
 
 
 def test_evaluated_plugins_score_in_columns_and_a_failing_plugin_is_named() -> None:
-    asked = framework(answering("A", score_node=7), answering("B", score=raising))
+    run = framework(answering("A", score_node=7), answering("B", score=raising))
     state, nodes = CycleState(), three()
-    good, bad = asked.calls(state, POD).score
-    columns = score_uncached(asked, [good], state, POD, nodes=nodes)
+    good, bad = run.calls(state, POD).score
+    columns = score_uncached(run, [good], state, POD, nodes=nodes)
     assert isinstance(columns, list)
     assert [(each.name, each.weighted.tolist()) for each in columns] == [("A", [7, 7, 7])]
-    failed = score_uncached(asked, [good, bad], state, POD, nodes=nodes)
+    failed = score_uncached(run, [good, bad], state, POD, nodes=nodes)
     assert isinstance(failed, Status)
     assert failed.plugin == "B"
 
@@ -148,29 +148,29 @@ def test_evaluated_plugins_score_in_columns_and_a_failing_plugin_is_named() -> N
 
 
 def settled_ranking() -> tuple[Attempts, RankedNodes]:
-    known = Attempts(Bad, Company, Rank, nodes=labelled(6))
+    attempts = Attempts(Bad, Company, Rank, nodes=labelled(6))
     for _ in range(3):
-        known.attempt()
-    totals = last_ranking(known.entry)
+        attempts.attempt()
+    totals = last_ranking(attempts.entry)
     assert totals is not None
-    return known, totals
+    return attempts, totals
 
 
 def test_totals_sum_both_parts_and_columns_have_the_order_of_the_profile() -> None:
-    known, totals = settled_ranking()
-    asking = known.evaluator()
+    attempts, totals = settled_ranking()
+    asking = attempts.evaluator()
     totals.update(asking)
     totals.score(asking)
-    nodes, state = known.cluster.lend().nodes, asking.state
+    nodes, state = attempts.cluster.lend().nodes, asking.state
     calls = [call for call in asking.calls.score if call.name == "Company"]
-    asked = score_uncached(known.framework, calls, state, known.pod, nodes=nodes)
-    assert isinstance(asked, list)
-    table = merged_table(totals, asked, known.framework, nodes)
+    columns = score_uncached(attempts.framework, calls, state, attempts.pod, nodes=nodes)
+    assert isinstance(columns, list)
+    table = merged_table(totals, columns, attempts.framework, nodes)
     assert [column.name for column in table.columns] == ["Company", "Rank"]
     assert len(table.columns) == 2
     assert table.columns[1].raw.tolist() == [n % 7 for n in range(6)]
     row, sums = table.row("n001"), table.totals.tolist()
-    fresh = known.fresh().table
+    fresh = attempts.fresh().table
     assert fresh is not None
     assert row == fresh.row("n001")
     assert sums == fresh.totals.tolist()
@@ -193,11 +193,11 @@ def engine_of(*plugins: Any, **options: Any) -> Engine:
     return Engine(plugins=[COUNTING, *plugins], classes=[CountingFilter], **options)
 
 
-def same_outcome(story: Story, *plugins: Any, **options: Any) -> tuple[Any, Engine]:
+def same_outcome(scenario: Story, *plugins: Any, **options: Any) -> tuple[Any, Engine]:
     """What becomes of a story, and the engine that reuses answers."""
     on = engine_of(*plugins, **options)
     off = engine_of(*plugins, gates=OFF, **options)
-    result, expected = story(on), story(off)
+    result, expected = scenario(on), scenario(off)
     assert result == expected
     assert reuse_of(off).row_counts()[COUNTING].cached == 0
     return result, on
@@ -378,10 +378,10 @@ def test_the_best_node_is_evaluated_again_after_a_label_change() -> None:
     def story(engine: Engine) -> Any:
         engine.add(*nodes(3))
         placed(engine, equal_pod("p0"), equal_pod("p1"))
-        rest = ({"n0", "n1", "n2"} - {engine.placed_on("p0"), engine.placed_on("p1")}).pop()
-        engine.update(node(rest, cpu=4, memory="8Gi", labels={"bad": "yes"}))
+        third_node = ({"n0", "n1", "n2"} - {engine.placed_on("p0"), engine.placed_on("p1")}).pop()
+        engine.update(node(third_node, cpu=4, memory="8Gi", labels={"bad": "yes"}))
         places = placed(engine, equal_pod("p2"))
-        assert places["p2"] != rest
+        assert places["p2"] != third_node
         return places
 
     same_outcome(story, (FIT, 1))
@@ -449,9 +449,9 @@ def test_the_number_of_nodes_with_an_image_changes_the_scores_of_all_nodes() -> 
             engine.add(equal_pod(f"p{number}", image="app:1"))
             engine.run()
             [attempt] = engine.attempts(f"p{number}")
-            scores.append({found.node: found.plugins[0].raw for found in attempt.scores})
+            scores.append({line.node: line.plugins[0].raw for line in attempt.scores})
         # One row is the new node's; the others' score is another all the same.
-        assert len({found["x"] for found in scores}) == 3
+        assert len({line["x"] for line in scores}) == 3
         return scores
 
     same_outcome(story, ("ImageLocality", 1))
@@ -678,11 +678,11 @@ def test_switching_reuse_off_and_on_leaves_no_trace() -> None:
         return placed(engine, *(equal_pod(f"p{start + n}") for n in range(6)))
 
     def lives(*gates: bool) -> dict[str, str]:
-        known: dict[str, str] = {}
+        node_of_pod: dict[str, str] = {}
         for start, is_on in enumerate(gates):
             engine = engine_of((FIT, 1), gates={"OpportunisticBatching": is_on})
-            known |= life(engine, 6 * start, known)
-        return known
+            node_of_pod |= life(engine, 6 * start, node_of_pod)
+        return node_of_pod
 
     assert lives(False, True, False, True) == lives(False, False, False, False)
 

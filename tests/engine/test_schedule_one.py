@@ -22,7 +22,7 @@ def chosen(cycle: Cycle) -> str:
 
 def best(name: str) -> Any:
     """Scores this node 100."""
-    return lambda state, asked, nodes: np.array(
+    return lambda state, pod, nodes: np.array(
         [100 * (each == name) for each in nodes.names()], np.int64
     )
 
@@ -53,7 +53,7 @@ def test_without_nodes_no_plugin_is_evaluated() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answers", "said"),
+    ("answers", "message"),
     [
         pytest.param({"pre_filter": ValueError("boom")}, "PreFilter", id="PreFilter"),
         pytest.param({"filter": ValueError("boom")}, "Filter", id="Filter"),
@@ -61,11 +61,11 @@ def test_without_nodes_no_plugin_is_evaluated() -> None:
         pytest.param({"score": ValueError("boom")}, "Score", id="Score"),
     ],
 )
-def test_an_error_at_any_point_ends_the_cycle(answers: dict[str, Any], said: str) -> None:
+def test_an_error_at_any_point_ends_the_cycle(answers: dict[str, Any], message: str) -> None:
     cycle = Walk(answering("A", **answers)).cycle()
     assert cycle.status is not None
     assert (cycle.status.code, cycle.status.plugin) == (Code.ERROR, "A")
-    assert said in cycle.status.message
+    assert message in cycle.status.message
 
 
 # ---- cycles without a feasible node ---------------------------------------------------------
@@ -122,7 +122,7 @@ def test_an_error_on_the_nominated_node_is_evaluated_again() -> None:
 
 def takes(count: int) -> Any:
     """Takes so many pods."""
-    return lambda state, asked, info: unschedulable("full") if len(info.pods) >= count else None
+    return lambda state, pod, info: unschedulable("full") if len(info.pods) >= count else None
 
 
 def nominate(walk: Walk, name: str, where: str, priority: int = 10) -> None:
@@ -142,7 +142,7 @@ def test_nominated_pods_count_on_their_nodes() -> None:
 
 
 def test_an_error_with_nominated_pods_ends_the_cycle() -> None:
-    def fails(state: Any, asked: Any, added: Any, info: Any) -> Status:
+    def fails(state: Any, pod: Any, added: Any, info: Any) -> Status:
         return Status(Code.ERROR, ("broken",))
 
     plugin = answering("A", pre_filter=None, add_pod=fails, filter_node=None)
@@ -456,7 +456,7 @@ def test_a_pre_filter_rejection_after_the_call_counts() -> None:
 def test_plugins_start_with_an_empty_state_and_the_same_measurement() -> None:
     seen: list[bool] = []
 
-    def writes(state: Any, asked: Any, nodes: Any) -> Any:
+    def writes(state: Any, pod: Any, nodes: Any) -> Any:
         seen.append("k" in state)
         state["k"] = True
         return SKIP

@@ -62,7 +62,7 @@ def test_equal_inputs_make_equal_journals() -> None:
         sink = DigestSink()
         config = config_from(config_dict(Setup(plugins=[("A", 1)])))
         registry = Registry()
-        registry.add(answering("A", score=lambda state, asked, nodes: scores(*[1] * 8)(0, 0, 0)))
+        registry.add(answering("A", score=lambda state, pod, nodes: scores(*[1] * 8)(0, 0, 0)))
         scheduler = Scheduler(
             config, registry, ManualClock(), seed=seed, journal=Journal([sink]), raise_bugs=True
         )
@@ -84,8 +84,8 @@ def test_equal_inputs_make_equal_journals() -> None:
 def test_the_next_deadline_is_the_earliest() -> None:
     plugin = answering(
         "A",
-        filter_node=lambda state, asked, info: (
-            Status(Code.ERROR, ("broken",)) if asked.name == "broken" else None
+        filter_node=lambda state, pod, info: (
+            Status(Code.ERROR, ("broken",)) if pod.name == "broken" else None
         ),
         permit=(Status(Code.WAIT), 0.5),
     )
@@ -156,9 +156,9 @@ def test_unavailable_kinds_are_not_watched() -> None:
     one = answering("One", filter=[], events_to_register=[], kinds=("v1 Service", "v1 Secret"))
     registry = Registry()
     registry.add(one)
-    found = config_from(config_dict(Setup(plugins=["One"])))
+    config = config_from(config_dict(Setup(plugins=["One"])))
     absent = ("v1 Secret", "v1 Other")
-    assert Scheduler(found, registry, ManualClock(), absent_kinds=absent).kinds == ["v1 Service"]
+    assert Scheduler(config, registry, ManualClock(), absent_kinds=absent).kinds == ["v1 Service"]
 
 
 def test_events_are_registered_once_at_the_start() -> None:
@@ -260,8 +260,8 @@ def test_a_bug_of_the_shell_is_counted() -> None:
 
 
 def test_an_event_that_a_plugin_submits_is_handled_after_its_cycle() -> None:
-    def hands_in(state: Any, asked: Any, where: str) -> None:
-        if asked.name == "p":
+    def hands_in(state: Any, pod: Any, where: str) -> None:
+        if pod.name == "p":
             engine.add(waiting_pod("q"))
             assert engine.state_of("q") is State.ABSENT
 
@@ -280,10 +280,10 @@ Failures = list[tuple[str, str, str]]
 
 
 def order(key: Any, failures: Failures | None = None) -> QueueOrder:
-    told: Failures = [] if failures is None else failures
+    failure_list: Failures = [] if failures is None else failures
 
     def failed(queued: QueuedPodInfo, plugin: str, error: BaseException) -> None:
-        told.append((queued.pod.name, plugin, str(error)))
+        failure_list.append((queued.pod.name, plugin, str(error)))
 
     return QueueOrder(made(answering("Sort", key=key)), failed)
 
@@ -302,8 +302,8 @@ def test_a_pod_whose_key_fails_comes_last() -> None:
         return {"a": 3, "b": 1}[each.pod.name]
 
     failures: Failures = []
-    found = sorted(map(queued, "xab"), key=order(key, failures))
-    assert [each.pod.name for each in found] == ["b", "a", "x"]
+    names = sorted(map(queued, "xab"), key=order(key, failures))
+    assert [each.pod.name for each in names] == ["b", "a", "x"]
     assert failures == [("x", "Sort", "'x'")]
 
 

@@ -48,13 +48,13 @@ def test_the_drawn_node_is_taken_among_equals(count: int) -> None:
 
 def test_only_nodes_selected_by_tie_break_keys_are_drawn() -> None:
     names = [f"n{number}" for number in range(6)]
-    found = table(nodes_called(*names), *[7] * 6)
-    found.tied = np.array([True, False, True, False, False, True])
+    score_table = table(nodes_called(*names), *[7] * 6)
+    score_table.tied = np.array([True, False, True, False, False, True])
     left = drawn(["n0", "n2", "n5"])
     index = tie_index(3, "uid", 1, 3)
-    assert choose(found, 3, "uid", 1) == Choice(left[index], tied_count=3, tied_index=index)
-    found.tied = np.arange(6) == 4
-    assert choose(found, 3, "uid", 1) == Choice("n4")
+    assert choose(score_table, 3, "uid", 1) == Choice(left[index], tied_count=3, tied_index=index)
+    score_table.tied = np.arange(6) == 4
+    assert choose(score_table, 3, "uid", 1) == Choice("n4")
 
 
 @settings(max_examples=50)
@@ -101,34 +101,34 @@ def outcome(count: int, feasible: list[int] | None = None) -> FilterOutcome:
 
 
 def test_the_percentage_determines_the_number_of_sampled_nodes() -> None:
-    found = outcome(1000)
-    kept, looked_at = sampled(found, 20, 0)
-    assert (np.count_nonzero(kept), looked_at) == (200, 200)
+    filter_outcome = outcome(1000)
+    sample, looked_at = sampled(filter_outcome, 20, 0)
+    assert (np.count_nonzero(sample), looked_at) == (200, 200)
 
 
 def test_at_least_a_hundred_nodes_are_sampled() -> None:
-    kept, _ = sampled(outcome(1000), 5, 0)
-    assert np.count_nonzero(kept) == SAMPLED_NODES_MIN
+    sample, _ = sampled(outcome(1000), 5, 0)
+    assert np.count_nonzero(sample) == SAMPLED_NODES_MIN
 
 
 @pytest.mark.parametrize("count", [3, 99, 100])
 def test_in_a_small_cluster_all_nodes_are_evaluated(count: int) -> None:
-    kept, looked_at = sampled(outcome(count), 5, 0)
-    assert (kept.all(), looked_at) == (True, count)
+    sample, looked_at = sampled(outcome(count), 5, 0)
+    assert (sample.all(), looked_at) == (True, count)
 
 
 def test_with_few_feasible_nodes_all_nodes_are_evaluated() -> None:
-    found = outcome(1000, feasible=list(range(150)))
-    kept, looked_at = sampled(found, 20, 0)
-    assert (np.count_nonzero(kept), looked_at) == (150, 1000)
+    filter_outcome = outcome(1000, feasible=list(range(150)))
+    sample, looked_at = sampled(filter_outcome, 20, 0)
+    assert (np.count_nonzero(sample), looked_at) == (150, 1000)
 
 
 def test_successive_searches_go_round_the_nodes() -> None:
-    found = outcome(1000)
+    filter_outcome = outcome(1000)
     start, seen = 0, Counter[int]()
     for _ in range(5):
-        kept, looked_at = sampled(found, 20, start)
-        seen.update(np.flatnonzero(kept).tolist())
+        sample, looked_at = sampled(filter_outcome, 20, start)
+        seen.update(np.flatnonzero(sample).tolist())
         start = (start + looked_at) % 1000
     assert seen == dict.fromkeys(range(1000), 1)
 
@@ -138,8 +138,8 @@ def test_successive_searches_go_round_the_nodes() -> None:
 def test_the_sample_holds_the_first_feasible_nodes_from_the_start(
     feasible: set[int], start: int
 ) -> None:
-    found = outcome(300, feasible=sorted(feasible))
-    order = np.roll(found.nodes.table.draw_order(), -(start % 300)).tolist()
+    filter_outcome = outcome(300, feasible=sorted(feasible))
+    order = np.roll(filter_outcome.nodes.table.draw_order(), -(start % 300)).tolist()
     first = [position for position in order if position in feasible][:150]
-    kept, _ = sampled(found, 50, start)
-    assert np.flatnonzero(kept).tolist() == sorted(first)
+    sample, _ = sampled(filter_outcome, 50, start)
+    assert np.flatnonzero(sample).tolist() == sorted(first)

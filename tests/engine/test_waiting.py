@@ -79,7 +79,7 @@ def test_waiting_pods_are_listed_by_uid():
     pods = WaitingPods()
     for name in ("b", "a"):
         pods.hold(waiting_pod([], name, A=1.0))
-    uids = [found.pod.uid for found in pods.all()]
+    uids = [waiting.pod.uid for waiting in pods.all()]
     assert uids == sorted(uids)
     pods.leave(uids[0])
     assert len(pods) == 1

@@ -112,7 +112,7 @@ def made(plugin_class: type[Any], instance_name: str | None = None) -> Any:
 
 def plugins_of(*plugins: Any, weights: Mapping[str, int] | None = None) -> ProfilePlugins:
     """A profile of classes or instances, each at every extension point it implements."""
-    found = ProfilePlugins("bayplan", queue_sort=made(PrioritySort))
+    profile_plugins = ProfilePlugins("bayplan", queue_sort=made(PrioritySort))
     for each in plugins:
         plugin = made(each) if isinstance(each, type) else each
         for point, bases in EXTENSION_POINTS.items():
@@ -120,8 +120,10 @@ def plugins_of(*plugins: Any, weights: Mapping[str, int] | None = None) -> Profi
                 continue
             attribute = "".join(f"_{c.lower()}" if c.isupper() else c for c in point)
             weight = (weights or {}).get(plugin.instance_name, 1)
-            getattr(found, attribute).append((plugin, weight) if point == "score" else plugin)
-    return found
+            getattr(profile_plugins, attribute).append(
+                (plugin, weight) if point == "score" else plugin
+            )
+    return profile_plugins
 
 
 def framework_of(
@@ -132,13 +134,13 @@ def framework_of(
     tie_break: Iterable[Any] = (),
 ) -> Framework:
     """``tie_break``: keys, which are nothing besides."""
-    found = plugins_of(*plugins, weights=weights)
+    plugin_list = plugins_of(*plugins, weights=weights)
     for each in tie_break:
         key = made(each) if isinstance(each, type) else each
-        found.tie_break.append(key)
-        if isinstance(key, PreScorePlugin) and key not in found.pre_score:
-            found.pre_score.append(key)
-    return Framework(found, nominator or Nominator(), watch)
+        plugin_list.tie_break.append(key)
+        if isinstance(key, PreScorePlugin) and key not in plugin_list.pre_score:
+            plugin_list.pre_score.append(key)
+    return Framework(plugin_list, nominator or Nominator(), watch)
 
 
 def scores(*numbers: int) -> Callable[..., Any]:

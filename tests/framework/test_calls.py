@@ -73,7 +73,7 @@ def test_every_extension_point_is_called_under_the_instances_name() -> None:
 
 def test_each_call_is_wrapped_under_upstreams_word_for_its_point() -> None:
     wrap = Counting()
-    plugin = answering("All", **EVERYTHING, normalize=lambda state, asked, found: found)
+    plugin = answering("All", **EVERYTHING, normalize=lambda state, pod, raw: raw)
     calls_of(plugins_of(plugin), wrap)
     assert {point for _, point in wrap.wrapped} == {
         "PreFilter",
@@ -116,10 +116,10 @@ def test_a_plugin_that_a_pod_does_not_concern_is_called_to_score_only() -> None:
     assert calls_for(calls, plugins, shape) == calls
     plugin.concerns = lambda self, shape: False
     left = calls_for(calls, plugins, shape)
-    kept = {each.name for each in fields(Calls) if getattr(left, each.name)}
+    left_names = {each.name for each in fields(Calls) if getattr(left, each.name)}
     rows = {"filter_of", "filter_row", "score_row"}
     scoring = {"pre_score", "score", "scoring", "tie_break"}
-    assert kept - rows == {
+    assert left_names - rows == {
         *scoring,
         "pre_filter",
         "post_filter",
@@ -133,8 +133,8 @@ def test_a_plugin_that_a_pod_does_not_concern_is_called_to_score_only() -> None:
 
 
 def test_plugins_that_ignore_resizes_are_not_called_for_a_resize() -> None:
-    given = {"pre_filter": None, "filter": [], "post_filter": (None, None)}
-    ignoring, other = answering("Ignoring", **given), answering("Other", **given)
+    defaults = {"pre_filter": None, "filter": [], "post_filter": (None, None)}
+    ignoring, other = answering("Ignoring", **defaults), answering("Other", **defaults)
     ignoring.ignores_resizes = True
     plugins = plugins_of(ignoring, other)
     calls = calls_of(plugins, Bare())
@@ -152,7 +152,7 @@ def test_plugins_that_ignore_resizes_are_not_called_for_a_resize() -> None:
 def test_a_plugin_written_node_by_node_is_called_for_many() -> None:
     plugins = plugins_of(
         answering("A", filter_node=unschedulable("no")),
-        answering("B", score_node=lambda state, asked, info: len(info.name)),
+        answering("B", score_node=lambda state, pod, info: len(info.name)),
     )
     calls = calls_of(plugins, Bare())
     nodes = cluster_of(node("n1"), node("n22")).lend().nodes

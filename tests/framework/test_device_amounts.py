@@ -15,8 +15,8 @@ BACKED, OWN, NEITHER = "backed", "own", "neither"
 
 
 def cluster(*more: str) -> SampleCluster:
-    found = SampleCluster()
-    found.add(
+    sample = SampleCluster()
+    sample.add(
         node(BACKED, cpu=4),
         node(OWN, cpu=4, allocatable={GPU: 8}),
         node(NEITHER, cpu=4, allocatable={GPU: 0}),
@@ -25,34 +25,34 @@ def cluster(*more: str) -> SampleCluster:
         pod("on-own", requests={GPU: 2}, node=OWN),
         pod("on-backed", requests={GPU: 7}, node=BACKED),
     )
-    held = claim("c", status=allocated((BACKED, "a")))
-    put(found.store, class_of("gpu", extendedResourceName=GPU), held)
-    put(found.store, slice_of(BACKED, "a", "b", "c"), slice_of(OWN, "a", "b"))
-    return found
+    reserved_claim = claim("c", status=allocated((BACKED, "a")))
+    put(sample.store, class_of("gpu", extendedResourceName=GPU), reserved_claim)
+    put(sample.store, slice_of(BACKED, "a", "b", "c"), slice_of(OWN, "a", "b"))
+    return sample
 
 
-def amounts(found: SampleCluster, name: str) -> RowAmounts:
-    view = found.lend().nodes
+def amounts(cluster: SampleCluster, name: str) -> RowAmounts:
+    view = cluster.lend().nodes
     position = view.position(name)
     assert position is not None
-    counts = counted(found.devices, (GPU, NIC))
+    counts = counted(cluster.devices, (GPU, NIC))
     assert list(counts) == [GPU]
     return NodeWithDevices(view.info(position), counts).amounts(GPU)
 
 
 def test_devices_count_where_the_node_offers_none_itself() -> None:
-    found = cluster()
-    assert amounts(found, BACKED) == RowAmounts(3, requested=1, scored=1, free=2)
-    assert amounts(found, OWN) == RowAmounts(8, requested=2, scored=2, free=6)
-    assert amounts(found, NEITHER) == RowAmounts(0, requested=0, scored=0, free=0)
+    sample = cluster()
+    assert amounts(sample, BACKED) == RowAmounts(3, requested=1, scored=1, free=2)
+    assert amounts(sample, OWN) == RowAmounts(8, requested=2, scored=2, free=6)
+    assert amounts(sample, NEITHER) == RowAmounts(0, requested=0, scored=0, free=0)
 
 
 @pytest.mark.parametrize("scored", [False, True])
 @pytest.mark.parametrize("amount", [1, 2**50])
 def test_arrays_and_single_nodes_have_equal_values(scored: bool, amount: int) -> None:
-    found = cluster()
-    nodes = found.lend().nodes
-    counts = counted(found.devices, (GPU,))
+    sample = cluster()
+    nodes = sample.lend().nodes
+    counts = counted(sample.devices, (GPU,))
     bundle = Bundle(("cpu", GPU), (0, 0), (500, amount))
     for view in (nodes, nodes.take([2, 0])):
         usage = NodesWithDevices(view, counts).usage(bundle, scored=scored)
@@ -68,8 +68,8 @@ def test_arrays_and_single_nodes_have_equal_values(scored: bool, amount: int) ->
                     assert usage.used[:, place, position].tolist() == expected
 
 
-def used_on(view: NodeView, found: SampleCluster) -> list[float]:
-    usage = NodesWithDevices(view, counted(found.devices, (GPU,))).usage(
+def used_on(view: NodeView, cluster: SampleCluster) -> list[float]:
+    usage = NodesWithDevices(view, counted(cluster.devices, (GPU,))).usage(
         Bundle((GPU,), (1,)), scored=False
     )
     assert usage.offered is None
@@ -77,23 +77,23 @@ def used_on(view: NodeView, found: SampleCluster) -> list[float]:
 
 
 def test_all_nodes_offer_it_one_way_or_the_other() -> None:
-    found = cluster()
-    view = found.lend().nodes
-    assert used_on(view.take([0, 1]), found) == [2, 3]
-    assert used_on(view.take([1]), found) == [3]
+    sample = cluster()
+    view = sample.lend().nodes
+    assert used_on(view.take([0, 1]), sample) == [2, 3]
+    assert used_on(view.take([1]), sample) == [3]
 
 
 def test_one_node_can_be_had_as_an_array() -> None:
-    found = cluster()
-    counts = counted(found.devices, (GPU,))
-    view = NodeWithDevices(found.lend().nodes.info(0), counts).view
+    sample = cluster()
+    counts = counted(sample.devices, (GPU,))
+    view = NodeWithDevices(sample.lend().nodes.info(0), counts).view
     usage = view.resources.usage(Bundle((GPU,), (1,)), scored=False)
     assert len(view) == 1
     assert (usage.used.item(), usage.allocatable.item()) == (2, 3)
 
 
 def test_arrays_of_the_node_table_are_not_written() -> None:
-    found = cluster()
-    view = found.lend().nodes
-    NodesWithDevices(view, counted(found.devices, (GPU,))).usage(Bundle((GPU,), (1,)), scored=True)
+    sample = cluster()
+    view = sample.lend().nodes
+    NodesWithDevices(view, counted(sample.devices, (GPU,))).usage(Bundle((GPU,), (1,)), scored=True)
     assert np.array_equal(view.allocatable(GPU), [0, 8, 0])

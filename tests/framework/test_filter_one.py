@@ -44,11 +44,11 @@ def asked(name: str, *plugins: Any, state: CycleState | None = None) -> FilterOu
     return filter_one(calls_to(*plugins), state or CycleState(), POD, nodes)
 
 
-def other(told: list[str]) -> Any:
+def other(messages: list[str]) -> Any:
     """One without a one-row form."""
 
     def answer(state: Any, pod: Any, nodes: Any, feasible: Any) -> list[Rejection]:
-        told.extend(nodes.names())
+        messages.extend(nodes.names())
         return []
 
     return answering("Other", filter=answer)

@@ -49,10 +49,10 @@ NODES = cluster_of(*map(node, NAMES)).lend().nodes
 
 
 def outcome(*plugins: tuple[str, list[Rejection]]) -> FilterOutcome:
-    found = FilterOutcome(NODES, np.ones(4, np.bool_))
+    filter_outcome = FilterOutcome(NODES, np.ones(4, np.bool_))
     for name, rejections in plugins:
-        found.add(name, rejections)
-    return found
+        filter_outcome.add(name, rejections)
+    return filter_outcome
 
 
 def positions(*numbers: int) -> np.ndarray:
@@ -84,12 +84,12 @@ def test_all_reasons_of_the_first_plugin_count_and_none_of_later_ones() -> None:
 
 
 def test_the_strongest_code_of_a_row_wins() -> None:
-    found = outcome(
+    filter_outcome = outcome(
         ("A", [Rejection(positions(0, 1), U, ("x",)), Rejection(positions(1), UUU, ("y",))])
     )
-    codes = [found.status_of(position) for position in (0, 1)]
+    codes = [filter_outcome.status_of(position) for position in (0, 1)]
     assert [status.code for status in codes if status is not None] == [U, UUU]
-    statuses = found.node_to_status(found.nodes)
+    statuses = filter_outcome.node_to_status(filter_outcome.nodes)
     assert (statuses.get("a").code, statuses.get("b").code) == (U, UUU)
 
 
@@ -107,15 +107,15 @@ def test_codes_may_differ_row_by_row() -> None:
 
 
 def test_a_pending_plugin_is_distinguished() -> None:
-    found = outcome(
+    filter_outcome = outcome(
         ("A", [Rejection(positions(0), PENDING, ())]), ("B", [Rejection(positions(1), U, ())])
     )
-    assert (found.plugins(), found.pending_plugins()) == ({"A", "B"}, {"A"})
+    assert (filter_outcome.plugins(), filter_outcome.pending_plugins()) == ({"A", "B"}, {"A"})
 
 
 def test_absent_nodes_have_the_default_status() -> None:
-    found = outcome(("A", [Rejection(positions(0), U, ("no",))]))
-    statuses = found.node_to_status(found.nodes, unresolvable("left out"))
+    filter_outcome = outcome(("A", [Rejection(positions(0), U, ("no",))]))
+    statuses = filter_outcome.node_to_status(filter_outcome.nodes, unresolvable("left out"))
     assert statuses.get("a") == unschedulable("no").with_plugin("A")
     assert statuses.get("elsewhere") == unresolvable("left out")
     assert len(statuses) == 1
@@ -163,7 +163,7 @@ def test_a_wrong_code_of_some_row_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rejection", "said"),
+    ("rejection", "message"),
     [
         pytest.param(
             Rejection(np.array([True, False]), U, ("no",)),
@@ -187,10 +187,10 @@ def test_a_wrong_code_of_some_row_is_an_error() -> None:
         ),
     ],
 )
-def test_a_rejection_of_the_wrong_form_is_refused(rejection: Rejection, said: str) -> None:
+def test_a_rejection_of_the_wrong_form_is_refused(rejection: Rejection, message: str) -> None:
     with pytest.raises(WrongAnswer) as caught:
         outcome(("A", [rejection]))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 # ---- against one node after another ---------------------------------------------------------
@@ -206,22 +206,22 @@ REJECTION = st.builds(
 
 @given(st.lists(st.tuples(st.sampled_from("AB"), st.lists(REJECTION, max_size=3)), max_size=4))
 def test_the_arrays_equal_the_results_node_by_node(
-    asked: list[tuple[str, list[Rejection]]],
+    answers: list[tuple[str, list[Rejection]]],
 ) -> None:
-    plugins = [(f"{name}{number}", found) for number, (name, found) in enumerate(asked)]
-    found = outcome(*plugins)
+    plugins = [(f"{name}{number}", rejections) for number, (name, rejections) in enumerate(answers)]
+    rejections = outcome(*plugins)
     for position in range(4):
-        assert found.status_of(position) == node_by_node(plugins, position)
-        assert bool(found.feasible[position]) is (node_by_node(plugins, position) is None)
-    statuses = dict(found.node_to_status(found.nodes).for_each_explicit_node())
+        assert rejections.status_of(position) == node_by_node(plugins, position)
+        assert bool(rejections.feasible[position]) is (node_by_node(plugins, position) is None)
+    statuses = dict(rejections.node_to_status(rejections.nodes).for_each_explicit_node())
     assert statuses == {
         name: status
         for position, name in enumerate(NAMES)
         if (status := node_by_node(plugins, position)) is not None
     }
     result = sum(len(status.reasons) for status in statuses.values())
-    assert found.reason_counts().total() == result
-    assert sum(found.reason_counts_by_plugin().values()) == result
+    assert rejections.reason_counts().total() == result
+    assert sum(rejections.reason_counts_by_plugin().values()) == result
 
 
 def node_by_node(plugins: list[tuple[str, list[Rejection]]], position: int) -> Status | None:
@@ -308,7 +308,7 @@ def test_the_status_of_each_node_is_computed_when_read() -> None:
 
 
 def rejected(answers: dict[str, Any], feasible: str = "abcd") -> list[Rejection]:
-    plugin = made(answering("A", filter_node=lambda state, asked, info: answers.get(info.name)))
+    plugin = made(answering("A", filter_node=lambda state, pod, info: answers.get(info.name)))
     nodes = cluster_of(*map(node, NAMES)).lend().nodes
     mask = np.array([name in feasible for name in nodes.names()])
     return list(filter_nodes(plugin, CycleState(), pod(), nodes, feasible=mask))
@@ -338,17 +338,17 @@ def test_filter_is_not_called_for_nodes_that_are_already_rejected() -> None:
 
 
 def test_an_error_ends_the_asking() -> None:
-    found = rejected(
+    rejections = rejected(
         {"a": unschedulable("x"), "b": Status(Code.ERROR, ("broken",)), "c": unschedulable("y")}
     )
-    assert [(r.code, r.reasons) for r in found] == [
+    assert [(r.code, r.reasons) for r in rejections] == [
         (Code.UNSCHEDULABLE, ("x",)),
         (Code.ERROR, ("broken",)),
     ]
 
 
 def test_scores_are_whole_numbers() -> None:
-    plugin: Any = answering("A", score_node=lambda state, asked, info: "abcd".index(info.name))
+    plugin: Any = answering("A", score_node=lambda state, pod, info: "abcd".index(info.name))
     nodes = cluster_of(*map(node, NAMES)).lend().nodes
     result = score_nodes(made(plugin), CycleState(), pod(), nodes)
     assert (result.dtype, result.tolist()) == (np.int64, [0, 1, 2, 3])
@@ -363,7 +363,7 @@ def test_numpys_own_whole_numbers_do(answer: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
         (50.5, "returned 50.5; wanted an int from 0 to 100"),
         (None, "returned nothing (is a return missing?); wanted an int from 0 to 100"),
@@ -371,10 +371,10 @@ def test_numpys_own_whole_numbers_do(answer: Any) -> None:
         (True, "returned True; wanted an int from 0 to 100"),
     ],
 )
-def test_what_is_no_whole_number_is_refused_in_the_authors_words(answer: Any, said: str) -> None:
+def test_what_is_no_whole_number_is_refused_in_the_authors_words(answer: Any, message: str) -> None:
     nodes = cluster_of(*map(node, NAMES)).lend().nodes
     plugin = made(answering("A", score_node=lambda _state, _pod, _info: answer))
-    with pytest.raises(WrongMethodAnswer, match=re.escape(said)):
+    with pytest.raises(WrongMethodAnswer, match=re.escape(message)):
         score_nodes(plugin, CycleState(), pod(), nodes)
 
 
@@ -438,7 +438,7 @@ def test_a_part_written_for_arrays_is_called_with_an_array_of_one() -> None:
     nodes = two().lend().nodes
     codes = np.array([NEVER], np.uint8)
 
-    def refuse(state: object, asked: object, some: object, feasible: object) -> list[Rejection]:
+    def refuse(state: object, answers: object, some: object, feasible: object) -> list[Rejection]:
         return [Rejection(rows(0), NO, ("cpu",)), Rejection(rows(0), NO, ("memory",), codes)]
 
     plugin = answering("Wide", filter=refuse, score=lambda *_: np.array([9], np.int64))

@@ -99,8 +99,8 @@ def test_it_filters() -> None:
 
 
 def test_what_it_rejects_is_why_the_pod_waits() -> None:
-    said = run(RejectsAll).unschedulable["default/a"]
-    assert said.startswith("0/3 nodes are available: 3 no licence left.")
+    message = run(RejectsAll).unschedulable["default/a"]
+    assert message.startswith("0/3 nodes are available: 3 no licence left.")
 
 
 def test_it_scores() -> None:
@@ -129,8 +129,10 @@ def test_one_that_may_be_ignored_is_passed_over() -> None:
 
 
 def test_an_answer_in_another_form_is_its_error() -> None:
-    said = run(Nonsense).unschedulable["default/a"]
-    assert said.startswith("extender Nonsense: WrongAnswer: returned ['n1', 'n2', 'n3']; wanted a")
+    message = run(Nonsense).unschedulable["default/a"]
+    assert message.startswith(
+        "extender Nonsense: WrongAnswer: returned ['n1', 'n2', 'n3']; wanted a"
+    )
 
 
 def test_the_verbs_of_an_extender_are_its_methods() -> None:
@@ -176,11 +178,11 @@ class NoWeight(Filters):
 
 
 @pytest.mark.parametrize(
-    ("extender", "said"),
+    ("extender", "message"),
     [(NoVerb, "defines none of"), (NoName, "name is ''"), (NoWeight, "weight is 0")],
 )
-def test_a_class_that_cannot_serve_is_refused(extender: type[Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_a_class_that_cannot_serve_is_refused(extender: type[Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         Registry().add_extender(extender)
 
 

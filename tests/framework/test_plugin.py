@@ -45,9 +45,9 @@ def test_a_queued_pod_begins_without_a_history() -> None:
 
 
 def test_an_instance_is_called_as_its_class_unless_it_has_a_label() -> None:
-    found = answering("A", filter=None)
-    assert made(found).instance_name == "A"
-    assert made(found, "A/one").instance_name == "A/one"
+    plugin = answering("A", filter=None)
+    assert made(plugin).instance_name == "A"
+    assert made(plugin, "A/one").instance_name == "A/one"
 
 
 def test_setup_comes_once_when_args_and_handle_are_there() -> None:
@@ -61,8 +61,8 @@ def test_setup_comes_once_when_args_and_handle_are_there() -> None:
 
         async def pre_bind(self, state: Any, pod: Any, node_name: str, port: Any) -> None: ...
 
-    given = handle()
-    result = Curious(None, given)
+    plugin_handle = handle()
+    result = Curious(None, plugin_handle)
     assert seen == [(None, 0.0, "Curious")]
     assert result.pre_bind_preflight(CycleState(), pod(), "n1") is None
 

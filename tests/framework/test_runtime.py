@@ -49,7 +49,7 @@ def only(*names: str) -> PreFilterResult:
 def refused(*names: str, code: Code = Code.UNSCHEDULABLE, reason: str = "no") -> Any:
     """A Filter that rejects these nodes."""
 
-    def answer(state: Any, asked: Any, nodes: Any, feasible: Any) -> list[Rejection]:
+    def answer(state: Any, pod: Any, nodes: Any, feasible: Any) -> list[Rejection]:
         return [Rejection(nodes.positions(names), code, (reason,))]
 
     return answer
@@ -97,9 +97,9 @@ def test_naming_all_nodes_is_not_narrowing() -> None:
     ],
 )
 def test_nothing_left_rejects_the_pod(names: str, message: str) -> None:
-    last, *others = names
-    plugins = [answering(name, pre_filter=only("n1")) for name in others]
-    plugins.append(answering(last, pre_filter=only("n2") if others else only()))
+    last, *first_names = names
+    plugins = [answering(name, pre_filter=only("n1")) for name in first_names]
+    plugins.append(answering(last, pre_filter=only("n2") if first_names else only()))
     late: Calls = []
     _, status, narrowing, _ = pre_filtered(*plugins, answering("Z", late, pre_filter=None))
     assert status == unresolvable(message)
@@ -131,7 +131,7 @@ def test_unschedulable_lets_the_others_run_and_the_last_one_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
         pytest.param(ERROR, "broken", id="an Error"),
         pytest.param(Status(Code.PENDING), "answered Pending, which it may not", id="Pending"),
@@ -145,13 +145,13 @@ def test_unschedulable_lets_the_others_run_and_the_last_one_counts() -> None:
         ),
     ],
 )
-def test_anything_else_in_pre_filter_is_an_error(answer: Any, said: str) -> None:
+def test_anything_else_in_pre_filter_is_an_error(answer: Any, message: str) -> None:
     first = answering("A", pre_filter=only("n1"))
     _, status, narrowing, _ = pre_filtered(first, answering("B", pre_filter=answer))
     assert status is not None
     assert (status.code, status.plugin, narrowing) == (Code.ERROR, "B", set())
     assert status.message.startswith('running PreFilter plugin "B": ')
-    assert said in status.message
+    assert message in status.message
 
 
 # ---- Filter ---------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ def test_anything_else_in_pre_filter_is_an_error(answer: Any, said: str) -> None
 def test_the_first_plugin_to_reject_a_node_counts_and_later_ones_are_not_called() -> None:
     calls: list[list[bool]] = []
 
-    def watching(state: Any, asked_pod: Any, nodes: Any, feasible: Any) -> list[Rejection]:
+    def watching(state: Any, pod_info: Any, nodes: Any, feasible: Any) -> list[Rejection]:
         calls.append(feasible.tolist())
         return [Rejection(np.array([True, True, False]), Code.UNSCHEDULABLE, ("b",))]
 
@@ -174,7 +174,7 @@ def test_the_first_plugin_to_reject_a_node_counts_and_later_ones_are_not_called(
 
 
 def test_a_plugin_written_node_by_node_stands_among_the_others() -> None:
-    def odd(state: Any, asked_pod: Any, info: Any) -> Status | None:
+    def odd(state: Any, pod_info: Any, info: Any) -> Status | None:
         return unschedulable("odd") if info.name == "n3" else None
 
     nodes = three_nodes().lend().nodes
@@ -204,7 +204,7 @@ def test_the_diagnosis_names_the_instance() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answers", "said"),
+    ("answers", "message"),
     [
         pytest.param({"filter": ValueError("boom")}, "ValueError: boom", id="it raises"),
         pytest.param({"filter_node": ValueError("boom")}, "ValueError: boom", id="for one node"),
@@ -215,7 +215,7 @@ def test_the_diagnosis_names_the_instance() -> None:
         pytest.param({"filter_node": ERROR}, "broken", id="an error of its own"),
     ],
 )
-def test_a_filter_that_fails_ends_the_asking(answers: dict[str, Any], said: str) -> None:
+def test_a_filter_that_fails_ends_the_asking(answers: dict[str, Any], message: str) -> None:
     late: Calls = []
     plugins = answering("A", **answers), answering("B", late, filter=refused())
     nodes = three_nodes().lend().nodes
@@ -227,7 +227,7 @@ def test_a_filter_that_fails_ends_the_asking(answers: dict[str, Any], said: str)
         Code.ERROR,
     )
     assert '"A"' in outcome.error.message
-    assert said in outcome.error.message
+    assert message in outcome.error.message
     assert late == []
 
 
@@ -247,8 +247,8 @@ def test_each_filter_can_run_alone() -> None:
 def takes_up_to(cpu: int) -> Any:
     """Rejects nodes that would be over so many millicores with the pod."""
 
-    def answer(state: Any, asked: Any, nodes: Any, feasible: Any) -> list[Rejection]:
-        short = nodes.requested("cpu") + asked.requests["cpu"] > cpu
+    def answer(state: Any, pod: Any, nodes: Any, feasible: Any) -> list[Rejection]:
+        short = nodes.requested("cpu") + pod.requests["cpu"] > cpu
         return [Rejection(short, Code.UNSCHEDULABLE, ("Insufficient cpu",))]
 
     return answer
@@ -269,8 +269,8 @@ def test_room_is_left_for_nominated_pods_of_equal_or_higher_priority(
     nominator.add_nominated_pod(pod("high", cpu=3, priority=10, nominated_node="n1"))
     framework = framework_of(answering("Fit", filter=takes_up_to(4000)), nominator=nominator)
     snapshot = cluster_of(node("n1", cpu=4)).lend()
-    asked = pod("asked", cpu=2, priority=priority)
-    status = framework.filter_with_nominated(CycleState(), asked, snapshot, "n1")
+    scheduled_pod = pod("asked", cpu=2, priority=priority)
+    status = framework.filter_with_nominated(CycleState(), scheduled_pod, snapshot, "n1")
     assert status == (None if accepted else unschedulable("Insufficient cpu").with_plugin("Fit"))
     # The what-if is over.
     assert snapshot.node("n1").requested == {}
@@ -278,17 +278,17 @@ def test_room_is_left_for_nominated_pods_of_equal_or_higher_priority(
 
 def test_a_pod_is_not_in_its_own_way() -> None:
     nominator = Nominator()
-    asked = pod("asked", cpu=3, nominated_node="n1")
-    nominator.add_nominated_pod(asked)
+    scheduled_pod = pod("asked", cpu=3, nominated_node="n1")
+    nominator.add_nominated_pod(scheduled_pod)
     framework = framework_of(answering("Fit", filter=takes_up_to(4000)), nominator=nominator)
     snapshot = cluster_of(node("n1", cpu=4)).lend()
-    assert framework.filter_with_nominated(CycleState(), asked, snapshot, "n1") is None
+    assert framework.filter_with_nominated(CycleState(), scheduled_pod, snapshot, "n1") is None
 
 
 def test_both_runs_must_pass() -> None:
     """What needs a pod that is only nominated fails without it."""
 
-    def needs_company(state: Any, asked: Any, info: Any) -> Status | None:
+    def needs_company(state: Any, pod: Any, info: Any) -> Status | None:
         return None if info.pods else unschedulable("alone")
 
     nominator = Nominator()
@@ -302,13 +302,13 @@ def test_both_runs_must_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
         pytest.param(ValueError("boom"), "ValueError: boom", id="it raises"),
         pytest.param(unschedulable("no"), "no", id="it rejects, which it may not"),
     ],
 )
-def test_a_failing_add_pod_is_an_error_and_the_trial_is_undone(answer: Any, said: str) -> None:
+def test_a_failing_add_pod_is_an_error_and_the_trial_is_undone(answer: Any, message: str) -> None:
     nominator = Nominator()
     nominator.add_nominated_pod(pod("high", cpu=3, priority=10, nominated_node="n1"))
     plugin = answering("A", pre_filter=None, add_pod=answer, filter_node=None)
@@ -317,7 +317,7 @@ def test_a_failing_add_pod_is_an_error_and_the_trial_is_undone(answer: Any, said
     status = framework.filter_with_nominated(CycleState(), P, snapshot, "n1")
     assert status is not None
     assert (status.code, status.plugin) == (Code.ERROR, "A")
-    assert status.message.startswith(f'running AddPod on PreFilter plugin "A": {said}')
+    assert status.message.startswith(f'running AddPod on PreFilter plugin "A": {message}')
     assert snapshot.node("n1").requested == {}
     assert snapshot.node("n1").pods == []
 
@@ -394,8 +394,8 @@ def test_the_first_success_is_taken() -> None:
     late = (None, unschedulable("too late"))
     result = post_filtered((None, unschedulable("seen")), (TAKE_N1, None), late)
     assert result == (TAKE_N1, Status(Code.SUCCESS, (), "B"))
-    told = post_filtered((TAKE_N1, Status(Code.SUCCESS, ("made room",))))
-    assert told == (TAKE_N1, Status(Code.SUCCESS, ("made room",), "A"))
+    outcome = post_filtered((TAKE_N1, Status(Code.SUCCESS, ("made room",))))
+    assert outcome == (TAKE_N1, Status(Code.SUCCESS, ("made room",), "A"))
 
 
 def test_messages_of_those_that_fail_are_joined_in_order() -> None:
@@ -418,7 +418,7 @@ def test_unresolvable_ends_it_with_its_nomination() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
         pytest.param((TAKE_N1, ERROR), "broken", id="an Error"),
         pytest.param((None, Status(Code.SKIP)), "answered Skip", id="a code it may not answer"),
@@ -427,12 +427,12 @@ def test_unresolvable_ends_it_with_its_nomination() -> None:
         pytest.param((None, "no"), "wanted a Status", id="no status"),
     ],
 )
-def test_an_error_ends_it_and_leaves_the_nomination_alone(answer: Any, said: str) -> None:
+def test_an_error_ends_it_and_leaves_the_nomination_alone(answer: Any, message: str) -> None:
     nomination, status = post_filtered(answer, (TAKE_N1, None))
     assert nomination is None
     assert status is not None
     assert (status.code, status.plugin) == (Code.ERROR, "A")
-    assert said in status.message
+    assert message in status.message
 
 
 # ---- PreScore, Score ------------------------------------------------------------------------
@@ -451,7 +451,7 @@ def test_a_skipped_pre_score_leaves_the_score_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
         pytest.param(unschedulable("no taste"), "no taste", id="a rejection"),
         pytest.param(ERROR, "broken", id="an Error"),
@@ -459,13 +459,13 @@ def test_a_skipped_pre_score_leaves_the_score_out() -> None:
         pytest.param("no", "wanted a Status", id="no status"),
     ],
 )
-def test_anything_else_in_pre_score_is_an_error(answer: Any, said: str) -> None:
+def test_anything_else_in_pre_score_is_an_error(answer: Any, message: str) -> None:
     framework = framework_of(answering("A", pre_score=answer))
     status = framework.run_pre_score(CycleState(), P, three_nodes().lend().nodes)
     assert status is not None
     assert (status.code, status.plugin) == (Code.ERROR, "A")
     assert status.message.startswith('running PreScore plugin "A": ')
-    assert said in status.message
+    assert message in status.message
 
 
 def test_scores_are_weighed_and_added() -> None:
@@ -521,7 +521,7 @@ def test_a_reserve_that_rejects_stops_the_other_plugins(code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
         pytest.param(ERROR, "broken", id="an Error"),
         pytest.param(SKIP, "answered Skip, which it may not", id="Skip"),
@@ -529,12 +529,12 @@ def test_a_reserve_that_rejects_stops_the_other_plugins(code: str) -> None:
         pytest.param("no", "wanted a Status", id="no status"),
     ],
 )
-def test_anything_else_in_reserve_is_an_error(answer: Any, said: str) -> None:
+def test_anything_else_in_reserve_is_an_error(answer: Any, message: str) -> None:
     status = framework_of(answering("A", reserve=answer)).run_reserve(CycleState(), P, "n1")
     assert status is not None
     assert (status.code, status.plugin) == (Code.ERROR, "A")
     assert status.message.startswith('running Reserve plugin "A": ')
-    assert said in status.message
+    assert message in status.message
 
 
 def test_unreserve_runs_for_all_in_reverse_whatever_fails() -> None:
@@ -573,7 +573,7 @@ def test_a_rejecting_permit_wins_over_those_that_wait() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
         pytest.param((ERROR, 0.0), "broken", id="an Error"),
         pytest.param((SKIP, 0.0), "answered Skip, which it may not", id="Skip"),
@@ -584,11 +584,11 @@ def test_a_rejecting_permit_wins_over_those_that_wait() -> None:
         pytest.param((WAIT, "5s"), "TypeError", id="no number"),
     ],
 )
-def test_anything_else_in_permit_is_an_error(answer: Any, said: str) -> None:
+def test_anything_else_in_permit_is_an_error(answer: Any, message: str) -> None:
     status, waits = permitted((WAIT, 5.0), answer)
     assert status is not None
     assert (status.code, status.plugin, waits) == (Code.ERROR, "B", {})
-    assert said in status.message
+    assert message in status.message
 
 
 # ---- the preflight of PreBind ---------------------------------------------------------------

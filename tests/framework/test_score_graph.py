@@ -280,13 +280,13 @@ def test_after_the_turn_nothing_can_be_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pre_score", "said"),
+    ("pre_score", "message"),
     [
         pytest.param(ValueError("boom"), "ValueError: boom", id="raises"),
         pytest.param(Status(Code.UNSCHEDULABLE, ("no",)), "no", id="rejects"),
     ],
 )
-def test_a_pre_score_over_all_nodes_that_fails_is_named(pre_score: Any, said: str) -> None:
+def test_a_pre_score_over_all_nodes_that_fails_is_named(pre_score: Any, message: str) -> None:
     def only_then(state: Any, pod: Any, nodes: Any) -> Any:
         if len(nodes) < NODE_COUNT:
             return None
@@ -296,7 +296,7 @@ def test_a_pre_score_over_all_nodes_that_fails_is_named(pre_score: Any, said: st
 
     a = source("A", 1, 2, 3, 4, scope="cluster", pre_score=only_then)
     result = failure(wide(), sources=[a], feasible=[0, 1])
-    assert (result.plugin, said in result.message) == ("A", True)
+    assert (result.plugin, message in result.message) == ("A", True)
 
 
 # ---- keys -----------------------------------------------------------------------------------
@@ -372,8 +372,8 @@ def test_a_graph_scores_as_a_naive_recomputation_does(data: Any) -> None:
         plugins.append(_summing(f"P{n}", names, is_wide))
     added = data.draw(st.sets(st.sampled_from(range(len(plugins))), min_size=1))
     enabled = [plugins[n] for n in sorted(added)]
-    others = [plugin for n, plugin in enumerate(plugins) if n not in added]
-    table = table_of(enabled, others, feasible=feasible)
+    left = [plugin for n, plugin in enumerate(plugins) if n not in added]
+    table = table_of(enabled, left, feasible=feasible)
 
     def naive(name: str, over: list[int]) -> list[int]:
         if name not in reads:

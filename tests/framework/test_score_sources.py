@@ -56,8 +56,8 @@ class Args(PluginArgs, frozen=True):
     ],
 )
 def test_sources_are_collected_by_type(fields: Any, named: list[tuple[str, str]]) -> None:
-    found = reads_of(Args(**fields))
-    assert [each for each in found.named if each[1]] == named
+    reads = reads_of(Args(**fields))
+    assert [each for each in reads.named if each[1]] == named
 
 
 def test_a_source_that_is_named_twice_is_one() -> None:

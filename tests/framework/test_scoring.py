@@ -55,14 +55,14 @@ def test_scores_are_normalised_by_name(
 
 
 def test_a_plugin_may_normalise_by_itself() -> None:
-    found = column(
-        answering("A", score=scores(1, 2, 3), normalize=lambda state, asked, raw: raw * 10)
+    values = column(
+        answering("A", score=scores(1, 2, 3), normalize=lambda state, pod, raw: raw * 10)
     )
-    assert (found.raw.tolist(), found.normalized.tolist()) == ([1, 2, 3], [10, 20, 30])
+    assert (values.raw.tolist(), values.normalized.tolist()) == ([1, 2, 3], [10, 20, 30])
 
 
 def test_normalising_cannot_write_to_the_raw_scores() -> None:
-    def in_place(state: Any, asked: Any, raw: Any) -> Any:
+    def in_place(state: Any, pod: Any, raw: Any) -> Any:
         raw *= 10
         return raw
 
@@ -72,17 +72,17 @@ def test_normalising_cannot_write_to_the_raw_scores() -> None:
 
 def test_a_plugin_keeps_its_own_array_writable() -> None:
     own = np.array([1, 2, 3], np.int64)
-    column(answering("A", score=lambda *_: own, normalize=lambda state, asked, raw: raw + 1))
+    column(answering("A", score=lambda *_: own, normalize=lambda state, pod, raw: raw + 1))
     own[0] = 7
 
 
 def test_scores_may_be_returned_node_by_node() -> None:
-    result = column(answering("A", score_node=lambda state, asked, info: int(info.name[1:])))
+    result = column(answering("A", score_node=lambda state, pod, info: int(info.name[1:])))
     assert result.raw.tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
-    ("answers", "said"),
+    ("answers", "message"),
     [
         pytest.param(
             {"score": lambda *_: np.zeros(3)},
@@ -114,13 +114,13 @@ def test_scores_may_be_returned_node_by_node() -> None:
         ),
     ],
 )
-def test_an_answer_of_the_wrong_form_is_refused(answers: dict[str, Any], said: str) -> None:
+def test_an_answer_of_the_wrong_form_is_refused(answers: dict[str, Any], message: str) -> None:
     normalize = answers.get("normalize")
     if normalize is not None:
-        answers = {**answers, "normalize": lambda state, asked, raw: normalize(None, None, None)}
+        answers = {**answers, "normalize": lambda state, pod, raw: normalize(None, None, None)}
     with pytest.raises(RefusedAnswer) as caught:
         column(answering("A", **answers))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("wrong", [101, -1, 2**63 - 1, -(2**63)])
@@ -156,8 +156,8 @@ def table() -> ScoreTable:
         PluginScores("Fit", 1, int64s(90, 70, 40), int64s(90, 70, 40)),
         PluginScores("Taint", 3, int64s(0, 2, 0), int64s(100, 0, 100)),
     ]
-    others = {"far away": int64s(0, 60, 160)}
-    return ScoreTable(nodes, columns, int64s(390, 130, 500), others)
+    other_nodes = {"far away": int64s(0, 60, 160)}
+    return ScoreTable(nodes, columns, int64s(390, 130, 500), other_nodes)
 
 
 def test_a_row_is_what_each_gave_weighted_and_their_sum() -> None:
@@ -178,6 +178,6 @@ def test_a_node_that_was_not_scored_has_no_row() -> None:
 def test_the_best_are_all_that_have_the_highest_total(
     totals: tuple[int, ...], best: list[int]
 ) -> None:
-    found = table()
-    found.totals = int64s(*totals)
-    assert found.best_positions().tolist() == best
+    node_table = table()
+    node_table.totals = int64s(*totals)
+    assert node_table.best_positions().tolist() == best

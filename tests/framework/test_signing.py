@@ -182,8 +182,8 @@ def test_a_set_is_not_taken_for_the_tuple_that_stands_for_it() -> None:
 
 def test_signatures_leave_with_the_pods_that_have_them() -> None:
     signer = signer_of(Noted)
-    kept = pod(labels={"app": "kept"})
-    signed = signer.sign(kept)
+    new_pod = pod(labels={"app": "kept"})
+    signed = signer.sign(new_pod)
     signer.sign(pod(labels={"app": "gone"}))
     assert list(signer._by_key) == [signed.key]  # pyright: ignore[reportPrivateUsage]
 

@@ -91,7 +91,7 @@ def test_a_tie_break_plugin_gets_the_tied_nodes_and_may_return_any_number() -> N
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
         pytest.param(scores(1, 2), "given returned int64[2]; wanted int64[3]", id="too few"),
         pytest.param(
@@ -100,11 +100,11 @@ def test_a_tie_break_plugin_gets_the_tied_nodes_and_may_return_any_number() -> N
         pytest.param(ValueError("boom"), "ValueError: boom", id="it raises"),
     ],
 )
-def test_a_key_that_fails_is_named(answer: Any, said: str) -> None:
+def test_a_key_that_fails_is_named(answer: Any, message: str) -> None:
     status = run(answering("Key", tie_break=answer), totals=(5, 5, 5, 1))
     assert isinstance(status, Status)
     assert status.plugin == "Key"
-    assert status.message.startswith(f'running TieBreak plugin "Key": {said}')
+    assert status.message.startswith(f'running TieBreak plugin "Key": {message}')
 
 
 def test_the_smallest_name_wins() -> None:

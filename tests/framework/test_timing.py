@@ -89,7 +89,7 @@ def test_a_plugin_that_raises_is_reported_as_an_error() -> None:
 def test_what_a_filter_does_piece_by_piece_is_its_time() -> None:
     timed = Timed()
 
-    def piece_by_piece(state: Any, asked: Any, nodes: Any, feasible: Any) -> Any:
+    def piece_by_piece(state: Any, pod: Any, nodes: Any, feasible: Any) -> Any:
         for position in range(len(nodes)):
             timed.passes(1.0)()
             yield Rejection(nodes.positions([nodes.name(position)]), Code.UNSCHEDULABLE, ("no",))
@@ -110,7 +110,7 @@ def test_answers_are_the_same_whether_they_are_timed_or_not(state: CycleState) -
         pre_filter=SKIP,
         filter_node=lambda *_: unschedulable("no"),
         score=scores(3, 6),
-        normalize=lambda state, asked, found: found * 10,
+        normalize=lambda state, pod, raw: raw * 10,
     )
     framework = framework_of(plugin, watch=Timed().watch)
     assert not framework.run_filter(state, pod(), nodes).feasible.any()

@@ -20,7 +20,7 @@ def test_a_status_and_none_are_answers(answer: Status | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
         pytest.param(True, "returned True; wanted a Status or None", id="a truth value"),
         pytest.param(Code.SKIP, "wanted a Status or None", id="a bare code"),
@@ -31,10 +31,10 @@ def test_a_status_and_none_are_answers(answer: Status | None) -> None:
         ),
     ],
 )
-def test_anything_else_is_none(answer: Any, said: str) -> None:
+def test_anything_else_is_none(answer: Any, message: str) -> None:
     with pytest.raises(WrongAnswer) as caught:
         checked(answer)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_failure_names_the_plugin_the_point_and_the_exception() -> None:

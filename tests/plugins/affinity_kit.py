@@ -33,7 +33,7 @@ class Namespaces:
         self.labels = labels
 
     def list(self, namespace: str | None = None) -> list[Namespace]:
-        return [found for name in self.labels if (found := self.get(name)) is not None]
+        return [status for name in self.labels if (status := self.get(name)) is not None]
 
     def get(self, name: str, namespace: str | None = None) -> Namespace | None:
         if name not in self.labels:
@@ -85,8 +85,8 @@ def filter_answers(
     """Node → why not; None where it fits."""
     outcome = FilterOutcome(nodes, nodes.allocatable("cpu") >= 0)
     outcome.add(plugin.instance_name, plugin.filter(state, pod, nodes, outcome.feasible))
-    found = {nodes.name(position): outcome.status_of(position) for position in range(len(nodes))}
-    return {name: _answer(status) for name, status in found.items()}
+    statuses = {nodes.name(position): outcome.status_of(position) for position in range(len(nodes))}
+    return {name: _answer(status) for name, status in statuses.items()}
 
 
 def _answer(status: Status | None) -> Answer:
@@ -146,19 +146,19 @@ def pods_with_nodes(world: AffinityCluster) -> list[tuple[PodInfo, dict[str, str
     return [(each, labels[each.node_name]) for each in world.placed if each.node_name in labels]
 
 
-def shares(key: str, labels: dict[str, str], others: dict[str, str]) -> bool:
-    return key in labels and labels[key] == others.get(key)
+def shares(key: str, labels: dict[str, str], other_labels: dict[str, str]) -> bool:
+    return key in labels and labels[key] == other_labels.get(key)
 
 
 def why_not(world: AffinityCluster, pod: PodInfo, node: Node) -> Answer:
     labels, placed = labels_of(node), pods_with_nodes(world)
     near, away = pod.shape.affinity.required, pod.shape.anti_affinity.required
-    wanted = [on for each, on in placed if all(own_means(world, term, each) for term in near)]
+    expected = [on for each, on in placed if all(own_means(world, term, each) for term in near)]
     is_first = all(own_means(world, term, pod) for term in near) and not any(
-        term.topology_key in on for term in near for on in wanted
+        term.topology_key in on for term in near for on in expected
     )
     for term in near:
-        reached = any(shares(term.topology_key, labels, on) for on in wanted)
+        reached = any(shares(term.topology_key, labels, on) for on in expected)
         if not reached and not (is_first and term.topology_key in labels):
             return Code.UNSCHEDULABLE_AND_UNRESOLVABLE, "node(s) didn't match pod affinity rules"
     for term in away:
@@ -190,19 +190,19 @@ def must_filter(world: AffinityCluster, pod: PodInfo) -> dict[str, Answer] | Cod
 
 def contributions(world: AffinityCluster, pod: PodInfo) -> list[tuple[str, str, int]]:
     """(topology key, value, what it is worth there), one for each term that matches."""
-    found: list[tuple[AffinityTerm, int, dict[str, str]]] = []
+    terms: list[tuple[AffinityTerm, int, dict[str, str]]] = []
     near, away = pod.shape.affinity.preferred, pod.shape.anti_affinity.preferred
     for other, on in pods_with_nodes(world):
-        found += [(w.term, w.weight, on) for w in near if own_means(world, w.term, other)]
-        found += [(w.term, -w.weight, on) for w in away if own_means(world, w.term, other)]
+        terms += [(w.term, w.weight, on) for w in near if own_means(world, w.term, other)]
+        terms += [(w.term, -w.weight, on) for w in away if own_means(world, w.term, other)]
         theirs = [(w.term, w.weight) for w in other.shape.affinity.preferred]
         theirs += [(w.term, -w.weight) for w in other.shape.anti_affinity.preferred]
         hard = world.args.hard_pod_affinity_weight
         theirs += [(term, hard) for term in other.shape.affinity.required if hard > 0]
-        found += [(t, weight, on) for t, weight in theirs if their_term_means(world, t, pod)]
+        terms += [(t, weight, on) for t, weight in theirs if their_term_means(world, t, pod)]
     return [
         (term.topology_key, on[term.topology_key], weight)
-        for term, weight, on in found
+        for term, weight, on in terms
         if term.topology_key in on
     ]
 
@@ -249,13 +249,13 @@ NAMESPACE_SELECTORS: list[dict[str, Any] | None] = [
 
 @st.composite
 def drawn_terms(draw: st.DrawFn) -> dict[str, Any]:
-    found = {
+    answers = {
         "topologyKey": draw(st.sampled_from(KEYS)),
         "labelSelector": draw(SELECTORS),
         "namespaces": draw(st.sampled_from([None, None, ["other"], ["default", "other"]])),
         "namespaceSelector": draw(st.sampled_from(NAMESPACE_SELECTORS)),
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in answers.items() if value is not None}
 
 
 @st.composite

@@ -29,7 +29,9 @@ def member(name: str, group: str = "g", **options: Unpack[PodOptions]) -> PodInf
 
 
 def nodes(**options: NodeOptions) -> SampleCluster:
-    return SampleCluster().add(*(node(name, **given) for name, given in options.items()))
+    return SampleCluster().add(
+        *(node(name, **node_options) for name, node_options in options.items())
+    )
 
 
 def put_group(cluster: SampleCluster, name: str = "g", **spec: Any) -> None:

@@ -25,14 +25,14 @@ DRIVER = "gpu.example.com"
 
 def device(name: str, **fields: Any) -> Json:
     """``attributes=dict(model="a100", index=3)``, ``capacity=dict(memory="40Gi")`` are short."""
-    found: Json = {"name": name, **fields}
+    content: Json = {"name": name, **fields}
     if "attributes" in fields:
-        found["attributes"] = {n: _attribute(v) for n, v in fields["attributes"].items()}
+        content["attributes"] = {n: _attribute(v) for n, v in fields["attributes"].items()}
     if "capacity" in fields:
-        found["capacity"] = {
+        content["capacity"] = {
             n: v if isinstance(v, dict) else {"value": v} for n, v in fields["capacity"].items()
         }
-    return found
+    return content
 
 
 def _attribute(value: Any) -> Json:
@@ -61,9 +61,9 @@ def exactly(name: str = "r", class_name: str = "gpu", **fields: Any) -> Json:
 
 
 def all_of(name: str = "r", class_name: str = "gpu", **fields: Any) -> Json:
-    found = exactly(name, class_name, allocationMode="All", **fields)
-    del found["exactly"]["count"]
-    return found
+    request = exactly(name, class_name, allocationMode="All", **fields)
+    del request["exactly"]["count"]
+    return request
 
 
 def first_of(name: str, **alternatives: Json) -> Json:
@@ -144,10 +144,10 @@ new_cluster: Callable[[], SampleCluster] = SampleCluster
 
 
 def sample(*contents: Json, nodes: tuple[str, ...] = ("n1", "n2")) -> SampleCluster:
-    found = new_cluster()
-    found.add(*(node(name, allocatable={"cpu": "8", "pods": "110"}) for name in nodes))
-    put(found.store, class_of(), *contents)
-    return found
+    cluster = new_cluster()
+    cluster.add(*(node(name, allocatable={"cpu": "8", "pods": "110"}) for name in nodes))
+    put(cluster.store, class_of(), *contents)
+    return cluster
 
 
 def as_claim(content: Json) -> ResourceClaim:

@@ -31,8 +31,8 @@ def node_offering(offered: Amounts, *, name: str = "n0", pods: int = 110) -> Nod
     return node
 
 
-def container(amounts: Amounts | None = None, **rest: Any) -> dict[str, Any]:
-    return {"name": "c", "resources": {"requests": quantities(amounts or {})}, **rest}
+def container(amounts: Amounts | None = None, **fields: Any) -> dict[str, Any]:
+    return {"name": "c", "resources": {"requests": quantities(amounts or {})}, **fields}
 
 
 def pod_of_containers(

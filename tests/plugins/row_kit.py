@@ -72,7 +72,7 @@ def filter_is_row_wise(
     some = nodes.take(positions)
     chosen, everywhere = set(some.names()), rejected(plugin, pod, nodes)
     alone = rejected(plugin, pod, some)
-    return alone == {name: said for name, said in everywhere.items() if name in chosen}
+    return alone == {name: value for name, value in everywhere.items() if name in chosen}
 
 
 # ---- Score ---------------------------------------------------------------------------------

@@ -36,8 +36,8 @@ _IN_ZONE = {
 def cluster(*expressions: str) -> SampleCluster:
     """``expressions``: the selectors of the class."""
     room: Any = {"cpu": 8, "memory": "16Gi"}
-    found = SampleCluster()
-    found.add(
+    sample = SampleCluster()
+    sample.add(
         node("a", **room),
         node("b", **room),
         node("c", **room, allocatable={GPU: 4}),
@@ -48,7 +48,7 @@ def cluster(*expressions: str) -> SampleCluster:
         asking("on-c").on_node("c"),
     )
     put(
-        found.store,
+        sample.store,
         class_of("gpu", *expressions, extendedResourceName=GPU),
         slice_of("a", *(_big(f"g{number}") for number in range(4))),
         slice_of("b", _big("g0"), _small("g1"), _big("g2")),
@@ -64,17 +64,17 @@ def cluster(*expressions: str) -> SampleCluster:
     )
     as_admin = claim("admin", status=allocated(("a", "g0"), ("a", "g1")))
     as_admin["status"]["allocation"]["devices"]["results"][1]["adminAccess"] = True
-    put(found.store, as_admin, claim("c", status=allocated(("rack", "r0"), ("each", "p0"))))
-    return found
+    put(sample.store, as_admin, claim("c", status=allocated(("rack", "r0"), ("each", "p0"))))
+    return sample
 
 
 def asking(name: str = "p", amount: int = 1, resource: str = GPU) -> PodInfo:
     return pod(name, cpu="500m", memory="1Gi", requests={resource: amount})
 
 
-def scores(plugin: ScorePlugin, found: SampleCluster, asks: PodInfo) -> dict[str, int]:
+def scores(plugin: ScorePlugin, cluster: SampleCluster, asks: PodInfo) -> dict[str, int]:
     """By node; all at once, some alone, and one by one, which must be the same."""
-    nodes = found.lend().nodes
+    nodes = cluster.lend().nodes
     together = scored(plugin, asks, nodes)
     assert together is not None and isinstance(plugin, RowScore)
     some = nodes.take([5, 1, 4])

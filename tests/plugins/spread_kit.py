@@ -47,10 +47,10 @@ def labelled_node(
     taints: Sequence[str] = (),
 ) -> Node:
     """With its hostname; a label of None is left out. Taints are keys of NoSchedule ones."""
-    found = {HOSTNAME_LABEL: name, ZONE_LABEL: zone, **(labels or {})}
-    kept = {key: value for key, value in found.items() if value is not None}
+    all_labels = {HOSTNAME_LABEL: name, ZONE_LABEL: zone, **(labels or {})}
+    node_labels = {key: value for key, value in all_labels.items() if value is not None}
     tainted = [{"key": key, "effect": "NoSchedule"} for key in taints]
-    content = {"metadata": {"name": name, "labels": kept}, "spec": {"taints": tainted}}
+    content = {"metadata": {"name": name, "labels": node_labels}, "spec": {"taints": tainted}}
     return cast(Node, decode(NODE, content))
 
 
@@ -61,27 +61,27 @@ def app_pod(
     namespace: str = "default",
     labels: Mapping[str, str] | None = None,
     spread: Sequence[dict[str, Any]] | None = None,
-    **rest: Any,
+    **fields: Any,
 ) -> PodInfo:
     """``owner``: (apiVersion, kind, name) of its controller; ``terminating``, ``nominated``; the
     rest stands in its spec. Without ``labels`` it is app=a."""
     metadata: dict[str, Any] = {"name": name, "namespace": namespace, "uid": f"uid-{name}"}
     metadata["labels"] = {"app": "a"} if labels is None else dict(labels)
-    if rest.pop("terminating", False):
+    if fields.pop("terminating", False):
         metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    if owner := rest.pop("owner", None):
+    if owner := fields.pop("owner", None):
         named = dict(zip(("apiVersion", "kind", "name"), owner, strict=True))
         metadata["ownerReferences"] = [named | {"controller": True}]
-    status = {"nominatedNodeName": rest.pop("nominated", None)}
-    spec = {"nodeName": on, "topologySpreadConstraints": spread, **rest}
+    status = {"nominatedNodeName": fields.pop("nominated", None)}
+    spec = {"nodeName": on, "topologySpreadConstraints": spread, **fields}
     return pod_info(cast(Pod, decode(POD, {"metadata": metadata, "spec": spec, "status": status})))
 
 
-def constraint(key: str = ZONE_LABEL, action: str = HARD, **rest: Any) -> dict[str, Any]:
+def constraint(key: str = ZONE_LABEL, action: str = HARD, **fields: Any) -> dict[str, Any]:
     """maxSkew 1 over the pods with app=a."""
     selector = {"matchLabels": {"app": "a"}}
-    found = {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": action}
-    return found | {"labelSelector": selector} | rest
+    constraint = {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": action}
+    return constraint | {"labelSelector": selector} | fields
 
 
 @dataclass
@@ -241,12 +241,12 @@ def plainly_has_all(constraints: Iterable[Constraint], info: NodeInfo) -> bool:
     return all(each.topology_key in info.labels for each in constraints)
 
 
-def plainly_included(asked: Constraint, info: NodeInfo, waiting: PodInfo) -> bool:
+def plainly_included(constraint: Constraint, info: NodeInfo, waiting: PodInfo) -> bool:
     """Whether the inclusion policies let a node in."""
     affinity, selected = waiting.spec.affinity, waiting.spec.node_selector or {}
-    if asked.honors_affinity and not map_selector(selected).matches(info.labels):
+    if constraint.honors_affinity and not map_selector(selected).matches(info.labels):
         return False
-    if asked.honors_affinity and affinity is not None and affinity.node_affinity is not None:
+    if constraint.honors_affinity and affinity is not None and affinity.node_affinity is not None:
         required = affinity.node_affinity.required
         stated = (required.node_selector_terms or ()) if required is not None else ()
         terms = [node_term(term) for term in stated]
@@ -256,15 +256,15 @@ def plainly_included(asked: Constraint, info: NodeInfo, waiting: PodInfo) -> boo
     refused = first_untolerated(
         info.taints, waiting.shape.tolerations, lambda taint: taint.effect in forbids
     )
-    return not asked.honors_taints or refused is None
+    return not constraint.honors_taints or refused is None
 
 
-def plainly_counted(asked: Constraint, info: NodeInfo, waiting: PodInfo) -> int:
+def plainly_counted(constraint: Constraint, info: NodeInfo, waiting: PodInfo) -> int:
     """How many pods of a node count for a constraint."""
     return sum(
         each.namespace == waiting.namespace
         and not each.is_terminating
-        and not asked.selector.is_everything
-        and asked.selector.matches(each.labels)
+        and not constraint.selector.is_everything
+        and constraint.selector.matches(each.labels)
         for each in info.pods
     )

@@ -105,7 +105,7 @@ def test_without_an_answer_a_pod_found_on_its_node_is_bound() -> None:
 
 
 @pytest.mark.parametrize(
-    ("read", "said"),
+    ("read", "message"),
     [
         pytest.param(stored(), "no answer came and the pod is not bound", id="not bound"),
         pytest.param(stored("n2"), "the pod is bound to n2", id="bound elsewhere"),
@@ -115,12 +115,12 @@ def test_without_an_answer_a_pod_found_on_its_node_is_bound() -> None:
         pytest.param(NotFoundError("no such pod"), "no such pod", id="deleted"),
     ],
 )
-def test_without_an_answer_anything_else_is_an_error(read: Pod | Exception, said: str) -> None:
+def test_without_an_answer_anything_else_is_an_error(read: Pod | Exception, message: str) -> None:
     port = ScriptedPort(UNKNOWN, [read])
     status = bind(port)
     assert status is not None
     assert status.code is Code.ERROR
-    assert status.message.endswith(said)
+    assert status.message.endswith(message)
 
 
 @pytest.mark.parametrize("trouble", [UNKNOWN, BUSY, ApiError(503, "Unavailable", "starting")])

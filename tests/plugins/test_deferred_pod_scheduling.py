@@ -30,10 +30,10 @@ def made(gates: dict[str, bool], *nodes: Node) -> tuple[DeferredPodScheduling, S
 def with_policy(name: str, spec: Any) -> Node:
     """As it is decoded for a plugin that declares the field."""
     policy = spec.get("podPreemptionPolicy")
-    found = node(name, declared={"spec.podPreemptionPolicy": policy})
+    new_node = node(name, declared={"spec.podPreemptionPolicy": policy})
     decoded = decode(NODE, {"metadata": {"name": name}, "spec": spec})
     assert isinstance(decoded, Node)
-    return msgspec.structs.replace(found, spec=decoded.spec)
+    return msgspec.structs.replace(new_node, spec=decoded.spec)
 
 
 def verdict(where: str) -> Status | None:

@@ -31,12 +31,12 @@ class _Unnamed(ast.NodeTransformer):
 
 def copies(sources: Iterable[tuple[str, str]]) -> list[list[str]]:
     """Functions that compute the same in the same way. ``sources``: name and text of each file."""
-    alike: defaultdict[str, list[str]] = defaultdict(list)
+    names_by_source: defaultdict[str, list[str]] = defaultdict(list)
     for name, text in sources:
         for function in ast.walk(ast.parse(text)):
             if isinstance(function, ast.FunctionDef) and _computes(function):
-                alike[_shape(function)].append(f"{name}:{function.name}")
-    return [found for found in alike.values() if len(found) > 1]
+                names_by_source[_shape(function)].append(f"{name}:{function.name}")
+    return [values for values in names_by_source.values() if len(values) > 1]
 
 
 def _computes(function: ast.FunctionDef) -> bool:

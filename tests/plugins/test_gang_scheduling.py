@@ -16,39 +16,39 @@ def member(name: str) -> Pod:
     return api_pod(name, spec={"schedulingGroup": {"podGroupName": "g"}})
 
 
-def with_group(found: SampleCluster, minimum: int) -> None:
+def with_group(cluster: SampleCluster, minimum: int) -> None:
     spec = {"schedulingPolicy": {"gang": {"minCount": minimum}}}
     content = {"metadata": {"name": "g", "namespace": "default"}, "spec": spec}
-    found.pod_groups.put(KINDS[KIND].compile(KIND, decode(KIND, content)))
+    cluster.pod_groups.put(KINDS[KIND].compile(KIND, decode(KIND, content)))
 
 
-def said(found: SampleCluster, pod: Pod) -> str:
-    plugin = GangScheduling(None, PluginHandle(found, PROFILE, "GangScheduling", ()))
+def said(cluster: SampleCluster, pod: Pod) -> str:
+    plugin = GangScheduling(None, PluginHandle(cluster, PROFILE, "GangScheduling", ()))
     status = plugin.pre_enqueue(pod_info(pod))
     return "" if status is None else status.message
 
 
 def test_a_pod_waits_for_its_groups_object_in_upstreams_words() -> None:
-    found = SampleCluster()
+    cluster = SampleCluster()
     expected = 'waiting for pods\'s pod group "g" to appear in scheduling queue'
-    assert said(found, member("a")) == expected
+    assert said(cluster, member("a")) == expected
 
 
 def test_members_wait_for_each_other_in_upstreams_words() -> None:
-    found = SampleCluster()
-    with_group(found, 2)
-    found.pod_groups.put_pod(member("a"))
+    cluster = SampleCluster()
+    with_group(cluster, 2)
+    cluster.pod_groups.put_pod(member("a"))
     expected = "waiting for minCount pods from a gang to appear in scheduling queue"
-    assert said(found, member("a")) == expected
-    found.pod_groups.put_pod(member("b"))
-    assert said(found, member("a")) == ""
+    assert said(cluster, member("a")) == expected
+    cluster.pod_groups.put_pod(member("b"))
+    assert said(cluster, member("a")) == ""
 
 
 def test_other_pods_and_other_kinds_of_groups_are_none_of_its_business() -> None:
-    found = SampleCluster()
-    assert said(found, api_pod("lone")) == ""
+    cluster = SampleCluster()
+    assert said(cluster, api_pod("lone")) == ""
     labelled = api_pod("other", labels={"scheduling.x-k8s.io/pod-group": "g"})
-    assert said(found, labelled) == ""
+    assert said(cluster, labelled) == ""
 
 
 def test_members_and_the_groups_object_wake_it() -> None:

@@ -126,7 +126,7 @@ def test_one_more_node_makes_every_share_smaller() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "alike"),
+    ("one", "other", "is_equal"),
     [
         pytest.param(running("x", "y"), running("y", "x"), True, id="their order"),
         pytest.param(running("x"), running("x:latest"), True, id="the tag that is meant"),
@@ -137,9 +137,9 @@ def test_one_more_node_makes_every_share_smaller() -> None:
     ],
 )
 def test_images_with_equal_scores_have_equal_signatures(
-    one: PodInfo, other: PodInfo, alike: bool
+    one: PodInfo, other: PodInfo, is_equal: bool
 ) -> None:
-    assert (PLUGIN.sign_pod(one) == PLUGIN.sign_pod(other)) is alike
+    assert (PLUGIN.sign_pod(one) == PLUGIN.sign_pod(other)) is is_equal
 
 
 def test_what_is_no_image_does_not_sign() -> None:

@@ -72,12 +72,12 @@ ZONE_A, ZONE_B = labelled(condition("zone", "In", "a")), labelled(condition("zon
 
 
 def holds(wire: dict[str, Any], value: str | None) -> bool:
-    wanted = wire["values"]
+    expected = wire["values"]
     match wire["operator"]:
         case "In":
-            return value is not None and value in wanted
+            return value is not None and value in expected
         case "NotIn":
-            return value is None or value not in wanted
+            return value is None or value not in expected
         case "Exists":
             return value is not None
         case "DoesNotExist":
@@ -85,7 +85,9 @@ def holds(wire: dict[str, Any], value: str | None) -> bool:
         case operator:
             if value is None or not value.isdigit():
                 return False
-            return int(value) > int(wanted[0]) if operator == "Gt" else int(value) < int(wanted[0])
+            return (
+                int(value) > int(expected[0]) if operator == "Gt" else int(value) < int(expected[0])
+            )
 
 
 def term_matches(term: dict[str, Any], name: str, labels: dict[str, str]) -> bool:
@@ -152,7 +154,7 @@ def test_it_rejects_exactly_the_nodes_that_do_not_match(
     own: Any,
     added: Any,
     selector: dict[str, str] | None,
-    wanted: list[int],
+    expected_value: list[int],
 ) -> None:
     expected: dict[str, Any] = {}
     for name, labels in cluster.items():
@@ -163,13 +165,13 @@ def test_it_rejects_exactly_the_nodes_that_do_not_match(
     nodes = lent(node(name, labels=labels) for name, labels in cluster.items())
     who, asked_plugin = wanting(own, nodeSelector=selector), plugin(added)
     assert rejected(asked_plugin, who, nodes) == expected
-    positions = [p for p in wanted if p < len(nodes)]
+    positions = [p for p in expected_value if p < len(nodes)]
     assert filter_is_row_wise(asked_plugin, who, nodes, positions)
 
 
 @given(CLUSTERS, PREFERRED_TERMS, PREFERRED_TERMS, POSITIONS)
 def test_it_scores_the_weights_of_what_matches(
-    cluster: dict[str, dict[str, str]], own: Any, added: Any, wanted: list[int]
+    cluster: dict[str, dict[str, str]], own: Any, added: Any, expected_value: list[int]
 ) -> None:
     nodes = lent(node(name, labels=labels) for name, labels in cluster.items())
     who, asked_plugin = wanting(preferred=own), plugin(preferred=added)
@@ -179,7 +181,7 @@ def test_it_scores_the_weights_of_what_matches(
     }
     skipped = own is None and not added
     assert scored(asked_plugin, who, nodes) == (None if skipped else expected)
-    positions = [p for p in wanted if p < len(nodes)]
+    positions = [p for p in expected_value if p < len(nodes)]
     assert score_is_row_wise(asked_plugin, who, nodes, positions)
 
 
@@ -354,10 +356,10 @@ def test_unknown_args_are_refused(wire: Any, path: str) -> None:
 def test_args_that_do_not_parse_are_named_by_their_path() -> None:
     preferred = [{"weight": 0, "preference": BROKEN}, {"weight": 1, "preference": BROKEN}]
     wire = {"addedAffinity": rules([ZONE_A, BROKEN, {}], preferred)}
-    said = "'no value!' is no label value; wanted a node selector term"
+    message = "'no value!' is no label value; wanted a node selector term"
     assert list(msgspec.convert(wire, NodeAffinityArgs).problems()) == [
-        (f"addedAffinity.{REQUIRED}.nodeSelectorTerms[1]", said),
-        (f"addedAffinity.{PREFERRED}[1]", said),
+        (f"addedAffinity.{REQUIRED}.nodeSelectorTerms[1]", message),
+        (f"addedAffinity.{PREFERRED}[1]", message),
     ]
 
 

@@ -49,7 +49,7 @@ def declaring(*features: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("features", "said"),
+    ("features", "message"),
     [
         ((RESTART_ALL_CONTAINERS,), None),
         ((VOLUME_BIND_MOUNT_OPTIONS, RESTART_ALL_CONTAINERS), None),
@@ -57,11 +57,11 @@ def declaring(*features: str) -> Any:
         ((), NOT_DECLARED),
     ],
 )
-def test_a_node_must_declare_all_that_is_needed(features: tuple[str, ...], said: str) -> None:
+def test_a_node_must_declare_all_that_is_needed(features: tuple[str, ...], message: str) -> None:
     cluster = SampleCluster().add(declaring(*features))
-    asked, info = plugin(NodeDeclaredFeatures, cluster=cluster), cluster.lend().nodes.info(0)
-    status = asked.filter_node(CycleState(), RESTARTING, info)
-    assert (status and status.message) == said
+    recorded, info = plugin(NodeDeclaredFeatures, cluster=cluster), cluster.lend().nodes.info(0)
+    status = recorded.filter_node(CycleState(), RESTARTING, info)
+    assert (status and status.message) == message
     assert status is None or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
 
@@ -73,15 +73,15 @@ def test_a_pod_without_needs_is_skipped() -> None:
 
 
 def test_hints_queue_a_pod_if_something_changed() -> None:
-    asked = plugin(NodeDeclaredFeatures)
+    recorded = plugin(NodeDeclaredFeatures)
     one, other = declaring("a"), declaring("a", "b")
     added, updated = ActionType.ADD, ActionType.UPDATE_NODE_DECLARED_FEATURE
-    assert str(hint(asked, ("Node", added), RESTARTING, None, one)) == "Queue"
-    assert str(hint(asked, ("Node", updated), RESTARTING, one, other)) == "Queue"
-    assert str(hint(asked, ("Node", updated), RESTARTING, one, one)) == "QueueSkip"
+    assert str(hint(recorded, ("Node", added), RESTARTING, None, one)) == "Queue"
+    assert str(hint(recorded, ("Node", updated), RESTARTING, one, other)) == "Queue"
+    assert str(hint(recorded, ("Node", updated), RESTARTING, one, one)) == "QueueSkip"
     own = ("TargetPod", ActionType.UPDATE_POD_LABEL)
-    assert str(hint(asked, own, RESTARTING, PLAIN, RESTARTING)) == "Queue"
-    assert str(hint(asked, own, RESTARTING, RESTARTING, RESTARTING)) == "QueueSkip"
+    assert str(hint(recorded, own, RESTARTING, PLAIN, RESTARTING)) == "Queue"
+    assert str(hint(recorded, own, RESTARTING, RESTARTING, RESTARTING)) == "QueueSkip"
 
 
 def test_it_keeps_to_the_contract() -> None:

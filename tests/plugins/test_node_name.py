@@ -70,11 +70,11 @@ TIE_BREAK = {"enabled": [{"name": "NodeNameOrder"}]}
 
 
 def first_of(*names: str, positions: list[int] | None = None) -> str:
-    found = SampleCluster().add(*map(node, names))
-    nodes = found.lend().nodes
+    cluster = SampleCluster().add(*map(node, names))
+    nodes = cluster.lend().nodes
     if positions is not None:
         nodes = nodes.take(positions)
-    key = plugin(NodeNameOrder, cluster=found).tie_break(CycleState(), pod(), nodes)
+    key = plugin(NodeNameOrder, cluster=cluster).tie_break(CycleState(), pod(), nodes)
     assert sorted(key.tolist()) == [0] * (len(nodes) - 1) + [1]
     return nodes.name(int(key.argmax()))
 

@@ -70,13 +70,13 @@ POSITIONS = st.lists(st.integers(0, 5), unique=True)
 
 @given(CLUSTERS, LISTS, POSITIONS)
 def test_the_result_for_all_nodes_equals_the_rule_for_each_node(
-    cluster: list[list[Port]], wanted: list[Port], positions: list[int]
+    cluster: list[list[Port]], expected_ports: list[Port], positions: list[int]
 ) -> None:
-    nodes, asking = lent(cluster), with_ports("p", *wanted)
+    nodes, asking = lent(cluster), with_ports("p", *expected_ports)
     taken = {
         f"n{row}": (Code.UNSCHEDULABLE, (REASON,))
         for row, ports in enumerate(cluster)
-        if any(clash(one, other) for one in wanted for other in ports)
+        if any(clash(one, other) for one in expected_ports for other in ports)
     }
     assert rejected(PLUGIN, asking, nodes) == taken
     chosen = [p for p in positions if p < len(cluster)]
@@ -117,7 +117,7 @@ def test_it_waits_for_ports_and_nodes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gone", "said"),
+    ("gone", "message"),
     [
         pytest.param(with_ports("g", port(80), nodeName="n0"), "Queue", id="on all addresses"),
         pytest.param(
@@ -128,15 +128,15 @@ def test_it_waits_for_ports_and_nodes() -> None:
         pytest.param(with_ports("g", port(80)), "QueueSkip", id="on no node"),
     ],
 )
-def test_a_pod_that_goes_is_worth_a_try_where_it_had_the_port(gone: PodInfo, said: str) -> None:
-    assert str(hint(PLUGIN, GONE, WAITING, gone, None)) == said
+def test_a_pod_that_goes_is_worth_a_try_where_it_had_the_port(gone: PodInfo, message: str) -> None:
+    assert str(hint(PLUGIN, GONE, WAITING, gone, None)) == message
 
 
 # ---- sign ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("other", "alike"),
+    ("other", "is_equal"),
     [
         pytest.param([port(80, "TCP", "0.0.0.0")], True, id="what is meant anyway"),
         pytest.param([port(80), port(80), port(0)], True, id="said twice"),
@@ -146,9 +146,9 @@ def test_a_pod_that_goes_is_worth_a_try_where_it_had_the_port(gone: PodInfo, sai
         pytest.param([], False, id="none"),
     ],
 )
-def test_equal_ports_have_equal_signatures(other: list[Port], alike: bool) -> None:
+def test_equal_ports_have_equal_signatures(other: list[Port], is_equal: bool) -> None:
     one = PLUGIN.sign_pod(with_ports("p", port(80)))
-    assert (PLUGIN.sign_pod(with_ports("q", *other)) == one) is alike
+    assert (PLUGIN.sign_pod(with_ports("q", *other)) == one) is is_equal
 
 
 def test_the_order_of_ports_does_not_sign() -> None:

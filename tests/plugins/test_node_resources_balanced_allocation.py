@@ -43,9 +43,9 @@ PLUGIN = NodeResourcesBalancedAllocation(None, NO_HANDLE)
 
 def balanced(*resources: str) -> NodeResourcesBalancedAllocation:
     args = {"resources": [{"name": name} for name in resources]}
-    found = msgspec.convert(args, NodeResourcesBalancedAllocationArgs)
-    assert not list(found.problems())
-    return NodeResourcesBalancedAllocation(found, NO_HANDLE)
+    config = msgspec.convert(args, NodeResourcesBalancedAllocationArgs)
+    assert not list(config.problems())
+    return NodeResourcesBalancedAllocation(config, NO_HANDLE)
 
 
 # ---- the rule, said plainly ----------------------------------------------------------------
@@ -66,10 +66,10 @@ def rule(resources: Sequence[str], containers: Sequence[Amounts], place: Place) 
     before: list[float] = []
     after: list[float] = []
     for name in resources:
-        wanted, offered = total(containers, name), place.offered.get(name, 0)
-        if offered and (wanted or name not in (GPU, NIC, HUGE)):
+        expected, offered = total(containers, name), place.offered.get(name, 0)
+        if offered and (expected or name not in (GPU, NIC, HUGE)):
             before.append(min(place.used(name) / offered, 1.0))
-            after.append(min((place.used(name) + wanted) / offered, 1.0))
+            after.append(min((place.used(name) + expected) / offered, 1.0))
     return 50 + (50 + balance(after) - balance(before)) // 2
 
 
@@ -112,7 +112,7 @@ HALF_CPU, HALF_MEMORY = {"cpu": 500}, {"memory": 500}
 
 
 @pytest.mark.parametrize(
-    ("running", "asked", "score"),
+    ("running", "amounts", "score"),
     [
         pytest.param(HALF_CPU, HALF_MEMORY, 87, id="made even"),
         pytest.param(HALF_CPU, HALF_CPU, 62, id="made more uneven"),
@@ -121,10 +121,10 @@ HALF_CPU, HALF_MEMORY = {"cpu": 500}, {"memory": 500}
     ],
 )
 def test_the_score_is_the_change_of_the_balance(
-    running: Amounts, asked: Amounts, score: int
+    running: Amounts, amounts: Amounts, score: int
 ) -> None:
     nodes = lent([Place(EVEN, running=[[running]])])
-    assert scored(PLUGIN, pod_of_containers(containers=[asked]), nodes) == {"n0": score}
+    assert scored(PLUGIN, pod_of_containers(containers=[amounts]), nodes) == {"n0": score}
 
 
 def test_of_three_resources_the_deviation_counts_in_whole_percents() -> None:
@@ -200,7 +200,7 @@ def test_requests_of_containers_sign_as_their_sum() -> None:
 )
 def test_args_that_make_no_sense_are_named(resources: list[Any], path: str) -> None:
     args = msgspec.convert({"resources": resources}, NodeResourcesBalancedAllocationArgs)
-    assert [found for found, _ in args.problems()] == [path]
+    assert [problems for problems, _ in args.problems()] == [path]
 
 
 def test_no_resources_means_cpu_and_memory() -> None:

@@ -56,9 +56,9 @@ STRATEGIES = ("LeastAllocated", MOST, BY_RATIO)
 
 
 def fit(**args: Any) -> NodeResourcesFit:
-    found = msgspec.convert(args, NodeResourcesFitArgs)
-    assert not list(found.problems())
-    return NodeResourcesFit(found, NO_HANDLE)
+    config = msgspec.convert(args, NodeResourcesFitArgs)
+    assert not list(config.problems())
+    return NodeResourcesFit(config, NO_HANDLE)
 
 
 def scorer(kind: str, resources: Amounts, shape: Sequence[tuple[int, int]] = ()) -> dict[str, Any]:
@@ -81,10 +81,10 @@ def verdict(
     reasons = ["Too many pods"] if len(place.running) + 1 > place.pods else []
     hopeless = False
     for name in ("cpu", "memory", "ephemeral-storage", GPU, HUGE, NIC):
-        wanted, offered = total(containers, name), place.offered.get(name, 0)
-        if name not in ignored and wanted > 0 and wanted > offered - place.used(name):
+        expected, offered = total(containers, name), place.offered.get(name, 0)
+        if name not in ignored and expected > 0 and expected > offered - place.used(name):
             reasons.append(f"Insufficient {name}")
-            hopeless = hopeless or wanted > offered
+            hopeless = hopeless or expected > offered
     code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if hopeless else Code.UNSCHEDULABLE
     return (code, tuple(reasons)) if reasons else None
 
@@ -92,8 +92,10 @@ def verdict(
 def verdicts(
     containers: Sequence[Amounts], places: Sequence[Place], ignored: Sequence[str] = ()
 ) -> dict[str, tuple[Code, tuple[str, ...]]]:
-    found = {f"n{row}": verdict(containers, each, ignored) for row, each in enumerate(places)}
-    return {name: said for name, said in found.items() if said is not None}
+    verdict_by_node = {
+        f"n{row}": verdict(containers, each, ignored) for row, each in enumerate(places)
+    }
+    return {name: value for name, value in verdict_by_node.items() if value is not None}
 
 
 @given(clusters(SMALL, SMALL), pods(SMALL), POSITIONS)
@@ -136,8 +138,8 @@ def test_insufficient_resources_are_listed_in_upstreams_order() -> None:
 
 def test_eviction_may_help_where_only_what_is_left_is_short() -> None:
     places = [Place({"cpu": 1000}, running=[[{"cpu": 600}]]), Place({"cpu": 400})]
-    found = rejected(PLUGIN, pod_of_containers(containers=[{"cpu": 500}]), lent(places))
-    assert {name: code for name, (code, _) in found.items()} == {
+    rejections = rejected(PLUGIN, pod_of_containers(containers=[{"cpu": 500}]), lent(places))
+    assert {name: code for name, (code, _) in rejections.items()} == {
         "n0": Code.UNSCHEDULABLE,
         "n1": Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
     }
@@ -182,10 +184,10 @@ def mean(
     scores: list[int] = []
     counted: list[int] = []
     for name, weight in weights.items():
-        wanted, offered = total(containers, name, UNSET), place.offered.get(name, 0)
+        expected, offered = total(containers, name, UNSET), place.offered.get(name, 0)
         is_scalar = name in (GPU, NIC, HUGE)
-        if offered and (wanted or not is_scalar):
-            scores.append(share(kind, place.used(name, UNSET) + wanted, offered))
+        if offered and (expected or not is_scalar):
+            scores.append(share(kind, place.used(name, UNSET) + expected, offered))
             counted.append(weight)
     return scores, counted
 
@@ -302,19 +304,19 @@ def test_it_waits_for_room() -> None:
 
 
 @pytest.mark.parametrize(
-    ("after", "said"),
+    ("after", "message"),
     [
         pytest.param(node_offering(ENOUGH), "Queue", id="with room"),
         pytest.param(node_offering({"cpu": 2000}), "QueueSkip", id="without a GPU"),
         pytest.param(node_offering(ENOUGH, pods=0), "QueueSkip", id="for no pods"),
     ],
 )
-def test_a_new_node_is_worth_a_try_where_the_pod_fits(after: Node, said: str) -> None:
-    assert str(hint(PLUGIN, NODE_ADDED, WAITING, None, after)) == said
+def test_a_new_node_is_worth_a_try_where_the_pod_fits(after: Node, message: str) -> None:
+    assert str(hint(PLUGIN, NODE_ADDED, WAITING, None, after)) == message
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "said"),
+    ("before", "after", "message"),
     [
         pytest.param({"cpu": 500, GPU: 1}, ENOUGH, "Queue", id="cpu grew"),
         pytest.param({"cpu": 500, GPU: 1}, {"cpu": 600, GPU: 1}, "QueueSkip", id="not enough"),
@@ -323,10 +325,11 @@ def test_a_new_node_is_worth_a_try_where_the_pod_fits(after: Node, said: str) ->
     ],
 )
 def test_a_changed_node_queues_the_pod_if_a_requested_amount_grew(
-    before: Amounts, after: Amounts, said: str
+    before: Amounts, after: Amounts, message: str
 ) -> None:
     assert (
-        str(hint(PLUGIN, NODE_GREW, WAITING, node_offering(before), node_offering(after))) == said
+        str(hint(PLUGIN, NODE_GREW, WAITING, node_offering(before), node_offering(after)))
+        == message
     )
 
 
@@ -344,15 +347,15 @@ def test_a_node_that_lacks_only_what_is_ignored_is_worth_a_try() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gone", "said"),
+    ("gone", "message"),
     [
         pytest.param(pod_of_containers("gone", on="n0"), "Queue", id="it was placed"),
         pytest.param(pod_of_containers("gone"), "QueueSkip", id="it was not"),
     ],
 )
-def test_room_comes_from_pods_that_had_a_node(gone: PodInfo, said: str) -> None:
+def test_room_comes_from_pods_that_had_a_node(gone: PodInfo, message: str) -> None:
     event = ("AssignedPod", ActionType.DELETE)
-    assert str(hint(PLUGIN, event, WAITING, gone, None)) == said
+    assert str(hint(PLUGIN, event, WAITING, gone, None)) == message
 
 
 def test_a_nominated_pod_that_goes_leaves_room() -> None:
@@ -364,7 +367,7 @@ def test_a_nominated_pod_that_goes_leaves_room() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "on", "said"),
+    ("before", "after", "on", "message"),
     [
         pytest.param({"cpu": 2}, {"cpu": 1}, "n0", "Queue", id="less cpu"),
         pytest.param({"memory": 2}, {"memory": 1}, "n0", "QueueSkip", id="less of what is unasked"),
@@ -373,11 +376,11 @@ def test_a_nominated_pod_that_goes_leaves_room() -> None:
     ],
 )
 def test_a_pod_that_shrinks_queues_pods_that_request_the_same_resource(
-    before: Amounts, after: Amounts, on: str | None, said: str
+    before: Amounts, after: Amounts, on: str | None, message: str
 ) -> None:
     event = ("AssignedPod", ActionType.UPDATE_POD_SCALE_DOWN)
     old, new = pod_of_containers("other", [before], on), pod_of_containers("other", [after], on)
-    assert str(hint(PLUGIN, event, WAITING, old, new)) == said
+    assert str(hint(PLUGIN, event, WAITING, old, new)) == message
 
 
 def test_a_pod_that_shrinks_itself_is_tried() -> None:
@@ -436,8 +439,8 @@ def test_two_instances_do_not_share_what_they_compiled() -> None:
 RATIO = {"type": "RequestedToCapacityRatio"}
 
 
-def strategy(**said: Any) -> dict[str, Any]:
-    return {"scoringStrategy": said}
+def strategy(**message: Any) -> dict[str, Any]:
+    return {"scoringStrategy": message}
 
 
 def shaped(*points: tuple[int, int]) -> dict[str, Any]:
@@ -471,7 +474,9 @@ def shaped(*points: tuple[int, int]) -> dict[str, Any]:
     ],
 )
 def test_args_that_make_no_sense_are_named(args: dict[str, Any], path: str) -> None:
-    assert [found for found, _ in msgspec.convert(args, NodeResourcesFitArgs).problems()] == [path]
+    assert [problems for problems, _ in msgspec.convert(args, NodeResourcesFitArgs).problems()] == [
+        path
+    ]
 
 
 @pytest.mark.parametrize(
@@ -503,10 +508,10 @@ def test_args_of_the_wrong_form_are_refused(args: dict[str, Any], path: str) -> 
 
 
 def test_no_resources_means_cpu_and_memory_and_no_weight_means_1() -> None:
-    said = strategy(type="MostAllocated", resources=[])
-    assert fit(**said).args.scoring_strategy.resources == PLUGIN_RESOURCES
-    said = strategy(type="MostAllocated", resources=[{"name": "cpu", "weight": 0}])
-    assert fit(**said).args.scoring_strategy.resources == PLUGIN_RESOURCES[:1]
+    text = strategy(type="MostAllocated", resources=[])
+    assert fit(**text).args.scoring_strategy.resources == PLUGIN_RESOURCES
+    text = strategy(type="MostAllocated", resources=[{"name": "cpu", "weight": 0}])
+    assert fit(**text).args.scoring_strategy.resources == PLUGIN_RESOURCES[:1]
 
 
 PLUGIN_RESOURCES = NodeResourcesFitArgs().scoring_strategy.resources

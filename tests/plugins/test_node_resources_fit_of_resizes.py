@@ -30,9 +30,9 @@ def said(who: PodInfo, *others: PodInfo, gate: bool = True, pods: int = 110) -> 
     """About its node, of 4 cpu and one GPU, where it runs beside others."""
     there = node("n1", cpu=4, pods=pods, allocatable={"example.com/gpu": 1})
     nodes = SampleCluster().add(there, who, *others).lend().nodes
-    asked = plugin(gate=gate)
-    assert filter_is_row_wise(asked, who, nodes, [0])
-    return rejected(asked, who, nodes)
+    recorded = plugin(gate=gate)
+    assert filter_is_row_wise(recorded, who, nodes, [0])
+    return rejected(recorded, who, nodes)
 
 
 def other(**wants: Any) -> PodInfo:

@@ -55,13 +55,13 @@ def test_pre_filter_runs_for_every_pod_and_narrows_nothing() -> None:
     st.lists(st.integers(0, 7), unique=True),
 )
 def test_every_cordoned_node_and_no_other(
-    cordoned: list[bool], tolerated: bool, wanted: list[int]
+    cordoned: list[bool], tolerated: bool, expected_value: list[int]
 ) -> None:
     nodes = lent(node(f"n{i}", unschedulable=closed) for i, closed in enumerate(cordoned))
     who = pod(tolerations=[{"key": KEY, "operator": "Exists"}] if tolerated else [])
     expected = [f"n{i}" for i, closed in enumerate(cordoned) if closed and not tolerated]
     assert rejected(PLUGIN, who, nodes) == unresolvable(expected, REASON)
-    assert filter_is_row_wise(PLUGIN, who, nodes, [p for p in wanted if p < len(nodes)])
+    assert filter_is_row_wise(PLUGIN, who, nodes, [p for p in expected_value if p < len(nodes)])
 
 
 # ---- hints ---------------------------------------------------------------------------------

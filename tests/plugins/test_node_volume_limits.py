@@ -38,11 +38,11 @@ EBS = "ebs.csi.aws.com"
 
 def disks(count: int) -> list[dict[str, Any]]:
     """Claims c0, c1 … bound to volumes of the driver."""
-    found: list[dict[str, Any]] = []
+    objects: list[dict[str, Any]] = []
     for number in range(count):
-        found.append(claim(f"c{number}", bound_to=f"pv{number}"))
-        found.append(volume(f"pv{number}", **csi(f"h{number}")))
-    return found
+        objects.append(claim(f"c{number}", bound_to=f"pv{number}"))
+        objects.append(volume(f"pv{number}", **csi(f"h{number}")))
+    return objects
 
 
 def reasons(over: SampleCluster, asking: PodInfo) -> dict[str, str]:
@@ -189,8 +189,8 @@ def test_the_result_equals_the_rule(
         return [f"c{number}" for number in sorted(numbers)]
 
     pods = [with_claims(f"p{i}", *names(each), node="n1") for i, each in enumerate(there)]
-    held = [attachment(f"a{number}", "n1", f"pv{number}") for number in attached]
-    over = cluster(NODES[:1], *disks(5), csi_node("n1", {DRIVER: limit}), *held, pods=pods)
+    attachments = [attachment(f"a{number}", "n1", f"pv{number}") for number in attached]
+    over = cluster(NODES[:1], *disks(5), csi_node("n1", {DRIVER: limit}), *attachments, pods=pods)
     expected = {"n1": TOO_MANY} if too_many(limit, there, attached, new) else {}
     assert reasons(over, with_claims("p", *names(new))) == expected
 
@@ -211,7 +211,7 @@ def a_csi_node(limits: dict[str, int | None]) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "wanted"),
+    ("old", "new", "expected"),
     [
         ({DRIVER: 1}, {DRIVER: 2}, QueueingHint.QUEUE),
         ({DRIVER: 2}, {DRIVER: 1}, QueueingHint.QUEUE_SKIP),
@@ -219,21 +219,21 @@ def a_csi_node(limits: dict[str, int | None]) -> Any:
         ({DRIVER: 1}, {DRIVER: None}, QueueingHint.QUEUE_SKIP),
     ],
 )
-def test_a_limit_that_grows_helps(old: Any, new: Any, wanted: QueueingHint) -> None:
+def test_a_limit_that_grows_helps(old: Any, new: Any, expected: QueueingHint) -> None:
     event = (EventResource.CSI_NODE, UPDATE)
-    assert answer(*event, a_csi_node(old), a_csi_node(new)) is wanted
+    assert answer(*event, a_csi_node(old), a_csi_node(new)) is expected
 
 
 @pytest.mark.parametrize(
-    ("gone", "wanted"),
+    ("gone", "expected"),
     [
         pytest.param(with_claims("g", "x", node="n1"), QueueingHint.QUEUE, id="it had a volume"),
         pytest.param(with_claims("g", "x"), QueueingHint.QUEUE_SKIP, id="it was nowhere"),
         pytest.param(pod("g", node="n1"), QueueingHint.QUEUE_SKIP, id="it had no volume"),
     ],
 )
-def test_a_pod_that_goes_helps_if_it_had_a_volume(gone: PodInfo, wanted: QueueingHint) -> None:
-    assert answer(EventResource.ASSIGNED_POD, ActionType.DELETE, gone, None) is wanted
+def test_a_pod_that_goes_helps_if_it_had_a_volume(gone: PodInfo, expected: QueueingHint) -> None:
+    assert answer(EventResource.ASSIGNED_POD, ActionType.DELETE, gone, None) is expected
 
 
 def test_a_volume_that_is_detached_helps_claims_and_disks_of_its_driver() -> None:
@@ -246,9 +246,9 @@ def test_a_volume_that_is_detached_helps_claims_and_disks_of_its_driver() -> Non
 
 
 def test_it_keeps_to_the_contract() -> None:
-    def prepare(found: SampleCluster) -> None:
-        add(found, *disks(3), csi_node("node-1", {DRIVER: 1}), csi_node("node-2", {DRIVER: 2}))
-        found.add(with_claims("user", "c0", node="node-1"))
+    def prepare(cluster: SampleCluster) -> None:
+        add(cluster, *disks(3), csi_node("node-1", {DRIVER: 1}), csi_node("node-2", {DRIVER: 2}))
+        cluster.add(with_claims("user", "c0", node="node-1"))
 
     volumes = [{"name": f"v{i}", "persistentVolumeClaim": {"claimName": f"c{i}"}} for i in (0, 1)]
     each: Any = [{"spec": {"volumes": volumes}}, {"spec": {"volumes": volumes[1:]}}]

@@ -212,7 +212,7 @@ NO_FILTER = "does not implement filter; write def filter(self, state, pod, nodes
 
 
 @pytest.mark.parametrize(
-    ("plugin", "said"),
+    ("plugin", "message"),
     [
         pytest.param(NoFilter, NO_FILTER, id="a point that is not implemented"),
         pytest.param(Sorted, "a subclass of the plugin Sort; wrap it", id="an open class"),
@@ -226,10 +226,10 @@ NO_FILTER = "does not implement filter; write def filter(self, state, pod, nodes
         pytest.param("Sort", "not a plugin", id="no class at all"),
     ],
 )
-def test_a_class_that_cannot_serve_is_refused(plugin: Any, said: str) -> None:
+def test_a_class_that_cannot_serve_is_refused(plugin: Any, message: str) -> None:
     fault = registry_module._fault_of(plugin)  # pyright: ignore[reportPrivateUsage]
     assert fault is not None
-    assert said in fault
+    assert message in fault
     if isinstance(plugin, type):
         assert fault in refusal(Registry([]).add, plugin)
 
@@ -313,7 +313,7 @@ def test_args_of_a_file_are_decoded_by_their_annotations(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         pytest.param("x = 1", "no plugin is defined here; wanted a class", id="no plugin"),
         pytest.param("x = (", "line 1: SyntaxError: '(' was never closed", id="a slip"),
@@ -328,17 +328,17 @@ def test_args_of_a_file_are_decoded_by_their_annotations(tmp_path: Path) -> None
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_with_the_line(
-    tmp_path: Path, text: str, said: str
+    tmp_path: Path, text: str, message: str
 ) -> None:
     path = written(tmp_path, text)
-    assert refusal(Registry([]).load_file, path).startswith(f"{path}: {said}")
+    assert refusal(Registry([]).load_file, path).startswith(f"{path}: {message}")
 
 
 SCORE_NODE = "write def score_node(self, state, pod, node)"
 
 
 @pytest.mark.parametrize(
-    ("method", "said"),
+    ("method", "message"),
     [
         ("def score_node(self, pod, node): ...", f"takes (self, pod, node); {SCORE_NODE}"),
         ("def score_node(self, a, b, c, d): ...", f"takes (self, a, b, c, d); {SCORE_NODE}"),
@@ -347,14 +347,14 @@ SCORE_NODE = "write def score_node(self, state, pod, node)"
     ],
 )
 def test_a_method_with_other_parameters_is_refused_with_its_line(
-    tmp_path: Path, method: str, said: str
+    tmp_path: Path, method: str, message: str
 ) -> None:
     text = (
         f"from bayplan import ScalarScorePlugin\n\n\nclass Mine(ScalarScorePlugin):\n    {method}\n"
     )
     path = written(tmp_path, text + "    name = 'Mine'\n")
     refused = refusal(Registry([]).load_file, path)
-    assert refused == f"{path}: Mine: score_node {said}, at my_policy.py:5"
+    assert refused == f"{path}: Mine: score_node {message}, at my_policy.py:5"
 
 
 @pytest.mark.parametrize(
@@ -375,7 +375,7 @@ def test_a_method_that_can_be_called_as_the_contract_says_is_accepted(
 
 
 @pytest.mark.parametrize(
-    ("method", "said"),
+    ("method", "message"),
     [
         ("def sign_pod(self): ...", "write def sign_pod(self, pod)"),
         ("def events_to_register(self, pod): ...", "write def events_to_register(self)"),
@@ -383,13 +383,13 @@ def test_a_method_that_can_be_called_as_the_contract_says_is_accepted(
         ("def pre_bind(self, state, pod): ...", "write async def pre_bind(self, state, pod, "),
     ],
 )
-def test_every_method_of_the_contract_is_checked(tmp_path: Path, method: str, said: str) -> None:
+def test_every_method_of_the_contract_is_checked(tmp_path: Path, method: str, message: str) -> None:
     bases = "PreBindPlugin, EnqueueExtensions, SignPlugin"
     own = [f"def {name}: ..." for name in ("sign_pod(self, pod)", "events_to_register(self)")]
     own += ["async def pre_bind(self, state, pod, node_name, port): ...", method]
     lines = [f"from bayplan import {bases}", f"class Mine({bases}):", *(f"    {o}" for o in own)]
     path = written(tmp_path, "\n".join([*lines, "    name = 'Mine'"]))
-    assert said in refusal(Registry([]).load_file, path)
+    assert message in refusal(Registry([]).load_file, path)
 
 
 @pytest.mark.parametrize("name", ["missing.py", "policy.txt"])
@@ -426,7 +426,7 @@ def test_installed_packages_bring_plugins(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         ("no_such_module:Mine", "ModuleNotFoundError"),
         ("bayplan.plugins.priority_sort:Mine", "AttributeError"),
@@ -434,12 +434,12 @@ def test_installed_packages_bring_plugins(monkeypatch: pytest.MonkeyPatch) -> No
     ],
 )
 def test_a_package_that_cannot_be_used_is_named(
-    monkeypatch: pytest.MonkeyPatch, value: str, said: str
+    monkeypatch: pytest.MonkeyPatch, value: str, message: str
 ) -> None:
     offering(monkeypatch, mine=value)
     refused = refusal(Registry([]).load_entry_points)
     assert refused.startswith(f"entry point mine = {value}: ")
-    assert said in refused
+    assert message in refused
 
 
 def test_the_default_registry_has_all_of_them(

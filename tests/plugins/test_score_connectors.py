@@ -46,7 +46,7 @@ def test_raw_scores_beyond_100_have_no_opposite() -> None:
 
 
 @pytest.mark.parametrize(
-    ("to", "scores", "wanted"),
+    ("to", "scores", "expected"),
     [
         pytest.param("max", (3, 6, 12), [25, 50, 100], id="the highest becomes 100"),
         pytest.param("max", (3, 0, 7), [42, 0, 100], id="towards zero: 300 / 7 = 42"),
@@ -56,8 +56,8 @@ def test_raw_scores_beyond_100_have_no_opposite() -> None:
         pytest.param("minMax", (5, 5, 5), [0, 0, 0], id="all equal, from lowest to highest"),
     ],
 )
-def test_scores_are_stretched(to: str, scores: tuple[int, ...], wanted: list[int]) -> None:
-    assert made_of(Normalize, {"scoreFrom": "A", "to": to}, {"A": scores}) == wanted
+def test_scores_are_stretched(to: str, scores: tuple[int, ...], expected: list[int]) -> None:
+    assert made_of(Normalize, {"scoreFrom": "A", "to": to}, {"A": scores}) == expected
 
 
 def test_to_the_highest_is_the_default() -> None:
@@ -89,7 +89,7 @@ def scaled(factor: float, *scores: int) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("factor", "scores", "wanted"),
+    ("factor", "scores", "expected"),
     [
         pytest.param(2, (70, 45, 0), [100, 90, 0], id="cut off at 100"),
         pytest.param(1, (10, 45, 90), [10, 45, 90], id="nothing changes"),
@@ -100,8 +100,8 @@ def scaled(factor: float, *scores: int) -> list[int]:
         pytest.param(1e-6, (1, 50, 100), [0, 0, 0], id="a small one"),
     ],
 )
-def test_scores_are_multiplied(factor: float, scores: tuple[int, ...], wanted: list[int]) -> None:
-    assert scaled(factor, *scores) == wanted
+def test_scores_are_multiplied(factor: float, scores: tuple[int, ...], expected: list[int]) -> None:
+    assert scaled(factor, *scores) == expected
 
 
 @given(st.integers(0, 5000), st.lists(st.integers(0, 100), min_size=3, max_size=3))
@@ -118,7 +118,7 @@ def test_raw_scores_are_cut_off_on_both_sides() -> None:
 
 
 @pytest.mark.parametrize(
-    ("factor", "said"),
+    ("factor", "message"),
     [
         (-1, "factor: -1; wanted a number from 0 to 1000000"),
         (2_000_000, "factor: 2000000; wanted a number from 0 to 1000000"),
@@ -126,8 +126,8 @@ def test_raw_scores_are_cut_off_on_both_sides() -> None:
         (float("nan"), "factor: NaN; wanted"),
     ],
 )
-def test_a_factor_is_a_number_from_0(factor: object, said: str) -> None:
-    assert refusal(Scale, {"scoreFrom": "A", "factor": factor}).startswith(said)
+def test_a_factor_is_a_number_from_0(factor: object, message: str) -> None:
+    assert refusal(Scale, {"scoreFrom": "A", "factor": factor}).startswith(message)
 
 
 # ---- steps ----------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def along(points: list[tuple[int, int]], *scores: int, **options: Any) -> list[i
 
 
 @pytest.mark.parametrize(
-    ("points", "scores", "wanted"),
+    ("points", "scores", "expected"),
     [
         pytest.param([(0, 0), (100, 100)], (0, 37, 100), [0, 37, 100], id="as it is"),
         pytest.param([(0, 100), (100, 0)], (0, 37, 100), [100, 63, 0], id="falling"),
@@ -155,9 +155,9 @@ def along(points: list[tuple[int, int]], *scores: int, **options: Any) -> list[i
     ],
 )
 def test_scores_follow_the_line(
-    points: list[tuple[int, int]], scores: tuple[int, ...], wanted: list[int]
+    points: list[tuple[int, int]], scores: tuple[int, ...], expected: list[int]
 ) -> None:
-    assert along(points, *scores) == wanted
+    assert along(points, *scores) == expected
 
 
 def test_raw_scores_may_be_any_numbers() -> None:
@@ -168,7 +168,7 @@ def test_raw_scores_may_be_any_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "said"),
+    ("shape", "message"),
     [
         ([], "shape: no points; wanted one at least"),
         (
@@ -179,8 +179,8 @@ def test_raw_scores_may_be_any_numbers() -> None:
         ([{"at": 5, "scor": 1}], 'shape[0].scor: unknown field; did you mean "score"?'),
     ],
 )
-def test_a_shape_is_points_in_order(shape: list[Any], said: str) -> None:
-    assert refusal(Steps, {"scoreFrom": "A", "shape": shape}).startswith(said)
+def test_a_shape_is_points_in_order(shape: list[Any], message: str) -> None:
+    assert refusal(Steps, {"scoreFrom": "A", "shape": shape}).startswith(message)
 
 
 # ---- combine --------------------------------------------------------------------------------
@@ -191,12 +191,12 @@ A, B = (10, 45, 90, 0), (50, 60, 5, 100)
 
 def combined(how: str | None = None, weights: Any = None, **options: Any) -> list[int]:
     args = {"scoreFrom": ["A", "B"], "with": how, "weights": weights}
-    given = {name: value for name, value in args.items() if value is not None}
-    return made_of(Combine, given, {"A": A, "B": B}, **options)
+    fields = {name: value for name, value in args.items() if value is not None}
+    return made_of(Combine, fields, {"A": A, "B": B}, **options)
 
 
 @pytest.mark.parametrize(
-    ("how", "wanted"),
+    ("how", "expected"),
     [
         pytest.param("min", [10, 45, 5, 0], id="the lower"),
         pytest.param("max", [50, 60, 90, 100], id="the higher"),
@@ -206,12 +206,12 @@ def combined(how: str | None = None, weights: Any = None, **options: Any) -> lis
         pytest.param(None, [30, 52, 47, 50], id="a weighted sum if nothing is said"),
     ],
 )
-def test_scores_are_combined(how: str | None, wanted: list[int]) -> None:
-    assert combined(how) == wanted
+def test_scores_are_combined(how: str | None, expected: list[int]) -> None:
+    assert combined(how) == expected
 
 
 @pytest.mark.parametrize(
-    ("weights", "wanted"),
+    ("weights", "expected"),
     [
         pytest.param([1, 3], [40, 56, 26, 75], id="(10 + 3 x 50) / 4 = 40"),
         pytest.param({"B": 3}, [40, 56, 26, 75], id="by name; 1 where none is given"),
@@ -220,8 +220,8 @@ def test_scores_are_combined(how: str | None, wanted: list[int]) -> None:
         pytest.param([1_000_000, 1_000_000], [30, 52, 47, 50], id="large ones"),
     ],
 )
-def test_weights_count(weights: Any, wanted: list[int]) -> None:
-    assert combined("weightedSum", weights) == wanted
+def test_weights_count(weights: Any, expected: list[int]) -> None:
+    assert combined("weightedSum", weights) == expected
 
 
 def test_one_source_stays_what_it_is() -> None:
@@ -240,7 +240,7 @@ def test_if_all_are_skipped_so_is_this() -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         ({"scoreFrom": []}, "scoreFrom: no sources; wanted one at least"),
         ({"scoreFrom": ["A", "A"]}, "scoreFrom: the same source twice; wanted each once"),
@@ -260,5 +260,5 @@ def test_if_all_are_skipped_so_is_this() -> None:
         ({"scoreFrom": ["A", "B"], "weights": [0, 0]}, "weights: all 0; wanted one that is not"),
     ],
 )
-def test_wrong_args_are_reported(args: dict[str, Any], said: str) -> None:
-    assert refusal(Combine, args).startswith(said)
+def test_wrong_args_are_reported(args: dict[str, Any], message: str) -> None:
+    assert refusal(Combine, args).startswith(message)

@@ -51,12 +51,12 @@ CHANGING = [each for each in SIGNING if each.values[0].name not in NOT_DRAWN]  #
 
 def read_fields(scene: Scene) -> list[str]:
     """Fields that the plugin reads of some pod."""
-    found: set[str] = set()
+    names: set[str] = set()
     for _, each in scene.pods:
         reads = Reads()
         ask(scene.plugin, recorded_pod(each, reads), scene.cluster.lend().nodes)
-        found |= {path for path in FIELD_DRAWS if reads.touches(path)}
-    return sorted(found)
+        names |= {path for path in FIELD_DRAWS if reads.touches(path)}
+    return sorted(names)
 
 
 def changed_answers(
@@ -83,12 +83,12 @@ def changed_answers(
         chance=st.randoms(use_true_random=True),
     )
     def change(scene: int, path: str, chance: Stream) -> None:
-        asked = scenes[scene]
-        draws = Draws(chance, asked.draws.vocabulary)
+        scene_pods = scenes[scene]
+        draws = Draws(chance, scene_pods.draws.vocabulary)
         one = draw_pod(draws)
         pair = pod("one", **one), pod("other", **draw_field(draws, path, one))
-        nodes = asked.cluster.lend().nodes
-        reports[path] += compare_pair(subject, asked.plugin, nodes, path, pair=pair)
+        nodes = scene_pods.cluster.lend().nodes
+        reports[path] += compare_pair(subject, scene_pods.plugin, nodes, path, pair=pair)
 
     (change if number is None else seed(number)(change))()
     return reports
@@ -135,7 +135,7 @@ def test_identity_and_status_of_a_pod_are_in_no_signature(chance: Stream) -> Non
 
 def relatives(options: PodOptions) -> list[PodInfo]:
     """Pods of the same template with another name, uid, age, owner and status."""
-    found = pod("other", **options)
+    new_pod = pod("other", **options)
     metadata = api_pod("another", **options).metadata
     owner = OwnerReference(kind="Job", name="work", uid="uid-work", controller=True)
     changes: list[dict[str, Any]] = [
@@ -147,17 +147,17 @@ def relatives(options: PodOptions) -> list[PodInfo]:
         {"finalizers": ("example.com/wait",)},
         {"generate_name": "work-"},
     ]
-    status = msgspec.structs.replace(found.status, phase="Pending", nominated_node_name="node-1")
-    renewed = PodInfo(found.metadata, status, found.shape, found.node_name)
+    status = msgspec.structs.replace(new_pod.status, phase="Pending", nominated_node_name="node-1")
+    renewed = PodInfo(new_pod.metadata, status, new_pod.shape, new_pod.node_name)
     return [
-        found,
+        new_pod,
         renewed,
         *(
             PodInfo(
                 msgspec.structs.replace(metadata, **change),
-                found.status,
-                found.shape,
-                found.node_name,
+                new_pod.status,
+                new_pod.shape,
+                new_pod.node_name,
             )
             for change in changes
         ),

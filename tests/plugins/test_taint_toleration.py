@@ -76,10 +76,10 @@ POSITIONS = st.lists(st.integers(0, 7), unique=True)
 
 @given(CLUSTERS, st.lists(TOLERATIONS, max_size=3), POSITIONS)
 def test_the_result_for_all_nodes_equals_the_rule_for_each_node(
-    cluster: list[list[Any]], tolerations: list[Any], wanted: list[int]
+    cluster: list[list[Any]], tolerations: list[Any], expected: list[int]
 ) -> None:
     nodes = lent(node(f"n{i}", taints=taints) for i, taints in enumerate(cluster))
-    who, positions = pod(tolerations=tolerations), [p for p in wanted if p < len(nodes)]
+    who, positions = pod(tolerations=tolerations), [p for p in expected if p < len(nodes)]
     hard = [f"n{i}" for i, each in enumerate(cluster) if untolerated(each, tolerations, HARD)]
     assert rejected(PLUGIN, who, nodes) == unresolvable(hard, REASON)
     assert scored(PLUGIN, who, nodes) == {
@@ -120,9 +120,9 @@ def test_pre_filter_runs_for_every_pod_and_narrows_nothing() -> None:
 
 def refused(cache: Cache, who: PodInfo) -> set[str]:
     snapshot = cache.lend()
-    found = set(rejected(PLUGIN, who, snapshot.nodes))
+    rejected_nodes = set(rejected(PLUGIN, who, snapshot.nodes))
     snapshot.end()
-    return found
+    return rejected_nodes
 
 
 def test_taints_that_come_and_go_are_seen() -> None:

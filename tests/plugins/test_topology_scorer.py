@@ -15,10 +15,10 @@ SOURCE = (50, 20, 30, 30, 40, 10)
 def racks(
     *scores: int, racks: Any = RACKS, feasible: Any = None, options: Any = None, **args: Any
 ) -> list[int]:
-    given = {"scoreFrom": "A", "topologyKey": "rack", **args}
+    fields = {"scoreFrom": "A", "topologyKey": "rack", **args}
     numbers = {"A": scores or SOURCE}
     return made_of(
-        TopologyScorer, given, numbers, labels=racks, feasible=feasible, **(options or {})
+        TopologyScorer, fields, numbers, labels=racks, feasible=feasible, **(options or {})
     )
 
 
@@ -29,7 +29,7 @@ def test_the_best_rack_gets_100_the_worst_0_and_others_their_part() -> None:
 
 
 @pytest.mark.parametrize(
-    ("aggregate", "wanted"),
+    ("aggregate", "expected"),
     [
         pytest.param("mean", [50, 50, 0, 0, 100, 0], id="mean: 35, 30, 40"),
         pytest.param("max", [100, 100, 0, 0, 50, 0], id="max: 50, 30, 40"),
@@ -37,9 +37,9 @@ def test_the_best_rack_gets_100_the_worst_0_and_others_their_part() -> None:
     ],
 )
 def test_the_score_of_a_rack_is_the_aggregate_of_its_nodes(
-    aggregate: str, wanted: list[int]
+    aggregate: str, expected: list[int]
 ) -> None:
-    assert racks(aggregate=aggregate) == wanted
+    assert racks(aggregate=aggregate) == expected
 
 
 def test_a_mean_is_a_whole_number() -> None:
@@ -104,7 +104,7 @@ def test_a_label_that_is_none_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         ({"topologyKey": "rack"}, "scoreFrom: missing; wanted a string"),
         ({"scoreFrom": "A"}, "topologyKey: missing; wanted a string"),
@@ -118,5 +118,5 @@ def test_a_label_that_is_none_is_refused() -> None:
         ),
     ],
 )
-def test_wrong_args_are_reported(args: dict[str, Any], said: str) -> None:
-    assert refusal(TopologyScorer, args) == said
+def test_wrong_args_are_reported(args: dict[str, Any], message: str) -> None:
+    assert refusal(TopologyScorer, args) == message

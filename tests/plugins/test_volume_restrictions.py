@@ -45,7 +45,7 @@ def rbd(*monitors: str, read_only: bool = False, image: str = "i") -> dict[str, 
 
 
 @pytest.mark.parametrize(
-    ("wanted", "used", "clashes"),
+    ("expected", "used", "clashes"),
     [
         pytest.param(gce("a"), gce("a"), True, id="one gce disk"),
         pytest.param(gce("a", True), gce("a"), True, id="one of two only reads"),
@@ -61,10 +61,10 @@ def rbd(*monitors: str, read_only: bool = False, image: str = "i") -> dict[str, 
     ],
 )
 def test_disks_that_bear_one_pod_keep_pods_apart(
-    wanted: dict[str, Any], used: dict[str, Any], clashes: bool
+    expected: dict[str, Any], used: dict[str, Any], clashes: bool
 ) -> None:
     over = cluster(NODES, pods=[with_claims("there", node="n1", disk=used)])
-    result = rejected(VolumeRestrictions, over, with_claims("p", disk=wanted))
+    result = rejected(VolumeRestrictions, over, with_claims("p", disk=expected))
     assert result == ({"n1": CONFLICT} if clashes else {})
 
 
@@ -126,7 +126,7 @@ def test_a_what_if_counts_users_of_this_namespace_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gone", "wanted"),
+    ("gone", "expected"),
     [
         pytest.param(with_claims("g", "data", node="n1"), QueueingHint.QUEUE, id="a claim shared"),
         pytest.param(with_claims("g", "x", node="n1"), QueueingHint.QUEUE_SKIP, id="another"),
@@ -139,18 +139,18 @@ def test_a_what_if_counts_users_of_this_namespace_only() -> None:
     ],
 )
 def test_a_pod_that_goes_helps_if_it_had_something_in_common(
-    gone: PodInfo, wanted: QueueingHint
+    gone: PodInfo, expected: QueueingHint
 ) -> None:
     plugin = instance(VolumeRestrictions, SampleCluster())
     asking = with_claims("p", "data", d=gce("a"))
     event = (EventResource.ASSIGNED_POD, ActionType.DELETE)
-    assert hint(plugin, event, asking, gone, None) is wanted
+    assert hint(plugin, event, asking, gone, None) is expected
 
 
 def test_it_keeps_to_the_contract() -> None:
-    def prepare(found: SampleCluster) -> None:
-        add(found, claim("data", **ALONE))
-        found.add(with_claims("user", "data", node="node-1", disk=gce("a")))
+    def prepare(cluster: SampleCluster) -> None:
+        add(cluster, claim("data", **ALONE))
+        cluster.add(with_claims("user", "data", node="node-1", disk=gce("a")))
 
     volumes = [
         {"name": "v", "persistentVolumeClaim": {"claimName": "data"}},

@@ -35,15 +35,15 @@ def over(labels: dict[str, str], **zones: dict[str, str]) -> SampleCluster:
     return cluster(nodes, claim("data", bound_to="pv"), volume("pv", meta={"labels": labels}))
 
 
-def reasons(found: SampleCluster) -> list[str]:
-    answer = rejected(VolumeZone, found, with_claims("p", "data"))
+def reasons(cluster: SampleCluster) -> list[str]:
+    answer = rejected(VolumeZone, cluster, with_claims("p", "data"))
     assert set(answer.values()) <= {REASON}
     return sorted(answer)
 
 
 def test_nodes_of_other_zones_are_rejected() -> None:
-    found = over({ZONE: "a"}, n1={ZONE: "a"}, n2={ZONE: "b"}, n3={REGION: "r"})
-    assert reasons(found) == ["n2", "n3"]
+    statuses = over({ZONE: "a"}, n1={ZONE: "a"}, n2={ZONE: "b"}, n3={REGION: "r"})
+    assert reasons(statuses) == ["n2", "n3"]
 
 
 def test_a_node_without_any_such_label_takes_any_volume() -> None:
@@ -51,24 +51,24 @@ def test_a_node_without_any_such_label_takes_any_volume() -> None:
 
 
 def test_a_volume_may_be_in_several_zones() -> None:
-    found = over({ZONE: "a__ b"}, n1={ZONE: "a"}, n2={ZONE: "b"}, n3={ZONE: "c"})
-    assert reasons(found) == ["n3"]
+    statuses = over({ZONE: "a__ b"}, n1={ZONE: "a"}, n2={ZONE: "b"}, n3={ZONE: "c"})
+    assert reasons(statuses) == ["n3"]
 
 
 def test_a_label_with_an_empty_part_is_ignored() -> None:
-    found = over({ZONE: "a__"}, n1={ZONE: "c"})
-    assert results_of(VolumeZone, found, with_claims("p", "data")).pre_filter == "Skip"
+    statuses = over({ZONE: "a__"}, n1={ZONE: "c"})
+    assert results_of(VolumeZone, statuses, with_claims("p", "data")).pre_filter == "Skip"
 
 
 def test_an_old_label_is_compared_with_the_newer_one_where_a_node_has_only_that() -> None:
-    found = over({OLD_ZONE: "a"}, n1={ZONE: "a"}, n2={ZONE: "b"}, n3={OLD_ZONE: "b", ZONE: "a"})
-    assert reasons(found) == ["n2", "n3"]
+    statuses = over({OLD_ZONE: "a"}, n1={ZONE: "a"}, n2={ZONE: "b"}, n3={OLD_ZONE: "b", ZONE: "a"})
+    assert reasons(statuses) == ["n2", "n3"]
 
 
 def test_zone_and_region_must_both_match() -> None:
     labels = {ZONE: "a", REGION: "r"}
-    found = over(labels, n1=labels, n2={ZONE: "a"}, n3={ZONE: "a", REGION: "s"})
-    assert reasons(found) == ["n2", "n3"]
+    statuses = over(labels, n1=labels, n2={ZONE: "a"}, n3={ZONE: "a", REGION: "s"})
+    assert reasons(statuses) == ["n2", "n3"]
 
 
 @pytest.mark.parametrize(
@@ -99,15 +99,15 @@ def test_zone_and_region_must_both_match() -> None:
     ],
 )
 def test_a_missing_object_is_reported(objects: list[Any], reason: str) -> None:
-    found = cluster([node("n1")], *objects)
-    assert rejected(VolumeZone, found, with_claims("p", "data")) == {
+    sample = cluster([node("n1")], *objects)
+    assert rejected(VolumeZone, sample, with_claims("p", "data")) == {
         "": f"UnschedulableAndUnresolvable: {reason}"
     }
 
 
 def test_a_claim_that_waits_for_its_pod_has_no_zones() -> None:
-    found = cluster([node("n1")], claim("data"), storage_class())
-    assert results_of(VolumeZone, found, with_claims("p", "data")).pre_filter == "Skip"
+    sample = cluster([node("n1")], claim("data"), storage_class())
+    assert results_of(VolumeZone, sample, with_claims("p", "data")).pre_filter == "Skip"
 
 
 def test_a_volume_without_labels_is_anywhere() -> None:
@@ -115,10 +115,10 @@ def test_a_volume_without_labels_is_anywhere() -> None:
 
 
 def test_a_label_that_a_volume_gets_later_counts_from_then_on() -> None:
-    found = over({}, n1={ZONE: "b"})
-    assert reasons(found) == []
-    add(found, volume("pv", meta={"labels": {ZONE: "a"}}))
-    assert reasons(found) == ["n1"]
+    statuses = over({}, n1={ZONE: "b"})
+    assert reasons(statuses) == []
+    add(statuses, volume("pv", meta={"labels": {ZONE: "a"}}))
+    assert reasons(statuses) == ["n1"]
 
 
 # ---- hints, contract -----------------------------------------------------------------------
@@ -134,16 +134,16 @@ def a_volume(**labels: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "wanted"),
+    ("old", "new", "expected"),
     [
         pytest.param(None, a_volume(), QueueingHint.QUEUE, id="new"),
         pytest.param(a_volume(), a_volume(**{ZONE: "a"}), QueueingHint.QUEUE, id="a zone more"),
         pytest.param(a_volume(), a_volume(x="y"), QueueingHint.QUEUE_SKIP, id="another label"),
     ],
 )
-def test_a_volume_helps_that_is_new_or_moved(old: Any, new: Any, wanted: QueueingHint) -> None:
+def test_a_volume_helps_that_is_new_or_moved(old: Any, new: Any, expected: QueueingHint) -> None:
     action = ADD if old is None else UPDATE
-    assert answer(EventResource.PERSISTENT_VOLUME, action, old, new) is wanted
+    assert answer(EventResource.PERSISTENT_VOLUME, action, old, new) is expected
 
 
 def test_only_a_class_that_waits_helps() -> None:
@@ -154,22 +154,22 @@ def test_only_a_class_that_waits_helps() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "namespace", "wanted"),
+    ("name", "namespace", "expected"),
     [
         ("data", "default", QueueingHint.QUEUE),
         ("other", "default", QueueingHint.QUEUE_SKIP),
         ("data", "elsewhere", QueueingHint.QUEUE_SKIP),
     ],
 )
-def test_only_its_own_claims_help(name: str, namespace: str, wanted: QueueingHint) -> None:
-    found = decode("v1 PersistentVolumeClaim", claim(name, meta={"namespace": namespace}))
-    assert answer(EventResource.PERSISTENT_VOLUME_CLAIM, UPDATE, found, found) is wanted
+def test_only_its_own_claims_help(name: str, namespace: str, expected: QueueingHint) -> None:
+    decoded = decode("v1 PersistentVolumeClaim", claim(name, meta={"namespace": namespace}))
+    assert answer(EventResource.PERSISTENT_VOLUME_CLAIM, UPDATE, decoded, decoded) is expected
 
 
 def test_it_keeps_to_the_contract() -> None:
-    def prepare(found: SampleCluster) -> None:
+    def prepare(cluster: SampleCluster) -> None:
         labels = {ZONE: "za__zb"}
-        add(found, claim("data", bound_to="pv"), volume("pv", meta={"labels": labels}))
+        add(cluster, claim("data", bound_to="pv"), volume("pv", meta={"labels": labels}))
 
     check_plugin(VolumeZone, pods=[{"spec": {"volumes": VOLUMES}}], prepare=prepare, clusters=8)
 

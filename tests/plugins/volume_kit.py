@@ -154,16 +154,16 @@ def zoned(**zones: str) -> list[Node]:
 def cluster(
     nodes: Iterable[Node], *objects: Content, pods: Sequence[PodInfo] = ()
 ) -> SampleCluster:
-    found = SampleCluster()
-    found.add(*nodes)
-    add(found, *objects)
-    return found.add(*pods)
+    sample = SampleCluster()
+    sample.add(*nodes)
+    add(sample, *objects)
+    return sample.add(*pods)
 
 
-def add(found: SampleCluster, *objects: Content) -> None:
+def add(cluster: SampleCluster, *objects: Content) -> None:
     """Write objects, as the watch of the API reports them."""
     for content in objects:
-        found.put(f"{content['apiVersion']} {content['kind']}", content)
+        cluster.put(f"{content['apiVersion']} {content['kind']}", content)
 
 
 def instance(plugin: type[P], over: SampleCluster, args: Any = None) -> P:
@@ -202,9 +202,9 @@ def hint(
 
 
 def decided(over: SampleCluster, *claims: str) -> Decision:
-    told = pod_claims(over.volumes, with_claims("p", *claims))
-    assert isinstance(told, PodClaims)
-    return decide(find_volumes(over.volumes, told, over.lend().nodes), "n1")
+    result = pod_claims(over.volumes, with_claims("p", *claims))
+    assert isinstance(result, PodClaims)
+    return decide(find_volumes(over.volumes, result, over.lend().nodes), "n1")
 
 
 def at(content: Any, version: str) -> Any:

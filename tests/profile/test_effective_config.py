@@ -36,8 +36,8 @@ KNOWN = registry(Both, Gate, Rack, Talkative, NoEvents)
 FULL = Path(__file__).with_name("full_config.yaml")
 
 
-def names(found: dict[str, Any], point: str) -> list[str]:
-    return [entry["name"] for entry in found["profiles"][0]["plugins"][point]["enabled"]]
+def names(profile_config: dict[str, Any], point: str) -> list[str]:
+    return [entry["name"] for entry in profile_config["profiles"][0]["plugins"][point]["enabled"]]
 
 
 def remark(*profiles: dict[str, Any], **fields: Any) -> list[str]:
@@ -50,9 +50,9 @@ def remark(*profiles: dict[str, Any], **fields: Any) -> list[str]:
 
 
 def test_every_list_of_the_default_profile_is_printed() -> None:
-    found = effective(SchedulerConfig(), Registry())
-    assert set(found["profiles"][0]["plugins"]) == {"multiPoint", *EXTENSION_POINTS}
-    assert names(found, "filter")[:6] == [
+    effective_config = effective(SchedulerConfig(), Registry())
+    assert set(effective_config["profiles"][0]["plugins"]) == {"multiPoint", *EXTENSION_POINTS}
+    assert names(effective_config, "filter")[:6] == [
         "NodeName",
         "NodeUnschedulable",
         "TaintToleration",
@@ -60,7 +60,7 @@ def test_every_list_of_the_default_profile_is_printed() -> None:
         "NodePorts",
         "NodeResourcesFit",
     ]
-    score = found["profiles"][0]["plugins"]["score"]["enabled"]
+    score = effective_config["profiles"][0]["plugins"]["score"]["enabled"]
     assert {"name": "TaintToleration", "weight": 3} in score
 
 
@@ -106,10 +106,10 @@ def test_a_profile_prints_its_own_percentage() -> None:
 
 @pytest.mark.parametrize("text", [FULL.read_text(encoding="utf-8"), yaml.safe_dump(HEAD)])
 def test_the_effective_configuration_is_one_and_stays_as_it_is(text: str) -> None:
-    known = Registry()
-    found = effective(load_config(text, ""), known)
-    printed = yaml.safe_dump(found, sort_keys=False)
-    assert effective(load_config(printed, ""), known) == found
+    registry = Registry()
+    effective_config = effective(load_config(text, ""), registry)
+    printed = yaml.safe_dump(effective_config, sort_keys=False)
+    assert effective(load_config(printed, ""), registry) == effective_config
 
 
 def test_what_is_refused_has_none() -> None:
@@ -121,7 +121,7 @@ def test_what_is_refused_has_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         (
             {"parallelism": 32},
@@ -153,8 +153,8 @@ def test_what_is_refused_has_none() -> None:
         ),
     ],
 )
-def test_a_field_without_effect_is_reported(fields: dict[str, Any], said: str) -> None:
-    assert remark(profile(), **fields)[0].startswith(said)
+def test_a_field_without_effect_is_reported(fields: dict[str, Any], message: str) -> None:
+    assert remark(profile(), **fields)[0].startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -174,9 +174,9 @@ def test_a_gate_whose_plugin_is_here_has_an_effect() -> None:
     class Gang(Both):  # type: ignore[misc] # pyright: ignore[reportGeneralTypeIssues]
         name = "GangScheduling"
 
-    known = Registry([*(plugin for plugin in map(KNOWN.find, KNOWN.names) if plugin)])
-    known._plugins["GangScheduling"] = Gang  # pyright: ignore[reportPrivateUsage]
-    lines = remarks(config(profile(), featureGates={"GenericWorkload": True}), known)
+    registry = Registry([*(plugin for plugin in map(KNOWN.find, KNOWN.names) if plugin)])
+    registry._plugins["GangScheduling"] = Gang  # pyright: ignore[reportPrivateUsage]
+    lines = remarks(config(profile(), featureGates={"GenericWorkload": True}), registry)
     assert not [line for line in lines if "GenericWorkload" in line]
 
 
@@ -250,8 +250,8 @@ def test_weights_of_plugins_that_do_not_score_are_reported() -> None:
     multi_point = {"multiPoint": {"enabled": [*both, {"name": "Gate", "weight": 3}]}}
     base = profile()["plugins"]["multiPoint"]["enabled"]
     multi_point["multiPoint"]["enabled"] += base
-    told = remark({"plugins": sets | multi_point})
-    assert [line.split(" has no effect")[0] for line in told] == [
+    text = remark({"plugins": sets | multi_point})
+    assert [line.split(" has no effect")[0] for line in text] == [
         "profiles[0].plugins.multiPoint.enabled[1]: the weight of Gate",
         "profiles[0].plugins.filter.enabled[0]: the weight of Both",
     ]
@@ -269,13 +269,13 @@ def test_a_post_filter_plugin_that_is_not_enabled_there_is_reported() -> None:
     points = {"queueSort": {"enabled": [{"name": "Coscheduling"}]}, "multiPoint": everything}
 
     def lines(**more: Any) -> list[str]:
-        found = remarks(config({"plugins": {**points, **more}}), Registry())
-        return [line for line in found if "postFilter" in line]
+        texts = remarks(config({"plugins": {**points, **more}}), Registry())
+        return [line for line in texts if "postFilter" in line]
 
-    wanted = (
+    expected = (
         "profiles[0]: Coscheduling is enabled, but not at postFilter, where it has something to do"
     )
-    assert lines(postFilter={"disabled": [{"name": "Coscheduling"}]}) == [wanted]
+    assert lines(postFilter={"disabled": [{"name": "Coscheduling"}]}) == [expected]
     assert lines() == []
     only_sorts = {"disabled": [{"name": "*"}], "enabled": [{"name": name} for name in names[1:]]}
     assert lines(multiPoint=only_sorts) == []
@@ -319,5 +319,8 @@ def test_instances_and_own_plugins_are_reported_once_with_all_places() -> None:
 
 def test_fields_that_kube_scheduler_lacks_are_reported() -> None:
     keys = {"tieBreak": {"enabled": [{"name": "NodeNameOrder"}]}}
-    told = lines(keys, featureGates={"OpportunisticBatching": False})
-    assert [line.split(":")[0] for line in told] == ["featureGates", "profiles[0].plugins.tieBreak"]
+    text_lines = lines(keys, featureGates={"OpportunisticBatching": False})
+    assert [line.split(":")[0] for line in text_lines] == [
+        "featureGates",
+        "profiles[0].plugins.tieBreak",
+    ]

@@ -150,7 +150,7 @@ def test_a_hint_has_no_snapshot_even_at_the_end_of_an_attempt() -> None:
     seen: list[Any] = []
     raised: list[str] = []
 
-    def hint(asked: Any, old: Any, new: Any) -> Any:
+    def hint(pod: Any, old: Any, new: Any) -> Any:
         try:
             return seen[0].snapshot
         except SnapshotNotLent as problem:
@@ -179,7 +179,7 @@ def test_what_is_handed_in_during_a_cycle_is_seen_by_the_next_one() -> None:
         if len(counts) == 0:
             engine.add(node("n2"))
 
-    def looks(state: Any, asked: Any, nodes: Any) -> None:
+    def looks(state: Any, pod: Any, nodes: Any) -> None:
         counts.append(len(nodes.all()))
 
     first = answering("First", pre_filter=hands_in)
@@ -207,7 +207,7 @@ def test_pods_and_nodes_can_be_looked_up_where_there_is_no_snapshot() -> None:
     seen: list[PluginHandle] = []
     results: list[tuple[list[str], list[str]]] = []
 
-    def looks(asked: Any) -> None:
+    def looks(pod: Any) -> None:
         nodes, pods = (seen[0].objects(kind).list() for kind in (NODE, POD))
         results.append(([each.metadata.name for each in nodes], [each.key for each in pods]))
 
@@ -236,12 +236,12 @@ def test_a_wrong_plugin_for_composition_is_refused_by_its_path() -> None:
 def test_the_runner_tries_one_node_in_the_cycles_own_snapshot() -> None:
     verdicts: list[Any] = []
 
-    def tries(self_state: CycleState, asked: Any, statuses: Any) -> Any:
+    def tries(self_state: CycleState, pod_info: Any, statuses: Any) -> Any:
         runner = seen[0].runner
         info = seen[0].snapshot.node("n1")
-        verdicts.append(runner.filter_with_nominated(self_state, asked, "n1"))
-        verdicts.append(runner.add_pod(self_state, asked, pod("other"), info))
-        verdicts.append(runner.remove_pod(self_state, asked, pod("other"), info))
+        verdicts.append(runner.filter_with_nominated(self_state, pod_info, "n1"))
+        verdicts.append(runner.add_pod(self_state, pod_info, pod("other"), info))
+        verdicts.append(runner.remove_pod(self_state, pod_info, pod("other"), info))
         return None, unschedulable()
 
     seen: list[PluginHandle] = []

@@ -38,15 +38,17 @@ def recorded() -> list[Any]:
 
 @pytest.mark.parametrize("case", recorded())
 def test_lists_are_those_of_kube_scheduler(case: dict[str, Any]) -> None:
-    known = Registry()
+    registry = Registry()
     config = config_from(case["config"])
     if case.get("refused"):
         with pytest.raises(ConfigError):
-            resolve(config, known)
+            resolve(config, registry)
         return
-    for profile in resolve(config, known).profiles:
-        for point, wanted in case["lists"][profile.name].items():
-            here = [name for name in wanted if known.find(name[0] if point == "score" else name)]
+    for profile in resolve(config, registry).profiles:
+        for point, expected in case["lists"][profile.name].items():
+            here = [
+                name for name in expected if registry.find(name[0] if point == "score" else name)
+            ]
             entries = profile.lists[point]
             results = [[e.name, e.weight] if point == "score" else e.name for e in entries]
             assert results == here, point
@@ -82,7 +84,7 @@ def problems(plugins: Plugins, *classes: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("Bot", 'no plugin "Bot"; did you mean "Both"?'),
         ("Bot/rack", 'no plugin "Bot"; did you mean "Both"?'),
@@ -92,9 +94,9 @@ def problems(plugins: Plugins, *classes: Any) -> list[str]:
         ("EBSLimits", 'no plugin "EBSLimits"; kube-scheduler has removed it'),
     ],
 )
-def test_an_unknown_plugin_is_reported_with_the_nearest_name(name: str, said: str) -> None:
+def test_an_unknown_plugin_is_reported_with_the_nearest_name(name: str, message: str) -> None:
     [problem] = problems(Plugins(multi_point=PluginSet(enabled=names("Both", name))), Both)
-    assert problem.startswith(f"plugins.multiPoint.enabled[1].name: {said}")
+    assert problem.startswith(f"plugins.multiPoint.enabled[1].name: {message}")
 
 
 def test_where_there_are_many_plugins_a_command_lists_them() -> None:
@@ -108,8 +110,8 @@ def test_where_there_are_many_plugins_a_command_lists_them() -> None:
 
 
 def test_kube_schedulers_plugins_may_be_disabled_and_misspelled_names_are_reported() -> None:
-    given = names("*", "DefaultPreemption", "EBSLimits", "Both", "Both/a", "Bothh")
-    assert problems(Plugins(score=PluginSet(disabled=given)), Both) == [
+    name_list = names("*", "DefaultPreemption", "EBSLimits", "Both", "Both/a", "Bothh")
+    assert problems(Plugins(score=PluginSet(disabled=name_list)), Both) == [
         'plugins.score.disabled[5].name: no plugin "Bothh"; did you mean "Both"?'
     ]
 
@@ -182,10 +184,10 @@ def test_weighted_scores_fit_into_63_bits() -> None:
 
 
 def test_only_plugins_of_kube_scheduler_are_awaited() -> None:
-    known = registry(Both)
-    assert is_not_implemented("VolumeBinding", known)
-    assert is_not_implemented("VolumeBinding/a", known)
-    assert not is_not_implemented("Both", known)
-    assert not is_not_implemented("Bothh", known)
+    plugin_registry = registry(Both)
+    assert is_not_implemented("VolumeBinding", plugin_registry)
+    assert is_not_implemented("VolumeBinding/a", plugin_registry)
+    assert not is_not_implemented("Both", plugin_registry)
+    assert not is_not_implemented("Bothh", plugin_registry)
     assert plugin_name("Both/rack") == plugin_name("Both") == "Both"
-    assert {Sort, Binder} == {known.find("Sort"), known.find("Binder")}
+    assert {Sort, Binder} == {plugin_registry.find("Sort"), plugin_registry.find("Binder")}

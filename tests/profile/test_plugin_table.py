@@ -33,8 +33,8 @@ KNOWN = registry(Both, Gate, Rack, Talkative, NoEvents)
 
 def row(name: str, *profiles: dict[str, Any]) -> PluginRow:
     rows = plugin_table(KNOWN, config(*profiles) if profiles else None)
-    [found] = [row for row in rows if row.name == name]
-    return found
+    [plugin_row] = [row for row in rows if row.name == name]
+    return plugin_row
 
 
 def test_a_row_describes_a_plugin() -> None:
@@ -59,12 +59,12 @@ def test_only_plugins_that_can_reject_have_events() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [("NoEvents", "events depend on how it is configured: cannot think of any")],
 )
-def test_events_that_cannot_be_read_have_a_reason(name: str, said: str) -> None:
+def test_events_that_cannot_be_read_have_a_reason(name: str, message: str) -> None:
     assert row(name).events == ()
-    assert row(name).note == said
+    assert row(name).note == message
 
 
 def test_args_without_defaults_are_not_printed() -> None:

@@ -95,8 +95,11 @@ def test_each_profile_has_instances_and_handles_of_its_own() -> None:
 
 
 def test_an_instance_gets_its_args() -> None:
-    [found] = built(profile(["Gate/a", "Gate"], {"Gate/a": {"limit": 9}}))
-    assert [plugin.args for plugin in found.plugins.filter] == [GateArgs(limit=9), GateArgs()]
+    [built_config] = built(profile(["Gate/a", "Gate"], {"Gate/a": {"limit": 9}}))
+    assert [plugin.args for plugin in built_config.plugins.filter] == [
+        GateArgs(limit=9),
+        GateArgs(),
+    ]
 
 
 def test_a_refused_configuration_makes_no_instance() -> None:
@@ -171,8 +174,8 @@ def test_events_of_kinds_that_are_not_watched_are_refused() -> None:
     ],
 )
 def test_events_of_watched_kinds_are_accepted(waits: type[Any]) -> None:
-    [found] = built(profile(["Waits"]), known=registry(waits))
-    assert len(found.events["Waits"]) == 1
+    [built_config] = built(profile(["Waits"]), known=registry(waits))
+    assert len(built_config.events["Waits"]) == 1
 
 
 def test_a_kind_that_is_looked_up_and_not_declared_is_refused_before_the_start() -> None:
@@ -202,8 +205,8 @@ def test_nothing_is_closed_when_all_is_well() -> None:
 # ---- composition ---------------------------------------------------------------------------
 
 
-def handle(known: Registry = KNOWN) -> Any:
-    return idle_handle(known, "", "Rack/a", Rack)
+def handle(registry: Registry = KNOWN) -> Any:
+    return idle_handle(registry, "", "Rack/a", Rack)
 
 
 def test_a_plugin_is_made_with_args_of_any_form() -> None:
@@ -213,10 +216,10 @@ def test_a_plugin_is_made_with_args_of_any_form() -> None:
 
 
 def test_a_plugin_that_is_made_has_args_and_handle_of_its_own() -> None:
-    given = handle()
-    made = make_plugin(KNOWN, "Gate/a", None, given, path="inner")
-    assert made.instance_name == f"{given.instance_name}.Gate/a"
-    assert made.handle.profile_name == given.profile_name
+    plugin_handle = handle()
+    made = make_plugin(KNOWN, "Gate/a", None, plugin_handle, path="inner")
+    assert made.instance_name == f"{plugin_handle.instance_name}.Gate/a"
+    assert made.handle.profile_name == plugin_handle.profile_name
 
 
 def test_what_cannot_be_made_is_refused_with_the_given_path() -> None:

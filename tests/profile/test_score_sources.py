@@ -60,12 +60,12 @@ def test_tie_break_keys_read_too() -> None:
 
 def test_one_instance_serves_every_extension_point_and_all_readers() -> None:
     without = {"disabled": [{"name": "Both"}]}
-    found = of(
+    sources = of(
         ["Both", "Invert/x", "Invert/y"],
         {"Invert/x": reads("Both"), "Invert/y": reads("Both")},
         score=without,
     )
-    [built] = build_profiles(found, KNOWN, handles(KNOWN))
+    [built] = build_profiles(sources, KNOWN, handles(KNOWN))
     [source] = built.plugins.sources
     assert source is built.plugins.filter[0]
     names = [each.instance_name for each in built.plugins.instances()]
@@ -115,14 +115,14 @@ def test_an_instance_cannot_read_itself() -> None:
 
 def test_a_cycle_is_reported_once_with_its_path() -> None:
     args = {"Invert/a": reads("Invert/b"), "Invert/b": reads("Invert/a")}
-    wanted = (
+    expected = (
         "profiles[0].pluginConfig[1].args.scoreFrom: a cycle of scores, "
         "Invert/a → Invert/b → Invert/a; wanted one that ends"
     )
-    assert refusal(["Invert/a"], args) == [wanted]
-    assert refusal(["Invert/a", "Invert/b"], args) == [wanted]
+    assert refusal(["Invert/a"], args) == [expected]
+    assert refusal(["Invert/a", "Invert/b"], args) == [expected]
     into_it = {**args, "Invert/c": reads("Invert/a")}
-    assert refusal(["Invert/c"], into_it) == [wanted]
+    assert refusal(["Invert/c"], into_it) == [expected]
 
 
 def test_a_cycle_of_disabled_instances_is_reported_too() -> None:

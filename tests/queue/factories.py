@@ -172,9 +172,9 @@ class Rig:
 
     def try_and_fail(self, *rejected_by: str, pending: Sequence[str] = ()) -> QueuedPodInfo:
         """One attempt that ends at once; no plugin at all: by an error."""
-        found = self.pop()
-        self.fail(found, *rejected_by, pending=pending)
-        return found
+        entry = self.pop()
+        self.fail(entry, *rejected_by, pending=pending)
+        return entry
 
     def fail(self, queued: QueuedPodInfo, *rejected_by: str, pending: Sequence[str] = ()) -> None:
         queued.unschedulable_plugins = frozenset(rejected_by)

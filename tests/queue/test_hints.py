@@ -168,8 +168,8 @@ def test_a_hint_receives_the_pod_and_both_objects() -> None:
     ],
 )
 def test_the_most_helpful_of_several_changes_counts(names: list[str], strategy: Strategy) -> None:
-    def says(*wanted: str) -> Any:
-        return lambda pod, old, new: QUEUE if new in wanted else SKIP
+    def says(*expected: str) -> Any:
+        return lambda pod, old, new: QUEUE if new in expected else SKIP
 
     events = {"Fit": [on(NODE_ADD, says("help"))], "Claims": [on(NODE_ADD, says("now"))]}
     both = queued(rejected_by=["Fit"], pending=["Claims"])

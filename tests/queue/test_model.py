@@ -165,10 +165,10 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(number=numbers)
     def activate(self, number: int) -> None:
-        wanted = self.some_known(number)
-        if wanted is not None:
-            self.rig.queue.activate([wanted])
-            self.model.activate(wanted, EVENT_FORCE_ACTIVATE)
+        values = self.some_known(number)
+        if values is not None:
+            self.rig.queue.activate([values])
+            self.model.activate(values, EVENT_FORCE_ACTIVATE)
 
     # ---- attempts -------------------------------------------------------------------------
 
@@ -201,32 +201,32 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(number=numbers, rejected_by=few_plugins, pending=few_plugins)
     def fail(self, number: int, rejected_by: set[str], pending: set[str]) -> None:
         """An attempt or a binding fails. A pod that was deleted meanwhile does not come back."""
-        found, expected = self.some_held(number)
-        newest = self.known.get(found.pod.uid)
+        claims, expected = self.some_held(number)
+        newest = self.known.get(claims.pod.uid)
         if newest is None:
-            self.rig.queue.done(found.pod.uid)
-            self.model.done(found.pod.uid)
+            self.rig.queue.done(claims.pod.uid)
+            self.model.done(claims.pod.uid)
             return
         is_back = newest.uid in self.model.pods
         if not is_back:
-            found.pod = newest
-            found.unschedulable_plugins = frozenset(rejected_by)
-            found.pending_plugins = frozenset(pending)
-        self.rig.queue.add_unschedulable(found)
+            claims.pod = newest
+            claims.unschedulable_plugins = frozenset(rejected_by)
+            claims.pending_plugins = frozenset(pending)
+        self.rig.queue.add_unschedulable(claims)
         self.model.fail(expected, newest, rejected_by, pending)
 
     @precondition(lambda self: self.held)
     @rule(number=numbers, is_bound=st.booleans())
     def finish(self, number: int, is_bound: bool) -> None:
         """The queue's part ends; the binding may still fail."""
-        found, expected = self.some_held(number)
-        uid = found.pod.uid
+        claims, expected = self.some_held(number)
+        uid = claims.pod.uid
         self.rig.queue.done(uid)
         self.model.done(uid)
         if is_bound:
             self.known.pop(uid, None)
         else:
-            self.held[uid] = (found, expected)
+            self.held[uid] = (claims, expected)
 
     # ---- the cluster ----------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ def to(node_name: str) -> Nomination:
 
 
 def names(nominator: PodNominator, node_name: str) -> list[str]:
-    return [found.name for found in nominator.nominated_pods_for_node(node_name)]
+    return [pods.name for pods in nominator.nominated_pods_for_node(node_name)]
 
 
 def test_a_nomination_comes_from_the_status() -> None:
@@ -96,11 +96,11 @@ def test_a_pod_on_a_node_is_never_listed() -> None:
 
 
 def test_a_nomination_is_listed_by_the_state_of_the_pod_in_the_api() -> None:
-    known: dict[str, PodInfo] = {
+    pods: dict[str, PodInfo] = {
         "uid-bound": waiting_pod("bound", node="n2"),
         "uid-waits": waiting_pod("waits"),
     }
-    nominator = Nominator(known.get)
+    nominator = Nominator(pods.get)
     for name in ("bound", "gone", "waits"):
         nominator.add_nominated_pod(waiting_pod(name, nominated="n1"))
     assert names(nominator, "n1") == ["waits"]

@@ -42,8 +42,8 @@ def test_a_pod_that_no_plugin_refuses_passes() -> None:
 
 def test_a_refused_pod_is_gated_by_the_plugin_that_refused() -> None:
     recorder, entry = Recorder(), Entry(queued("a"))
-    asked = admission(gate("A", refuses=False), gate("B"), recorder=recorder)
-    assert not asked.admits(entry, State.ACTIVE)
+    admitted = admission(gate("A", refuses=False), gate("B"), recorder=recorder)
+    assert not admitted.admits(entry, State.ACTIVE)
     assert entry.queued.gating_plugin == "B"
     assert entry.queued.unschedulable_plugins == {"B"}
     assert recorder.unschedulable == {"B": 1}
@@ -58,18 +58,18 @@ def test_plugins_are_called_in_order_until_one_refuses() -> None:
 
 def test_the_plugin_that_gates_a_pod_is_called_first() -> None:
     first, second = gate("A", refuses=False), gate("B")
-    asked, entry = admission(first, second), Entry(queued("a"))
-    asked.admits(entry, State.ACTIVE)
-    asked.admits(entry, State.ACTIVE)
+    admitted, entry = admission(first, second), Entry(queued("a"))
+    admitted.admits(entry, State.ACTIVE)
+    admitted.admits(entry, State.ACTIVE)
     assert (first.asked, second.asked) == (["a"], ["a", "a"])
 
 
 def test_a_new_message_of_the_gating_plugin_is_reported() -> None:
     recorder, entry = Recorder(), Entry(queued("a"))
     handle: Any = None
-    asked = admission(Countdown(None, handle), recorder=recorder)
-    asked.admits(entry, State.ACTIVE)
-    asked.admits(entry, State.ACTIVE)
+    admitted = admission(Countdown(None, handle), recorder=recorder)
+    admitted.admits(entry, State.ACTIVE)
+    admitted.admits(entry, State.ACTIVE)
     assert recorder.gates == [
         ("a", "Countdown", "asked 1 times"),
         ("a", "Countdown", "asked 2 times"),
@@ -79,9 +79,9 @@ def test_a_new_message_of_the_gating_plugin_is_reported() -> None:
 
 def test_a_pod_still_refused_is_counted_and_reported_once() -> None:
     recorder, entry = Recorder(), Entry(queued("a"))
-    asked = admission(gate(), recorder=recorder)
-    asked.admits(entry, State.ACTIVE)
-    asked.admits(entry, State.ACTIVE)
+    admitted = admission(gate(), recorder=recorder)
+    admitted.admits(entry, State.ACTIVE)
+    admitted.admits(entry, State.ACTIVE)
     assert recorder.unschedulable == {"Gate": 1}
     assert len(recorder.gates) == 1
 
@@ -103,13 +103,13 @@ def test_a_plugin_that_rejected_the_pod_before_is_not_counted_again(
 
 def test_another_plugin_may_take_over_the_gate() -> None:
     first, second, entry = gate("A"), gate("B"), Entry(queued("a"))
-    asked = admission(first, second)
-    asked.admits(entry, State.ACTIVE)
+    admitted = admission(first, second)
+    admitted.admits(entry, State.ACTIVE)
     first.refuse(False)
-    assert not asked.admits(entry, State.ACTIVE)
+    assert not admitted.admits(entry, State.ACTIVE)
     assert entry.queued.gating_plugin == "B"
     second.refuse(False)
-    assert asked.admits(entry, State.ACTIVE)
+    assert admitted.admits(entry, State.ACTIVE)
     assert entry.queued.gating_plugin == ""
 
 
@@ -119,9 +119,9 @@ def test_a_plugin_that_raises_gates_its_pod_and_is_named() -> None:
 
     recorder, entry = Recorder(), Entry(queued("a"))
     assert not admission(gate(refuses=boom), recorder=recorder).admits(entry, State.ACTIVE)
-    [(pod, plugin, said)] = recorder.gates
+    [(pod, plugin, message)] = recorder.gates
     assert (pod, plugin) == ("a", "Gate")
-    assert said.startswith('running PreEnqueue plugin "Gate": ValueError: boom (')
+    assert message.startswith('running PreEnqueue plugin "Gate": ValueError: boom (')
 
 
 def test_an_explicit_success_passes() -> None:

@@ -35,9 +35,9 @@ FIT_EVENTS = {"Fit": [on(NODE_ADD)], "Claims": [on(NODE_ADD)]}
 both_gates = pytest.mark.parametrize("windows", [True, False])
 
 
-def one_rejected(**given: Any) -> Rig:
+def one_rejected(**value: Any) -> Rig:
     """A pod that Fit rejected at 0 and that waits for a node to be added."""
-    setting = rig(events=FIT_EVENTS, **given)
+    setting = rig(events=FIT_EVENTS, **value)
     setting.queue.add(waiting_pod())
     setting.try_and_fail("Fit")
     return setting
@@ -114,11 +114,11 @@ def test_a_pod_recreated_under_an_old_name_is_another_pod() -> None:
 
 
 def test_the_waiting_time_counts_from_the_first_time_in_activeq() -> None:
-    held = gate()
-    setting = rig(events={"Gate": [on(OWN_LABEL)]}, gates=[held])
+    gated = gate()
+    setting = rig(events={"Gate": [on(OWN_LABEL)]}, gates=[gated])
     setting.queue.add(waiting_pod())
     setting.run_until(4)
-    held.refuse(False)
+    gated.refuse(False)
     setting.queue.update(waiting_pod(), waiting_pod(labels={"x": "y"}), [OWN_LABEL])
     setting.run_until(9)
     assert setting.pop().initial_attempt_seconds == 4
@@ -193,12 +193,12 @@ def test_a_failure_of_a_pod_that_already_waits_changes_nothing() -> None:
     """Its binding fails after it was done; meanwhile an update brought it back."""
     setting = rig(events=FIT_EVENTS)
     setting.queue.add(waiting_pod())
-    found = setting.pop()
-    setting.queue.done(found.pod.uid)
+    entry = setting.pop()
+    setting.queue.done(entry.pod.uid)
     setting.queue.update(waiting_pod(), waiting_pod())
-    setting.fail(found, "Fit")
+    setting.fail(entry, "Fit")
     assert setting.state(waiting_pod()) == "ACTIVE"
-    assert found.unschedulable_count == 0
+    assert entry.unschedulable_count == 0
 
 
 @pytest.mark.parametrize(
@@ -213,9 +213,9 @@ def test_a_pod_whose_binding_failed_after_done_is_tried_again(
 ) -> None:
     setting = rig(events=FIT_EVENTS)
     setting.queue.add(waiting_pod())
-    found = setting.pop()
-    setting.queue.done(found.pod.uid)
-    setting.fail(found, *rejected_by)
+    entry = setting.pop()
+    setting.queue.done(entry.pod.uid)
+    setting.fail(entry, *rejected_by)
     assert setting.state(waiting_pod()) == state
 
 
@@ -319,9 +319,9 @@ def test_each_profile_has_its_own_hints() -> None:
 def test_an_event_during_the_attempt_is_not_lost() -> None:
     setting = rig(events=FIT_EVENTS)
     setting.queue.add(waiting_pod())
-    found = setting.pop()
+    entry = setting.pop()
     setting.queue.move_all(NODE_ADD, None, "node")
-    setting.fail(found, "Fit")
+    setting.fail(entry, "Fit")
     assert setting.state(waiting_pod()) == "BACKOFF"
     assert incoming(setting)["backoff ScheduleAttemptFailure"] == 1
 
@@ -329,9 +329,9 @@ def test_an_event_during_the_attempt_is_not_lost() -> None:
 def test_an_event_during_the_attempt_activates_a_pending_pod_at_once() -> None:
     setting = rig(events=FIT_EVENTS)
     setting.queue.add(waiting_pod())
-    found = setting.pop()
+    entry = setting.pop()
     setting.queue.move_all(NODE_ADD, None, "node")
-    setting.fail(found, "Fit", pending=["Claims"])
+    setting.fail(entry, "Fit", pending=["Claims"])
     assert setting.state(waiting_pod()) == "ACTIVE"
 
 
@@ -354,10 +354,10 @@ def test_the_hint_is_called_with_the_recorded_objects() -> None:
 
     setting = rig(events={"Fit": [on(NODE_ADD, hint)]})
     setting.queue.add(waiting_pod())
-    found = setting.pop()
+    entry = setting.pop()
     setting.queue.move_all(NODE_ADD, "old", "new")
-    setting.fail(found, "Fit")
-    assert given == [(found.pod, "old", "new")]
+    setting.fail(entry, "Fit")
+    assert given == [(entry.pod, "old", "new")]
 
 
 def test_an_event_that_no_plugin_registered_is_not_recorded_for_pods_in_flight() -> None:
@@ -372,9 +372,9 @@ def test_an_update_of_the_pod_during_its_attempt_counts_at_its_return() -> None:
     setting = rig(events={"Fit": [on(OWN_SCALE_DOWN)]})
     setting.queue.add(waiting_pod())
     setting.queue.add(waiting_pod("other"))
-    found, other = setting.pop(), setting.pop()
+    entry, other = setting.pop(), setting.pop()
     setting.queue.update(waiting_pod(), waiting_pod(labels={"x": "y"}), [OWN_SCALE_DOWN])
-    setting.fail(found, "Fit")
+    setting.fail(entry, "Fit")
     setting.fail(other, "Fit")
     assert setting.state(waiting_pod()) == "BACKOFF"
     assert setting.state(waiting_pod("other")) == "UNSCHEDULABLE"
@@ -405,8 +405,8 @@ def test_a_gated_pod_is_never_tried() -> None:
 
 
 def test_an_event_of_the_gating_plugin_opens_the_gate() -> None:
-    held = gate(refuses=lambda pod: "x" not in pod.labels)
-    setting = rig(events={"Gate": [on(OWN_LABEL)]}, gates=[held])
+    gated = gate(refuses=lambda pod: "x" not in pod.labels)
+    setting = rig(events={"Gate": [on(OWN_LABEL)]}, gates=[gated])
     setting.queue.add(waiting_pod())
     setting.queue.update(waiting_pod(), waiting_pod(labels={"y": ""}), [OWN_LABEL])
     assert setting.state(waiting_pod()) == "GATED"
@@ -415,14 +415,14 @@ def test_an_event_of_the_gating_plugin_opens_the_gate() -> None:
 
 
 def test_events_of_other_plugins_do_not_reach_a_gated_pod() -> None:
-    held = gate(refuses=False)
-    setting = rig(events={"Fit": [on(NODE_ADD)], "Gate": [on(NODE_LABEL)]}, gates=[held])
+    gated = gate(refuses=False)
+    setting = rig(events={"Fit": [on(NODE_ADD)], "Gate": [on(NODE_LABEL)]}, gates=[gated])
     setting.queue.add(waiting_pod())
     setting.try_and_fail("Fit")
-    held.refuse(True)
+    gated.refuse(True)
     setting.queue.activate([waiting_pod()])
     assert setting.state(waiting_pod()) == "GATED"
-    held.refuse(False)
+    gated.refuse(False)
     setting.run_until(5)
     setting.queue.move_all(NODE_ADD, None, "node")
     assert setting.state(waiting_pod()) == "GATED"
@@ -440,12 +440,12 @@ def test_a_helpful_event_does_not_activate_a_pod_whose_gate_stays_closed() -> No
 
 
 def test_a_returning_pod_may_be_gated() -> None:
-    held = gate(refuses=False)
-    setting = rig(events=FIT_EVENTS, gates=[held])
+    gated = gate(refuses=False)
+    setting = rig(events=FIT_EVENTS, gates=[gated])
     setting.queue.add(waiting_pod())
-    found = setting.pop()
-    held.refuse(True)
-    setting.fail(found)
+    entry = setting.pop()
+    gated.refuse(True)
+    setting.fail(entry)
     assert setting.state(waiting_pod()) == "GATED"
     assert setting.recorder.gates == [("p", "Gate", "not yet")]
 
@@ -596,9 +596,9 @@ def test_activating_a_pod_in_flight_is_remembered() -> None:
     setting = rig(events=FIT_EVENTS)
     for name in ("p", "other"):
         setting.queue.add(waiting_pod(name))
-    found, other = setting.pop(), setting.pop()
+    entry, other = setting.pop(), setting.pop()
     setting.queue.activate([waiting_pod()])
-    setting.fail(found, "Fit")
+    setting.fail(entry, "Fit")
     setting.fail(other, "Fit")
     assert setting.state(waiting_pod()) == "BACKOFF"
     assert setting.state(waiting_pod("other")) == "UNSCHEDULABLE"
@@ -641,12 +641,12 @@ def test_a_return_ends_the_flushed_state() -> None:
 
 
 def test_a_gated_pod_is_evaluated_again_five_minutes_after_its_last_flush() -> None:
-    held = gate()
-    setting = rig(gates=[held])
+    gated = gate()
+    setting = rig(gates=[gated])
     setting.queue.add(waiting_pod())
     setting.run_until(330)
     assert setting.state(waiting_pod()) == "GATED"
-    held.refuse(False)
+    gated.refuse(False)
     assert setting.queue.next_deadline_seconds() == 660
     setting.run_until(660)
     assert setting.state(waiting_pod()) == "ACTIVE"
@@ -730,7 +730,7 @@ def test_pending_pods_are_listed_by_queue_in_order_of_their_keys() -> None:
         setting.queue.add(waiting_pod(name))
 
     def names(listed: dict[str, list[PodInfo]]) -> dict[str, list[str]]:
-        return {queue: [found.name for found in pods] for queue, pods in listed.items()}
+        return {queue: [pod_info.name for pod_info in pods] for queue, pods in listed.items()}
 
     assert names(setting.queue.pending_pods()) == {
         "active": ["a", "b"],

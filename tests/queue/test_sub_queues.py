@@ -63,8 +63,8 @@ def by_time(entry: Entry) -> tuple[float, str]:
 
 def drained(entries: OrderedEntries) -> list[str]:
     names: list[str] = []
-    while (found := entries.pop()) is not None:
-        names.append(found.queued.pod.name)
+    while (entry := entries.pop()) is not None:
+        names.append(entry.queued.pod.name)
     return names
 
 
@@ -369,8 +369,8 @@ def test_a_hint_is_called_for_each_unsigned_pod() -> None:
 @pytest.mark.parametrize("says", [QUEUE, SKIP])
 def test_the_subject_of_an_event_is_evaluated_alone(number: int, says: QueueingHint) -> None:
     subject = f"p{number}"
-    others = SKIP if says is QUEUE else QUEUE
-    hint = Hint(lambda pod: says if pod.name == subject else others)
+    other_answer = SKIP if says is QUEUE else QUEUE
+    hint = Hint(lambda pod: says if pod.name == subject else other_answer)
     park = Park({"Fit": [on(EVENT_ASSIGNED_POD_DELETE, hint)]})
     entries = [park.put(f"p{each}", "Fit") for each in range(3)]
     change = Change(EVENT_ASSIGNED_POD_DELETE, entries[number].queued.pod, None)
@@ -748,8 +748,8 @@ def test_an_update_keeps_the_position() -> None:
 
 def test_counts_and_listing_agree() -> None:
     setting: Any = Setting()
-    kept = [State.ACTIVE, State.BACKOFF, State.ERROR_BACKOFF, State.UNSCHEDULABLE]
-    entries = [setting.put(f"p{number}", state) for number, state in enumerate(kept)]
+    states = [State.ACTIVE, State.BACKOFF, State.ERROR_BACKOFF, State.UNSCHEDULABLE]
+    entries = [setting.put(f"p{number}", state) for number, state in enumerate(states)]
     assert setting.places.sizes.pods() == {
         "active": 1,
         "backoff": 2,

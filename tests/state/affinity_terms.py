@@ -9,11 +9,11 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def term(
-    labels: dict[str, str] | None = None, *, key: str = HOSTNAME_LABEL, **rest: Any
+    labels: dict[str, str] | None = None, *, key: str = HOSTNAME_LABEL, **fields: Any
 ) -> dict[str, Any]:
     """A pod affinity term; without ``labels`` it selects every pod."""
     selector = {"matchLabels": labels} if labels is not None else {}
-    return {"labelSelector": selector, "topologyKey": key, **rest}
+    return {"labelSelector": selector, "topologyKey": key, **fields}
 
 
 def weighted(weight: int, of: dict[str, Any]) -> dict[str, Any]:

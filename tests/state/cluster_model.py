@@ -78,11 +78,11 @@ def said(nodes: NodeView) -> dict[str, Said]:
     )
     columns["infos"] = [[pod.uid for pod in info.pods] for info in nodes.infos()]
     columns["terms"] = _terms(nodes)
-    found = {name: dict[str, Any]() for name in nodes.names()}
+    columns_by_node = {name: dict[str, Any]() for name in nodes.names()}
     for column, values in columns.items():
-        for name, value in zip(found, values, strict=True):
-            found[name][column] = value.item() if isinstance(value, np.generic) else value
-    return found
+        for name, value in zip(columns_by_node, values, strict=True):
+            columns_by_node[name][column] = value.item() if isinstance(value, np.generic) else value
+    return columns_by_node
 
 
 def _values(nodes: NodeView, key: str) -> list[str | None]:
@@ -101,12 +101,12 @@ def _free_cpu(nodes: NodeView) -> Any:
 
 def _terms(nodes: NodeView) -> list[Counter[Any]]:
     """Per node: (kind, term, weight) → pods that hold it."""
-    found: list[Counter[Any]] = [Counter() for _ in range(len(nodes))]
+    counters: list[Counter[Any]] = [Counter() for _ in range(len(nodes))]
     for kind in TermKind:
         for placed in nodes.pods.affinity_terms(kind):
-            for counter, row in zip(found, nodes.table.rows.tolist(), strict=True):
+            for counter, row in zip(counters, nodes.table.rows.tolist(), strict=True):
                 counter[kind, placed.term, placed.weight] += placed.rows.get(row, 0)
-    return [+counter for counter in found]
+    return [+counter for counter in counters]
 
 
 # ---- what it must say --------------------------------------------------------------------------
@@ -119,30 +119,30 @@ def expected(model: Model) -> dict[str, Said]:
 def _expected(node: Node, pods: list[PodInfo]) -> Said:
     offered = amounts(node.status.allocatable)
     labels: Mapping[str, str] = node.metadata.labels or {}
-    held = {name for image in node.status.images or () for name in image.names or ()}
+    image_names = {name for image in node.status.images or () for name in image.names or ()}
     calls = {r: sum(pod.requests.get(r, 0) for pod in pods) for r in RESOURCES}
     shapes = [pod.shape for pod in pods]
-    found: Said = {f"allocatable {r}": offered.get(r, 0) for r in RESOURCES}
-    found |= {f"requested {r}": calls[r] for r in RESOURCES}
-    found["non-zero cpu"] = sum(shape.non_zero_milli_cpu for shape in shapes)
-    found["non-zero memory"] = sum(shape.non_zero_memory_bytes for shape in shapes)
-    found["pods"] = len(pods)
-    found["unschedulable"] = bool(node.spec.unschedulable)
-    found["with affinity"] = sum(shape.has_affinity for shape in shapes)
-    found["with anti-affinity"] = sum(bool(shape.anti_affinity.required) for shape in shapes)
-    found |= {f"label {key}": labels.get(key) for key in LABEL_KEYS}
-    found["taints"] = node.spec.taints or ()
-    for i, wanted in enumerate(POD_SETS):
-        matches = (wanted.matches(p.namespace, p.labels, p.is_terminating) for p in pods)
-        found[f"matching {i}"] = sum(matches)
+    values: Said = {f"allocatable {r}": offered.get(r, 0) for r in RESOURCES}
+    values |= {f"requested {r}": calls[r] for r in RESOURCES}
+    values["non-zero cpu"] = sum(shape.non_zero_milli_cpu for shape in shapes)
+    values["non-zero memory"] = sum(shape.non_zero_memory_bytes for shape in shapes)
+    values["pods"] = len(pods)
+    values["unschedulable"] = bool(node.spec.unschedulable)
+    values["with affinity"] = sum(shape.has_affinity for shape in shapes)
+    values["with anti-affinity"] = sum(bool(shape.anti_affinity.required) for shape in shapes)
+    values |= {f"label {key}": labels.get(key) for key in LABEL_KEYS}
+    values["taints"] = node.spec.taints or ()
+    for i, expected in enumerate(POD_SETS):
+        matches = (expected.matches(p.namespace, p.labels, p.is_terminating) for p in pods)
+        values[f"matching {i}"] = sum(matches)
     for port in PORTS:
         taken = (p for shape in shapes for p in shape.host_ports)
-        found[f"port {port}"] = any(conflicts(port, p) for p in taken)
-    found |= {f"image {name}": name in held for name in IMAGES}
-    found["free cpu"] = offered.get("cpu", 0) - calls["cpu"]
-    found["infos"] = [pod.uid for pod in pods]
-    found["terms"] = Counter(stated for pod in pods for stated in _stated(pod))
-    return found
+        values[f"port {port}"] = any(conflicts(port, p) for p in taken)
+    values |= {f"image {name}": name in image_names for name in IMAGES}
+    values["free cpu"] = offered.get("cpu", 0) - calls["cpu"]
+    values["infos"] = [pod.uid for pod in pods]
+    values["terms"] = Counter(stated for pod in pods for stated in _stated(pod))
+    return values
 
 
 def _stated(pod: PodInfo) -> list[Any]:

@@ -318,13 +318,13 @@ class CacheMachine(RuleBasedStateMachine):
     def columns_say_what_the_model_counts(self) -> None:
         snapshot = self.cache.lend()
         nodes = snapshot.nodes
-        told = said(nodes)
-        assert told == expected(self.model)
+        columns = said(nodes)
+        assert columns == expected(self.model)
         assert [nodes.name(i) for i in nodes.table.draw_order()] == expected_draw_order(self.model)
         order = np.arange(len(nodes))[::-2]
-        assert said(nodes.take(order)) == {nodes.name(i): told[nodes.name(i)] for i in order}
+        assert said(nodes.take(order)) == {nodes.name(i): columns[nodes.name(i)] for i in order}
         snapshot.end()
-        self.told[self.cache.table.log.generation] = by_facet(told)
+        self.told[self.cache.table.log.generation] = by_facet(columns)
 
     @invariant()
     def a_node_keeps_its_row(self) -> None:
@@ -335,8 +335,8 @@ class CacheMachine(RuleBasedStateMachine):
 
     @invariant()
     def no_row_is_held_for_nothing(self) -> None:
-        held = set(self.model.nodes) | {pod.node_name for pod in self.model.pods.values()}
-        assert set(self.cache.table.row_of) == held
+        node_names = set(self.model.nodes) | {pod.node_name for pod in self.model.pods.values()}
+        assert set(self.cache.table.row_of) == node_names
 
     @invariant()
     def pods_and_assumptions_are_known(self) -> None:

@@ -22,10 +22,10 @@ def log_of(changes: list[tuple[int, Facet]], length_max: int) -> ChangeLog:
     return log
 
 
-def rows_changed(changes: list[tuple[int, Facet]], since: int, wanted: Facet) -> set[int]:
+def rows_changed(changes: list[tuple[int, Facet]], since: int, expected: Facet) -> set[int]:
     ever = {row for row, _ in changes if row != ALL_ROWS}
-    found = {row for row, facets in changes[since:] if facets & wanted}
-    return ever if ALL_ROWS in found else found
+    rows = {row for row, facets in changes[since:] if facets & expected}
+    return ever if ALL_ROWS in rows else rows
 
 
 @given(changes=CHANGES, since=st.integers(0, 80), wanted=st.sampled_from(FACETS))

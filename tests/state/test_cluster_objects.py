@@ -14,14 +14,14 @@ def service(name: str, namespace: str = "a", **labels: str) -> Any:
     return decode(SERVICE, {"metadata": {"name": name, "namespace": namespace, "labels": labels}})
 
 
-def names(found: Any) -> list[str]:
-    return [f"{each.metadata.namespace}/{each.metadata.name}" for each in found]
+def names(service_object: Any) -> list[str]:
+    return [f"{each.metadata.namespace}/{each.metadata.name}" for each in service_object]
 
 
 def test_lists_are_in_the_order_of_keys() -> None:
     store = KindObjects()
-    for found in (service("z"), service("m", "b"), service("a")):
-        store.put(found)
+    for service_object in (service("z"), service("m", "b"), service("a")):
+        store.put(service_object)
     assert names(store.list()) == ["a/a", "a/z", "b/m"]
     assert names(store.list("a")) == ["a/a", "a/z"]
     assert store.list("nowhere") == ()
@@ -54,10 +54,10 @@ def test_removing_any_version_returns_the_stored_one() -> None:
 
 def test_objects_without_a_namespace_are_looked_up_by_name() -> None:
     store = KindObjects()
-    found = decode(NAMESPACE, {"metadata": {"name": "default"}})
-    store.put(found)
-    assert store.get("default") is found
-    assert store.list() == (found,)
+    decoded = decode(NAMESPACE, {"metadata": {"name": "default"}})
+    store.put(decoded)
+    assert store.get("default") is decoded
+    assert store.list() == (decoded,)
 
 
 def test_a_list_that_was_handed_out_does_not_change() -> None:
@@ -74,12 +74,12 @@ def test_a_list_that_was_handed_out_does_not_change() -> None:
 def test_it_is_a_sorted_dictionary(steps: list[tuple[bool, str, str]]) -> None:
     store, model = KindObjects(), dict[tuple[str, str], Any]()
     for is_put, namespace, name in steps:
-        found = service(name, namespace)
+        new_service = service(name, namespace)
         if is_put:
-            assert store.put(found) is model.get((namespace, name))
-            model[namespace, name] = found
+            assert store.put(new_service) is model.get((namespace, name))
+            model[namespace, name] = new_service
         else:
-            assert store.remove(found) is model.pop((namespace, name), None)
+            assert store.remove(new_service) is model.pop((namespace, name), None)
         assert list(store.list()) == [model[key] for key in sorted(model)]
         for each in "ab":
             assert list(store.list(each)) == [model[key] for key in sorted(model) if key[0] == each]

@@ -101,7 +101,7 @@ def devices_of(*slices: dict[str, Any], expressions: tuple[str, ...] = ()) -> Cl
 
 
 def counts(
-    found: ClassDevices, *taken: tuple[str, str], nodes: tuple[Node, ...] = BOTH
+    devices: ClassDevices, *taken: tuple[str, str], nodes: tuple[Node, ...] = BOTH
 ) -> list[tuple[int, int]]:
     """(devices, taken) of n1 and n2; ``taken``: (pool, device)."""
     counting = AllocatedDevices()
@@ -109,7 +109,7 @@ def counts(
         allocation = as_claim(claim("c", status=allocated(*taken))).allocation
         assert allocation is not None
         counting.add(allocation)
-    return list(found.counts(nodes, counting))
+    return list(devices.counts(nodes, counting))
 
 
 def zone(name: str) -> dict[str, Any]:
@@ -121,25 +121,25 @@ def zone(name: str) -> dict[str, Any]:
 
 
 def test_devices_of_a_node_count_there_alone() -> None:
-    found = devices_of(slice_of("n1", "x", "y"))
-    assert counts(found, ("n1", "y"), ("n1", "elsewhere")) == [(2, 1), (0, 0)]
-    assert list(found.places_of(DeviceId(DRIVER, "n1", "x"))) == ["n1"]
-    assert list(found.places_of(DeviceId(DRIVER, "n2", "x"))) == []
+    devices = devices_of(slice_of("n1", "x", "y"))
+    assert counts(devices, ("n1", "y"), ("n1", "elsewhere")) == [(2, 1), (0, 0)]
+    assert list(devices.places_of(DeviceId(DRIVER, "n1", "x"))) == ["n1"]
+    assert list(devices.places_of(DeviceId(DRIVER, "n2", "x"))) == []
 
 
 @pytest.mark.parametrize(
     "reach", [{"allNodes": True}, {"nodeName": None}], ids=["of all nodes", "naming nobody"]
 )
 def test_devices_of_no_node_in_particular_count_everywhere(reach: dict[str, Any]) -> None:
-    found = devices_of(slice_of("net", "x", "y", **reach), slice_of("n2", "z"))
-    assert counts(found, ("net", "x")) == [(2, 1), (3, 1)]
-    assert list(found.places_of(DeviceId(DRIVER, "net", "x"))) == [ANY_NODE]
+    devices = devices_of(slice_of("net", "x", "y", **reach), slice_of("n2", "z"))
+    assert counts(devices, ("net", "x")) == [(2, 1), (3, 1)]
+    assert list(devices.places_of(DeviceId(DRIVER, "net", "x"))) == [ANY_NODE]
 
 
 def test_devices_of_labelled_nodes_count_where_the_selector_holds() -> None:
-    found = devices_of(slice_of("rack", "x", nodeSelector=zone("b")))
-    assert counts(found) == [(0, 0), (1, 0)]
-    assert counts(found, nodes=(node("n3", labels={"zone": "b"}), node("n4"))) == [(1, 0), (0, 0)]
+    devices = devices_of(slice_of("rack", "x", nodeSelector=zone("b")))
+    assert counts(devices) == [(0, 0), (1, 0)]
+    assert counts(devices, nodes=(node("n3", labels={"zone": "b"}), node("n4"))) == [(1, 0), (0, 0)]
 
 
 def test_each_device_of_a_slice_may_select_its_nodes() -> None:
@@ -149,8 +149,8 @@ def test_each_device_of_a_slice_may_select_its_nodes() -> None:
         device("z", nodeSelector=zone("a")),
         device("nobody's"),
     )
-    found = devices_of(slice_of("pool", *listed, perDeviceNodeSelection=True))
-    assert counts(found, ("pool", "y"), ("pool", "z")) == [(3, 2), (1, 1)]
+    devices = devices_of(slice_of("pool", *listed, perDeviceNodeSelection=True))
+    assert counts(devices, ("pool", "y"), ("pool", "z")) == [(3, 2), (1, 1)]
 
 
 def test_slices_count_whatever_their_generation_and_taints() -> None:
@@ -165,8 +165,8 @@ def test_slices_count_whatever_their_generation_and_taints() -> None:
 
 def test_only_devices_that_all_selectors_mean_count() -> None:
     listed = [device(name, attributes={"fast": fast}) for name, fast in (("x", True), ("y", False))]
-    found = devices_of(slice_of("n1", *listed), expressions=("true", FAST))
-    assert counts(found, ("n1", "x"), ("n1", "y")) == [(1, 1), (0, 0)]
+    devices = devices_of(slice_of("n1", *listed), expressions=("true", FAST))
+    assert counts(devices, ("n1", "x"), ("n1", "y")) == [(1, 1), (0, 0)]
 
 
 def test_a_selector_that_fails_for_one_device_leaves_its_nodes_without_any() -> None:
@@ -181,43 +181,43 @@ def test_a_selector_that_fails_for_one_device_leaves_its_nodes_without_any() -> 
 
 
 def test_a_selector_that_does_not_compile_means_no_device_anywhere() -> None:
-    found = devices_of(slice_of("n1", "x"), slice_of("n2", "y"), expressions=("nonsense(",))
-    assert counts(found) == [(0, 0), (0, 0)]
+    devices = devices_of(slice_of("n1", "x"), slice_of("n2", "y"), expressions=("nonsense(",))
+    assert counts(devices) == [(0, 0), (0, 0)]
 
 
 def test_a_node_selector_that_does_not_parse_leaves_every_node_without_any() -> None:
     broken = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "Like"}]}]}
-    found = devices_of(slice_of("n1", "x"), slice_of("rack", "y", nodeSelector=broken))
-    assert counts(found) == [(0, 0), (0, 0)]
+    devices = devices_of(slice_of("n1", "x"), slice_of("rack", "y", nodeSelector=broken))
+    assert counts(devices) == [(0, 0), (0, 0)]
 
 
 def test_selectors_do_not_see_that_a_device_may_be_shared() -> None:
     shared = device("x", allowMultipleAllocations=True)
-    found = devices_of(slice_of("n1", shared), expressions=("device.allowMultipleAllocations",))
-    assert counts(found) == [(0, 0), (0, 0)]
+    devices = devices_of(slice_of("n1", shared), expressions=("device.allowMultipleAllocations",))
+    assert counts(devices) == [(0, 0), (0, 0)]
 
 
 # ---- slice by slice ------------------------------------------------------------------------
 
 
 def test_a_changed_slice_concerns_its_old_and_new_nodes() -> None:
-    found = devices_of(slice_of("s", "x", nodeName="n1"))
-    assert found.put(as_slice(slice_of("s", "x", "y", nodeName="n2"))) == {"n1", "n2"}
-    assert counts(found) == [(0, 0), (2, 0)]
-    assert found.put(as_slice(slice_of("s", "z", allNodes=True))) == {"n2", ANY_NODE}
-    assert counts(found) == [(1, 0), (1, 0)]
-    assert list(found.places_of(DeviceId(DRIVER, "s", "x"))) == []
+    devices = devices_of(slice_of("s", "x", nodeName="n1"))
+    assert devices.put(as_slice(slice_of("s", "x", "y", nodeName="n2"))) == {"n1", "n2"}
+    assert counts(devices) == [(0, 0), (2, 0)]
+    assert devices.put(as_slice(slice_of("s", "z", allNodes=True))) == {"n2", ANY_NODE}
+    assert counts(devices) == [(1, 0), (1, 0)]
+    assert list(devices.places_of(DeviceId(DRIVER, "s", "x"))) == []
 
 
 def test_a_slice_that_goes_takes_its_own_devices_along() -> None:
     one = slice_of("one", "x", nodeName="n1", pool={"name": "p"})
     other = slice_of("other", "x", nodeName="n1", pool={"name": "p"})
-    found = devices_of(one, other)
-    assert counts(found, ("p", "x")) == [(2, 2), (0, 0)]
-    assert found.remove(as_slice(one)) == {"n1"}
-    assert counts(found, ("p", "x")) == [(1, 1), (0, 0)]
-    assert list(found.places_of(DeviceId(DRIVER, "p", "x"))) == ["n1"]
-    assert found.remove(as_slice(one)) == set()
+    devices = devices_of(one, other)
+    assert counts(devices, ("p", "x")) == [(2, 2), (0, 0)]
+    assert devices.remove(as_slice(one)) == {"n1"}
+    assert counts(devices, ("p", "x")) == [(1, 1), (0, 0)]
+    assert list(devices.places_of(DeviceId(DRIVER, "p", "x"))) == ["n1"]
+    assert devices.remove(as_slice(one)) == set()
 
 
 def test_a_slice_without_a_device_of_the_class_changes_no_row() -> None:
@@ -266,13 +266,13 @@ def test_claims_that_were_there_before_count() -> None:
 
 def test_a_claim_in_flight_takes_its_devices_and_gives_them_back() -> None:
     store, devices = world()
-    claims, given = devices.resource_claims, allocation()
+    claims, allocated = devices.resource_claims, allocation()
     store.of(RESOURCE_CLAIM).put(WANTS)
-    claims.put_in_flight(WANTS, given)
+    claims.put_in_flight(WANTS, allocated)
     assert claims.allocated.is_whole_taken(X)
-    assert claims.pending_allocation(WANTS.uid) is given
-    assert claims.remove_in_flight(WANTS.uid, given)
-    assert not claims.remove_in_flight(WANTS.uid, given)
+    assert claims.pending_allocation(WANTS.uid) is allocated
+    assert claims.remove_in_flight(WANTS.uid, allocated)
+    assert not claims.remove_in_flight(WANTS.uid, allocated)
     assert not claims.allocated.is_taken(X)
 
 
@@ -280,24 +280,24 @@ def test_get_and_list_show_no_allocation_in_flight_and_the_counts_do() -> None:
     """Upstream: claimTracker's Get and List read the cache, ListAllAllocatedDevices adds those in
     flight."""
     store, devices = world()
-    claims, given = devices.resource_claims, allocation()
+    claims, allocated = devices.resource_claims, allocation()
     store.of(RESOURCE_CLAIM).put(WANTS)
-    claims.put_in_flight(WANTS, given)
+    claims.put_in_flight(WANTS, allocated)
     result = claims.get(WANTS.metadata.namespace or "", WANTS.metadata.name)
     assert result is not None
     assert result.allocation is None
     assert [each.allocation for each in claims.list()] == [None]
-    assert claims.pending_allocation(WANTS.uid) is given
+    assert claims.pending_allocation(WANTS.uid) is allocated
     assert list(claims.allocated.devices()) == [X]
 
 
 def test_a_claim_leaves_flight_when_the_api_reports_its_allocation() -> None:
     store, devices = world()
-    claims, given = devices.resource_claims, allocation()
-    claims.put_in_flight(WANTS, given)
+    claims, allocated = devices.resource_claims, allocation()
+    claims.put_in_flight(WANTS, allocated)
     store.of(RESOURCE_CLAIM).put(HAS_X)
     assert claims.pending_allocation(WANTS.uid) is None
-    assert not claims.remove_in_flight(WANTS.uid, given)
+    assert not claims.remove_in_flight(WANTS.uid, allocated)
     assert claims.allocated.is_whole_taken(X)
     store.of(RESOURCE_CLAIM).remove(HAS_X)
     assert not claims.allocated.is_taken(X)
@@ -331,25 +331,25 @@ def test_another_claim_of_the_same_name_takes_nothing_over() -> None:
 # ---- claims whose writes the watch does not tell of yet ---------------------------------------
 
 
-def version(number: int | str, found: ResourceClaim) -> ResourceClaim:
-    meta = msgspec.structs.replace(found.metadata, resource_version=str(number))
-    return msgspec.structs.replace(found, metadata=meta)
+def version(number: int | str, claim: ResourceClaim) -> ResourceClaim:
+    meta = msgspec.structs.replace(claim.metadata, resource_version=str(number))
+    return msgspec.structs.replace(claim, metadata=meta)
 
 
 def test_an_assumed_version_is_read_until_the_watch_has_caught_up() -> None:
     store, devices = world()
-    claims, told = devices.resource_claims, store.of(RESOURCE_CLAIM)
-    told.put(version(9, WANTS))
+    claims, stored = devices.resource_claims, store.of(RESOURCE_CLAIM)
+    stored.put(version(9, WANTS))
     claims.put_in_flight(WANTS, allocation())
     assert claims.assume(version(11, HAS_X))
     assert claims.pending_allocation(WANTS.uid) is None
     for behind in (9, 10):
-        told.put(version(behind, WANTS))
+        stored.put(version(behind, WANTS))
         assert claims.get("default", "c") == version(11, HAS_X)
         assert list(claims.list()) == list(claims.list("default")) == [version(11, HAS_X)]
         assert claims.allocated.is_whole_taken(X)
-    told.put(version(11, HAS_X))
-    told.put(version(12, WANTS))
+    stored.put(version(11, HAS_X))
+    stored.put(version(12, WANTS))
     assert claims.get("default", "c") == version(12, WANTS)
     assert not claims.allocated.is_taken(X)
 
@@ -368,9 +368,9 @@ def test_restoring_a_claim_returns_to_the_version_of_the_watch() -> None:
 
 def test_only_a_newer_version_of_a_stored_claim_is_assumed() -> None:
     store, devices = world()
-    claims, told = devices.resource_claims, store.of(RESOURCE_CLAIM)
+    claims, stored = devices.resource_claims, store.of(RESOURCE_CLAIM)
     assert not claims.assume(version(9, HAS_X))
-    told.put(version(9, WANTS))
+    stored.put(version(9, WANTS))
     assert not claims.assume(version(8, HAS_X))
     meta = msgspec.structs.replace(HAS_X.metadata, uid="another", resource_version="10")
     assert not claims.assume(msgspec.structs.replace(HAS_X, metadata=meta))
@@ -379,22 +379,22 @@ def test_only_a_newer_version_of_a_stored_claim_is_assumed() -> None:
 
 def test_a_claim_that_goes_takes_what_was_assumed_of_it_along() -> None:
     store, devices = world()
-    claims, told = devices.resource_claims, store.of(RESOURCE_CLAIM)
-    told.put(version(9, WANTS))
+    claims, stored = devices.resource_claims, store.of(RESOURCE_CLAIM)
+    stored.put(version(9, WANTS))
     claims.assume(version(10, HAS_X))
-    told.remove(WANTS)
+    stored.remove(WANTS)
     assert claims.get("default", "c") is None
     assert not claims.allocated.is_taken(X)
-    told.put(version(11, WANTS))
+    stored.put(version(11, WANTS))
     assert claims.get("default", "c") == version(11, WANTS)
 
 
 def test_of_versions_that_are_not_numbers_the_last_one_stored_counts() -> None:
     store, devices = world()
-    claims, told = devices.resource_claims, store.of(RESOURCE_CLAIM)
-    told.put(version("b", WANTS))
+    claims, stored = devices.resource_claims, store.of(RESOURCE_CLAIM)
+    stored.put(version("b", WANTS))
     assert claims.assume(version("c", HAS_X))
-    told.put(version("a", WANTS))
+    stored.put(version("a", WANTS))
     assert claims.get("default", "c") == version("a", WANTS)
 
 
@@ -433,10 +433,10 @@ def test_rules_taint_the_devices_they_mean() -> None:
 
 def test_a_slice_that_no_rule_means_stays_the_same_object() -> None:
     store, devices = world()
-    found = as_slice(slice_of("n1", "x"))
-    store.of(RESOURCE_SLICE).put(found)
+    resource_slice = as_slice(slice_of("n1", "x"))
+    store.of(RESOURCE_SLICE).put(resource_slice)
     store.of(DEVICE_TAINT_RULE).put(rule("a", pool="n2"))
-    assert devices.resource_slices.list_with_device_taint_rules() == (found,)
+    assert devices.resource_slices.list_with_device_taint_rules() == (resource_slice,)
 
 
 # ---- classes -------------------------------------------------------------------------------

@@ -17,21 +17,21 @@ def member(name: str, group: str = "g", **options: Any) -> Any:
 
 def cluster(*placed: Any, **groups: dict[str, Any]) -> SampleCluster:
     """Nodes n1 to n3, pods on them, and groups by name with their specs."""
-    found = SampleCluster().add(*(node(f"n{number}") for number in (1, 2, 3)), *placed)
+    sample = SampleCluster().add(*(node(f"n{number}") for number in (1, 2, 3)), *placed)
     for name, spec in groups.items():
         content = {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
-        found.pod_groups.put(KINDS[KIND].compile(KIND, decode(KIND, content)))
+        sample.pod_groups.put(KINDS[KIND].compile(KIND, decode(KIND, content)))
     for each in placed:
-        found.pod_groups.put_pod(each.pod)
-    return found
+        sample.pod_groups.put_pod(each.pod)
+    return sample
 
 
-def units(found: SampleCluster) -> Units:
-    return Units(found.pod_groups, found.lend().nodes)
+def units(cluster: SampleCluster) -> Units:
+    return Units(cluster.pod_groups, cluster.lend().nodes)
 
 
-def names(found: list[Unit]) -> list[list[str]]:
-    return [[each.name for each in unit.pods] for unit in found]
+def names(units: list[Unit]) -> list[list[str]]:
+    return [[each.name for each in unit.pods] for unit in units]
 
 
 def test_pods_leave_one_by_one_unless_their_group_says_otherwise() -> None:
@@ -52,9 +52,9 @@ def test_members_of_a_whole_group_are_one_unit_wherever_they_are() -> None:
 
 
 def test_a_group_without_placed_members_concerns_no_node() -> None:
-    found = cluster(pod("x", node="n1"), g=WHOLE)
-    found.pod_groups.put_pod(api_pod("waits", spec={"schedulingGroup": {"podGroupName": "g"}}))
-    assert units(found).are_single
+    sample = cluster(pod("x", node="n1"), g=WHOLE)
+    sample.pod_groups.put_pod(api_pod("waits", spec={"schedulingGroup": {"podGroupName": "g"}}))
+    assert units(sample).are_single
 
 
 def test_a_unit_is_as_important_as_its_group_says_or_else_as_its_most_important_pod() -> None:

@@ -37,9 +37,9 @@ class CountedCluster:
         self.made_count = 0
 
     def step(self, what: str, name: str, zone: str | None) -> None:
-        cache, found = self.cache, node(name or "x", labels={"zone": zone} if zone else {})
+        cache, new_node = self.cache, node(name or "x", labels={"zone": zone} if zone else {})
         if what == "node":
-            (cache.update_node if name in self.zones else cache.add_node)(found)
+            (cache.update_node if name in self.zones else cache.add_node)(new_node)
             self.zones[name] = zone
         elif what == "gone" and name in self.zones:
             cache.remove_node(name)
@@ -64,8 +64,8 @@ class CountedCluster:
         result = nodes.pods.by_domain(ALL, "zone")
         values = nodes.labels.values("zone")
         snapshot.end()
-        told = {} if result is None else dict(zip(values, result.tolist(), strict=False))
-        assert +Counter(told) == +expected
+        totals = {} if result is None else dict(zip(values, result.tolist(), strict=False))
+        assert +Counter(totals) == +expected
         assert result is None or (result[-1] == 0 and len(result) == len(values) + 1)
 
 

@@ -40,7 +40,7 @@ STEPS = st.lists(st.tuples(st.booleans(), st.integers(0, 3), PORTS), max_size=20
 
 @given(STEPS, PORTS)
 def test_the_index_lists_rows_with_a_conflicting_port(
-    steps: list[tuple[bool, int, HostPort]], wanted: HostPort
+    steps: list[tuple[bool, int, HostPort]], host_port: HostPort
 ) -> None:
     index, used = HostPortIndex(), Counter[tuple[int, HostPort]]()
     for adding, row, port in steps:
@@ -51,11 +51,11 @@ def test_the_index_lists_rows_with_a_conflicting_port(
             index.remove(row, port)
             used[row, port] -= 1
     taken = [place for place, count in used.items() if count]
-    expected = sorted({row for row, port in taken if conflicts(wanted, port)})
-    assert sorted(index.conflicting_rows(wanted)) == expected
+    expected = sorted({row for row, port in taken if conflicts(host_port, port)})
+    assert sorted(index.conflicting_rows(host_port)) == expected
     for row in range(4):
         assert index.on_row(row) == {port for each, port in taken if each == row}
-        assert index.is_taken(row, wanted) is (row in expected)
+        assert index.is_taken(row, host_port) is (row in expected)
 
 
 def test_of_two_pods_with_one_port_the_first_to_go_leaves_it_taken() -> None:
@@ -95,13 +95,13 @@ def test_a_port_of_the_container_alone_binds_nothing() -> None:
 
 
 def test_ports_are_sorted_and_unique() -> None:
-    found = ports_of({"hostPort": 81}, {"hostPort": 80}, {"hostPort": 81})
-    assert [port.port for port in found] == [80, 81]
+    ports = ports_of({"hostPort": 81}, {"hostPort": 80}, {"hostPort": 81})
+    assert [port.port for port in ports] == [80, 81]
 
 
 def test_sidecars_bind_ports_and_init_containers_give_them_back() -> None:
     def init(port: int, policy: str | None) -> dict[str, Any]:
         return {"name": "i", "ports": [{"hostPort": port}], "restartPolicy": policy}
 
-    found = ports_of(initContainers=[init(80, "Always"), init(81, None)])
-    assert [port.port for port in found] == [80]
+    ports = ports_of(initContainers=[init(80, "Always"), init(81, None)])
+    assert [port.port for port in ports] == [80]

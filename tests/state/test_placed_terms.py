@@ -30,13 +30,13 @@ SELECTORS = st.one_of(
 
 @st.composite
 def terms(draw: st.DrawFn) -> dict[str, Any]:
-    found = {
+    rows = {
         "topologyKey": draw(st.sampled_from(["zone", "host"])),
         "labelSelector": draw(SELECTORS),
         "namespaces": draw(st.sampled_from([None, ["n1"], ["n1", "n2"]])),
         "namespaceSelector": draw(st.sampled_from([None, {}, TEAM_A])),
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in rows.items() if value is not None}
 
 
 @st.composite
@@ -97,7 +97,7 @@ def test_terms_are_counted_by_row_as_pods_come_and_go(
             terms.remove(row, each)
     left = [placement for index, placement in enumerate(placements) if index not in gone]
     for kind in TermKind:
-        expected = Counter((*said, row) for row, each in left for said in stated(each, kind))
+        expected = Counter((*term, row) for row, each in left for term in stated(each, kind))
         placed = terms.of(kind)
         assert counts_of(terms, placed) == expected
         assert sum(each.pod_count for each in placed) == expected.total()
@@ -119,14 +119,14 @@ def test_the_terms_about_a_pod_are_those_that_mean_it(
         about = terms.about(kind, asking.shape)
         for team in ("a", "b"):
             labels = {"team": team}
-            found = [*about.certain]
-            found += [p for p in about.conditional if p.term.namespace_selector.matches(labels)]
+            rows = [*about.certain]
+            rows += [p for p in about.conditional if p.term.namespace_selector.matches(labels)]
             expected = [
                 placed
                 for placed in terms.of(kind)
                 if placed.term.matches(asking.namespace, asking.labels, labels)
             ]
-            assert Counter(map(id, found)) == Counter(map(id, expected))
+            assert Counter(map(id, rows)) == Counter(map(id, expected))
     assert terms.about(TermKind.REQUIRED_AFFINITY, asking.shape) == terms.about(
         TermKind.REQUIRED_AFFINITY, asking.shape
     )

@@ -20,18 +20,18 @@ AFFINITY_TERM = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey":
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-def api_pod(name: str = "p", **rest: Any) -> Pod:
+def api_pod(name: str = "p", **fields: Any) -> Pod:
     """``metadata`` and ``status`` add to what is there; the rest stands in the spec."""
     metadata = {"name": name, "uid": f"uid-{name}", "namespace": "default"}
-    metadata |= rest.pop("metadata", {})
-    content = {"metadata": metadata, "status": rest.pop("status", {}), "spec": rest}
+    metadata |= fields.pop("metadata", {})
+    content = {"metadata": metadata, "status": fields.pop("status", {}), "spec": fields}
     pod = decode(POD, content)
     assert isinstance(pod, Pod)
     return pod
 
 
-def compiled(name: str = "p", **rest: Any) -> PodInfo:
-    return pod_info(api_pod(name, **rest))
+def compiled(name: str = "p", **fields: Any) -> PodInfo:
+    return pod_info(api_pod(name, **fields))
 
 
 def containers(**requests: str) -> list[dict[str, Any]]:
@@ -40,8 +40,8 @@ def containers(**requests: str) -> list[dict[str, Any]]:
 
 def given(**amounts: str) -> dict[str, Any]:
     """A status in which the kubelet says what it gave the container."""
-    said = {"name": "main", "allocatedResources": amounts, "resources": {"requests": amounts}}
-    return {"containerStatuses": [said]}
+    status = {"name": "main", "allocatedResources": amounts, "resources": {"requests": amounts}}
+    return {"containerStatuses": [status]}
 
 
 # ---- identity ------------------------------------------------------------------------------
@@ -119,15 +119,15 @@ def test_pods_of_one_template_share_their_shape() -> None:
 
 
 @pytest.mark.parametrize(
-    "rest",
+    "fields",
     [
         pytest.param({"metadata": {"labels": {"a": "b"}}}, id="labels"),
         pytest.param({"metadata": {"namespace": "other"}}, id="namespace"),
         pytest.param({"priority": 1}, id="spec"),
     ],
 )
-def test_pods_that_differ_in_what_is_compiled_do_not(rest: dict[str, Any]) -> None:
-    assert compiled().shape is not compiled(**rest).shape
+def test_pods_that_differ_in_what_is_compiled_do_not(fields: dict[str, Any]) -> None:
+    assert compiled().shape is not compiled(**fields).shape
 
 
 def test_requests_are_compiled_to_integers() -> None:
@@ -145,44 +145,46 @@ def test_a_request_that_is_no_quantity_raises() -> None:
 
 def test_a_running_pod_whose_status_reports_its_requests_shares_its_template() -> None:
     """Every kubelet reports this: without it, no two running pods of a cluster would share."""
-    asked = containers(cpu="1", memory="1Gi")
-    running = compiled("a", containers=asked, status=given(cpu="1", memory="1Gi"), nodeName="n1")
-    assert running.shape is compiled("b", containers=asked).shape
+    some_containers = containers(cpu="1", memory="1Gi")
+    running = compiled(
+        "a", containers=some_containers, status=given(cpu="1", memory="1Gi"), nodeName="n1"
+    )
+    assert running.shape is compiled("b", containers=some_containers).shape
 
 
 def test_during_a_resize_a_larger_amount_in_the_status_counts() -> None:
-    asked = containers(cpu="1")
-    resized = compiled("a", containers=asked, status=given(cpu="2"))
+    some_containers = containers(cpu="1")
+    resized = compiled("a", containers=some_containers, status=given(cpu="2"))
     assert resized.requests == {"cpu": 2000}
-    assert resized.shape is compiled("b", containers=asked, status=given(cpu="2")).shape
-    assert resized.shape is not compiled("c", containers=asked).shape
-    larger = compiled("d", containers=asked, status=given(cpu="4"))
+    assert resized.shape is compiled("b", containers=some_containers, status=given(cpu="2")).shape
+    assert resized.shape is not compiled("c", containers=some_containers).shape
+    larger = compiled("d", containers=some_containers, status=given(cpu="4"))
     assert (resized.requests, larger.requests) == ({"cpu": 2000}, {"cpu": 4000})
 
 
 def test_for_an_infeasible_resize_the_amount_in_the_status_counts() -> None:
     pending = {"type": "PodResizePending", "status": "True"}
-    asked, status = containers(cpu="3"), given(cpu="2")
+    some_containers, status = containers(cpu="3"), given(cpu="2")
     deferred = status | {"conditions": [pending | {"reason": "Deferred"}]}
     infeasible = status | {"conditions": [pending | {"reason": "Infeasible"}]}
-    waiting = compiled("a", containers=asked, status=deferred)
-    refused = compiled("b", containers=asked, status=infeasible)
+    waiting = compiled("a", containers=some_containers, status=deferred)
+    refused = compiled("b", containers=some_containers, status=infeasible)
     assert (waiting.requests, refused.requests) == ({"cpu": 3000}, {"cpu": 2000})
 
 
 def test_a_pod_whose_resize_is_deferred_has_a_shape_of_its_own() -> None:
-    asked = containers(cpu="3")
-    plain = compiled("a", containers=asked, nodeName="n1")
+    some_containers = containers(cpu="3")
+    plain = compiled("a", containers=some_containers, nodeName="n1")
     for status in ({}, given(cpu="3")):
         pending = [{"type": "PodResizePending", "reason": "Deferred"}]
         status = status | {"conditions": pending}
-        deferred = compiled("b", containers=asked, status=status, nodeName="n1")
+        deferred = compiled("b", containers=some_containers, status=status, nodeName="n1")
         assert deferred.has_deferred_resize and not plain.has_deferred_resize
         assert deferred.shape is not plain.shape
         assert deferred.requests == plain.requests
-        again = compiled("c", containers=asked, status=status, nodeName="n2")
+        again = compiled("c", containers=some_containers, status=status, nodeName="n2")
         assert again.shape is deferred.shape
-        nowhere = compiled("d", containers=asked, status=status)
+        nowhere = compiled("d", containers=some_containers, status=status)
         assert not nowhere.has_deferred_resize
 
 
@@ -284,11 +286,11 @@ def test_a_claim_made_for_the_pod_is_named_after_it() -> None:
 
 
 def test_a_disk_that_a_driver_serves_is_migrated_and_may_be_exclusive() -> None:
-    found = volumes_of(
+    volumes = volumes_of(
         gce={"gcePersistentDisk": {"pdName": "d"}}, net={"cinder": {"volumeID": "c"}}
     )
-    assert [volume.name for volume in found.migrated] == ["gce", "net"]
-    assert [volume.name for volume in found.exclusive] == ["gce"]
+    assert [volume.name for volume in volumes.migrated] == ["gce", "net"]
+    assert [volume.name for volume in volumes.exclusive] == ["gce"]
 
 
 def test_inline_drivers_are_listed_and_are_no_other_volume() -> None:

@@ -94,13 +94,13 @@ def test_a_resource_that_appears_later_is_seen_by_earlier_readers() -> None:
     assert result.offered is None
 
 
-@pytest.mark.parametrize("wanted", [("cpu", "memory"), ("memory", "cpu"), ("pods", "cpu"), ()])
-def test_resources_are_read_together_in_any_order(wanted: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("expected", [("cpu", "memory"), ("memory", "cpu"), ("pods", "cpu"), ()])
+def test_resources_are_read_together_in_any_order(expected: tuple[str, ...]) -> None:
     resources = two_nodes()
     resources.count(1, asking(cpu=1, memory=5), 1)
     used = {"cpu": [10, 1010], "memory": [10, 15], "pods": [10, 10]}
-    result = usage(resources, dict.fromkeys(wanted, 10))
-    assert result.used.tolist() == [used[name] for name in wanted]
+    result = usage(resources, dict.fromkeys(expected, 10))
+    assert result.used.tolist() == [used[name] for name in expected]
     assert result.allocatable.dtype == np.float64
 
 
@@ -156,9 +156,9 @@ def test_an_absent_resource_is_reported_and_its_divisor_is_1() -> None:
 
 
 def test_lent_arrays_cannot_be_written() -> None:
-    found = usage(two_nodes(), {"cpu": 0})
+    amounts = usage(two_nodes(), {"cpu": 0})
     with pytest.raises(ValueError, match="read-only"):
-        found.allocatable[0, 0] = 1
+        amounts.allocatable[0, 0] = 1
 
 
 @pytest.mark.parametrize("offered", [EXACT_BELOW - 1, EXACT_BELOW])

@@ -68,5 +68,5 @@ def test_rows_of_one_number_have_the_same_amounts(steps: list[tuple[str, str, bo
     for name in "abc":
         row, resources = table.row_of[name], table.resources
         amounts = [resources.of_row(each, row) for each in ("cpu", "memory", "pods")]
-        found = [*amounts, table.pod_counts.values.item(row)]
-        assert by_number.setdefault(resources.equivalence.of_row(row), found) == found
+        values = [*amounts, table.pod_counts.values.item(row)]
+        assert by_number.setdefault(resources.equivalence.of_row(row), values) == values

@@ -26,19 +26,19 @@ from tests.kit.objects import pod
 CAPACITY = 4
 
 
-def pods_of(namespace: str | None, selector: Selector, **rest: Any) -> PodSet:
-    return PodSet(None if namespace is None else frozenset((namespace,)), selector, **rest)
+def pods_of(namespace: str | None, selector: Selector, **fields: Any) -> PodSet:
+    return PodSet(None if namespace is None else frozenset((namespace,)), selector, **fields)
 
 
 def counts(*placed: tuple[int, PodInfo], counters_max: int = 8) -> SelectorCounts:
-    found = SelectorCounts(CAPACITY, counters_max)
+    selector_counts = SelectorCounts(CAPACITY, counters_max)
     for row, each in placed:
-        found.add(row, each)
-    return found
+        selector_counts.add(row, each)
+    return selector_counts
 
 
-def column(found: SelectorCounts, pods: PodSet) -> list[int]:
-    return found.counts(pods).tolist()
+def column(counts: SelectorCounts, pods: PodSet) -> list[int]:
+    return counts.counts(pods).tolist()
 
 
 WEB = map_selector({"app": "web"})
@@ -62,7 +62,7 @@ requirements = st.one_of(
     ),
 )
 selectors = st.one_of(
-    st.builds(lambda found: Selector(tuple(found)), st.lists(requirements, max_size=2)),
+    st.builds(lambda parts: Selector(tuple(parts)), st.lists(requirements, max_size=2)),
     st.just(NOTHING),
 )
 pod_sets = st.builds(
@@ -134,45 +134,45 @@ TestPlacements = Placements.TestCase
 
 def test_a_pod_is_counted_on_its_row_and_no_longer_when_it_left() -> None:
     web = pod("a", labels={"app": "web"})
-    found = counts((1, web), (1, pod("b", labels={"app": "web"})), (2, pod("c")))
-    assert column(found, ANY_WEB) == [0, 2, 0, 0]
-    found.remove(1, web)
-    assert column(found, ANY_WEB) == [0, 1, 0, 0]
-    assert found.counter(ANY_WEB).total == 1
+    row_counts = counts((1, web), (1, pod("b", labels={"app": "web"})), (2, pod("c")))
+    assert column(row_counts, ANY_WEB) == [0, 2, 0, 0]
+    row_counts.remove(1, web)
+    assert column(row_counts, ANY_WEB) == [0, 1, 0, 0]
+    assert row_counts.counter(ANY_WEB).total == 1
 
 
 def test_a_terminating_pod_counts_only_on_request() -> None:
-    found = counts((0, pod("a", labels={"app": "web"}, terminating=True)))
-    assert column(found, ANY_WEB) == [1, 0, 0, 0]
-    assert column(found, pods_of(None, WEB, with_terminating=False)) == [0, 0, 0, 0]
+    row_counts = counts((0, pod("a", labels={"app": "web"}, terminating=True)))
+    assert column(row_counts, ANY_WEB) == [1, 0, 0, 0]
+    assert column(row_counts, pods_of(None, WEB, with_terminating=False)) == [0, 0, 0, 0]
 
 
 def test_no_namespace_at_all_is_not_every_namespace() -> None:
-    found = counts((0, pod("a")))
-    assert column(found, PodSet(frozenset(), EVERYTHING)) == [0, 0, 0, 0]
-    assert column(found, PodSet(None, EVERYTHING)) == [1, 0, 0, 0]
+    row_counts = counts((0, pod("a")))
+    assert column(row_counts, PodSet(frozenset(), EVERYTHING)) == [0, 0, 0, 0]
+    assert column(row_counts, PodSet(None, EVERYTHING)) == [1, 0, 0, 0]
 
 
 def test_a_counter_that_left_comes_back_current() -> None:
     web = pod("a", labels={"app": "web"})
-    found = counts((2, web), counters_max=1)
-    left = found.counter(ANY_WEB)
-    found.counter(pods_of(None, EVERYTHING))
-    found.add(3, web)
-    found.add(3, pod("b", labels={"app": "web", "tier": "front"}))
+    row_counts = counts((2, web), counters_max=1)
+    left = row_counts.counter(ANY_WEB)
+    row_counts.counter(pods_of(None, EVERYTHING))
+    row_counts.add(3, web)
+    row_counts.add(3, pod("b", labels={"app": "web", "tier": "front"}))
     assert left.column.lent.tolist() == [0, 0, 1, 0], "nobody follows what nobody asks for"
-    assert column(found, ANY_WEB) == [0, 0, 1, 2]
+    assert column(row_counts, ANY_WEB) == [0, 0, 1, 2]
 
 
 def test_counts_are_right_beyond_the_limit_of_indexed_labels() -> None:
-    found = counts((0, pod("a", labels={"app": "web"})), counters_max=1000)
+    row_counts = counts((0, pod("a", labels={"app": "web"})), counters_max=1000)
     for number in range(2 * INDEXED_KEYS_MAX):
-        assert not column(found, pods_of("default", map_selector({f"key{number}": "v"})))[0]
+        assert not column(row_counts, pods_of("default", map_selector({f"key{number}": "v"})))[0]
     late = pod("b", labels={"app": "web", "key0": "v", f"key{2 * INDEXED_KEYS_MAX - 1}": "v"})
-    found.add(1, late)
-    assert column(found, pods_of("default", map_selector({"key0": "v"}))) == [0, 1, 0, 0]
-    assert column(found, pods_of("default", WEB)) == [1, 1, 0, 0]
-    assert len(found._namespaces["default"]._by_label) <= INDEXED_KEYS_MAX
+    row_counts.add(1, late)
+    assert column(row_counts, pods_of("default", map_selector({"key0": "v"}))) == [0, 1, 0, 0]
+    assert column(row_counts, pods_of("default", WEB)) == [1, 1, 0, 0]
+    assert len(row_counts._namespaces["default"]._by_label) <= INDEXED_KEYS_MAX
 
 
 def test_labels_that_no_pod_has_any_more_cost_nothing() -> None:

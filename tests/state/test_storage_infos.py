@@ -60,7 +60,7 @@ def test_a_volume_is_claimed_by_name_and_by_uid_if_it_has_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("terms", "wanted"),
+    ("terms", "expected"),
     [
         pytest.param([], (), id="no term is no node"),
         pytest.param([{}], (), id="an empty term is no node"),
@@ -81,9 +81,9 @@ def test_a_volume_is_claimed_by_name_and_by_uid_if_it_has_one() -> None:
         ),
     ],
 )
-def test_terms_that_say_nothing_about_labels(terms: Any, wanted: Any) -> None:
+def test_terms_that_say_nothing_about_labels(terms: Any, expected: Any) -> None:
     affinity = {"required": {"nodeSelectorTerms": terms}}
-    assert volume_info("pv", nodeAffinity=affinity).node_terms == wanted
+    assert volume_info("pv", nodeAffinity=affinity).node_terms == expected
 
 
 def test_without_affinity_any_node_will_do() -> None:

@@ -53,8 +53,8 @@ def test_the_same_version_once_more_ends_nothing() -> None:
     over = cluster(zoned(n1="a"), claim("data"))
     over.volumes.assume_claim(a_claim("data", annotations={"a": "b"}))
     over.objects(PERSISTENT_VOLUME_CLAIM).put(a_claim("data"))
-    found = over.volumes.claim("default/data")
-    assert found is not None and found.annotations == {"a": "b"}
+    the_claim = over.volumes.claim("default/data")
+    assert the_claim is not None and the_claim.annotations == {"a": "b"}
 
 
 def test_a_deleted_object_is_no_longer_assumed() -> None:
@@ -70,12 +70,12 @@ def test_a_deleted_object_is_no_longer_assumed() -> None:
 
 def test_restoring_forgets_only_the_own_assumption() -> None:
     over = cluster(zoned(n1="a"), volume("pv"))
-    mine, others = a_volume("pv", claim="mine"), a_volume("pv", claim="others")
-    over.volumes.assume_volume(others)
+    mine, foreign = a_volume("pv", claim="mine"), a_volume("pv", claim="others")
+    over.volumes.assume_volume(foreign)
     over.volumes.restore_volume(mine)
     assert over.volumes.assumed_count == 1
-    over.volumes.restore_volume(others)
-    over.volumes.restore_volume(others)
+    over.volumes.restore_volume(foreign)
+    over.volumes.restore_volume(foreign)
     assert over.volumes.assumed_count == 0
 
 
@@ -95,10 +95,12 @@ def test_assuming_concerns_all_nodes() -> None:
 def test_objects_stored_earlier_are_read() -> None:
     over = cluster(zoned(n1="a"), claim("data", bound_to="pv"), csi_node("n1"))
     fresh = type(over.volumes)(over.cache.table, over.store)
-    found = fresh.claim("default/data")
-    assert found is not None and found.volume_name == "pv"
+    the_claim = fresh.claim("default/data")
+    assert the_claim is not None and the_claim.volume_name == "pv"
     assert fresh.api.csi_node("n1") is not None
-    assert msgspec.to_builtins(found.claim) == msgspec.to_builtins(a_claim("data", bound_to="pv"))
+    assert msgspec.to_builtins(the_claim.claim) == msgspec.to_builtins(
+        a_claim("data", bound_to="pv")
+    )
 
 
 def test_a_node_and_a_pod_are_seen_as_they_are_now() -> None:

@@ -39,7 +39,7 @@ def with_resources(where: str, **resources: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("asked", "is_interested"),
+    ("pod_info", "is_interested"),
     [
         (pod("p", cpu=1), False),
         (with_resources("containers", requests=FPGA), True),
@@ -51,14 +51,14 @@ def with_resources(where: str, **resources: Any) -> Any:
     ids=["none", "requests", "limits", "init container", "another resource", "none of it"],
 )
 def test_an_extender_is_interested_in_pods_that_request_its_managed_resources(
-    asked: Any, is_interested: bool
+    pod_info: Any, is_interested: bool
 ) -> None:
     fpga = configured(filterVerb="f", managedResources=[{"name": "example.com/fpga"}])
-    assert fpga.is_interested(asked) is is_interested
-    assert configured(filterVerb="f").is_interested(asked)
+    assert fpga.is_interested(pod_info) is is_interested
+    assert configured(filterVerb="f").is_interested(pod_info)
 
 
 def test_extenders_with_different_managed_resources_are_interested_in_different_pods() -> None:
-    asked = with_resources("containers", requests=FPGA)
-    assert configured(managedResources=[{"name": "example.com/fpga"}]).is_interested(asked)
-    assert not configured(managedResources=[{"name": "example.com/gpu"}]).is_interested(asked)
+    requesting = with_resources("containers", requests=FPGA)
+    assert configured(managedResources=[{"name": "example.com/fpga"}]).is_interested(requesting)
+    assert not configured(managedResources=[{"name": "example.com/gpu"}]).is_interested(requesting)

@@ -54,9 +54,9 @@ def test_answers_are_replayed_in_the_order_of_the_questions() -> None:
     assert exchange.has_answers
     for _ in range(2):
         exchange.begin_anew()
-        found = outcome()
-        assert exchange.filter(EXTENDERS, pod("p"), found) is None
-        assert found.feasible.tolist() == [False, True, False]
+        filter_outcome = outcome()
+        assert exchange.filter(EXTENDERS, pod("p"), filter_outcome) is None
+        assert filter_outcome.feasible.tolist() == [False, True, False]
         assert sorted(exchange.statuses) == ["a", "c"]
 
 
@@ -87,9 +87,9 @@ def test_giving_up_the_nominated_node_forgets_the_answers_about_it() -> None:
 def test_scores_are_requested_only_if_several_nodes_are_feasible(
     feasible: tuple[int, ...], is_asked: bool
 ) -> None:
-    found = outcome()
-    found.feasible = np.array(feasible, np.bool_)
-    question = ExtenderRound().prioritize(EXTENDERS, pod("p"), found)
+    filter_outcome = outcome()
+    filter_outcome.feasible = np.array(feasible, np.bool_)
+    question = ExtenderRound().prioritize(EXTENDERS, pod("p"), filter_outcome)
     assert isinstance(question, Question) is is_asked
     if isinstance(question, Question):
         assert [each.name for each in question.extenders] == ["one", "two"]
@@ -110,14 +110,16 @@ def candidates(*names: str) -> dict[str, Victims]:
 
 
 def review(
-    exchange: ExtenderRound, found: dict[str, Victims]
+    exchange: ExtenderRound, victims: dict[str, Victims]
 ) -> CandidatesAfterReview | Question | Status:
-    return exchange.review(REVIEWERS, pod("p"), CLUSTER.lend().nodes, found)
+    return exchange.review(REVIEWERS, pod("p"), CLUSTER.lend().nodes, victims)
 
 
-def answer_with(exchange: ExtenderRound, found: dict[str, Victims], *names: str) -> Question:
+def answer_with(
+    exchange: ExtenderRound, victims_by_node: dict[str, Victims], *names: str
+) -> Question:
     """Ask, and answer that these nodes are left with the victims they have."""
-    question = review(exchange, found)
+    question = review(exchange, victims_by_node)
     assert isinstance(question, Question)
     uids = {name: tuple(p.uid for p in question.victims[name].pods) for name in names}
     victims = {name: NamedVictims(each) for name, each in uids.items()}
@@ -176,8 +178,8 @@ def test_plugins_review_candidates_before_extenders() -> None:
             assert candidates == every
             return left
 
-        found = ExtendersReview(ExtenderRound(), REVIEWERS, pod("p"), nodes, before=before)
-        return found(every), found.question
+        review = ExtendersReview(ExtenderRound(), REVIEWERS, pod("p"), nodes, before=before)
+        return review(every), review.question
 
     _, question = left_by(candidates("c"))
     assert question is not None

@@ -40,10 +40,12 @@ def after(
     answer: ExtenderAnswer, *, asked: str = "abcd", feasible: str = "abcd", ignorable: bool = False
 ) -> tuple[str, dict[str, Status], Status | None]:
     """(nodes left, statuses, error)"""
-    found, statuses = outcome(feasible), dict[str, Status]()
+    filter_outcome, statuses = outcome(feasible), dict[str, Status]()
     question = Question((Far(ignorable=ignorable),), tuple(asked))
-    error = applied(Answered(question, (answer,)), found, statuses)
-    left = "".join(name for name, is_left in zip(NAMES, found.feasible, strict=True) if is_left)
+    error = applied(Answered(question, (answer,)), filter_outcome, statuses)
+    left = "".join(
+        name for name, is_left in zip(NAMES, filter_outcome.feasible, strict=True) if is_left
+    )
     return left, statuses, error
 
 
@@ -90,9 +92,9 @@ def test_a_missing_answer_is_an_error() -> None:
     assert error == Status(Code.ERROR, ("connection refused",))
 
 
-@pytest.mark.parametrize(("asked", "left"), [("abcd", "abcd"), ("ab", "ab")])
-def test_a_missing_answer_of_an_ignorable_extender_changes_nothing(asked: str, left: str) -> None:
-    result = after(ExtenderAnswer(error="connection refused"), asked=asked, ignorable=True)
+@pytest.mark.parametrize(("name", "left"), [("abcd", "abcd"), ("ab", "ab")])
+def test_a_missing_answer_of_an_ignorable_extender_changes_nothing(name: str, left: str) -> None:
+    result = after(ExtenderAnswer(error="connection refused"), asked=name, ignorable=True)
     assert result == (left, {}, None)
 
 
@@ -170,8 +172,8 @@ def bound(*extenders: Far, **answers: ExtenderAnswer | Exception) -> tuple[Any, 
             raise answer
         return answer
 
-    found = Extenders(extenders)
-    binding = found.binding(pod("p", node="n1"))
+    all_extenders = Extenders(extenders)
+    binding = all_extenders.binding(pod("p", node="n1"))
     assert binding is not None
     return asyncio.run(binding.bind(pod("p", node="n1"), "n1", ask)), calls
 
@@ -187,8 +189,8 @@ def test_a_failure_of_the_binding_extender_is_the_failure_of_the_binding() -> No
         True,
         Status(Code.ERROR, ("no",)),
     )
-    said = "extender far: OSError: gone"
-    assert bound(Far(verbs=BINDS), far=OSError("gone"))[0] == (True, Status(Code.ERROR, (said,)))
+    message = "extender far: OSError: gone"
+    assert bound(Far(verbs=BINDS), far=OSError("gone"))[0] == (True, Status(Code.ERROR, (message,)))
 
 
 def test_a_failure_of_an_ignorable_binder_is_skipped() -> None:

@@ -44,8 +44,10 @@ def named(**uids: tuple[PodInfo, ...]) -> ExtenderAnswer:
     return ExtenderAnswer(victims=victims)
 
 
-def answered(found: CandidatesAfterReview, answer: ExtenderAnswer, extender: Far = FAR) -> Answered:
-    return Answered(found.question(extender), (answer,))
+def answered(
+    candidates: CandidatesAfterReview, answer: ExtenderAnswer, extender: Far = FAR
+) -> Answered:
+    return Answered(candidates.question(extender), (answer,))
 
 
 def test_the_question_has_all_candidates_with_their_victims() -> None:
@@ -56,23 +58,23 @@ def test_the_question_has_all_candidates_with_their_victims() -> None:
 
 
 def test_an_answer_drops_nodes_changes_victims_and_replaces_violation_counts() -> None:
-    found = candidates()
+    candidate_list = candidates()
     changed = ExtenderAnswer(victims={"n1": NamedVictims((A2.uid, A.uid), 3)})
-    assert found.take(answered(found, changed), nodes()) is None
-    assert found.left == {"n1": Victims((A2, A), 3)}
-    assert not found.passed_over and not found.changed
+    assert candidate_list.take(answered(candidate_list, changed), nodes()) is None
+    assert candidate_list.left == {"n1": Victims((A2, A), 3)}
+    assert not candidate_list.passed_over and not candidate_list.changed
 
 
 def test_an_answer_may_add_a_candidate_whose_pods_exist() -> None:
-    found = CandidatesAfterReview({"n1": Victims((A,))})
-    assert found.take(answered(found, named(n2=(B,))), nodes()) is None
-    assert found.left == {"n2": Victims((B,))}
+    candidates = CandidatesAfterReview({"n1": Victims((A,))})
+    assert candidates.take(answered(candidates, named(n2=(B,))), nodes()) is None
+    assert candidates.left == {"n2": Victims((B,))}
 
 
 def test_the_next_extender_reviews_the_remaining_candidates() -> None:
-    found = candidates()
-    assert found.take(answered(found, named(n2=(B,))), nodes()) is None
-    assert found.question(EASY).node_names == ("n2",)
+    candidate_list = candidates()
+    assert candidate_list.take(answered(candidate_list, named(n2=(B,))), nodes()) is None
+    assert candidate_list.question(EASY).node_names == ("n2",)
 
 
 WRONG = [
@@ -94,24 +96,28 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("answer", "said"), WRONG)
+@pytest.mark.parametrize(("answer", "message"), WRONG)
 def test_an_invalid_answer_is_an_error_that_names_the_place(
-    answer: ExtenderAnswer, said: str
+    answer: ExtenderAnswer, message: str
 ) -> None:
-    found = candidates()
-    assert found.take(answered(found, answer), nodes()) == Status(Code.ERROR, (said,))
+    candidate_list = candidates()
+    assert candidate_list.take(answered(candidate_list, answer), nodes()) == Status(
+        Code.ERROR, (message,)
+    )
 
 
-@pytest.mark.parametrize(("answer", "said"), WRONG)
+@pytest.mark.parametrize(("answer", "message"), WRONG)
 def test_an_invalid_answer_of_an_ignorable_extender_is_ignored(
-    answer: ExtenderAnswer, said: str
+    answer: ExtenderAnswer, message: str
 ) -> None:
-    found = candidates()
-    assert found.take(answered(found, answer, Far(ignorable=True)), nodes()) is None
-    is_for_one_node = "expected" in said
-    assert sorted(found.left) == (["n1"] if is_for_one_node else ["n1", "n2"])
+    candidate_list = candidates()
+    assert (
+        candidate_list.take(answered(candidate_list, answer, Far(ignorable=True)), nodes()) is None
+    )
+    is_for_one_node = "expected" in message
+    assert sorted(candidate_list.left) == (["n1"] if is_for_one_node else ["n1", "n2"])
     # That there was no answer is told where it did not come.
-    assert found.passed_over == ([] if answer.error else [f"far: {said}"])
+    assert candidate_list.passed_over == ([] if answer.error else [f"far: {message}"])
 
 
 @pytest.mark.parametrize(

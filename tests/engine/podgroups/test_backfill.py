@@ -47,9 +47,9 @@ def reserved(pods: list[PodInfo], needs: set[str]) -> tuple[Any, TrialOfNames]:
         return SimpleNamespace(placed=placed, undo=lambda: None)
 
     departures = DepartureOrder(trial, pods, KEY, ManualClock())
-    found = find_reservation(KEY, 5, place, departures)
+    reservation = find_reservation(KEY, 5, place, departures)
     departures.depart(0)
-    return found, trial
+    return reservation, trial
 
 
 PODS = [

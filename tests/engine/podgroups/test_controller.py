@@ -135,8 +135,8 @@ def test_an_invalid_quantity_is_reported_with_its_path() -> None:
         add_member(world, "g1", "g", cpu=1)
         await world.until(10)
         assert list(bound(world, "g1")) == [None]
-        wanted = "group default/g: spec.minResources: found 'many', wanted a quantity"
-        assert message(world, "g1").startswith(wanted)
+        expected = "group default/g: spec.minResources: found 'many', wanted a quantity"
+        assert message(world, "g1").startswith(expected)
         put_group(world, "g", 1, minResources={"cpu": "1500m"})
         await world.until(30)
         assert None not in list(bound(world, "g1"))

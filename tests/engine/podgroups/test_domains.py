@@ -69,17 +69,17 @@ def test_upstreams_topology_constraint_means_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    ("annotations", "wanted"), [(REQUIRED, ["", ""]), (PREFERRED, ["r1", "r2"])]
+    ("annotations", "expected"), [(REQUIRED, ["", ""]), (PREFERRED, ["r1", "r2"])]
 )
 def test_a_preferred_domain_that_does_not_suffice_is_ignored_and_a_required_one_is_not(
-    annotations: dict[str, str], wanted: list[str]
+    annotations: dict[str, str], expected: list[str]
 ) -> None:
     async def story(world: World) -> None:
         racks(world, r1=(3,), r2=(3,))
         put_group(world, "g", 2, annotations=annotations)
         members(world, "a", "b")
         await world.until(30)
-        assert racks_of(world, "a", "b") == wanted
+        assert racks_of(world, "a", "b") == expected
         if annotations is REQUIRED:
             assert "group default/g: 1 of 2 members fit; the 2nd" in message(world, "a")
             racks(world, r3=(3, 3))

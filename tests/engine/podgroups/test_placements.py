@@ -128,8 +128,8 @@ def test_a_bug_while_one_member_is_bound_does_not_affect_its_siblings(
         add_member(world, "b", "g", cpu=2)
         await world.until(5)
         monkeypatch.setattr(placements, "BindingCycle", _Once(placements.BindingCycle))
-        for held in world.scheduler.waiting_pods():
-            held.allow("Slow")
+        for waiting in world.scheduler.waiting_pods():
+            waiting.allow("Slow")
         await world.until(5.5)
         assert list(bound(world, "a", "b")) == [None, 5]
         assert world.scheduler.cache.assumed_count == 0

@@ -26,55 +26,55 @@ def member(name: str, **options: Any) -> Any:
 
 def engine(*objects: Any, minimum: int = 2, nodes: int = 2, **options: Any) -> Engine:
     """Some nodes of 4 cpu, what runs there, and a group that has been tried once."""
-    found = Engine(plugins=["NodeResourcesFit", "DefaultPreemption"], **options)
-    found.add(*(node(f"m{index + 1}", cpu=4) for index in range(nodes)))
+    setup = Engine(plugins=["NodeResourcesFit", "DefaultPreemption"], **options)
+    setup.add(*(node(f"m{index + 1}", cpu=4) for index in range(nodes)))
     content = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": minimum}}
-    found.scheduler.handle(WatchEvent(EventType.ADDED, KIND, decode(KIND, content)))
-    found.add(*objects)
-    while found.scheduler.schedule_one():
+    setup.scheduler.handle(WatchEvent(EventType.ADDED, KIND, decode(KIND, content)))
+    setup.add(*objects)
+    while setup.scheduler.schedule_one():
         pass
-    return found
+    return setup
 
 
-def nominated(found: Engine) -> dict[str, str]:
+def nominated(engine: Engine) -> dict[str, str]:
     return {
         effect.name: effect.nominated_node_name
-        for effect in found.scheduler.take_effects()
+        for effect in engine.scheduler.take_effects()
         if isinstance(effect, PatchPodStatus) and effect.nominated_node_name
     }
 
 
-def victims_of(found: Engine) -> float:
-    return found.scheduler.metrics.value("scheduler_workload_preemption_victims_sum")
+def victims_of(engine: Engine) -> float:
+    return engine.scheduler.metrics.value("scheduler_workload_preemption_victims_sum")
 
 
 def test_members_are_nominated_on_the_nodes_of_their_victims() -> None:
-    found = engine(running("r1", "m1"), running("r2", "m2"), member("g1"), member("g2"))
-    assert victims_of(found) == 2
-    assert sorted(nominated(found).values()) == ["m1", "m2"]
+    setup = engine(running("r1", "m1"), running("r2", "m2"), member("g1"), member("g2"))
+    assert victims_of(setup) == 2
+    assert sorted(nominated(setup).values()) == ["m1", "m2"]
 
 
 def test_nothing_is_evicted_if_that_does_not_help_all_members() -> None:
-    found = engine(running("r1", "m1"), running("r2", "m2", 20), member("g1"), member("g2"))
-    assert victims_of(found) == 0 and nominated(found) == {}
+    setup = engine(running("r1", "m1"), running("r2", "m2", 20), member("g1"), member("g2"))
+    assert victims_of(setup) == 0 and nominated(setup) == {}
 
 
 def test_a_pod_that_fits_beside_the_members_is_reprieved() -> None:
     small = running("s", "m1", cpu=0)
-    found = engine(small, running("r1", "m1"), running("r2", "m2"), member("g1"), member("g2"))
-    assert victims_of(found) == 2
+    setup = engine(small, running("r1", "m1"), running("r2", "m2"), member("g1"), member("g2"))
+    assert victims_of(setup) == 2
 
 
 def test_only_the_least_important_pods_are_evicted() -> None:
-    others = [running("r3", "m3", 5), running("r1", "m1"), running("r2", "m2")]
-    found = engine(*others, member("g1"), member("g2"), nodes=3)
-    assert sorted(nominated(found).values()) == ["m1", "m2"]
+    victims = [running("r3", "m3", 5), running("r1", "m1"), running("r2", "m2")]
+    setup = engine(*victims, member("g1"), member("g2"), nodes=3)
+    assert sorted(nominated(setup).values()) == ["m1", "m2"]
 
 
 def test_a_member_with_preemption_policy_never_stops_preemption_for_its_group() -> None:
     never = {"preemptionPolicy": "Never"}
-    found = engine(running("r1", "m1"), running("r2", "m2"), member("g1"), member("g2", spec=never))
-    assert victims_of(found) == 0 and nominated(found) == {}
+    setup = engine(running("r1", "m1"), running("r2", "m2"), member("g1"), member("g2", spec=never))
+    assert victims_of(setup) == 0 and nominated(setup) == {}
 
 
 def test_without_a_node_no_pod_is_evicted() -> None:
@@ -97,63 +97,63 @@ def waiting() -> Engine:
     return engine(*there, member("g1"), member("g2"), gates=gates)
 
 
-def perform(found: Engine, **problems: Exception) -> EvictionPort:
+def perform(engine: Engine, **problems: Exception) -> EvictionPort:
     port = EvictionPort(**problems)
-    for effect in found.run_for(Perform):
+    for effect in engine.run_for(Perform):
         asyncio.run(effect.run(port))  # type: ignore[arg-type]
     return port
 
 
-def group_outcomes(found: Engine) -> list[tuple[str, str]]:
+def group_outcomes(engine: Engine) -> list[tuple[str, str]]:
     """What became of the group, attempt by attempt."""
-    records = (record for record in found.journal.records if isinstance(record, GroupRecord))
+    records = (record for record in engine.journal.records if isinstance(record, GroupRecord))
     return [(record.result, record.message) for record in records]
 
 
-def counted(found: Engine) -> dict[str, float]:
+def counted(engine: Engine) -> dict[str, float]:
     names = ("waiting_on_preemption", "unschedulable", "error")
     metric = "scheduler_podgroup_schedule_attempts_total"
-    return {name: found.metric(metric, result=name, profile=PROFILE) for name in names}
+    return {name: engine.metric(metric, result=name, profile=PROFILE) for name in names}
 
 
 def test_an_attempt_ends_when_all_victims_are_evicted() -> None:
-    found = waiting()
-    assert not found.scheduler.only_retries_wait
-    assert group_outcomes(found) == []
-    assert len(found.nominated_on("m1")) == len(found.nominated_on("m2")) == 1
-    assert sorted(perform(found).deleted) == ["default/r1", "default/r2"]
-    patches = found.patches()
-    ((result, message),) = group_outcomes(found)
+    waiting_now = waiting()
+    assert not waiting_now.scheduler.only_retries_wait
+    assert group_outcomes(waiting_now) == []
+    assert len(waiting_now.nominated_on("m1")) == len(waiting_now.nominated_on("m2")) == 1
+    assert sorted(perform(waiting_now).deleted) == ["default/r1", "default/r2"]
+    patches = waiting_now.patches()
+    ((result, message),) = group_outcomes(waiting_now)
     assert result == "unschedulable" and message.endswith(TOLD)
     assert sorted(patch.nominated_node_name or "" for patch in patches) == ["", "", "m1", "m2"]
-    assert counted(found) == {"waiting_on_preemption": 1, "unschedulable": 0, "error": 0}
-    assert found.state_of("g1") is State.UNSCHEDULABLE
-    assert found.scheduler.only_retries_wait
+    assert counted(waiting_now) == {"waiting_on_preemption": 1, "unschedulable": 0, "error": 0}
+    assert waiting_now.state_of("g1") is State.UNSCHEDULABLE
+    assert waiting_now.scheduler.only_retries_wait
 
 
 def test_members_are_placed_on_the_nodes_of_their_victims() -> None:
-    found = waiting()
-    perform(found)
-    found.run()
-    found.delete(running("r1", "m1"), running("r2", "m2"))
-    found.until(10)
-    assert sorted(found.bound().values()) == ["m1", "m2"]
+    waiting_now = waiting()
+    perform(waiting_now)
+    waiting_now.run()
+    waiting_now.delete(running("r1", "m1"), running("r2", "m2"))
+    waiting_now.until(10)
+    assert sorted(waiting_now.bound().values()) == ["m1", "m2"]
 
 
 def test_a_failed_eviction_is_an_error_and_no_member_is_nominated() -> None:
-    found = waiting()
-    perform(found, r2=ApiError(403, "Forbidden", "it is protected"))
-    patches = found.patches()
-    assert group_outcomes(found) == [("error", NOT_TOLD)]
-    assert found.nominated_on("m1") == found.nominated_on("m2") == []
+    waiting_now = waiting()
+    perform(waiting_now, r2=ApiError(403, "Forbidden", "it is protected"))
+    patches = waiting_now.patches()
+    assert group_outcomes(waiting_now) == [("error", NOT_TOLD)]
+    assert waiting_now.nominated_on("m1") == waiting_now.nominated_on("m2") == []
     reports = [patch.condition for patch in patches if patch.condition is not None]
     assert [(each.reason, each.message) for each in reports] == [("SchedulerError", NOT_TOLD)] * 2
     assert not any(patch.nominated_node_name for patch in patches)
-    assert counted(found) == {"waiting_on_preemption": 0, "unschedulable": 0, "error": 1}
+    assert counted(waiting_now) == {"waiting_on_preemption": 0, "unschedulable": 0, "error": 1}
     metric = "scheduler_workload_preemption_attempts_total"
-    assert found.metric(metric, result="Error") == 1
-    assert found.metric(metric, result="Success") == 0
-    assert found.state_of("g1") is State.ERROR_BACKOFF
+    assert waiting_now.metric(metric, result="Error") == 1
+    assert waiting_now.metric(metric, result="Success") == 0
+    assert waiting_now.state_of("g1") is State.ERROR_BACKOFF
 
 
 def test_nothing_is_written_to_members_deleted_meanwhile() -> None:
@@ -172,9 +172,9 @@ def test_nothing_is_written_to_members_deleted_meanwhile() -> None:
 UPSTREAM = "scheduling.k8s.io/v1beta1 PodGroup"
 
 
-def put_upstream(found: Engine, name: str, **spec: Any) -> None:
+def put_upstream(engine: Engine, name: str, **spec: Any) -> None:
     content = {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
-    found.scheduler.handle(WatchEvent(EventType.ADDED, UPSTREAM, decode(UPSTREAM, content)))
+    engine.scheduler.handle(WatchEvent(EventType.ADDED, UPSTREAM, decode(UPSTREAM, content)))
 
 
 def crew(name: str, where: str, **options: Any) -> Any:
@@ -184,42 +184,42 @@ def crew(name: str, where: str, **options: Any) -> Any:
 
 def tried(mode: dict[str, Any], *objects: Any, minimum: int = 1) -> Engine:
     """Three nodes, on two of them a crew, and a group for whose members one node each is needed."""
-    found = Engine(plugins=["NodeResourcesFit", "DefaultPreemption"])
-    found.add(*(node(f"m{index + 1}", cpu=4) for index in range(3)))
+    engine = Engine(plugins=["NodeResourcesFit", "DefaultPreemption"])
+    engine.add(*(node(f"m{index + 1}", cpu=4) for index in range(3)))
     content = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": minimum}}
-    found.scheduler.handle(WatchEvent(EventType.ADDED, KIND, decode(KIND, content)))
-    put_upstream(found, "crew", **mode)
-    found.add(*objects)
-    while found.scheduler.schedule_one():
+    engine.scheduler.handle(WatchEvent(EventType.ADDED, KIND, decode(KIND, content)))
+    put_upstream(engine, "crew", **mode)
+    engine.add(*objects)
+    while engine.scheduler.schedule_one():
         pass
-    return found
+    return engine
 
 
-def disruptions(found: Engine) -> float:
+def disruptions(engine: Engine) -> float:
     name = "scheduler_preemption_workload_disruptions_sum"
-    return found.scheduler.metrics.value(name, preemptor="podgroup")
+    return engine.scheduler.metrics.value(name, preemptor="podgroup")
 
 
 def test_victims_that_form_a_group_are_evicted_by_pod_or_as_one_unit() -> None:
     there = [crew("c1", "m1"), crew("c2", "m2"), running("r", "m3", priority=30)]
     for mode, victim_count in (({}, 1), ({"disruptionMode": {"all": {}}}, 2)):
-        found = tried(mode, *there, member("g1"))
-        assert victims_of(found) == victim_count
-        assert disruptions(found) == 1
-        assert len(nominated(found)) == 1
+        attempt = tried(mode, *there, member("g1"))
+        assert victims_of(attempt) == victim_count
+        assert disruptions(attempt) == 1
+        assert len(nominated(attempt)) == 1
 
 
 def test_a_victim_group_as_important_as_the_preemptor_stays() -> None:
     there = [crew("c1", "m1"), crew("c2", "m2"), running("r", "m3", priority=30)]
-    found = tried({"disruptionMode": {"all": {}}, "priority": 10}, *there, member("g1"))
-    assert victims_of(found) == 0
-    assert nominated(found) == {}
+    attempt = tried({"disruptionMode": {"all": {}}, "priority": 10}, *there, member("g1"))
+    assert victims_of(attempt) == 0
+    assert nominated(attempt) == {}
 
 
 def test_a_victim_group_stays_if_evicting_a_single_pod_suffices() -> None:
     there = [crew("c1", "m1", cpu=2), running("r", "m1", cpu=2), crew("c2", "m3", cpu=0)]
     blocking = [running(f"b{number}", f"m{number}", priority=30) for number in (2, 3)]
-    found = tried({"disruptionMode": {"all": {}}}, *there, *blocking, member("g1", cpu=2))
-    assert victims_of(found) == 1
-    assert list(nominated(found).values()) == ["m1"]
-    assert disruptions(found) == 0
+    attempt = tried({"disruptionMode": {"all": {}}}, *there, *blocking, member("g1", cpu=2))
+    assert victims_of(attempt) == 1
+    assert list(nominated(attempt).values()) == ["m1"]
+    assert disruptions(attempt) == 0

@@ -34,8 +34,12 @@ def member(world: World, name: str, **options: Any) -> None:
 
 def initially_scheduled(world: World) -> tuple[str, str, str]:
     """(status, reason, message)."""
-    found = condition(world, "g", "PodGroupInitiallyScheduled", KIND)
-    return found.get("status", ""), found.get("reason", ""), found.get("message", "")
+    pod_condition = condition(world, "g", "PodGroupInitiallyScheduled", KIND)
+    return (
+        pod_condition.get("status", ""),
+        pod_condition.get("reason", ""),
+        pod_condition.get("message", ""),
+    )
 
 
 def test_members_that_fit_get_the_reason_of_the_group_and_others_get_their_own() -> None:
@@ -98,8 +102,8 @@ def test_members_stay_nominated_with_a_message_while_victims_terminate() -> None
             member(world, name, priority=10)
         await world.until(0)
         assert world.pod("a").content["status"]["nominatedNodeName"] == "n1"
-        found = "pod group preemption: found a placement for podgroup, preempting 1 victims"
-        assert initially_scheduled(world)[2].endswith(found)
+        message = "pod group preemption: found a placement for podgroup, preempting 1 victims"
+        assert initially_scheduled(world)[2].endswith(message)
         world.change_pod("b", lambda content: content["metadata"].update(labels={"x": "y"}))
         world.add_node("n2", cpu="100m")
         await world.until(60)

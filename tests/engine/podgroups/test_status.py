@@ -87,10 +87,10 @@ def group_of(clock: ManualClock, created_seconds: float = 0.0, **spec: Any) -> G
 
 
 def add_waiting(state: GroupState, clock: ManualClock, name: str, created_seconds: float) -> None:
-    found: Pod = api_pod(name)
+    member: Pod = api_pod(name)
     stamp = rfc3339(clock.epoch_seconds() - clock.now() + created_seconds)
-    found = replace(found, metadata=replace(found.metadata, creation_timestamp=stamp))
-    state.sort_in(name, found, MemberStatus.PENDING)
+    member = replace(member, metadata=replace(member.metadata, creation_timestamp=stamp))
+    state.sort_in(name, member, MemberStatus.PENDING)
 
 
 @pytest.mark.parametrize(
@@ -160,10 +160,10 @@ def _state(bound: int, running: int, succeeded: int, failed: int, pending: int) 
         MemberStatus.FAILED: failed,
         MemberStatus.PENDING: pending,
     }
-    for standing, count in counts.items():
+    for value, count in counts.items():
         for index in range(count):
-            name = f"{standing.value}-{index}"
-            state.sort_in(name, api_pod(name), standing)
+            name = f"{value.value}-{index}"
+            state.sort_in(name, api_pod(name), value)
     return state
 
 
@@ -300,5 +300,5 @@ def stored(world: World) -> Any:
 
 
 def counts(world: World) -> tuple[Any, ...]:
-    found = status(world, "g")
-    return tuple(found.get(n, 0) for n in ("phase", "scheduled", "running", "succeeded", "failed"))
+    result = status(world, "g")
+    return tuple(result.get(n, 0) for n in ("phase", "scheduled", "running", "succeeded", "failed"))

@@ -37,10 +37,10 @@ class Outside:
         await self.world.cluster.sleep(1.0)
         return self._answer(question)
 
-    def play(self, story: Callable[[World], Any], **options: Any) -> None:
+    def play(self, scenario: Callable[[World], Any], **options: Any) -> None:
         async def story_with_world(world: World) -> None:
             self.world = world
-            await story(world)
+            await scenario(world)
 
         asks = {"ext": self.ask}
         play(story_with_world, plugins=FIT, extenders=[self.extender], asks=asks, **options)
@@ -99,9 +99,9 @@ def test_if_the_extender_leaves_too_few_nodes_nothing_is_bound_and_its_reason_is
         await world.until(10)
         assert list(bound(world, *TRIO)) == [None] * 3
         assert world.scheduler.cache.assumed_count == 0
-        said = message(world, "a")
-        assert said.startswith("group default/g: 2 of 3 members fit; the 3rd, default/c: 0/3 nodes")
-        assert "1 licence missing" in said
+        text = message(world, "a")
+        assert text.startswith("group default/g: 2 of 3 members fit; the 3rd, default/c: 0/3 nodes")
+        assert "1 licence missing" in text
         world.add_node("n4", cpu=4)
         await world.until(40)
         assert None not in list(bound(world, *TRIO))
@@ -121,14 +121,14 @@ def test_the_extender_is_not_called_for_a_group_that_does_not_fit() -> None:
     outside.play(story)
 
 
-@pytest.mark.parametrize(("ignorable", "wanted"), [(True, [1, 1, 1]), (False, [None] * 3)])
-def test_an_extender_that_does_not_answer(ignorable: bool, wanted: list[float | None]) -> None:
+@pytest.mark.parametrize(("ignorable", "expected"), [(True, [1, 1, 1]), (False, [None] * 3)])
+def test_an_extender_that_does_not_answer(ignorable: bool, expected: list[float | None]) -> None:
     failing = Outside(lambda _: ExtenderAnswer(error="extender ext: down"), ignorable=ignorable)
 
     async def story(world: World) -> None:
         trio(world, 3)
         await world.until(1.5)
-        assert list(bound(world, *TRIO)) == wanted
+        assert list(bound(world, *TRIO)) == expected
         if not ignorable:
             assert "extender ext: down" in message(world, "a")
             assert world.reason("a") == "SchedulerError"

@@ -52,8 +52,8 @@ class Moody(Bad):
     mood = ""
 
     def filter_node(self, state: Any, pod: Any, node: Any) -> Any:
-        found = super().filter_node(state, pod, node)
-        return found if node.name != self.mood else None
+        status = super().filter_node(state, pod, node)
+        return status if node.name != self.mood else None
 
 
 class Fickle(Rank):
@@ -130,8 +130,8 @@ def test_rows_without_cached_results_are_not_compared() -> None:
 
 def test_a_plugin_that_skips_this_attempt_is_not_compared() -> None:
     attempts = after_an_attempt(Bad, Silent)
-    known = attempts.entry.caches.scores["Silent"]
-    known.learn_one(0, 1)
+    silent_scores = attempts.entry.caches.scores["Silent"]
+    silent_scores.learn_one(0, 1)
     attempts.plugin("Silent").more = 7
     assert mismatches_of(attempts) == []
 

@@ -55,22 +55,22 @@ class CachedEvaluation:
         self.nodes = self.attempts.cluster.lend().nodes
 
     def filtered(
-        self, asked: RecordedPlugin, *names: str, out: tuple[str, ...] = ()
+        self, plugin: RecordedPlugin, *names: str, out: tuple[str, ...] = ()
     ) -> FilterOutcome:
         """About these nodes (none: all); ``out``: those that others turned down already."""
         nodes = self.nodes.take(self.nodes.positions(names)) if names else self.nodes
         feasible = np.array([name not in out for name in nodes.names()])
         outcome = FilterOutcome(nodes, feasible)
         rejections = self.known.caches.filter(
-            "Bad", asked.filter, CycleState(), self.attempts.pod, nodes=nodes, feasible=feasible
+            "Bad", plugin.filter, CycleState(), self.attempts.pod, nodes=nodes, feasible=feasible
         )
         outcome.add("Bad", rejections)
         return outcome
 
-    def scored(self, asked: RecordedPlugin, *names: str) -> NodeScores:
+    def scored(self, plugin: RecordedPlugin, *names: str) -> NodeScores:
         nodes = self.nodes.take(self.nodes.positions(names)) if names else self.nodes
         return self.known.caches.score(
-            "Rank", asked.score, CycleState(), self.attempts.pod, nodes=nodes
+            "Rank", plugin.score, CycleState(), self.attempts.pod, nodes=nodes
         )
 
     def counts(self, name: str) -> tuple[int, int]:
@@ -86,36 +86,36 @@ def turned_down(outcome: FilterOutcome) -> dict[str, tuple[str, ...]]:
 
 
 def test_a_filter_evaluates_each_node_once() -> None:
-    question, asked = CachedEvaluation(), RecordedPlugin("n2", "n3")
-    first = question.filtered(asked)
-    again = question.filtered(asked)
-    assert asked.names == [["n1", "n2", "n3", "n4"]]
+    question, plugin = CachedEvaluation(), RecordedPlugin("n2", "n3")
+    first = question.filtered(plugin)
+    again = question.filtered(plugin)
+    assert plugin.names == [["n1", "n2", "n3", "n4"]]
     assert turned_down(first) == turned_down(again) == {"n2": ("no",), "n3": ("no",)}
     assert question.counts("Bad") == (4, 4)
 
 
 def test_nodes_without_cached_results_are_evaluated_when_they_are_needed() -> None:
-    question, asked = CachedEvaluation(), RecordedPlugin("n2")
-    question.filtered(asked, "n1", "n3")
-    question.filtered(asked, out=("n4",))
-    assert turned_down(question.filtered(asked)) == {"n2": ("no",)}
-    assert asked.names == [["n1", "n3"], ["n2"], ["n4"]]
+    question, plugin = CachedEvaluation(), RecordedPlugin("n2")
+    question.filtered(plugin, "n1", "n3")
+    question.filtered(plugin, out=("n4",))
+    assert turned_down(question.filtered(plugin)) == {"n2": ("no",)}
+    assert plugin.names == [["n1", "n3"], ["n2"], ["n4"]]
     assert question.counts("Bad") == (2 + 1 + 1, 3 + 3)
 
 
 def test_a_node_rejected_by_an_earlier_plugin_is_not_rejected_again() -> None:
-    question, asked = CachedEvaluation(), RecordedPlugin("n2")
-    question.filtered(asked)
-    assert turned_down(question.filtered(asked, out=("n2",))) == {}
+    question, plugin = CachedEvaluation(), RecordedPlugin("n2")
+    question.filtered(plugin)
+    assert turned_down(question.filtered(plugin, out=("n2",))) == {}
 
 
 def test_only_a_changed_node_is_evaluated_again() -> None:
-    question, asked = CachedEvaluation(), RecordedPlugin("n2")
-    question.filtered(asked)
+    question, plugin = CachedEvaluation(), RecordedPlugin("n2")
+    question.filtered(plugin)
     question.attempts.label("n3", any="thing")
     question.nodes = question.attempts.cluster.lend().nodes
-    question.filtered(asked)
-    assert asked.names[1:] == [["n3"]]
+    question.filtered(plugin)
+    assert plugin.names[1:] == [["n3"]]
 
 
 def test_an_invalid_filter_result_is_not_cached_and_is_returned_unchanged() -> None:
@@ -143,10 +143,10 @@ class Across(Bad):
 
 @pytest.mark.parametrize("plugin", [Unsigned, Across])
 def test_an_uncacheable_plugin_is_evaluated_in_full_each_time(plugin: type[Bad]) -> None:
-    question, asked = CachedEvaluation(plugin, Rank), RecordedPlugin("n2")
+    question, recorded = CachedEvaluation(plugin, Rank), RecordedPlugin("n2")
     for _ in range(3):
-        assert turned_down(question.filtered(asked)) == {"n2": ("no",)}
-    assert asked.names == [["n1", "n2", "n3", "n4"]] * 3
+        assert turned_down(question.filtered(recorded)) == {"n2": ("no",)}
+    assert recorded.names == [["n1", "n2", "n3", "n4"]] * 3
     assert question.counts("Bad") == (12, 0)
 
 
@@ -164,21 +164,21 @@ def test_cacheable_plugins_are_reused_beside_an_uncacheable_one(plugin: type[Bad
 
 
 def test_a_score_is_computed_once() -> None:
-    question, asked = CachedEvaluation(), RecordedPlugin()
-    assert question.scored(asked, "n2", "n4").tolist() == [2, 4]
-    assert question.scored(asked).tolist() == [1, 2, 3, 4]
-    assert question.scored(asked).tolist() == [1, 2, 3, 4]
-    assert asked.names == [["n2", "n4"], ["n1", "n3"]]
+    question, plugin = CachedEvaluation(), RecordedPlugin()
+    assert question.scored(plugin, "n2", "n4").tolist() == [2, 4]
+    assert question.scored(plugin).tolist() == [1, 2, 3, 4]
+    assert question.scored(plugin).tolist() == [1, 2, 3, 4]
+    assert plugin.names == [["n2", "n4"], ["n1", "n3"]]
     assert question.counts("Rank") == (4, 6)
 
 
 @pytest.mark.parametrize("wrong", [np.ones(4), np.ones(3, np.int64), [1, 2, 3, 4], None], ids=repr)
 def test_an_invalid_score_result_is_not_cached_and_is_returned_unchanged(wrong: Any) -> None:
-    question, asked = CachedEvaluation(), RecordedPlugin()
-    asked.scores = "nothing" if wrong is None else wrong
-    assert question.scored(asked) is asked.scores
-    asked.scores = None
-    assert question.scored(asked).tolist() == [1, 2, 3, 4]
+    question, plugin = CachedEvaluation(), RecordedPlugin()
+    plugin.scores = "nothing" if wrong is None else wrong
+    assert question.scored(plugin) is plugin.scores
+    plugin.scores = None
+    assert question.scored(plugin).tolist() == [1, 2, 3, 4]
 
 
 # ---- catching up ----------------------------------------------------------------------------
@@ -186,10 +186,10 @@ def test_an_invalid_score_result_is_not_cached_and_is_returned_unchanged(wrong: 
 
 def cached_rows(attempts: Attempts) -> dict[str, list[bool]]:
     """By plugin, which of the four nodes are known."""
-    known = attempts.entry
+    entry = attempts.entry
     return {
-        "Bad": (known.caches.filters["Bad"].marks[:4] != 0).tolist(),
-        "Rank": known.caches.scores["Rank"].marks[:4].astype(bool).tolist(),
+        "Bad": (entry.caches.filters["Bad"].marks[:4] != 0).tolist(),
+        "Rank": entry.caches.scores["Rank"].marks[:4].astype(bool).tolist(),
     }
 
 

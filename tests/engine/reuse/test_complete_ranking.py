@@ -28,90 +28,90 @@ THREE: dict[str, dict[str, str]] = {"n1": {"rank": "3"}, "n2": {"rank": "7"}, "n
 
 def ranked(*plugins: Any, nodes: Any = None) -> tuple[Attempts, RankedNodes]:
     """With a ranking, and nobody noted as asked so far."""
-    known = Attempts(*(plugins or (Bad, Rank)), nodes=nodes or THREE)
-    picks = known.ranking()
-    for plugin in known.framework.plugins.instances():
+    attempts = Attempts(*(plugins or (Bad, Rank)), nodes=nodes or THREE)
+    ranking = attempts.ranking()
+    for plugin in attempts.framework.plugins.instances():
         if isinstance(plugin, Bad | Rank):
-            known.evaluated_nodes(plugin.instance_name)
-    return known, picks
+            attempts.evaluated_nodes(plugin.instance_name)
+    return attempts, ranking
 
 
-def current(known: Attempts, picks: RankedNodes) -> RankedNodes:
+def current(attempts: Attempts, ranking: RankedNodes) -> RankedNodes:
     """As an attempt brings it up to date; no plugin here has a PreScore."""
-    asking = known.evaluator()
-    picks.update(asking)
-    if picks.feasible_count > 1:
-        picks.score(asking)
-    return picks
+    asking = attempts.evaluator()
+    ranking.update(asking)
+    if ranking.feasible_count > 1:
+        ranking.score(asking)
+    return ranking
 
 
-def best(known: Attempts, picks: RankedNodes) -> str:
-    return current(known, picks).choose(SEED, known.pod.uid, 1).node_name
+def best(attempts: Attempts, ranking: RankedNodes) -> str:
+    return current(attempts, ranking).choose(SEED, attempts.pod.uid, 1).node_name
 
 
 # ---- answers of a ranking -------------------------------------------------------------------
 
 
 def test_the_best_node_is_taken_without_evaluating_a_plugin() -> None:
-    known, picks = ranked()
-    assert best(known, picks) == "n2"
-    assert known.evaluated_nodes("Bad") == known.evaluated_nodes("Rank") == []
+    attempts, ranking = ranked()
+    assert best(attempts, ranking) == "n2"
+    assert attempts.evaluated_nodes("Bad") == attempts.evaluated_nodes("Rank") == []
 
 
 def test_only_a_changed_node_is_evaluated_again_and_moves() -> None:
-    known, picks = ranked()
-    known.label("n1", rank="9")
-    assert best(known, picks) == "n1"
-    assert (known.evaluated_nodes("Bad"), known.evaluated_nodes("Rank")) == (["n1"], ["n1"])
-    known.label("n1", rank="1")
-    assert best(known, picks) == "n2"
+    attempts, ranking = ranked()
+    attempts.label("n1", rank="9")
+    assert best(attempts, ranking) == "n1"
+    assert (attempts.evaluated_nodes("Bad"), attempts.evaluated_nodes("Rank")) == (["n1"], ["n1"])
+    attempts.label("n1", rank="1")
+    assert best(attempts, ranking) == "n2"
 
 
 def test_a_rejected_node_leaves_the_ranking_and_may_come_back() -> None:
-    known, picks = ranked()
-    known.label("n2", rank="7", bad="broken")
-    assert best(known, picks) == "n3"
-    assert picks.feasible_count == 2
-    known.label("n2", rank="7")
-    assert best(known, picks) == "n2"
-    assert picks.feasible_count == 3
-    assert picks.feasible_rows() is None
+    attempts, ranking = ranked()
+    attempts.label("n2", rank="7", bad="broken")
+    assert best(attempts, ranking) == "n3"
+    assert ranking.feasible_count == 2
+    attempts.label("n2", rank="7")
+    assert best(attempts, ranking) == "n2"
+    assert ranking.feasible_count == 3
+    assert ranking.feasible_rows() is None
 
 
 def test_a_change_that_no_plugin_reads_evaluates_nothing() -> None:
-    known, picks = ranked()
-    known.taint("n2")
-    assert best(known, picks) == "n2"
-    assert known.evaluated_nodes("Bad") == known.evaluated_nodes("Rank") == []
+    attempts, ranking = ranked()
+    attempts.taint("n2")
+    assert best(attempts, ranking) == "n2"
+    assert attempts.evaluated_nodes("Bad") == attempts.evaluated_nodes("Rank") == []
 
 
 def test_a_node_that_stays_rejected_needs_no_score() -> None:
-    known, picks = ranked(nodes={**THREE, "n4": {"bad": "broken"}})
-    known.label("n4", bad="burning")
-    assert best(known, picks) == "n2"
-    assert (known.evaluated_nodes("Bad"), known.evaluated_nodes("Rank")) == (["n4"], [])
+    attempts, ranking = ranked(nodes={**THREE, "n4": {"bad": "broken"}})
+    attempts.label("n4", bad="burning")
+    assert best(attempts, ranking) == "n2"
+    assert (attempts.evaluated_nodes("Bad"), attempts.evaluated_nodes("Rank")) == (["n4"], [])
 
 
 def test_the_only_feasible_node_is_taken_whatever_its_score() -> None:
-    known, picks = ranked()
-    known.label("n1", bad="broken")
-    known.label("n2", bad="broken")
-    assert current(known, picks).only().node_name == "n3"
-    known.label("n1", rank="2")
-    known.label("n3", bad="broken")
-    assert current(known, picks).only().node_name == "n1"
+    attempts, ranking = ranked()
+    attempts.label("n1", bad="broken")
+    attempts.label("n2", bad="broken")
+    assert current(attempts, ranking).only().node_name == "n3"
+    attempts.label("n1", rank="2")
+    attempts.label("n3", bad="broken")
+    assert current(attempts, ranking).only().node_name == "n1"
 
 
 def test_a_node_that_was_never_scored_can_leave_the_ranking() -> None:
-    known, picks = ranked()
-    known.label("n1", bad="broken")
-    known.label("n2", bad="broken")
-    known.label("n3", rank="100")
-    assert current(known, picks).only().node_name == "n3"
-    known.label("n3", rank="100", bad="broken")
-    known.label("n1", rank="3")
-    known.label("n2", rank="7")
-    assert best(known, picks) == "n2"
+    attempts, ranking = ranked()
+    attempts.label("n1", bad="broken")
+    attempts.label("n2", bad="broken")
+    attempts.label("n3", rank="100")
+    assert current(attempts, ranking).only().node_name == "n3"
+    attempts.label("n3", rank="100", bad="broken")
+    attempts.label("n1", rank="3")
+    attempts.label("n2", rank="7")
+    assert best(attempts, ranking) == "n2"
 
 
 class Tainted(Bad):
@@ -126,16 +126,16 @@ class Tainted(Bad):
 
 
 def test_a_node_that_one_plugin_accepts_again_is_evaluated_by_all_other_plugins() -> None:
-    known, picks = ranked(Bad, Tainted, Rank)
-    known.label("n2", rank="7", bad="broken")
-    current(known, picks)
+    attempts, ranking = ranked(Bad, Tainted, Rank)
+    attempts.label("n2", rank="7", bad="broken")
+    current(attempts, ranking)
     # Nobody asks about a node's taints while Bad turns it down.
-    known.taint("n2")
-    current(known, picks)
-    assert known.evaluated_nodes("Tainted") == []
-    known.untie("n2", "bad")
-    assert best(known, picks) == "n3"
-    assert known.evaluated_nodes("Tainted") == ["n2"]
+    attempts.taint("n2")
+    current(attempts, ranking)
+    assert attempts.evaluated_nodes("Tainted") == []
+    attempts.untie("n2", "bad")
+    assert best(attempts, ranking) == "n3"
+    assert attempts.evaluated_nodes("Tainted") == ["n2"]
 
 
 class Crowded(Bad):
@@ -145,20 +145,20 @@ class Crowded(Bad):
 
 
 def test_a_row_that_holds_pods_but_no_node_is_not_ranked() -> None:
-    known, picks = ranked(Crowded, Rank)
-    known.cluster.add(pod("lost", node="ghost"))
-    assert best(known, picks) == "n2"
-    assert picks.feasible_count == 3
-    assert known.evaluated_nodes("Bad") == []
+    attempts, ranking = ranked(Crowded, Rank)
+    attempts.cluster.add(pod("lost", node="ghost"))
+    assert best(attempts, ranking) == "n2"
+    assert ranking.feasible_count == 3
+    assert attempts.evaluated_nodes("Bad") == []
 
 
 def test_the_rejections_of_a_ranking_equal_those_of_the_plugins() -> None:
-    known, picks = ranked(Bad, Worse, Rank)
-    known.label("n1", bad="broken")
-    known.label("n2", worse="broken")
-    known.label("n3", bad="burning", worse="broken")
-    assert current(known, picks).feasible_count == 0
-    outcome = picks.feasibility.outcome(known.cluster.lend().nodes)
+    attempts, ranking = ranked(Bad, Worse, Rank)
+    attempts.label("n1", bad="broken")
+    attempts.label("n2", worse="broken")
+    attempts.label("n3", bad="burning", worse="broken")
+    assert current(attempts, ranking).feasible_count == 0
+    outcome = ranking.feasibility.outcome(attempts.cluster.lend().nodes)
     assert outcome.reason_counts_by_plugin() == {
         ("Bad", "Unschedulable", "broken"): 1,
         ("Bad", "Unschedulable", "burning"): 1,
@@ -168,14 +168,14 @@ def test_the_rejections_of_a_ranking_equal_those_of_the_plugins() -> None:
 
 
 def test_a_cycle_answered_from_a_ranking_has_the_same_message() -> None:
-    known, _ = ranked()
+    attempts, _ = ranked()
     for name in THREE:
-        known.label(name, bad="broken")
-    by_ranking = known.attempt()
+        attempts.label(name, bad="broken")
+    by_ranking = attempts.attempt()
     assert by_ranking.ranking is not None
     assert message(by_ranking) == "0/3 nodes are available: 3 broken."
     assert by_ranking.node_to_status().get("n2") == unschedulable("broken").with_plugin("Bad")
-    assert message(known.fresh()) == "0/3 nodes are available: 3 broken."
+    assert message(attempts.fresh()) == "0/3 nodes are available: 3 broken."
 
 
 def columns(cycle: Cycle) -> list[tuple[str, list[int], list[int]]]:
@@ -187,38 +187,38 @@ def columns(cycle: Cycle) -> list[tuple[str, list[int], list[int]]]:
 
 
 def test_the_score_table_of_a_ranking_equals_that_of_the_plugins() -> None:
-    known, picks = ranked(Bad, Rank, MaxRank)
-    known.label("n3", rank="6")
-    cycle = known.attempt()
-    assert cycle.ranking is picks
+    attempts, ranking = ranked(Bad, Rank, MaxRank)
+    attempts.label("n3", rank="6")
+    cycle = attempts.attempt()
+    assert cycle.ranking is ranking
     result = columns(cycle)
     assert result == [
         ("Rank", [3, 7, 6], [3, 7, 6]),
         ("MaxRank", [3, 7, 6], [42, 100, 85]),
         ("", [45, 107, 91], []),
     ]
-    assert columns(known.fresh()) == result
+    assert columns(attempts.fresh()) == result
 
 
 def test_equal_nodes_are_drawn_as_in_a_full_cycle() -> None:
     nodes = {f"n{number}": {"rank": "5"} for number in range(40)}
-    known, _ = ranked(nodes=nodes)
+    attempts, _ = ranked(nodes=nodes)
     drawn = set[str]()
     for number in range(30):
-        known.label(f"n{number}", rank=str(4 + number % 2))
-        cycle = known.attempt()
+        attempts.label(f"n{number}", rank=str(4 + number % 2))
+        cycle = attempts.attempt()
         assert cycle.ranking is not None
-        assert cycle.choice == known.fresh().choice
+        assert cycle.choice == attempts.fresh().choice
         drawn.add(chosen(cycle))
     assert len(drawn) > 10
 
 
 def test_rows_that_were_not_evaluated_are_counted_when_the_counts_are_read() -> None:
-    known, picks = ranked()
-    before = known.entry.row_counts()["Bad"]
-    known.label("n1", rank="4")
-    current(known, picks)
-    after = known.entry.row_counts()["Bad"]
+    attempts, ranking = ranked()
+    before = attempts.entry.row_counts()["Bad"]
+    attempts.label("n1", rank="4")
+    current(attempts, ranking)
+    after = attempts.entry.row_counts()["Bad"]
     assert (after.evaluated - before.evaluated, after.cached - before.cached) == (1, 2)
 
 
@@ -227,63 +227,63 @@ def test_a_ranking_of_more_nodes_takes_more_bytes() -> None:
     assert few.bytes_used < many.bytes_used < 3000 * 40
 
 
-def answered_by(known: Attempts, picks: RankedNodes) -> Choice | None:
-    cycle = known.attempt()
-    assert cycle.ranking is picks
+def answered_by(attempts: Attempts, ranking: RankedNodes) -> Choice | None:
+    cycle = attempts.attempt()
+    assert cycle.ranking is ranking
     return cycle.choice
 
 
 # ---- updates that invalidate a ranking ------------------------------------------------------
 
 
-def refused(known: Attempts, picks: RankedNodes) -> str:
+def refused(attempts: Attempts, ranking: RankedNodes) -> str:
     """Why the ranking cannot be brought up to date."""
     with pytest.raises(RankingInvalid) as problem:
-        current(known, picks)
+        current(attempts, ranking)
     return problem.value.reason
 
 
 def test_a_new_or_deleted_node_renumbers_the_tie_break_order() -> None:
-    known, picks = ranked()
-    known.add("n4")
-    assert refused(known, picks) == NODES_CAME_OR_WENT
-    known, picks = ranked()
-    known.remove("n1")
-    assert refused(known, picks) == NODES_CAME_OR_WENT
+    attempts, ranking = ranked()
+    attempts.add("n4")
+    assert refused(attempts, ranking) == NODES_CAME_OR_WENT
+    attempts, ranking = ranked()
+    attempts.remove("n1")
+    assert refused(attempts, ranking) == NODES_CAME_OR_WENT
 
 
 def test_a_limited_number_of_changed_nodes_move_and_more_changes_rank_all_nodes_again() -> None:
-    known, picks = ranked(nodes={f"n{number}": {"rank": "5"} for number in range(30)})
+    attempts, ranking = ranked(nodes={f"n{number}": {"rank": "5"} for number in range(30)})
     for number in range(CHANGES_MAX):
         labels = {"bad": "broken"} if number % 9 == 8 else {"rank": str(number % 9)}
-        known.label(f"n{number}", **labels)
-    assert answered_by(known, picks) == known.fresh().choice
+        attempts.label(f"n{number}", **labels)
+    assert answered_by(attempts, ranking) == attempts.fresh().choice
     for number in range(CHANGES_MAX + 1):
-        known.label(f"n{number}", rank="30")
-    assert refused(known, picks) == TOO_MUCH_CHANGED
+        attempts.label(f"n{number}", rank="30")
+    assert refused(attempts, ranking) == TOO_MUCH_CHANGED
 
 
 def test_a_moved_extreme_changes_the_score_of_every_node() -> None:
-    known, picks = ranked(Bad, MaxRank)
-    known.label("n1", rank="8")
-    assert refused(known, picks) == EXTREME_MOVED
-    known, picks = ranked(Bad, MaxRank)
-    known.label("n2", rank="6")
-    assert refused(known, picks) == EXTREME_MOVED
-    known, picks = ranked(Bad, MaxRank)
-    known.label("n2", rank="7", bad="broken")
-    assert refused(known, picks) == EXTREME_MOVED
+    attempts, ranking = ranked(Bad, MaxRank)
+    attempts.label("n1", rank="8")
+    assert refused(attempts, ranking) == EXTREME_MOVED
+    attempts, ranking = ranked(Bad, MaxRank)
+    attempts.label("n2", rank="6")
+    assert refused(attempts, ranking) == EXTREME_MOVED
+    attempts, ranking = ranked(Bad, MaxRank)
+    attempts.label("n2", rank="7", bad="broken")
+    assert refused(attempts, ranking) == EXTREME_MOVED
 
 
 def test_another_set_of_skipped_plugins_needs_another_ranking() -> None:
-    _, picks = ranked()
+    _, ranking = ranked()
     state = CycleState()
-    assert picks.plan.fits(state, is_scored=True)
+    assert ranking.plan.fits(state, is_scored=True)
     state.skip_score_plugins.add("Rank")
-    assert picks.plan.fits(state, is_scored=False)
-    assert not picks.plan.fits(state, is_scored=True)
+    assert ranking.plan.fits(state, is_scored=False)
+    assert not ranking.plan.fits(state, is_scored=True)
     state.skip_filter_plugins.add("Bad")
-    assert not picks.plan.fits(state, is_scored=False)
+    assert not ranking.plan.fits(state, is_scored=False)
 
 
 @pytest.mark.parametrize(
@@ -298,23 +298,23 @@ def test_another_set_of_skipped_plugins_needs_another_ranking() -> None:
     ],
 )
 def test_a_failing_plugin_is_evaluated_in_a_full_cycle(plugin: str, failure: Any) -> None:
-    known, picks = ranked()
-    known.label("n1", rank="4")
-    known.plugin(plugin).failure = failure
-    assert refused(known, picks) == PLUGIN_FAILED
-    known, _ = ranked()
-    known.label("n1", rank="4")
-    known.plugin(plugin).failure = failure
-    cycle = known.attempt()
+    attempts, ranking = ranked()
+    attempts.label("n1", rank="4")
+    attempts.plugin(plugin).failure = failure
+    assert refused(attempts, ranking) == PLUGIN_FAILED
+    attempts, _ = ranked()
+    attempts.label("n1", rank="4")
+    attempts.plugin(plugin).failure = failure
+    cycle = attempts.attempt()
     assert cycle.status is not None
     assert (cycle.status.code, cycle.status.plugin) == (Code.ERROR, plugin)
-    assert cycle.status == known.fresh().status
+    assert cycle.status == attempts.fresh().status
 
 
 def test_a_ranking_that_cannot_be_updated_is_dropped_and_counted() -> None:
-    known, _ = ranked()
-    known.add("n4", rank="8")
-    assert chosen(known.attempt()) == "n4"
-    assert known.reuse.flushed_counts == {NODES_CAME_OR_WENT: 1}
+    attempts, _ = ranked()
+    attempts.add("n4", rank="8")
+    assert chosen(attempts.attempt()) == "n4"
+    assert attempts.reuse.flushed_counts == {NODES_CAME_OR_WENT: 1}
     # The answers stay: only the new node is asked about.
-    assert known.evaluated_nodes("Rank") == ["n4"]
+    assert attempts.evaluated_nodes("Rank") == ["n4"]

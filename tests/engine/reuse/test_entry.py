@@ -122,9 +122,9 @@ def test_a_pod_of_another_shape_is_prepared_again() -> None:
 
 def test_a_pod_of_another_owner_is_prepared_again() -> None:
     engine, before = prepared()
-    found = waiting_pod("p", cpu="100m")
+    waiting = waiting_pod("p", cpu="100m")
     owner = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="r", uid="r")
-    engine.add(replace(found, metadata=replace(found.metadata, owner_references=(owner,))))
+    engine.add(replace(waiting, metadata=replace(waiting.metadata, owner_references=(owner,))))
     assert engine.bound()
     assert counts(engine) == (before + 1, before + 1)
 

@@ -27,15 +27,15 @@ from tests.engine.cached_attempts import (
 
 
 def plan_of(*plugins: Any) -> EvaluationPlan | None:
-    known = Attempts(*plugins, nodes=labelled(9))
+    attempts = Attempts(*plugins, nodes=labelled(9))
     for _ in range(3):
-        known.attempt()
-    ranking = last_ranking(known.entry)
+        attempts.attempt()
+    ranking = last_ranking(attempts.entry)
     return None if ranking is None else ranking.plan
 
 
 @pytest.mark.parametrize(
-    ("plugins", "filters", "shares", "asked"),
+    ("plugins", "filters", "shares", "calls"),
     [
         ((Bad, Rank, MaxRank), ["Bad"], ["Rank", "MaxRank"], []),
         ((Bad, NotTheFirst, Rank), ["Bad"], ["Rank"], [(1, "NotTheFirst")]),
@@ -47,14 +47,14 @@ def plan_of(*plugins: Any) -> EvaluationPlan | None:
     ],
 )
 def test_row_wise_plugins_that_sign_are_covered_by_the_plan(
-    plugins: Any, filters: list[str], shares: list[str], asked: list[Any]
+    plugins: Any, filters: list[str], shares: list[str], calls: list[Any]
 ) -> None:
     plan = plan_of(*plugins)
     assert plan is not None
     assert [name for name, _ in plan.filters] == filters
     assert [share.name for share in plan.scores] == shares
-    assert [*plan.called_filters, *plan.called_scores] == asked
-    assert plan.is_complete == (not asked)
+    assert [*plan.called_filters, *plan.called_scores] == calls
+    assert plan.is_complete == (not calls)
 
 
 def test_without_a_cacheable_plugin_there_is_no_plan() -> None:
@@ -76,9 +76,9 @@ def equivalence_of(
 ) -> tuple[NodeEquivalence, CachedFilterResults]:
     """For pods about whom one Filter is asked."""
     table = cluster.cache.table
-    kept = CachedFilterResults(table, Facet.REQUESTED, follows_amounts)
-    plan = EvaluationPlan(SkipSet(frozenset(), None), filters=[("A", kept)], scores=[])
-    return NodeEquivalence(table, plan), kept
+    results = CachedFilterResults(table, Facet.REQUESTED, follows_amounts)
+    plan = EvaluationPlan(SkipSet(frozenset(), None), filters=[("A", results)], scores=[])
+    return NodeEquivalence(table, plan), results
 
 
 def fill(cluster: SampleCluster, name: str) -> int:
@@ -89,15 +89,15 @@ def fill(cluster: SampleCluster, name: str) -> int:
 
 def test_a_node_that_becomes_equivalent_gets_the_results_of_the_first_node() -> None:
     cluster = three()
-    nodes, kept = equivalence_of(cluster)
+    nodes, equivalence = equivalence_of(cluster)
     first = fill(cluster, "n0")
     assert nodes.find(first) is None
-    kept.catch_up()
-    kept.learn_one(first, ())
+    equivalence.catch_up()
+    equivalence.learn_one(first, ())
     nodes.learn(first, FEASIBLE, 70)
     second = fill(cluster, "n1")
     assert nodes.find(second) == (FEASIBLE, 70)
-    assert nodes.renew(second, is_needed=True) and kept.marks[second] == PASSES
+    assert nodes.renew(second, is_needed=True) and equivalence.marks[second] == PASSES
     assert nodes.find(cluster.cache.table.row_of["n2"]) is None
 
 
@@ -106,12 +106,12 @@ def test_a_missing_result_of_an_equivalent_node_is_computed_if_it_is_needed(
     is_needed: bool,
 ) -> None:
     cluster = three()
-    nodes, kept = equivalence_of(cluster)
+    nodes, equivalence = equivalence_of(cluster)
     row = cluster.cache.table.row_of["n1"]
-    kept.learn_one(row, NO)
+    equivalence.learn_one(row, NO)
     fill(cluster, "n1")
     assert nodes.renew(row, is_needed=is_needed) is not is_needed
-    assert is_needed or not kept.marks[row], "it is forgotten"
+    assert is_needed or not equivalence.marks[row], "it is forgotten"
 
 
 def test_results_that_depend_on_more_than_amounts_are_not_copied() -> None:

@@ -55,19 +55,19 @@ NOT_NEEDED: Any = None
 class Feasibility:
     """Five nodes, what the plugins A and B said of them, and the standing made of it."""
 
-    def __init__(self, **said: Mapping[int, tuple[str, ...]]) -> None:
+    def __init__(self, **message: Mapping[int, tuple[str, ...]]) -> None:
         """By plugin, row → reasons. What B says of a node that A turned down does not count."""
         self.cluster = SampleCluster().add(*(node(name) for name in NAMES))
         table = self.cluster.cache.table
         self.nodes = self.cluster.lend().nodes
         self.given = FilterOutcome(self.nodes, np.ones(len(NAMES), np.bool_))
         self.kept = {name: CachedFilterResults(table, Facet.LABELS) for name in "AB"}
-        for name, kept in self.kept.items():
+        for name, value in self.kept.items():
             feasible = self.given.feasible
-            self.given.add(name, [_rejection(*each) for each in said.get(name, {}).items()])
+            self.given.add(name, [_rejection(*each) for each in message.get(name, {}).items()])
             for row in np.flatnonzero(feasible).tolist():
-                reasons = said.get(name, {}).get(row)
-                kept.learn_one(row, ((Code.UNSCHEDULABLE, reasons),) if reasons else ())
+                reasons = message.get(name, {}).get(row)
+                value.learn_one(row, ((Code.UNSCHEDULABLE, reasons),) if reasons else ())
         self.feasibility = NodeFeasibility(list(self.kept.items()), table.capacity)
         self.feasibility.read(self.nodes.table.rows, NOT_NEEDED)
 
@@ -78,8 +78,8 @@ class Feasibility:
 
     def turn_down(self, row: int, by: str, *reasons: str) -> int:
         """As an answer about one row has it; returns the rejection's number."""
-        kept = self.kept[by]
-        verdict = kept.learn_one(row, ((Code.UNSCHEDULABLE, reasons),))
+        results = self.kept[by]
+        verdict = results.learn_one(row, ((Code.UNSCHEDULABLE, reasons),))
         number = self.feasibility.number(list(self.kept).index(by), verdict)
         self.feasibility.set(row, number)
         return number
@@ -152,11 +152,11 @@ def test_a_row_counts_under_its_latest_result() -> None:
 
 
 def test_too_many_distinct_rejections_invalidate_the_ranking() -> None:
-    standing = Feasibility().feasibility
+    feasibility = Feasibility().feasibility
     # Two numbers are not of rejections, and all have to fit into two bytes.
-    assert [standing.number(0, verdict) for verdict in range((1 << 16) - 2)][-1] == (1 << 16) - 1
+    assert [feasibility.number(0, verdict) for verdict in range((1 << 16) - 2)][-1] == (1 << 16) - 1
     with pytest.raises(RankingInvalid, match=TOO_MUCH_CHANGED):
-        standing.number(1, 0)
+        feasibility.number(1, 0)
 
 
 # ---- rankings beside plugins that are not cached --------------------------------------------
@@ -195,21 +195,21 @@ def decision(cycle: Cycle) -> dict[str, Any]:
 
 def settled(*plugins: Any, count: int = 12) -> Attempts:
     """With totals, and nobody noted as asked so far."""
-    known = Attempts(*plugins, nodes=labelled(count))
+    attempts = Attempts(*plugins, nodes=labelled(count))
     for _ in range(3):
-        known.attempt()
-    for plugin in known.framework.plugins.instances():
+        attempts.attempt()
+    for plugin in attempts.framework.plugins.instances():
         if isinstance(plugin, Bad | Rank):
-            known.evaluated_nodes(plugin.instance_name)
-    return known
+            attempts.evaluated_nodes(plugin.instance_name)
+    return attempts
 
 
-def uses_totals(known: Attempts) -> Cycle:
+def uses_totals(attempts: Attempts) -> Cycle:
     """One more attempt, which must be answered with what is kept, and as by asking all."""
-    cycle = known.attempt()
+    cycle = attempts.attempt()
     assert cycle.partial_ranking is not None
     assert cycle.ranking is None
-    assert decision(cycle) == decision(known.fresh())
+    assert decision(cycle) == decision(attempts.fresh())
     return cycle
 
 
@@ -217,66 +217,66 @@ def uses_totals(known: Attempts) -> Cycle:
 
 
 def test_only_plugins_of_scope_cluster_are_evaluated() -> None:
-    known = settled(Bad, NotTheFirst, Rank, Company)
-    cycle = known.attempt()
+    attempts = settled(Bad, NotTheFirst, Rank, Company)
+    cycle = attempts.attempt()
     assert cycle.partial_ranking is not None
-    assert known.evaluated_nodes("Bad") == known.evaluated_nodes("Rank") == []
-    assert decision(cycle) == decision(known.fresh())
+    assert attempts.evaluated_nodes("Bad") == attempts.evaluated_nodes("Rank") == []
+    assert decision(cycle) == decision(attempts.fresh())
 
 
 def test_an_unsigned_plugin_is_evaluated_in_full_and_all_others_are_reused() -> None:
-    known = settled(Bad, Rank, Unsigned)
-    unsigned = known.plugin("Unsigned")
+    attempts = settled(Bad, Rank, Unsigned)
+    unsigned = attempts.plugin("Unsigned")
     unsigned.asked_count = 0
-    known.attempt()
+    attempts.attempt()
     assert unsigned.asked_count == 12
-    assert known.evaluated_nodes("Bad") == known.evaluated_nodes("Rank") == []
-    uses_totals(known)
+    assert attempts.evaluated_nodes("Bad") == attempts.evaluated_nodes("Rank") == []
+    uses_totals(attempts)
 
 
 def test_only_a_changed_node_is_evaluated_again() -> None:
-    known = settled(Bad, NotTheFirst, Rank, Company)
-    known.label("n005", rank="9")
-    known.attempt()
-    assert known.evaluated_nodes("Bad") == known.evaluated_nodes("Rank") == ["n005"]
-    uses_totals(known)
-    known.label("n005", rank="9", bad="broken")
-    assert uses_totals(known).feasible_count == 10
+    attempts = settled(Bad, NotTheFirst, Rank, Company)
+    attempts.label("n005", rank="9")
+    attempts.attempt()
+    assert attempts.evaluated_nodes("Bad") == attempts.evaluated_nodes("Rank") == ["n005"]
+    uses_totals(attempts)
+    attempts.label("n005", rank="9", bad="broken")
+    assert uses_totals(attempts).feasible_count == 10
 
 
 def test_after_many_changes_all_nodes_are_ranked_again() -> None:
-    known = settled(Bad, Worse, NotTheFirst, Rank, Company, count=MANY + 3)
+    attempts = settled(Bad, Worse, NotTheFirst, Rank, Company, count=MANY + 3)
     for number in range(MANY):
         labels = {"rank": str(number % 5), "first": "no"}
         if number % 4 == 0:
             labels["bad" if number % 8 else "worse"] = f"broken {number % 3}"
-        known.label(f"n{number:03}", **labels)
-    cycle = known.attempt()
+        attempts.label(f"n{number:03}", **labels)
+    cycle = attempts.attempt()
     assert cycle.partial_ranking is None
-    assert known.reuse.flushed_counts[TOO_MUCH_CHANGED] == 1
-    assert len(known.evaluated_nodes("Bad")) == MANY
-    assert decision(cycle) == decision(known.fresh())
-    known.attempt()
-    uses_totals(known)
+    assert attempts.reuse.flushed_counts[TOO_MUCH_CHANGED] == 1
+    assert len(attempts.evaluated_nodes("Bad")) == MANY
+    assert decision(cycle) == decision(attempts.fresh())
+    attempts.attempt()
+    uses_totals(attempts)
 
 
 def test_a_node_that_only_an_uncached_plugin_rejected_is_scored_once_it_is_feasible() -> None:
-    known = settled(Bad, NotTheFirst, Rank, Company)
-    known.label("n000", rank="100", first="no")
-    cycle = uses_totals(known)
+    attempts = settled(Bad, NotTheFirst, Rank, Company)
+    attempts.label("n000", rank="100", first="no")
+    cycle = uses_totals(attempts)
     assert cycle.choice is not None
     assert cycle.choice.node_name == "n000"
 
 
 def test_the_message_without_feasible_nodes_equals_that_of_a_full_cycle() -> None:
-    known = settled(Bad, NotTheFirst, Rank, Company, count=3)
+    attempts = settled(Bad, NotTheFirst, Rank, Company, count=3)
     for name in ("n001", "n002"):
-        known.label(name, bad="broken", first="no")
-    cycle = known.attempt()
+        attempts.label(name, bad="broken", first="no")
+    cycle = attempts.attempt()
     assert cycle.partial_ranking is not None
-    said = message(cycle)
-    assert said == "0/3 nodes are available: 1 comes first, 2 broken."
-    assert message(known.fresh()) == said
+    text = message(cycle)
+    assert text == "0/3 nodes are available: 1 comes first, 2 broken."
+    assert message(attempts.fresh()) == text
 
 
 # ---- which results are cached ---------------------------------------------------------------
@@ -284,55 +284,55 @@ def test_the_message_without_feasible_nodes_equals_that_of_a_full_cycle() -> Non
 
 @pytest.mark.parametrize("broken", ["n000", "n001", "n005"])
 def test_an_evaluated_plugin_before_the_cached_ones_is_blamed_first(broken: str) -> None:
-    known = settled(NotTheFirst, Bad, Rank, Company)
-    assert known.evaluated_nodes("Bad") == []
-    known.label(broken, bad="broken")
-    uses_totals(known)
-    known.label("n000", first="no", bad="burning")
-    uses_totals(known)
-    known.label("n001", first="no")
-    uses_totals(known)
+    attempts = settled(NotTheFirst, Bad, Rank, Company)
+    assert attempts.evaluated_nodes("Bad") == []
+    attempts.label(broken, bad="broken")
+    uses_totals(attempts)
+    attempts.label("n000", first="no", bad="burning")
+    uses_totals(attempts)
+    attempts.label("n001", first="no")
+    uses_totals(attempts)
 
 
 def test_an_evaluated_plugin_between_cached_ones_is_blamed_in_its_order() -> None:
-    known = settled(Bad, NotTheFirst, Worse, Rank, Company, count=5)
-    known.label("n000", worse="worn")
-    known.label("n001", worse="worn")
-    known.label("n002", bad="broken", worse="worn")
-    cycle = uses_totals(known)
-    known.label("n003", bad="broken")
-    known.label("n004", bad="broken")
-    cycle = known.attempt()
-    said = message(cycle)
-    assert said == "0/5 nodes are available: 1 comes first, 1 worn, 3 broken."
-    assert message(known.fresh()) == said
+    attempts = settled(Bad, NotTheFirst, Worse, Rank, Company, count=5)
+    attempts.label("n000", worse="worn")
+    attempts.label("n001", worse="worn")
+    attempts.label("n002", bad="broken", worse="worn")
+    cycle = uses_totals(attempts)
+    attempts.label("n003", bad="broken")
+    attempts.label("n004", bad="broken")
+    cycle = attempts.attempt()
+    text = message(cycle)
+    assert text == "0/5 nodes are available: 1 comes first, 1 worn, 3 broken."
+    assert message(attempts.fresh()) == text
 
 
 def test_scores_normalized_by_extremes_of_feasible_nodes_are_normalized_again() -> None:
-    known = settled(Bad, NotTheFirst, Rank, MaxRank, Company)
-    cycle = uses_totals(known)
+    attempts = settled(Bad, NotTheFirst, Rank, MaxRank, Company)
+    cycle = uses_totals(attempts)
     assert cycle.partial_ranking is not None
     assert set(cycle.partial_ranking.plan.called_scores) == {"MaxRank", "Company"}
 
 
 def test_a_score_shared_by_all_nodes_is_cached_until_scores_differ() -> None:
-    known = Attempts(Bad, NotTheFirst, MaxRank, nodes={f"n{n}": {"rank": "2"} for n in range(5)})
+    attempts = Attempts(Bad, NotTheFirst, MaxRank, nodes={f"n{n}": {"rank": "2"} for n in range(5)})
     for _ in range(3):
-        known.attempt()
-    cycle = uses_totals(known)
+        attempts.attempt()
+    cycle = uses_totals(attempts)
     assert cycle.partial_ranking is not None
     assert cycle.partial_ranking.plan.called_scores == []
-    known.label("n4", rank="1")
-    cycle = known.attempt()
+    attempts.label("n4", rank="1")
+    cycle = attempts.attempt()
     assert cycle.partial_ranking is None
-    assert known.reuse.flushed_counts[EXTREME_MOVED] == 1
-    assert decision(cycle) == decision(known.fresh())
-    uses_totals(known)
+    assert attempts.reuse.flushed_counts[EXTREME_MOVED] == 1
+    assert decision(cycle) == decision(attempts.fresh())
+    uses_totals(attempts)
 
 
 def test_a_profile_of_cacheable_plugins_has_a_complete_ranking() -> None:
-    known = settled(Bad, Rank)
-    ranking = last_ranking(known.entry)
+    attempts = settled(Bad, Rank)
+    ranking = last_ranking(attempts.entry)
     assert ranking is not None and ranking.plan.is_complete
 
 
@@ -363,80 +363,80 @@ def test_the_best_nodes_have_the_same_lines_as_without_a_partial_ranking(plugins
 
 
 def test_a_failing_plugin_ends_the_attempt_and_is_named() -> None:
-    known = settled(Bad, NotTheFirst, Rank, Company)
-    known.plugin("Rank").failure = OSError("disk")
-    known.label("n003", rank="1")
-    cycle = known.attempt()
+    attempts = settled(Bad, NotTheFirst, Rank, Company)
+    attempts.plugin("Rank").failure = OSError("disk")
+    attempts.label("n003", rank="1")
+    cycle = attempts.attempt()
     assert cycle.status is not None
     assert cycle.status.code is Code.ERROR
-    assert cycle.status == known.fresh().status
+    assert cycle.status == attempts.fresh().status
 
 
 # ---- nodes that become equivalent -----------------------------------------------------------
 
 
-def filled(known: Attempts, *names: str) -> None:
+def filled(attempts: Attempts, *names: str) -> None:
     """A pod more on each of these nodes, by whatever way it got there."""
     for name in names:
-        number = len(known.cluster.cache.pods())
-        known.cluster.take_back()
-        known.cluster.add(pod(f"placed-{number}", node=name, cpu="500m"))
+        number = len(attempts.cluster.cache.pods())
+        attempts.cluster.take_back()
+        attempts.cluster.add(pod(f"placed-{number}", node=name, cpu="500m"))
 
 
 def fitting(*plugins: Any) -> tuple[Attempts, RankedNodes]:
     """Totals that follow from amounts, after one node of four took a pod."""
     names = ("n1", "n2", "n3", "n4")
-    known = Attempts(NodeResourcesFit, *plugins, nodes={name: {"rank": "1"} for name in names})
-    picks = known.ranking()
-    filled(known, "n1")
-    assert not picks.follow(), "such a node was never seen"
-    assert known.attempt().choice == known.fresh().choice
-    return known, picks
+    attempts = Attempts(NodeResourcesFit, *plugins, nodes={name: {"rank": "1"} for name in names})
+    ranking = attempts.ranking()
+    filled(attempts, "n1")
+    assert not ranking.follow(), "such a node was never seen"
+    assert attempts.attempt().choice == attempts.fresh().choice
+    return attempts, ranking
 
 
 @pytest.mark.parametrize("plugins", [(), (Rank,)])
 def test_a_node_that_becomes_equivalent_to_an_earlier_state_is_updated_without_evaluation(
     plugins: Any,
 ) -> None:
-    known, picks = fitting(*plugins)
-    filled(known, "n2")
-    assert picks.follow()
-    filled(known, "n3")
-    assert known.attempt().choice == known.fresh().choice
-    fresh = known.fresh().table
-    assert fresh is not None and picks.totals(fresh.nodes).tolist() == fresh.totals.tolist()
+    attempts, ranking = fitting(*plugins)
+    filled(attempts, "n2")
+    assert ranking.follow()
+    filled(attempts, "n3")
+    assert attempts.attempt().choice == attempts.fresh().choice
+    fresh = attempts.fresh().table
+    assert fresh is not None and ranking.totals(fresh.nodes).tolist() == fresh.totals.tolist()
 
 
 def test_two_changes_are_evaluated_again() -> None:
-    known, picks = fitting()
-    filled(known, "n2", "n3")
-    assert not picks.follow()
-    assert known.attempt().choice == known.fresh().choice
+    attempts, ranking = fitting()
+    filled(attempts, "n2", "n3")
+    assert not ranking.follow()
+    assert attempts.attempt().choice == attempts.fresh().choice
 
 
 def test_a_change_of_another_facet_is_evaluated_again() -> None:
-    known, picks = fitting(Rank)
-    known.label("n2", rank="9")
-    assert not picks.follow()
-    assert known.attempt().choice == known.fresh().choice
+    attempts, ranking = fitting(Rank)
+    attempts.label("n2", rank="9")
+    assert not ranking.follow()
+    assert attempts.attempt().choice == attempts.fresh().choice
 
 
 def test_a_plugin_that_depends_on_more_than_amounts_is_evaluated() -> None:
-    known = Attempts(NodeResourcesFit, CountsPods, nodes={"n1": {}, "n2": {}})
-    picks = known.ranking()
+    attempts = Attempts(NodeResourcesFit, CountsPods, nodes={"n1": {}, "n2": {}})
+    ranking = attempts.ranking()
     for name in ("n1", "n2", "n1"):
-        filled(known, name)
-        assert not picks.follow()
-        assert known.attempt().choice == known.fresh().choice
+        filled(attempts, name)
+        assert not ranking.follow()
+        assert attempts.attempt().choice == attempts.fresh().choice
 
 
 def test_rows_updated_without_evaluation_count_as_evaluated() -> None:
-    known, _ = fitting()
-    before = known.reuse.row_counts()["NodeResourcesFit"]
+    attempts, _ = fitting()
+    before = attempts.reuse.row_counts()["NodeResourcesFit"]
     for name in ("n2", "n3"):
-        filled(known, name)
-        known.attempt()
-    after = known.reuse.row_counts()["NodeResourcesFit"]
+        filled(attempts, name)
+        attempts.attempt()
+    after = attempts.reuse.row_counts()["NodeResourcesFit"]
     # As a Filter and as a Score.
     assert after.evaluated - before.evaluated == 4
     assert after.cached - before.cached == 2 * 2 * (4 - 1)

@@ -30,23 +30,23 @@ def rows(*numbers: int) -> Rows:
 
 def outcome(cluster: SampleCluster, *rejections: Rejection) -> FilterOutcome:
     nodes = cluster.lend().nodes
-    found = FilterOutcome(nodes, np.ones(len(nodes), np.bool_))
-    found.add("Any", rejections)
+    filter_outcome = FilterOutcome(nodes, np.ones(len(nodes), np.bool_))
+    filter_outcome.add("Any", rejections)
     cluster.take_back()
-    return found
+    return filter_outcome
 
 
 def test_cached_filter_results_are_returned_unchanged() -> None:
     cluster = some()
-    kept = CachedFilterResults(cluster.cache.table, Facet.LABELS)
-    assert kept.marks[:3].tolist() == [UNKNOWN] * 3
-    kept.learn(
+    results = CachedFilterResults(cluster.cache.table, Facet.LABELS)
+    assert results.marks[:3].tolist() == [UNKNOWN] * 3
+    results.learn(
         rows(0, 1), outcome(cluster, Rejection(rows(1), NO, ("a",)), Rejection(rows(1), NO, ("b",)))
     )
-    assert kept.learn_one(2, ((NO, ("a",)),)) == kept.marks[2]
+    assert results.learn_one(2, ((NO, ("a",)),)) == results.marks[2]
     nodes = cluster.lend().nodes
-    rejections = kept.rejections(nodes.table.index, np.array([True, True, False]))
-    assert kept.marks[0] == PASSES
+    rejections = results.rejections(nodes.table.index, np.array([True, True, False]))
+    assert results.marks[0] == PASSES
     assert [(r.code, r.reasons, np.flatnonzero(r.positions).tolist()) for r in rejections] == [
         (NO, ("a",), [1]),
         (NO, ("b",), [1]),
@@ -55,10 +55,10 @@ def test_cached_filter_results_are_returned_unchanged() -> None:
 
 def test_more_filter_results_than_a_byte_can_number_are_cached() -> None:
     cluster = some(300)
-    kept = CachedFilterResults(cluster.cache.table, Facet.LABELS)
+    results = CachedFilterResults(cluster.cache.table, Facet.LABELS)
     for row in range(300):
-        kept.learn_one(row, ((NO, (f"reason {row}",)),))
-    assert [kept.verdicts[number][0][1] for number in kept.marks[:300]] == [
+        results.learn_one(row, ((NO, (f"reason {row}",)),))
+    assert [results.verdicts[number][0][1] for number in results.marks[:300]] == [
         (f"reason {row}",) for row in range(300)
     ]
 
@@ -76,11 +76,11 @@ def test_a_row_is_dropped_when_a_facet_that_the_plugin_reads_changes(
         scores.learn_one(row, row)
     before = table.log.generation
     cluster.add(pod("p", node="n1"))
-    for kept in (verdicts, scores):
+    for cache in (verdicts, scores):
         if by == "catch_up":
-            kept.catch_up()
+            cache.catch_up()
         else:
-            kept.forget_changed(before, [(1, int(Facet.REQUESTED | Facet.PODS))])
+            cache.forget_changed(before, [(1, int(Facet.REQUESTED | Facet.PODS))])
     assert (verdicts.marks[:3] != UNKNOWN).tolist() == [True, is_known, True]
     assert (scores.marks[:3] != UNKNOWN).tolist() == [True, is_known, True]
     assert verdicts.generation == scores.generation == table.log.generation
@@ -88,26 +88,26 @@ def test_a_row_is_dropped_when_a_facet_that_the_plugin_reads_changes(
 
 def test_a_score_shared_by_all_rows_takes_no_memory_until_scores_differ() -> None:
     cluster = some()
-    kept = CachedScores(cluster.cache.table, Facet.LABELS)
-    kept.learn(rows(0, 1), np.array([7, 7], np.int64))
-    assert kept.same == 7
-    assert kept.scores is None
+    scores = CachedScores(cluster.cache.table, Facet.LABELS)
+    scores.learn(rows(0, 1), np.array([7, 7], np.int64))
+    assert scores.same == 7
+    assert scores.scores is None
     nodes = cluster.lend().nodes
-    assert kept.of(nodes.take([0, 1]).table.index, 2).tolist() == [7, 7]
-    kept.learn_one(2, 9)
-    assert kept.same is None
-    assert kept.of(nodes.table.index, 3).tolist() == [7, 7, 9]
-    assert kept.scores is not None
-    assert kept.scores.dtype == np.uint8
+    assert scores.of(nodes.take([0, 1]).table.index, 2).tolist() == [7, 7]
+    scores.learn_one(2, 9)
+    assert scores.same is None
+    assert scores.of(nodes.table.index, 3).tolist() == [7, 7, 9]
+    assert scores.scores is not None
+    assert scores.scores.dtype == np.uint8
 
 
 @pytest.mark.parametrize("score", [-1, 256, 2**40])
 def test_a_score_beyond_one_byte_widens_the_column(score: int) -> None:
     cluster = some()
-    kept = CachedScores(cluster.cache.table, Facet.LABELS)
-    kept.learn(rows(0, 1), np.array([1, 2], np.int64))
-    kept.learn_one(2, score)
-    assert kept.of(cluster.lend().nodes.table.index, 3).tolist() == [1, 2, score]
+    scores = CachedScores(cluster.cache.table, Facet.LABELS)
+    scores.learn(rows(0, 1), np.array([1, 2], np.int64))
+    scores.learn_one(2, score)
+    assert scores.of(cluster.lend().nodes.table.index, 3).tolist() == [1, 2, score]
 
 
 def test_the_row_cache_grows_with_the_table() -> None:
@@ -127,10 +127,10 @@ def test_the_row_cache_grows_with_the_table() -> None:
 
 def test_all_rows_can_be_dropped() -> None:
     cluster = some()
-    kept = CachedScores(cluster.cache.table, Facet.LABELS)
-    kept.learn(rows(0, 1), np.array([5, 6], np.int64))
-    kept.forget_all()
-    assert not kept.marks.any()
+    scores = CachedScores(cluster.cache.table, Facet.LABELS)
+    scores.learn(rows(0, 1), np.array([5, 6], np.int64))
+    scores.forget_all()
+    assert not scores.marks.any()
 
 
 # ---- equivalent rows ------------------------------------------------------------------------
@@ -146,44 +146,44 @@ def number_of(cluster: SampleCluster, row: int) -> int:
 
 def test_the_result_of_a_row_is_recalled_for_an_equivalent_row() -> None:
     cluster = some(2)
-    kept, others = of_amounts(cluster), CachedScores(cluster.cache.table, Facet.REQUESTED)
-    kept.learn_one(0, 70)
-    others.learn_one(0, 70)
-    assert (kept.recall(1), kept.of_row(1), kept.marks[1]) == (70, 70, CACHED)
-    assert others.recall(1) is None and not others.marks[1]
+    results, scores = of_amounts(cluster), CachedScores(cluster.cache.table, Facet.REQUESTED)
+    results.learn_one(0, 70)
+    scores.learn_one(0, 70)
+    assert (results.recall(1), results.of_row(1), results.marks[1]) == (70, 70, CACHED)
+    assert scores.recall(1) is None and not scores.marks[1]
 
 
 def test_a_row_that_becomes_equivalent_is_renewed() -> None:
     cluster = some(2)
     for name in ("n0", "n1"):
         cluster.add(pod(f"on-{name}", node=name))
-    kept = of_amounts(cluster)
-    kept.learn_one(0, 70)
-    since = kept.generation
+    results = of_amounts(cluster)
+    results.learn_one(0, 70)
+    since = results.generation
     cluster.add(pod("more", node="n1"))
-    assert not kept.renew(since, 1, number_of(cluster, 1)), "nobody was asked about such a row"
+    assert not results.renew(since, 1, number_of(cluster, 1)), "nobody was asked about such a row"
     cluster.cache.remove_pod("uid-default/more")
-    assert kept.renew(since, 1, number_of(cluster, 1))
-    assert (kept.of_row(1), kept.generation) == (70, cluster.cache.table.log.generation)
-    assert not kept.renew(since, 1, number_of(cluster, 1)), "it is current already"
+    assert results.renew(since, 1, number_of(cluster, 1))
+    assert (results.of_row(1), results.generation) == (70, cluster.cache.table.log.generation)
+    assert not results.renew(since, 1, number_of(cluster, 1)), "it is current already"
 
 
 def test_a_change_of_all_rows_makes_no_rows_equivalent() -> None:
     cluster = some(2)
-    kept = of_amounts(cluster)
-    kept.learn_one(0, 70)
+    results = of_amounts(cluster)
+    results.learn_one(0, 70)
     cluster.cache.table.log.note(ALL_ROWS, Facet.REQUESTED)
-    kept.catch_up()
-    assert kept.recall(1) is None
-    kept.learn_one(0, 70)
-    kept.forget_all()
-    assert kept.recall(1) is None
+    results.catch_up()
+    assert results.recall(1) is None
+    results.learn_one(0, 70)
+    results.forget_all()
+    assert results.recall(1) is None
 
 
 def test_the_number_of_remembered_results_is_bounded() -> None:
     cluster = some(EQUIVALENT_MAX + 1)
-    kept = of_amounts(cluster)
+    results = of_amounts(cluster)
     for row in range(EQUIVALENT_MAX + 1):
         cluster.cache.table.resources.equivalence.set_unique(row)
-        kept.learn_one(row, 1)
-    assert kept.recall(EQUIVALENT_MAX) == 1 and kept.recall(0) is None
+        results.learn_one(row, 1)
+    assert results.recall(EQUIVALENT_MAX) == 1 and results.recall(0) is None

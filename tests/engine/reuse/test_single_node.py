@@ -13,12 +13,12 @@ ROWS = np.array([0, 1], np.intp)
 
 @pytest.fixture
 def known() -> Attempts:
-    found = Attempts(Bad, Rank, nodes=NODES)
-    found.attempt()
-    found.label("n1", rank="4")
-    found.evaluated_nodes("Bad")
-    found.evaluated_nodes("Rank")
-    return found
+    attempts = Attempts(Bad, Rank, nodes=NODES)
+    attempts.attempt()
+    attempts.label("n1", rank="4")
+    attempts.evaluated_nodes("Bad")
+    attempts.evaluated_nodes("Rank")
+    return attempts
 
 
 def asking(known: Attempts) -> SingleNodeEvaluator:

@@ -14,8 +14,8 @@ from bayplan.profile.resolved_config import resolve
 from tests.plugins.coscheduling_kit import coscheduling, nodes
 
 
-def args(**given: Any) -> CoschedulingArgs:
-    coscheduling_args = coscheduling(nodes(), **given).args
+def args(**value: Any) -> CoschedulingArgs:
+    coscheduling_args = coscheduling(nodes(), **value).args
     assert isinstance(coscheduling_args, CoschedulingArgs)
     return coscheduling_args
 
@@ -27,8 +27,8 @@ def test_defaults_are_upstreams() -> None:
 
 
 def test_upstreams_set_decodes() -> None:
-    given = {"permitWaitingTimeSeconds": 10, "podGroupBackoffSeconds": 5}
-    result = args(**given, podGroupRejectPercentage=0, kind="CoschedulingArgs")
+    options = {"permitWaitingTimeSeconds": 10, "podGroupBackoffSeconds": 5}
+    result = args(**options, podGroupRejectPercentage=0, kind="CoschedulingArgs")
     assert (result.wait_seconds, result.denied_seconds) == (10, 5)
     assert result.pod_group_reject_percentage == 0
 
@@ -54,16 +54,16 @@ def test_no_waiting_time_is_the_default_one() -> None:
     ],
 )
 def test_a_value_out_of_range_is_reported(path: str, value: int) -> None:
-    found = msgspec.convert({path: value}, CoschedulingArgs)
-    assert [told for told, _ in found.problems()] == [path]
+    config = msgspec.convert({path: value}, CoschedulingArgs)
+    assert [problems for problems, _ in config.problems()] == [path]
 
 
 def test_an_unknown_one_is_refused_with_the_nearest_name() -> None:
     enabled = {"queueSort": {"enabled": [{"name": "Coscheduling"}]}}
     args = [{"name": "Coscheduling", "args": {"permitWaitingTimeSecond": 5}}]
-    given = {"schedulerName": "bayplan", "plugins": enabled, "pluginConfig": args}
+    profile = {"schedulerName": "bayplan", "plugins": enabled, "pluginConfig": args}
     with pytest.raises(ConfigError) as caught:
-        resolve(config_from({**DEFAULT_CONFIG, "profiles": [given]}), Registry())
+        resolve(config_from({**DEFAULT_CONFIG, "profiles": [profile]}), Registry())
     expected = 'permitWaitingTimeSecond: unknown field; did you mean "permitWaitingTimeSeconds"?'
     assert expected in str(caught.value)
 
@@ -74,7 +74,7 @@ def test_the_bounds_are_in_range() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "names"),
+    ("content", "names"),
     [
         ({}, []),
         ({"kubeMaster": "https://example.com"}, ["kubeMaster"]),
@@ -89,16 +89,16 @@ def test_the_bounds_are_in_range() -> None:
     ],
 )
 def test_what_is_written_and_has_no_effect_gets_a_remark(
-    given: dict[str, Any], names: list[str]
+    content: dict[str, Any], names: list[str]
 ) -> None:
     plugins = {
         "queueSort": {"disabled": [{"name": "PrioritySort"}]},
         "multiPoint": {"enabled": [{"name": "Coscheduling"}]},
     }
-    profile = {"plugins": plugins, "pluginConfig": [{"name": "Coscheduling", "args": given}]}
+    profile = {"plugins": plugins, "pluginConfig": [{"name": "Coscheduling", "args": content}]}
     config = config_from({**DEFAULT_CONFIG, "profiles": [profile]})
-    found = [line for line in remarks(config, Registry()) if ".args." in line]
+    lines = [line for line in remarks(config, Registry()) if ".args." in line]
     begin = "profiles[0].pluginConfig[0].args"
-    assert [line.partition(": has no effect: ")[0] for line in found] == [
+    assert [line.partition(": has no effect: ")[0] for line in lines] == [
         f"{begin}.{name}" for name in names
     ]

@@ -104,11 +104,11 @@ def test_pods_of_one_second_go_as_they_came() -> None:
 
 def refusal(plugin: Coscheduling, cluster: SampleCluster, waiting: PodInfo) -> str:
     """The message; "" where the pod may go on."""
-    found = plugin.pre_filter(CycleState(), waiting, cluster.lend().nodes)
-    if found is None:
+    result = plugin.pre_filter(CycleState(), waiting, cluster.lend().nodes)
+    if result is None:
         return ""
-    assert code_of(found) is Code.UNSCHEDULABLE_AND_UNRESOLVABLE  # type: ignore[arg-type]
-    return str(found)
+    assert code_of(result) is Code.UNSCHEDULABLE_AND_UNRESOLVABLE  # type: ignore[arg-type]
+    return str(result)
 
 
 def gang_of(count: int, min_member: int, **spec: Any) -> SampleCluster:
@@ -167,8 +167,8 @@ def test_a_group_that_was_let_through_is_not_measured_again_for_a_while() -> Non
 
 def test_invalid_min_resources_are_reported() -> None:
     cluster = gang_of(1, 1, minResources={"cpu": "many"})
-    found = refusal(coscheduling(cluster), cluster, member("m0"))
-    assert found.startswith("spec.minResources of PodGroup default/g: ")
+    message = refusal(coscheduling(cluster), cluster, member("m0"))
+    assert message.startswith("spec.minResources of PodGroup default/g: ")
 
 
 # ---- in group mode it keeps out of the way ----------------------------------------------------
@@ -198,8 +198,8 @@ def test_it_keeps_to_the_contract(placement: str) -> None:
         put_group(cluster, minMember=3, minResources={"cpu": 1})
         put_members(cluster, "x", "y", "z")
 
-    given = {"placement": placement}
-    check_plugin(Coscheduling, given, pods=members, prepare=prepare, clusters=10)
+    plugin_args = {"placement": placement}
+    check_plugin(Coscheduling, plugin_args, pods=members, prepare=prepare, clusters=10)
 
 
 # ---- PostFilter -----------------------------------------------------------------------------
@@ -243,8 +243,8 @@ def add(world: World, *members: str) -> None:
 
 
 def pod_by_pod(**args: Any) -> dict[str, Any]:
-    given = {"Coscheduling": {"placement": "pod", **args}}
-    return {"queue_sort": "Coscheduling", "plugins": [FIT], "args": given}
+    plugin_args = {"Coscheduling": {"placement": "pod", **args}}
+    return {"queue_sort": "Coscheduling", "plugins": [FIT], "args": plugin_args}
 
 
 #: As the older charts had it.
@@ -258,7 +258,7 @@ def without_post_filter(**args: Any) -> dict[str, Any]:
 
 
 def at_permit(world: World) -> list[str]:
-    return [held.pod.name for held in world.scheduler.waiting_pods()]
+    return [waiting.pod.name for waiting in world.scheduler.waiting_pods()]
 
 
 def test_the_last_one_that_is_needed_lets_all_go() -> None:
@@ -268,7 +268,7 @@ def test_the_last_one_that_is_needed_lets_all_go() -> None:
 
     world = play(story, **pod_by_pod())
     bound = [world.bound(name) for name in "abc"]
-    assert [found and found[0] for found in bound] == [0.0, 0.0, 0.0]
+    assert [binding and binding[0] for binding in bound] == [0.0, 0.0, 0.0]
 
 
 def test_members_that_come_one_after_another_go_when_the_last_one_is_here() -> None:
@@ -280,11 +280,11 @@ def test_members_that_come_one_after_another_go_when_the_last_one_is_here() -> N
 
     world = play(story, **pod_by_pod(podGroupBackoffSeconds=20))
     bound = [world.bound(name) for name in "abc"]
-    assert [found and found[0] for found in bound] == [0.0, 0.0, 0.0]
+    assert [binding and binding[0] for binding in bound] == [0.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize(
-    ("spec", "args", "seconds", "told"),
+    ("spec", "args", "seconds", "text"),
     [
         ({"scheduleTimeoutSeconds": 10}, {"permitWaitingTimeSeconds": 30}, 10, "10s"),
         ({}, {"permitWaitingTimeSeconds": 30}, 30, "30s"),
@@ -295,7 +295,7 @@ def test_members_that_come_one_after_another_go_when_the_last_one_is_here() -> N
     ids=["the group's time", "the plugin's time", "the default time", "no time", "nonsense"],
 )
 def test_members_wait_for_their_configured_time(
-    spec: dict[str, int], args: dict[str, int], seconds: int, told: str
+    spec: dict[str, int], args: dict[str, int], seconds: int, text: str
 ) -> None:
     async def story(world: World) -> None:
         start(world, "a", "b", "c", node_count=2, minMember=3, **spec)
@@ -303,7 +303,7 @@ def test_members_wait_for_their_configured_time(
         assert at_permit(world) == ["a", "b"]
         assert world.message("a") == ""
         await world.until(seconds)
-        expected = f"rejected due to timeout after waiting {told} at plugin Coscheduling"
+        expected = f"rejected due to timeout after waiting {text} at plugin Coscheduling"
         assert expected in world.message("a")
         assert expected in world.message("b")
 
@@ -333,7 +333,7 @@ def test_where_few_are_missing_the_others_go_on_waiting() -> None:
 
     world = play(story, **pod_by_pod(podGroupRejectPercentage=34))
     bound = [world.bound(name) for name in "abc"]
-    assert all(found is not None and found[0] <= 5 for found in bound)
+    assert all(binding is not None and binding[0] <= 5 for binding in bound)
 
 
 def test_a_member_that_goes_while_it_waits_takes_the_others_with_it() -> None:
@@ -377,7 +377,7 @@ def test_members_are_tried_again_at_the_very_moment_the_denial_ends(denied_secon
 
     world = play(story, **pod_by_pod(deniedPGExpirationTimeSeconds=denied_seconds))
     bound = [world.bound(name) for name in "abc"]
-    assert [found and found[0] for found in bound] == [denied_seconds] * 3
+    assert [binding and binding[0] for binding in bound] == [denied_seconds] * 3
 
 
 def test_members_that_came_during_the_denial_are_tried_when_it_ends() -> None:
@@ -406,7 +406,7 @@ def test_a_shortage_of_resources_is_looked_at_again_when_the_denial_ends() -> No
 
     world = play(story, **without_post_filter(deniedPGExpirationTimeSeconds=3))
     bound = [world.bound(name) for name in "ab"]
-    assert [found and found[0] for found in bound] == [3.0, 3.0]
+    assert [binding and binding[0] for binding in bound] == [3.0, 3.0]
 
 
 def test_a_group_that_never_fits_looks_for_room_once_per_denial() -> None:
@@ -447,7 +447,7 @@ def test_a_missing_member_that_comes_brings_the_others() -> None:
 
     world = play(story, **pod_by_pod())
     bound = [world.bound(name) for name in "abc"]
-    assert [found and found[0] for found in bound] == [60.0, 60.0, 60.0]
+    assert [binding and binding[0] for binding in bound] == [60.0, 60.0, 60.0]
 
 
 def test_a_lower_minimum_wakes_the_members() -> None:
@@ -458,7 +458,7 @@ def test_a_lower_minimum_wakes_the_members() -> None:
         await world.until(30)
 
     world = play(story, **pod_by_pod())
-    assert [found and found[0] for found in map(world.bound, "ab")] == [30.0, 30.0]
+    assert [binding and binding[0] for binding in map(world.bound, "ab")] == [30.0, 30.0]
 
 
 def test_a_late_member_of_a_running_group_goes_alone() -> None:
@@ -609,8 +609,8 @@ def lack(
     **options: Unpack[NodeOptions],
 ) -> dict[str, int]:
     """With n1 and n2; ``placed`` members are given back."""
-    given: NodeOptions = {**FOUR, **options}
-    cluster = nodes(n1=given, n2=given).add(*placed)
+    node_options: NodeOptions = {**FOUR, **options}
+    cluster = nodes(n1=node_options, n2=node_options).add(*placed)
     put_group(cluster, minMember=min_member, minResources=min_resources)
     state = cluster.pod_groups.get(GroupKey(KIND.partition("/")[0], "default", "g"))
     assert state is not None and state.group is not None

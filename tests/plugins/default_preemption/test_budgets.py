@@ -16,8 +16,10 @@ PODS = [pod(name, labels=WEB) for name in "abc"]
 
 
 def violated(*budgets: dict[str, Any], pods: Sequence[Any] = PODS) -> list[bool]:
-    found = [cast(PodDisruptionBudget, decode(POD_DISRUPTION_BUDGET, each)) for each in budgets]
-    return Budgets(found).violated_by(pods)
+    budget_objects = [
+        cast(PodDisruptionBudget, decode(POD_DISRUPTION_BUDGET, each)) for each in budgets
+    ]
+    return Budgets(budget_objects).violated_by(pods)
 
 
 def test_the_most_important_ones_use_a_budget_up() -> None:
@@ -45,9 +47,9 @@ def test_a_pod_violates_where_any_budget_is_used_up_and_the_next_is_not_charged(
     ],
 )
 def test_other_selectors_protect_no_pod(selector: dict[str, Any] | None) -> None:
-    found = budget("b", WEB, 0)
-    found["spec"]["selector"] = selector
-    assert violated(found) == [False, False, False]
+    new_budget = budget("b", WEB, 0)
+    new_budget["spec"]["selector"] = selector
+    assert violated(new_budget) == [False, False, False]
 
 
 def test_pods_elsewhere_and_pods_without_labels_are_not_protected() -> None:

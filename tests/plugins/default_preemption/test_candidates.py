@@ -14,8 +14,8 @@ def victims(*pods: PodInfo, violations: int = 0) -> Victims:
     return Victims(pods, violations)
 
 
-def best(*found: Victims) -> list[int]:
-    batch = listed(list(enumerate(found)))
+def best(*victims: Victims) -> list[int]:
+    batch = listed(list(enumerate(victims)))
     return batch.costs.cheapest().tolist()
 
 
@@ -50,16 +50,16 @@ def test_then_when_the_first_of_the_most_important_was_started() -> None:
 
 def test_equals_are_drawn_by_the_pod_wherever_they_stand() -> None:
     nodes = SampleCluster().add(*(node(f"n{index}") for index in range(8))).lend().nodes
-    found = [(index, victims(pod("a"))) for index in range(8)]
+    candidates = [(index, victims(pod("a"))) for index in range(8)]
     drawn: set[str] = set()
     for uid in map(str, range(40)):
-        parts = joined([listed(found[5:]), listed(found[:5])])
-        picks = {
+        parts = joined([listed(candidates[5:]), listed(candidates[:5])])
+        ranking = {
             nodes.name(int(batch.positions[chosen(batch, nodes, 0, uid)]))
-            for batch in (listed(found), listed(found[::-1]), parts)
+            for batch in (listed(candidates), listed(candidates[::-1]), parts)
         }
-        assert len(picks) == 1
-        drawn |= picks
+        assert len(ranking) == 1
+        drawn |= ranking
     assert len(drawn) > 3
 
 

@@ -40,31 +40,31 @@ def worlds(draw: st.DrawFn) -> tuple[Scene, PodInfo]:
     return over, pod("wants", cpu=draw(st.integers(1, 5)), priority=draw(st.integers(0, 4)))
 
 
-def found_by(over: Scene, wanted: PodInfo) -> tuple[dict[str, Any], dict[str, Any], Any]:
+def found_by(over: Scene, pod: PodInfo) -> tuple[dict[str, Any], dict[str, Any], Any]:
     """(node → victims and violations, node → why not, the reasons counted)."""
-    findings = over.find(wanted)
+    findings = over.find(pod)
     snapshot, batch = over.cluster.lent_snapshot, findings.candidates
     assert snapshot is not None
-    said = {name: (s.code, s.reasons) for name, s in findings.statuses().items()}
+    statuses = {name: (s.code, s.reasons) for name, s in findings.statuses().items()}
     if batch is None:
-        return {}, said, findings.reasons
+        return {}, statuses, findings.reasons
     names = [snapshot.nodes.name(position) for position in batch.positions.tolist()]
     victims = [batch.victims(index) for index in range(len(batch))]
     reports = [([p.name for p in each.pods], each.pdb_violation_count) for each in victims]
     costs = [str(batch.costs.take([index])) for index in range(len(batch))]  # type: ignore[arg-type]
     candidates = dict(zip(names, zip(reports, costs, strict=True), strict=True))
-    return candidates, said, findings.reasons
+    return candidates, statuses, findings.reasons
 
 
 @settings(max_examples=120, deadline=None)
 @given(worlds())
 def test_side_by_side_is_one_by_one(drawn: tuple[Scene, PodInfo]) -> None:
-    over, wanted = drawn
-    if over.cycle(wanted).choice is not None:
+    over, expected = drawn
+    if over.cycle(expected).choice is not None:
         return
-    together = found_by(over, wanted)
+    together = found_by(over, expected)
     with patch("bayplan.profile.handle.only_amounts_matter", return_value=False):
-        assert found_by(over, wanted) == together
+        assert found_by(over, expected) == together
 
 
 def test_among_equals_protected_victims_are_listed_first() -> None:
@@ -83,36 +83,36 @@ def test_victims_are_less_important_enough_and_none_too_many(
     drawn: tuple[Scene, PodInfo],
 ) -> None:
     """In a cluster that stands still the pod fits once they are gone, and not with any of them."""
-    over, wanted = drawn
-    if over.cycle(wanted).choice is not None:
+    over, expected = drawn
+    if over.cycle(expected).choice is not None:
         return
-    batch, lent = over.find(wanted).candidates, over.cluster.lent_snapshot
+    batch, lent = over.find(expected).candidates, over.cluster.lent_snapshot
     if batch is None or lent is None:
         return
     names = [lent.nodes.name(position) for position in batch.positions.tolist()]
     candidates = {name: batch.victims(index).pods for index, name in enumerate(names)}
     for name, victims in candidates.items():
-        assert victims and all(victim.priority < wanted.priority for victim in victims)
-        assert _fits_without(over, wanted, name, victims)
-        for spared in victims:
-            others = [victim for victim in victims if victim is not spared]
-            assert not _fits_without(over, wanted, name, others)
+        assert victims and all(victim.priority < expected.priority for victim in victims)
+        assert _fits_without(over, expected, name, victims)
+        for reprieved in victims:
+            evicted = [victim for victim in victims if victim is not reprieved]
+            assert not _fits_without(over, expected, name, evicted)
 
 
 @settings(max_examples=80, deadline=None)
 @given(worlds())
 def test_no_pod_is_evicted_from_a_node_with_room(drawn: tuple[Scene, PodInfo]) -> None:
     """Even where somebody says of all nodes that they have none."""
-    over, wanted = drawn
-    cycle = over.cycle(wanted)
+    over, expected = drawn
+    cycle = over.cycle(expected)
     codes = cycle.node_to_status().codes(cycle.snapshot.nodes).copy()
     codes[:] = Code.UNSCHEDULABLE
     nodes = cycle.snapshot.nodes
-    fitting = {name for name in nodes.names() if _fits_without(over, wanted, name, ())}
-    cycle = over.cycle(wanted)
-    batch = over.plugin.find(cycle.state, wanted, codes).candidates
-    found = [] if batch is None else batch.positions.tolist()
-    assert not fitting & {cycle.snapshot.nodes.name(position) for position in found}
+    fitting = {name for name in nodes.names() if _fits_without(over, expected, name, ())}
+    cycle = over.cycle(expected)
+    batch = over.plugin.find(cycle.state, expected, codes).candidates
+    positions = [] if batch is None else batch.positions.tolist()
+    assert not fitting & {cycle.snapshot.nodes.name(position) for position in positions}
 
 
 @settings(max_examples=80, deadline=None)
@@ -121,30 +121,30 @@ def test_a_pod_fits_its_nominated_node_once_its_victims_are_gone(
     drawn: tuple[Scene, PodInfo],
 ) -> None:
     """In a cluster that stands still: nobody was told to go in vain."""
-    over, wanted = drawn
-    if over.cycle(wanted).choice is not None:
+    over, expected = drawn
+    if over.cycle(expected).choice is not None:
         return
-    nominated = over.attempt(wanted).nominated
+    nominated = over.attempt(expected).nominated
     gone = over.perform().deleted
     assert bool(gone) == bool(nominated)
     over.cluster.take_back()
     for key in gone:
         name = key.partition("/")[2]
         evicted = over.cluster.cache.remove_pod(pod(name).uid)
-        assert evicted is not None and evicted.priority < wanted.priority
+        assert evicted is not None and evicted.priority < expected.priority
         assert evicted.node_name == nominated
     if nominated:
-        assert _fits_without(over, wanted, nominated, ())
+        assert _fits_without(over, expected, nominated, ())
 
 
-def _fits_without(over: Scene, wanted: PodInfo, name: str, gone: Any) -> bool:
-    state, snapshot = over.cycle(wanted).state, over.cluster.lent_snapshot
+def _fits_without(over: Scene, pod: PodInfo, name: str, gone: Any) -> bool:
+    state, snapshot = over.cycle(pod).state, over.cluster.lent_snapshot
     assert snapshot is not None
     with snapshot.trial() as trial:
         for victim in gone:
             trial.remove(victim)
         state.cached_results = None
-        verdict = over.framework.filter_with_nominated(state, wanted, snapshot, name)
+        verdict = over.framework.filter_with_nominated(state, pod, snapshot, name)
     return is_success(verdict)
 
 
@@ -167,9 +167,9 @@ def test_the_search_goes_on_while_all_candidates_violate_a_budget() -> None:
     over = scene(*nodes, *pods, free, **few)
     over.put_budgets(budget("b", labels, 0))
     for uid in range(12):
-        wanted = pod(f"p{uid}", cpu=2, priority=9)
-        candidates = over.candidates(wanted)
-        assert next(iter(candidates)) == "n5" and over.attempt(wanted).nominated == "n5"
+        new_pod = pod(f"p{uid}", cpu=2, priority=9)
+        candidates = over.candidates(new_pod)
+        assert next(iter(candidates)) == "n5" and over.attempt(new_pod).nominated == "n5"
 
 
 def test_room_of_pods_nominated_with_more_right_is_not_given_away() -> None:
@@ -186,11 +186,11 @@ def test_errors_are_reported_without_a_candidate(count: int) -> None:
     nodes = [node(f"n{index}", cpu=2) for index in range(count)]
     pods = [pod(f"low{index}", cpu=1, node=f"n{index}") for index in range(count)]
     over = scene(*nodes, *pods)
-    wanted = pod("p", cpu=1, priority=9)
-    cycle = over.cycle(wanted)
+    new_pod = pod("p", cpu=1, priority=9)
+    cycle = over.cycle(new_pod)
     codes = cycle.node_to_status().codes(cycle.snapshot.nodes).copy()
     codes[:] = Code.UNSCHEDULABLE
-    findings = over.plugin.find(cycle.state, wanted, codes)
+    findings = over.plugin.find(cycle.state, new_pod, codes)
     assert findings.candidates is None
     assert len(findings.errors) == count
     assert findings.errors[0].message.startswith("expected at least one victim pod on node")
@@ -203,8 +203,8 @@ WHOLE: dict[str, Any] = {"disruptionMode": {"all": {}}}
 
 def member(name: str, where: str, group: str = "g", **options: Any) -> PodInfo:
     spec = {"schedulingGroup": {"podGroupName": group}}
-    given: dict[str, Any] = {"cpu": 2, "spec": spec, **options}
-    return pod(name, node=where, **given)
+    fields: dict[str, Any] = {"cpu": 2, "spec": spec, **options}
+    return pod(name, node=where, **fields)
 
 
 def gang_on_two_nodes(mode: dict[str, Any], *more: PodInfo) -> Scene:
@@ -221,8 +221,8 @@ def test_a_group_that_leaves_as_one_leaves_all_its_nodes(
     over = gang_on_two_nodes(WHOLE)
     if not ask_many:
         monkeypatch.setattr(type(over.plugin.handle.runner), "only_amounts_matter", never)
-    wanted = pod("p", cpu=2, priority=9)
-    assert over.candidates(wanted) == {"n1": ["a", "b"], "n2": ["a", "b"]}
+    new_pod = pod("p", cpu=2, priority=9)
+    assert over.candidates(new_pod) == {"n1": ["a", "b"], "n2": ["a", "b"]}
 
 
 def never(*_: Any) -> bool:
@@ -274,8 +274,8 @@ def test_each_violation_of_a_budget_by_a_whole_group_counts() -> None:
     nodes = [node(name, cpu=2) for name in ("n1", "n2")]
     over = scene(*nodes, *(member(n, w, labels=labels) for n, w in (("a", "n1"), ("b", "n2"))))
     over.put_group("g", **WHOLE)
-    for allowed, wanted in ((2, 0), (1, 1), (0, 2)):
+    for allowed, expected in ((2, 0), (1, 1), (0, 2)):
         over.put_budgets(budget("keeps", labels, allowed))
         batch = over.find(pod("p", cpu=2, priority=9)).candidates
         assert batch is not None
-        assert batch.costs.pdb_violation_counts.tolist() == [wanted, wanted]
+        assert batch.costs.pdb_violation_counts.tolist() == [expected, expected]

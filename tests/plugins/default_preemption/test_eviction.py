@@ -75,10 +75,10 @@ def test_a_preemptor_turned_away_meanwhile_is_tried_again() -> None:
 def test_a_victim_that_waits_at_permit_goes_back_to_the_queue() -> None:
     over = scene(node("n1", cpu=3), pod("v", cpu=3, node="n1"))
     ended: list[Status | None] = []
-    held = PodWaitingOnPermit(
+    waiting_pod = PodWaitingOnPermit(
         pod("v"), "n1", 0.0, {"Other": 9.0}, lambda _, status: ended.append(status)
     )
-    over.cluster.waiting.hold(held)
+    over.cluster.waiting.hold(waiting_pod)
     over.attempt(HIGH)
     port = over.perform()
     assert port.deleted == []

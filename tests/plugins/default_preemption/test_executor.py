@@ -27,8 +27,8 @@ HIGH = pod("p", cpu=3, priority=9)
 
 def test_an_existing_condition_is_not_written_again() -> None:
     message = "default-scheduler: preempting to accommodate a higher priority pod"
-    said = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
-    status: dict[str, Any] = {"conditions": [{**said, "message": message}]}
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    status: dict[str, Any] = {"conditions": [{**condition, "message": message}]}
     over = scene(node("n1", cpu=3), pod("v", cpu=3, node="n1", status=status))
     over.attempt(HIGH)
     port = over.perform()
@@ -47,8 +47,8 @@ def test_only_pods_that_go_for_a_preemption_count(
     terminating: bool, reason: str, expected: bool
 ) -> None:
     condition = {"type": "DisruptionTarget", "status": "True", "reason": reason}
-    found = pod("v", terminating=terminating, status={"conditions": [condition]})
-    assert is_preempted(found) is expected
+    new_pod = pod("v", terminating=terminating, status={"conditions": [condition]})
+    assert is_preempted(new_pod) is expected
 
 
 # ---- awaited --------------------------------------------------------------------------------
@@ -141,18 +141,18 @@ def test_a_victim_that_is_gone_already_is_no_failure() -> None:
 
 
 def test_a_group_waits_as_well_and_its_attempt_is_counted_when_it_ends() -> None:
-    for problems, result, said in (
+    for problems, result, event_type in (
         (EvictionPort(), "Success", ""),
         (EvictionPort(v1=ApiError(403, "Forbidden", "no")), "Error", "pod group preemption: no"),
     ):
-        over, told = three_victims(), list[str]()
+        over, events = three_victims(), list[str]()
         victims = list(over.cluster.cache.pods())
         evicting = over.plugin.evict_for_group(GROUP, [HIGH], ["n1"], victims)
         assert evicting is not None and over.cluster.writes == []
-        evicting.start(told.append)
-        assert told == []
+        evicting.start(events.append)
+        assert events == []
         over.perform(problems)
-        assert told == [said]
+        assert events == [event_type]
         name = "scheduler_workload_preemption_attempts_total"
         assert over.cluster.metrics.value(name, result=result) == 1
         name = "scheduler_preemption_execution_duration_seconds_count"

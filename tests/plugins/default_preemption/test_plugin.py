@@ -82,7 +82,7 @@ def test_a_hopeless_search_is_cached_until_a_row_changes() -> None:
     over = scene(node("n1", cpu=2), pod("equal", cpu=2, node="n1", priority=9))
     first = over.attempt(HIGH)
     searched: list[object] = []
-    find, over.plugin.find = over.plugin.find, lambda *asked: searched.append(asked)  # type: ignore[method-assign]
+    find, over.plugin.find = over.plugin.find, lambda *pod: searched.append(pod)  # type: ignore[method-assign]
     assert over.attempt(pod("q", cpu=2, priority=9)).message == first.message
     assert searched == []
     over.plugin.find = find  # type: ignore[method-assign]
@@ -148,8 +148,8 @@ def test_a_waiting_review_ends_post_filter_without_evictions() -> None:
 
 
 def victim(name: str, node_name: str, options: Any) -> PodInfo:
-    given: dict[str, Any] = {"cpu": 2, "node": node_name, **options}
-    return pod(name, **given)
+    fields: dict[str, Any] = {"cpu": 2, "node": node_name, **options}
+    return pod(name, **fields)
 
 
 # ---- the choice ------------------------------------------------------------------------------

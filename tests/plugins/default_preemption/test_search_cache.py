@@ -29,9 +29,9 @@ def keeping(*args: Any, **options: Any) -> Scene:
     return over
 
 
-def found_by(over: Scene, wanted: PodInfo) -> Any:
+def found_by(over: Scene, pod: PodInfo) -> Any:
     """(node, its victims, violations, costs) of each candidate, in order."""
-    batch, snapshot = over.find(wanted).candidates, over.cluster.lent_snapshot
+    batch, snapshot = over.find(pod).candidates, over.cluster.lent_snapshot
     assert snapshot is not None
     if batch is None:
         return None
@@ -42,11 +42,11 @@ def found_by(over: Scene, wanted: PodInfo) -> Any:
     return list(zip(names, reports, costs, strict=True))
 
 
-def found_anew(over: Scene, wanted: PodInfo) -> Any:
-    kept, over.framework.plugins.reuse_bytes_max = over.framework.plugins.reuse_bytes_max, 0
-    found = found_by(over, wanted)
-    over.framework.plugins.reuse_bytes_max = kept
-    return found
+def found_anew(over: Scene, pod: PodInfo) -> Any:
+    bytes_max, over.framework.plugins.reuse_bytes_max = over.framework.plugins.reuse_bytes_max, 0
+    rows = found_by(over, pod)
+    over.framework.plugins.reuse_bytes_max = bytes_max
+    return rows
 
 
 # ---- what changes --------------------------------------------------------------------------
@@ -138,9 +138,9 @@ def test_cached_results_equal_new_results(steps: list[Step], has_budgets: bool) 
     for step in steps:
         over.cluster.take_back()
         step(over)
-        for wanted in PREEMPTORS:
-            if over.cycle(wanted).choice is None:
-                assert found_by(over, wanted) == found_anew(over, wanted)
+        for expected in PREEMPTORS:
+            if over.cycle(expected).choice is None:
+                assert found_by(over, expected) == found_anew(over, expected)
 
 
 # ---- what is searched ----------------------------------------------------------------------
@@ -151,7 +151,7 @@ def full_nodes(count: int) -> list[Any]:
     return [*nodes, *(pod(f"a{number}", cpu=2, node=f"n{number}") for number in range(count))]
 
 
-def searched(over: Scene, wanted: PodInfo, monkeypatch: Any) -> int:
+def searched(over: Scene, pod: PodInfo, monkeypatch: Any) -> int:
     """How many nodes are looked at."""
     counts = [0]
 
@@ -162,14 +162,14 @@ def searched(over: Scene, wanted: PodInfo, monkeypatch: Any) -> int:
     path = "bayplan.plugins.default_preemption.dry_run.victims_on_all"
     with monkeypatch.context() as patch:
         patch.setattr(path, counted)
-        over.find(wanted)
+        over.find(pod)
     return counts[0]
 
 
 def test_only_nodes_that_changed_are_searched_again(monkeypatch: Any) -> None:
     over = keeping(*full_nodes(20))
-    wanted, other = pod("p", cpu=2, priority=1), pod("q", cpu=2, priority=1)
-    assert searched(over, wanted, monkeypatch) == 20
+    new_pod, other = pod("p", cpu=2, priority=1), pod("q", cpu=2, priority=1)
+    assert searched(over, new_pod, monkeypatch) == 20
     assert searched(over, other, monkeypatch) == 0
     over.cluster.take_back()
     over.cluster.cache.update_node(node("n7", cpu=3))
@@ -191,13 +191,13 @@ def test_nothing_is_cached_without_reuse(monkeypatch: Any) -> None:
 
 
 def test_the_most_recently_used_keys_stay_cached() -> None:
-    over, kept = keeping(*full_nodes(2)), SearchCache()
+    over, cache = keeping(*full_nodes(2)), SearchCache()
     state = over.cycle(PREEMPTORS[0]).state
     filter_key = over.plugin.handle.runner.filter_key(state, PREEMPTORS[0])
     assert filter_key is not None
     none = over.plugin._current_budgets()
-    first = kept.of(filter_key, 0, none)
-    assert kept.of(filter_key, 0, none) is first
+    first = cache.of(filter_key, 0, none)
+    assert cache.of(filter_key, 0, none) is first
     for priority in range(1, ENTRIES_MAX + 1):
-        kept.of(filter_key, priority, none)
-    assert kept.of(filter_key, 0, none) is not first
+        cache.of(filter_key, priority, none)
+    assert cache.of(filter_key, 0, none) is not first

@@ -20,12 +20,12 @@ from tests.plugins.preemption_kit import EARLY, LATER, Scene, budget, scene, sta
 # ---- on one node ----------------------------------------------------------------------------
 
 
-def on_node(over: Any, wanted: PodInfo, name: str = "n1") -> Any:
+def on_node(over: Any, pod: PodInfo, name: str = "n1") -> Any:
     """Names of the victims, how many violations; or why it is of no use."""
-    state = over.cycle(wanted).state
+    state = over.cycle(pod).state
     snapshot = over.cluster.lent_snapshot
     budgets = Budgets(over.cluster.objects(POD_DISRUPTION_BUDGET).list())
-    question = (over.plugin.handle.runner, state.clone(), wanted)
+    question = (over.plugin.handle.runner, state.clone(), pod)
     units = Units(over.cluster.pod_groups, snapshot.nodes)
     victims = victims_on(snapshot.node(name), question, snapshot, budgets, units=units)
     if isinstance(victims, Victims):
@@ -53,8 +53,8 @@ def test_the_longest_running_of_equals_stays() -> None:
 
 def test_protected_pods_are_reprieved_first() -> None:
     labels = {"app": "a"}
-    kept = pod("kept", cpu=1, node="n1", labels=labels)
-    over = scene(node("n1", cpu=2), kept, pod("more", cpu=1, node="n1", priority=3))
+    new_pod = pod("kept", cpu=1, node="n1", labels=labels)
+    over = scene(node("n1", cpu=2), new_pod, pod("more", cpu=1, node="n1", priority=3))
     over.put_budgets(budget("b", labels, 0))
     assert on_node(over, pod("p", cpu=1, priority=9)) == (["more"], 0)
     assert on_node(over, pod("p", cpu=2, priority=9)) == (["more", "kept"], 1)

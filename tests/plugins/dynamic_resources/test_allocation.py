@@ -48,16 +48,16 @@ def terms(*requirements: Any) -> Any:
 
 
 def test_a_device_of_one_node_binds_the_claim_to_it() -> None:
-    found = allocation(claim("c", exactly()), slice_of("n1", "x"))
+    allocated = allocation(claim("c", exactly()), slice_of("n1", "x"))
     field = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
-    assert plain(found.node_selector) == {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    assert plain(allocated.node_selector) == {"nodeSelectorTerms": [{"matchFields": [field]}]}
 
 
 def test_devices_of_a_fabric_demand_what_all_their_slices_demand() -> None:
     one = slice_of("s1", "x", nodeSelector=terms(ZONE))
     other = slice_of("s2", "y", nodeSelector=terms(ZONE, RACK))
-    found = allocation(claim("c", exactly(count=2)), one, other)
-    assert plain(found.node_selector) == terms(ZONE, RACK)
+    allocated = allocation(claim("c", exactly(count=2)), one, other)
+    assert plain(allocated.node_selector) == terms(ZONE, RACK)
 
 
 def test_a_device_for_all_nodes_does_not_bind_unless_it_says_so() -> None:
@@ -96,8 +96,8 @@ def test_a_result_has_the_request_and_the_conditions_of_the_device() -> None:
 def test_shares_of_a_device_have_ids_and_consumed_capacities() -> None:
     shared = device("s", allowMultipleAllocations=True, capacity={"memory": "4Gi"})
     half = {"requests": {"memory": "1Gi"}}
-    wanted = claim("c", exactly("a", capacity=half), exactly("b", capacity=half))
-    results = allocation(wanted, slice_of("n1", shared)).results
+    new_claim = claim("c", exactly("a", capacity=half), exactly("b", capacity=half))
+    results = allocation(new_claim, slice_of("n1", shared)).results
     assert len({result.share_id for result in results}) == 2
     assert [result.consumed_capacity for result in results] == [{"memory": "1073741824"}] * 2
 
@@ -106,25 +106,25 @@ def opaque(number: int, *requests: str) -> Any:
     return {"requests": list(requests), "opaque": {"driver": "d", "parameters": {"n": number}}}
 
 
-def configuration(found: AllocationResult) -> list[tuple[str, int, tuple[str, ...] | None]]:
+def configuration(allocation: AllocationResult) -> list[tuple[str, int, tuple[str, ...] | None]]:
     return [
         (each.source, (each.opaque or {})["parameters"]["n"], each.requests)
-        for each in found.devices.config or ()
+        for each in allocation.devices.config or ()
     ]
 
 
 def test_configuration_of_classes_comes_first_and_each_class_once() -> None:
     fpga = class_of("fpga", config=[opaque(2)])
     gpu = class_of("gpu", config=[opaque(1)])
-    wanted = claim(
+    new_claim = claim(
         "c",
         exactly("a"),
         exactly("b", "fpga"),
         exactly("x"),
         config=[opaque(3), opaque(4, "b"), opaque(5, "nobody")],
     )
-    found = allocation(wanted, slice_of("n1", "x", "y", "z"), classes=(gpu, fpga))
-    assert configuration(found) == [
+    allocated = allocation(new_claim, slice_of("n1", "x", "y", "z"), classes=(gpu, fpga))
+    assert configuration(allocated) == [
         ("FromClass", 1, ("a", "x")),
         ("FromClass", 2, ("b",)),
         ("FromClaim", 3, None),
@@ -135,5 +135,5 @@ def test_configuration_of_classes_comes_first_and_each_class_once() -> None:
 def test_configuration_of_an_alternative_counts_if_it_was_chosen() -> None:
     request = first_of("r", two={"count": 2}, one={})
     config = [opaque(1, "r/two"), opaque(2, "r/one"), opaque(3, "r")]
-    found = allocation(claim("c", request, config=config), slice_of("n1", "x"))
-    assert configuration(found) == [("FromClaim", 2, None), ("FromClaim", 3, None)]
+    allocated = allocation(claim("c", request, config=config), slice_of("n1", "x"))
+    assert configuration(allocated) == [("FromClaim", 2, None), ("FromClaim", 3, None)]

@@ -13,5 +13,5 @@ def test_a_request_says_whether_it_wants_all_devices(
 ) -> None:
     requests = as_claim(claim("c", request_)).spec.devices.requests
     assert requests is not None
-    (found,) = alternatives_of(requests[0])
-    assert Alternative(found, as_class(class_of()), found.count).wants_all is wants
+    (alternatives,) = alternatives_of(requests[0])
+    assert Alternative(alternatives, as_class(class_of()), alternatives.count).wants_all is wants

@@ -40,14 +40,14 @@ def slices(draw: st.DrawFn) -> list[Json]:
     devices: list[Json] = []
     for index in range(count):
         attributes = {"model": draw(st.sampled_from(MODELS)), "numa": draw(st.sampled_from(NUMAS))}
-        found = device(f"d{index}", attributes=attributes)
+        new_device = device(f"d{index}", attributes=attributes)
         memory = draw(st.integers(0, 2))
         if memory:
             counters = {"memory": {"value": str(memory)}}
-            found["consumesCounters"] = [{"counterSet": "chip", "counters": counters}]
+            new_device["consumesCounters"] = [{"counterSet": "chip", "counters": counters}]
         if draw(st.booleans()) and draw(st.booleans()):
-            found["taints"] = [{"key": "broken", "effect": "NoSchedule"}]
-        devices.append(found)
+            new_device["taints"] = [{"key": "broken", "effect": "NoSchedule"}]
+        devices.append(new_device)
     pool = {"name": "n1", "generation": 1, "resourceSliceCount": 2}
     total = {"memory": {"value": str(draw(st.integers(0, 4)))}}
     chip = {"name": "chip", "counters": total}
@@ -71,7 +71,7 @@ def wanted(draw: st.DrawFn) -> Json:
 
 @st.composite
 def claims(draw: st.DrawFn) -> list[Json]:
-    found: list[Json] = []
+    claims: list[Json] = []
     for index in range(draw(st.integers(1, 2))):
         requests: list[Json] = []
         for number in range(draw(st.integers(1, 2))):
@@ -82,8 +82,8 @@ def claims(draw: st.DrawFn) -> list[Json]:
                 requests.append(first_of(name, x=draw(wanted()), y=draw(wanted())))
         kind = draw(st.sampled_from(("", "matchAttribute", "distinctAttribute")))
         constraints = [{kind: f"{DRIVER}/numa"}] if kind else []
-        found.append(claim(f"c{index}", *requests, constraints=constraints))
-    return found
+        claims.append(claim(f"c{index}", *requests, constraints=constraints))
+    return claims
 
 
 # ---- brute force ---------------------------------------------------------------------------
@@ -96,35 +96,35 @@ def alternatives(request: Json) -> list[tuple[str, Json]]:
     return [(f"{name}/{each['name']}", each) for each in request["firstAvailable"]]
 
 
-def means(fields: Json, found: Json) -> bool:
+def means(fields: Json, content: Json) -> bool:
     models = [each["cel"]["expression"].rsplit('"')[-2] for each in fields["selectors"]]
-    model = found["attributes"]["model"]["string"]
-    tolerated = not found.get("taints") or bool(fields.get("tolerations"))
+    model = content["attributes"]["model"]["string"]
+    tolerated = not content.get("taints") or bool(fields.get("tolerations"))
     return tolerated and all(each == model for each in models)
 
 
 def is_valid(places: list[tuple[Json, str, Json, Json]], chip: int) -> bool:
     """Of (claim, request, fields, device) each: distinct, meant, within counters, constrained."""
-    devices = [found["name"] for *_, found in places]
+    devices = [device["name"] for *_, device in places]
     if len(set(devices)) != len(devices):
         return False
-    if not all(means(fields, found) for _, _, fields, found in places):
+    if not all(means(fields, device) for _, _, fields, device in places):
         return False
     drawn = [
         int(each["counters"]["memory"]["value"])
-        for *_, found in places
-        for each in found.get("consumesCounters", ())
+        for *_, device in places
+        for each in device.get("consumesCounters", ())
     ]
     if drawn and sum(drawn) > chip:
         return False
     return all(
-        are_constrained([found for owner, *_, found in places if owner is content], content)
+        are_constrained([device for owner, *_, device in places if owner is content], content)
         for content, *_ in places
     )
 
 
 def are_constrained(devices: list[Json], content: Json) -> bool:
-    numas = [found["attributes"]["numa"]["int"] for found in devices]
+    numas = [device["attributes"]["numa"]["int"] for device in devices]
     for each in content["spec"]["devices"]["constraints"]:
         if "matchAttribute" in each and len(set(numas)) > 1:
             return False
@@ -154,20 +154,20 @@ def exists(contents: list[Json], asked: list[Json]) -> bool:
 
 
 def placed(
-    contents: list[Json], asked: list[Json], found: list[list[str]]
+    contents: list[Json], requests: list[Json], allocations: list[list[str]]
 ) -> list[tuple[Json, str, Json, Json]]:
     """What the allocator found, in the form that is checked."""
     devices = {each["name"]: each for each in contents[0]["spec"]["devices"]}
     places: list[tuple[Json, str, Json, Json]] = []
-    for content, results in zip(asked, found, strict=True):
-        known = {
+    for content, results in zip(requests, allocations, strict=True):
+        request_fields = {
             name: fields
             for request in content["spec"]["devices"]["requests"]
             for name, fields in alternatives(request)
         }
         for result in results:
             name, _, where = result.partition(" ")
-            fields, chosen = known[name], devices[where.rpartition("/")[2]]
+            fields, chosen = request_fields[name], devices[where.rpartition("/")[2]]
             places.append((content, name, fields, chosen))
     return places
 
@@ -176,18 +176,18 @@ def placed(
 def test_it_finds_devices_exactly_where_brute_force_does(
     contents: list[Json], asked: list[Json]
 ) -> None:
-    found = found_on("n1", tuple(contents), *asked)
-    assert (found is not None) is exists(contents, asked)
-    if found is not None:
-        places = placed(contents, asked, found)
+    devices = found_on("n1", tuple(contents), *asked)
+    assert (devices is not None) is exists(contents, asked)
+    if devices is not None:
+        places = placed(contents, asked, devices)
         chip = int(contents[1]["spec"]["sharedCounters"][0]["counters"]["memory"]["value"])
         assert is_valid(places, chip)
-        assert_complete(asked, found)
+        assert_complete(asked, devices)
 
 
-def assert_complete(asked: list[Json], found: list[list[str]]) -> None:
+def assert_complete(contents: list[Json], allocations: list[list[str]]) -> None:
     """Each request got its count of devices, all under one of its names."""
-    for content, results in zip(asked, found, strict=True):
+    for content, results in zip(contents, allocations, strict=True):
         names = [each.partition(" ")[0] for each in results]
         for request in content["spec"]["devices"]["requests"]:
             options = dict(alternatives(request))
@@ -203,7 +203,7 @@ SLICE = slice_of("n1", "x")
 
 
 @pytest.mark.parametrize(
-    ("request_", "said"),
+    ("request_", "message"),
     [
         (exactly(allocationMode="Some"), "unsupported count mode Some"),
         (exactly(class_name=""), "missing device class name"),
@@ -212,8 +212,8 @@ SLICE = slice_of("n1", "x")
         (exactly(selectors=[{}]), "selector #0: CEL expression empty"),
     ],
 )
-def test_an_invalid_request_is_reported_with_its_name(request_: Json, said: str) -> None:
-    with pytest.raises(AllocationError, match=rf"^claim default/c, request r.*{said}"):
+def test_an_invalid_request_is_reported_with_its_name(request_: Json, message: str) -> None:
+    with pytest.raises(AllocationError, match=rf"^claim default/c, request r.*{message}"):
         found_on("n1", (SLICE,), claim("c", request_))
 
 
@@ -240,9 +240,9 @@ def test_pools_of_a_node_are_cached_until_a_slice_or_the_node_changes() -> None:
     store = ClusterObjects()
     put(store, SLICE, class_of())
     pools, one = PoolsByNode(Devices(NodeTable(), store).resource_slices), node("n1")
-    known = pools.pools(one)
-    assert pools.pools(one) is known
-    assert pools.pools(node("n1", labels={"a": "b"})) is not known
-    known = pools.pools(one)
+    pool_list = pools.pools(one)
+    assert pools.pools(one) is pool_list
+    assert pools.pools(node("n1", labels={"a": "b"})) is not pool_list
+    pool_list = pools.pools(one)
     put(store, slice_of("n2", "x"))
-    assert pools.pools(one) is not known
+    assert pools.pools(one) is not pool_list

@@ -17,8 +17,8 @@ def giving(*requests: str) -> AllocationResult:
 
 
 def test_the_first_alternative_of_each_request_is_worth_most() -> None:
-    wanted = as_claim(claim("c", first_of("r", a={}, b={}, c={}), first_of("q", a={}, b={})))
-    attempt = Attempt([wanted], has_special=False)
+    new_claim = as_claim(claim("c", first_of("r", a={}, b={}, c={}), first_of("q", a={}, b={})))
+    attempt = Attempt([new_claim], has_special=False)
     scores = [
         preference(attempt, NodeAllocation({0: giving(*chosen)}, None))
         for chosen in (("r/a", "q/a"), ("r/b", "q/a"), ("r/c", "q/b"))

@@ -99,8 +99,10 @@ def now(port: FailingPort) -> ResourceClaim:
 def bind(
     port: FailingPort, seen: ResourceClaim | None = None, given: AllocationResult | None = GIVEN
 ) -> ResourceClaim:
-    known = seen or now(port)
-    return done(port, lambda p: binding.bind_claim(p, known, PLACED, given, stamp=lambda: "stamp"))
+    current = seen or now(port)
+    return done(
+        port, lambda p: binding.bind_claim(p, current, PLACED, given, stamp=lambda: "stamp")
+    )
 
 
 def test_a_claim_gets_finalizer_allocation_and_user() -> None:
@@ -130,7 +132,7 @@ def test_a_claim_that_changed_meanwhile_is_looked_at_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "given", "said"),
+    ("change", "allocation", "message"),
     [
         (
             {"status": allocated(("n1", "y"))},
@@ -145,13 +147,13 @@ def test_a_claim_that_changed_meanwhile_is_looked_at_again() -> None:
     ],
 )
 def test_what_no_longer_holds_is_an_error(
-    change: Any, given: AllocationResult | None, said: str
+    change: Any, allocation: AllocationResult | None, message: str
 ) -> None:
-    port = world(status=None if given is not None else allocated(("n1", "x")))
+    port = world(status=None if allocation is not None else allocated(("n1", "x")))
     seen = now(port)
     asyncio.run(port.cluster.patch(*KEY, change))
-    with pytest.raises(BindingError, match=said):
-        bind(port, seen, given)
+    with pytest.raises(BindingError, match=message):
+        bind(port, seen, allocation)
 
 
 def test_a_claim_that_is_being_deleted_is_not_bound() -> None:

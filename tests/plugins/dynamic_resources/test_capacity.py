@@ -20,11 +20,11 @@ def with_memory(value: Any = "10", **policy: Any) -> Device:
     return devices[0]
 
 
-def consumed(device: Device, wanted: Any = None) -> float | None:
+def consumed(device: Device, expected: Any = None) -> float | None:
     """In units."""
-    request = None if wanted is None else CapacityRequirements(requests={"memory": wanted})
-    found = consumed_by(request, device)
-    return None if found is None else found["memory"] / NANOS
+    request = None if expected is None else CapacityRequirements(requests={"memory": expected})
+    amounts = consumed_by(request, device)
+    return None if amounts is None else amounts["memory"] / NANOS
 
 
 RANGE = {"default": "3", "validRange": {"min": "2", "max": "8", "step": "2"}}
@@ -32,7 +32,7 @@ VALUES = {"default": "2", "validValues": ["2", "4"]}
 
 
 @pytest.mark.parametrize(
-    ("policy", "wanted", "expected"),
+    ("policy", "expected_value", "expected"),
     [
         ({}, None, 10),
         ({}, "1500m", 1.5),
@@ -49,9 +49,9 @@ VALUES = {"default": "2", "validValues": ["2", "4"]}
     ],
 )
 def test_a_request_is_rounded_up_as_the_policy_says(
-    policy: dict[str, Any], wanted: Any, expected: float
+    policy: dict[str, Any], expected_value: Any, expected: float
 ) -> None:
-    assert consumed(with_memory(**policy), wanted) == expected
+    assert consumed(with_memory(**policy), expected_value) == expected
 
 
 def test_a_capacity_that_the_device_does_not_have_cannot_be_consumed() -> None:
@@ -60,7 +60,7 @@ def test_a_capacity_that_the_device_does_not_have_cannot_be_consumed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "wanted", "taken", "allocating", "does"),
+    ("policy", "expected", "taken", "allocating", "does"),
     [
         ({}, "4", 3, 3, True),
         ({}, "4", 4, 3, False),
@@ -71,10 +71,10 @@ def test_a_capacity_that_the_device_does_not_have_cannot_be_consumed() -> None:
     ],
 )
 def test_it_fits_beside_what_is_taken_if_the_policy_allows_it(
-    policy: dict[str, Any], wanted: Any, taken: int, allocating: int, does: bool
+    policy: dict[str, Any], expected: Any, taken: int, allocating: int, does: bool
 ) -> None:
     device = with_memory(**policy)
-    request = None if wanted is None else CapacityRequirements(requests={"memory": wanted})
+    request = None if expected is None else CapacityRequirements(requests={"memory": expected})
     amounts = consumed_by(request, device)
     assert amounts is not None
     beside = ({"memory": taken * NANOS}, {"memory": allocating * NANOS})
@@ -82,7 +82,7 @@ def test_it_fits_beside_what_is_taken_if_the_policy_allows_it(
 
 
 @pytest.mark.parametrize(
-    ("policy", "wanted", "said"),
+    ("policy", "expected", "message"),
     [
         (RANGE, "1E19", "cannot be represented"),
         ({}, "-1", "capacity value is negative"),
@@ -90,10 +90,10 @@ def test_it_fits_beside_what_is_taken_if_the_policy_allows_it(
     ],
 )
 def test_an_amount_that_makes_no_sense_ends_the_allocation(
-    policy: dict[str, Any], wanted: str, said: str
+    policy: dict[str, Any], expected: str, message: str
 ) -> None:
-    with pytest.raises(AllocationError, match=said):
-        consumed(with_memory(**policy), wanted)
+    with pytest.raises(AllocationError, match=message):
+        consumed(with_memory(**policy), expected)
 
 
 def test_amounts_are_written_as_the_api_writes_quantities() -> None:

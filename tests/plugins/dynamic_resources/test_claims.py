@@ -20,10 +20,10 @@ def asking(*named: dict[str, str], **options: Any) -> PodInfo:
 
 
 def owned(uid: str = "uid-default/p", controller: bool = True) -> dict[str, Any]:
-    found = claim("c", exactly())
+    the_claim = claim("c", exactly())
     owner = {"kind": "Pod", "name": "p", "uid": uid, "controller": controller}
-    found["metadata"]["ownerReferences"] = [owner]
-    return found
+    the_claim["metadata"]["ownerReferences"] = [owner]
+    return the_claim
 
 
 def found(pod: PodInfo, *contents: dict[str, Any]) -> list[str] | str:
@@ -53,7 +53,7 @@ DELETED = {**claim("c"), "metadata": {**claim("c")["metadata"], "deletionTimesta
 
 
 @pytest.mark.parametrize(
-    ("pod", "contents", "said"),
+    ("pod", "contents", "message"),
     [
         (asking(BY_NAME), (), 'could not find ResourceClaim "default/c"'),
         (asking(BY_NAME), (DELETED,), 'resourceclaim "c" is being deleted'),
@@ -71,9 +71,9 @@ DELETED = {**claim("c"), "metadata": {**claim("c")["metadata"], "deletionTimesta
     ],
 )
 def test_the_reason_for_a_wait_is_upstreams(
-    pod: PodInfo, contents: tuple[dict[str, Any], ...], said: str
+    pod: PodInfo, contents: tuple[dict[str, Any], ...], message: str
 ) -> None:
-    assert found(pod, *contents) == said
+    assert found(pod, *contents) == message
 
 
 def test_an_owner_that_does_not_control_is_none() -> None:

@@ -22,8 +22,8 @@ def with_numa(*values: Any) -> dict[str, Any]:
 
 def given(values: tuple[Any, ...], constraint: Any, *requests: Any) -> list[str] | None:
     from_kit = {"constraints": [constraint]}
-    found = found_on("n1", (with_numa(*values),), _claim(requests, from_kit))
-    return None if found is None else [each.rpartition("/")[2] for each in found[0]]
+    devices = found_on("n1", (with_numa(*values),), _claim(requests, from_kit))
+    return None if devices is None else [each.rpartition("/")[2] for each in devices[0]]
 
 
 def _claim(requests: tuple[Any, ...], devices: Any) -> Any:

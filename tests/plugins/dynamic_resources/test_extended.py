@@ -24,9 +24,9 @@ GPU = "example.com/gpu"
 GPU_CLASS = class_of("gpu", extendedResourceName=GPU)
 
 
-def container(name: str, amount: int, **rest: Any) -> dict[str, Any]:
+def container(name: str, amount: int, **fields: Any) -> dict[str, Any]:
     resources = {"requests": {"cpu": "1", GPU: str(amount)}} if amount else {}
-    return {"name": name, "resources": resources, **rest}
+    return {"name": name, "resources": resources, **fields}
 
 
 def wanted_on(asking: PodInfo, **allocatable: Any) -> Any:

@@ -39,8 +39,8 @@ def given(features: DeviceFeatures, contents: tuple[Json, ...], *claims: Json) -
     devices = Devices(NodeTable(), store)
     pools = PoolsByNode(devices.resource_slices, features)
     allocator = Allocator(pools, devices.device_classes, devices.resource_claims.allocated)
-    found = allocator.allocate(node("n1"), [as_claim(each) for each in claims], lambda: None)
-    return found and [[result.device for result in each.results] for each in found]
+    allocations = allocator.allocate(node("n1"), [as_claim(each) for each in claims], lambda: None)
+    return allocations and [[result.device for result in each.results] for each in allocations]
 
 
 def test_by_default_all_is_on_that_kube_scheduler_has_on() -> None:
@@ -54,24 +54,24 @@ def test_each_gate_switches_one_feature(gate: str) -> None:
         given_gates["DRADeviceTaintRules"] = False
     gates, problems = resolve_gates(("", given_gates))
     assert not problems
-    found = features_of(gates)
-    differing = [name for name in found.__struct_fields__ if not getattr(found, name)]
+    features = features_of(gates)
+    differing = [name for name in features.__struct_fields__ if not getattr(features, name)]
     assert len(differing) == 1
 
 
 def test_without_device_taints_a_tainted_device_is_as_good_as_any() -> None:
-    wanted = claim("c", exactly())
+    new_claim = claim("c", exactly())
     slices = (slice_of("n1", TAINTED),)
-    assert given(ALL_ON, slices, wanted) is None
-    assert given(DeviceFeatures(taints=False), slices, wanted) == [["a"]]
+    assert given(ALL_ON, slices, new_claim) is None
+    assert given(DeviceFeatures(taints=False), slices, new_claim) == [["a"]]
 
 
 def test_without_the_gate_a_device_with_binding_conditions_is_not_allocated() -> None:
-    wanted = claim("c", exactly())
+    new_claim = claim("c", exactly())
     slices = (slice_of("n1", *TO_PREPARE),)
-    assert given(ALL_ON, slices, wanted) == [["a"]]
+    assert given(ALL_ON, slices, new_claim) == [["a"]]
     off = DeviceFeatures(binding_conditions=False)
-    assert given(off, slices, wanted) == [["b"]]
+    assert given(off, slices, new_claim) == [["b"]]
     assert given(off, slices, claim("c", all_of())) == [["b"]]
 
 
@@ -83,17 +83,17 @@ def test_without_consumable_capacity_no_device_is_shared() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "word"),
+    ("content", "word"),
     [
         (exactly(capacity={"requests": {"memory": "1Gi"}}), "request r"),
         (first_of("r", big={"capacity": {"requests": {"memory": "1Gi"}}}), "subrequest big"),
     ],
 )
-def test_without_the_gate_a_request_for_capacity_is_an_error(wanted: Json, word: str) -> None:
+def test_without_the_gate_a_request_for_capacity_is_an_error(content: Json, word: str) -> None:
     slices = (slice_of("n1", SHARED),)
-    assert given(ALL_ON, slices, claim("c", wanted)) == [["a"]]
+    assert given(ALL_ON, slices, claim("c", content)) == [["a"]]
     with pytest.raises(AllocationError) as error:
-        given(DeviceFeatures(consumable_capacity=False), slices, claim("c", wanted))
+        given(DeviceFeatures(consumable_capacity=False), slices, claim("c", content))
     text = f"claim default/c, {word}: has capacity requests, but the DRAConsumableCapacity"
     assert str(error.value) == f"{text} feature is disabled"
 
@@ -107,10 +107,10 @@ def test_without_partitionable_devices_slices_and_devices_of_that_kind_do_not_co
         devices=None,
     )
     devices = slice_of("n1", PART, "b", pool={"resourceSliceCount": 2})
-    wanted = claim("c", exactly())
+    new_claim = claim("c", exactly())
     off = DeviceFeatures(partitionable_devices=False)
-    assert given(ALL_ON, (counters, devices), wanted) == [["a"]]
-    assert given(off, (counters, devices), wanted) == [["b"]]
+    assert given(ALL_ON, (counters, devices), new_claim) == [["a"]]
+    assert given(off, (counters, devices), new_claim) == [["b"]]
     picky = slice_of("n1", device("a", nodeName="n1"), perDeviceNodeSelection=True)
-    assert given(ALL_ON, (picky,), wanted) == [["a"]]
-    assert given(off, (picky,), wanted) is None
+    assert given(ALL_ON, (picky,), new_claim) == [["a"]]
+    assert given(off, (picky,), new_claim) is None

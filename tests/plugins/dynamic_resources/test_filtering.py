@@ -27,36 +27,38 @@ def verdicts(
 ) -> tuple[Attempt, dict[str, Status | None]]:
     attempt = prepare(ASKING, cluster.devices, PoolsByNode(cluster.devices.resource_slices))
     assert isinstance(attempt, Attempt)
-    asked = NodeFilter(handle(cluster), timeout_seconds, 600.0)
+    node_filter = NodeFilter(handle(cluster), timeout_seconds, 600.0)
     nodes = cluster.lend().nodes
-    return attempt, {info.name: asked.verdict(attempt, ASKING, info) for info in nodes.infos()}
+    return attempt, {
+        info.name: node_filter.verdict(attempt, ASKING, info) for info in nodes.infos()
+    }
 
 
-def reasons(found: dict[str, Status | None]) -> dict[str, str]:
-    return {name: "" if status is None else status.message for name, status in found.items()}
+def reasons(statuses: dict[str, Status | None]) -> dict[str, str]:
+    return {name: "" if status is None else status.message for name, status in statuses.items()}
 
 
 def test_what_each_node_would_give_is_noted() -> None:
     cluster = sample(slice_of("n1", "x"), claim("c", exactly()))
-    attempt, found = verdicts(cluster)
-    assert reasons(found) == {"n1": "", "n2": CANNOT_ALLOCATE}
+    attempt, verdict_by_node = verdicts(cluster)
+    assert reasons(verdict_by_node) == {"n1": "", "n2": CANNOT_ALLOCATE}
     assert [each.device for each in attempt.by_node["n1"].results[0].results] == ["x"]
     assert "n2" not in attempt.by_node
 
 
 def test_an_allocated_claim_binds_its_pods_to_its_nodes() -> None:
     status = allocated(("n1", "x"), node_name="n1")
-    attempt, found = verdicts(sample(claim("c", exactly(), status=status)))
-    assert reasons(found) == {"n1": "", "n2": NOT_AVAILABLE}
+    attempt, verdict_by_node = verdicts(sample(claim("c", exactly(), status=status)))
+    assert reasons(verdict_by_node) == {"n1": "", "n2": NOT_AVAILABLE}
     assert attempt.unavailable == {0}
 
 
 @pytest.mark.parametrize(
-    ("condition", "seconds", "said"),
+    ("condition", "seconds", "message"),
     [("bad", 0.0, NOT_AVAILABLE), ("", 0.0, ""), ("", 601.0, NOT_AVAILABLE), ("ready", 601.0, "")],
 )
 def test_a_device_that_failed_or_is_late_is_not_available(
-    condition: str, seconds: float, said: str
+    condition: str, seconds: float, message: str
 ) -> None:
     status: Any = allocated(("n1", "x"))
     result = status["allocation"]["devices"]["results"][0]
@@ -67,7 +69,7 @@ def test_a_device_that_failed_or_is_late_is_not_available(
     status["devices"] = [{**where, "conditions": reported}]
     cluster = sample(claim("c", exactly(), status=status), nodes=("n1",))
     cluster.clock.advance_to(seconds)
-    assert reasons(verdicts(cluster)[1]) == {"n1": said}
+    assert reasons(verdicts(cluster)[1]) == {"n1": message}
 
 
 def test_devices_without_node_operations_need_a_node_that_declares_the_feature() -> None:
@@ -80,8 +82,8 @@ def test_devices_without_node_operations_need_a_node_that_declares_the_feature()
 
 def test_a_broken_selector_is_an_error_and_no_rejection() -> None:
     wrong = exactly(expressions=['device.attributes["a.b"].c == 1'])
-    _, found = verdicts(sample(slice_of("n1", "x"), claim("c", wrong)))
-    status = found["n1"]
+    _, verdict_by_node = verdicts(sample(slice_of("n1", "x"), claim("c", wrong)))
+    status = verdict_by_node["n1"]
     assert status is not None
     assert status.code is Code.ERROR
     assert "CEL runtime error: no such key: c" in status.message
@@ -99,8 +101,8 @@ def test_a_search_that_takes_too_long_is_an_error() -> None:
     cluster.store.of(RESOURCE_CLAIM).put(decode(RESOURCE_CLAIM, _pigeons()))
     attempt = prepare(ASKING, cluster.devices, PoolsByNode(cluster.devices.resource_slices))
     assert isinstance(attempt, Attempt)
-    asked = NodeFilter(_Hasty(cluster), 10.0, 600.0)  # pyright: ignore[reportArgumentType]
-    status = asked.verdict(attempt, ASKING, cluster.lend().nodes.info(0))
+    node_filter = NodeFilter(_Hasty(cluster), 10.0, 600.0)  # pyright: ignore[reportArgumentType]
+    status = node_filter.verdict(attempt, ASKING, cluster.lend().nodes.info(0))
     assert status is not None
     assert status.code is Code.ERROR
     assert status.message == "node n1: timed out trying to allocate devices"

@@ -72,8 +72,8 @@ class Story:
         answer = self.plugin.pre_filter(self.state, pod, nodes)
         if isinstance(answer, Status):
             return {"": answer.message or str(answer.code)}
-        found = {i.name: self.plugin.filter_node(self.state, pod, i) for i in nodes.infos()}
-        return {name: "" if status is None else status.message for name, status in found.items()}
+        statuses = {i.name: self.plugin.filter_node(self.state, pod, i) for i in nodes.infos()}
+        return {name: "" if status is None else status.message for name, status in statuses.items()}
 
     def reserved(self, pod: PodInfo, node_name: str) -> Status | None:
         self.filtered(pod)
@@ -108,90 +108,90 @@ class Story:
 
 
 def test_a_pod_without_claims_is_none_of_its_business() -> None:
-    story = Story()
-    assert story.plugin.pre_enqueue(pod()) is None
-    assert story.filtered(pod()) == {"": "Skip"}
-    assert story.plugin.pre_bind_preflight(story.state, pod(), "n1") is SKIP
-    assert story.plugin.sign_pod(pod()) == ()
+    scenario = Story()
+    assert scenario.plugin.pre_enqueue(pod()) is None
+    assert scenario.filtered(pod()) == {"": "Skip"}
+    assert scenario.plugin.pre_bind_preflight(scenario.state, pod(), "n1") is SKIP
+    assert scenario.plugin.sign_pod(pod()) == ()
 
 
 def test_a_pod_waits_until_its_claim_is_there() -> None:
-    story = Story()
-    status = story.plugin.pre_enqueue(asking())
+    scenario = Story()
+    status = scenario.plugin.pre_enqueue(asking())
     assert status is not None
     assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-    put(story.cluster.store, claim("c", exactly()))
-    assert story.plugin.pre_enqueue(asking()) is None
+    put(scenario.cluster.store, claim("c", exactly()))
+    assert scenario.plugin.pre_enqueue(asking()) is None
 
 
 def test_from_filter_to_binding_a_claim_is_given_the_devices_of_the_chosen_node() -> None:
-    story, placed = Story(slice_of("n1", "x"), claim("c", exactly())), asking()
-    assert story.filtered(placed) == {"n1": "", "n2": "cannot allocate all claims"}
-    assert story.plugin.reserve(story.state, placed, "n1") is None
-    assert story.taken == {"n1/x"}
-    assert story.plugin.pre_bind_preflight(story.state, placed, "n1") is None
-    assert story.bound(placed, "n1") is None
-    bound = story.claim()
+    scenario, placed = Story(slice_of("n1", "x"), claim("c", exactly())), asking()
+    assert scenario.filtered(placed) == {"n1": "", "n2": "cannot allocate all claims"}
+    assert scenario.plugin.reserve(scenario.state, placed, "n1") is None
+    assert scenario.taken == {"n1/x"}
+    assert scenario.plugin.pre_bind_preflight(scenario.state, placed, "n1") is None
+    assert scenario.bound(placed, "n1") is None
+    bound = scenario.claim()
     assert bound.is_reserved_for(placed.uid)
     assert bound.allocation is not None
     assert bound.allocation.allocation_timestamp == "2026-01-01T00:00:00Z"
-    assert story.cluster.devices.resource_claims.pending_allocation("uid-c") is None
-    assert story.taken == {"n1/x"}
+    assert scenario.cluster.devices.resource_claims.pending_allocation("uid-c") is None
+    assert scenario.taken == {"n1/x"}
 
 
 def test_reserved_devices_are_not_allocated_again_before_unreserve() -> None:
-    story = Story(slice_of("n1", "x"), claim("c", exactly()), claim("d", exactly()))
-    assert story.reserved(asking(), "n1") is None
-    state = story.state
-    assert story.filtered(asking("q", "d"))["n1"] == "cannot allocate all claims"
+    scenario = Story(slice_of("n1", "x"), claim("c", exactly()), claim("d", exactly()))
+    assert scenario.reserved(asking(), "n1") is None
+    state = scenario.state
+    assert scenario.filtered(asking("q", "d"))["n1"] == "cannot allocate all claims"
     waiting = "resource claim default/c is in the process of being allocated"
-    assert story.filtered(asking("q", "c")) == {"": waiting}
+    assert scenario.filtered(asking("q", "c")) == {"": waiting}
     for _ in range(2):
-        story.plugin.unreserve(state, asking(), "n1")
-    assert story.taken == set()
-    assert story.filtered(asking("q", "d"))["n1"] == ""
+        scenario.plugin.unreserve(state, asking(), "n1")
+    assert scenario.taken == set()
+    assert scenario.filtered(asking("q", "d"))["n1"] == ""
 
 
 def test_a_claim_is_shared_by_pods_on_its_node() -> None:
     users = [("q", "uid-q")]
     status = allocated(("n1", "x"), node_name="n1", users=users)
-    story, placed = Story(slice_of("n1", "x"), claim("c", exactly(), status=status)), asking()
-    assert story.filtered(placed) == {"n1": "", "n2": "resourceclaim not available on the node"}
-    assert story.plugin.reserve(story.state, placed, "n1") is None
-    assert story.bound(placed, "n1") is None
-    assert [user.name for user in story.claim().status.reserved_for or ()] == ["q", "p"]
+    scenario, placed = Story(slice_of("n1", "x"), claim("c", exactly(), status=status)), asking()
+    assert scenario.filtered(placed) == {"n1": "", "n2": "resourceclaim not available on the node"}
+    assert scenario.plugin.reserve(scenario.state, placed, "n1") is None
+    assert scenario.bound(placed, "n1") is None
+    assert [user.name for user in scenario.claim().status.reserved_for or ()] == ["q", "p"]
 
 
 def test_a_binding_that_fails_later_gives_the_reservation_up() -> None:
-    story, placed = Story(slice_of("n1", "x"), claim("c", exactly())), asking()
-    story.reserved(placed, "n1")
-    story.bound(placed, "n1")
-    story.plugin.unreserve(story.state, placed, "n1")
-    story.write()
-    assert not story.claim().is_reserved_for(placed.uid)
-    assert story.claim().allocation is not None
+    scenario, placed = Story(slice_of("n1", "x"), claim("c", exactly())), asking()
+    scenario.reserved(placed, "n1")
+    scenario.bound(placed, "n1")
+    scenario.plugin.unreserve(scenario.state, placed, "n1")
+    scenario.write()
+    assert not scenario.claim().is_reserved_for(placed.uid)
+    assert scenario.claim().allocation is not None
 
 
 def test_a_pod_that_is_tried_again_waits_until_its_old_reservation_is_given_up() -> None:
     """What the API has told of the claim names the pod as a user still."""
-    story, placed = Story(slice_of("n1", "x"), claim("c", exactly())), asking()
-    story.reserved(placed, "n1")
-    story.bound(placed, "n1")
-    story.plugin.unreserve(story.state, placed, "n1")
-    assert story.claim().is_reserved_for(placed.uid)
-    story.reserved(placed, "n1")
-    port = Writer(story)
-    assert asyncio.run(story.plugin.pre_bind(story.state, placed, "n1", port)) is None  # pyright: ignore[reportArgumentType]
+    scenario, placed = Story(slice_of("n1", "x"), claim("c", exactly())), asking()
+    scenario.reserved(placed, "n1")
+    scenario.bound(placed, "n1")
+    scenario.plugin.unreserve(scenario.state, placed, "n1")
+    assert scenario.claim().is_reserved_for(placed.uid)
+    scenario.reserved(placed, "n1")
+    port = Writer(scenario)
+    assert asyncio.run(scenario.plugin.pre_bind(scenario.state, placed, "n1", port)) is None  # pyright: ignore[reportArgumentType]
     assert port.slept_seconds == [POLL_SECONDS]
-    assert story.claim().is_reserved_for(placed.uid)
+    assert scenario.claim().is_reserved_for(placed.uid)
 
 
 class Writer:
     """A port on which what the plugin asked for is written while somebody sleeps."""
 
-    def __init__(self, story: Story) -> None:
-        self._story = story
-        self._port = SamplePort(story.cluster.store)
+    def __init__(self, scenario: Story) -> None:
+        self._story = scenario
+        self._port = SamplePort(scenario.cluster.store)
         self.slept_seconds: list[float] = []
 
     def __getattr__(self, name: str) -> Any:
@@ -206,20 +206,20 @@ class Writer:
 
 
 def test_a_claim_that_changed_so_that_it_cannot_be_bound_is_an_error() -> None:
-    story, placed = Story(slice_of("n1", "x"), claim("c", exactly())), asking()
-    story.reserved(placed, "n1")
+    scenario, placed = Story(slice_of("n1", "x"), claim("c", exactly())), asking()
+    scenario.reserved(placed, "n1")
     content = claim("c", exactly(), status=allocated(("n1", "y")))
-    put(story.cluster.store, {**content, "metadata": {**content["metadata"], "uid": "uid-c"}})
-    story.state["DynamicResources"].claims[0] = story.claim()
-    status = story.bound(placed, "n1")
+    put(scenario.cluster.store, {**content, "metadata": {**content["metadata"], "uid": "uid-c"}})
+    scenario.state["DynamicResources"].claims[0] = scenario.claim()
+    status = scenario.bound(placed, "n1")
     assert status is not None
     assert status.code is Code.ERROR
     assert "got allocated elsewhere in the meantime" in status.message
 
 
 def test_a_node_without_what_filter_found_cannot_be_reserved() -> None:
-    story = Story(slice_of("n1", "x"), claim("c", exactly()))
-    status = story.reserved(asking(), "n2")
+    scenario = Story(slice_of("n1", "x"), claim("c", exactly()))
+    status = scenario.reserved(asking(), "n2")
     assert status is not None
     assert (status.code, status.message) == (Code.ERROR, "claim allocation not found for node")
 
@@ -229,24 +229,27 @@ def test_a_node_without_what_filter_found_cannot_be_reserved() -> None:
 
 def test_nodes_with_better_alternatives_score_higher() -> None:
     small = (f'device.attributes["{DRIVER}"].?size.orValue(1) == 1',)
-    wanted = first_of("r", two={"count": 2}, one={"expressions": small})
-    story = Story(slice_of("n1", "x"), slice_of("n2", "x", "y"), claim("c", wanted))
-    story.filtered(asking())
-    nodes = story.cluster.lend().nodes
-    scores = story.plugin.score(story.state, asking(), nodes).tolist()
+    expected = first_of("r", two={"count": 2}, one={"expressions": small})
+    scenario = Story(slice_of("n1", "x"), slice_of("n2", "x", "y"), claim("c", expected))
+    scenario.filtered(asking())
+    nodes = scenario.cluster.lend().nodes
+    scores = scenario.plugin.score(scenario.state, asking(), nodes).tolist()
     assert dict(zip(nodes.names(), scores, strict=True)) == {"n1": 7, "n2": 8}
 
 
 def test_pods_without_claims_score_nothing() -> None:
-    story = Story()
-    assert story.plugin.score(CycleState(), pod(), story.cluster.lend().nodes).tolist() == [0, 0]
+    scenario = Story()
+    assert scenario.plugin.score(CycleState(), pod(), scenario.cluster.lend().nodes).tolist() == [
+        0,
+        0,
+    ]
 
 
 # ---- PostFilter ----------------------------------------------------------------------------
 
 
-def told(story: Story, pod: PodInfo) -> tuple[Code, str]:
-    nomination, status = story.plugin.post_filter(story.state, pod, NodeToStatus())
+def told(scenario: Story, pod: PodInfo) -> tuple[Code, str]:
+    nomination, status = scenario.plugin.post_filter(scenario.state, pod, NodeToStatus())
     assert nomination is None
     assert status is not None
     return status.code, status.message
@@ -257,43 +260,45 @@ def test_where_pre_filter_did_not_run_post_filter_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("users", "said"),
+    ("users", "message"),
     [
         ((), "deallocation of ResourceClaim completed"),
         ((("p", "uid-default/p"),), "deallocation of ResourceClaim completed"),
         ((("q", "uid-q"),), ""),
     ],
 )
-def test_devices_that_tie_a_pod_to_a_node_it_cannot_use_are_given_up(users: Any, said: str) -> None:
+def test_devices_that_tie_a_pod_to_a_node_it_cannot_use_are_given_up(
+    users: Any, message: str
+) -> None:
     status = allocated(("n3", "x"), node_name="n3", users=users)
-    story = Story(claim("c", exactly(), status=status))
-    assert set(story.filtered(asking()).values()) == {"resourceclaim not available on the node"}
-    assert told(story, asking()) == (Code.UNSCHEDULABLE, said)
-    story.write()
-    assert (story.claim().allocation is None) is bool(said)
+    scenario = Story(claim("c", exactly(), status=status))
+    assert set(scenario.filtered(asking()).values()) == {"resourceclaim not available on the node"}
+    assert told(scenario, asking()) == (Code.UNSCHEDULABLE, message)
+    scenario.write()
+    assert (scenario.claim().allocation is None) is bool(message)
 
 
 # ---- extended resources --------------------------------------------------------------------
 
 
 def test_a_pod_that_requests_an_extended_resource_gets_a_device_and_a_claim() -> None:
-    story = Story(class_of("gpu", extendedResourceName=GPU), slice_of("n1", "x"))
+    scenario = Story(class_of("gpu", extendedResourceName=GPU), slice_of("n1", "x"))
     placed = pod("p", requests={GPU: 1})
-    story.cluster.objects(POD).put(placed.pod)
-    assert story.filtered(placed) == {"n1": "", "n2": "cannot allocate all claims"}
-    assert story.plugin.reserve(story.state, placed, "n1") is None
-    assert story.bound(placed, "n1") is None
-    bound = story.claim("created")
+    scenario.cluster.objects(POD).put(placed.pod)
+    assert scenario.filtered(placed) == {"n1": "", "n2": "cannot allocate all claims"}
+    assert scenario.plugin.reserve(scenario.state, placed, "n1") is None
+    assert scenario.bound(placed, "n1") is None
+    bound = scenario.claim("created")
     assert bound.is_reserved_for(placed.uid)
-    assert story.taken == {"n1/x"}
-    assert story.cluster.devices.resource_claims.pending_allocation(bound.uid) is None
-    status = cast(Pod, story.cluster.objects(POD).get("p", "default")).status
+    assert scenario.taken == {"n1/x"}
+    assert scenario.cluster.devices.resource_claims.pending_allocation(bound.uid) is None
+    status = cast(Pod, scenario.cluster.objects(POD).get("p", "default")).status
     assert status.extended_resource_claim_status is not None
     assert status.extended_resource_claim_status.resource_claim_name == "created"
-    story.plugin.unreserve(story.state, placed, "n1")
-    story.write()
-    assert story.cluster.objects(RESOURCE_CLAIM).get("created", "default") is None
-    assert story.taken == set()
+    scenario.plugin.unreserve(scenario.state, placed, "n1")
+    scenario.write()
+    assert scenario.cluster.objects(RESOURCE_CLAIM).get("created", "default") is None
+    assert scenario.taken == set()
 
 
 def test_a_claim_for_extended_resources_that_was_left_behind_is_deleted() -> None:
@@ -304,43 +309,43 @@ def test_a_claim_for_extended_resources_that_was_left_behind_is_deleted() -> Non
             {"kind": "Pod", "name": "p", "uid": "uid-default/p", "controller": True}
         ],
     }
-    story = Story(class_of("gpu", extendedResourceName=GPU), left)
+    scenario = Story(class_of("gpu", extendedResourceName=GPU), left)
     placed = pod("p", requests={GPU: 1})
-    assert set(story.filtered(placed).values()) == {"cannot schedule extended resource claim"}
-    assert told(story, placed) == (Code.UNSCHEDULABLE, "deletion of ResourceClaim completed")
-    story.write()
-    assert story.cluster.objects(RESOURCE_CLAIM).list() == ()
+    assert set(scenario.filtered(placed).values()) == {"cannot schedule extended resource claim"}
+    assert told(scenario, placed) == (Code.UNSCHEDULABLE, "deletion of ResourceClaim completed")
+    scenario.write()
+    assert scenario.cluster.objects(RESOURCE_CLAIM).list() == ()
 
 
 # ---- devices that must be made ready -------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("condition", "said"),
+    ("condition", "message"),
     [
         ("ready", ""),
         ("bad", 'device binding failed: claim=c, reason=R, message="m"'),
         ("", "device binding timeout: context deadline exceeded"),
     ],
 )
-def test_binding_waits_until_a_device_is_ready_or_has_failed(condition: str, said: str) -> None:
+def test_binding_waits_until_a_device_is_ready_or_has_failed(condition: str, message: str) -> None:
     demanding = {"bindingConditions": ["ready"], "bindingFailureConditions": ["bad"]}
-    story = Story(slice_of("n1", {"name": "x", **demanding}), claim("c", exactly()))
+    scenario = Story(slice_of("n1", {"name": "x", **demanding}), claim("c", exactly()))
     placed = asking()
-    story.reserved(placed, "n1")
-    port = Sleeper(story, condition)
-    status = asyncio.run(story.plugin.pre_bind(story.state, placed, "n1", port))  # pyright: ignore[reportArgumentType]
-    assert ("" if status is None else status.message) == said
-    assert [each.reason for each in story.cluster.emitted] == ["BindingConditionsPending"]
+    scenario.reserved(placed, "n1")
+    port = Sleeper(scenario, condition)
+    status = asyncio.run(scenario.plugin.pre_bind(scenario.state, placed, "n1", port))  # pyright: ignore[reportArgumentType]
+    assert ("" if status is None else status.message) == message
+    assert [each.reason for each in scenario.cluster.emitted] == ["BindingConditionsPending"]
 
 
 class Sleeper:
     """A port on which time passes; after ten seconds the driver reports a condition."""
 
-    def __init__(self, story: Story, condition: str) -> None:
-        self._story = story
+    def __init__(self, scenario: Story, condition: str) -> None:
+        self._story = scenario
         self._condition = condition
-        self._port = SamplePort(story.cluster.store)
+        self._port = SamplePort(scenario.cluster.store)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._port, name)
@@ -410,7 +415,7 @@ def hint(old: Any, new: Any, *there: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "there", "said"),
+    ("old", "new", "there", "message"),
     [
         (None, MINE, (MINE,), "Queue"),
         (None, OTHER, (MINE, OTHER), "QueueSkip"),
@@ -423,9 +428,9 @@ def hint(old: Any, new: Any, *there: Any) -> str:
     ],
 )
 def test_a_claim_that_changes_is_worth_a_try_if_it_is_ones_own_or_frees_devices(
-    old: Any, new: Any, there: tuple[Any, ...], said: str
+    old: Any, new: Any, there: tuple[Any, ...], message: str
 ) -> None:
-    assert hint(old, new, *there) == said
+    assert hint(old, new, *there) == message
 
 
 def test_a_pod_is_tried_when_all_its_claims_are_there() -> None:

@@ -33,11 +33,11 @@ IN_ZONE_A = {
 def pools(*contents: dict[str, Any]) -> dict[str, list[str] | str]:
     """Pool → its devices in order, or what is wrong with it."""
     slices = [as_slice(each) for each in contents]
-    found: dict[str, list[str] | str] = {}
+    devices_by_pool: dict[str, list[str] | str] = {}
     for pool in gather_pools(NODE, slices, slices):
         wrong = "incomplete" if pool.is_incomplete else "invalid" if pool.is_invalid else ""
-        found[str(pool.id)] = wrong or [each.id.device for each in pool.candidates]
-    return found
+        devices_by_pool[str(pool.id)] = wrong or [each.id.device for each in pool.candidates]
+    return devices_by_pool
 
 
 def part(name: str, *devices: Any, count: int = 2, generation: int = 1, **spec: Any) -> Any:
@@ -53,7 +53,7 @@ def test_slices_of_a_pool_are_ordered_by_their_names_and_pools_by_theirs() -> No
 
 
 def test_only_what_the_node_can_use_is_there() -> None:
-    found = pools(
+    pool_list = pools(
         slice_of("n2", "no"),
         slice_of("s1", "yes", allNodes=True),
         slice_of("s2", "yes", nodeSelector=IN_ZONE_A),
@@ -65,7 +65,7 @@ def test_only_what_the_node_can_use_is_there() -> None:
             perDeviceNodeSelection=True,
         ),
     )
-    listed = {name.rpartition("/")[2]: devices for name, devices in found.items()}
+    listed = {name.rpartition("/")[2]: devices for name, devices in pool_list.items()}
     assert listed == {"s1": ["yes"], "s2": ["yes"], "s4": ["mine", "hers"]}
 
 

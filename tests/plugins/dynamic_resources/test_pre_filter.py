@@ -50,7 +50,7 @@ def waiting(*conditions: tuple[str, str], stamp: str = "2026-01-01T00:00:00Z") -
 
 
 @pytest.mark.parametrize(
-    ("conditions", "said"),
+    ("conditions", "message"),
     [
         ((), False),
         ((("ready", "False"),), False),
@@ -63,9 +63,9 @@ def waiting(*conditions: tuple[str, str], stamp: str = "2026-01-01T00:00:00Z") -
     ],
 )
 def test_a_claim_is_ready_when_its_drivers_say_so(
-    conditions: tuple[tuple[str, str], ...], said: bool | str
+    conditions: tuple[tuple[str, str], ...], message: bool | str
 ) -> None:
-    assert is_ready(waiting(*conditions)) == said
+    assert is_ready(waiting(*conditions)) == message
 
 
 def test_a_claim_without_conditions_is_ready_once_it_is_allocated() -> None:
@@ -98,7 +98,7 @@ def prepared(cluster: SampleCluster, asking: Any = ASKING) -> Attempt | Status:
 
 
 @pytest.mark.parametrize(
-    ("request_", "code", "said"),
+    ("request_", "code", "message"),
     [
         (
             exactly("r", "ghost"),
@@ -118,17 +118,17 @@ def prepared(cluster: SampleCluster, asking: Any = ASKING) -> Attempt | Status:
         ),
     ],
 )
-def test_a_claim_may_request_existing_classes_only(request_: Any, code: Code, said: str) -> None:
+def test_a_claim_may_request_existing_classes_only(request_: Any, code: Code, message: str) -> None:
     answer = prepared(sample(claim("c", request_)))
     assert isinstance(answer, Status)
-    assert (answer.code, answer.message) == (code, said)
+    assert (answer.code, answer.message) == (code, message)
 
 
 def test_a_claim_that_another_pod_is_about_to_get_is_waited_for() -> None:
     cluster = sample(claim("c", exactly()))
-    found = as_claim(claim("c", exactly(), status=allocated(("n1", "x"))))
-    assert found.allocation is not None
-    cluster.devices.resource_claims.put_in_flight(found, found.allocation)
+    new_claim = as_claim(claim("c", exactly(), status=allocated(("n1", "x"))))
+    assert new_claim.allocation is not None
+    cluster.devices.resource_claims.put_in_flight(new_claim, new_claim.allocation)
     answer = prepared(cluster)
     assert isinstance(answer, Status)
     assert answer.message == "resource claim default/c is in the process of being allocated"

@@ -22,10 +22,10 @@ def test_a_request_for_one_thing_has_itself_as_its_only_alternative() -> None:
 
 
 def test_alternatives_come_in_their_order_under_the_name_of_the_request() -> None:
-    found = requests(first_of("r", big={"count": 2}, small={}))
-    assert [each.full_name for each in found] == ["r/big", "r/small"]
-    assert {each.parent_or_own_name for each in found} == {"r"}
-    assert [each.count for each in found] == [2, 1]
+    request_list = requests(first_of("r", big={"count": 2}, small={}))
+    assert [each.full_name for each in request_list] == ["r/big", "r/small"]
+    assert {each.parent_or_own_name for each in request_list} == {"r"}
+    assert [each.count for each in request_list] == [2, 1]
 
 
 TAINT = DeviceTaint(key="broken", value="yes", effect="NoSchedule")
@@ -57,5 +57,5 @@ def test_a_taint_rejects_requests_that_do_not_tolerate_it(effect: str, does: boo
 
 @pytest.mark.parametrize("effect", ["None", "Unknown"])
 def test_a_taint_with_an_unknown_effect_rejects_nothing(effect: str) -> None:
-    (found,) = requests(exactly("r"))
-    assert found.tolerates_all_of((DeviceTaint(key="a", effect=effect),))
+    (request_list,) = requests(exactly("r"))
+    assert request_list.tolerates_all_of((DeviceTaint(key="a", effect=effect),))

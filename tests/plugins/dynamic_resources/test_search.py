@@ -28,8 +28,8 @@ def models(*names: str) -> dict[str, Any]:
 
 def test_an_earlier_request_makes_room_for_a_later_one() -> None:
     """Any device for the first; the second wants the one that comes first in order."""
-    wanted = claim("c", exactly("any"), exactly("a", expressions=is_model("a")))
-    assert found_on("n1", (models("a", "b"),), wanted) == [["any n1/d1", "a n1/d0"]]
+    new_claim = claim("c", exactly("any"), exactly("a", expressions=is_model("a")))
+    assert found_on("n1", (models("a", "b"),), new_claim) == [["any n1/d1", "a n1/d0"]]
 
 
 def test_an_earlier_claim_makes_room_for_a_later_one() -> None:
@@ -52,9 +52,9 @@ def test_an_alternative_gives_way_to_a_later_request() -> None:
 
 def test_all_devices_are_all_that_are_meant() -> None:
     content = (models("a", "b", "a"),)
-    wanted = claim("c", all_of(expressions=is_model("a")))
-    assert found_on("n1", content, wanted) == [["r n1/d0", "r n1/d2"]]
-    assert found_on("n1", content, claim("c", exactly("x")), wanted) == [
+    new_claim = claim("c", all_of(expressions=is_model("a")))
+    assert found_on("n1", content, new_claim) == [["r n1/d0", "r n1/d2"]]
+    assert found_on("n1", content, claim("c", exactly("x")), new_claim) == [
         ["x n1/d1"],
         ["r n1/d0", "r n1/d2"],
     ]
@@ -66,10 +66,10 @@ def test_all_of_none_is_not_enough() -> None:
 
 def test_all_devices_with_a_constraint_that_some_break_is_an_error() -> None:
     same = [{"matchAttribute": f"{DRIVER}/model"}]
-    said = (
+    message = (
         f"claim default/c, request r: cannot add device {DRIVER}/n1/d1 because a claim constraint"
     )
-    with pytest.raises(AllocationError, match=said):
+    with pytest.raises(AllocationError, match=message):
         found_on("n1", (models("a", "b"),), claim("c", all_of(), constraints=same))
 
 

@@ -44,12 +44,12 @@ def meant(
     selection = Selection(results or SelectorResults(), node("n1"))
     requests = as_claim(claim("c", request)).spec.devices.requests
     assert requests is not None
-    (wanted,) = alternatives_of(requests[0])
+    (alternatives,) = alternatives_of(requests[0])
     device_class = as_class(class_of("gpu", *of_class))
     return [
         each.id.device
         for each in candidates(content)
-        if selection.means(each, wanted, device_class, "default/c")
+        if selection.means(each, alternatives, device_class, "default/c")
     ]
 
 

@@ -34,8 +34,8 @@ HALVES = parts(partition("whole", "8"), partition("half-1", "4"), partition("hal
 
 
 def test_partitions_fit_while_the_counters_last() -> None:
-    given = found_on("n1", (chip(), HALVES), claim("c", exactly(count=2)))
-    assert given == [["r p/half-1", "r p/half-2"]]
+    devices = found_on("n1", (chip(), HALVES), claim("c", exactly(count=2)))
+    assert devices == [["r p/half-1", "r p/half-2"]]
     assert found_on("n1", (chip(), HALVES), claim("c", exactly(count=3))) is None
     assert found_on("n1", (chip("6"), HALVES), claim("c", exactly())) == [["r p/half-1"]]
 
@@ -65,8 +65,8 @@ def test_a_second_share_of_a_device_consumes_no_counters() -> None:
     shared = partition("s", "8", allowMultipleAllocations=True, capacity={"slots": "4"})
     one = exactly("r", capacity={"requests": {"slots": "1"}})
     two = exactly("q", capacity={"requests": {"slots": "1"}})
-    given = found_on("n1", (chip(), parts(shared)), claim("c", one, two))
-    assert given == [["r p/s", "q p/s"]]
+    devices = found_on("n1", (chip(), parts(shared)), claim("c", one, two))
+    assert devices == [["r p/s", "q p/s"]]
 
 
 # ---- takings --------------------------------------------------------------------------------
@@ -111,15 +111,15 @@ def test_a_tainted_device_is_allocated_to_pods_that_tolerate_the_taint() -> None
 
 
 @pytest.mark.parametrize(
-    ("wanted", "fits"),
+    ("expected", "fits"),
     [(("5", "5"), True), (("5", "6"), False), ((None, "1"), False), (("2", "3", "5"), True)],
 )
 def test_a_shared_device_is_given_while_its_capacity_lasts(
-    wanted: tuple[str | None, ...], fits: bool
+    expected: tuple[str | None, ...], fits: bool
 ) -> None:
-    requests = [asks(f"r{index}", memory) for index, memory in enumerate(wanted)]
-    given = found_on("n1", (slice_of("n1", SHARED),), claim("c", *requests))
-    assert (given is not None) is fits
+    requests = [asks(f"r{index}", memory) for index, memory in enumerate(expected)]
+    devices = found_on("n1", (slice_of("n1", SHARED),), claim("c", *requests))
+    assert (devices is not None) is fits
 
 
 def test_what_other_claims_consume_is_not_left() -> None:

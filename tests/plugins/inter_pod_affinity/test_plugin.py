@@ -213,16 +213,16 @@ TEAM_A = {"matchLabels": {"team": "a"}}
     ],
 )
 def test_a_term_means_the_pods_of_its_namespaces(where: dict[str, Any], rejected: bool) -> None:
-    known = {"default": {"team": "b2"}, "other": {"team": "a"}}
-    world = zones(pod("web", "a", namespace="other", labels=WEB), namespaces=known)
+    namespaces = {"default": {"team": "b2"}, "other": {"team": "a"}}
+    world = zones(pod("web", "a", namespace="other", labels=WEB), namespaces=namespaces)
     answers = filtered(world, pod(affinity=away(term(WEB, **where))))
     assert answers == {"a": NO_ANTI if rejected else None, "b": None, "c": None, "d": None}
 
 
 def test_a_placed_pods_namespace_selector_looks_at_the_namespace_of_the_pod_that_comes() -> None:
     refusing = pod("web", "a", affinity=away(term(DB, namespaceSelector=TEAM_A)))
-    known = {"default": dict[str, str](), "other": {"team": "a"}}
-    world = zones(refusing, namespaces=known)
+    namespaces = {"default": dict[str, str](), "other": {"team": "a"}}
+    world = zones(refusing, namespaces=namespaces)
     assert filtered(world, pod(labels=DB)) is Code.SKIP
     assert filtered(world, pod(labels=DB, namespace="unknown")) is Code.SKIP
     coming = pod(labels=DB, namespace="other")

@@ -44,10 +44,10 @@ LISTED = PodTopologySpreadArgs(
 # ---- own constraints -------------------------------------------------------------------------
 
 
-def only(spread: dict[str, Any], **rest: Any) -> Constraint:
+def only(spread: dict[str, Any], **fields: Any) -> Constraint:
     """The one hard constraint of a pod."""
-    (found,) = rules().hard(app_pod(spread=[spread], **rest)).constraints
-    return found
+    (constraint,) = rules().hard(app_pod(spread=[spread], **fields)).constraints
+    return constraint
 
 
 def test_what_is_left_out_has_the_defaults_of_the_api() -> None:
@@ -140,9 +140,9 @@ OWNED = ("apps/v1", "ReplicaSet", "web")
 
 def selector_of(spread: SpreadRules, waiting: PodInfo) -> Selector | None:
     """What the soft defaults count; None where they do not apply."""
-    found = {c.selector for c in spread.soft(waiting).constraints}
-    assert len(found) <= 1
-    return found.pop() if found else None
+    selectors = {c.selector for c in spread.soft(waiting).constraints}
+    assert len(selectors) <= 1
+    return selectors.pop() if selectors else None
 
 
 def test_without_services_and_owner_no_defaults_apply() -> None:
@@ -260,8 +260,8 @@ def decoded(**content: Any) -> PodTopologySpreadArgs:
     return msgspec.convert(content, PodTopologySpreadArgs)
 
 
-def given(*, key: str = "rack", action: str = "DoNotSchedule", **rest: Any) -> dict[str, Any]:
-    return {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": action, **rest}
+def given(*, key: str = "rack", action: str = "DoNotSchedule", **fields: Any) -> dict[str, Any]:
+    return {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": action, **fields}
 
 
 def problems(*constraints: dict[str, Any], defaulting: str | None = "List") -> list[str]:

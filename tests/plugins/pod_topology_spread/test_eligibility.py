@@ -25,20 +25,20 @@ from tests.plugins.spread_kit import (
 
 def included(snapshot: Snapshot, waiting: PodInfo) -> list[str] | None:
     """Names of the nodes that the only constraint counts; None: all, without a mask."""
-    (asked,) = rules().hard(waiting).constraints
+    (constraint,) = rules().hard(waiting).constraints
     nodes = snapshot.nodes
-    mask = Topology(waiting, nodes).included(asked)
+    mask = Topology(waiting, nodes).included(constraint)
     return None if mask is None else nodes.take(mask).names()
 
 
 @given(drawn_clusters(), drawn_pods(HARD))
 def test_eligibility_equals_the_plain_rules(snapshot: Snapshot, waiting: PodInfo) -> None:
-    asked, nodes = rules().hard(waiting).constraints, snapshot.nodes
+    constraints, nodes = rules().hard(waiting).constraints, snapshot.nodes
     topology = Topology(waiting, nodes)
-    complete = topology.complete(asked)
-    expected = [plainly_has_all(asked, info) for info in nodes.infos()]
+    complete = topology.complete(constraints)
+    expected = [plainly_has_all(constraints, info) for info in nodes.infos()]
     assert expected == ([True] * len(nodes) if complete is None else complete.tolist())
-    for each in asked:
+    for each in constraints:
         mask = topology.included(each)
         expected = [plainly_included(each, info, waiting) for info in nodes.infos()]
         assert expected == ([True] * len(nodes) if mask is None else mask.tolist())

@@ -53,9 +53,9 @@ def verdicts(spread: HardSpread, waiting: PodInfo, nodes: NodeView) -> dict[str,
     return {name: (str(status.code), status.message) for name, status in statuses}
 
 
-def rejected(snapshot: Snapshot, *spread: dict[str, Any], **rest: Any) -> dict[str, Any]:
+def rejected(snapshot: Snapshot, *spread: dict[str, Any], **fields: Any) -> dict[str, Any]:
     """For a pod with app=a."""
-    waiting = app_pod(spread=spread, **rest)
+    waiting = app_pod(spread=spread, **fields)
     return verdicts(counted(waiting, snapshot.nodes), waiting, snapshot.nodes)
 
 
@@ -63,14 +63,14 @@ def rejected(snapshot: Snapshot, *spread: dict[str, Any], **rest: Any) -> dict[s
 
 
 def plainly_rejected(
-    asked: Sequence[Constraint], info: NodeInfo, infos: list[NodeInfo], waiting: PodInfo
+    constraints: Sequence[Constraint], info: NodeInfo, infos: list[NodeInfo], waiting: PodInfo
 ) -> tuple[str, str] | None:
-    for each in asked:
+    for each in constraints:
         if each.topology_key not in info.labels:
             return UNLABELLED
         domains: Counter[str] = Counter()
         for other in infos:
-            if plainly_has_all(asked, other) and plainly_included(each, other, waiting):
+            if plainly_has_all(constraints, other) and plainly_included(each, other, waiting):
                 domains[other.labels[each.topology_key]] += plainly_counted(each, other, waiting)
         lowest = min(domains.values(), default=0) if len(domains) >= each.min_domains else 0
         itself = each.selector.matches(waiting.labels)
@@ -84,28 +84,28 @@ def test_all_nodes_at_once_are_judged_as_each_by_the_plain_rule(
     snapshot: Snapshot, waiting: PodInfo
 ) -> None:
     nodes, infos = snapshot.nodes, list(snapshot.nodes.infos())
-    asked, spread = rules().hard(waiting).constraints, counted(waiting, snapshot.nodes)
-    expected = {i.name: plainly_rejected(asked, i, infos, waiting) for i in infos}
-    expected = {name: said for name, said in expected.items() if said is not None}
+    constraints, spread = rules().hard(waiting).constraints, counted(waiting, snapshot.nodes)
+    expected = {i.name: plainly_rejected(constraints, i, infos, waiting) for i in infos}
+    expected = {name: value for name, value in expected.items() if value is not None}
     assert verdicts(spread, waiting, nodes) == expected
     alone = [verdicts(spread, waiting, nodes.take([at])) for at in range(len(nodes))]
-    assert {name: said for one in alone for name, said in one.items()} == expected
+    assert {name: value for one in alone for name, value in one.items()} == expected
 
 
 @given(drawn_clusters(), drawn_pods(HARD), st.data())
 def test_updated_counts_equal_a_new_count(
     snapshot: Snapshot, waiting: PodInfo, data: st.DataObject
 ) -> None:
-    asked, nodes = rules().hard(waiting).constraints, snapshot.nodes
+    constraints, nodes = rules().hard(waiting).constraints, snapshot.nodes
     original = counted(waiting, nodes)
     before, what_if = verdicts(original, waiting, nodes), original.clone()
     with snapshot.trial() as trial:
         coming = data.draw(drawn_placed(len(nodes)))
         leaving = [each for info in nodes.infos() for each in info.pods if data.draw(st.booleans())]
-        for each in filter(counts_in_a_what_if(asked), leaving):
+        for each in filter(counts_in_a_what_if(constraints), leaving):
             what_if.change(waiting, each, snapshot.node(each.node_name), -1)
             trial.remove(each)
-        for number, each in enumerate(filter(counts_in_a_what_if(asked), coming)):
+        for number, each in enumerate(filter(counts_in_a_what_if(constraints), coming)):
             twin = app_pod(f"new-{number}", namespace=each.namespace, labels=each.labels)
             placed = trial.assume(twin, each.node_name)
             what_if.change(waiting, placed, snapshot.node(each.node_name), 1)
@@ -115,9 +115,9 @@ def test_updated_counts_equal_a_new_count(
     assert verdicts(original, waiting, nodes) == before
 
 
-def counts_in_a_what_if(asked: Sequence[Constraint]) -> Any:
+def counts_in_a_what_if(constraints: Sequence[Constraint]) -> Any:
     """Leaves out what upstream counts differently before and after; see the examples below."""
-    empty = any(each.selector.is_everything for each in asked)
+    empty = any(each.selector.is_everything for each in constraints)
     return lambda each: not each.is_terminating and not empty
 
 

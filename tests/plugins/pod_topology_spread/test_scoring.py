@@ -36,8 +36,8 @@ from tests.plugins.spread_kit import (
 SYSTEM = PodTopologySpreadArgs()
 
 
-def soft(key: str = ZONE_LABEL, **rest: Any) -> dict[str, Any]:
-    return constraint(key, SOFT, **rest)
+def soft(key: str = ZONE_LABEL, **fields: Any) -> dict[str, Any]:
+    return constraint(key, SOFT, **fields)
 
 
 def counted(waiting: PodInfo, feasible: NodeView, require_all: bool = True) -> SoftSpread:
@@ -52,9 +52,9 @@ def scored(spread: SoftSpread, waiting: PodInfo, nodes: NodeView) -> dict[str, t
     return dict(zip(nodes.names(), zip(raw.tolist(), final.tolist(), strict=True), strict=True))
 
 
-def normalized(snapshot: Snapshot, *spread: dict[str, Any], **rest: Any) -> dict[str, int]:
+def normalized(snapshot: Snapshot, *spread: dict[str, Any], **fields: Any) -> dict[str, int]:
     """For a pod with app=a, all nodes feasible."""
-    waiting, nodes = app_pod(spread=spread, **rest), snapshot.nodes
+    waiting, nodes = app_pod(spread=spread, **fields), snapshot.nodes
     answer = scored(counted(waiting, nodes), waiting, nodes)
     return {name: final for name, (_, final) in answer.items()}
 
@@ -63,24 +63,24 @@ def normalized(snapshot: Snapshot, *spread: dict[str, Any], **rest: Any) -> dict
 
 
 def plainly_scored(
-    asked: Sequence[Constraint],
+    constraints: Sequence[Constraint],
     require_all: bool,
     feasible: list[NodeInfo],
     infos: list[NodeInfo],
     waiting: PodInfo,
 ) -> dict[str, tuple[int, int]]:
-    kept = [info for info in feasible if not require_all or plainly_has_all(asked, info)]
-    raw = {info.name: 0.0 for info in kept}
-    for each in asked:
+    eligible = [info for info in feasible if not require_all or plainly_has_all(constraints, info)]
+    raw = {info.name: 0.0 for info in eligible}
+    for each in constraints:
         key, by_node = each.topology_key, each.topology_key == HOSTNAME_LABEL
-        domains = {info.name if by_node else info.labels.get(key, "") for info in kept}
+        domains = {info.name if by_node else info.labels.get(key, "") for info in eligible}
         counts: Counter[str] = Counter()
         for info in infos:
-            is_complete = plainly_has_all(asked, info) or not require_all
+            is_complete = plainly_has_all(constraints, info) or not require_all
             if by_node or (is_complete and plainly_included(each, info, waiting)):
                 domain = info.name if by_node else info.labels.get(key, "")
                 counts[domain] += plainly_counted(each, info, waiting)
-        for info in kept:
+        for info in eligible:
             if key in info.labels:
                 count = counts[info.name if by_node else info.labels[key]]
                 raw[info.name] += count * go_log(len(domains) + 2) + (each.max_skew - 1)
@@ -178,8 +178,8 @@ def by_default(snapshot: Snapshot) -> dict[str, int]:
     waiting, nodes = app_pod(), snapshot.nodes
     spread = rules(SYSTEM, SpreadCluster().put(SERVICE, "web", {"app": "a"}))
     constraints = spread.soft(waiting).constraints
-    found = soft_spread(constraints, spread.requires_all_topologies(waiting), waiting, nodes)
-    return {name: raw for name, (raw, _) in scored(found, waiting, nodes).items()}
+    soft = soft_spread(constraints, spread.requires_all_topologies(waiting), waiting, nodes)
+    return {name: raw for name, (raw, _) in scored(soft, waiting, nodes).items()}
 
 
 def test_by_the_systems_defaults_a_node_without_zone_is_spread_over_by_hostname() -> None:

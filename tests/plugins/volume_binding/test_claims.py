@@ -48,9 +48,9 @@ def found(*objects: Any, **sources: Any) -> PodClaims | Status:
     return pod_claims(over.volumes, with_claims("p", *claims, **sources))
 
 
-def names(told: PodClaims | Status) -> tuple[list[str], list[str]]:
-    assert isinstance(told, PodClaims)
-    return [each.name for each in told.bound], [each.name for each in told.delayed]
+def names(claims: PodClaims | Status) -> tuple[list[str], list[str]]:
+    assert isinstance(claims, PodClaims)
+    return [each.name for each in claims.bound], [each.name for each in claims.delayed]
 
 
 def test_a_bound_claim_is_bound() -> None:
@@ -117,9 +117,9 @@ NODES = zoned(n1="a", n2="b", n3="c")
 
 
 def find(over: SampleCluster, *claims: str) -> NodeVolumes:
-    told = pod_claims(over.volumes, with_claims("p", *claims))
-    assert isinstance(told, PodClaims), told
-    return find_volumes(over.volumes, told, over.lend().nodes)
+    result = pod_claims(over.volumes, with_claims("p", *claims))
+    assert isinstance(result, PodClaims), result
+    return find_volumes(over.volumes, result, over.lend().nodes)
 
 
 def rejected(over: SampleCluster, *claims: str) -> dict[str, list[str]]:
@@ -135,13 +135,13 @@ def rejected(over: SampleCluster, *claims: str) -> dict[str, list[str]]:
 
 def taken(over: SampleCluster, *claims: str) -> dict[str, dict[str, str]]:
     """Node → claim → the volume it would take, "" for one that is made."""
-    names, found = over.lend().nodes.names(), find(over, *claims)
+    names, volumes = over.lend().nodes.names(), find(over, *claims)
     chosen: dict[str, dict[str, str]] = {name: {} for name in names}
-    for matched in found.matched:
+    for matched in volumes.matched:
         for name, index in zip(names, matched.chosen.tolist(), strict=True):
             if index != NONE:
                 chosen[name][matched.claim.name] = matched.volumes[index].name
-    for made in found.provisioned:
+    for made in volumes.provisioned:
         for name, is_wanted in zip(names, made.needed.tolist(), strict=True):
             if is_wanted:
                 chosen[name][made.claim.name] = ""
@@ -312,8 +312,8 @@ def test_a_claim_without_a_size_needs_no_room() -> None:
 
 def test_a_claim_we_have_assumed_is_not_given_away() -> None:
     over = cluster(NODES[:1], storage_class(), claim("data"), claim("other"), volume("pv"))
-    found = over.volumes.volume("pv")
-    assert found is not None
+    the_volume = over.volumes.volume("pv")
+    assert the_volume is not None
     from_other = cluster(NODES[:1], volume("pv", claim="other")).volumes.volume("pv")
     assert from_other is not None
     over.volumes.assume_volume(from_other.volume)

@@ -34,8 +34,8 @@ def test_what_is_not_written_is_taken_back() -> None:
     decision.restore(over.volumes)
     decision.restore(over.volumes)
     assert over.volumes.assumed_count == 1
-    told = over.volumes.claim("default/new")
-    assert told is not None and told.selected_node is None
+    new_claim = over.volumes.claim("default/new")
+    assert new_claim is not None and new_claim.selected_node is None
 
 
 def test_a_write_expects_the_version_it_was_made_of() -> None:

@@ -250,10 +250,10 @@ def test_notes_are_made_only_for_pods_with_claims() -> None:
 
 
 def test_it_keeps_to_the_contract() -> None:
-    def prepare(found: SampleCluster) -> None:
-        add(found, MAKER, csi_driver(storageCapacity=True), capacity("c", "50Gi"))
-        add(found, claim("data", bound_to="pv"), volume("pv", nodeAffinity=in_zone("za", "zb")))
-        add(found, claim("new"), claim("old"), volume("free", nodeAffinity=in_zone("za")))
+    def prepare(cluster: SampleCluster) -> None:
+        add(cluster, MAKER, csi_driver(storageCapacity=True), capacity("c", "50Gi"))
+        add(cluster, claim("data", bound_to="pv"), volume("pv", nodeAffinity=in_zone("za", "zb")))
+        add(cluster, claim("new"), claim("old"), volume("free", nodeAffinity=in_zone("za")))
 
     claims = [[name] for name in ("data", "new", "old")] + [["new", "old"]]
     pods: Any = [{"spec": {"volumes": [use(name) for name in each]}} for each in claims]
@@ -296,10 +296,10 @@ def score(
     *objects: Any, line: list[int] = FULLEST, claims: tuple[str, ...] = ("data",)
 ) -> list[int]:
     over = cluster(zoned(n1="a", n2="b"), *objects)
-    told = pod_claims(over.volumes, with_claims("p", *claims))
-    assert isinstance(told, PodClaims)
+    result = pod_claims(over.volumes, with_claims("p", *claims))
+    assert isinstance(result, PodClaims)
     nodes = over.lend().nodes
-    return scores(find_volumes(over.volumes, told, nodes), line, len(nodes)).tolist()
+    return scores(find_volumes(over.volumes, result, nodes), line, len(nodes)).tolist()
 
 
 def test_a_volume_scores_by_its_requested_share() -> None:
