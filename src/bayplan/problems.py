@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from bayplan.durations import DESCRIPTION, DurationError, parse_duration
 from bayplan.printable import printable
 
 #: Longer lists of names are not printed: commands and documents have them.
@@ -55,6 +56,19 @@ def wrong(path: str, value: Any, expected: str, names: Collection[str] = ()) -> 
     meant = nearest(value, names) if isinstance(value, str) else None
     actual = "nothing" if value in (None, "") else shown(value)
     return Problem(path, f"found {actual}, wanted {expected}", _did_you_mean(meant))
+
+
+def duration_of(path: str, value: Any) -> float:
+    """Seconds, 0 or more, of a duration that a user wrote. Raises BadInputError."""
+    try:
+        return parse_duration(value)
+    except DurationError:
+        raise BadInputError(str(wrong(path, value, DESCRIPTION))) from None
+
+
+def optional_duration(path: str, value: Any) -> float | None:
+    """The same; None: no duration was written. Raises BadInputError."""
+    return None if value is None else duration_of(path, value)
 
 
 def shown(value: Any) -> str:

@@ -1,12 +1,16 @@
 """The kubectl plugin: a script that runs Bayplan, and its manifest for krew."""
 
-import os
-import re
+import hashlib
+import io
 import subprocess
+import sys
+import tarfile
 from pathlib import Path
 
 import pytest
 import yaml
+
+from bayplan import __version__
 
 KREW = Path(__file__).resolve().parents[2] / "deploy" / "krew"
 
@@ -45,14 +49,31 @@ def test_without_a_way_to_run_it_the_script_says_what_it_needs(tmp_path: Path) -
     assert "wanted bayplan, uvx or pipx on the PATH" in done.stderr
 
 
-def test_the_manifest_is_one_that_krew_reads() -> None:
-    text = (KREW / "bayplan.yaml").read_text()
-    address = "uri: https://example.com/kubectl-bayplan.tar.gz\n      sha256: 0"
-    filled = re.sub(r"\{\{addURIAndSha .*\}\}", address, text).replace("{{ .TagName }}", "v1.0.0")
-    manifest = yaml.safe_load(filled)
+def written(folder: Path, releases: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, str(KREW / "manifest.py"), releases, str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_the_manifest_is_one_that_krew_reads(tmp_path: Path) -> None:
+    """Its URL is complete, with the version of the package, and its checksum is the archive's."""
+    assert written(tmp_path, "https://example.com/releases/").returncode == 0
+    manifest = yaml.safe_load((tmp_path / "bayplan.yaml").read_text())
+    packed = (tmp_path / "kubectl-bayplan.tar.gz").read_bytes()
     assert (manifest["kind"], manifest["metadata"]["name"]) == ("Plugin", "bayplan")
+    assert manifest["spec"]["version"] == f"v{__version__}"
     (platform,) = manifest["spec"]["platforms"]
-    names = [each["from"] for each in platform["files"]]
-    assert platform["bin"] in names
+    file = f"v{__version__}/kubectl-bayplan.tar.gz"
+    assert platform["uri"] == f"https://example.com/releases/{file}"
+    assert platform["sha256"] == hashlib.sha256(packed).hexdigest()
+    with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
+        modes = {member.name: member.mode for member in tar.getmembers()}
+    assert set(modes) == {each["from"] for each in platform["files"]}
+    assert modes[platform["bin"]] & 0o100
     assert len(manifest["spec"]["shortDescription"]) <= 80
-    assert os.access(KREW / platform["bin"], os.X_OK)
+    assert "$" not in (tmp_path / "bayplan.yaml").read_text()
+
+
+def test_releases_without_https_are_refused(tmp_path: Path) -> None:
+    done = written(tmp_path, "example.com")
+    assert done.returncode != 0
+    assert "wanted an https URL" in done.stderr

@@ -9,10 +9,16 @@ from msgspec.structs import replace
 from bayplan.cli.cluster_source import put_document, question_refusals
 from bayplan.cli.console import show
 from bayplan.cli.options import examples
-from bayplan.cli.questions import OpenModel, open_model, question_options
+from bayplan.cli.questions import (
+    OpenModel,
+    limit_option,
+    objects_option,
+    open_model,
+    question_options,
+)
 from bayplan.cli.remarks import EXIT_FAILED
 from bayplan.whatif.copies import single_unit
-from bayplan.whatif.fit import LIMIT, Fit, fit, max_fit
+from bayplan.whatif.fit import Fit, fit, max_fit
 
 
 @click.command(
@@ -23,23 +29,9 @@ from bayplan.whatif.fit import LIMIT, Fit, fit, max_fit
         "bayplan fit -f web.yaml --max --context staging  # how many replicas fit?",
     ),
 )
-@click.option(
-    "-f",
-    "--filename",
-    "workload",
-    multiple=True,
-    required=True,
-    metavar="FILE",
-    help="The workload: pods, controllers, pod groups; may be repeated",
-)
+@objects_option("workload", "The workload: pods, controllers, pod groups; may be repeated")
 @click.option("--max", "counts", is_flag=True, help="Count how many fit, whatever its replicas are")
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=LIMIT,
-    show_default=True,
-    help="With --max: count no further",
-)
+@limit_option("With --max: count no further")
 @question_options("text", "wide", "json", "yaml")
 def fit_command(workload: tuple[str, ...], **options: Any) -> None:
     """Place a workload in memory on a cluster as it is now, and say whether it fits.

@@ -8,11 +8,9 @@ from bayplan import durations
 from bayplan.cli.cluster_source import put_document, question_refusals
 from bayplan.cli.console import show
 from bayplan.cli.options import examples
-from bayplan.cli.questions import open_model, question_options
-from bayplan.durations import DurationError, parse_duration
+from bayplan.cli.questions import limit_option, objects_option, open_model, question_options
 from bayplan.lazy_loader import load
-from bayplan.problems import BadInputError, wrong
-from bayplan.whatif.fit import LIMIT
+from bayplan.problems import BadInputError, duration_of, wrong
 from bayplan.whatif.headroom import Headroom, headroom
 
 
@@ -24,22 +22,10 @@ from bayplan.whatif.headroom import Headroom, headroom
         "bayplan headroom -f shapes.yaml --serve :9400   # for Prometheus",
     ),
 )
-@click.option(
-    "-f",
-    "--filename",
-    "shapes",
-    multiple=True,
-    required=True,
-    metavar="FILE",
-    help="The shapes: pods, controllers, pod groups, one shape each; may be repeated",
+@objects_option(
+    "shapes", "The shapes: pods, controllers, pod groups, one shape each; may be repeated"
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=LIMIT,
-    show_default=True,
-    help="Count no further",
-)
+@limit_option("Count no further")
 @click.option(
     "--serve",
     "address",
@@ -100,10 +86,7 @@ def _host_and_port(address: str) -> tuple[str, int]:
 
 def _seconds(interval: str) -> float:
     """Raises BadInputError."""
-    try:
-        seconds = parse_duration(interval)
-    except DurationError:
-        seconds = 0.0
+    seconds = duration_of("--interval", interval)
     if not seconds:
         raise BadInputError(str(wrong("--interval", interval, durations.DESCRIPTION)))
     return seconds

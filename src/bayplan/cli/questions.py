@@ -24,6 +24,7 @@ from bayplan.plugins.registry import Registry
 from bayplan.problems import BadInputError
 from bayplan.state.pods import DEFAULT_SCHEDULER
 from bayplan.whatif.additions import AdditionsReader
+from bayplan.whatif.fit import LIMIT
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -64,6 +65,40 @@ def question_options(*formats: str) -> Callable[[F], F]:
     return decorate
 
 
+def objects_option(name: str, text: str) -> Callable[[F], F]:
+    """-f, which names files of objects. ``name``: of the parameter."""
+    return click.option(
+        "-f", "--filename", name, multiple=True, required=True, metavar="FILE", help=text
+    )
+
+
+def limit_option(text: str) -> Callable[[F], F]:
+    """--limit of a count."""
+    return click.option(
+        "--limit", type=click.IntRange(min=1), default=LIMIT, show_default=True, help=text
+    )
+
+
+@contextmanager
+def model_of(
+    source: ClusterSource, options: dict[str, Any], subject: str = "", *, is_whole: bool = False
+) -> Iterator[tuple[ClusterModel, SchedulerConfig, Registry]]:
+    """The model of a cluster under the configuration of the options; its plugins are closed at the
+    end.
+
+    ``subject``, ``is_whole``: see `ClusterSource.read`. Raises BadInputError,
+    UnreadableClusterError.
+    """
+    registry = read_plugins(options["plugins"])
+    config = read_config(options["config_path"], options["feature_gates"])
+    objects = source.read(config, registry, subject, is_whole=is_whole)
+    model = ClusterModel(objects, config, registry, seed=options["seed"])
+    try:
+        yield model, config, registry
+    finally:
+        model.close()
+
+
 @contextmanager
 def open_model(options: dict[str, Any], *files: str, is_whole: bool = False) -> Iterator[OpenModel]:
     """The model of the cluster that the options name; its plugins are closed at the end.
@@ -77,17 +112,11 @@ def open_model(options: dict[str, Any], *files: str, is_whole: bool = False) -> 
         raise BadInputError("found files of a cluster and --kubeconfig or --context, wanted one")
     if [*cluster, *files].count(STANDARD_INPUT) > 1:
         raise BadInputError("standard input: found - twice, wanted it once")
-    registry = read_plugins(options["plugins"])
-    config = read_config(options["config_path"], options["feature_gates"])
     source = ClusterSource(cluster, kubeconfig, context_name)
-    objects = source.read(config, registry, is_whole=is_whole)
-    for kind, reason in objects.unreadable.items():
-        remark(f"the answer leaves out {kind}: {reason}")
-    kinds = group_kinds(config.spec.pod_groups.kinds)
-    scheduler_name = DEFAULT_SCHEDULER if options["config_path"] is None else None
-    model = ClusterModel(objects, config, registry, seed=options["seed"])
-    try:
+    with model_of(source, options, is_whole=is_whole) as (model, config, registry):
+        for kind, reason in model.source.unreadable.items():
+            remark(f"the answer leaves out {kind}: {reason}")
+        kinds = group_kinds(config.spec.pod_groups.kinds)
+        scheduler_name = DEFAULT_SCHEDULER if options["config_path"] is None else None
         read = AdditionsReader(model, {*registry.kinds, *kinds}, scheduler_name)
         yield OpenModel(model, read, kinds, config, registry, scheduler_name)
-    finally:
-        model.close()

@@ -13,7 +13,6 @@ import click
 import msgspec
 from rich.text import Text
 
-from bayplan import durations
 from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.console import ProgressLines, show, sign_of_life
 from bayplan.cli.options import (
@@ -29,10 +28,9 @@ from bayplan.cli.remarks import EXIT_FAILED, fail, remark
 from bayplan.cli.streams import put
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
-from bayplan.durations import DurationError, parse_duration
 from bayplan.lazy_loader import load
 from bayplan.plugins.registry import Registry
-from bayplan.problems import wrong
+from bayplan.problems import optional_duration
 from bayplan.profile.effective_config import remarks
 from bayplan.profile.resolved_config import resolve
 from bayplan.sim.input.inputs import load_inputs
@@ -201,21 +199,11 @@ def _with_times(workload: Workload, options: _Options) -> Workload:
     """The workload with the times from the command line."""
     return with_times(
         workload,
-        quarantine=_duration("--pod-gc-quarantine", options.pod_gc_quarantine),
-        period=_duration("--pod-gc-period", options.pod_gc_period),
-        recreate_after=_duration("--recreate-after", options.recreate_after),
-        until=_duration("--until", options.until),
+        quarantine=optional_duration("--pod-gc-quarantine", options.pod_gc_quarantine),
+        period=optional_duration("--pod-gc-period", options.pod_gc_period),
+        recreate_after=optional_duration("--recreate-after", options.recreate_after),
+        until=optional_duration("--until", options.until),
     )
-
-
-def _duration(option: str, text: str | None) -> float | None:
-    """Seconds; None: the option is not given."""
-    if text is None:
-        return None
-    try:
-        return parse_duration(text)
-    except DurationError:
-        fail(str(wrong(option, text, durations.DESCRIPTION)))
 
 
 def _played(simulation: Simulation, pod_count: int) -> SimulationResult:

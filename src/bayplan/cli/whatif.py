@@ -5,13 +5,11 @@ from typing import Any
 
 import click
 
-from bayplan import durations
 from bayplan.cli.cluster_source import put_document, question_refusals
 from bayplan.cli.console import show, sign_of_life
 from bayplan.cli.options import examples
 from bayplan.cli.questions import OpenModel, open_model, question_options
-from bayplan.durations import DurationError
-from bayplan.problems import BadInputError, wrong
+from bayplan.problems import BadInputError, optional_duration
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.sources import WHAT_IF, Part, own_kind, read_sources
 from bayplan.sim.input.what_if import (
@@ -113,11 +111,7 @@ def _change(options: dict[str, Any]) -> WhatIf:
     count, template_node = options["add"], options["template_node"]
     if (count is None) != (template_node is None):
         raise BadInputError("--add and --like: wanted both: how many nodes, and the node to copy")
-    try:
-        _ = WhatIf(until=options["until"]).until_seconds
-    except DurationError:
-        expected = durations.DESCRIPTION
-        raise BadInputError(str(wrong("--until", options["until"], expected))) from None
+    optional_duration("--until", options["until"])
     change = WhatIf(
         until=options["until"],
         add=() if count is None else (NewNodes(template=template_node, count=count),),

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from bayplan.cli.cluster_source import ClusterSource, put_document, question_refusals
-from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.console import show
+from bayplan.cli.questions import model_of
 from bayplan.cli.remarks import EXIT_FAILED, fail
 from bayplan.explain.explainer import NoSuchPodError, explain_pod
 from bayplan.explain.explanation import Explanation
@@ -24,15 +24,9 @@ def why_now(kind: str, name: str, source: ClusterSource, options: dict[str, Any]
 
     ``kind``: "" for a pod, "podgroup", or a workload's kind; ``name``: "namespace/name".
     """
-    with question_refusals():
-        registry = read_plugins(options["plugins"])
-        config = read_config(options["config_path"], options["feature_gates"])
-        objects = source.read(config, registry, "" if kind else name)
-        model = ClusterModel(objects, config, registry, seed=options["seed"])
-        try:
-            explanation = _explanation(model, kind, name)
-        finally:
-            model.close()
+    subject = "" if kind else name
+    with question_refusals(), model_of(source, options, subject) as (model, _, _):
+        explanation = _explanation(model, kind, name)
     output = options["output"]
     if output in ("json", "yaml"):
         put_document(explanation, output)

@@ -13,6 +13,7 @@ them. Nominations of other pods count, as in kube-scheduler. An extender of the 
 called: the scheduler gets an error in place of the answer, as from an extender that is down.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Coroutine, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -502,14 +503,14 @@ class ClusterModel:
 # ---- ports --------------------------------------------------------------------------------------
 
 
-class _Port:
+class _Port(ABC):
     """ports.BindPort of a model: writes end at once, and a sleep never ends."""
 
     def __init__(self, model: ClusterModel, trace: _Trace) -> None:
         self._model = model
         self._trace = trace
 
-    async def bind(self, pod: PodInfo, node_name: str) -> None:
+    async def bind(self, pod: PodInfo, node_name: str) -> None:  # noqa: B027 - not abstract
         """The model itself reports the pod as bound."""
 
     async def get_pod(self, namespace: str, name: str) -> Pod:
@@ -521,18 +522,18 @@ class _Port:
             raise NotFoundError(f"there is no {ObjectKey(kind, namespace, name)}")
         return stored
 
+    @abstractmethod
     async def patch(
         self, kind: str, namespace: str, name: str, patch: dict[str, Any], subresource: str = ""
-    ) -> ApiObject:
-        raise NotImplementedError
+    ) -> ApiObject: ...
 
-    async def create_object(self, kind: str, content: dict[str, Any]) -> ApiObject:
-        raise NotImplementedError
+    @abstractmethod
+    async def create_object(self, kind: str, content: dict[str, Any]) -> ApiObject: ...
 
-    async def delete_object(self, kind: str, namespace: str, name: str, uid: str) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    async def delete_object(self, kind: str, namespace: str, name: str, uid: str) -> None: ...
 
-    async def patch_pod_status(self, patch: PatchPodStatus) -> None:
+    async def patch_pod_status(self, patch: PatchPodStatus) -> None:  # noqa: B027 - not abstract
         """Conditions of victims and nominations that end: no attempt reads them."""
 
     async def delete_pod(self, namespace: str, name: str, uid: str) -> None:

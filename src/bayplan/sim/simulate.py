@@ -7,12 +7,10 @@ from typing import Any, TypedDict, Unpack, final
 import msgspec
 from rich.text import Text
 
-from bayplan import durations
 from bayplan.adapters.embedded.field_validation import one_of
 from bayplan.config import SchedulerConfig, config_from, load_config
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.config.pod_group_kinds import group_kinds
-from bayplan.durations import DurationError, parse_duration
 from bayplan.frames import DataFrame, frame
 from bayplan.framework.plugin import Plugin
 from bayplan.journal import (
@@ -27,7 +25,7 @@ from bayplan.journal import (
 )
 from bayplan.pages import Page, as_html, as_text
 from bayplan.plugins.registry import Registry, default_registry
-from bayplan.problems import BadInputError, wrong
+from bayplan.problems import BadInputError, optional_duration, wrong
 from bayplan.sim.input.inputs import ARRIVALS, TRACE, load_inputs
 from bayplan.sim.input.sources import InputSource
 from bayplan.sim.input.workload import ExpansionMode, with_times
@@ -93,10 +91,10 @@ def simulate(
     )
     workload = with_times(
         workload,
-        quarantine=_duration("pod_gc_quarantine", options.get("pod_gc_quarantine")),
-        period=_duration("pod_gc_period", options.get("pod_gc_period")),
-        recreate_after=_duration("recreate_after", options.get("recreate_after")),
-        until=_duration("until", options.get("until")),
+        quarantine=optional_duration("pod_gc_quarantine", options.get("pod_gc_quarantine")),
+        period=optional_duration("pod_gc_period", options.get("pod_gc_period")),
+        recreate_after=optional_duration("recreate_after", options.get("recreate_after")),
+        until=optional_duration("until", options.get("until")),
     )
     if config is None:
         workload = workload.for_scheduler(DEFAULT_SCHEDULER)
@@ -146,16 +144,6 @@ def registry_of(plugins: Iterable[PluginSource]) -> Registry:
         if isinstance(one, type):
             registry.add(one)
     return registry
-
-
-def _duration(name: str, duration: Duration) -> float | None:
-    """Seconds; None: the option is not given. Raises BadInputError."""
-    if duration is None:
-        return None
-    try:
-        return parse_duration(duration)
-    except DurationError:
-        raise BadInputError(str(wrong(name, duration, durations.DESCRIPTION))) from None
 
 
 # ---- the result ----------------------------------------------------------------------------
