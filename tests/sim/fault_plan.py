@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields, replace
 from bayplan.rng import stream
 from tests.adapters.faulty_cluster import FaultOptions
 
+#: What `make test` plays. Each planted fault is found by one of them (`test_planted_faults`).
+SEEDS_BY_DEFAULT = 100
 FAULTY_SECONDS = 60.0
 
 #: Worlds are small: what happens rarely would hardly happen at all.

@@ -20,10 +20,10 @@ from typing import TextIO
 
 from bayplan.sim.world.checkers import InvariantBroken
 from tests.seeded import REPLAY, replay_command, seeds, table_of
+from tests.sim.disruptions import check
 from tests.sim.fault_plan import Plan
 from tests.sim.fault_world import FaultWorld
 from tests.sim.shrinking import failure_of, shrunk
-from tests.sim.test_random_evictions import check
 
 SEEDS_BY_DEFAULT = 20
 #: A line of progress at most so often, to a terminal and to a file.

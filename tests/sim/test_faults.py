@@ -3,12 +3,9 @@
 import pytest
 
 from tests.seeded import replayable, seeds
-from tests.sim.fault_plan import Plan
+from tests.sim.fault_plan import SEEDS_BY_DEFAULT, Plan
 from tests.sim.fault_world import FaultWorld
 from tests.sim.shrinking import failure_of, shrunk
-
-#: Each planted fault is found by one of them (`test_planted_faults`).
-SEEDS_BY_DEFAULT = 100
 
 
 @pytest.mark.timeout(600)

@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.sim.fault_plan import Plan
+from tests.sim.fault_plan import SEEDS_BY_DEFAULT, Plan
 from tests.sim.invariants import INVARIANTS
 from tests.sim.planted_faults import PLANTS, Plant
 from tests.sim.shrinking import failure_of
-from tests.sim.test_faults import SEEDS_BY_DEFAULT
 
 
 @pytest.mark.timeout(600)
