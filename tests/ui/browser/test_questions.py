@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.ui.browser.conftest import served_paths
-from tests.ui.browser.visits import go, in_thread, screenshot, settle, violations, visit
+from tests.ui.browser.visits import MARKUP, go, in_thread, screenshot, settle, violations, visit
 from tests.ui.example_cluster import CLUSTER
 from tests.ui.example_shadow import write_shadow
 
@@ -81,7 +81,9 @@ def test_nodes_that_are_added_take_pods_that_wait(page: Page) -> None:
     page.get_by_role("spinbutton", name="Nodes").fill("2")
     page.get_by_role("button", name="Add the change").click()
     answered(page)
-    expect(page.locator(".verdict")).to_contain_text("add 2 nodes like n3: each pod that moves")
+    expect(page.locator(".verdict")).to_contain_text(
+        "add 2 nodes like n3: no pod is left without a node"
+    )
     moves = page.get_by_role("region", name="Pods that get a node")
     expect(moves.locator("tbody tr").first).to_contain_text("n3-new-")
     screenshot(page, "whatif")
@@ -223,3 +225,16 @@ def test_a_shadow_is_shown_with_its_disagreements(
         rows = page.get_by_role("region", name="Disagreements").locator("tbody tr")
         expect(rows).to_have_count(1)
         expect(rows).to_contain_text("node(s) had untolerated taint(s)")
+
+
+def test_names_with_markup_are_text_in_questions_and_answers(
+    browser: Browser, markup_url: str
+) -> None:
+    with visit(browser, markup_url) as page:
+        settle(page)
+        go(page, f"whatif?drain={MARKUP}0")
+        problem = page.get_by_role("alert")
+        expect(problem).to_contain_text("there is no node", timeout=_WAIT_MS)
+        expect(problem).to_contain_text(MARKUP)
+        assert page.locator("img[src='x']").count() == 0
+        assert not violations(page)

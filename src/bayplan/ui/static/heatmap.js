@@ -13,6 +13,7 @@ const TITLE_WIDTH = 7;
 const BLOCK_MIN = 8;
 const TEXT_FROM = 34;
 const TEXT_HEIGHT_FROM = 16;
+const SHADES = 100;
 // From empty to full: equal steps in lightness, so that it also works without color.
 const RAMPS = {
   light: [[236, 243, 250], [158, 198, 226], [80, 146, 196], [29, 94, 150], [10, 44, 84]],
@@ -265,6 +266,8 @@ function paint(context, { plan, values }, { data, groupBy, text }) {
   const nothing = style.getPropertyValue("--line").trim();
   const inset = plan.cell > 8 ? 1 : 0.5;
   const { boxes } = plan;
+  const shades = Array.from({ length: SHADES + 1 }, (_, step) => ramp(step / SHADES));
+  const fills = shades.map(css);
   context.textBaseline = "middle";
   for (const place of plan.places) {
     context.font = "600 12px system-ui, sans-serif";
@@ -277,8 +280,9 @@ function paint(context, { plan, values }, { data, groupBy, text }) {
     for (let index = place.first; index < place.first + place.count; index += 1) {
       const [x, y, width, height] = [boxes[4 * index], boxes[4 * index + 1], boxes[4 * index + 2], boxes[4 * index + 3]];
       const value = values[index];
-      const shade = Number.isNaN(value) ? null : ramp(value / (data.high || 1));
-      context.fillStyle = shade ? css(shade) : nothing;
+      const step = Math.round(Math.max(0, Math.min(1, value / (data.high || 1))) * SHADES);
+      const shade = Number.isNaN(value) ? null : shades[step];
+      context.fillStyle = shade ? fills[step] : nothing;
       context.fillRect(x, y, Math.max(0.5, width - 2 * inset), Math.max(0.5, height - 2 * inset));
       if (width >= TEXT_FROM && height >= TEXT_HEIGHT_FROM) {
         context.fillStyle = shade && !isBright(shade) ? "#fff" : shade ? "#111" : quiet;

@@ -141,7 +141,7 @@ function Summary({ data }) {
     without && `${plural(without, "pod")} would be left without a node`,
     lost.length && `${plural(total(lost), "pod")} would not be created again`,
   ].filter(Boolean);
-  const verdict = problems.length ? problems.join(", ") : data.total ? "each pod that moves finds a node" : "no pod moves";
+  const verdict = problems.length ? problems.join(", ") : data.total ? "no pod is left without a node by it" : "no pod moves";
   return html`<p class=${`verdict ${problems.length ? "bad" : "good"}`}><b>${data.text}</b>: ${verdict}.</p>
     <ul class="figures">
       <li><b>${count(data.total)}</b><span>${data.total === 1 ? "pod gets" : "pods get"} a node</span></li>
