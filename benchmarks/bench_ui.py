@@ -1,10 +1,12 @@
 """How long the page's server works for each answer, with a large timeline.
 
     python -m benchmarks.bench_ui [--nodes 15000] [--pods 100000]
+    python -m benchmarks.bench_ui --live [--nodes 1000] [--rate 100]
 
 The timeline is made up: pods arrive one after the other, one in twenty finds no node. Processor
 time of this process; the first question at a moment also computes the state at that moment. The
-answers are encoded, as the server sends them.
+answers are encoded, as the server sends them. With `--live`, what the page of `bayplan run --ui`
+costs the scheduler: see `benchmarks.live_page`.
 """
 
 from collections.abc import Callable
@@ -31,6 +33,7 @@ from bayplan.ui.timeline import (
     State,
     Timeline,
 )
+from benchmarks.live_page import Load, measured, rows_of
 
 _ZONES, _RACK_SIZE = 9, 50
 #: One pod in this many waits.
@@ -119,10 +122,30 @@ def questions(line: Timeline) -> dict[str, Callable[[State], Any]]:
 
 
 @click.command()
-@click.option("--nodes", "node_count", default=15_000, show_default=True)
+@click.option("--nodes", "node_count", type=int, help="Default: 15000; with --live 1000")
 @click.option("--pods", "pod_count", default=100_000, show_default=True)
-def main(node_count: int, pod_count: int) -> None:
-    """Measure each answer at the end of a run and in its middle."""
+@click.option("--live", "is_live", is_flag=True, help="Measure the page of a running scheduler")
+@click.option("--rate", default=100, show_default=True, help="With --live: pods per second")
+@click.option("--seconds", default=30, show_default=True, help="With --live: at the rate")
+@click.option("--burst", default=2000, show_default=True, help="With --live: pods at once")
+@click.option("--turns", default=3, show_default=True, help="With --live: turns with the page")
+def main(node_count: int | None, pod_count: int, is_live: bool, **flags: int) -> None:
+    """Measure each answer at the end of a run and in its middle, or the page of a scheduler."""
+    if is_live:
+        _measure_live(node_count or 1000, **flags)
+    else:
+        _measure_answers(node_count or 15_000, pod_count)
+
+
+def _measure_live(nodes: int, *, rate: int, seconds: int, burst: int, turns: int) -> None:
+    load = Load(nodes=nodes, rate=rate, seconds=seconds, burst=burst)
+    table = Table("live page", "median", title=f"{nodes:,} nodes, {rate:,} pods per second")
+    for row in rows_of(measured(load, turns)):
+        table.add_row(*row)
+    Console().print(table)
+
+
+def _measure_answers(node_count: int, pod_count: int) -> None:
     line = timeline(node_count, pod_count)
     table = Table(
         "answer",
