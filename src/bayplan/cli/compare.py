@@ -2,7 +2,7 @@
 
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,8 +36,12 @@ from bayplan.comparison.planning import Plan, plan
 from bayplan.comparison.report import comparison_report, differences_report
 from bayplan.comparison.store import Run, decisions_of, is_compared_run
 from bayplan.comparison.table import Comparison
+from bayplan.lazy_loader import load
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.output.run_folder import RunFolder, is_run
+
+#: Gets the number of runs that are done, and of all runs.
+OnProgress = Callable[[int, int], None]
 
 
 @final
@@ -60,6 +64,7 @@ class _Options:
     output: str
     out: str | None
     strict: bool
+    is_shown: bool
 
 
 @click.command(
@@ -121,6 +126,9 @@ class _Options:
     help="Folder for results, report and runs. Runs that are in it already are not repeated",
 )
 @click.option("--strict", is_flag=True, help="Refuse kinds and fields that nothing reads")
+@click.option(
+    "--ui", "is_shown", is_flag=True, help="Show the progress and the comparison in a browser"
+)
 def compare_command(**values: Any) -> None:
     """Run several configurations over the same pods and seeds, and report what differs.
 
@@ -131,14 +139,15 @@ def compare_command(**values: Any) -> None:
     options = _Options(**values)
     folders = [Path(path) for path in options.paths]
     if all(is_run(path) or is_compared_run(path) for path in folders):
+        if options.is_shown:
+            _show_runs(folders)
         _compare_runs(folders)
         return
     with refusals():
         spec, source, title = _spec(options)
         with sign_of_life("reading"):
             planned = plan(spec, source, is_strict=options.strict)
-    comparison = _performed(planned, options)
-    _print(comparison, options, title)
+    comparison = (_shown if options.is_shown else _reported)(planned, options, title)
     if any(failure.is_defect for _, failure in comparison.failures):
         sys.exit(EXIT_FAILED)
 
@@ -204,12 +213,46 @@ def _with_flags(spec: ExperimentSpec, options: _Options) -> ExperimentSpec:
     return structs.replace(spec, plugins=plugins, **changed)
 
 
+# ---- the page ------------------------------------------------------------------------------
+
+
+def _shown(planned: Plan, options: _Options, title: str) -> Comparison:
+    """Show the progress, then the comparison, until an interrupt."""
+    with load("bayplan.cli.ui:page_of")(title, "The runs are under way.", "run") as (page, work):
+        comparison = _reported(planned, options, title, work.update)
+        page.show(load("bayplan.ui.work:ShownComparison")(comparison, title))
+        page.wait()
+    return comparison
+
+
+def _show_runs(folders: list[Path]) -> None:
+    """Two runs of `bayplan simulate`, side by side, until an interrupt."""
+    if len(folders) != 2 or not all(is_run(folder) for folder in folders):
+        fail("--ui: the page needs two runs that `bayplan simulate --out` wrote")
+    shown = [load("bayplan.ui.shown:ShownRun")(folder) for folder in folders]
+    load("bayplan.cli.ui:serve")(shown, load("bayplan.ui.server:UiOptions")())
+
+
 # ---- running -------------------------------------------------------------------------------
 
 
-def _performed(planned: Plan, options: _Options) -> Comparison:
+def _reported(
+    planned: Plan, options: _Options, title: str, update: OnProgress | None = None
+) -> Comparison:
+    """``update``: gets the progress, too."""
+    comparison = _performed(planned, options, update or _ignore)
+    _print(comparison, options, title)
+    return comparison
+
+
+def _ignore(_done: int, _total: int) -> None: ...
+
+
+def _performed(planned: Plan, options: _Options, update: OnProgress) -> Comparison:
     out = None if options.out is None else Path(options.out)
+    done = itertools.count(1)
     there_count = 0
+    update(0, len(planned.jobs))
     try:
         with refusals(), _bar(len(planned.jobs)) as show_run:
 
@@ -217,6 +260,7 @@ def _performed(planned: Plan, options: _Options) -> Comparison:
                 nonlocal there_count
                 there_count += was_there
                 show_run(run, was_there)
+                update(next(done), len(planned.jobs))
 
             comparison = performed(
                 planned, out, options.executor, on_run, processes=options.processes

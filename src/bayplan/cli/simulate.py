@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -41,6 +41,9 @@ from bayplan.sim.output.run_folder import Manifest, RunFolder
 from bayplan.sim.simulation import Simulation
 from bayplan.state.pods import DEFAULT_SCHEDULER
 from bayplan.watchdog import BlockingCall, PluginWatchdog
+
+#: Gets the number of pods created, and of all pods.
+OnProgress = Callable[[int, int], None]
 
 #: The parts of a configuration that decide where pods are placed.
 _DECIDING = ("profiles", "extenders", "featureGates")
@@ -138,29 +141,40 @@ def simulate_command(**values: Any) -> None:
         fail("standard input: found - for the configuration and for objects; one must be a file")
     if options.out == "":
         fail("--out: found nothing, wanted a folder")
-    if options.is_shown and options.out is None:
-        with TemporaryDirectory(prefix="bayplan-") as folder:
-            result = _reported(replace(options, out=f"{folder}/run"))
-    else:
+    if not options.is_shown:
         result = _reported(options)
+    elif options.out is None:
+        with TemporaryDirectory(prefix="bayplan-") as folder:
+            result = _shown(replace(options, out=f"{folder}/run"))
+    else:
+        result = _shown(options)
     if any(failure.is_defect for failure in result.failures):
         sys.exit(EXIT_FAILED)
 
 
-def _reported(options: _Options) -> SimulationResult:
+def _shown(options: _Options) -> SimulationResult:
+    """Show the progress, then the run, until an interrupt."""
+    assert options.out is not None
+    name = Path(options.paths[0]).name
+    with load("bayplan.cli.ui:page_of")(name, "The simulation is running.", "pod") as (page, work):
+        result = _reported(options, work.update)
+        page.show(load("bayplan.ui.shown:ShownRun")(Path(options.out)))
+        page.wait()
+    return result
+
+
+def _reported(options: _Options, update: OnProgress | None = None) -> SimulationResult:
+    """``update``: gets the progress, too."""
     with refusals():
-        result = _simulated(options)
+        result = _simulated(options, update)
     if options.output == "json":
         put(msgspec.json.encode(result) + b"\n")
     else:
         show([*summary(result), Text(_what_next(result, options.out))])
-    if options.is_shown:
-        assert options.out is not None
-        load("bayplan.cli.ui:show_run")(Path(options.out))
     return result
 
 
-def _simulated(options: _Options) -> SimulationResult:
+def _simulated(options: _Options, update: OnProgress | None) -> SimulationResult:
     registry = read_plugins(options.plugins)
     config = read_config(options.config_path, options.feature_gates)
     # Reading standard input needs no spinner: a person may be typing there.
@@ -180,7 +194,7 @@ def _simulated(options: _Options) -> SimulationResult:
     _remark_on_idle(config, registry, options.plugins)
     simulation = Simulation(workload, config, registry, seed=options.seed)
     if options.out is None:
-        return _played(simulation, workload.pod_count)
+        return _played(simulation, workload.pod_count, update)
     manifest = Manifest(
         seed=options.seed,
         config=None if options.config_path is None else config.text,
@@ -190,7 +204,7 @@ def _simulated(options: _Options) -> SimulationResult:
     with folder.start(manifest, workload, [Path(path) for path in options.plugins]) as run:
         simulation.keep_journal(run)
         simulation.keep_states(run.states)
-        result = _played(simulation, workload.pod_count)
+        result = _played(simulation, workload.pod_count, update)
     folder.finish(result)
     return result
 
@@ -206,10 +220,13 @@ def _with_times(workload: Workload, options: _Options) -> Workload:
     )
 
 
-def _played(simulation: Simulation, pod_count: int) -> SimulationResult:
+def _played(simulation: Simulation, pod_count: int, update: OnProgress | None) -> SimulationResult:
     """Run, with a progress bar on a terminal, otherwise with a line from time to time."""
     with PluginWatchdog(_remark_on_blocking):
-        return _played_to_its_end(simulation, pod_count)
+        return _played_to_its_end(simulation, pod_count, update or _ignore)
+
+
+def _ignore(_done: int, _total: int) -> None: ...
 
 
 def _remark_on_blocking(call: BlockingCall) -> None:
@@ -218,13 +235,22 @@ def _remark_on_blocking(call: BlockingCall) -> None:
         remark(f"plugin {call.plugin} has been running in {call.point} {lasting}")
 
 
-def _played_to_its_end(simulation: Simulation, pod_count: int) -> SimulationResult:
+def _played_to_its_end(
+    simulation: Simulation, pod_count: int, also: OnProgress
+) -> SimulationResult:
+    def both(show_progress: OnProgress) -> OnProgress:
+        def update(done: int, total: int) -> None:
+            show_progress(done, total)
+            also(done, total)
+
+        return update
+
     if not sys.stderr.isatty() or not pod_count:
-        simulation.on_progress(ProgressLines("pods").update)
+        simulation.on_progress(both(ProgressLines("pods").update))
         return simulation.run()
     progress_bar = load("bayplan.cli.progress_bar:progress_bar")
     with progress_bar("pods", pod_count) as update:
-        simulation.on_progress(lambda done, _total: update(done, ""))
+        simulation.on_progress(both(lambda done, _total: update(done, "")))
         return simulation.run()
 
 

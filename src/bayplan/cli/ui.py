@@ -2,6 +2,8 @@
 
 import asyncio
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from bayplan.sim.output.run_folder import is_run
 from bayplan.ui.server import UiOptions, serve_ui
 from bayplan.ui.shadow_pages import ShownShadow
 from bayplan.ui.shown import Shown, ShownCluster, ShownRun
+from bayplan.ui.work import ShownWork, WorkPage, work_page
 
 #: Two runs are shown side by side.
 _RUNS_MAX = 2
@@ -70,9 +73,16 @@ def ui_command(paths: tuple[str, ...], **flags: Any) -> None:
     serve(shown, options)
 
 
-def show_run(path: Path) -> None:
-    """Serve the page of one run on loopback until an interrupt."""
-    serve([ShownRun(path)], UiOptions())
+@contextmanager
+def page_of(name: str, doing: str, unit: str) -> Generator[tuple[WorkPage, ShownWork]]:
+    """The page of a command while it works; see `bayplan.ui.work`."""
+    try:
+        with work_page(name, doing, unit) as (page, work):
+            _on_ready(page.url)
+            yield page, work
+    except OSError as problem:
+        remark(f"the page cannot be served: {problem.strerror}")
+        sys.exit(EXIT_FAILED)
 
 
 def serve(shown: list[Shown], options: UiOptions) -> None:

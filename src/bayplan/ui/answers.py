@@ -39,12 +39,15 @@ class Source(Answer):
     """What the page shows, and whether it is ready."""
 
     name: str
-    #: run, cluster, live
+    #: run, cluster, live, comparison, work (a command that has not ended)
     kind: str
     #: loading, ready, failed
     phase: str
     #: Why it failed.
     problem: str = ""
+    #: What is being done, as a sentence, and what is counted; "": the run is repeated.
+    doing: str = ""
+    unit: str = "pod"
     #: While the run is repeated: pods created, and all pods.
     done_count: int = 0
     total_count: int = 0
@@ -436,6 +439,55 @@ class MovedPage(Answer):
     total: int
     offset: int
     rows: tuple[MovedPod, ...]
+
+
+# ---- several configurations -------------------------------------------------------------------
+
+
+class ExperimentCell(Answer):
+    """One metric of one configuration, compared with the baseline."""
+
+    configuration: str
+    #: Mean and deviation over the seeds.
+    value: str
+    #: The mean of the differences, with its 95 % interval.
+    difference: str
+    #: better, worse, different; "": the interval has zero in it.
+    verdict: str
+    is_same: bool = False
+
+
+class ExperimentMetric(Answer):
+    name: str
+    meaning: str
+    unit: str
+    #: higher, lower; "": neither.
+    better: str
+    baseline: str
+    cells: tuple[ExperimentCell, ...]
+
+
+class ExperimentRun(Answer):
+    configuration: str
+    seed: int
+    attempts: int
+    failures: int
+
+
+class Experiment(Answer):
+    """One input of `bayplan compare`, over all configurations and seeds."""
+
+    title: str
+    input: str
+    inputs: tuple[str, ...]
+    baseline: str
+    configurations: tuple[str, ...]
+    #: One sentence per configuration.
+    conclusions: tuple[str, ...]
+    differing: tuple[ExperimentMetric, ...]
+    #: Metrics that are equal in all runs.
+    same: tuple[ExperimentMetric, ...]
+    runs: tuple[ExperimentRun, ...]
 
 
 class Problem(Answer):

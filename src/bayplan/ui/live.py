@@ -49,6 +49,8 @@ class ShownScheduler(Shown):
         super().__init__(sources.name)
         self.sources = sources
         self._changes_max = changes_max
+        #: The change after which the oldest ones are forgotten.
+        self._forget_at = changes_max + changes_max // 4
         self._recorder = Recorder(sources.scheduler)
         self._started = sources.clock.epoch_seconds() - sources.clock.now()
         self._phase = READY
@@ -83,7 +85,6 @@ class ShownScheduler(Shown):
         if self._phase == READY:
             try:
                 self._recorder.write(record)
-                self._forget()
             except Exception as problem:  # noqa: BLE001 - the scheduler goes on without the page
                 self._fail(problem)
 
@@ -100,14 +101,14 @@ class ShownScheduler(Shown):
             self._recorder.pod(pod, placed, is_there=is_there, is_visible=is_visible)
         elif isinstance(event.object, Node):
             self._recorder.node(event.object, is_there=is_there)
-        self._forget()
+        if self._recorder.change > self._forget_at:
+            self._forget()
 
     def _forget(self) -> None:
-        over = self._recorder.change - self._recorder.first_change - self._changes_max
-        if over > self._changes_max // 4:
-            before = self._recorder.change
-            self._recorder.forget_before(before - self._changes_max)
-            self._forgotten_count += before - self._recorder.change
+        before = self._recorder.change
+        self._recorder.forget_before(before - self._changes_max)
+        self._forgotten_count += before - self._recorder.change
+        self._forget_at = self._recorder.change + self._changes_max // 4
 
     # ---- the timeline -----------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Protocol, final, runtime_checkable
 from urllib.parse import urlsplit
 
 import msgspec
@@ -81,6 +81,13 @@ class UiOptions:
     port: int = 0
     #: Needed for an address that is not loopback; "": no token.
     token: str = ""
+
+
+@runtime_checkable
+class ExperimentSource(Protocol):
+    """What `api/experiment` asks."""
+
+    def experiment(self, input_name: str) -> answers.Experiment: ...
 
 
 # ---- questions ------------------------------------------------------------------------------
@@ -247,6 +254,13 @@ def _waiting(question: Question) -> Any:
     return pages.waiting(question.state)
 
 
+def _experiment(question: Question) -> Any:
+    shown = question.shown
+    if not isinstance(shown, ExperimentSource):
+        raise BadQuestion("found no comparison of configurations")
+    return shown.experiment(question.text("input"))
+
+
 def _groups(question: Question) -> Any:
     state = question.state
     names = state.timeline.group_names
@@ -275,6 +289,7 @@ def _moved(question: Question) -> Any:
 _QUESTIONS: dict[str, Callable[[Question], Any]] = {
     "sources": _sources,
     "comparison": _comparison,
+    "experiment": _experiment,
     "moved": _moved,
     "moment": _moment,
     "overview": _overview,
@@ -309,6 +324,7 @@ _SCHEMA_TYPES = (
     answers.GroupPage,
     answers.GroupAnswer,
     answers.Comparison,
+    answers.Experiment,
     answers.MovedPage,
     *MODEL_TYPES,
     *SHADOW_TYPES,
@@ -526,11 +542,21 @@ async def serve_ui(
     ended, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
+    await serve_until(ended, shown, options, on_ready, ThreadPoolExecutor(1, "runs"))
+
+
+async def serve_until(
+    ended: asyncio.Event,
+    shown: Sequence[Shown],
+    options: UiOptions,
+    on_ready: Callable[[str], None],
+    worker: ThreadPoolExecutor,
+) -> None:
+    """As `serve_ui`. ``worker``: loads what is shown; it is shut down at the end."""
     is_local = is_loopback(options.address)
     assert is_local or options.token, "an address that is not loopback needs a token"
     guard: Guard = refuse_foreign_names if is_local else refuse_foreign_origin
     server = HttpServer(application(shown, options.token), limits=_LIMITS, guard=guard)
-    worker = ThreadPoolExecutor(1, "runs")
     try:
         port = await server.start(options.address, options.port)
         for one in shown:

@@ -34,46 +34,52 @@ class Table:
 
     def __init__(self, width: int, dtype: DTypeLike = np.int64) -> None:
         self._array = np.empty((_FIRST_CAPACITY, width), dtype)
+        self._width = width
         self._count = 0
-        #: Rows that are not in the array yet.
-        self._tail: list[list[Any]] = []
+        #: The numbers of the rows that are not in the array yet.
+        self._tail: list[Any] = []
 
     def __len__(self) -> int:
-        return self._count + len(self._tail)
+        return self._count + len(self._tail) // self._width
 
     def append(self, row: list[Any]) -> int:
         """Returns the number of the row."""
-        self._tail.append(row)
-        return self._count + len(self._tail) - 1
+        number = self._count + len(self._tail) // self._width
+        self._tail += row
+        return number
 
     def get(self, row: int, column: int) -> int:
-        if row < self._count:
-            return int(self._array[row, column])
-        return self._tail[row - self._count][column]
+        late = row - self._count
+        if late >= 0:
+            return self._tail[late * self._width + column]
+        return int(self._array[row, column])
 
     def set(self, row: int, column: int, value: int) -> None:
-        if row < self._count:
-            self._array[row, column] = value
+        late = row - self._count
+        if late >= 0:
+            self._tail[late * self._width + column] = value
         else:
-            self._tail[row - self._count][column] = value
+            self._array[row, column] = value
 
     def put(self, row: int, values: list[Any]) -> None:
-        if row < self._count:
-            self._array[row] = values
+        late = (row - self._count) * self._width
+        if late >= 0:
+            self._tail[late : late + self._width] = values
         else:
-            self._tail[row - self._count] = values
+            self._array[row] = values
 
     @property
     def rows(self) -> NDArray[Any]:
         """[row, column]: a view, in which later calls of `set` show."""
         if self._tail:
-            count = self._count + len(self._tail)
+            count = len(self)
             if count > len(self._array):
                 capacity = max(count, 2 * len(self._array))
-                larger = np.empty((capacity, self._array.shape[1]), self._array.dtype)
+                larger = np.empty((capacity, self._width), self._array.dtype)
                 larger[: self._count] = self._array[: self._count]
                 self._array = larger
-            self._array[self._count : count] = self._tail
+            late = np.array(self._tail, self._array.dtype)
+            self._array[self._count : count] = late.reshape(-1, self._width)
             self._count = count
             self._tail = []
         return self._array[: self._count]

@@ -3,6 +3,7 @@ import {
   Empty, Problem, address, ask, count, html, plural, render, useEffect, useRoute, useState,
 } from "./lib.js";
 import { Comparison } from "./comparison.js";
+import { Experiment } from "./experiment.js";
 import { Groups } from "./groups.js";
 import { follow, setLive } from "./live.js";
 import { Nodes } from "./nodes.js";
@@ -87,6 +88,7 @@ function App() {
     <main id="main" tabindex="-1">
       <${Problem} text=${error} />
       ${!isReady ? html`<${Opening} source=${notReady} />`
+        : source.kind === "comparison" ? html`<${Experiment} params=${route.params} />`
         : isComparing ? html`<${Comparison} sources=${sources} params=${route.params} />`
           : source.kind === "shadow" ? html`<${Shadow} params=${route.params} />`
             : html`<${View} key=${run} source=${source} route=${route} />`}
@@ -129,16 +131,16 @@ function Opening({ source }) {
   if (source.phase === "failed") {
     return html`<h1>${source.name} cannot be shown</h1><${Problem} text=${source.problem} />`;
   }
-  const { totals, doneCount, totalCount } = source;
+  const { totals, doneCount, totalCount, doing, unit } = source;
   return html`<h1>${source.name}</h1>
     ${totals && html`<ul class="figures">
       <${Figure} number=${totals.scheduled} label="pods placed by the run" />
       <${Figure} number=${totals.unschedulable} label="pods waiting at the end" />
       <${Figure} number=${totals.nodes} label="nodes at the end" />
     </ul>`}
-    <p>The run is repeated once to show each moment of it.</p>
-    <progress aria-label="Pods created" max=${totalCount || 1} value=${totalCount ? doneCount : undefined}></progress>
-    <p class="note">${totalCount ? `${count(doneCount)} of ${plural(totalCount, "pod")}` : "reading the inputs"}</p>`;
+    <p>${doing || "The run is repeated once to show each moment of it."}</p>
+    <progress aria-label=${unit === "run" ? "Runs done" : "Pods created"} max=${totalCount || 1} value=${totalCount ? doneCount : undefined}></progress>
+    <p class="note">${totalCount ? `${count(doneCount)} of ${plural(totalCount, unit)}` : "reading the inputs"}</p>`;
 }
 
 function Figure({ number, label }) {

@@ -1,0 +1,213 @@
+"""The page while a command works: its progress, then what came of it.
+
+The command works in the main thread, and a thread of its own serves the page. The page polls the
+progress, which the command writes as two numbers.
+"""
+
+import asyncio
+import signal
+import threading
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import final
+
+from bayplan.comparison.findings import Finding, conclusions, findings
+from bayplan.comparison.formatting import difference, spread
+from bayplan.comparison.metrics.catalogue import metric_note
+from bayplan.comparison.table import Comparison
+from bayplan.ui.answers import (
+    Experiment,
+    ExperimentCell,
+    ExperimentMetric,
+    ExperimentRun,
+    Source,
+)
+from bayplan.ui.pages import NoSuchObject
+from bayplan.ui.server import UiOptions, serve_until
+from bayplan.ui.shown import LOADING, READY, NotReady, Shown
+from bayplan.ui.timeline import Timeline
+
+_START_SECONDS_MAX = 30.0
+
+
+@final
+class ShownWork(Shown):
+    """The progress of a command."""
+
+    kind = "work"
+
+    def __init__(self, name: str, doing: str, unit: str) -> None:
+        """``doing``: a sentence; ``unit``: what is counted, such as "pod"."""
+        super().__init__(name)
+        self._doing = doing
+        self._unit = unit
+
+    def update(self, done_count: int, total_count: int) -> None:
+        """Called by the command, in its thread."""
+        self._progress = (done_count, total_count)
+
+    def start(self, worker: ThreadPoolExecutor) -> None:
+        """There is nothing to load."""
+
+    def _loaded(self) -> Timeline:
+        raise NotReady(self._doing)
+
+    def answer(self) -> Source:
+        done_count, total_count = self._progress
+        return Source(
+            name=self.name,
+            kind=self.kind,
+            phase=LOADING,
+            done_count=done_count,
+            total_count=total_count,
+            doing=self._doing,
+            unit=self._unit,
+        )
+
+
+@final
+class ShownComparison(Shown):
+    """The metrics of several configurations over the same pods and seeds."""
+
+    kind = "comparison"
+
+    def __init__(self, comparison: Comparison, title: str) -> None:
+        super().__init__(title)
+        self._comparison = comparison
+        self._phase = READY
+
+    def start(self, worker: ThreadPoolExecutor) -> None:
+        """There is nothing to load."""
+
+    def _loaded(self) -> Timeline:
+        raise NotReady("a comparison has no timeline")
+
+    def answer(self) -> Source:
+        return Source(name=self.name, kind=self.kind, phase=self._phase)
+
+    def experiment(self, input_name: str) -> Experiment:
+        """One input of the comparison; "": the first. Raises NoSuchObject."""
+        comparison = self._comparison
+        input_name = input_name or comparison.inputs[0]
+        if input_name not in comparison.inputs:
+            raise NoSuchObject("input", input_name)
+        found = findings(comparison, input_name)
+        return Experiment(
+            title=self.name,
+            input=input_name,
+            inputs=tuple(comparison.inputs),
+            baseline=comparison.baseline,
+            configurations=tuple(comparison.configurations),
+            conclusions=tuple(conclusions(comparison, input_name)),
+            differing=tuple(self._metric(input_name, name, row) for name, row in found.differing),
+            same=tuple(self._metric(input_name, name, ()) for name in found.same),
+            runs=tuple(
+                ExperimentRun(
+                    configuration=run.configuration,
+                    seed=run.seed,
+                    attempts=run.result.attempts,
+                    failures=len(run.result.failures),
+                )
+                for run in comparison.runs
+                if run.input == input_name
+            ),
+        )
+
+    def _metric(self, input_name: str, metric: str, row: tuple[Finding, ...]) -> ExperimentMetric:
+        note, summary = metric_note(metric), self._comparison.summary
+        return ExperimentMetric(
+            name=metric,
+            meaning=note.meaning,
+            unit=note.unit,
+            better=note.better,
+            baseline=spread(summary(input_name, self._comparison.baseline, metric)),
+            cells=tuple(
+                ExperimentCell(
+                    configuration=one.configuration,
+                    value=spread(summary(input_name, one.configuration, metric)),
+                    difference=difference(one.paired),
+                    verdict=one.verdict if one.is_clear else "",
+                    is_same=one.paired is not None and one.paired.is_nothing,
+                )
+                for one in row
+            ),
+        )
+
+
+# ---- the page in a thread -------------------------------------------------------------------
+
+
+@final
+class WorkPage:
+    """The page of a command, on loopback."""
+
+    def __init__(self, work: ShownWork) -> None:
+        self._shown: list[Shown] = [work]
+        self._loop = asyncio.new_event_loop()
+        self._ended = asyncio.Event()
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="page", daemon=True)
+        self._worker = ThreadPoolExecutor(1, "runs")
+        self._failure: OSError | None = None
+        self.url = ""
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            served = serve_until(self._ended, self._shown, UiOptions(), self._ready, self._worker)
+            self._loop.run_until_complete(served)
+        except OSError as problem:
+            self._failure = problem
+            self._started.set()
+        finally:
+            self._loop.close()
+
+    def _ready(self, url: str) -> None:
+        self.url = url
+        self._started.set()
+
+    def start(self) -> None:
+        """Raises OSError."""
+        self._thread.start()
+        assert self._started.wait(_START_SECONDS_MAX), "the page was not served in time"
+        if self._failure is not None:
+            raise self._failure
+
+    def show(self, *shown: Shown) -> None:
+        """Show what came of the work."""
+
+        def change() -> None:
+            self._shown[:] = shown
+            for one in shown:
+                one.start(self._worker)
+
+        self._loop.call_soon_threadsafe(change)
+
+    def wait(self) -> None:
+        """Returns at SIGINT or SIGTERM."""
+        stopped = threading.Event()
+        previous = signal.signal(signal.SIGTERM, lambda _number, _frame: stopped.set())
+        try:
+            stopped.wait()
+        except KeyboardInterrupt:
+            return
+        finally:
+            signal.signal(signal.SIGTERM, previous)
+
+    def stop(self) -> None:
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._ended.set)
+            self._thread.join()
+
+
+@contextmanager
+def work_page(name: str, doing: str, unit: str) -> Generator[tuple[WorkPage, ShownWork]]:
+    """The page of a command while the block runs. Raises OSError."""
+    work = ShownWork(name, doing, unit)
+    page = WorkPage(work)
+    page.start()
+    try:
+        yield page, work
+    finally:
+        page.stop()
