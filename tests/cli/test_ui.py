@@ -5,14 +5,19 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli.command_line import refusal
+from tests.ui.example_run import PACK
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "quickstart"
+#: Nobody sets it.
+_PAUSE = threading.Event()
 _SCRIPT = "from bayplan.cli import main; main()"
 
 
@@ -59,16 +64,47 @@ def test_the_command_prints_the_address_and_ends_at_sigterm(
         assert process.wait(20) == 0
 
 
-def test_simulate_shows_its_run() -> None:
-    command = [sys.executable, "-c", _SCRIPT, "simulate", str(EXAMPLE), "--ui"]
+def page_of(*arguments: str, kind: str, path: str) -> Any:
+    """An answer of the page that a command shows when its work is done."""
+    command = [sys.executable, "-c", _SCRIPT, *arguments, "--ui"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stderr is not None
         lines = iter(process.stderr.readline, "")
-        address = next(filter(None, (re.search(r"http://\S+", line) for line in lines)))
-        with urllib.request.urlopen(f"{address[0]}api/sources", timeout=20) as response:
-            [source] = json.load(response)
+        address = next(filter(None, (re.search(r"http://\S+", line) for line in lines)))[0]
+        kinds: list[str] = []
+        phase = ""
+        while not kinds or (kinds[-1], phase) != (kind, "ready"):
+            with urllib.request.urlopen(f"{address}api/sources", timeout=20) as response:
+                [source] = json.load(response)
+            phase = source["phase"]
+            kinds.append(source["kind"])
+            assert len(kinds) < 400, kinds[-5:]
+            _PAUSE.wait(0.1)
+        with urllib.request.urlopen(f"{address}api/{path}", timeout=20) as response:
+            answer = json.load(response)
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
-    assert source["kind"] == "run"
+    # The page is there before the work is done.
+    assert kinds[0] == "work"
+    return answer
+
+
+def test_simulate_shows_its_progress_and_its_run() -> None:
+    view = page_of("simulate", str(EXAMPLE), kind="run", path="overview")
+    assert view["nodes"] == 12
+
+
+def test_compare_shows_its_progress_and_what_differs(tmp_path: Path) -> None:
+    packing = tmp_path / "packing.yaml"
+    packing.write_text(PACK, encoding="utf-8")
+    spreading = tmp_path / "spreading.yaml"
+    spreading.write_text(PACK.replace("MostAllocated", "LeastAllocated"), encoding="utf-8")
+    configs = ("--config", str(spreading), "--config", str(packing))
+    command = ("compare", str(EXAMPLE), *configs, "--processes", "1")
+    view = page_of(*command, kind="comparison", path="experiment")
+    assert view["configurations"] == ["spreading", "packing"]
+    assert view["baseline"] == "spreading"
+    assert view["differing"]
+    assert view["differing"][0]["cells"][0]["configuration"] == "packing"

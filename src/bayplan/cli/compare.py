@@ -221,7 +221,6 @@ def _shown(planned: Plan, options: _Options, title: str) -> Comparison:
     with load("bayplan.cli.ui:page_of")(title, "The runs are under way.", "run") as (page, work):
         comparison = _reported(planned, options, title, work.update)
         page.show(load("bayplan.ui.work:ShownComparison")(comparison, title))
-        page.wait()
     return comparison
 
 

@@ -159,7 +159,6 @@ def _shown(options: _Options) -> SimulationResult:
     with load("bayplan.cli.ui:page_of")(name, "The simulation is running.", "pod") as (page, work):
         result = _reported(options, work.update)
         page.show(load("bayplan.ui.shown:ShownRun")(Path(options.out)))
-        page.wait()
     return result
 
 

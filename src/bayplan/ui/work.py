@@ -175,19 +175,16 @@ class WorkPage:
             raise self._failure
 
     def show(self, *shown: Shown) -> None:
-        """Show what came of the work."""
+        """Show what came of the work, until SIGINT or SIGTERM."""
 
         def change() -> None:
             self._shown[:] = shown
             for one in shown:
                 one.start(self._worker)
 
-        self._loop.call_soon_threadsafe(change)
-
-    def wait(self) -> None:
-        """Returns at SIGINT or SIGTERM."""
         stopped = threading.Event()
         previous = signal.signal(signal.SIGTERM, lambda _number, _frame: stopped.set())
+        self._loop.call_soon_threadsafe(change)
         try:
             stopped.wait()
         except KeyboardInterrupt:
@@ -196,9 +193,11 @@ class WorkPage:
             signal.signal(signal.SIGTERM, previous)
 
     def stop(self) -> None:
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._ended.set)
-            self._thread.join()
+        for one in self._shown:
+            one.stop()
+        self._loop.call_soon_threadsafe(self._ended.set)
+        self._thread.join()
+        self._worker.shutdown(wait=False, cancel_futures=True)
 
 
 @contextmanager

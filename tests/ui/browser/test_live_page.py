@@ -32,7 +32,7 @@ VIEWS = {
     "group": "groups?name=default/train",
 }
 #: What docs/ui.md shows.
-PICTURES = ("live-overview", "live-overview-phone-dark", "live-nodes-dark", "live-waiting")
+PICTURES = ("live-overview", "live-waiting")
 
 
 def settle(page: Page) -> None:
