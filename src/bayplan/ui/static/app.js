@@ -80,7 +80,7 @@ function App() {
       <a class="brand" href=${address("overview")}><img src="static/icon.svg" alt="" width="20" height="20" />Bayplan</a>
       ${isPair ? html`<${Runs} sources=${sources} run=${isComparing ? -1 : run} route=${route} />`
         : html`<span class="source" title=${source.name}>${source.name}</span>`}
-      ${isReady && source.kind !== "shadow" && html`<${Tabs} source=${source} route=${route} isComparing=${isComparing} />`}
+      ${isReady && !["shadow", "comparison"].includes(source.kind) && html`<${Tabs} source=${source} route=${route} isComparing=${isComparing} />`}
       ${isReady && html`<button class="quiet" onClick=${() => saveView(route.view)}
         title="This view as one HTML file without scripts">Save view</button>`}
     </header>

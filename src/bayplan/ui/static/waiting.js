@@ -27,6 +27,8 @@ export function Waiting({ params }) {
       now=${data.seconds} at=${at} isOpen=${cause === String(group.number)} params=${params} />`)}</ol>`}`;
 }
 
+const rounded = (seconds) => (seconds >= 10 ? Math.round(seconds) : seconds);
+
 function CauseCard({ group, total, now, at, isOpen, params }) {
   const toggle = () => go("waiting", { ...params, cause: isOpen ? undefined : group.number }, { replace: true });
   return html`<li class="cause">
@@ -35,7 +37,7 @@ function CauseCard({ group, total, now, at, isOpen, params }) {
         <${Bar} share=${group.pods / total} label=${percent(group.pods / total)} /></div>
       <div class="cause-text"><h2>${KIND_TITLES[group.cause.kind] ?? group.cause.kind}</h2>
         <${CauseParts} cause=${group.cause} />
-        <p class="note">The oldest, <a href=${address("pods", { at, name: group.example })}>${group.example}</a>, has waited since ${time(group.sinceSeconds)}${now > group.sinceSeconds ? `, for ${duration(now - group.sinceSeconds)}` : ""}.</p>
+        <p class="note">The oldest, <a href=${address("pods", { at, name: group.example })}>${group.example}</a>, has waited since ${time(group.sinceSeconds)}${now > group.sinceSeconds ? `, for ${duration(rounded(now - group.sinceSeconds))}` : ""}.</p>
         <${WakeEvents} events=${group.events} />
       </div>
       <button aria-expanded=${isOpen} onClick=${toggle}>${isOpen ? "Hide pods" : "Show pods"}</button>
