@@ -5,8 +5,7 @@ import json
 from collections.abc import Callable, Iterator
 from http.client import HTTPConnection
 from typing import Any, final
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
+from urllib.request import urlopen
 
 import msgspec
 import pytest
@@ -29,6 +28,7 @@ from bayplan.ui.live import ShownScheduler
 from bayplan.ui.shown import NotReady
 from bayplan.ui.timeline import Happening
 from tests.adapters.manifests import container, node, pod
+from tests.ui.live_client import get
 from tests.ui.live_scheduler import LiveScheduler, live_scheduler
 
 GATED = pod("gated", schedulingGates=[{"name": "example.com/quota"}])
@@ -42,14 +42,6 @@ def live() -> Iterator[LiveScheduler]:
     with live_scheduler(*nodes, huge, GATED, *pods) as scheduler:
         until(lambda: overview(scheduler).placed == 6)
         yield scheduler
-
-
-def get(url: str, headers: dict[str, str] | None = None) -> tuple[int, Any, bytes]:
-    try:
-        with urlopen(Request(url, headers=headers or {}), timeout=20) as answer:
-            return answer.status, answer.headers, answer.read()
-    except HTTPError as problem:
-        return problem.code, problem.headers, problem.read()
 
 
 def until(holds: Callable[[], bool]) -> None:

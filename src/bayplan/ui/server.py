@@ -542,13 +542,15 @@ async def serve_ui(
     ended, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
-    await serve_until(ended, shown, options, on_ready, ThreadPoolExecutor(1, "runs"))
+    worker = ThreadPoolExecutor(1, "runs")
+    await serve_until(ended, shown, options, on_ready=on_ready, worker=worker)
 
 
 async def serve_until(
     ended: asyncio.Event,
     shown: Sequence[Shown],
     options: UiOptions,
+    *,
     on_ready: Callable[[str], None],
     worker: ThreadPoolExecutor,
 ) -> None:

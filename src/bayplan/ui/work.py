@@ -155,7 +155,9 @@ class WorkPage:
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
         try:
-            served = serve_until(self._ended, self._shown, UiOptions(), self._ready, self._worker)
+            served = serve_until(
+                self._ended, self._shown, UiOptions(), on_ready=self._ready, worker=self._worker
+            )
             self._loop.run_until_complete(served)
         except OSError as problem:
             self._failure = problem
