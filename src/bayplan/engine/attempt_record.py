@@ -7,6 +7,7 @@ from typing import final
 import numpy as np
 
 from bayplan.engine.cycle import Cycle
+from bayplan.engine.ranked_domain import RankedDomain
 from bayplan.engine.reuse_steps import MergedColumns
 from bayplan.engine.telemetry import Telemetry
 from bayplan.framework.scoring import PluginScores, ScoreTable
@@ -32,6 +33,11 @@ class CycleEnd:
         self._cluster = cluster
         self._telemetry = telemetry
         self._on_attempt = on_attempt
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether someone reads each cycle as a whole."""
+        return self._on_attempt is not None
 
     def __call__(
         self,
@@ -65,7 +71,11 @@ class CycleEnd:
             return None
         pod, choice, ranking = cycle.pod, cycle.choice, cycle.ranking
         table: ScoreTable | None = None
-        if choice is None or ranking is None:
+        if isinstance(ranking, RankedDomain):
+            feasible_count, rejections = ranking.feasible_count, _rejections(cycle)
+            is_scored = choice is not None and feasible_count > 1
+            scores = ranking.best_scores(BEST_NODES_MAX) if is_scored else ()
+        elif choice is None or ranking is None:
             feasible_count = cycle.feasible_count
             rejections, scores = _rejections(cycle), tuple[NodeScore, ...]()
             table = cycle.table

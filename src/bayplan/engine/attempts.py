@@ -21,6 +21,7 @@ from bayplan.engine.pending_extender_calls import PendingExtenderCalls
 from bayplan.engine.placements import Placements
 from bayplan.engine.podgroups.attempts import GroupAttempts
 from bayplan.engine.podgroups.domains import domain_of_members
+from bayplan.engine.podgroups.topology import Domains
 from bayplan.engine.podgroups.trial import TrialSetup
 from bayplan.engine.reservations import restrict_to_unreserved
 from bayplan.engine.resizes import needs_scheduling, waiting_for_kubelet
@@ -53,7 +54,8 @@ class Attempts:
         self._end = CycleEnd(engine.cluster, engine.telemetry, on_attempt)
         self.placements = Placements(engine, self._failures, self._end)
         self._boundary = self.placements.boundary
-        setup = TrialSetup(engine, self._runner, self._end)
+        setup = TrialSetup(engine, self._runner, self._end, Domains(engine.cluster.cache.table))
+        self._domains = setup.domains
         self._parked = PendingExtenderCalls()
         self._evicting = SyncPreemptions(engine, self._failures, self._end, self._step)
         self._groups = GroupAttempts(
@@ -108,7 +110,8 @@ class Attempts:
         )
         if not pod.node_name:
             if pod.group_key is not None:
-                cycle.within = domain_of_members(cycle.snapshot, engine.cluster.pod_groups.of(pod))
+                state = engine.cluster.pod_groups.of(pod)
+                cycle.within = domain_of_members(self._domains, cycle.snapshot, state)
             if engine.reservations.current is not None:
                 restrict_to_unreserved(cycle, engine.reservations)
         cycle.state.record_plugin_metrics = self._metrics_sample.random() < _METRICS_SAMPLE

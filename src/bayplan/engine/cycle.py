@@ -9,6 +9,7 @@ from typing import NamedTuple, final
 
 from bayplan.engine.extenders.results import Question
 from bayplan.engine.extenders.round import ExtenderRound
+from bayplan.engine.ranked_domain import RankedDomain
 from bayplan.engine.reuse.entry import SignatureEntry
 from bayplan.engine.reuse.ranked_nodes import RankedNodes
 from bayplan.framework.cycle_state import CycleState
@@ -96,7 +97,7 @@ class Cycle:
         #: The cache entry of the pod's signature; the ranking that answers in place of the steps
         #: filter and score; or a ranking that covers only some plugins.
         self.entry: SignatureEntry | None = None
-        self.ranking: RankedNodes | None = None
+        self.ranking: RankedNodes | RankedDomain | None = None
         self.partial_ranking: RankedNodes | None = None
         #: The results of the steps filter and score. None: the step did not run; see `ranking`.
         self.outcome: FilterOutcome | None = None
@@ -145,7 +146,9 @@ class Cycle:
     @property
     def absent_count(self) -> int:
         """Nodes that were not filtered, though others were."""
-        outcome = self.outcome
+        outcome, ranking = self.outcome, self.ranking
+        if isinstance(ranking, RankedDomain):
+            return self.snapshot.node_count - ranking.row_count
         return self.snapshot.node_count - len(outcome.nodes) if outcome is not None else 0
 
     @property

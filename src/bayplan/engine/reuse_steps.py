@@ -15,6 +15,7 @@ from typing import final, overload
 
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.extenders.results import Extenders
+from bayplan.engine.ranked_domain import DomainRows, RankedDomain, answers_for_domains
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse.entry import CachedPreState, SignatureEntry
 from bayplan.engine.reuse.evaluation_plan import RankingInvalid, SingleNodeEvaluator
@@ -57,6 +58,7 @@ class ReuseSteps:
         self._extenders = extenders
         self._has_extenders = bool(extenders)
         self._caches = caches
+        self.domain_rows = DomainRows()
 
     # ---- the steps ------------------------------------------------------------------------
 
@@ -74,10 +76,9 @@ class ReuseSteps:
         if not cache.is_on:
             return
         cycle.entry = entry
-        is_narrowed = pod.nominated_node_name or pod.node_name or cycle.within is not None
-        if is_narrowed or cache.is_check_due:
+        if pod.nominated_node_name or pod.node_name or cache.is_check_due:
             return
-        if cache.steps_aside(entry):
+        if cycle.within is None and cache.steps_aside(entry):
             cycle.entry = None
             cache.count(entry, is_hinted=False, seconds=clock() - start)
             return
@@ -85,7 +86,7 @@ class ReuseSteps:
         if pre_state is None or not pre_state.fits(pod, cache.object_generation.now()):
             return
         ranking = pre_state.ranking_ref()
-        if ranking is not None and not ranking.is_dropped and self._may_rank(cycle):
+        if ranking is not None and not ranking.is_dropped and self.may_rank(cycle):
             self._repeat(cycle, entry, pre_state, ranking)
             if cycle.is_done:
                 cache.count(entry, is_hinted=True, seconds=clock() - start)
@@ -96,23 +97,24 @@ class ReuseSteps:
         entry = cycle.entry
         if entry is None:
             return
+        cache = self._caches[cycle.framework.profile_name]
+        if cycle.within is not None:
+            self._answer_in_domain(cycle, entry, cache)
+            return
         if cycle.node_names is not None:
             cycle.entry = None
             return
-        cache = self._caches[cycle.framework.profile_name]
         cache.open_caches(entry)
         if cache.is_check_due:
             return
         clock = cycle.framework.stopwatches["Filter"].now
         start = clock()
         cycle.state.cached_results = entry.caches
-        ranking = entry.ranking_for(cycle.state, is_scored=False)
-        if ranking is None:
-            ranking = cache.shared_ranking(entry, cycle.state.skip_filter_plugins)
-        if ranking is not None and self._may_rank(cycle):
+        ranking = _ranking_of(cycle, entry, cache)
+        if ranking is not None and self.may_rank(cycle):
             self._use(cycle, ranking, is_current=ranking.follow(), is_scored=False)
         if cycle.ranking is not None and cycle.is_done:
-            self._keep_pre_state(cycle, cycle.ranking, entry, cache.object_generation.now())
+            self._keep_pre_state(cycle, entry, cache.object_generation.now())
         cache.count(entry, cycle.ranking is not None, clock() - start)
 
     def filter(self, cycle: Cycle, nodes: NodeView) -> FilterOutcome | None:
@@ -152,20 +154,20 @@ class ReuseSteps:
             return
         ranking = cycle.partial_ranking if cycle.ranking is None else cycle.ranking
         cache = self._caches[cycle.framework.profile_name]
+        if isinstance(ranking, RankedDomain):
+            ranking = ranking.whole
         if ranking is not None:
             cache.used(entry, ranking)
             return
         outcome, is_complete = cycle.outcome, cycle.status is None or is_rejected(cycle.status)
-        if outcome is None or not is_complete or not self._may_rank(cycle):
+        if outcome is None or not is_complete or not self.may_rank(cycle):
             return
         if cycle.state.cached_results is None:
             cache.compare(entry, cycle.state, cycle.pod, outcome.nodes)
         else:
             cache.rank(entry, partial(_evaluator, cycle), cycle.table)
 
-    # ---- rankings -------------------------------------------------------------------------
-
-    def _may_rank(self, cycle: Cycle) -> bool:
+    def may_rank(self, cycle: Cycle) -> bool:
         """Whether the cycle looks at all nodes, and only this profile's plugins decide."""
         return not (
             self._nominator.nominated_nodes()
@@ -173,6 +175,8 @@ class ReuseSteps:
             or not cycle.framework.is_plain_sum
             or 0 < cycle.framework.plugins.percentage_of_nodes_to_score < 100
         )
+
+    # ---- rankings -------------------------------------------------------------------------
 
     def _repeat(
         self, cycle: Cycle, entry: SignatureEntry, pre_state: CachedPreState, ranking: RankedNodes
@@ -182,7 +186,7 @@ class ReuseSteps:
         cycle.start_with(pre_state.state(), entry)
         queued, is_scored = cycle.queued, pre_state.is_scored
         is_current = ranking.follow()
-        if is_current and is_scored and ranking.feasible_count > 1:
+        if cycle.within is None and is_current and is_scored and ranking.feasible_count > 1:
             cycle.ranking = ranking
             cycle.choice = ranking.choose(self._seed, queued.pod.uid, queued.attempts)
             return
@@ -205,6 +209,9 @@ class ReuseSteps:
             except RankingInvalid as problem:
                 self._drop(cycle, ranking, problem.reason)
                 return
+        if cycle.within is not None:
+            self._use_in_domain(cycle, ranking, cycle.within, is_scored=is_scored)
+            return
         if not ranking.plan.is_complete:
             cycle.partial_ranking = ranking
             return
@@ -215,6 +222,50 @@ class ReuseSteps:
             cycle.choice = ranking.only()
         else:
             cycle.status = _NO_NODE_FITS
+
+    def _use_in_domain(
+        self, cycle: Cycle, ranking: RankedNodes, names: frozenset[str], *, is_scored: bool
+    ) -> None:
+        """End the cycle with the part of a complete ranking that lies in a domain, unless a score
+        or a note of PreScore may depend on which nodes are feasible. ``names``: of its nodes."""
+        framework, state, pod = cycle.framework, cycle.state, cycle.pod
+        calls = framework.calls(state, pod)
+        if not (answers_for_domains(ranking) and calls.pre_state_per_template):
+            return
+        rows = self.domain_rows.of(names, ranking.table)
+        domain = RankedDomain(ranking, rows)
+        choice = status = None
+        if domain.feasible_count > 1:
+            if not is_scored:
+                status = framework.run_pre_score(state, pod, _feasible_nodes(cycle, ranking))
+            scored = self._scored(cycle, ranking) if is_success(status) else None
+            if scored is None or not answers_for_domains(scored):
+                return
+            if scored is not ranking:
+                domain = RankedDomain(scored, rows)
+            choice = domain.choose(self._seed, pod.uid, cycle.queued.attempts)
+        elif domain.feasible_count:
+            choice = domain.only()
+        else:
+            cycle.status = _NO_NODE_FITS
+        cycle.choice, cycle.ranking, cycle.node_names = choice, domain, names
+
+    def _answer_in_domain(self, cycle: Cycle, entry: SignatureEntry, cache: ResultCache) -> None:
+        """End the cycle with the part of a ranking that lies in a domain. Where there is no such
+        ranking, or PreFilter narrowed the nodes further, evaluating these nodes is as fast."""
+        ranking = None
+        if not (cycle.narrowing or cache.is_check_due) and self.may_rank(cycle):
+            cache.open_caches(entry)
+            ranking = _ranking_of(cycle, entry, cache)
+        if ranking is not None:
+            narrow, cycle.candidates = cycle.candidates, cycle.snapshot.nodes
+            cycle.state.cached_results = entry.caches
+            self._use(cycle, ranking, is_current=ranking.follow(), is_scored=False)
+            if isinstance(cycle.ranking, RankedDomain):
+                self._keep_pre_state(cycle, entry, cache.object_generation.now())
+                return
+            cycle.candidates, cycle.state.cached_results = narrow, None
+        cycle.entry = None
 
     def _choose_best(self, cycle: Cycle, ranking: RankedNodes, *, is_scored: bool) -> None:
         framework, state, pod = cycle.framework, cycle.state, cycle.pod
@@ -255,14 +306,14 @@ class ReuseSteps:
         cache = self._caches[cycle.framework.profile_name]
         cache.drop_ranking(cycle.entry, ranking, reason)
 
-    def _keep_pre_state(
-        self, cycle: Cycle, ranking: RankedNodes, entry: SignatureEntry, object_generation: int
-    ) -> None:
-        state, pod = cycle.state, cycle.pod
+    def _keep_pre_state(self, cycle: Cycle, entry: SignatureEntry, object_generation: int) -> None:
+        state, pod, ranking = cycle.state, cycle.pod, cycle.ranking
+        assert ranking is not None, "no ranking answered"
         if cycle.framework.calls(state, pod).pre_state_per_template:
             is_scored = ranking.feasible_count > 1
+            whole = ranking.whole if isinstance(ranking, RankedDomain) else ranking
             entry.pre_state = CachedPreState(
-                pod, object_generation, ranking, state, is_scored=is_scored
+                pod, object_generation, whole, state, is_scored=is_scored
             )
 
 
@@ -282,9 +333,15 @@ def score_table_of(cycle: Cycle) -> ScoreTable | None:
     return ranking.score_table(_feasible_nodes(cycle, ranking)) if is_scored else None
 
 
-def _feasible_nodes(cycle: Cycle, ranking: RankedNodes) -> NodeView:
+def _feasible_nodes(cycle: Cycle, ranking: RankedNodes | RankedDomain) -> NodeView:
     nodes = cycle.snapshot.nodes if cycle.candidates is None else cycle.candidates
     return nodes.take_rows(ranking.feasible_rows)
+
+
+def _ranking_of(cycle: Cycle, entry: SignatureEntry, cache: ResultCache) -> RankedNodes | None:
+    """The ranking of the entry, or one that it shares, for the plugins that do not skip."""
+    ranking = entry.ranking_for(cycle.state, is_scored=False)
+    return ranking or cache.shared_ranking(entry, cycle.state.skip_filter_plugins)
 
 
 def _evaluator(cycle: Cycle) -> SingleNodeEvaluator:

@@ -15,6 +15,7 @@ import numpy as np
 
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.extenders.results import Answered, Extender, Extenders, Question
+from bayplan.engine.ranked_domain import DomainRows
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse_steps import ReuseSteps
 from bayplan.framework.filtering import FilterOutcome
@@ -81,6 +82,15 @@ class CycleRunner:
         cycle.extender_round.take(answered)
         cycle.begin_anew(snapshot)
         return self.run(cycle)
+
+    def may_rank(self, cycle: Cycle) -> bool:
+        """Whether the cycle looks at all nodes, and only this profile's plugins decide."""
+        return self._reuse.may_rank(cycle)
+
+    @property
+    def domain_rows(self) -> DomainRows:
+        """The rows of nodes by their names."""
+        return self._reuse.domain_rows
 
     # ---- steps ----------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ drift.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from typing import Final, final
 
 from bayplan.api.objects import Pod
@@ -23,7 +23,7 @@ from bayplan.api.pod_groups import (
 from bayplan.state.pods import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, PodInfo
 
 
-class MemberStatus(Enum):
+class MemberStatus(StrEnum):
     """The status of a pod in the group that it names."""
 
     #: Waits for a node.
@@ -37,9 +37,10 @@ class MemberStatus(Enum):
     OUTSIDE = "outside"
 
 
-_HERE: Final = (MemberStatus.PENDING, MemberStatus.BOUND, MemberStatus.RUNNING)
+_PENDING, _BOUND, _RUNNING = MemberStatus.PENDING, MemberStatus.BOUND, MemberStatus.RUNNING
+_HERE: Final = (_PENDING, _BOUND, _RUNNING)
 _ALIVE: Final = (*_HERE, MemberStatus.OUTSIDE)
-_ON_NODE: Final = (MemberStatus.BOUND, MemberStatus.RUNNING)
+_ON_NODE: Final = (_BOUND, _RUNNING)
 _ENDED: Final[dict[str | None, MemberStatus]] = {
     "Succeeded": MemberStatus.SUCCEEDED,
     "Failed": MemberStatus.FAILED,
@@ -106,7 +107,8 @@ class GroupState:
     @property
     def here_count(self) -> int:
         """Members that count: bound, assumed, or waiting for a node."""
-        return sum(len(self.members[status]) for status in _HERE)
+        members = self.members
+        return len(members[_PENDING]) + len(members[_BOUND]) + len(members[_RUNNING])
 
     @property
     def assigned_count(self) -> int:
@@ -116,12 +118,12 @@ class GroupState:
     @property
     def bound_count(self) -> int:
         """Members that are on a node according to the API."""
-        return sum(len(self.members[status]) for status in _ON_NODE)
+        return len(self.members[_BOUND]) + len(self.members[_RUNNING])
 
     @property
     def waiting_count(self) -> int:
         """Members that hold no node."""
-        return len(self.members[MemberStatus.PENDING]) - len(self.assumed)
+        return len(self.members[_PENDING]) - len(self.assumed)
 
     @property
     def running_count(self) -> int:

@@ -6,12 +6,13 @@ be exact in float64, a float64 copy is stored as well: every cycle divides sever
 conversion of a column costs as much as its division.
 
 `RowEquivalence` numbers the rows so that rows with equal numbers offer the same amounts and hold
-pods of the same shapes.
+pods that use the same amounts and host ports.
 """
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import count
+from sys import intern
 from typing import Any, NamedTuple, final
 
 import msgspec
@@ -33,9 +34,10 @@ _WAYS_MAX = 1 << 14
 
 @final
 class RowEquivalence:
-    """Row → number. Rows with equal numbers offer the same amounts and hold pods of equal shapes.
+    """Row → number. Rows with equal numbers offer the same amounts and hold pods that use
+    the same.
 
-    A pod of one shape changes each number to one other number, and its removal changes the number
+    A pod that is added changes each number to one other number, and its removal changes the number
     back. So rows that were filled in the same order have equal numbers without a comparison of the
     rows. The converse does not hold: equal rows that were filled in different orders may have
     different numbers. A number is never used again after all its rows have left it.
@@ -49,7 +51,7 @@ class RowEquivalence:
         self._next = count(1)
         #: What an empty node offers → number.
         self._empty: dict[Hashable, int] = {}
-        #: (number, shape of a pod, whether the pod is added) → number.
+        #: (number, what a pod uses, whether the pod is added) → number.
         self._ways: dict[tuple[int, Hashable, bool], int] = {}
 
     def of_row(self, row: int) -> int:
@@ -70,14 +72,14 @@ class RowEquivalence:
         """Give the row a number that no other row has."""
         self._of_row[row] = next(self._next)
 
-    def change(self, row: int, shape: Hashable, *, comes: bool) -> None:
-        """A pod of this shape was added to the row (``comes``) or removed from it."""
+    def change(self, row: int, used: Hashable, *, comes: bool) -> None:
+        """A pod that uses this was added to the row (``comes``) or removed from it."""
         before = self._of_row[row]
-        after = self._ways.get((before, shape, comes))
+        after = self._ways.get((before, used, comes))
         if after is None:
             self._forget_if_many()
-            after = self._ways[before, shape, comes] = next(self._next)
-            self._ways[after, shape, not comes] = before
+            after = self._ways[before, used, comes] = next(self._next)
+            self._ways[after, used, not comes] = before
         self._of_row[row] = after
 
     def _forget_if_many(self) -> None:
@@ -392,7 +394,8 @@ class Resources:
         self._pods.take(row, step)
         self.pod_counts.values[row] += step
         if self._are_exact:
-            self.equivalence.change(row, shape, comes=step > 0)
+            what_is_used = uses(shape)
+            self.equivalence.change(row, what_is_used, comes=step > 0)
         else:
             self.equivalence.set_unique(row)
 
@@ -440,6 +443,15 @@ def _amounts(shape: PodShape) -> tuple[tuple[str, int, int], ...]:
     return tuple(
         (name, requests.get(name, 0), scored.get(name, requests.get(name, 0))) for name in names
     )
+
+
+def uses(shape: PodShape) -> str:
+    """Equal for pods that use the same amounts and host ports of a node."""
+    return shape.once("resources.uses", _uses)
+
+
+def _uses(shape: PodShape) -> str:
+    return intern(repr((sorted(_amounts(shape)), shape.host_ports)))
 
 
 def _as_int64(amount: int) -> int:

@@ -218,7 +218,7 @@ class GroupAttempts:
             short = (
                 missing_resources(state, snapshot, group_trial) if group_trial.error is None else []
             )
-            nowhere = "" if group_trial.placed else why_nowhere(snapshot, state)
+            nowhere = "" if group_trial.placed else why_nowhere(setup.domains, snapshot, state)
             fits = (
                 len(group_trial.placed) >= needed_count and group_trial.error is None and not short
             )
@@ -344,7 +344,7 @@ class GroupAttempts:
             return
         needed_count = max(1, state.min_member - state.assigned_count)
         unobserved = CycleEnd(engine.cluster, engine.telemetry, None)
-        unseen = TrialSetup(engine, self._setup.runner, unobserved)
+        unseen = replace_field(self._setup, end=unobserved, questions=GroupExtenderCalls())
 
         def place() -> PodGroupTrial | None:
             group_trial = best_pass(unseen, trial, members, state, needed_count=needed_count)

@@ -8,13 +8,17 @@ Members that already have nodes determine the domain. Upstream: KEP-5732,
 TopologyPlacementGenerator.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, final
+from functools import partial
+from typing import Final, Protocol, final
 
-from bayplan.api.objects import Pod
+from bayplan.engine.cycle import Cycle
+from bayplan.engine.podgroups.domain_results import Worth
+from bayplan.engine.podgroups.topology import Domain, Domains
 from bayplan.engine.podgroups.trial import PodGroupTrial, TrialSetup
+from bayplan.engine.ranked_domain import Content, answers_for_domains
+from bayplan.engine.reuse.ranked_nodes import RankedNodes
 from bayplan.engine.telemetry import Telemetry
 from bayplan.framework.events import (
     ActionType,
@@ -25,7 +29,7 @@ from bayplan.framework.events import (
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.state.cache import Snapshot, Trial
 from bayplan.state.pod_groups import GroupState
-from bayplan.state.pods import PodInfo
+from bayplan.state.resources import uses
 
 #: The plugin named for groups that fit in no domain. A new node or a changed label may help them.
 TOPOLOGY_NAME: Final = "PodGroupTopology"
@@ -34,19 +38,6 @@ TOPOLOGY_EVENTS: Final = (
         ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
     ),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Domain:
-    """The nodes that share a value of a label. Without a name: all nodes."""
-
-    name: str = ""
-    nodes: frozenset[str] | None = None
-
-    def within(self, other: "Domain") -> "Domain":
-        if self.nodes is None or other.nodes is None:
-            return other if self.nodes is None else self
-        return Domain(self.name, self.nodes & other.nodes)
 
 
 @final
@@ -76,7 +67,14 @@ class Watch:
 
 EVERYWHERE: Final = Domain()
 _NOWHERE: Final = Domain("", frozenset())
-_Run = Callable[[Domain], PodGroupTrial]
+#: A pod of a new signature is ranked at the end of its second cycle.
+_RANKING_CYCLES: Final = 3
+
+
+class _Run(Protocol):
+    """Runs a pass within a domain."""
+
+    def __call__(self, domain: Domain, *, is_compared: bool = False) -> PodGroupTrial: ...
 
 
 def best_pass(
@@ -91,18 +89,20 @@ def best_pass(
     placements are in the trial."""
     snapshot, rejecting = setup.engine.cluster.loan, set[str]()
     assert snapshot is not None
-    narrow, wide = _choices(snapshot, state)
+    narrow, wide = _choices(setup.domains, snapshot, state)
 
-    def run(domain: Domain) -> PodGroupTrial:
-        group_trial = PodGroupTrial(setup, trial, domain.nodes).run(members, needed_count)
+    def run(domain: Domain, *, is_compared: bool = False) -> PodGroupTrial:
+        group_trial = PodGroupTrial(setup, trial, domain.nodes, is_compared=is_compared)
+        group_trial.run(members, needed_count)
         group_trial.domain = domain.name
         rejecting.update(group_trial.blamed())
         return group_trial
 
     watch = Watch(setup.engine.telemetry, members[0].pod.scheduler_name)
-    group_trial = _best(run, narrow, needed_count, watch)
+    compare = partial(_best, run, setup, members, needed_count, watch=watch)
+    group_trial = compare(narrow)
     if group_trial is None and len(wide) > 1:
-        group_trial = _best(run, wide, needed_count, watch)
+        group_trial = compare(wide)
     if group_trial is None:
         group_trial = run(wide[0])
         if setup.engine.gates.enabled("TopologyAwareWorkloadScheduling"):
@@ -113,71 +113,149 @@ def best_pass(
     return group_trial
 
 
-def domain_of_members(snapshot: Snapshot, state: GroupState | None) -> frozenset[str] | None:
+def domain_of_members(
+    domains: Domains, snapshot: Snapshot, state: GroupState | None
+) -> frozenset[str] | None:
     """The nodes for a member of a group whose other members have nodes; None: all nodes."""
     key = "" if state is None or state.group is None else state.group.required_topology
     if state is None or not key or not state.assigned_count:
         return None
-    domains = _domains(snapshot, key, state)
-    return domains[0].nodes if domains else frozenset()
+    possible = domains.of(snapshot, key, state)
+    return possible[0].nodes if possible else frozenset()
 
 
-def why_nowhere(snapshot: Snapshot, state: GroupState) -> str:
+def why_nowhere(domains: Domains, snapshot: Snapshot, state: GroupState) -> str:
     """Why no node satisfies the required key; "" if some do."""
     key = "" if state.group is None else state.group.required_topology
-    if not key or _domains(snapshot, key, state):
+    if not key or domains.of(snapshot, key, state):
         return ""
     if any(value_id >= 0 for value_id in snapshot.nodes.labels.ids(key).tolist()):
         return f"its members hold nodes that share no value of the label {key}"
     return f"no node has the label {key}"
 
 
-def _choices(snapshot: Snapshot, state: GroupState) -> tuple[list[Domain], list[Domain]]:
+def _choices(
+    domains: Domains, snapshot: Snapshot, state: GroupState
+) -> tuple[list[Domain], list[Domain]]:
     """(the preferred domains, the acceptable domains); at least one is acceptable."""
     group = state.group
     assert group is not None
     wide = [EVERYWHERE]
     if group.required_topology:
-        wide = _domains(snapshot, group.required_topology, state) or [_NOWHERE]
+        wide = domains.of(snapshot, group.required_topology, state) or [_NOWHERE]
     narrow: list[Domain] = []
     if group.preferred_topology:
-        for domain in _domains(snapshot, group.preferred_topology, state):
+        for domain in domains.of(snapshot, group.preferred_topology, state):
             narrow += [domain.within(one) for one in wide]
     return [domain for domain in narrow if domain.nodes], wide
 
 
+# ---- comparison -----------------------------------------------------------------------------
+
+
 def _best(
-    run: _Run, domains: Sequence[Domain], needed_count: int, watch: Watch
+    run: _Run,
+    setup: TrialSetup,
+    members: Sequence[QueuedPodInfo],
+    needed_count: int,
+    domains: Sequence[Domain],
+    *,
+    watch: Watch,
 ) -> PodGroupTrial | None:
     """The pass of the best domain, repeated in the trial; None: no domain suffices, and nothing is
     placed."""
-    best: tuple[int, int] | None = None
+    best: Worth | None = None
     best_domain = EVERYWHERE
     watch.generated(len(domains))
+    known, remembered = _remembered(setup, members, needed_count, domains), list[Domain]()
     for domain in domains:
-        group_trial = run(domain)
-        group_trial.undo()
-        worth = (len(group_trial.placed), group_trial.total_score)
-        suffices = group_trial.error is None and worth[0] >= needed_count
+        content = known.content_of.get(domain.nodes) if known else None
+        worth = None
+        if known is not None and content is not None:
+            worth = setup.results.find(known.kind, content)
+        if worth is None:
+            if known is not None:
+                # The trials before may have changed more than the ranking follows.
+                _ranking_for(setup, members)
+            group_trial = run(domain, is_compared=True)
+            group_trial.undo()
+            placed_count = -1 if group_trial.error is not None else len(group_trial.placed)
+            worth = Worth(placed_count, group_trial.total_score)
+            if known is not None and content is not None and group_trial.is_repeatable:
+                setup.results.learn(known.kind, content, worth)
+        else:
+            remembered.append(domain)
+        suffices = worth.placed_count >= needed_count
         watch.evaluated(suffices=suffices)
         if suffices and (best is None or worth > best):
             best, best_domain = worth, domain
-    return None if best is None else run(best_domain)
+    if best is not None:
+        return run(best_domain)
+    for domain in remembered:
+        # The plugins that reject members there are to be noted.
+        run(domain).undo()
+    return None
 
 
-def _domains(snapshot: Snapshot, key: str, state: GroupState) -> list[Domain]:
-    """The nodes by their value of the label, in the order of the values. If members already have
-    nodes: only the domain that contains all these nodes."""
-    nodes = snapshot.nodes
-    ids, values, names = nodes.labels.ids(key).tolist(), nodes.labels.values(key), nodes.names()
-    names_by_value: dict[str, list[str]] = defaultdict(list)
-    for name, value_id in zip(names, ids, strict=True):
-        if value_id >= 0:
-            names_by_value[values[int(value_id)]].append(name)
-    node_names = {_node_of(pod) for pod in state.assigned()}
-    domains = [Domain(value, frozenset(names_by_value[value])) for value in sorted(names_by_value)]
-    return [domain for domain in domains if domain.nodes is not None and node_names <= domain.nodes]
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    """What decides whether a trial of a domain has a result."""
+
+    #: Members of one kind get equal results in domains of equal content.
+    kind: Hashable
+    content_of: Mapping[frozenset[str] | None, Content]
 
 
-def _node_of(pod: Pod | PodInfo) -> str:
-    return pod.node_name if isinstance(pod, PodInfo) else pod.spec.node_name or ""
+def _remembered(
+    setup: TrialSetup,
+    members: Sequence[QueuedPodInfo],
+    needed_count: int,
+    domains: Sequence[Domain],
+) -> _Remembered | None:
+    """None: results may depend on more than the members and the content of the domains."""
+    ranking = _ranking_for(setup, members) if len(domains) > 1 else None
+    if ranking is None:
+        return None
+    plan, parts, shape = ranking.plan, ranking.owner.parts, members[0].pod.shape
+    names = [*(name for name, _ in plan.filters), *(score.name for score in plan.scores)]
+    signed = tuple([(name, parts[name]) for name in names])
+    profile_name = members[0].pod.scheduler_name
+    kind = (profile_name, plan.skip_set, signed, uses(shape), len(members), needed_count)
+    rows, results = setup.runner.domain_rows, setup.results
+    contents: dict[frozenset[str] | None, Content] = {
+        domain.nodes: results.content(ranking, domain.nodes, rows)
+        for domain in domains
+        if domain.nodes is not None
+    }
+    return _Remembered(kind, contents)
+
+
+def _ranking_for(setup: TrialSetup, members: Sequence[QueuedPodInfo]) -> RankedNodes | None:
+    """All nodes as the members, all of one template, rank them; None: something besides the nodes
+    may decide, or a member's node may change more than amounts."""
+    engine, first = setup.engine, members[0]
+    pod, framework, snapshot = (
+        first.pod,
+        engine.frameworks[first.pod.scheduler_name],
+        engine.cluster.loan,
+    )
+    assert snapshot is not None
+    if setup.end.is_observed or engine.reservations.reserved_nodes(pod):
+        return None
+    if any(each.pod.shape is not pod.shape or each.pod.nominated_node_name for each in members):
+        return None
+    for _ in range(_RANKING_CYCLES):
+        cycle = Cycle(first, framework, snapshot, engine.clock.now())
+        calls = framework.calls(cycle.state, pod)
+        if calls.reserve or calls.unreserve or not setup.runner.may_rank(cycle):
+            return None
+        setup.runner.run(cycle)
+        ranking = cycle.ranking
+        if isinstance(ranking, RankedNodes):
+            follows = answers_for_domains(ranking) and ranking.depends_on_amounts
+            return ranking if follows and not ranking.is_behind else None
+        state, entry = cycle.state, cycle.entry
+        skipped = state.skip_filter_plugins | state.skip_score_plugins
+        if entry is not None and any(name not in skipped for name, _ in entry.uncached):
+            return None
+    return None

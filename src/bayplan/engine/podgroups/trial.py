@@ -22,6 +22,9 @@ from bayplan.engine.attempt_record import CycleEnd
 from bayplan.engine.core import EngineCore
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.extenders.results import Answered, Question
+from bayplan.engine.podgroups.domain_results import DomainResults
+from bayplan.engine.podgroups.topology import Domains
+from bayplan.engine.ranked_domain import RankedDomain
 from bayplan.engine.reservations import restrict_to_unreserved
 from bayplan.engine.schedule_one import CycleRunner
 from bayplan.framework.status import Diagnosis, Status, is_rejected, is_success
@@ -129,6 +132,8 @@ class TrialSetup:
     engine: EngineCore
     runner: CycleRunner
     end: CycleEnd
+    domains: Domains
+    results: DomainResults = field(default_factory=DomainResults)
     questions: GroupExtenderCalls = field(default_factory=GroupExtenderCalls)
 
 
@@ -137,26 +142,36 @@ class PodGroupTrial:
     """One pass over the members in a trial, with its result."""
 
     def __init__(
-        self, setup: TrialSetup, trial: Trial, within: frozenset[str] | None = None
+        self,
+        setup: TrialSetup,
+        trial: Trial,
+        within: frozenset[str] | None = None,
+        *,
+        is_compared: bool = False,
     ) -> None:
-        """``within``: the names of the nodes to evaluate; None: all nodes."""
+        """``within``: the names of the nodes to evaluate; None: all nodes. ``is_compared``: the
+        result is compared with those of other domains."""
         self._engine = setup.engine
         self._runner = setup.runner
         self._end = setup.end
         self._questions = setup.questions
         self._trial = trial
         self._within = within
+        self._is_compared = is_compared
         self._shapes: set[int] = set()
         self.placed: list[PlacedMember] = []
         self.unplaced: list[UnplacedMember] = []
         #: Filter plugins that rejected nodes for members that fit on other nodes.
         self.rejecting: set[str] = set()
-        #: The sum of the members' scores; computed only to compare domains.
+        #: The sum of the members' scores, if the pass is compared.
         self.total_score = 0
         #: The value of the topology key that the nodes share; "": all nodes.
         self.domain = ""
         #: How many domains were tried, under the gate TopologyAwareWorkloadScheduling; else None.
         self.placement_count: int | None = None
+        #: Whether the result follows from what the nodes offer, and no draw decided it; noted if
+        #: the pass is compared.
+        self.is_repeatable = True
         #: Plugins that rejected members in other domains, if no domain sufficed.
         self.elsewhere: set[str] = set()
 
@@ -229,8 +244,8 @@ class PodGroupTrial:
         # Recorded before the trial places the member.
         record = self._end.observe(cycle, "scheduled")
         self._note_rejecting(cycle)
-        if self._within is not None:
-            self.total_score += _score_of(cycle)
+        if self._is_compared:
+            self._compare(cycle)
         placed = self._trial.assume(cycle.pod, node_name)
         status = cycle.framework.run_reserve(cycle.state, placed, node_name)
         if is_success(status):
@@ -249,6 +264,12 @@ class PodGroupTrial:
         unplaced = UnplacedMember(cycle.queued, status, status.message, diagnosis, record)
         self.unplaced.append(unplaced)
 
+    def _compare(self, cycle: Cycle) -> None:
+        self.total_score += _score_of(cycle)
+        if self.is_repeatable:
+            ranking = cycle.ranking
+            self.is_repeatable = isinstance(ranking, RankedDomain) and ranking.draws_among_equals()
+
     def _note_rejecting(self, cycle: Cycle) -> None:
         """Note the rejecting plugins, once for all members of one shape."""
         if id(cycle.pod.shape) not in self._shapes and cycle.feasibility is not None:
@@ -256,6 +277,8 @@ class PodGroupTrial:
             self.rejecting |= cycle.feasibility.plugins()
 
     def _no_node(self, cycle: Cycle, status: Status) -> UnplacedMember:
+        if not isinstance(cycle.ranking, RankedDomain):
+            self.is_repeatable = False
         if not is_rejected(status) or not cycle.snapshot.node_count:
             result = "unschedulable" if is_rejected(status) else "error"
             record = self._end.observe(cycle, result, status, status.message)

@@ -10,7 +10,7 @@ the other part is evaluated in every cycle.
 """
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, final
 
 import numpy as np
@@ -133,6 +133,10 @@ class NodeFeasibility(Feasibility):
     def of_row(self, row: int) -> int:
         return self._numbers[row]
 
+    def of_rows(self, rows: Rows) -> "npt.NDArray[np.uint16]":
+        """uint16[rows], a copy."""
+        return self._as_array()[rows]
+
     def set(self, row: int, number: int) -> None:
         if number == self._numbers[row]:
             return
@@ -149,11 +153,7 @@ class NodeFeasibility(Feasibility):
         return np.flatnonzero(self._as_array() == FEASIBLE)
 
     def rejected(self) -> Iterator[Rejected]:
-        for (index, verdict_number), number in sorted(self._numbers_by_origin.items()):
-            if self._counts[number]:
-                name, cache = self._filters[index]
-                for code, reasons in cache.verdicts[verdict_number]:
-                    yield Rejected(name, code, reasons, self._counts[number])
+        return self.rejections(dict(enumerate(self._counts)))
 
     def rejection_counts(self) -> tuple[RejectionCount, ...]:
         if self._rejection_counts is None:
@@ -164,6 +164,15 @@ class NodeFeasibility(Feasibility):
         if self._summary is None:
             self._summary = super().summary()
         return self._summary
+
+    def rejections(self, counts: Mapping[int, int]) -> Iterator[Rejected]:
+        """``counts``: number → nodes."""
+        for (index, verdict_number), number in sorted(self._numbers_by_origin.items()):
+            count = counts.get(number, 0)
+            if count:
+                name, cache = self._filters[index]
+                for code, reasons in cache.verdicts[verdict_number]:
+                    yield Rejected(name, code, reasons, count)
 
     def codes(self, nodes: NodeView, absent: Code) -> Codes:
         if self._codes is None or self._codes[0] is not absent:
@@ -295,7 +304,7 @@ class RankedNodes:
 
         Raises RankingInvalid where the nodes cannot be ranked.
         """
-        self._table = table
+        self.table = self._table = table
         self.plan = plan
         self._order = table.draw_order()
         self._places = table.draw_places()
@@ -318,6 +327,8 @@ class RankedNodes:
         for score in self._other_scores:
             self._other_facets |= score.cache.facets
         self._equivalence = NodeEquivalence(table, plan)
+        #: Whether what a placed pod changes follows from the amounts of its node alone.
+        self.depends_on_amounts = self._equivalence.is_used
         self._filters = [(index, name, cache) for index, (name, cache) in enumerate(plan.filters)]
         #: By the facets that changed.
         self._affected: dict[int, _Affected] = {}
@@ -618,6 +629,19 @@ class RankedNodes:
             normal = normalized(score.normalizer, raw)
             columns.append(PluginScores(score.name, score.weight, raw, normal))
         return columns
+
+    # ---- parts ----------------------------------------------------------------------------
+
+    def totals_of(self, rows: Rows) -> Int64s:
+        """int64[rows]: the totals of feasible rows, all of which have totals."""
+        return as_array(self._totals)[rows]
+
+    def places_left(self, rows: Rows) -> Iterable[tuple[int, int]]:
+        """By feasible row: (class of equivalent nodes, scores that no placed pod changes). Further
+        pods get equal answers from two rows with equal values, if `depends_on_amounts`."""
+        others = as_array(self._other_totals)[rows].tolist()
+        classes = self._table.resources.equivalence.of_row
+        return zip(map(classes, rows.tolist()), others, strict=True)
 
     def score_table(self, nodes: NodeView) -> ScoreTable:
         """The same as arrays, over the feasible nodes."""

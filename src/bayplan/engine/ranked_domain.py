@@ -1,0 +1,183 @@
+"""RankedDomain: the part of a ranking that lies in one domain.
+
+The members of a group that must stay together are tried in one domain at a time. Where no score
+depends on which nodes are feasible, a node has the same total in its domain as among all nodes. So
+the ranking of all nodes answers for each domain, and is kept up to date once for all of them.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+
+from bayplan.engine.reuse.ranked_nodes import FEASIBLE, NodeFeasibility, RankedNodes
+from bayplan.framework.filtering import Feasibility, FilterOutcome, Rejected
+from bayplan.framework.scoring import Choice, ScoreTable
+from bayplan.framework.status import Code, Codes, Status
+from bayplan.journal import NodeScore
+from bayplan.rng import tie_index
+from bayplan.state.columns import Int64s, Rows
+from bayplan.state.node_table import NodeTable
+from bayplan.state.nodes import NodeView
+
+#: What decides about further members in a domain: see `RankedDomain.content`.
+Content = frozenset[tuple[tuple[int, int], int]]
+
+#: Sets of nodes whose rows are remembered.
+_DOMAINS_MAX = 4096
+
+
+def answers_for_domains(ranking: RankedNodes) -> bool:
+    """Whether a node has the same answer whichever other nodes are feasible."""
+    return ranking.plan.is_complete and not ranking.with_extremes
+
+
+@final
+class DomainRows:
+    """Names of nodes → their rows in draw order, until nodes come or go."""
+
+    def __init__(self) -> None:
+        self._order: Rows | None = None
+        self._rows: dict[frozenset[str], Rows] = {}
+
+    def of(self, names: frozenset[str], table: NodeTable) -> Rows:
+        """intp[names of nodes in the cluster]."""
+        order = table.draw_order()
+        if order is not self._order or len(self._rows) >= _DOMAINS_MAX:
+            self._order, self._rows = order, {}
+        rows = self._rows.get(names)
+        if rows is None:
+            row_of = table.row_of
+            inside = np.array([row_of[name] for name in names if name in row_of], np.intp)
+            inside = inside[table.alive.values[inside]]
+            rows = self._rows[names] = inside[np.argsort(table.draw_places()[inside])]
+        return rows
+
+
+@final
+class DomainFeasibility(Feasibility):
+    """The feasibility of the nodes of a domain. The nodes outside were not evaluated."""
+
+    __slots__ = ("_feasible_count", "_numbers", "_rows", "_whole", "is_feasible")
+
+    def __init__(self, whole: NodeFeasibility, rows: Rows) -> None:
+        self._whole = whole
+        self._rows = rows
+        self._numbers = whole.of_rows(rows)
+        #: bool[rows]
+        self.is_feasible: npt.NDArray[np.bool_] = self._numbers == FEASIBLE
+        self._feasible_count = int(np.count_nonzero(self.is_feasible))
+
+    @property
+    def feasible_count(self) -> int:
+        return self._feasible_count
+
+    def rejected(self) -> Sequence[Rejected]:
+        if self._feasible_count == len(self._rows):
+            return ()
+        return list(self._whole.rejections(Counter(self._numbers.tolist())))
+
+    def codes(self, nodes: NodeView, absent: Code) -> Codes:
+        return self.outcome(nodes).codes(nodes, absent)
+
+    def statuses_among(self, nodes: NodeView) -> dict[str, Status]:
+        return self.outcome(nodes).statuses()
+
+    def outcome(self, nodes: NodeView) -> FilterOutcome:
+        """The same as arrays, over the nodes of the domain. ``nodes``: these, or more."""
+        return self._whole.outcome(self._inside(nodes))
+
+    def _inside(self, nodes: NodeView) -> NodeView:
+        return nodes.take_rows(lambda: np.sort(self._rows))
+
+
+@final
+class RankedDomain:
+    """The nodes of one domain, as a complete ranking has them at the moment."""
+
+    __slots__ = ("_drawn", "_rows", "_tied", "_totals", "feasibility", "whole")
+
+    def __init__(self, whole: RankedNodes, rows: Rows) -> None:
+        """``whole``: `answers_for_domains`. ``rows``: of the
+        domain, in draw order."""
+        self.whole = whole
+        self._rows = rows
+        #: Made when first read: the feasible rows in draw order, their totals, the rows with the
+        #: highest total.
+        self._drawn: Rows | None = None
+        self._totals: Int64s | None = None
+        self._tied: Rows | None = None
+        self.feasibility = DomainFeasibility(whole.feasibility, rows)
+
+    @property
+    def row_count(self) -> int:
+        return len(self._rows)
+
+    @property
+    def feasible_count(self) -> int:
+        return self.feasibility.feasible_count
+
+    def feasible_rows(self) -> Rows:
+        """Ascending."""
+        return np.sort(self._drawn_rows())
+
+    def only(self) -> Choice:
+        """The one feasible node."""
+        return Choice(self._name(self._drawn_rows().item(0)))
+
+    def choose(self, seed: int, pod_uid: str, attempt: int) -> Choice:
+        """The node with the highest total; among equals the one that is drawn."""
+        rows = self._tied_rows()
+        count = len(rows)
+        index = tie_index(seed, pod_uid, attempt, count) if count > 1 else 0
+        return Choice(self._name(rows.item(index)), count, index)
+
+    def best_total(self) -> int:
+        """The highest total; there is a feasible node, and all have totals."""
+        totals = self._feasible_totals()
+        return totals.item(totals.argmax())
+
+    def best_scores(self, count_max: int) -> tuple[NodeScore, ...]:
+        """The scores of the best nodes, best first; equals in draw order."""
+        rows = self._tied_rows()
+        if len(rows) < count_max:
+            order = np.argsort(-self._feasible_totals(), kind="stable")
+            rows = self._drawn_rows()[order[:count_max]]
+        return tuple(self.whole.lines(rows[:count_max]))
+
+    def score_table(self, nodes: NodeView) -> ScoreTable:
+        """``nodes``: the feasible ones."""
+        return self.whole.score_table(nodes)
+
+    def draws_among_equals(self) -> bool:
+        """Whether the nodes that are drawn from are equivalent for such pods: whichever is drawn,
+        the same remains."""
+        return len(set(self.whole.places_left(self._tied_rows()))) == 1
+
+    def content(self) -> Content:
+        """How many feasible nodes there are of each kind of equivalent nodes. In domains of equal
+        content equal members get equal totals, as long as each draw is among equivalent nodes."""
+        return frozenset(Counter(self.whole.places_left(self._drawn_rows())).items())
+
+    def _name(self, row: int) -> str:
+        return self.whole.table.names[row]
+
+    def _drawn_rows(self) -> Rows:
+        """The feasible rows in draw order."""
+        if self._drawn is None:
+            is_all = self.feasible_count == len(self._rows)
+            self._drawn = self._rows if is_all else self._rows[self.feasibility.is_feasible]
+        return self._drawn
+
+    def _tied_rows(self) -> Rows:
+        if self._tied is None:
+            totals = self._feasible_totals()
+            self._tied = self._drawn_rows()[totals == totals.item(totals.argmax())]
+        return self._tied
+
+    def _feasible_totals(self) -> Int64s:
+        if self._totals is None:
+            self._totals = self.whole.totals_of(self._drawn_rows())
+        return self._totals

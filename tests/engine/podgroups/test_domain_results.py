@@ -1,0 +1,179 @@
+"""Results of trials of domains are shared where the domains offer the same, and only there.
+
+Each story runs with the cache of results and without; journals must be equal to the last score.
+"""
+
+from typing import Any
+
+import pytest
+
+from bayplan.api.objects import NAMESPACE, NODE, POD, decode
+from bayplan.api.pod_groups import COSCHEDULING_GROUP, COSCHEDULING_LABEL, REQUIRED_TOPOLOGY
+from bayplan.clock import ManualClock
+from bayplan.config import config_from
+from bayplan.config.schema import API_VERSION, KIND
+from bayplan.engine.podgroups.trial import PodGroupTrial
+from bayplan.engine.scheduler import Scheduler
+from bayplan.journal import DigestSink, Journal
+from bayplan.plugins.registry import default_registry
+from bayplan.ports import BindPod, EventType, WatchEvent
+from bayplan.rng import stream
+
+GROUP_KIND = f"{COSCHEDULING_GROUP}/v1alpha1 PodGroup"
+Content = dict[str, Any]
+
+
+def node(index: int, rack_count: int, cpu: int = 4, **spec: Any) -> Content:
+    amounts = {"cpu": str(cpu), "memory": "16Gi", "pods": "20"}
+    labels = {"rack": f"r{index % rack_count}"}
+    status = {"allocatable": amounts, "capacity": amounts}
+    return {"metadata": {"name": f"n{index}", "labels": labels}, "spec": spec, "status": status}
+
+
+def pod(name: str, cpu: int, group: str = "", **spec: Any) -> Content:
+    requests = {"cpu": f"{cpu}m", "memory": "100Mi"}
+    labels = {COSCHEDULING_LABEL: group} if group else {}
+    containers = [{"name": "c", "image": "app", "resources": {"requests": requests}}]
+    metadata = {"name": name, "namespace": "default", "uid": name, "labels": labels}
+    return {"metadata": metadata, "spec": {"containers": containers, **spec}}
+
+
+def group(name: str, minimum: int) -> Content:
+    metadata = {
+        "name": name,
+        "namespace": "default",
+        "annotations": {REQUIRED_TOPOLOGY: "rack"},
+    }
+    return {"metadata": metadata, "spec": {"minMember": minimum}}
+
+
+class Story:
+    """A scheduler that is told what happens."""
+
+    def __init__(self, *, is_cached: bool) -> None:
+        self.sink = DigestSink()
+        gates = {"OpportunisticBatching": is_cached}
+        self.clock = ManualClock()
+        self.scheduler = Scheduler(
+            config_from({"apiVersion": API_VERSION, "kind": KIND, "featureGates": gates}),
+            default_registry(),
+            self.clock,
+            journal=Journal([self.sink]),
+            raise_bugs=True,
+        )
+        self.add(NAMESPACE, {"metadata": {"name": "default"}})
+        self.nodes_of: dict[str, str] = {}
+
+    def add(self, kind: str, content: Content) -> None:
+        self.scheduler.handle(WatchEvent(EventType.ADDED, kind, decode(kind, content)))
+
+    def modify(self, kind: str, content: Content) -> None:
+        self.scheduler.handle(WatchEvent(EventType.MODIFIED, kind, decode(kind, content)))
+
+    def schedule(self) -> None:
+        while self.scheduler.schedule_one():
+            for effect in self.scheduler.take_effects():
+                if isinstance(effect, BindPod):
+                    self.nodes_of[effect.pod.uid] = effect.node_name
+
+    def add_group(self, name: str, count: int, cpu: int = 500, **spec: Any) -> None:
+        self.add(GROUP_KIND, group(name, count))
+        for index in range(count):
+            self.add(POD, pod(f"{name}-{index}", cpu, name, **spec))
+
+
+def _tells(story: Story, seed: int) -> None:
+    """Groups come to racks of unequal nodes, among other pods; nodes change in between."""
+    rng = stream(seed, "racks")
+    rack_count, node_count = rng.choice((2, 3, 5)), 20
+    sizes = rng.choice(((4,), (4,), (2, 4, 8)))
+    for index in range(node_count):
+        spec: Content = {}
+        if rng.random() < 0.1:
+            spec = {"unschedulable": True}
+        elif seed % 3 == 0 and rng.random() < 0.3:
+            spec = {"taints": [{"key": "t", "value": "v", "effect": "PreferNoSchedule"}]}
+        story.add(NODE, node(index, rack_count, rng.choice(sizes), **spec))
+    for index in range(rng.choice((0, 0, 10, 30))):
+        there = f"n{rng.randrange(node_count)}"
+        story.add(POD, pod(f"there-{index}", rng.choice((100, 300)), nodeName=there))
+    for number in range(12):
+        event = rng.random()
+        if event < 0.15:
+            story.modify(NODE, node(rng.randrange(node_count), rack_count, rng.choice(sizes)))
+        elif event < 0.3:
+            story.add(POD, pod(f"alone-{number}", rng.choice((250, 500, 5000))))
+        spec = {"nodeSelector": {"rack": "r0"}} if event > 0.9 else {}
+        count = rng.choice((1, 3, 5, 20))
+        story.add_group(f"g{number}", count, rng.choice((250, 500, 500, 900)), **spec)
+        story.schedule()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_cache_changes_no_record_of_a_group_in_racks(seed: int) -> None:
+    cached, evaluated = Story(is_cached=True), Story(is_cached=False)
+    for story in (cached, evaluated):
+        _tells(story, seed)
+    assert cached.nodes_of == evaluated.nodes_of
+    assert cached.nodes_of, "no group was placed"
+    assert cached.sink.digest == evaluated.sink.digest
+
+
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch) -> list[frozenset[str] | None]:
+    """The nodes of each pass that ran."""
+    tried: list[frozenset[str] | None] = []
+    run = PodGroupTrial.run
+
+    def recorded(self: PodGroupTrial, *args: Any) -> PodGroupTrial:
+        tried.append(self._within)  # pyright: ignore[reportPrivateUsage]
+        return run(self, *args)
+
+    monkeypatch.setattr(PodGroupTrial, "run", recorded)
+    return tried
+
+
+def test_racks_that_offer_the_same_are_tried_once(passes: list[frozenset[str] | None]) -> None:
+    story = Story(is_cached=True)
+    for index in range(40):
+        story.add(NODE, node(index, 10))
+    story.add_group("a", 4)
+    story.schedule()
+    # One trial, and the pass that places the group.
+    assert len(passes) == 2
+    story.add_group("b", 4)
+    story.schedule()
+    # The rack of the first group is tried as well.
+    assert len(passes) == 4
+    for name in ("c", "d", "e"):
+        story.add_group(name, 4)
+        story.schedule()
+    assert len(passes) == 7
+    assert len(story.nodes_of) == 20
+
+
+def test_a_rack_is_tried_again_after_one_of_its_nodes_changed(
+    passes: list[frozenset[str] | None],
+) -> None:
+    story = Story(is_cached=True)
+    for index in range(40):
+        story.add(NODE, node(index, 10))
+    story.add_group("a", 4)
+    story.schedule()
+    passes.clear()
+    story.modify(NODE, node(7, 10, cpu=16))
+    story.add_group("b", 4)
+    story.schedule()
+    changed = frozenset(f"n{index}" for index in range(40) if index % 10 == 7)
+    assert passes.count(changed) == 2, "tried, and chosen: it has the most room"
+    assert {story.nodes_of[f"b-{index}"] for index in range(4)} <= changed
+
+
+def test_a_draw_among_unequal_nodes_is_not_shared(passes: list[frozenset[str] | None]) -> None:
+    story = Story(is_cached=True)
+    for index in range(12):
+        # Each rack has two nodes of equal score and unequal size.
+        story.add(NODE, node(index, 6, cpu=4 if index < 6 else 8))
+    story.add_group("a", 1, cpu=0)
+    story.schedule()
+    assert len(passes) == 7
