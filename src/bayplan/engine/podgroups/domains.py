@@ -99,7 +99,7 @@ def best_pass(
         return group_trial
 
     watch = Watch(setup.engine.telemetry, members[0].pod.scheduler_name)
-    compare = partial(_best, run, setup, members, needed_count, watch=watch)
+    compare = partial(_best, run, setup, members=members, needed_count=needed_count, watch=watch)
     group_trial = compare(narrow)
     if group_trial is None and len(wide) > 1:
         group_trial = compare(wide)
@@ -156,10 +156,10 @@ def _choices(
 def _best(
     run: _Run,
     setup: TrialSetup,
-    members: Sequence[QueuedPodInfo],
-    needed_count: int,
     domains: Sequence[Domain],
     *,
+    members: Sequence[QueuedPodInfo],
+    needed_count: int,
     watch: Watch,
 ) -> PodGroupTrial | None:
     """The pass of the best domain, repeated in the trial; None: no domain suffices, and nothing is

@@ -1,0 +1,44 @@
+"""The domains of a topology key follow the labels of the nodes."""
+
+from bayplan.api.pod_groups import GroupKey
+from bayplan.engine.podgroups.topology import Domain, Domains
+from bayplan.state.pod_groups import GroupState
+from bayplan.testing import SampleCluster, node
+
+GROUP = GroupState(GroupKey("", "default", "g"))
+
+
+def _cluster() -> SampleCluster:
+    cluster = SampleCluster()
+    for name, rack in (("a", "r2"), ("b", "r1"), ("c", "r2")):
+        cluster.add(node(name, labels={"rack": rack}))
+    return cluster
+
+
+def _of(cluster: SampleCluster, domains: Domains) -> list[Domain]:
+    result = domains.of(cluster.lend(), "rack", GROUP)
+    cluster.take_back()
+    return result
+
+
+def test_domains_come_in_the_order_of_their_values() -> None:
+    cluster = _cluster()
+    r1, r2 = _of(cluster, Domains(cluster.cache.table))
+    assert (r1.name, r1.nodes) == ("r1", {"b"})
+    assert (r2.name, r2.nodes) == ("r2", {"a", "c"})
+
+
+def test_a_new_node_and_a_changed_label_change_the_domains() -> None:
+    cluster = _cluster()
+    domains = Domains(cluster.cache.table)
+    assert len(_of(cluster, domains)) == 2
+    cluster.add(node("d", labels={"rack": "r3"}))
+    assert [one.name for one in _of(cluster, domains)] == ["r1", "r2", "r3"]
+    cluster.cache.update_node(node("d", labels={"rack": "r1"}))
+    assert [one.nodes for one in _of(cluster, domains)] == [{"b", "d"}, {"a", "c"}]
+
+
+def test_a_domain_within_another_has_the_nodes_of_both() -> None:
+    one = Domain("z", frozenset("abc"))
+    assert one.within(Domain("r", frozenset("bcd"))) == Domain("z", frozenset("bc"))
+    assert one.within(Domain()) is one
