@@ -71,7 +71,7 @@ class CycleEnd:
             return None
         pod, choice, ranking = cycle.pod, cycle.choice, cycle.ranking
         table: ScoreTable | None = None
-        if isinstance(ranking, RankedDomain):
+        if cycle.within is not None and isinstance(ranking, RankedDomain):
             feasible_count, rejections = ranking.feasible_count, _rejections(cycle)
             is_scored = choice is not None and feasible_count > 1
             scores = ranking.best_scores(BEST_NODES_MAX) if is_scored else ()

@@ -154,7 +154,7 @@ class ReuseSteps:
             return
         ranking = cycle.partial_ranking if cycle.ranking is None else cycle.ranking
         cache = self._caches[cycle.framework.profile_name]
-        if isinstance(ranking, RankedDomain):
+        if cycle.within is not None and isinstance(ranking, RankedDomain):
             ranking = ranking.whole
         if ranking is not None:
             cache.used(entry, ranking)

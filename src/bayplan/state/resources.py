@@ -385,7 +385,8 @@ class Resources:
 
     def count(self, row: int, shape: PodShape, step: int) -> None:
         """Add a pod to a row (step 1), or remove it (-1)."""
-        for name, requested, scored in shape.once("resources.amounts", _amounts):
+        pod_amounts, used = shape.once("resources.amounts", _amounts_and_uses)
+        for name, requested, scored in pod_amounts:
             resource = self._resources.get(name) or self._of(name)
             resource.count(row, step * requested, step * scored)
             if not resource.is_exact:
@@ -394,8 +395,7 @@ class Resources:
         self._pods.take(row, step)
         self.pod_counts.values[row] += step
         if self._are_exact:
-            what_is_used = uses(shape)
-            self.equivalence.change(row, what_is_used, comes=step > 0)
+            self.equivalence.change(row, used, comes=step > 0)
         else:
             self.equivalence.set_unique(row)
 
@@ -447,11 +447,12 @@ def _amounts(shape: PodShape) -> tuple[tuple[str, int, int], ...]:
 
 def uses(shape: PodShape) -> str:
     """Equal for pods that use the same amounts and host ports of a node."""
-    return shape.once("resources.uses", _uses)
+    return shape.once("resources.amounts", _amounts_and_uses)[1]
 
 
-def _uses(shape: PodShape) -> str:
-    return intern(repr((sorted(_amounts(shape)), shape.host_ports)))
+def _amounts_and_uses(shape: PodShape) -> tuple[tuple[tuple[str, int, int], ...], str]:
+    pod_amounts = _amounts(shape)
+    return pod_amounts, intern(repr((sorted(pod_amounts), shape.host_ports)))
 
 
 def _as_int64(amount: int) -> int:
