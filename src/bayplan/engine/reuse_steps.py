@@ -154,7 +154,7 @@ class ReuseSteps:
             return
         ranking = cycle.partial_ranking if cycle.ranking is None else cycle.ranking
         cache = self._caches[cycle.framework.profile_name]
-        if cycle.within is not None and isinstance(ranking, RankedDomain):
+        if type(ranking) is RankedDomain:
             ranking = ranking.whole
         if ranking is not None:
             cache.used(entry, ranking)
