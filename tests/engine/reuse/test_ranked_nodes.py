@@ -343,7 +343,7 @@ def test_the_best_nodes_have_the_same_lines_as_in_the_table() -> None:
         attempts.attempt()
     for name, labels in (("n3", {"rank": "1"}), ("n6", {"bad": "broken"}), ("n4", {"rank": "3"})):
         ranking, table = attempts.attempt().ranking, attempts.fresh().table
-        assert ranking is not None and table is not None
+        assert isinstance(ranking, RankedNodes) and table is not None
         assert ranking.best_scores(5) == best_scores(table)
         ranking.validate()
         attempts.label(name, **labels)
