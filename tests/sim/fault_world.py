@@ -13,6 +13,7 @@ does the same when other steps are left out. `shrinking` uses this.
 import asyncio
 import contextlib
 from collections import Counter
+from collections.abc import Set
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, cast, final
@@ -90,6 +91,38 @@ class Snatcher:
 
 
 @final
+class SilentReleases:
+    """A journal sink: the room that a nominated pod gives back when it is placed on another node.
+
+    kube-scheduler removes the nomination and sends no event (schedule_one.go, assume), so a pod
+    that was rejected because of the nomination waits for the next event.
+    """
+
+    def __init__(self) -> None:
+        #: Uid → nominated node.
+        self._nominated: dict[str, str] = {}
+        self._tried_since: set[str] = set()
+        self._tried_before: set[str] = set()
+
+    @property
+    def excused_uids(self) -> Set[str]:
+        """Pods whose last attempt was before the last release."""
+        return self._tried_before - self._tried_since
+
+    def write(self, record: Record) -> None:
+        if not isinstance(record, AttemptRecord):
+            return
+        self._tried_since.add(record.uid)
+        if record.nominated_node:
+            self._nominated[record.uid] = record.nominated_node
+        elif record.result in ("scheduled", "waiting"):
+            nominated_node = self._nominated.pop(record.uid, record.node)
+            if nominated_node != record.node:
+                self._tried_before |= self._tried_since
+                self._tried_since = set()
+
+
+@final
 class Leader:
     """A scheduler that runs against the cluster, and its checkers."""
 
@@ -113,7 +146,7 @@ class Leader:
             registry,
             world.clock,
             seed=plan.seed,
-            journal=Journal([world.digest_sink, self.checker, Snatcher(world)]),
+            journal=Journal([world.digest_sink, self.checker, world.releases, Snatcher(world)]),
             extenders=() if extender is None else (extender,),
             raise_bugs=True,
         )
@@ -143,6 +176,7 @@ class FaultWorld:
         self._snatch_random = self.random_of("snatcher")
         self.clock = ManualClock()
         self.digest_sink = DigestSink()
+        self.releases = SilentReleases()
         self.findings = Findings()
         self.contents = Contents()
         slow = self.plan.options.is_pod_gc_slow
@@ -536,7 +570,9 @@ class FaultWorld:
     def _check_woken(self) -> None:
         """A pod that fits a node was woken by the event that made room. An extender that changes
         its answer is no event."""
-        excused = () if self.extender is None else self.extender.rejected_uids
+        excused = self.releases.excused_uids
+        if self.extender is not None:
+            excused |= self.extender.rejected_uids
         vain = waits_in_vain(picture_of(self.cluster), excused)
         if vain:
             self.findings.fail("woken", f"not woken: {vain}")
