@@ -174,11 +174,11 @@ def test_emphasis_is_used_only_on_terminals_that_support_it() -> None:
     assert "\x1b" not in on_a_terminal("plugins", TERM="dumb")[1]
 
 
-def test_a_terminal_shows_the_progress_of_a_replay(tmp_path: Path, objects: Path) -> None:
+def test_a_terminal_shows_that_an_attempt_is_repeated(tmp_path: Path, objects: Path) -> None:
     process("simulate", objects, "--out", tmp_path / "run")
     code, seen = on_a_terminal("why", "a", "--run", tmp_path / "run", "--node", "n1")
     assert code == 0
-    assert seen.index("replaying the run") < seen.index("attempt 1 at default/a")
+    assert seen.index("repeating the attempt") < seen.index("attempt 1 at default/a")
 
 
 def test_without_a_terminal_there_is_no_progress_bar(objects: Path) -> None:

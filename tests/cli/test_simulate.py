@@ -549,6 +549,7 @@ def test_a_run_is_stored_completely_and_the_summary_names_the_next_command(
         "inputs/workload.json",
         "journal.jsonl",
         "placements.csv",
+        "states/000000.jsonl",
         "summary.json",
     ]
 

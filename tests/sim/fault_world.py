@@ -48,10 +48,11 @@ from tests.sim.at_rest import (
     could_preempt,
     differences,
     group_of,
+    pending,
     picture_of,
     waits_in_vain,
 )
-from tests.sim.brute_force import is_terminating
+from tests.sim.brute_force import Key, is_terminating, uid_of
 from tests.sim.decisions import DecisionChecker, Findings, WriteChecker, named_claims
 from tests.sim.delivered import Contents, DeliveringPort
 from tests.sim.drawn_extender import DrawnExtender
@@ -196,6 +197,7 @@ class FaultWorld:
         self.is_calm = False
         self._step = Step(-1, 0.0, "")
         self._name_count = 0
+        self._replaced_claims: set[tuple[str, Key]] = set()
         self._stops_at_next_decision = False
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -486,6 +488,7 @@ class FaultWorld:
         draw = fault_objects.volume_claim if is_volume else fault_objects.device_claim
         self.cluster.delete(chosen)
         self.cluster.create(draw(self._random, chosen.name, chosen.namespace))
+        self._replaced_claims.add((chosen.kind, (chosen.namespace, chosen.name)))
         self._tell(f"claim {chosen.namespace}/{chosen.name} is deleted and created again")
         self._maybe_forget_history()
 
@@ -570,7 +573,7 @@ class FaultWorld:
     def _check_woken(self) -> None:
         """A pod that fits a node was woken by the event that made room. An extender that changes
         its answer is no event."""
-        excused = self.releases.excused_uids
+        excused = self.releases.excused_uids | self._bound_to_replaced_claims()
         if self.extender is not None:
             excused |= self.extender.rejected_uids
         vain = waits_in_vain(picture_of(self.cluster), excused)
@@ -582,12 +585,23 @@ class FaultWorld:
         if wrong:
             self.findings.fail("cache", f"cache and API differ: {wrong}")
         picture = picture_of(self.cluster)
-        vain = waits_in_vain(picture)
+        vain = waits_in_vain(picture, self._bound_to_replaced_claims())
         if vain:
             self.findings.fail("placed", f"could have been placed: {vain}")
         vain = could_preempt(picture)
         if vain:
             self.findings.fail("preempts", f"could have been placed: {vain}")
+
+    def _bound_to_replaced_claims(self) -> Set[str]:
+        """Pods that are bound to a node and wait for the binding of a claim that was replaced after
+        the decision: until bindTimeoutSeconds (600 s), as in kube-scheduler (binder.go,
+        checkBindings)."""
+        find = self.leaders[-1].scheduler.queue.find
+        return {
+            uid_of(pod)
+            for pod in pending(picture_of(self.cluster))
+            if not self._replaced_claims.isdisjoint(named_claims(pod)) and find(uid_of(pod)) is None
+        }
 
 
 def _name(stored: Stored) -> str:
