@@ -66,6 +66,8 @@ from tests.sim.refusing_provisioner import RefusingProvisioner
 WOKEN_SECONDS = 60.0
 #: Longer than the stay among the unschedulable pods, which is 300 s, looked at every 30 s.
 CALM_SECONDS = 420.0
+#: Longer than bindTimeoutSeconds, which is 600 s, and the backoff after it.
+BIND_TIMEOUT_SECONDS = 660.0
 
 _BURST = 5
 _UPSTREAM_POD_GC = (UPSTREAM_QUARANTINE_SECONDS, UPSTREAM_PERIOD_SECONDS)
@@ -258,6 +260,9 @@ class FaultWorld:
         self._check_woken()
         await self._until(self.clock.now() + CALM_SECONDS - WOKEN_SECONDS)
         await settled()
+        if self._bound_to_replaced_claims():
+            await self._until(self.clock.now() + BIND_TIMEOUT_SECONDS)
+            await settled()
         self._check_at_rest()
         await self.leaders[-1].stop()
 
@@ -585,7 +590,7 @@ class FaultWorld:
         if wrong:
             self.findings.fail("cache", f"cache and API differ: {wrong}")
         picture = picture_of(self.cluster)
-        vain = waits_in_vain(picture, self._bound_to_replaced_claims())
+        vain = waits_in_vain(picture)
         if vain:
             self.findings.fail("placed", f"could have been placed: {vain}")
         vain = could_preempt(picture)
@@ -594,8 +599,7 @@ class FaultWorld:
 
     def _bound_to_replaced_claims(self) -> Set[str]:
         """Pods that are bound to a node and wait for the binding of a claim that was replaced after
-        the decision: until bindTimeoutSeconds (600 s), as in kube-scheduler (binder.go,
-        checkBindings)."""
+        the decision: until bindTimeoutSeconds, as in kube-scheduler (binder.go, checkBindings)."""
         find = self.leaders[-1].scheduler.queue.find
         return {
             uid_of(pod)
