@@ -18,7 +18,7 @@ from bayplan.engine.placements import Placements
 from bayplan.engine.podgroups.trial import PodGroupTrial
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.preemption import Victims
-from bayplan.framework.status import Code, Rejection, Status
+from bayplan.framework.status import EXTENDER_NAME, Code, Rejection, Status
 from bayplan.plugins.default_binder import DefaultBinder
 from bayplan.plugins.default_preemption.plugin import DefaultPreemption
 from bayplan.plugins.default_preemption.victims import victims_on
@@ -40,6 +40,7 @@ from bayplan.plugins.volume_binding.plugin import VolumeBinding
 from bayplan.plugins.volume_restrictions import VolumeRestrictions
 from bayplan.ports import ApiError, EventType, OutcomeUnknownError
 from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.queue.sub_queues import UnschedulablePods
 from bayplan.state.cache import Cache
 from bayplan.state.device_table import Claims
 
@@ -368,9 +369,19 @@ def _too_few_members_are_enough(patch: Patch) -> None:
     patch.setattr(best, lambda *counts: max(1, max(*counts) - 1), raising=False)
 
 
-def _pods_stay_unschedulable_for_good(patch: Patch) -> None:
-    """No timer moves them, and an extender's new answer is no event."""
-    patch.setattr("bayplan.queue.sub_queues.UnschedulablePods.first_overdue", lambda *_: None)
+def _pods_that_an_extender_rejected_stay(patch: Patch) -> None:
+    """No event and no timer moves them. An extender's new answer is no event."""
+    woken_by = UnschedulablePods.woken_by
+
+    def woken(*arguments: Any) -> list[Any]:
+        return [
+            (entry, strategy)
+            for entry, strategy in woken_by(*arguments)
+            if not any(EXTENDER_NAME in queued.unschedulable_plugins for queued in entry.pods)
+        ]
+
+    patch.setattr(UnschedulablePods, "woken_by", woken)
+    patch.setattr(UnschedulablePods, "first_overdue", lambda *_: None)
 
 
 PLANTS = (
@@ -518,5 +529,5 @@ PLANTS = (
     ),
     Plant("all pods of a node are evicted", _all_pods_of_a_node_are_evicted, ("victims",)),
     Plant("too few members are enough", _too_few_members_are_enough, ("gang",)),
-    Plant("pods stay unschedulable for good", _pods_stay_unschedulable_for_good, ("placed",)),
+    Plant("pods that an extender rejected stay", _pods_that_an_extender_rejected_stay, ("placed",)),
 )
