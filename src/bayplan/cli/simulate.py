@@ -222,10 +222,7 @@ def _with_times(workload: Workload, options: _Options) -> Workload:
 def _played(simulation: Simulation, pod_count: int, update: OnProgress | None) -> SimulationResult:
     """Run, with a progress bar on a terminal, otherwise with a line from time to time."""
     with PluginWatchdog(_remark_on_blocking):
-        return _played_to_its_end(simulation, pod_count, update or _ignore)
-
-
-def _ignore(_done: int, _total: int) -> None: ...
+        return _played_to_its_end(simulation, pod_count, update)
 
 
 def _remark_on_blocking(call: BlockingCall) -> None:
@@ -234,22 +231,26 @@ def _remark_on_blocking(call: BlockingCall) -> None:
         remark(f"plugin {call.plugin} has been running in {call.point} {lasting}")
 
 
+def _both(first: OnProgress, second: OnProgress | None) -> OnProgress:
+    if second is None:
+        return first
+
+    def update(done: int, total: int) -> None:
+        first(done, total)
+        second(done, total)
+
+    return update
+
+
 def _played_to_its_end(
-    simulation: Simulation, pod_count: int, also: OnProgress
+    simulation: Simulation, pod_count: int, also: OnProgress | None
 ) -> SimulationResult:
-    def both(show_progress: OnProgress) -> OnProgress:
-        def update(done: int, total: int) -> None:
-            show_progress(done, total)
-            also(done, total)
-
-        return update
-
     if not sys.stderr.isatty() or not pod_count:
-        simulation.on_progress(both(ProgressLines("pods").update))
+        simulation.on_progress(_both(ProgressLines("pods").update, also))
         return simulation.run()
     progress_bar = load("bayplan.cli.progress_bar:progress_bar")
     with progress_bar("pods", pod_count) as update:
-        simulation.on_progress(both(lambda done, _total: update(done, "")))
+        simulation.on_progress(_both(lambda done, _total: update(done, ""), also))
         return simulation.run()
 
 
