@@ -147,6 +147,14 @@ class Cluster:
         while any([await self._delete_all(resource) for resource in _TEST_RESOURCES]):
             await asyncio.sleep(POLL_SECONDS)
 
+    async def delete_priority_classes(self) -> None:
+        """Those of other tests: a pod that may preempt has other fixes."""
+        classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
+        for item in (await self.client.get(classes))["items"]:
+            name = item["metadata"]["name"]
+            if not name.startswith("system-"):
+                await self.delete(f"{classes}/{name}")
+
     async def _delete_all(self, resource: str) -> bool:
         """Whether there was anything."""
         options = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}

@@ -69,6 +69,7 @@ async def compare(plane: ControlPlane, lines: list[str]) -> Counter[str]:
     options = ClientOptions(qps=-1)
     async with open_client(plane.kubeconfig("admin"), options) as client:
         cluster = Cluster(client)
+        await cluster.delete_priority_classes()
         for each in base_objects():
             await cluster.create(each)
         number = 0
