@@ -6,9 +6,9 @@ pod that a question is about, and of the controllers above it, is read as the se
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.adapters.live.client import ApiClient
@@ -35,6 +35,8 @@ from bayplan.ports import ApiError
 from bayplan.rng import stream
 from bayplan.serving.discovery import kinds_in_use, offered_kinds
 from bayplan.sim.input.controller_kinds import DAEMON_SET, DEPLOYMENT, JOB
+
+T = TypeVar("T")
 
 #: Read whatever the plugins are.
 _ALWAYS = (NODE, NAMESPACE, PRIORITY_CLASS)
@@ -102,7 +104,7 @@ async def objects_of_cluster(
     # The longest list first: it takes longer than all others together.
     present = [resource for resource in resources if resource is not None]
     tasks = [listed(each) for each in sorted(present, key=lambda each: each.kind != POD)]
-    lists = dict(await asyncio.gather(*tasks))
+    lists = dict(await all_results(tasks))
     contents: dict[ObjectKey, dict[str, Any] | bytes] = {}
     if subject:
         contents |= await _chain(client, discovery, subject, unreadable)
@@ -116,6 +118,18 @@ async def objects_of_cluster(
         source=client.server,
         epoch_seconds=RealClock().epoch_seconds(),
     )
+
+
+async def all_results(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """The results in order. The first failure is raised when all other works have ended: nothing
+    may use the client after that."""
+    tasks = list(map(asyncio.ensure_future, works))
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _contents(
