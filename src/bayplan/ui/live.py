@@ -67,9 +67,6 @@ class ShownScheduler(Shown):
         self._end_reason = ""
         sources.scheduler.journal.add(self)
 
-    def _loaded(self) -> Timeline:
-        return self.timeline
-
     # ---- what happens -----------------------------------------------------------------------
 
     def observe(self, event: WatchEvent) -> None:

@@ -1,7 +1,7 @@
 """The questions of the page for which the engine is asked: what they accept, and their limits."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from bayplan.problems import BadInputError
 from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf, parse_scaling
@@ -10,7 +10,7 @@ from bayplan.ui import model_answers
 from bayplan.ui.answers import PAGE
 from bayplan.ui.computations import Computed
 from bayplan.ui.pages import NoSuchObject
-from bayplan.ui.shown import NotReady, Shown
+from bayplan.ui.shown import NotReady, Query
 from bayplan.ui.timeline import State
 
 #: The most nodes that a question names, new nodes, workloads that it scales, and their replicas.
@@ -18,17 +18,6 @@ _NODES_MAX: Final = 200
 _NEW_NODES_MAX: Final = 2_000
 _SCALINGS_MAX: Final = 20
 _REPLICAS_MAX: Final = 20_000
-
-
-class Query(Protocol):
-    """The parameters of one request; see `server.Question`."""
-
-    def text(self, name: str) -> str: ...
-    def number(self, name: str, default: int) -> int: ...
-    @property
-    def shown(self) -> Shown: ...
-    @property
-    def state(self) -> State: ...
 
 
 # ---- what-if --------------------------------------------------------------------------------

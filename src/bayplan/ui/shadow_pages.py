@@ -5,7 +5,7 @@ See docs/shadow.md. A report has no timeline: the other views are not shown.
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Protocol, final
+from typing import Any, final
 
 import msgspec
 import numpy as np
@@ -17,8 +17,7 @@ from bayplan.shadow.folder import read_shadow
 from bayplan.shadow.report import Decision, Disagreement, ShadowReport
 from bayplan.ui.answers import PAGE, Answer
 from bayplan.ui.pages import Part
-from bayplan.ui.shown import READY, NotReady, Shown
-from bayplan.ui.timeline import Timeline
+from bayplan.ui.shown import NotReady, Query, ShownFiles
 
 _POINTS_MAX = 200
 #: Decisions of a span, on average, at least.
@@ -62,7 +61,7 @@ SHADOW_TYPES = (ShadowAnswer, DisagreementPage)
 
 
 @final
-class ShownShadow(Shown):
+class ShownShadow(ShownFiles):
     """A folder that `bayplan shadow --out` wrote, or a report as JSON."""
 
     kind = "shadow"
@@ -73,15 +72,8 @@ class ShownShadow(Shown):
         self._report: ShadowReport | None = None
         self._decisions: Sequence[Decision] = ()
 
-    def load(self) -> None:
-        try:
-            self._report, self._decisions = read_shadow(self._path)
-            self._phase = READY
-        except BadInputError as problem:
-            self._problem, self._phase = str(problem), "failed"
-
-    def _loaded(self) -> Timeline:
-        raise NotReady("the report of a shadow has no timeline")
+    def _load(self) -> None:
+        self._report, self._decisions = read_shadow(self._path)
 
     @property
     def report(self) -> ShadowReport:
@@ -100,15 +92,6 @@ class ShownShadow(Shown):
 
 
 # ---- the views ------------------------------------------------------------------------------
-
-
-class Query(Protocol):
-    """The parameters of one request; see `server.Question`."""
-
-    def text(self, name: str) -> str: ...
-    def number(self, name: str, default: int) -> int: ...
-    @property
-    def shown(self) -> Shown: ...
 
 
 def _shadow(query: Query) -> ShownShadow:

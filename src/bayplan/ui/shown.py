@@ -6,10 +6,10 @@ run's summary until the timeline is ready. A cluster without a run is one state,
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
-from typing import final
+from typing import Protocol, final
 
 import msgspec
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from bayplan.config import SchedulerConfig
 from bayplan.journal import AttemptRecord, NodeScore, Record
 from bayplan.model.objects import ClusterObjects
+from bayplan.model.past import past_verdict
 from bayplan.model.reading import objects_of_workload
 from bayplan.plugins.registry import Registry
 from bayplan.ports import ApiError, RunAborted
@@ -25,7 +26,7 @@ from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.sources import JOURNAL
 from bayplan.sim.input.workload import ExpansionMode, Workload
 from bayplan.sim.output.run_folder import RunFolder
-from bayplan.sim.replay import NodeVerdict, node_verdict, repetition
+from bayplan.sim.replay import NodeVerdict, repetition
 from bayplan.sim.simulation import Simulation
 from bayplan.sim.why import ruling
 from bayplan.state.pods import DEFAULT_SCHEDULER
@@ -45,11 +46,9 @@ from bayplan.ui.moments import (
     with_causes,
 )
 from bayplan.ui.recording import Recorder
-from bayplan.ui.timeline import Series, Timeline
+from bayplan.ui.timeline import Series, State, Timeline
 
 LOADING, READY, FAILED = "loading", "ready", "failed"
-_COMPUTING = "computing"
-_VERDICTS_MAX = 64
 #: Of a run with more pods, the objects of the end take too much memory: the run is repeated.
 _END_PODS_MAX = 20_000
 #: Of a cluster without a run: waiting pods that are tried once to learn why they wait.
@@ -79,8 +78,8 @@ class Journal:
         return record
 
 
-class Shown(ABC):
-    """One run or cluster on the page."""
+class Shown:
+    """What the page is about."""
 
     kind = ""
     #: Whether `moment` has the objects, so that the engine can answer questions.
@@ -97,32 +96,13 @@ class Shown(ABC):
         self._worker: ThreadPoolExecutor | None = None
 
     def start(self, worker: ThreadPoolExecutor) -> None:
-        """Load in the background. ``worker``: has one thread, so that one simulation runs at a
-        time; what is asked later of a run (`verdict`) runs there, too."""
+        """The page is served. ``worker``: has one thread, so that one simulation runs at a time:
+        what takes longer than a request runs there."""
         self._worker = worker
-        worker.submit(self.load)
-
-    def load(self) -> None:
-        """Load now. A failure becomes the page's text."""
-        try:
-            self._timeline = self._loaded()
-            self._phase = READY
-        except BadInputError as problem:
-            self._problem, self._phase = str(problem), FAILED
-        except Exception as problem:  # noqa: BLE001 - the page shows it
-            self._problem, self._phase = f"{type(problem).__name__}: {problem}", FAILED
-
-    @abstractmethod
-    def _loaded(self) -> Timeline: ...
 
     def stop(self) -> None:
-        """Give up loading at the next pod, so that the process can end."""
+        """Give up what the worker does, so that the process can end."""
         self._is_stopped = True
-
-    def _advance(self, done_count: int, total_count: int) -> None:
-        if self._is_stopped:
-            raise RunAborted("the page was closed")
-        self._progress = (done_count, total_count)
 
     @property
     def timeline(self) -> Timeline:
@@ -204,8 +184,29 @@ class Shown(ABC):
         raise pages.NoSuchObject("decision about pod", pod)
 
 
+class ShownFiles(Shown, ABC):
+    """What is read from files, in the background."""
+
+    def start(self, worker: ThreadPoolExecutor) -> None:
+        super().start(worker)
+        worker.submit(self.load)
+
+    def load(self) -> None:
+        """Load now. A failure becomes the page's text."""
+        try:
+            self._load()
+            self._phase = READY
+        except BadInputError as problem:
+            self._problem, self._phase = str(problem), FAILED
+        except Exception as problem:  # noqa: BLE001 - the page shows it
+            self._problem, self._phase = f"{type(problem).__name__}: {problem}", FAILED
+
+    @abstractmethod
+    def _load(self) -> None: ...
+
+
 @final
-class ShownRun(Shown):
+class ShownRun(ShownFiles):
     """A folder that `bayplan simulate --out` wrote."""
 
     kind = "run"
@@ -215,10 +216,8 @@ class ShownRun(Shown):
         super().__init__(path.name or str(path))
         self.folder = RunFolder(path)
         self._end_objects: ClusterObjects | None = None
-        #: By pod, attempt and node; the oldest are dropped.
-        self._verdicts: dict[tuple[str, int, str], Future[NodeVerdict]] = {}
 
-    def _loaded(self) -> Timeline:
+    def _load(self) -> None:
         self._totals = self._summary()
         simulation = repetition(self.folder)
         recorder = Recorder(simulation.scheduler)
@@ -228,7 +227,12 @@ class ShownRun(Shown):
         line = recorder.timeline()
         if len(line.pods) <= _END_PODS_MAX:
             self._end_objects = objects_of(simulation, self.name)
-        return line
+        self._timeline = line
+
+    def _advance(self, done_count: int, total_count: int) -> None:
+        if self._is_stopped:
+            raise RunAborted("the page was closed")
+        self._progress = (done_count, total_count)
 
     def moment(self, change: int, check: Callable[[], None]) -> Moment:
         objects = self._end_objects if change == self.timeline.last_change else None
@@ -265,22 +269,14 @@ class ShownRun(Shown):
         return Decision(record=record, change=change, victims=victims)
 
     def verdict(self, pod: str, attempt: int, node: str) -> NodeVerdictAnswer:
-        """Replays the run in the background; ask again until the phase is another one."""
+        """Repeats the attempt in the background; ask again until the phase is another one."""
         _, record = self.record(pod, attempt)
-        key = (pod, attempt, node)
-        future = self._verdicts.get(key)
-        if future is None:
-            if len(self._verdicts) >= _VERDICTS_MAX:
-                self._verdicts.pop(next(iter(self._verdicts))).cancel()
-            self._worker = self._worker or ThreadPoolExecutor(1, "runs")
-            future = self._worker.submit(node_verdict, self.folder, record, node)
-            self._verdicts[key] = future
-        if not future.done():
-            return NodeVerdictAnswer(phase=_COMPUTING)
-        problem = future.exception()
-        if problem is not None:
-            return NodeVerdictAnswer(phase=FAILED, problem=str(problem))
-        return _verdict_answer(future.result())
+        computed = self.computations.ask(
+            ("verdict", pod, attempt, node), lambda _: past_verdict(self.folder, record, node)
+        )
+        if computed.value is None:
+            return NodeVerdictAnswer(phase=computed.phase, problem=computed.problem)
+        return _verdict_answer(computed.value)
 
 
 def _verdict_answer(verdict: NodeVerdict) -> NodeVerdictAnswer:
@@ -302,7 +298,7 @@ def _verdict_answer(verdict: NodeVerdict) -> NodeVerdictAnswer:
 
 
 @final
-class ShownCluster(Shown):
+class ShownCluster(ShownFiles):
     """Files of Kubernetes objects: their state at 0 s, before any pod is placed."""
 
     kind = "cluster"
@@ -314,7 +310,7 @@ class ShownCluster(Shown):
         self._config = config
         self._registry = registry
 
-    def _loaded(self) -> Timeline:
+    def _load(self) -> None:
         simulation = Simulation(self._workload, self._config, self._registry)
         recorder = Recorder(simulation.scheduler)
         recorder.attach(simulation)
@@ -326,7 +322,7 @@ class ShownCluster(Shown):
         simulation.scheduler.close()
         line = recorder.timeline()
         model = self.model(line.last_change, lambda: None).model
-        return with_causes(line, causes_now(model, _TRIED_MAX))
+        self._timeline = with_causes(line, causes_now(model, _TRIED_MAX))
 
     @cached_property
     def _workload(self) -> Workload:
@@ -337,3 +333,14 @@ class ShownCluster(Shown):
     def moment(self, change: int, check: Callable[[], None]) -> Moment:
         objects = objects_of_workload(self._workload, self.name)
         return Moment(objects, self._config, self._registry, scheduler_name=DEFAULT_SCHEDULER)
+
+
+class Query(Protocol):
+    """The parameters of one request; see `server.Question`."""
+
+    def text(self, name: str) -> str: ...
+    def number(self, name: str, default: int) -> int: ...
+    @property
+    def shown(self) -> Shown: ...
+    @property
+    def state(self) -> State: ...

@@ -25,8 +25,7 @@ from bayplan.ui.answers import (
 )
 from bayplan.ui.pages import NoSuchObject
 from bayplan.ui.server import UiOptions, serve_until
-from bayplan.ui.shown import LOADING, READY, NotReady, Shown
-from bayplan.ui.timeline import Timeline
+from bayplan.ui.shown import LOADING, READY, Shown
 
 _START_SECONDS_MAX = 30.0
 
@@ -46,12 +45,6 @@ class ShownWork(Shown):
     def update(self, done_count: int, total_count: int) -> None:
         """Called by the command, in its thread."""
         self._progress = (done_count, total_count)
-
-    def start(self, worker: ThreadPoolExecutor) -> None:
-        """There is nothing to load."""
-
-    def _loaded(self) -> Timeline:
-        raise NotReady(self._doing)
 
     def answer(self) -> Source:
         done_count, total_count = self._progress
@@ -76,12 +69,6 @@ class ShownComparison(Shown):
         super().__init__(title)
         self._comparison = comparison
         self._phase = READY
-
-    def start(self, worker: ThreadPoolExecutor) -> None:
-        """There is nothing to load."""
-
-    def _loaded(self) -> Timeline:
-        raise NotReady("a comparison has no timeline")
 
     def answer(self) -> Source:
         return Source(name=self.name, kind=self.kind, phase=self._phase)
@@ -195,11 +182,8 @@ class WorkPage:
             signal.signal(signal.SIGTERM, previous)
 
     def stop(self) -> None:
-        for one in self._shown:
-            one.stop()
         self._loop.call_soon_threadsafe(self._ended.set)
         self._thread.join()
-        self._worker.shutdown(wait=False, cancel_futures=True)
 
 
 @contextmanager
