@@ -12,7 +12,7 @@ from bayplan.adapters.live.errors import AccessDeniedError
 from bayplan.api.objects import NODE, PERSISTENT_VOLUME, POD
 from bayplan.config import SchedulerConfig
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.live_reading import all_results, objects_of_cluster
+from bayplan.model.live_reading import objects_of_cluster
 from bayplan.plugins.registry import default_registry
 from bayplan.ports import ApiError, NotFoundError
 from bayplan.sim.input.what_if import WhatIf
@@ -136,25 +136,3 @@ def test_a_kind_that_may_not_be_listed_is_named() -> None:
 def test_without_nodes_or_pods_there_is_no_answer(path: str) -> None:
     with pytest.raises(ApiError, match="cannot list"):
         read(Server(path))
-
-
-def test_a_failure_is_raised_after_all_other_requests_have_ended() -> None:
-    ended: list[str] = []
-
-    async def waits() -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            await asyncio.sleep(0)
-            ended.append("waits")
-
-    async def fails() -> None:
-        await asyncio.sleep(0)
-        raise ValueError("refused")
-
-    async def both() -> None:
-        with pytest.raises(ValueError, match="refused"):
-            await all_results([waits(), fails()])
-        assert ended == ["waits"]
-
-    asyncio.run(both())

@@ -6,12 +6,12 @@ pod that a question is about, and of the controllers above it, is read as the se
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 from bayplan.adapters.embedded.field_validation import ObjectKey
-from bayplan.adapters.live.client import ApiClient
+from bayplan.adapters.live.client import ApiClient, all_results
 from bayplan.adapters.live.discovery import Discovery, Resource
 from bayplan.adapters.live.errors import AccessDeniedError
 from bayplan.adapters.live.watching import Originals, Reading, ReadingOptions
@@ -35,8 +35,6 @@ from bayplan.ports import ApiError
 from bayplan.rng import stream
 from bayplan.serving.discovery import kinds_in_use, offered_kinds
 from bayplan.sim.input.controller_kinds import DAEMON_SET, DEPLOYMENT, JOB
-
-T = TypeVar("T")
 
 #: Read whatever the plugins are.
 _ALWAYS = (NODE, NAMESPACE, PRIORITY_CLASS)
@@ -118,18 +116,6 @@ async def objects_of_cluster(
         source=client.server,
         epoch_seconds=RealClock().epoch_seconds(),
     )
-
-
-async def all_results(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results in order. The first failure is raised when all other works have ended: nothing
-    may use the client after that."""
-    tasks = list(map(asyncio.ensure_future, works))
-    try:
-        return await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _contents(

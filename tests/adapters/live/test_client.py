@@ -16,6 +16,7 @@ from bayplan.adapters.live.client import (
     TRIES_PUT_OFF,
     ApiClient,
     ClientOptions,
+    all_results,
     open_client,
 )
 from bayplan.adapters.live.errors import (
@@ -356,3 +357,25 @@ def test_an_untrusted_certificate_is_reported_and_not_retried(
     naps = Naps()
     asyncio.run(main())
     assert naps.taken == []
+
+
+def test_a_failure_is_raised_after_all_other_requests_have_ended() -> None:
+    ended: list[str] = []
+
+    async def waits() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            ended.append("waits")
+
+    async def fails() -> None:
+        await asyncio.sleep(0)
+        raise ValueError("refused")
+
+    async def both() -> None:
+        with pytest.raises(ValueError, match="refused"):
+            await all_results([waits(), fails()])
+        assert ended == ["waits"]
+
+    asyncio.run(both())

@@ -172,6 +172,8 @@ def test_a_kind_is_offered_if_the_server_lists_it() -> None:
 def test_an_unreadable_kind_is_reported_once_until_it_is_readable(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    # The program's own log lines of level INFO are shown when a test has set that level before.
+    caplog.set_level(logging.WARNING)
     message = 'nodes is forbidden: User "x" cannot list resource "nodes" in API group ""'
     page = web.json_response({"metadata": {"resourceVersion": "1"}, "items": []})
     server = Server(*(status(403, "Forbidden", message) for _ in range(2)), page)

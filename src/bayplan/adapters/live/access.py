@@ -5,13 +5,12 @@ SelfSubjectAccessReview per verb and resource. Missing rights are reported by ve
 before the scheduler starts.
 """
 
-import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
 
-from bayplan.adapters.live.client import ApiClient
+from bayplan.adapters.live.client import ApiClient, all_results
 from bayplan.adapters.live.discovery import Resource
 from bayplan.adapters.live.errors import read_answer
 
@@ -60,7 +59,7 @@ def group_statuses(resources: Iterable[Resource]) -> list[Right]:
 async def missing_rights(client: ApiClient, required: Iterable[Right]) -> list[Right]:
     """The rights that this user does not have, sorted. Raises ApiError."""
     rights = sorted(set(required))
-    answers = await asyncio.gather(*(_is_allowed(client, right) for right in rights))
+    answers = await all_results(_is_allowed(client, right) for right in rights)
     return [right for right, allowed in zip(rights, answers, strict=True) if not allowed]
 
 

@@ -11,11 +11,11 @@ gets OutcomeUnknownError and must read back. Delays double, with jitter from the
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import aiohttp
 import msgspec
@@ -49,6 +49,8 @@ from bayplan.adapters.live.transport import (
 from bayplan.clock import Clock, RealClock
 from bayplan.ports import ApiError, OutcomeUnknownError, WatchDroppedError
 from bayplan.rng import stream
+
+T = TypeVar("T")
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -353,6 +355,21 @@ def _session(credentials: Credentials, user_agent: str) -> aiohttp.ClientSession
         timeout=aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS),
         read_bufsize=READ_BUFFER_BYTES,
     )
+
+
+async def all_results(requests: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """The results of requests that are made side by side, in order.
+
+    The first failure is raised when all other requests have ended: nothing may use the client after
+    that.
+    """
+    tasks = list(map(asyncio.ensure_future, requests))
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @dataclass(frozen=True, slots=True)
