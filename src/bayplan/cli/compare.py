@@ -2,7 +2,7 @@
 
 import itertools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,9 +39,7 @@ from bayplan.comparison.table import Comparison
 from bayplan.lazy_loader import load
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.output.run_folder import RunFolder, is_run
-
-#: Gets the number of runs that are done, and of all runs.
-OnProgress = Callable[[int, int], None]
+from bayplan.sim.simulation import OnProgress
 
 
 @final

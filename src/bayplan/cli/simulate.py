@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,12 +38,9 @@ from bayplan.sim.input.workload import ExpansionMode, Workload, with_times
 from bayplan.sim.output.report import summary
 from bayplan.sim.output.result import SimulationResult
 from bayplan.sim.output.run_folder import Manifest, RunFolder
-from bayplan.sim.simulation import Simulation
+from bayplan.sim.simulation import OnProgress, Simulation
 from bayplan.state.pods import DEFAULT_SCHEDULER
 from bayplan.watchdog import BlockingCall, PluginWatchdog
-
-#: Gets the number of pods created, and of all pods.
-OnProgress = Callable[[int, int], None]
 
 #: The parts of a configuration that decide where pods are placed.
 _DECIDING = ("profiles", "extenders", "featureGates")
@@ -222,7 +219,9 @@ def _with_times(workload: Workload, options: _Options) -> Workload:
 def _played(simulation: Simulation, pod_count: int, update: OnProgress | None) -> SimulationResult:
     """Run, with a progress bar on a terminal, otherwise with a line from time to time."""
     with PluginWatchdog(_remark_on_blocking):
-        return _played_to_its_end(simulation, pod_count, update)
+        if update is not None:
+            simulation.on_progress(update)
+        return _played_to_its_end(simulation, pod_count)
 
 
 def _remark_on_blocking(call: BlockingCall) -> None:
@@ -231,26 +230,13 @@ def _remark_on_blocking(call: BlockingCall) -> None:
         remark(f"plugin {call.plugin} has been running in {call.point} {lasting}")
 
 
-def _both(first: OnProgress, second: OnProgress | None) -> OnProgress:
-    if second is None:
-        return first
-
-    def update(done: int, total: int) -> None:
-        first(done, total)
-        second(done, total)
-
-    return update
-
-
-def _played_to_its_end(
-    simulation: Simulation, pod_count: int, also: OnProgress | None
-) -> SimulationResult:
+def _played_to_its_end(simulation: Simulation, pod_count: int) -> SimulationResult:
     if not sys.stderr.isatty() or not pod_count:
-        simulation.on_progress(_both(ProgressLines("pods").update, also))
+        simulation.on_progress(ProgressLines("pods").update)
         return simulation.run()
     progress_bar = load("bayplan.cli.progress_bar:progress_bar")
     with progress_bar("pods", pod_count) as update:
-        simulation.on_progress(_both(lambda done, _total: update(done, ""), also))
+        simulation.on_progress(lambda done, _total: update(done, ""))
         return simulation.run()
 
 

@@ -12,7 +12,7 @@ from bayplan.cli.cluster_source import ClusterSource, kubectl_options, output_op
 from bayplan.cli.options import config_option, examples, plugin_option, seed_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.remarks import fail
-from bayplan.cli.why_subject import has_kind, is_kind_and_name, subject_of_words
+from bayplan.cli.why_subject import is_kind, is_kind_and_name, subject_of_words
 from bayplan.lazy_loader import load
 
 
@@ -75,7 +75,7 @@ def _answer_now(words: tuple[str, ...], options: dict[str, Any]) -> None:
     for option in ("node", "attempt", "token_file", "ca_file"):
         if options[option] is not None:
             fail(f"--{option.replace('_', '-')}: wanted --run DIR or --address HOST:PORT with it")
-    count = 2 if has_kind(words[0]) and len(words) > 1 else 1
+    count = 2 if is_kind(words[0]) and len(words) > 1 else 1
     files = words[count:]
     if files and (options["kubeconfig"] or options["context_name"]):
         fail(f"found {files[0]} and --kubeconfig or --context, wanted one cluster")

@@ -48,7 +48,7 @@ class Subject:
         return f"{self.kind}/{self.name.partition('/')[2]}"
 
 
-def has_kind(word: str) -> bool:
+def is_kind(word: str) -> bool:
     """Whether a word is a kind."""
     return word.lower() in (*_WORKLOADS, *_PODS, *_GROUPS)
 
@@ -56,16 +56,15 @@ def has_kind(word: str) -> bool:
 def is_kind_and_name(word: str) -> bool:
     """Whether a word is a kind and a name, as deployment/web."""
     kind, slash, _ = word.partition("/")
-    return bool(slash) and has_kind(kind)
+    return bool(slash) and is_kind(kind)
 
 
 def subject_of_words(words: tuple[str, ...], namespace: str | None) -> Subject:
     """What the words name: "web-0", "shop/web-0", "pod web-0", "deployment/web", "job shop/x"."""
     *kinds, name = words
-    if not kinds and name.partition("/")[0].lower() in (*_WORKLOADS, *_PODS, *_GROUPS):
-        kind, slash, own_name = name.partition("/")
-        if slash:
-            kinds, name = [kind], own_name
+    if not kinds and is_kind_and_name(name):
+        kind, _, name = name.partition("/")
+        kinds = [kind]
     if len(kinds) > 1 or name.count("/") > 1 or name.startswith("/") or name.endswith("/"):
         fail(f"found {' '.join(words)}, {_EXPECTED}")
     if "/" in name and namespace is not None and not name.startswith(f"{namespace}/"):

@@ -100,8 +100,7 @@ class RankedDomain:
     __slots__ = ("_drawn", "_rows", "_tied", "_totals", "feasibility", "whole")
 
     def __init__(self, whole: RankedNodes, rows: Rows) -> None:
-        """``whole``: `answers_for_domains`. ``rows``: of the
-        domain, in draw order."""
+        """``whole``: `answers_for_domains`. ``rows``: of the domain, in draw order."""
         self.whole = whole
         self._rows = rows
         #: Made when first read: the feasible rows in draw order, their totals, the rows with the

@@ -2,9 +2,7 @@
 
 from typing import Any
 
-import msgspec
-
-from bayplan.explain.explanation import API_VERSION, Value
+from bayplan.explain.explanation import API_VERSION, Value, schema_of
 from bayplan.framework.status import Status
 from bayplan.journal import NodeScore, Record
 from bayplan.sim.replay import NodeVerdict
@@ -93,9 +91,5 @@ def _result(plugin: str, status: Status | None) -> PluginResult:
 
 
 def decisions_schema() -> dict[str, Any]:
-    """The schema of decisions (JSON Schema, draft 2020-12)."""
-    (whole,), parts = msgspec.json.schema_components([Decisions], ref_template="#/$defs/{name}")
-    root = parts["Decisions"]
-    root["properties"] |= {"apiVersion": {"const": API_VERSION}, "kind": {"const": KIND}}
-    schema = "https://json-schema.org/draft/2020-12/schema"
-    return {"$schema": schema, "title": KIND, **whole, "$defs": parts}
+    """The schema of decisions."""
+    return schema_of(Decisions, KIND)

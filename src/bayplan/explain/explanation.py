@@ -176,9 +176,14 @@ class Explanation(Value, frozen=True, kw_only=True, omit_defaults=False):
 
 
 def explanation_schema() -> dict[str, Any]:
-    """The schema of an explanation (JSON Schema, draft 2020-12)."""
-    (whole,), parts = msgspec.json.schema_components([Explanation], ref_template="#/$defs/{name}")
-    root = parts["Explanation"]
-    root["properties"] |= {"apiVersion": {"const": API_VERSION}, "kind": {"const": KIND}}
+    """The schema of an explanation."""
+    return schema_of(Explanation, KIND)
+
+
+def schema_of(answer: type[Value], kind: str) -> dict[str, Any]:
+    """The schema of an answer with a version (JSON Schema, draft 2020-12)."""
+    (whole,), parts = msgspec.json.schema_components([answer], ref_template="#/$defs/{name}")
+    root = parts[answer.__name__]
+    root["properties"] |= {"apiVersion": {"const": API_VERSION}, "kind": {"const": kind}}
     schema = "https://json-schema.org/draft/2020-12/schema"
-    return {"$schema": schema, "title": KIND, **whole, "$defs": parts}
+    return {"$schema": schema, "title": kind, **whole, "$defs": parts}

@@ -129,20 +129,12 @@ class Endpoints:
         return web.Response(text=text, content_type="application/json")
 
     async def _journal(self, request: web.Request) -> web.Response:
-        pod = request.query.get("pod", "")
-        if "/" not in pod:
-            text = f"found ?pod={pod}, wanted ?pod=namespace/name\n"
-            return web.Response(status=400, text=text)
-        body = decision_history.encode(self._sources.history(pod))
-        return web.Response(body=body, content_type="application/json")
+        history = self._sources.history
+        return _about_pod(request, lambda pod: decision_history.encode(history(pod)))
 
     async def _dry_run(self, request: web.Request) -> web.Response:
-        pod = request.query.get("pod", "")
-        if "/" not in pod:
-            text = f"found ?pod={pod}, wanted ?pod=namespace/name\n"
-            return web.Response(status=400, text=text)
-        body = dry_runs.encode(self._sources.dry_run(pod))
-        return web.Response(body=body, content_type="application/json")
+        dry_run = self._sources.dry_run
+        return _about_pod(request, lambda pod: dry_runs.encode(dry_run(pod)))
 
     async def _attempt(self, request: web.Request) -> web.StreamResponse:
         pod, number = request.query.get("pod", ""), request.query.get("attempt", "")
@@ -153,7 +145,7 @@ class Endpoints:
         if parts is None:
             return web.Response(status=404, text=f"the attempt at {pod} is not in memory\n")
         answer = web.StreamResponse(
-            headers={"Content-Type": "application/x-ndjson", "Cache-Control": "no-cache, private"}
+            headers={"Content-Type": "application/x-ndjson", "Cache-Control": _NO_CACHE}
         )
         await answer.prepare(request)
         for part in parts:
@@ -176,6 +168,14 @@ class _ShownMetrics(CollectorRegistry):
 
     def collect(self) -> Iterable[Metric]:
         return (each for each in self._registry.collect() if each.name not in self._hidden)
+
+
+def _about_pod(request: web.Request, encoded: Callable[[str], bytes]) -> web.Response:
+    """The answer about ?pod=namespace/name. ``encoded``: makes its JSON from the name."""
+    pod = request.query.get("pod", "")
+    if "/" not in pod:
+        return web.Response(status=400, text=f"found ?pod={pod}, wanted ?pod=namespace/name\n")
+    return web.Response(body=encoded(pod), content_type="application/json")
 
 
 async def _to_page(request: web.Request) -> web.Response:

@@ -42,7 +42,7 @@ from bayplan.sim.world.checkers import CapacityChecker, GangChecker, Occupancy, 
 from bayplan.sim.world.driver import Driver
 from bayplan.sim.world.retry_outlook import RetryOutlook
 
-#: Called with (pods created, pods in total) each time a pod is created.
+#: Called with (done, total) each time one more is done: a pod is created, or a run has ended.
 OnProgress = Callable[[int, int], None]
 
 
@@ -119,7 +119,7 @@ class Simulation:
         self._journal.add(log)
 
     def on_progress(self, tell: OnProgress) -> None:
-        """Call ``tell`` each time a pod is created."""
+        """Call ``tell``, too, each time a pod is created."""
         self.cluster.observe(_Progress(self._workload.pod_count, tell).observe, (POD,))
 
     def run(self) -> SimulationResult:

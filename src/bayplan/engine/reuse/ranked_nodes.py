@@ -304,7 +304,7 @@ class RankedNodes:
 
         Raises RankingInvalid where the nodes cannot be ranked.
         """
-        self.table = self._table = table
+        self.table = table
         self.plan = plan
         self._order = table.draw_order()
         self._places = table.draw_places()
@@ -385,7 +385,7 @@ class RankedNodes:
     def follow(self) -> bool:
         """The usual cases: nothing changed since `generation`; or a pod was placed on a feasible
         node, which is now equivalent to a node that was evaluated before. False: call `update`."""
-        log = self._table.log
+        log = self.table.log
         if self._moved or self._unscored:
             return False
         if log.generation != self.generation + 1:
@@ -393,7 +393,7 @@ class RankedNodes:
             is_unchanged = log.generation == self.generation and self._is_same_table
             if not is_unchanged or self.with_extremes:
                 return False
-            self._filtered_count += self._table.node_count
+            self._filtered_count += self.table.node_count
             return True
         row, bits = log.newest()
         if bits & ~_TAKEN or row >= self._capacity or self.feasibility.of_row(row) != FEASIBLE:
@@ -416,14 +416,14 @@ class RankedNodes:
         else:
             self._drop(row)
             self.feasibility.set(row, now)
-        self._filtered_count += self._table.node_count
+        self._filtered_count += self.table.node_count
         self._renewed_count += 1
         self.generation = log.generation
         return True
 
     @property
     def _is_same_table(self) -> bool:
-        table = self._table
+        table = self.table
         return table.draw_order() is self._order and table.capacity == self._capacity
 
     @property
@@ -436,8 +436,8 @@ class RankedNodes:
         drop this ranking."""
         if not self._is_same_table:
             raise RankingInvalid(NODES_CAME_OR_WENT)
-        log = self._table.log
-        self._filtered_count += self._table.node_count
+        log = self.table.log
+        self._filtered_count += self.table.node_count
         if log.generation == self.generation:
             return
         changes = log.few_since(self.generation, CHANGES_MAX, self._facets)
@@ -465,7 +465,7 @@ class RankedNodes:
         is_only_placed = not bits & self._other_facets
         for row in rows:
             before, now = self.feasibility.of_row(row), NO_NODE
-            if self._table.nodes[row] is not None:
+            if self.table.nodes[row] is not None:
                 filters = affected.filters if before == FEASIBLE else self._filters
                 now = self._first_rejection(row, filters, evaluator)
             if not bits & ~_TAKEN and before == FEASIBLE != now:
@@ -559,7 +559,7 @@ class RankedNodes:
 
     def feasible_rows(self) -> Rows | None:
         """None: every row of the table."""
-        if self.feasible_count == self._table.row_count:
+        if self.feasible_count == self.table.row_count:
             return None
         return self.feasibility.feasible_rows()
 
@@ -568,7 +568,7 @@ class RankedNodes:
         row = next(iter(self._unscored or self._moved), None)
         if row is None:
             row = self._order.item(self._best_places()[0])
-        return Choice(self._table.names[row])
+        return Choice(self.table.names[row])
 
     def choose(self, seed: int, pod_uid: str, attempt: int) -> Choice:
         """The node with the highest total; among equals the one that is drawn."""
@@ -576,7 +576,7 @@ class RankedNodes:
         places = self._best_places()
         count = len(places)
         index = tie_index(seed, pod_uid, attempt, count) if count > 1 else 0
-        name = self._table.names[self._order.item(places[index])]
+        name = self.table.names[self._order.item(places[index])]
         return Choice(name, count, index)
 
     def _best_places(self) -> "array[int] | PlaceBlocks":
@@ -612,7 +612,7 @@ class RankedNodes:
 
     def _line(self, row: int) -> NodeScore:
         plugins = tuple([score.line(row) for score in self.plan.scores])
-        return NodeScore(self._table.names[row], self._totals[row], plugins)
+        return NodeScore(self.table.names[row], self._totals[row], plugins)
 
     def totals(self, nodes: NodeView) -> Int64s:
         """int64[nodes], not to be written: the sums of the cached scores of these feasible
@@ -640,7 +640,7 @@ class RankedNodes:
         """By feasible row: (class of equivalent nodes, scores that no placed pod changes). Further
         pods get equal answers from two rows with equal values, if `depends_on_amounts`."""
         others = as_array(self._other_totals)[rows].tolist()
-        classes = self._table.resources.equivalence.of_row
+        classes = self.table.resources.equivalence.of_row
         return zip(map(classes, rows.tolist()), others, strict=True)
 
     def score_table(self, nodes: NodeView) -> ScoreTable:
@@ -662,7 +662,7 @@ class RankedNodes:
         `generation`. Raises AssertionError."""
         if not self._is_same_table:
             return
-        rows_changed = self._table.log.rows_since(self.generation, int(self._facets))
+        rows_changed = self.table.log.rows_since(self.generation, int(self._facets))
         rows = np.sort(self._order)
         unchanged = np.setdiff1d(rows, rows_changed, assume_unique=True)
         self.feasibility.validate(rows, unchanged)

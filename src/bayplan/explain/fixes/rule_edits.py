@@ -129,6 +129,11 @@ def _wider_selectors(model: ClusterModel, diagnosis: Diagnosis, spec: Spec) -> I
 
             text = f"change {key}={value} to {key}={other} in the node selector"
             yield PodEdit(printable(text), change)
+    yield from _wider_terms(spec, labels)
+
+
+def _wider_terms(spec: Spec, labels: Sequence[Mapping[str, str]]) -> Iterator[PodEdit]:
+    """The same in the node affinity. ``labels``: of the rejected nodes."""
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     terms: list[dict[str, Any]] = (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or []
     for index, term in enumerate(terms):
