@@ -74,7 +74,8 @@ class LiveScheduler:
     def serve_again(self) -> None:
         """The endpoints of another process, on the same port."""
         assert self.page is not None
-        self.page = LivePage(self.page.shown.sources)
+        # Another process has a clock of its own: by its start the page knows a new process.
+        self.page = LivePage(replace(self.page.shown.sources, clock=RealClock()))
         self.endpoints = Endpoints(replace(sources(), page=self.page))
         starting = self.endpoints.start("127.0.0.1", self.port)
         asyncio.run_coroutine_threadsafe(starting, self.loop).result(30)

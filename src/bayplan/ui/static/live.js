@@ -39,6 +39,7 @@ export function useVersion(isPresent) {
 }
 
 export function setLive(source) {
+  if (live.source && source.started !== live.source.started) live.isRestarted = true;
   live.source = source;
   live.startMs = Date.parse(source.started);
 }
@@ -55,10 +56,7 @@ export function follow(renew) {
   };
   const heard = (event) => {
     const tick = JSON.parse(event.data);
-    if (tick.started !== live.source.started) {
-      live.isRestarted = true;
-      renew();
-    }
+    if (tick.started !== live.source.started) renew();
     live.tick = tick;
     live.lostMs = 0;
     live.version += 1;
