@@ -25,6 +25,18 @@ def test_the_real_clock_does_not_go_back():
     assert clock.epoch_seconds() > ManualClock.EPOCH_SECONDS - 10 * 365 * 86400
 
 
+def test_whole_seconds_of_the_real_clock_are_whole_seconds_of_the_wall_clock(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """kube-scheduler's backoff ends at whole seconds of the wall clock."""
+    monkeypatch.setattr("bayplan.clock.time.time", lambda: 1_767_225_600.75)
+    monkeypatch.setattr("bayplan.clock.time.monotonic", lambda: 500.5)
+    clock = RealClock()
+    assert clock.now() == 0.75
+    monkeypatch.setattr("bayplan.clock.time.monotonic", lambda: 500.75)
+    assert clock.now() == 1.0
+
+
 def test_time_stamps_have_the_format_of_the_api():
     assert rfc3339(ManualClock.EPOCH_SECONDS + 61.9) == "2026-01-01T00:01:01Z"
 

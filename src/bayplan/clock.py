@@ -25,10 +25,14 @@ class Clock(Protocol):
 
 @final
 class RealClock:
-    """The machine's clock. Monotonic time counts from the creation of this object."""
+    """The machine's clock. Monotonic time counts from the whole second of its creation.
+
+    Backoff ends at whole seconds of `now`. kube-scheduler ends it at whole seconds of the wall
+    clock (backend/queue/backoff_queue.go, alignToWindow), so both have the same whole seconds.
+    """
 
     def __init__(self) -> None:
-        self._start_seconds = time.monotonic()
+        self._start_seconds = time.monotonic() - time.time() % 1.0
 
     def now(self) -> float:
         return time.monotonic() - self._start_seconds
