@@ -1,27 +1,28 @@
 """A running scheduler on the page: `bayplan run --ui`.
 
-A recorder writes down the changes that the watches and the journal bring. It remembers the last
-`CHANGES_MAX` changes, so its memory is bounded by them and by the size of the cluster. The page is
-followed by ticks (Server-Sent Events): a tick says that something changed, and a browser then asks
-for what it shows. Between two ticks all answers are about one timeline, so equal questions of many
-browsers are answered once.
+What the watches and the journal bring waits in a backlog until somebody looks; then a recorder
+writes down the changes. It remembers the last `CHANGES_MAX` changes, so its memory is bounded by
+them and by the size of the cluster. The page is followed by ticks (Server-Sent Events): a tick says
+that something changed, and a browser then asks for what it shows. Between two ticks all answers are
+about one timeline, so equal questions of many browsers are answered once.
 
 Everything runs on the scheduler's event loop. Ticks come at most once a second, and so rarely that
-the answers between them take at most one thirtieth of the time.
+the answers between them take at most one sixtieth of the time.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from math import inf
 from typing import final
 
-from bayplan.api.objects import Node, Pod, is_terminal
 from bayplan.clock import rfc3339_micro
-from bayplan.journal import AttemptRecord, Record
-from bayplan.ports import EventType, WatchEvent
+from bayplan.journal import AttemptRecord
+from bayplan.ports import WatchEvent
 from bayplan.serving.page import PageSources
 from bayplan.ui import pages
 from bayplan.ui.answers import Decision, Source, Tick
-from bayplan.ui.recording import Recorder
+from bayplan.ui.backlog import Backlog
 from bayplan.ui.shown import FAILED, READY, NotReady, Shown
 from bayplan.ui.timeline import Timeline
 
@@ -34,8 +35,10 @@ STREAM_SECONDS_MAX = 45.0
 TICK_SECONDS, TICK_SECONDS_MAX = 1.0, 10.0
 #: Without changes, a tick after this time says that the scheduler still answers.
 QUIET_SECONDS = 10.0
-#: The part of the time that answers may take.
-_WORK_SHARE = 1 / 30
+#: The part of the time that answers may take, and recording while pods are ready for an attempt.
+_WORK_SHARE = 1 / 60
+#: Recording in one piece: so long an attempt may have to wait for it.
+_SLICE_SECONDS = 0.01
 _ANSWERS_MAX = 128
 
 
@@ -48,86 +51,95 @@ class ShownScheduler(Shown):
     def __init__(self, sources: PageSources, changes_max: int = CHANGES_MAX) -> None:
         super().__init__(sources.name)
         self.sources = sources
-        self._changes_max = changes_max
-        #: The change after which the oldest ones are forgotten.
-        self._forget_at = changes_max + changes_max // 4
-        self._recorder = Recorder(sources.scheduler)
+        self._backlog = Backlog(sources.scheduler, sources.clock, changes_max)
         self._started = sources.clock.epoch_seconds() - sources.clock.now()
         self._phase = READY
-        #: Changes since the start, also those that are forgotten.
-        self._forgotten_count = 0
         self._is_outdated = True
         #: Question → answer, about the present timeline.
         self._answers: dict[str, bytes] = {}
         #: Seconds of work for answers since the last tick.
         self._work_seconds = 0.0
+        #: When the timeline was made, and when the recorder last got something.
+        self._made_seconds = self._caught_up_seconds = sources.clock.now()
         self._streams_count = 0
         self._ticked = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
         self._end_reason = ""
-        sources.scheduler.journal.add(self)
+        sources.scheduler.journal.add(self._backlog)
 
     # ---- what happens -----------------------------------------------------------------------
 
     def observe(self, event: WatchEvent) -> None:
         """A watch event, before the scheduler handles it."""
-        if self._phase == READY:
-            try:
-                self._record(event)
-            except Exception as problem:  # noqa: BLE001 - the scheduler goes on without the page
-                self._fail(problem)
+        try:
+            self._backlog.observe(event)
+        except Exception as problem:  # noqa: BLE001 - the scheduler goes on without the page
+            self._fail(problem)
 
-    def write(self, record: Record) -> None:
-        """A record of the journal: see `bayplan.journal.Sink`."""
-        if self._phase == READY:
-            try:
-                self._recorder.write(record)
-            except Exception as problem:  # noqa: BLE001 - the scheduler goes on without the page
-                self._fail(problem)
+    @property
+    def _is_busy(self) -> bool:
+        """Whether pods are ready for an attempt."""
+        return self.sources.scheduler.queue.counts()["active"] > 0
+
+    def _catch_up(self) -> None:
+        """Record what happened: a slice of it, or what the time allows while pods are ready."""
+        start = self.sources.clock.now()
+        allowed = (start - self._caught_up_seconds) * _WORK_SHARE if self._is_busy else inf
+        try:
+            self._backlog.catch_up(min(allowed, _SLICE_SECONDS))
+        except Exception as problem:  # noqa: BLE001 - the scheduler goes on without the page
+            self._fail(problem)
+        self._caught_up_seconds = self.sources.clock.now()
+        self._work_seconds += self._caught_up_seconds - start
+
+    async def prepare(self) -> None:
+        """See `Shown.prepare`."""
+        if not self._is_current:
+            await self._catch_up_in_slices()
+
+    async def _catch_up_in_slices(self) -> None:
+        """Record all that happened, while no pod is ready for an attempt."""
+        while self._backlog and self._phase == READY and not self._is_busy:
+            self._catch_up()
+            await asyncio.sleep(0)
 
     def _fail(self, problem: Exception) -> None:
+        """End the page. Later events and records are dropped."""
         self._problem = f"The page has a bug and records nothing more: {problem!r}"
         self._phase = FAILED
-
-    def _record(self, event: WatchEvent) -> None:
-        is_there = event.type is not EventType.DELETED
-        if isinstance(event.object, Pod):
-            pod = event.object
-            is_visible = is_there and not is_terminal(pod)
-            placed = pod if is_visible and pod.spec.node_name else None
-            self._recorder.pod(pod, placed, is_there=is_there, is_visible=is_visible)
-        elif isinstance(event.object, Node):
-            self._recorder.node(event.object, is_there=is_there)
-        if self._recorder.change > self._forget_at:
-            self._forget()
-
-    def _forget(self) -> None:
-        before = self._recorder.change
-        self._recorder.forget_before(before - self._changes_max)
-        self._forgotten_count += before - self._recorder.change
-        self._forget_at = self._recorder.change + self._changes_max // 4
+        self._backlog.close()
 
     # ---- the timeline -----------------------------------------------------------------------
 
     @property
     def timeline(self) -> Timeline:
         """Of the last tick; while nobody follows, at most a second old. Raises NotReady."""
-        if self._phase != READY:
+        if self._phase == READY and not self._is_current:
+            self._renew()
+        if self._timeline is None or self._phase != READY:
             raise NotReady(self._problem)
-        now = self.sources.clock.now()
-        line = self._timeline
-        is_followed = self._streams_count > 0 and not self._is_outdated
-        if line is None or (not is_followed and now - line.end_seconds >= TICK_SECONDS):
-            line = self._renewed()
-        return line
+        return self._timeline
 
-    def _renewed(self) -> Timeline:
-        self._recorder.look()
-        self._timeline = self._recorder.timeline(self.sources.clock.now())
+    @property
+    def _is_current(self) -> bool:
+        """Whether the timeline need not be made again."""
+        if self._timeline is None:
+            return False
+        is_followed = self._streams_count > 0 and not self._is_outdated
+        return is_followed or self.sources.clock.now() - self._made_seconds < TICK_SECONDS
+
+    def _renew(self) -> None:
+        self._backlog.look()
+        self._catch_up()
+        if self._phase != READY:
+            return
+        start = self.sources.clock.now()
+        self._timeline = self._backlog.recorder.timeline(self._backlog.seconds_until(start))
+        self._made_seconds = self.sources.clock.now()
+        self._work_seconds += self._made_seconds - start
         self._is_outdated = False
         self._answers.clear()
         vars(self).pop("series", None)
-        return self._timeline
 
     def answered(self, question: str, answer: Callable[[], bytes]) -> bytes:
         """The answer about the present timeline."""
@@ -144,7 +156,9 @@ class ShownScheduler(Shown):
         return body
 
     def answer(self) -> Source:
-        line = self.timeline if self._phase == READY else None
+        with suppress(NotReady):
+            self.timeline  # noqa: B018 - a failure sets the phase
+        line = self._timeline if self._phase == READY else None
         tick = self.tick()
         return Source(
             name=self.name,
@@ -182,7 +196,7 @@ class ShownScheduler(Shown):
         line = self._timeline
         return Tick(
             started=rfc3339_micro(self._started),
-            change=self._forgotten_count + self._recorder.change,
+            change=self._backlog.change_count,
             seconds=self.sources.clock.now() if line is None else line.end_seconds,
             start_seconds=0.0 if line is None else line.start_seconds,
             replica=replica.phase,
@@ -208,16 +222,15 @@ class ShownScheduler(Shown):
             pause = self._work_seconds / _WORK_SHARE
             self._work_seconds = 0.0
             await asyncio.sleep(min(max(TICK_SECONDS, pause), TICK_SECONDS_MAX))
-            self._recorder.look()
             if not self._streams_count or self._phase != READY:
+                self._backlog.look()
                 continue
+            await self._catch_up_in_slices()
             now, replica = self.sources.clock.now(), self.sources.phase()
-            state = (self._recorder.change, self._forgotten_count, replica)
-            if state != last or now - last_seconds >= QUIET_SECONDS:
+            state = (self._backlog.change_count, replica)
+            if self._backlog or state != last or now - last_seconds >= QUIET_SECONDS:
                 last, last_seconds = state, now
-                start = self.sources.clock.now()
-                self._renewed()
-                self._work_seconds += self.sources.clock.now() - start
+                self._renew()
                 self._announce()
 
     def _announce(self) -> None:

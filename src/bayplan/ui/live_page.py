@@ -1,5 +1,6 @@
 """The page of `bayplan run`: implements the port `bayplan.serving.page`."""
 
+from collections.abc import Callable
 from typing import final
 
 from aiohttp import web
@@ -17,9 +18,8 @@ class LivePage:
 
     def __init__(self, sources: PageSources) -> None:
         self.shown = ShownScheduler(sources)
-
-    def observe(self, event: WatchEvent) -> None:
-        self.shown.observe(event)
+        #: Called at every event, so it is no function of its own.
+        self.observe: Callable[[WatchEvent], None] = self.shown.observe
 
     def application(self) -> web.Application:
         """The endpoints decide who may read the page, so the page needs no token of its own."""

@@ -10,7 +10,7 @@ nothing, and each placed pod counts as one of `pods`.
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, TypeVar, final
 
 import numpy as np
@@ -75,12 +75,14 @@ class _Place(NamedTuple):
 class Recorder:
     """Records the changes around one scheduler, from its beginning. Use it once.
 
-    `attach` makes it follow a simulation. For a live scheduler, `bayplan.ui.live` hands in what the
-    watches and the journal bring, and has the beginning forgotten (`forget_before`).
+    `attach` makes it follow a simulation. For a live scheduler, `bayplan.ui.backlog` hands in what
+    the watches and the journal bring, and has the beginning forgotten (`forget_before`).
     """
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Scheduler, now: Callable[[], float] | None = None) -> None:
+        """``now``: the time of a change in seconds; None: the present time of the scheduler."""
         self._scheduler = scheduler
+        self._now = now or scheduler.now_seconds
         self.change = 0
         #: The first change at which the state is complete.
         self.first_change = 0
@@ -124,7 +126,11 @@ class Recorder:
 
     def look(self) -> None:
         """Note the lengths of the queues: the last ones of a change count."""
-        row = [self.change, *self._scheduler.queue.counts().values()]
+        self.note_queues(self._scheduler.queue.counts().values())
+
+    def note_queues(self, lengths: Iterable[int]) -> None:
+        """As `look`, of lengths that were read earlier, in the order of `queue.counts`."""
+        row = [self.change, *lengths]
         if self._last_look == self.change:
             self._queues.put(len(self._queues) - 1, row)
         else:
@@ -133,7 +139,7 @@ class Recorder:
 
     def _add(self, what: Happening, pod: int = -1, node: int = -1) -> int:
         self.change += 1
-        self._tables.seconds.append([self._scheduler.now_seconds()])
+        self._tables.seconds.append([self._now()])
         self._tables.changes.append([what, pod, node])
         return self.change
 

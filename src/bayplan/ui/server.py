@@ -440,6 +440,7 @@ async def _answered(
 ) -> web.Response:
     try:
         question = Question(request, shown)
+        await question.shown.prepare()
         body = question.shown.answered(request.path_qs, lambda: pages.as_json(view(question)))
     except NoSuchObject as problem:
         return _problem(404, problem.text)

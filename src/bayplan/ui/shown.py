@@ -116,6 +116,9 @@ class Shown:
         """Raises NotReady."""
         return Series(self.timeline)
 
+    async def prepare(self) -> None:
+        """Called before each answer."""
+
     def answered(self, question: str, answer: Callable[[], bytes]) -> bytes:
         """The answer to a question, which may be remembered."""
         return answer()
