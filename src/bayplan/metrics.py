@@ -87,12 +87,12 @@ class Buckets:
         self.counts = [0] * (len(bounds) + 1)
         self.total = 0.0
 
-    def observe(self, amount: float) -> None:
+    def observe(self, amount: float, count: int = 1) -> None:
         if amount:
-            self.counts[bisect_left(self.bounds, amount)] += 1
-            self.total += amount
+            self.counts[bisect_left(self.bounds, amount)] += count
+            self.total += amount * count
         else:
-            self.counts[0] += 1
+            self.counts[0] += count
 
 
 @final
@@ -111,18 +111,20 @@ class Histogram(Collector):
 
     def of(self, *labels: Hashable) -> Callable[[float], None]:
         """A function that observes for these labels. Frequent callers store the function."""
+        return self._child(labels).observe
+
+    def _child(self, labels: tuple[Hashable, ...]) -> Buckets:
         buckets = self._children.get(labels)
         if buckets is None:
             assert len(labels) == len(self._labels), f"{self._name} has labels {self._labels}"
             buckets = self._children[labels] = Buckets(self._bounds)
-        return buckets.observe
+        return buckets
 
-    def observe(self, amount: float, *labels: Hashable) -> None:
+    def observe(self, amount: float, *labels: Hashable, count: int = 1) -> None:
         buckets = self._children.get(labels)
         if buckets is None:
-            self.of(*labels)(amount)
-        else:
-            buckets.observe(amount)
+            buckets = self._child(labels)
+        buckets.observe(amount, count)
 
     def collect(self) -> "Iterable[HistogramMetricFamily]":
         make_family = load("prometheus_client.core:HistogramMetricFamily")

@@ -185,7 +185,7 @@ def test_signatures_leave_with_the_pods_that_have_them() -> None:
     new_pod = pod(labels={"app": "kept"})
     signed = signer.sign(new_pod)
     signer.sign(pod(labels={"app": "gone"}))
-    assert list(signer._by_key) == [signed.key]  # pyright: ignore[reportPrivateUsage]
+    assert list(signer._by_parts.values()) == [signed]  # pyright: ignore[reportPrivateUsage]
 
 
 _SORTED_KEYS = """

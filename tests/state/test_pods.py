@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from bayplan.api.objects import POD, Pod, decode
+from bayplan.api.pod_groups import COSCHEDULING_LABEL
 from bayplan.api.quantity import QuantityError
 from bayplan.state.pods import NO_VOLUMES, PodInfo, PodShape, PodVolumes, pod_info
 from bayplan.testing import pod
@@ -224,6 +225,39 @@ def test_a_computation_that_raises_is_not_cached() -> None:
     with pytest.raises(KeyError, match="no such thing"):
         shape.once("raises", fail)
     assert shape.once("raises", lambda shape: 1) == 1
+
+
+# ---- shapes that differ only in labels -----------------------------------------------------
+
+
+def test_values_that_follow_from_the_spec_are_computed_once_for_all_labels() -> None:
+    calls: list[PodShape] = []
+
+    def compute(shape: PodShape) -> int:
+        calls.append(shape)
+        return len(calls)
+
+    plain = compiled("a", priority=7)
+    labelled = [
+        compiled(name, priority=7, metadata={"labels": {"app": name}}) for name in ("b", "c")
+    ]
+    shapes = [pod.shape for pod in (plain, *labelled)]
+    assert [shape.once_per_spec("key", compute) for shape in shapes] == [1, 1, 1]
+    assert [shape.once("key", compute) for shape in shapes] == [2, 3, 4]
+    other = compiled("d", priority=7, metadata={"namespace": "other"})
+    assert other.shape.once_per_spec("key", compute) == 5
+
+
+def test_shapes_that_differ_only_in_labels_have_labels_and_groups_of_their_own() -> None:
+    """As if each of them had been compiled alone."""
+    fields: dict[str, Any] = {"containers": containers(cpu="1"), "priority": 8}
+    groups = {"one": None, "two": "g1", "three": "g2"}
+    for app, group in groups.items():
+        labels = {"app": app} | ({} if group is None else {COSCHEDULING_LABEL: group})
+        shape = compiled(app, metadata={"labels": labels}, **fields).shape
+        assert dict(shape.labels) == labels
+        assert (None if shape.group_key is None else shape.group_key.name) == group
+        assert shape.requests == {"cpu": 1000}
 
 
 # ---- affinity ------------------------------------------------------------------------------

@@ -143,6 +143,9 @@ class _RecordedShape(_Recorded):
         """Nothing is remembered: what was read before is read again."""
         return compute(cast(PodShape, self))
 
+    def once_per_spec(self, key: Any, compute: Callable[[PodShape], T]) -> T:
+        return self.once(key, compute)
+
     def _field(self, name: str, value: Any) -> Any:
         if name == "spec":
             return _RecordedStruct(value, self._reads, "spec")

@@ -85,7 +85,8 @@ class Signer:
         )
         #: Instances that sign the shape: their part is the same for all its pods.
         self._template_names = frozenset(self._names) - frozenset(self._source_names)
-        self._by_key: WeakValueDictionary[Hashable, PodSignature] = WeakValueDictionary()
+        #: By the parts in the order of the names.
+        self._by_parts: WeakValueDictionary[Hashable, PodSignature] = WeakValueDictionary()
         #: Key for the memo of a shape. A shape may outlive the signer; the memo holds no plugin.
         self._memo_key = object()
 
@@ -121,11 +122,12 @@ class Signer:
         return dict(zip(self._source_names, source_parts, strict=True))
 
     def _joint(self, parts: Parts) -> PodSignature:
-        key = _key(self._profile_name, parts)
-        signature = self._by_key.get(key)
+        in_order = tuple(parts.values())
+        signature = self._by_parts.get(in_order)
         if signature is None:
+            key = _key(self._profile_name, parts)
             signature = PodSignature(MappingProxyType(dict(parts)), key)
-            self._by_key[key] = signature
+            self._by_parts[in_order] = signature
         return signature
 
 

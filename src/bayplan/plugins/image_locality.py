@@ -69,7 +69,7 @@ class _Images(Struct, frozen=True):
 
 
 def _images(pod: PodInfo) -> _Images:
-    return pod.shape.once("ImageLocality.images", _compiled)
+    return pod.shape.once_per_spec("ImageLocality.images", _compiled)
 
 
 def _compiled(shape: PodShape) -> _Images:

@@ -79,7 +79,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, ScalarFilterPlugin, EnqueueExtension
 
 def required(pod: PodInfo) -> frozenset[str]:
     """Features that a node must declare to run the pod."""
-    return pod.shape.once("NodeDeclaredFeatures.required", _required)
+    return pod.shape.once_per_spec("NodeDeclaredFeatures.required", _required)
 
 
 def _required(shape: PodShape) -> frozenset[str]:

@@ -142,7 +142,7 @@ class NodeResourcesBalancedAllocation(
         return request.bundle.resources, request.bundle.amounts
 
     def _request(self, pod: PodInfo) -> "_Request":
-        return pod.shape.once(self._request_key, self._compiled)
+        return pod.shape.once_per_spec(self._request_key, self._compiled)
 
     def _compiled(self, shape: PodShape) -> "_Request":
         demanded_of = demands(self._resources, shape.requests)

@@ -309,7 +309,7 @@ class NodeResourcesFit(
     # ---- what a pod wants -----------------------------------------------------------------
 
     def _wants(self, pod: PodInfo) -> "_Wants":
-        return pod.shape.once(self._wants_key, self._compiled)
+        return pod.shape.once_per_spec(self._wants_key, self._compiled)
 
     def _compiled(self, shape: PodShape) -> "_Wants":
         compared = _compared(shape)

@@ -2,12 +2,14 @@
 
 Pods of one template differ only in name, uid and node. Everything that follows from namespace,
 labels and spec is compiled once per distinct combination, a `PodShape`, which all pods of the
-template share. `PodVolumes` is the part about volumes: only volumes that restrict the choice of a
-node count, not configuration, secrets or scratch space.
+template share. Shapes that differ only in labels, as those of the members of many pod groups, share
+what follows from the spec. `PodVolumes` is the part about volumes: only volumes that restrict the
+choice of a node count, not configuration, secrets or scratch space.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
+from dataclasses import replace as replace_field
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
@@ -130,6 +132,8 @@ class PodShape:
     #: Whether it runs, and its kubelet has put a resize off: it may be tried for that.
     has_deferred_resize: bool = False
     _memo: dict[Hashable, Any] = field(default_factory=dict[Hashable, Any])
+    #: The same of all shapes that differ from this one only in labels.
+    _spec_memo: dict[Hashable, Any] = field(default_factory=dict[Hashable, Any])
 
     @property
     def tolerations(self) -> tuple[Toleration, ...]:
@@ -151,6 +155,21 @@ class PodShape:
         except KeyError:
             value = self._memo[key] = compute(self)
             return value
+
+    def once_per_spec(self, key: Hashable, compute: Callable[["PodShape"], T]) -> T:
+        """The same for all shapes that differ only in labels.
+
+        The result must not follow from the labels, nor from the group that the labels name.
+        """
+        try:
+            return self._spec_memo[key]
+        except KeyError:
+            value = self._spec_memo[key] = compute(self)
+            return value
+
+    def with_labels(self, labels: Mapping[str, str], group_key: GroupKey | None) -> "PodShape":
+        """The same with other labels and the group that they name."""
+        return replace_field(self, labels=labels, group_key=group_key, _memo={})
 
 
 class PodInfo:
@@ -270,6 +289,8 @@ class PodInfo:
 
 _encoder = msgspec.msgpack.Encoder(order=None)
 _shapes: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
+#: Without the labels in the key: one of the shapes that differ only in labels.
+_shapes_by_spec: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
 
 
 def pod_info(pod: Pod, group_kinds: PodGroupKinds = BUILT_IN_KINDS) -> PodInfo:
@@ -305,7 +326,13 @@ def _shape_of(pod: Pod, group_kinds: PodGroupKinds, *, is_deferred: bool) -> Pod
     key = _encoder.encode((meta.namespace, meta.labels, pod.spec, status_part, is_deferred, labels))
     shape = _shapes.get(key)
     if shape is None:
-        shape = _compiled(pod, group_kinds, is_deferred=is_deferred)
+        spec_key = _encoder.encode((meta.namespace, pod.spec, status_part, is_deferred))
+        shape = _shapes_by_spec.get(spec_key)
+        if shape is None:
+            shape = _compiled(pod, group_kinds, is_deferred=is_deferred)
+            _shapes_by_spec[spec_key] = shape
+        else:
+            shape = shape.with_labels(*_labels_and_group(pod, group_kinds))
         if status_part is not None and not is_deferred:
             # A running pod reports its resources, which mostly equal those of its template.
             plain = msgspec.structs.replace(pod, status=PodStatus())
@@ -355,8 +382,7 @@ def _compiled(pod: Pod, group_kinds: PodGroupKinds, *, is_deferred: bool) -> Pod
     affinity = pod.spec.affinity
     errors: list[str] = []
     path = "spec.affinity"
-    labels, group = ReadOnlyDict(pod.metadata.labels or {}), pod.spec.scheduling_group
-    group_name = None if group is None else group.pod_group_name
+    labels, group_key = _labels_and_group(pod, group_kinds)
     terms = affinity.pod_affinity if affinity else None
     anti_terms = affinity.pod_anti_affinity if affinity else None
     amounts = requested(pod)
@@ -373,6 +399,15 @@ def _compiled(pod: Pod, group_kinds: PodGroupKinds, *, is_deferred: bool) -> Pod
         affinity=compile_terms(terms, namespace, f"{path}.podAffinity", errors),
         anti_affinity=compile_terms(anti_terms, namespace, f"{path}.podAntiAffinity", errors),
         errors=tuple(errors),
-        group_key=group_kinds.membership(namespace, labels, group_name),
+        group_key=group_key,
         has_deferred_resize=is_deferred,
     )
+
+
+def _labels_and_group(
+    pod: Pod, group_kinds: PodGroupKinds
+) -> tuple[Mapping[str, str], GroupKey | None]:
+    namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
+    labels, group = ReadOnlyDict(pod.metadata.labels or {}), pod.spec.scheduling_group
+    group_name = None if group is None else group.pod_group_name
+    return labels, group_kinds.membership(namespace, labels, group_name)

@@ -385,7 +385,7 @@ class Resources:
 
     def count(self, row: int, shape: PodShape, step: int) -> None:
         """Add a pod to a row (step 1), or remove it (-1)."""
-        pod_amounts, used = shape.once("resources.amounts", _amounts_and_uses)
+        pod_amounts, used = shape.once_per_spec("resources.amounts", _amounts_and_uses)
         for name, requested, scored in pod_amounts:
             resource = self._resources.get(name) or self._of(name)
             resource.count(row, step * requested, step * scored)
@@ -447,7 +447,7 @@ def _amounts(shape: PodShape) -> tuple[tuple[str, int, int], ...]:
 
 def uses(shape: PodShape) -> str:
     """Equal for pods that use the same amounts and host ports of a node."""
-    return shape.once("resources.amounts", _amounts_and_uses)[1]
+    return shape.once_per_spec("resources.amounts", _amounts_and_uses)[1]
 
 
 def _amounts_and_uses(shape: PodShape) -> tuple[tuple[tuple[str, int, int], ...], str]:

@@ -8,16 +8,16 @@ Members that already have nodes determine the domain. Upstream: KEP-5732,
 TopologyPlacementGenerator.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol, final
 
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.podgroups.domain_results import Worth
+from bayplan.engine.podgroups.domain_results import Worth, Worths
 from bayplan.engine.podgroups.topology import Domain, Domains
 from bayplan.engine.podgroups.trial import PodGroupTrial, TrialSetup
-from bayplan.engine.ranked_domain import Content, answers_for_domains
+from bayplan.engine.ranked_domain import answers_for_domains
 from bayplan.engine.reuse.ranked_nodes import RankedNodes
 from bayplan.engine.telemetry import Telemetry
 from bayplan.framework.events import (
@@ -58,11 +58,19 @@ class Watch:
 
     def evaluated(self, *, suffices: bool) -> None:
         """The trial of one domain has ended."""
-        result = "feasible" if suffices else "infeasible"
-        metrics, began, self._since_seconds = self._metrics, self._since_seconds, self._now()
-        metrics.placement_evaluations.add(result, self._profile_name)
-        took = self._since_seconds - began
-        metrics.placement_evaluation_duration.observe(took, result, self._profile_name)
+        began, self._since_seconds = self._since_seconds, self._now()
+        self._count(1, self._since_seconds - began, suffices=suffices)
+
+    def remembered(self, count: int, sufficing_count: int) -> None:
+        """The results of ``count`` domains were remembered, which took no time."""
+        self._count(sufficing_count, 0.0, suffices=True)
+        self._count(count - sufficing_count, 0.0, suffices=False)
+
+    def _count(self, count: int, took_seconds: float, *, suffices: bool) -> None:
+        if count:
+            labels = "feasible" if suffices else "infeasible", self._profile_name
+            self._metrics.placement_evaluations.add(*labels, count=count)
+            self._metrics.placement_evaluation_duration.observe(took_seconds, *labels, count=count)
 
 
 EVERYWHERE: Final = Domain()
@@ -164,16 +172,20 @@ def _best(
 ) -> PodGroupTrial | None:
     """The pass of the best domain, repeated in the trial; None: no domain suffices, and nothing is
     placed."""
+    if not domains:
+        return None
     best: Worth | None = None
     best_domain = EVERYWHERE
     watch.generated(len(domains))
     known, remembered = _remembered(setup, members, needed_count, domains), list[Domain]()
-    for domain in domains:
-        content = known.content_of.get(domain.nodes) if known else None
-        worth = None
-        if known is not None and content is not None:
-            worth = setup.results.find(known.kind, content)
-        if worth is None:
+    sufficing_count = 0
+    for place, domain in enumerate(domains):
+        worth = None if known is None else known.worths[place].get(known.kind)
+        if worth is not None:
+            remembered.append(domain)
+            suffices = worth.placed_count >= needed_count
+            sufficing_count += suffices
+        else:
             if known is not None:
                 # The trials before may have changed more than the ranking follows.
                 _ranking_for(setup, members)
@@ -181,14 +193,13 @@ def _best(
             group_trial.undo()
             placed_count = -1 if group_trial.error is not None else len(group_trial.placed)
             worth = Worth(placed_count, group_trial.total_score)
-            if known is not None and content is not None and group_trial.is_repeatable:
-                setup.results.learn(known.kind, content, worth)
-        else:
-            remembered.append(domain)
-        suffices = worth.placed_count >= needed_count
-        watch.evaluated(suffices=suffices)
+            if known is not None and group_trial.is_repeatable:
+                setup.results.learn(known.worths[place], known.kind, worth)
+            suffices = placed_count >= needed_count
+            watch.evaluated(suffices=suffices)
         if suffices and (best is None or worth > best):
             best, best_domain = worth, domain
+    watch.remembered(len(remembered), sufficing_count)
     if best is not None:
         return run(best_domain)
     for domain in remembered:
@@ -199,11 +210,12 @@ def _best(
 
 @dataclass(frozen=True, slots=True)
 class _Remembered:
-    """What decides whether a trial of a domain has a result."""
+    """Results of trials with members of the same kind."""
 
     #: Members of one kind get equal results in domains of equal content.
-    kind: Hashable
-    content_of: Mapping[frozenset[str] | None, Content]
+    kind: object
+    #: By domain.
+    worths: Sequence[Worths]
 
 
 def _remembered(
@@ -221,13 +233,9 @@ def _remembered(
     signed = tuple([(name, parts[name]) for name in names])
     profile_name = members[0].pod.scheduler_name
     kind = (profile_name, plan.skip_set, signed, uses(shape), len(members), needed_count)
-    rows, results = setup.runner.domain_rows, setup.results
-    contents: dict[frozenset[str] | None, Content] = {
-        domain.nodes: results.content(ranking, domain.nodes, rows)
-        for domain in domains
-        if domain.nodes is not None
-    }
-    return _Remembered(kind, contents)
+    results = setup.results
+    worths = results.of(ranking, domains, setup.runner.domain_rows)
+    return _Remembered(results.kind(kind), worths)
 
 
 def _ranking_for(setup: TrialSetup, members: Sequence[QueuedPodInfo]) -> RankedNodes | None:

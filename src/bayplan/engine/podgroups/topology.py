@@ -48,6 +48,8 @@ class Domains:
         if domains is None:
             domains = self._by_key[key] = _domains(snapshot, key)
         names = {_node_of(pod) for pod in state.assigned()}
+        if not names:
+            return domains
         return [one for one in domains if one.nodes is not None and names <= one.nodes]
 
 

@@ -39,7 +39,7 @@ Mappings = tuple[ContainerExtendedResourceRequest, ...]
 
 def may_want_devices(shape: PodShape) -> bool:
     """Whether pods of this shape may request devices; most shapes do not."""
-    return shape.once("DynamicResources.may_want", _may_want)
+    return shape.once_per_spec("DynamicResources.may_want", _may_want)
 
 
 def _may_want(shape: PodShape) -> bool:
