@@ -27,13 +27,13 @@ pytestmark = pytest.mark.timeout(400)
 _PLACED = 5
 
 
-async def answer(page: str, question: str, **headers: str) -> Any:
+async def answer(page: str, question: str, **headers: Any) -> Any:
     status, text = await get(f"{page}api/{question}", **headers)
     assert status == 200, text
     return json.loads(text)
 
 
-async def until(page: str, question: str, holds: Callable[[Any], bool], **headers: str) -> Any:
+async def until(page: str, question: str, holds: Callable[[Any], bool], **headers: Any) -> Any:
     async with asyncio.timeout(60):
         while not holds(view := await answer(page, question, **headers)):
             await asyncio.sleep(0.1)
@@ -141,7 +141,7 @@ def test_with_tls_the_api_server_decides_who_reads_the_page(
     flags = ("--ui", "--bind-address=0.0.0.0")
     one = scheduler(control_plane, tmp_path, name, port, more=flags)
     page = f"https://127.0.0.1:{port}/ui/"
-    admin = {"Authorization": f"Bearer {token('admin')}"}
+    admin: dict[str, Any] = {"Authorization": f"Bearer {token('admin')}"}
 
     async def story(cluster: Cluster) -> None:
         await wait_until_logged(one, LEADS)
@@ -152,9 +152,9 @@ def test_with_tls_the_api_server_decides_who_reads_the_page(
             assert (await get(page + path, Authorization="Bearer junk"))[0] == 401
         view = await until(page, "overview", lambda view: view["placed"] >= 1, **admin)
         assert view["nodes"] >= 10
-        cookie = {"Cookie": f"bayplan-ui-token={token('admin')}"}
+        cookie: dict[str, Any] = {"Cookie": f"bayplan-ui-token={token('admin')}"}
         assert await answer(page, "sources", **cookie)
-        foreign = {**cookie, "Origin": "https://example.com"}
+        foreign: dict[str, Any] = {**cookie, "Origin": "https://example.com"}
         assert (await get(f"{page}api/overview", **foreign))[0] == 403
         assert one.end() == 0
 
