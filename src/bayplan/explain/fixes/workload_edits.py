@@ -3,6 +3,8 @@
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import final
 
 from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.api.objects import POD, REPLICA_SET, OwnerReference
@@ -32,12 +34,12 @@ _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 def room_edits(model: ClusterModel, diagnosis: Diagnosis, pod: str) -> Iterator[ObjectEdit]:
     """Pods to remove from one node, as few as suffice there."""
-    placed = pods_by_node(model)
+    placed, sizes = pods_by_node(model), _Sizes(model)
     for node in _nearest_nodes(diagnosis):
         removable = [each for each in placed.get(node, ()) if not _is_daemon(each)]
         chosen = _enough(model, pod, _in_order(removable, lacking_on(diagnosis, node)))
         if chosen:
-            yield _edit(model, chosen)
+            yield _edit(model, chosen, sizes)
     if diagnosis.attempt.pod.group_key is not None:
         # Members of a group take room on several nodes.
         nodes = {n for n, s in diagnosis.rejected.items() if s.code is Code.UNSCHEDULABLE}
@@ -46,7 +48,7 @@ def room_edits(model: ClusterModel, diagnosis: Diagnosis, pod: str) -> Iterator[
         requests = dict(diagnosis.pod.requests)
         chosen = _enough(model, pod, _in_order(removable, requests))
         if chosen:
-            yield _edit(model, chosen)
+            yield _edit(model, chosen, sizes)
 
 
 def _nearest_nodes(diagnosis: Diagnosis) -> list[str]:
@@ -97,7 +99,7 @@ def _enough(model: ClusterModel, pod: str, pods: Sequence[PodInfo]) -> list[PodI
     return removed
 
 
-def _edit(model: ClusterModel, pods: Sequence[PodInfo]) -> ObjectEdit:
+def _edit(model: ClusterModel, pods: Sequence[PodInfo], sizes: "_Sizes") -> ObjectEdit:
     changes = [deletion_of(ObjectKey(POD, each.namespace, each.name)) for each in pods]
     names = ", ".join(printable(each.key) for each in pods)
     commands: list[str] = []
@@ -114,7 +116,7 @@ def _edit(model: ClusterModel, pods: Sequence[PodInfo]) -> ObjectEdit:
     nodes = ", ".join(printable(node) for node in sorted({each.node_name for each in pods}))
     steps = [f"remove {names} from {nodes}"]
     for owner, count in scaled.items():
-        change, command, step = _scaling(model, owner, count)
+        change, command, step = _scaling(owner, count, sizes)
         changes.append(change)
         commands.append(command)
         steps.append(step)
@@ -122,12 +124,12 @@ def _edit(model: ClusterModel, pods: Sequence[PodInfo]) -> ObjectEdit:
 
 
 def _scaling(
-    model: ClusterModel, owner: tuple[str, str, str, str], count: int
+    owner: tuple[str, str, str, str], count: int, sizes: "_Sizes"
 ) -> tuple[Change, str, str]:
     """(change, command, step) that take ``count`` pods from a controller. ``owner``: apiVersion,
     kind, namespace, name."""
     version, kind, namespace, name = owner
-    replicas = _replicas(model, kind, namespace, name)
+    replicas = sizes.of(kind, namespace, name)
     target = max(replicas - count, 0)
     quoted = f"{_SCALABLE[kind]} {shlex.quote(name)} -n {shlex.quote(namespace)}"
     text = f"{kind} {printable(f'{namespace}/{name}')} from {replicas} to {target}"
@@ -154,11 +156,32 @@ def controller_of(model: ClusterModel, pod: PodInfo) -> OwnerReference | None:
     return next((each for each in owners or () if each.controller), owner)
 
 
-def _replicas(model: ClusterModel, kind: str, namespace: str, name: str) -> int:
-    """How many pods the controller has now."""
-    count = 0
-    for each in (*model.scheduler.cache.pods(), *model.pending()):
-        controller = controller_of(model, each)
-        if controller is not None and each.namespace == namespace:
-            count += (controller.kind, controller.name) == (kind, name)
-    return count
+@final
+class _Sizes:
+    """How many pods each controller has now. The pods are counted at the first question."""
+
+    def __init__(self, model: ClusterModel) -> None:
+        self._model = model
+
+    def of(self, kind: str, namespace: str, name: str) -> int:
+        return self._counts[kind, namespace, name]
+
+    @cached_property
+    def _counts(self) -> Counter[tuple[str, str, str]]:
+        """(kind, namespace, name) → pods."""
+        model = self._model
+        first: dict[tuple[str, str, str], PodInfo] = {}
+        owned: Counter[tuple[str, str, str]] = Counter()
+        for pod in (*model.scheduler.cache.pods(), *model.pending()):
+            for owner in pod.metadata.owner_references or ():
+                if owner.controller:
+                    key = (pod.shape.namespace, owner.kind, owner.name)
+                    owned[key] += 1
+                    first.setdefault(key, pod)
+                    break
+        counts: Counter[tuple[str, str, str]] = Counter()
+        for key, count in owned.items():
+            controller = controller_of(model, first[key])
+            if controller is not None:
+                counts[controller.kind, key[0], controller.name] += count
+        return counts
