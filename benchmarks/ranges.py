@@ -19,6 +19,8 @@ class Ranges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reuse_at_least: dict[str, float]
     #: Time per attempt with the sinks of `bayplan run` over that without, at any size: at most.
     journal_at_most: float
+    #: Time of `bayplan why` on a live cluster over that of its lists: at most.
+    why_at_most: float
     #: Pods bound in one pass per second of processor time: at least, by load of bench_gangs.
     group_pods_per_second_at_least: dict[str, float]
     #: Processor time of an attempt at a group that does not fit: at most, in milliseconds.

@@ -89,7 +89,7 @@ class ClusterSource:
         # Loading an HTTP client takes time, which questions about files do not need.
         client_of = load("bayplan.adapters.live.client:open_client")
         options = load("bayplan.adapters.live.client:ClientOptions")(
-            qps=_UNLIMITED_QPS, context_name=self.context_name
+            qps=_UNLIMITED_QPS, context_name=self.context_name, accepts_gzip=True
         )
         objects_of_cluster = load("bayplan.model.live_reading:objects_of_cluster")
 

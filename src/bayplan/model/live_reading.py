@@ -50,7 +50,7 @@ _CONTROLLERS = (
     JOB,
 )
 #: Lists that are read side by side: a connection costs a handshake.
-_CONNECTIONS_MAX = 4
+CONNECTIONS_MAX = 4
 #: A Deployment owns a ReplicaSet owns a pod; a longer chain has a controller of another kind.
 _OWNERS_MAX = 4
 
@@ -80,7 +80,7 @@ async def objects_of_cluster(
     resources = [discovery.resource(kind) for kind in (*offered, *wanted)]
     unreadable: dict[str, str] = {}
 
-    lanes = asyncio.Semaphore(_CONNECTIONS_MAX)
+    lanes = asyncio.Semaphore(CONNECTIONS_MAX)
     originals = Originals((*wanted, *offered)) if is_whole else None
 
     options = ReadingOptions(originals=originals)

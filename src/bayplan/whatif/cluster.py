@@ -328,7 +328,9 @@ async def _read_live(
 ) -> ClusterObjects:
     # Loading an HTTP client takes time, which questions about files do not need.
     open_client = load("bayplan.adapters.live.client:open_client")
-    options = load("bayplan.adapters.live.client:ClientOptions")(qps=-1.0, context_name=context)
+    options = load("bayplan.adapters.live.client:ClientOptions")(
+        qps=-1.0, context_name=context, accepts_gzip=True
+    )
     objects_of_cluster = load("bayplan.model.live_reading:objects_of_cluster")
     async with open_client(kubeconfig, options) as client:
         return await objects_of_cluster(client, config, registry, is_whole=is_whole)

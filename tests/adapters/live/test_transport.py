@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gzip
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 
@@ -115,6 +116,45 @@ def test_an_answer_is_complete_for_each_kind_of_length(answer: bytes) -> None:
         assert await get(transport) == Answer(200, b"fine")
 
     talk(Server(answer, FINE), story)
+
+
+def compressed(body: bytes) -> bytes:
+    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+def test_a_compressed_answer_is_decompressed_and_the_next_one_is_read_as_it_is() -> None:
+    async def story(transport: ConnectionPool) -> None:
+        assert await get(transport) == Answer(200, b"fine")
+        assert await get(transport) == Answer(200, b"fine")
+
+    talk(Server(compressed(gzip.compress(b"fine")), FINE), story)
+
+
+def test_an_answer_that_cannot_be_decompressed_is_no_answer() -> None:
+    async def story(transport: ConnectionPool) -> None:
+        with pytest.raises(NoAnswerError, match="cannot be decompressed"):
+            await get(transport)
+
+    talk(Server(compressed(b"fine")), story)
+
+
+def test_the_server_may_compress_only_if_the_client_accepts_it() -> None:
+    async def requested(*, accepts_gzip: bool) -> str | None:
+        encodings: list[str | None] = []
+
+        async def handler(request: web.BaseRequest) -> web.StreamResponse:
+            encodings.append(request.headers.get("Accept-Encoding"))
+            return web.json_response({})
+
+        async with serving(handler) as url:
+            options = ClientOptions(master=url, accepts_gzip=accepts_gzip)
+            async with open_client(None, options) as client:
+                await client.get("/x")
+        return encodings[0]
+
+    assert asyncio.run(requested(accepts_gzip=True)) == "gzip"
+    assert asyncio.run(requested(accepts_gzip=False)) == "identity"
 
 
 def test_retry_after_is_read_from_the_answer() -> None:

@@ -37,6 +37,8 @@ from bayplan.adapters.live.errors import (
 from bayplan.adapters.live.rate_limit import Lane, LateTurnError, RequestMetrics, Sleep, TokenBucket
 from bayplan.adapters.live.transport import (
     CONNECT_SECONDS,
+    GZIP,
+    IDENTITY,
     NOT_SENT,
     Answer,
     ConnectionPool,
@@ -98,6 +100,9 @@ class ClientOptions:
     #: Time-out of one request with all its attempts, unless the call has its own.
     answer_seconds: float = ANSWER_SECONDS
     sleep: Sleep = asyncio.sleep
+    #: Whether the server may compress long answers: worth it for a client that reads long lists,
+    #: because the decompression of a page costs less than its decryption.
+    accepts_gzip: bool = False
 
 
 @dataclass(slots=True)
@@ -121,6 +126,7 @@ class ApiClient:
         self._buckets = {lane: _bucket(options) for lane in Lane}
         self._room = {lane: asyncio.Semaphore(count) for lane, count in IN_FLIGHT_MAX.items()}
         self._user_agent = options.user_agent
+        self._encoding = GZIP if options.accepts_gzip else IDENTITY
         self._now = options.clock.now
         self.metrics = RequestMetrics(credentials.server)
         self._streams = _session(credentials, options.user_agent)
@@ -138,11 +144,12 @@ class ApiClient:
 
     def _transport(self) -> Transport:
         """The session of the streams if there is a proxy, else a connection pool."""
-        credentials = self._credentials
-        server, server_name = credentials.server, credentials.server_name
-        if credentials.proxy:
-            return ProxiedSession(self._streams, server, server_name, credentials.proxy)
-        return ConnectionPool(server, credentials.ssl_context, server_name, self._user_agent)
+        credentials, encoding = self._credentials, self._encoding
+        server, server_name, proxy = credentials.server, credentials.server_name, credentials.proxy
+        if proxy:
+            return ProxiedSession(self._streams, server, server_name, proxy, encoding=encoding)
+        tls, agent = credentials.ssl_context, self._user_agent
+        return ConnectionPool(server, tls, server_name, agent, encoding=encoding)
 
     # ---- requests ---------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import socket
 import ssl
+import zlib
 from collections import deque
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -27,6 +28,12 @@ CONNECT_SECONDS = 10.0
 CLOSE_SECONDS = 1.0
 #: Shorter than the server's limit, so that the server rarely closes a connection in use.
 KEEPALIVE_SECONDS = 60.0
+
+#: Content codings that a client may accept.
+IDENTITY = "identity"
+GZIP = "gzip"
+#: For zlib: a gzip header, and the largest window.
+_GZIP_WINDOW_BITS = 16 + zlib.MAX_WBITS
 
 _DEFAULT_PORTS = MappingProxyType({"http": 80, "https": 443})
 
@@ -131,6 +138,8 @@ class Connection(asyncio.Protocol):
         name = name.lower()
         if name == b"retry-after":
             self._retry_after = value.decode("latin-1").strip()
+        elif name == b"content-encoding":
+            self._is_compressed = value.strip().lower() == GZIP.encode()
         elif name in (b"content-length", b"transfer-encoding"):
             self._has_length = True
 
@@ -142,22 +151,30 @@ class Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         status = self._parser.get_status_code()
-        answer = Answer(status, b"".join(self._pieces), self._retry_after)
+        body, is_compressed = b"".join(self._pieces), self._is_compressed
+        retry_after = self._retry_after
         self._begin()
         if status < 200:  # "100 Continue" and the like: the answer is still to come
             return
         if not self._parser.should_keep_alive():
             self.is_open = False
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_result(answer)
-        else:
+        if self._answer is None or self._answer.done():
             self.abort()  # an answer without a request
+            return
+        try:
+            body = zlib.decompress(body, _GZIP_WINDOW_BITS) if is_compressed else body
+        except zlib.error as problem:
+            self._fail(f"the answer cannot be decompressed: {problem}")
+            self.abort()
+        else:
+            self._answer.set_result(Answer(status, body, retry_after))
 
     # ---- helpers ----------------------------------------------------------------------------
 
     def _begin(self) -> None:
         self._pieces: list[bytes] = []
         self._retry_after = ""
+        self._is_compressed = False
         self._has_head = False
         self._has_length = False
 
@@ -171,9 +188,18 @@ class ConnectionPool:
     """Transport to one server. The caller limits the number of concurrent requests."""
 
     def __init__(
-        self, server: str, tls: ssl.SSLContext | None, server_name: str | None, user_agent: str
+        self,
+        server: str,
+        tls: ssl.SSLContext | None,
+        server_name: str | None,
+        user_agent: str,
+        *,
+        encoding: str = IDENTITY,
     ) -> None:
-        """``server_name``: the name in the server's certificate, if not the URL's host."""
+        """``server_name``: the name in the server's certificate, if not the URL's host.
+
+        ``encoding``: IDENTITY or GZIP, the content coding that answers may have.
+        """
         url = URL(server)
         self._host = url.host or ""
         self._port = url.port or _DEFAULT_PORTS.get(url.scheme, 80)
@@ -182,7 +208,7 @@ class ConnectionPool:
         self._prefix = url.raw_path.rstrip("/")
         self._fixed = (
             f"Host: {url.authority}\r\nUser-Agent: {user_agent}\r\nAccept: application/json\r\n"
-            "Accept-Encoding: identity\r\n"
+            f"Accept-Encoding: {encoding}\r\n"
         )
         self._idle: deque[Connection] = deque()
         self._busy: set[Connection] = set()
@@ -298,9 +324,17 @@ class ProxiedSession:
     """Transport through a proxy, over a session that the caller owns."""
 
     def __init__(
-        self, session: aiohttp.ClientSession, server: str, server_name: str | None, proxy: str
+        self,
+        session: aiohttp.ClientSession,
+        server: str,
+        server_name: str | None,
+        proxy: str,
+        *,
+        encoding: str = IDENTITY,
     ) -> None:
+        """``encoding``: see `ConnectionPool`; the session decompresses."""
         self._session = session
+        self._encoding = encoding
         self._server = server
         self._server_name = server_name
         self._proxy = proxy
@@ -308,6 +342,7 @@ class ProxiedSession:
     async def send(self, method: str, path: str, head: str, body: bytes | None) -> Answer:
         """Raises NotSentError, NoAnswerError."""
         headers = dict(line.split(": ", 1) for line in head.splitlines())
+        headers["Accept-Encoding"] = self._encoding
         try:
             async with self._session.request(
                 method,

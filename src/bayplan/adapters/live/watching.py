@@ -9,7 +9,9 @@ fields that a scheduler reads; an extender must get whole objects. The bytes are
 kinds that are sent on, and trimmed when an object is first sent, because most objects never are.
 """
 
-from collections.abc import AsyncIterator, Iterable
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import final
 from urllib.parse import urlencode
@@ -177,21 +179,45 @@ class Reading:
 
     async def _pages(self, length: int) -> Listing:
         objects: list[ApiObject] = []
+        version = ""
+        async with aclosing(self.pages(length)) as pages:
+            async for page in pages:
+                objects += page.objects
+                version = page.resource_version
+        return Listing(objects, version)
+
+    async def pages(self, length: int = PAGE_LENGTH) -> AsyncGenerator[Listing]:
+        """The pages of a list, in order. The server prepares a page while the caller works with the
+        page before.
+
+        ``length``: objects of a page at most; 0: all objects in one page. Raises ApiError
+        (GoneError: the server has forgotten the moment that the pages show).
+        """
         originals = self._options.originals and self._options.originals.listing(self._resource.kind)
         query = {**self._selectors, "limit": str(length)}
-        while True:
-            body = await self._client.request("GET", self._path(query))
-            request = f"GET {self._resource.path()}"
-            page = read_answer(body, _Page, request)
-            read = [(self._decoded(item, request), item) for item in page.items or ()]
-            objects += (each for each, _ in read)
-            if originals is not None:
-                originals.add(read)
-            if not page.metadata.continue_:
+        request = f"GET {self._resource.path()}"
+        next_body: asyncio.Task[bytes] | None = None
+        try:
+            while True:
+                body = await (next_body or self._client.request("GET", self._path(query)))
+                page = read_answer(body, _Page, request)
+                if page.metadata.continue_:
+                    query["continue"] = page.metadata.continue_
+                    fetch = self._client.request("GET", self._path(query))
+                    next_body = asyncio.ensure_future(fetch)
+                    await asyncio.sleep(0)  # the request is sent
+                read = [(self._decoded(item, request), item) for item in page.items or ()]
                 if originals is not None:
+                    originals.add(read)
+                if not page.metadata.continue_ and originals is not None:
                     originals.end()
-                return Listing(objects, page.metadata.resource_version)
-            query["continue"] = page.metadata.continue_
+                yield Listing([each for each, _ in read], page.metadata.resource_version)
+                if not page.metadata.continue_:
+                    return
+        finally:
+            if next_body is not None:
+                next_body.cancel()
+                await asyncio.gather(next_body, return_exceptions=True)
 
     def _decoded(self, raw: msgspec.Raw, request: str) -> ApiObject:
         """Raises UnreadableAnswerError."""
