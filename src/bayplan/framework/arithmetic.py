@@ -1,9 +1,9 @@
 """Go's integer arithmetic on arrays: the only place where scores are divided.
 
-Go divides towards zero, numpy's // towards minus infinity. For numerators below 2^53 a float64
-division cut to its integer part gives the same quotient, at twice the speed: where the exact
-quotient is not whole, it is at least 1/denominator away from the next whole number, which is more
-than the error of float64. Larger numerators use int64, which wraps as in Go.
+Go divides towards zero, numpy's // towards minus infinity. For numerators below 2^53, a float64
+division that is cut to its integer part gives the same quotient at twice the speed: an exact
+quotient that is not whole differs from the next whole number by at least 1/denominator, which is
+more than the error of float64. Larger numerators use int64, which wraps as in Go.
 """
 
 from functools import lru_cache
@@ -20,21 +20,22 @@ Integers = npt.NDArray[np.int64] | npt.NDArray[np.uint64]
 #: Integers below this are exact in float64.
 FLOAT_EXACT_BELOW = 2**53
 
-#: As an array: numpy would make one of a plain number at every call.
+#: An array, because numpy converts a plain number to an array at every call.
 _HIGHEST_SCORE = np.array(MAX_NODE_SCORE)
 
 
 @lru_cache
 def uniform(score: int, count: int) -> NodeScores:
-    """int64[count], read-only: one score for all nodes, in the memory of one.
+    """int64[count], read-only: one score for all nodes, in the memory of a single score.
 
-    For most pods most plugins give every node the same score; then nothing is computed.
+    Most plugins give every node the same score for most pods. Then no score is computed per node.
     """
     return np.ndarray((count,), np.int64, np.int64(score), strides=_NO_STEPS)
 
 
 def uniform_score(scores: NodeScores) -> int | None:
-    """The common score of an array made by `uniform`; None for others. Not for empty arrays."""
+    """The common score of an array made by `uniform`; None for any other array. The array must not
+    be empty."""
     return scores.item(0) if scores.strides == _NO_STEPS else None
 
 
@@ -58,8 +59,8 @@ def divide(numerators: Int64s, denominators: Int64s | int) -> Int64s:
 def percent(parts: AmountArray, wholes: AmountArray) -> AmountArray:
     """Elementwise Go quotient 100 x part / whole, for 0 <= part <= whole and 0 < whole.
 
-    Of whole numbers in float64, below 2^46, the quotients are in float64, too, and written over
-    the parts: in memory that was just used, three steps take the time of two.
+    For float64 arrays of whole numbers below 2^46, the quotients are float64, too, and overwrite
+    ``parts``: in memory that was just used, three steps take the time of two.
     """
     if parts.dtype != np.float64:
         return divide(parts * _HIGHEST_SCORE, wholes)
@@ -69,11 +70,11 @@ def percent(parts: AmountArray, wholes: AmountArray) -> AmountArray:
 
 
 def mean(sums: AmountArray, weight_sum: int) -> Int64s:
-    """Elementwise Go quotient of sums of scores, which are small: float64 holds them. Written over
-    the sums where they are floats."""
+    """int64: elementwise Go quotient of sums of scores. Such sums are exact in float64. A float64
+    array is overwritten."""
     quotients = sums if sums.dtype == np.float64 else None
     if weight_sum & (weight_sum - 1) == 0:
-        # Times the inverse of a power of two is as exact, and takes a third of the time.
+        # A multiplication by 1/2^n is exact, and takes a third of the time of the division.
         quotients = np.multiply(sums, 1 / weight_sum, out=quotients)
     else:
         quotients = np.divide(sums, weight_sum, out=quotients)
@@ -81,12 +82,12 @@ def mean(sums: AmountArray, weight_sum: int) -> Int64s:
 
 
 def lowest(numbers: Integers) -> int:
-    """The smallest of at least one number; argmin is faster than min."""
+    """The smallest number of an array that is not empty; argmin is faster than min."""
     return numbers.item(numbers.argmin())
 
 
 def highest(numbers: Integers) -> int:
-    """The largest of at least one number."""
+    """The largest number of an array that is not empty."""
     return numbers.item(numbers.argmax())
 
 
@@ -132,9 +133,9 @@ def round_half_away(values: npt.NDArray[np.float64]) -> Int64s:
 
 
 def _min_max(scores: NodeScores) -> NodeScores:
-    """The order of upstream's InterPodAffinity: divide, round the quotient, scale it, cut it.
+    """As upstream's InterPodAffinity: divide in float64, multiply the quotient by 100, cut it.
 
-    So 29 of 50 is 57, where whole numbers would give 58.
+    So 29 of 50 is 57; a division of whole numbers would give 58.
     """
     least, most = lowest(scores), highest(scores)
     if most == least:
@@ -143,7 +144,7 @@ def _min_max(scores: NodeScores) -> NodeScores:
 
 
 def _quotients(numerators: Int64s, denominators: Int64s | int) -> Int64s:
-    """No denominator is 0. A denominator above float64's exact range gives the quotient 0."""
+    """Go quotients; no denominator is 0. A denominator beyond float64's exact range gives 0."""
     if lowest(numerators) > -FLOAT_EXACT_BELOW and highest(numerators) < FLOAT_EXACT_BELOW:
         return (numerators / denominators).astype(np.int64)
     below = np.asarray(denominators, np.int64)

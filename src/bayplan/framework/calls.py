@@ -53,7 +53,7 @@ _SCORING = (ScorePlugin, ScalarScorePlugin)
 
 
 def parts_of(plugin: Plugin) -> Sequence[Plugin]:
-    """The plugins that it made, in order."""
+    """The plugins that ``plugin`` made with `handle.make`, in order."""
     handle: Any = plugin.handle
     return tuple(getattr(handle, "made", ()))
 
@@ -66,7 +66,8 @@ def with_parts(plugins: Iterable[Plugin]) -> Iterator[Plugin]:
 
 
 def _inside(plugin: Plugin, base: type[Any]) -> Iterator[Any]:
-    """Its parts with an extension point; of a part without it, the parts of that part."""
+    """The parts of a plugin that implement an extension point. A part that does not implement it is
+    replaced by its own parts."""
     for part in parts_of(plugin):
         if isinstance(part, base):
             yield part
@@ -74,7 +75,7 @@ def _inside(plugin: Plugin, base: type[Any]) -> Iterator[Any]:
             yield from _inside(part, base)
 
 
-# ---- whose points are forwarded ------------------------------------------------------------
+# ---- forwarded extension points ------------------------------------------------------------
 
 
 def forwarded_pre_filters(plugins: Iterable[Plugin]) -> Iterator[tuple[str, Any]]:
@@ -106,7 +107,7 @@ def forwarded_changes(plugins: Iterable[Plugin], method: str) -> Iterator[tuple[
                 yield plugin.instance_name, partial(_change_pod, parts, method)
 
 
-# ---- what they do --------------------------------------------------------------------------
+# ---- forwarded calls -----------------------------------------------------------------------
 
 
 def _pre_filter(
@@ -183,12 +184,12 @@ Permit = Callable[[CycleState, PodInfo, str], tuple[Status | None, float]]
 Bind = Callable[[CycleState, PodInfo, str, BindPort], Awaitable[Status | None]]
 PostBind = Callable[[CycleState, PodInfo, str, BindPort], Awaitable[None]]
 
-#: (instance name, what is called)
+#: (instance name, call)
 NamedCalls = Sequence[tuple[str, E]]
 
 
 class Wrap(Protocol):
-    """(instance, extension point, call) → the call, or one that does more."""
+    """Wraps a call: (instance, extension point, call) → the call itself, or a call around it."""
 
     def plain(self, name: str, point: str, call: Callable[P, R]) -> Callable[P, R]: ...
     def listed(
@@ -201,30 +202,31 @@ class Wrap(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """(instance name, what is called), in the order they run; Unreserve in the reverse one."""
+    """(instance name, call) pairs per extension point, in the order in which they run. Unreserve
+    has the reverse order."""
 
     pre_filter: Sequence[tuple[str, PreFilter]]
     add_pod: Sequence[tuple[str, ChangePod]]
     remove_pod: Sequence[tuple[str, ChangePod]]
     filter: Sequence[tuple[str, CallFilter]]
-    #: The same, by instance.
+    #: Instance → its Filter.
     filter_of: Mapping[str, CallFilter]
     post_filter: Sequence[tuple[str, PostFilter]]
     pre_score: Sequence[tuple[str, PreScore]]
     score: Sequence[ScoreCall]
-    #: By instance: Filter and Score of one node, where the plugin is row-wise.
+    #: Instance → its Filter and Score of one node; row-wise plugins only.
     filter_row: Mapping[str, AskRowFilter]
     score_row: Mapping[str, AskRowScore]
-    #: Instances with a one-row form of Filter of their own.
+    #: Instances that implement RowFilter.
     own_rows: frozenset[str]
-    #: By instance: these, and those that are only read.
+    #: Instance → its Score, including sources that do not count in the total.
     scoring: Mapping[str, ScoreCall]
     reserve: Sequence[tuple[str, OnNode]]
     unreserve: Sequence[tuple[str, Unreserve]]
     permit: Sequence[tuple[str, Permit]]
     pre_bind_pre_flight: Sequence[tuple[str, OnNode]]
     pre_bind: Sequence[tuple[str, Bind]]
-    #: By instance, ascending: PreBind plugins of one number run side by side.
+    #: Instance → its group, ascending: PreBind plugins of one group run at the same time.
     pre_bind_groups: Mapping[str, int]
     bind: Sequence[tuple[str, Bind]]
     post_bind: Sequence[tuple[str, PostBind]]
@@ -240,7 +242,7 @@ class Calls:
 
 @final
 class CallsByShape:
-    """The calls of a profile, each wrapped, less those that do not concern a shape of pods."""
+    """The calls of a profile, each wrapped, without the calls that do not concern a shape."""
 
     def __init__(
         self, plugins: ProfilePlugins, wrap: Wrap, evaluations: Evaluations | None = None
@@ -248,22 +250,23 @@ class CallsByShape:
         """``evaluations``: counts the evaluations; None: they are not counted."""
         self._plugins = plugins
         self._calls = calls_of(plugins, wrap, evaluations)
-        #: Whether a plugin is concerned follows from the shape. By the others, where no plugin
-        #: raises or ignores such pods: few sets differ.
-        self._asked = [
+        #: Plugins with a `concerns` of their own.
+        self._selective = [
             plugin
             for plugin in with_parts(plugins.instances())
             if type(plugin).concerns is not Plugin.concerns
         ]
+        #: Ids of the plugins that are not concerned → the calls. Many shapes share few such sets.
+        #: Shapes for which a plugin raises, or ignores a resize, have calls of their own.
         self._by_unconcerned: dict[tuple[int, ...], Calls] = {}
-        #: Shapes outlive profiles; what one remembers for another is none of its business.
+        #: Key for the memo of a shape. A shape may outlive the profile, so each profile has a key.
         self._memo_key = object()
 
     def of(self, shape: PodShape) -> Calls:
         return shape.once(self._memo_key, self._for)
 
     def _for(self, shape: PodShape) -> Calls:
-        without_part, failures = _unconcerned(self._asked, shape)
+        without_part, failures = _unconcerned(self._selective, shape)
         if failures or (self._plugins.tries_resizes and self._plugins.ignoring(shape)):
             return calls_for(self._calls, self._plugins, shape)
         key = tuple(map(id, without_part))
@@ -372,7 +375,7 @@ def calls_for(calls: Calls, plugins: ProfilePlugins, shape: PodShape) -> Calls:
     if not left_out:
         return calls
     post_filter = [(name, call) for name, call in calls.post_filter if name not in ignoring]
-    # PostFilter of a plugin may read what its PreFilter noted: both are called.
+    # A plugin's PostFilter may read data that its PreFilter stored, so both are called.
     not_called = left_out - {name for name, _ in post_filter}
 
     def called(named: Sequence[tuple[str, E]]) -> Sequence[tuple[str, E]]:
@@ -396,8 +399,8 @@ def calls_for(calls: Calls, plugins: ProfilePlugins, shape: PodShape) -> Calls:
 
 
 def concerned(plugins: Iterable[T], shape: PodShape) -> list[T]:
-    """Those of ``plugins`` that have anything to do with pods of this shape, in order; one whose
-    `concerns` raises is among them."""
+    """The plugins that are concerned with pods of this shape, in order. A plugin whose `concerns`
+    raises is included."""
     plugins = list(plugins)
     without_part, _ = _unconcerned(plugins, shape)
     return [plugin for plugin in plugins if plugin not in without_part]
@@ -406,8 +409,8 @@ def concerned(plugins: Iterable[T], shape: PodShape) -> list[T]:
 def _unconcerned(
     plugins: Iterable[Plugin], shape: PodShape
 ) -> tuple[list[Plugin], dict[str, BaseException]]:
-    """Plugins that have nothing to do with pods of this shape; and by instance the failures of
-    those that raise."""
+    """(plugins that are not concerned with pods of this shape; instance → the exception of its
+    `concerns`)."""
     unconcerned: list[Plugin] = []
     failures: dict[str, BaseException] = {}
     for plugin in plugins:
@@ -458,7 +461,7 @@ def _each_awaited(
 
 
 def _pre_bind_groups(plugins: Iterable[PreBindPlugin]) -> dict[str, int]:
-    """Neighbours that all allow it share a number."""
+    """Instance → group. Neighbours that all allow parallel runs share a group."""
     numbers: dict[str, int] = {}
     number, was_parallel = 0, False
     for plugin in plugins:
@@ -490,7 +493,7 @@ def _filter_of(
 
 
 def _filter_method(plugin: FilterPlugin | ScalarFilterPlugin) -> Callable[..., Any]:
-    """The method that messages about its results name."""
+    """The method that messages about the plugin's results name."""
     return plugin.filter if isinstance(plugin, FilterPlugin) else plugin.filter_node
 
 

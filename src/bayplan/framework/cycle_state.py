@@ -1,4 +1,4 @@
-"""CycleState: what the plugins of one attempt note down for one another."""
+"""CycleState: the data that the plugins of one attempt share."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable
@@ -28,13 +28,13 @@ class CachedResults(Protocol):
         nodes: NodeView,
         feasible: NodeMask,
     ) -> Iterable[Rejection]:
-        """What ``call``, the instance's Filter, would answer."""
+        """The rejections that ``call``, the instance's Filter, would return."""
         ...
 
     def score(
         self, name: str, call: "CallScore", state: "CycleState", pod: PodInfo, *, nodes: NodeView
     ) -> NodeScores:
-        """The raw scores that ``call``, the instance's Score, would answer."""
+        """The raw scores that ``call``, the instance's Score, would return."""
         ...
 
 
@@ -60,19 +60,19 @@ class CycleState:
         self.skip_filter_plugins: set[str] = set()
         self.skip_score_plugins: set[str] = set()
         self.skip_pre_bind_plugins: set[str] = set()
-        #: Whether this attempt records durations per plugin (a tenth of all do).
+        #: Whether this attempt records durations per plugin. One attempt in ten does.
         self.record_plugin_metrics = False
-        #: "namespace/name" → pod: tried at once when this cycle succeeds. Shared by clones.
+        #: "namespace/name" → a pod that is activated when this cycle succeeds. Shared by clones.
         self.pods_to_activate: dict[str, PodInfo] = {}
         #: The source scores that the called plugin may read.
         self.sources: SourceScores = NO_SOURCES
 
     def scores(self, source: str, stage: Stage = "normalized") -> NodeScores:
-        """int64[nodes], read-only: what a source named in the args scores these nodes."""
+        """int64[nodes], read-only: the scores of these nodes by a source that the args name."""
         return self.sources.of(source, stage)
 
     def score_of(self, source: str, node: NodeInfo, stage: Stage = "normalized") -> int:
-        """The same of one node."""
+        """The score of one node by a source that the args name."""
         return self.sources.at(source, stage, node)
 
     def __getitem__(self, key: Hashable) -> Any:

@@ -1,7 +1,7 @@
-"""What changed in the cluster, in the field's words: ClusterEvent, ActionType, QueueingHint.
+"""Changes in the cluster: ClusterEvent, ActionType, QueueingHint.
 
-A plugin registers the events that may help the pods it rejects; the queue matches what happened
-against what was registered. Upstream: framework/events.go and types.go, v1.37.
+A plugin registers the events that may help the pods it rejects. The queue matches each event of the
+cluster against the registered events. Upstream: framework/events.go and types.go, v1.37.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ from bayplan.api.objects import (
 
 
 class ActionType(IntFlag):
-    """Bits in upstream's order; newer ones are appended before the internal one moves."""
+    """The kinds of changes, as bits in upstream's order."""
 
     ADD = 1
     DELETE = 2
@@ -76,9 +76,9 @@ _ACTION_SPELLINGS: Final[dict[int, str]] = {
 
 
 class EventResource(StrEnum):
-    """Resources of the default vocabulary. A CRD's is any "group/Kind" string."""
+    """Resources of the default vocabulary. For a custom resource, write "group/Kind"."""
 
-    POD = "Pod"  # to register with: covers the next three
+    POD = "Pod"  # only for registrations: covers the next three
     ASSIGNED_POD = "AssignedPod"
     UNSCHEDULED_POD = "UnscheduledPod"
     TARGET_POD = "TargetPod"
@@ -221,7 +221,7 @@ class ClusterEventWithHint:
 def matching(
     registered: Mapping[str, Sequence[ClusterEventWithHint]], incoming: ClusterEvent
 ) -> Mapping[str, Sequence[QueueingHintFn | None]]:
-    """Plugin instance → its hints for an incoming event, None where it registered without one.
+    """Plugin instance → its hints for an incoming event; None for a registration without a hint.
     Instances that did not register for such events are left out."""
     hints_of: dict[str, Sequence[QueueingHintFn | None]] = {}
     for instance, events in registered.items():

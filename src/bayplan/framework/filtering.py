@@ -71,7 +71,7 @@ class RejectionSummary(NamedTuple):
     plugins: frozenset[str]
     pending_plugins: frozenset[str]
     codes: frozenset[Code]
-    #: Reason → number of nodes; not to be changed. And the same as the message lists it.
+    #: Reason → number of nodes, read-only; and the same counts as the message lists them.
     reason_counts: Counter[str]
     listed_reasons: str
 
@@ -387,7 +387,8 @@ AskRowScore = Callable[[CycleState, PodInfo, NodeInfo], int]
 
 
 def row_filter_of(plugin: FilterPlugin | ScalarFilterPlugin) -> AskRowFilter:
-    """Why one node cannot take the pod. Raises WrongAnswer, and what the plugin raises."""
+    """A function that returns why one node does not fit the pod. It raises WrongAnswer and the
+    plugin's exceptions."""
     if isinstance(plugin, RowFilter):
         return plugin.filter_row
     if isinstance(plugin, ScalarFilterPlugin):
@@ -396,7 +397,7 @@ def row_filter_of(plugin: FilterPlugin | ScalarFilterPlugin) -> AskRowFilter:
 
 
 def row_score_of(plugin: ScorePlugin | ScalarScorePlugin) -> AskRowScore:
-    """The raw score of one node. Raises what the plugin raises."""
+    """A function that returns the raw score of one node. It raises the plugin's exceptions."""
     if isinstance(plugin, RowScore):
         return plugin.score_row
     if isinstance(plugin, ScalarScorePlugin):
@@ -405,7 +406,7 @@ def row_score_of(plugin: ScorePlugin | ScalarScorePlugin) -> AskRowScore:
 
 
 def verdicts_of(outcome: FilterOutcome) -> dict[int, Verdict]:
-    """Position → its verdict: the codes and reasons in the order of the entries."""
+    """Position → its verdict: codes and reasons in the order of the entries."""
     verdicts: dict[int, Verdict] = {}
     for entry in outcome.entries:
         for index, position in enumerate(entry.positions.tolist()):

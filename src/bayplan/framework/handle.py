@@ -156,7 +156,7 @@ class DeviceClassLister(Protocol):
     def list(self) -> Sequence[DeviceClass]: ...
 
     def behind(self, resource: str) -> DeviceClass | None:
-        """The class that stands for an extended resource. Upstream: GetDeviceClass."""
+        """The class that stands for an extended resource, or None. Upstream: GetDeviceClass."""
         ...
 
 
@@ -268,7 +268,7 @@ class PodNominator(Protocol):
 
 
 class Objects(Protocol):
-    """Read-only lister of one kind, kept current."""
+    """Read-only lister of one kind, always up to date."""
 
     def list(self, namespace: str | None = None) -> Sequence[Any]:
         """All, or those of one namespace, in order of their keys."""
@@ -280,7 +280,7 @@ class Objects(Protocol):
 class Handle(Protocol):
     """What a plugin may use besides its arguments."""
 
-    extenders: Sequence[Extender]  #: In the order in which they are asked.
+    extenders: Sequence[Extender]  #: In the order in which they are called.
     #: By uid: pods that are being bound and that some PreBind plugin works for.
     pods_in_pre_bind: Mapping[str, PodInPreBind]
 
@@ -297,12 +297,12 @@ class Handle(Protocol):
 
     @property
     def epoch_seconds(self) -> float:
-        """The calendar's time, for time stamps in API objects."""
+        """The time of the calendar in seconds since 1970, for time stamps in API objects."""
         ...
 
     @property
     def snapshot(self) -> Snapshot:
-        """The cluster on loan; valid inside a scheduling cycle only, raises elsewhere."""
+        """The snapshot of the cluster. Valid in a scheduling cycle only; raises at other times."""
         ...
 
     @property
@@ -313,32 +313,32 @@ class Handle(Protocol):
     def devices(self) -> SharedDRAManager: ...
     @property
     def metrics(self) -> SchedulerMetrics:
-        """What is counted; shared by all plugins."""
+        """The scheduler's metrics, shared by all plugins."""
         ...
 
     def objects(self, kind: str) -> Objects:
         """Lister of a kind the plugin declares in `kinds`, e.g. "v1 Service".
 
-        Pods and nodes, too, as the API has them; pods come as PodInfo.
+        Pods and nodes are available, too, in the API's version; pods as PodInfo.
         """
         ...
 
     @property
     def pod_groups(self) -> PodGroups:
-        """Groups of pods with their members, of all kinds; to be read only."""
+        """Pod groups of all kinds with their members; read-only."""
         ...
 
     @property
     def volumes(self) -> Volumes:
-        """Claims, volumes and classes with what is assumed of them; for plugins that declare
-        `STORAGE_KINDS` among their `kinds`. Outside a scheduling cycle, too."""
+        """Claims, volumes and classes, with assumed versions; for plugins whose `kinds` contain
+        `STORAGE_KINDS`. Also valid outside of a scheduling cycle."""
         ...
 
     def activate(self, pods: Iterable[PodInfo], at_seconds: float | None = None) -> None:
-        """Try these pods now. For a pod in an attempt the call is remembered; an unknown pod is
-        ignored.
+        """Move these pods to activeQ. A pod in an attempt moves after the attempt; an unknown pod
+        is ignored.
 
-        ``at_seconds``: try them at this time of the scheduler's clock.
+        ``at_seconds``: move the pods at this time of the scheduler's clock.
         """
         ...
 
@@ -366,9 +366,10 @@ class Handle(Protocol):
         *,
         related: ObjectReference | None = None,
     ) -> None:
-        """An event about a pod: kind is Normal or Warning. ``related``: a second object."""
+        """Write an event about a pod. ``kind``: Normal or Warning. ``related``: a second object."""
         ...
 
     def perform(self, subject: str, write: Callable[[BindPort], Awaitable[None]]) -> None:
-        """Write from where nothing can be awaited; a refusal is noted under ``subject``."""
+        """Write to the API from code that cannot await. A refusal becomes a note in the journal;
+        ``subject``: the subject of the note."""
         ...

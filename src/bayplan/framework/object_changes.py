@@ -24,10 +24,10 @@ from bayplan.state.pods import PodInfo
 
 
 def node_events(old: Node | None, new: Node | None) -> list[ClusterEvent]:
-    """What happened to a node; nothing where nothing changed that any plugin can wait for.
+    """The events of a change of a node; none if no plugin can register for the change.
 
     ``old`` is None for an added node, ``new`` for a deleted one. One event may occur twice: a node
-    that becomes schedulable and loses its taint is UpdateNodeTaint, and again.
+    that becomes schedulable and also loses its taint causes UpdateNodeTaint two times.
     """
     if old is None:
         return [_node_event(ActionType.ADD)]
@@ -50,12 +50,13 @@ def _node_labels_changed(old: Node, new: Node) -> bool:
 
 
 def _taints_changed(old: Node, new: Node) -> bool:
-    """In their order. When a taint was added (timeAdded) is not looked at: nobody reads it."""
+    """Whether the list of taints differs, in order and content. timeAdded does not count, because
+    no plugin reads it."""
     return _taints(old.spec.taints) != _taints(new.spec.taints)
 
 
 def _conditions_changed(old: Node, new: Node) -> bool:
-    """Type and status only: a heartbeat is no change."""
+    """Whether the type or the status of a condition differs. A heartbeat is no change."""
     return _conditions(old) != _conditions(new)
 
 
@@ -72,7 +73,8 @@ def _declared_features_changed(old: Node, new: Node) -> bool:
 
 
 def _exact(quantities: Quantities | None) -> Mapping[str, object]:
-    """Values to compare. Raises QuantityError."""
+    """The quantities as numbers that compare equal if the amounts are equal. Raises
+    QuantityError."""
     return {name: parse(quantity) for name, quantity in (quantities or {}).items()}
 
 
@@ -108,12 +110,12 @@ _NODE_CHANGES: Final[Sequence[tuple[ClusterEvent, Callable[[Node, Node], bool]]]
 
 
 def pod_events(old: PodInfo | None, new: PodInfo | None) -> list[ClusterEvent]:
-    """What happened to a pod, in the order in which it is announced.
+    """The events of a change of a pod, in the order in which upstream emits them.
 
-    ``old`` is None for an added pod, ``new`` for a deleted one. A pod that waits is no news to
-    others until it gets a node; its own update is told as TargetPod, to itself alone. Where it
-    gives up a nomination, AssignedPod Delete tells pods of its priority or lower, itself included,
-    that the room it was to take is free.
+    ``old`` is None for an added pod, ``new`` for a deleted one. A pod without a node causes events
+    for no other pod. An update of such a pod is a TargetPod event, which only this pod gets. If
+    such a pod loses its nomination, AssignedPod Delete is added: pods of the same or a lower
+    priority, this pod included, may use the amounts that the nomination kept free.
     """
     if old is not None and old.node_name:
         if new is None or not new.node_name:
@@ -131,7 +133,7 @@ def pod_events(old: PodInfo | None, new: PodInfo | None) -> list[ClusterEvent]:
 
 
 def _pod_updates(old: PodInfo, new: PodInfo, resource: EventResource) -> list[ClusterEvent]:
-    """The special updates, or for want of one a general one."""
+    """One event for each special update, or one general update if no special update matches."""
     actions = [action for action, changed in _POD_CHANGES if changed(old, new)]
     return [ClusterEvent(resource, action) for action in actions or (UPDATE,)]
 
@@ -141,7 +143,7 @@ def _pod_labels_changed(old: PodInfo, new: PodInfo) -> bool:
 
 
 def _scaled_down(old: PodInfo, new: PodInfo) -> bool:
-    """Some request fell or went away."""
+    """Whether a request became smaller or was removed."""
     return old.shape is not new.shape and _any_higher(old.requests, new.requests)
 
 
@@ -158,7 +160,8 @@ def _gates_eliminated(old: PodInfo, new: PodInfo) -> bool:
 
 
 def _tolerations_changed(old: PodInfo, new: PodInfo) -> bool:
-    """Tolerations can only be added: their number tells."""
+    """Whether the number of tolerations differs. The API server allows only additions, so equal
+    numbers mean equal tolerations."""
     return len(old.shape.tolerations) != len(new.shape.tolerations)
 
 

@@ -41,8 +41,10 @@ class PluginArgs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         return ()
 
     def remarks(self, written: Collection[str]) -> Iterable[tuple[str, str]]:
-        """(path, why it has no effect) of each value that is accepted and not used. ``written``:
-        the fields that the configuration names."""
+        """(path, why the value has no effect) of each value that is accepted and not used.
+
+        ``written``: the fields that the configuration names.
+        """
         return ()
 
 

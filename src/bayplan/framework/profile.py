@@ -37,7 +37,7 @@ EXTENSION_POINTS: dict[str, tuple[type[Plugin], ...]] = {
     "preBind": (PreBindPlugin,),
     "bind": (BindPlugin,),
     "postBind": (PostBindPlugin,),
-    # Bayplan's own. Score plugins are allowed here, too, but only by name.
+    # This point exists only in Bayplan. Score plugins are allowed here, too, but only by name.
     "tieBreak": (TieBreakPlugin,),
 }
 
@@ -114,7 +114,8 @@ class ProfilePlugins:
         return [*self.pre_score, *readers.values()]
 
     def ignoring(self, shape: PodShape) -> set[str]:
-        """Instances that have no say, for pods of this shape run and are to be resized."""
+        """Instances with `ignores_resizes`, if pods of this shape run and wait for a deferred
+        resize; otherwise none."""
         if not (self.tries_resizes and shape.has_deferred_resize):
             return set()
         return {plugin.instance_name for plugin in self.instances() if plugin.ignores_resizes}

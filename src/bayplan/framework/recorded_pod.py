@@ -1,9 +1,9 @@
-"""A pod that notes what is read of it: which fields a plugin's answer may depend on.
+"""A stand-in of a pod that records its reads: the fields that a plugin's result may depend on.
 
-A `RecordedPod` stands for a PodInfo; reading a field notes its path as a manifest has it
-("spec.tolerations"). What is compiled from several fields (the requests, the host ports) has a name
-of its own: whoever reads it depends on less than on all of its sources, so that signing the
-compiled value does not cover reading a source, while signing all sources covers the value.
+A `_RecordedPod` replaces a PodInfo. A read of a field records the path of the field in a manifest
+("spec.tolerations"). A value that is compiled from several fields (the requests, the host ports)
+has a name of its own. Such a value holds less than all of its sources. So a plugin that signs the
+value may not read a source, but a plugin that signs all sources may read the value.
 """
 
 from abc import ABC, abstractmethod
@@ -18,7 +18,7 @@ from bayplan.state.pods import PodInfo, PodShape
 
 T = TypeVar("T")
 
-#: Compiled values by what they are made of.
+#: Compiled value → the paths of its sources.
 SOURCES: Final[Mapping[str, frozenset[str]]] = {
     name: frozenset(sources)
     for names, sources in (
@@ -35,7 +35,7 @@ SOURCES: Final[Mapping[str, frozenset[str]]] = {
     for name in names
 }
 
-#: Attributes of PodInfo and PodShape by their path in a manifest.
+#: Attribute of PodInfo or PodShape → its path in a manifest, where the two differ.
 _PATHS: Final[Mapping[str, str]] = {
     "uid": "metadata.uid",
     "key": "metadata.name",
@@ -46,7 +46,7 @@ _PATHS: Final[Mapping[str, str]] = {
 
 
 class NotedKeys(dict[str, str]):
-    """A map of labels or annotations that notes which keys are asked for."""
+    """A map of labels or annotations that records the keys that are read."""
 
     def __init__(self, content: Mapping[str, str], keys_read: set[str]) -> None:
         super().__init__(content)
@@ -66,11 +66,11 @@ class NotedKeys(dict[str, str]):
 
 
 class Reads:
-    """What was read: paths and names of compiled values; and keys asked of labels and such."""
+    """The recorded reads: paths, names of compiled values, and keys of labels and annotations."""
 
     def __init__(self) -> None:
         self.paths: set[str] = set()
-        #: Path of a map → keys that were asked for.
+        #: Path of a map → the keys that were read.
         self.keys: dict[str, set[str]] = {}
 
     def note(self, path: str, value: Any) -> Any:
@@ -80,12 +80,12 @@ class Reads:
         return NotedKeys(value, self.keys.setdefault(path, set()))
 
     def touches(self, path: str) -> bool:
-        """Whether the field at ``path``, or one that it is a part of, was read."""
+        """Whether the field at ``path`` was read, or a field that contains it."""
         sources = {source for name in self.paths for source in SOURCES.get(name, ())}
         return any(path == read or path.startswith(f"{read}.") for read in (*self.paths, *sources))
 
     def beyond(self, covered: "Reads") -> list[str]:
-        """What was read here and is not covered there, sorted."""
+        """The reads that ``covered`` does not cover, sorted."""
         return sorted(path for path in self.paths if not covered.covers(path))
 
     def covers(self, path: str) -> bool:
@@ -96,12 +96,13 @@ class Reads:
 
 
 def recorded_pod(pod: PodInfo, reads: Reads) -> PodInfo:
-    """The same pod, noting what is read of it."""
+    """A stand-in of the pod that adds each read to ``reads``."""
     return cast(PodInfo, _RecordedPod(pod, reads))
 
 
 class _Recorded(ABC):
-    """Stands for an object: what its class computes is computed on the stand-in, too."""
+    """A stand-in of an object. Properties and methods of the object's class run on the stand-in, so
+    their reads are recorded, too."""
 
     __slots__ = ("__weakref__", "_reads", "_target")
 
@@ -119,7 +120,7 @@ class _Recorded(ABC):
 
     @abstractmethod
     def _field(self, name: str, value: Any) -> Any:
-        """What stands for a field's value; notes that it was read."""
+        """The value of a field or a stand-in of the value. Records the read."""
 
     def __repr__(self) -> str:
         return repr(self._target)
@@ -140,7 +141,7 @@ class _RecordedShape(_Recorded):
     __slots__ = ()
 
     def once(self, key: Any, compute: Callable[[PodShape], T]) -> T:
-        """Nothing is remembered: what was read before is read again."""
+        """``compute(shape)`` without a memo, so that the reads are recorded at every call."""
         return compute(cast(PodShape, self))
 
     def once_per_spec(self, key: Any, compute: Callable[[PodShape], T]) -> T:
@@ -153,7 +154,7 @@ class _RecordedShape(_Recorded):
 
 
 class _RecordedStruct(_Recorded):
-    """metadata, spec, status, and spec.affinity below it: the fields one by one."""
+    """A stand-in of metadata, spec, status or spec.affinity: each field is recorded by itself."""
 
     __slots__ = ("_path",)
 
@@ -172,7 +173,7 @@ class _RecordedStruct(_Recorded):
 
 
 def _static(owner: Any, name: str) -> Any:
-    """What the class says about an attribute, not evaluated."""
+    """The attribute as the class defines it: a property is not evaluated."""
     for base in owner.__mro__:
         if name in base.__dict__:
             return base.__dict__[name]

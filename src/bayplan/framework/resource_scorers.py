@@ -47,16 +47,16 @@ class Demand(NamedTuple):
 
 @final
 class Demands:
-    """All that one pod demands of the scored resources, made ready for many nodes."""
+    """The demands of one pod for all scored resources, converted once for many nodes."""
 
     __slots__ = ("bundle", "devices", "each", "weight_sum", "weights")
 
     def __init__(self, each: Iterable[Demand]) -> None:
         self.each = tuple(each)
         self.bundle = Bundle([d.resource for d in self.each], [d.amount for d in self.each])
-        #: Resources among them that a DeviceClass may stand for.
+        #: The demanded resources that a DeviceClass may stand for.
         self.devices = tuple(d.resource for d in self.each if may_be_devices(d.resource))
-        #: int64 [resources, 1]; None: they are all 1.
+        #: int64 [resources, 1]; None: all weights are 1.
         self.weights: Int64s | None = None
         if any(demand.weight != 1 for demand in self.each):
             self.weights = np.array([d.weight for d in self.each], np.int64).reshape(-1, 1)
@@ -65,10 +65,11 @@ class Demands:
 
 @dataclass(frozen=True, slots=True)
 class Scorer:
-    """A strategy: of many nodes at once, and of one, which is the same in plain numbers."""
+    """A scoring strategy. The form for many nodes uses arrays, and the form for one node uses plain
+    numbers. Both give the same scores."""
 
     of_nodes: Callable[[Demands, AmountsOfNodes], NodeScores]
-    #: None: the amounts are too large for plain numbers to round as int64 does.
+    #: Returns None if the amounts are so large that the arithmetic of int64 may wrap.
     of_one: Callable[[Demands, AmountsOfNode], int | None]
 
     def of_node(self, demanded: Demands, node: AmountsOfNode) -> int:
@@ -77,10 +78,10 @@ class Scorer:
 
 
 def demands(resources: Sequence[ResourceSpec], requests: Mapping[str, int]) -> Demands:
-    """What of a pod's requests is scored.
+    """The requests of a pod that are scored.
 
-    A scalar resource counts only where the pod asks for it; cpu, memory and ephemeral-storage
-    always do. Names that nodes do not count, such as pods, never do.
+    A scalar resource counts only if the pod requests it; cpu, memory and ephemeral-storage always
+    count. Resources that are no requests of pods, such as "pods", never count.
     """
     return Demands(
         Demand(spec.name, spec.weight, requests.get(spec.name, 0))
@@ -106,7 +107,7 @@ def most_allocated() -> Scorer:
 
 
 def requested_to_capacity_ratio(points: Sequence[tuple[int, int]]) -> Scorer:
-    """A scorer by a broken line through (utilization 0..100, score 0..10) points.
+    """A scorer with a broken line through (utilization 0..100, score 0..10) points.
 
     A resource that scores 0 has no weight, and the mean is rounded, half away from zero.
     """
@@ -124,7 +125,7 @@ def requested_to_capacity_ratio(points: Sequence[tuple[int, int]]) -> Scorer:
         weights = 1 if demanded.weights is None else demanded.weights
         sums = _total(scores * weights)
         weight_sums = _total((scores > _NOTHING) * weights)
-        # Of such small numbers no quotient lies just below a half: adding one half rounds right.
+        # The numbers are small, so no quotient is just below one half: adding one half is exact.
         return (sums / np.maximum(weight_sums, _ONE) + _ONE_HALF).astype(np.int64)
 
     def score_one(demanded: Demands, node: AmountsOfNode) -> int | None:
@@ -142,18 +143,18 @@ def requested_to_capacity_ratio(points: Sequence[tuple[int, int]]) -> Scorer:
     return Scorer(score, score_one)
 
 
-# As arrays: numpy would make one of a plain number at every call.
+# Arrays, because numpy converts a plain number to an array at every call.
 _NOTHING, _ONE, _ONE_HALF = np.array(0), np.array(1), np.array(0.5)
 
 
 def _free_percent(used: AmountArray, allocatable: AmountArray) -> AmountArray:
-    """``used`` is written over."""
+    """Overwrites ``used``."""
     free = np.subtract(allocatable, used, out=used)
     return percent(np.maximum(free, _NOTHING, out=free), allocatable)
 
 
 def _used_percent(used: AmountArray, allocatable: AmountArray) -> AmountArray:
-    """``used`` is written over."""
+    """Overwrites ``used``."""
     return percent(np.minimum(used, allocatable, out=used), allocatable)
 
 
@@ -162,7 +163,8 @@ def _mean(
     nodes: AmountsOfNodes,
     score: Callable[[AmountArray, AmountArray], AmountArray],
 ) -> NodeScores:
-    """int64[nodes]: the weighted mean over the resources that a node offers; 0 without any."""
+    """int64[nodes]: the weighted mean over the resources that a node offers; 0 for a node that
+    offers none."""
     if not demanded.each:
         return np.zeros(len(nodes), np.int64)
     usage = nodes.resources.usage(demanded.bundle, scored=True)
@@ -178,7 +180,7 @@ def _mean(
 def _mean_of_one(
     percent_of: Callable[[int, int], int], demanded: Demands, node: AmountsOfNode
 ) -> int | None:
-    """The same of one node."""
+    """The weighted mean for one node; None if int64 may wrap."""
     total = weight_sum = 0
     for resource, weight, amount in demanded.each:
         has = node.amounts(resource)
@@ -200,8 +202,8 @@ def _used_percent_of_one(used: int, offered: int) -> int:
 
 
 def _total(scores: AmountArray) -> AmountArray:
-    """[resources, nodes] → [nodes], written over the first row; few long rows are added faster
-    one by one."""
+    """[resources, nodes] → [nodes]: the sum, which overwrites the first row. A loop over a few long
+    rows is faster than a sum over the axis."""
     total = scores[0]
     for row in scores[1:]:
         total += row

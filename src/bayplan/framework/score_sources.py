@@ -25,19 +25,19 @@ _MARK: Final = "bayplan"
 _SOURCE: Final = "source"
 _OVER: Final = "over"
 
-#: The name of a score plugin, or of an instance of one, that is read.
+#: The name of a source: a score plugin, or an instance of one.
 Source = Annotated[str, Meta(min_length=1, extra={_MARK: _SOURCE})]
-#: Which nodes the sources are asked about: the feasible ones, or all that there are.
+#: The nodes that the sources are evaluated for: the feasible nodes, or all nodes.
 Over = Annotated[Literal["feasible", "all"], Meta(extra={_MARK: _OVER})]
-#: Scores after the source's normalisation, or before it.
+#: Whether scores are read after the source's normalization or before it.
 Stage = Literal["normalized", "raw"]
 
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """What a plugin's args say it reads."""
+    """The sources that a plugin's args name."""
 
-    #: (where in the args, name of the source), in the order they stand there.
+    #: (path in the args, name of the source), in the order of the args.
     named: tuple[tuple[str, str], ...] = ()
     over_all: bool = False
 
@@ -51,7 +51,7 @@ NOTHING: Final = Reads()
 
 
 def reads_of(args: Any) -> Reads:
-    """The sources that the fields of a struct name, also those of structs inside."""
+    """The sources that the fields of a struct name, including fields of inner structs."""
     if args is None:
         return NOTHING
     marked = list(_marked(args, _description(cast("type[Any]", type(args))), ""))
@@ -102,7 +102,7 @@ def _may_be(value: Any, kind: inspect.Type) -> bool:
     return isinstance(value, str)
 
 
-# ---- what a reader is handed ---------------------------------------------------------------
+# ---- scores for a reader -------------------------------------------------------------------
 
 #: One source's scores, read-only.
 StagedScores = Mapping[Stage, NodeScores]
@@ -121,7 +121,7 @@ class UndeclaredSource(Exception):
 
 @final
 class SourceScores:
-    """The sources' scores in one reader's turn."""
+    """The scores of one reader's sources, valid while the reader is called."""
 
     __slots__ = ("_nodes", "_positions", "_reader", "_stages")
 
@@ -148,12 +148,12 @@ class SourceScores:
         return scores.item(self._positions[node.name])
 
 
-#: Outside of a reader's turn.
+#: The value while no reader is called.
 NO_SOURCES: Final = SourceScores("", (), {})
 
 
 def read_only(scores: NodeScores) -> NodeScores:
-    """The same numbers, not to be written to."""
+    """A read-only view of the same scores."""
     lent = scores.view()
     lent.flags.writeable = False
     return lent

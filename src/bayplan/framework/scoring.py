@@ -148,20 +148,20 @@ def total_scores(columns: Sequence[PluginScores], count: int) -> Int64s:
 
 
 class Choice(NamedTuple):
-    """The chosen node and what was equal to it."""
+    """The chosen node and the nodes that tied with it."""
 
     node_name: str
     tied_count: int = 1
-    #: The place of the chosen one among them, in the order of the draw.
+    #: The place of the chosen node among the tied nodes, in the order of the draw.
     tied_index: int = 0
 
 
 def choose(table: ScoreTable, seed: int, pod_uid: str, attempt: int) -> Choice:
-    """The node with the highest total, or one of several.
+    """The node with the highest total, or one of several nodes that tie.
 
-    Of nodes that are equal in all tie-break keys, the k-th in the order of (hash of name, name) is
-    chosen. k depends on seed, pod and attempt, and neither on row numbers nor on how the scores
-    were computed: live, embedded, reused and fresh runs draw the same node.
+    Among nodes that are equal in all tie-break keys, `choose` takes the k-th in the order of (hash
+    of name, name). k depends on seed, pod and attempt only. It depends neither on row numbers nor
+    on the way the scores were computed: live, embedded, reused and fresh runs draw the same node.
     """
     tied = table.best() if table.tied is None else table.tied
     count = int(np.count_nonzero(tied))
@@ -179,7 +179,7 @@ Normalize = Callable[[CycleState, PodInfo, NodeScores], NodeScores]
 
 
 class ScorerFailed(Exception):
-    """A plugin failed whose scores are needed; the status names the plugin."""
+    """A plugin failed, and its scores are needed. The status names the plugin."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status.message)
@@ -199,7 +199,7 @@ class OutOfRange(RefusedAnswer):
 
 @dataclass(frozen=True, slots=True)
 class ScoreCall:
-    """A score plugin's instance with its calls."""
+    """An instance of a score plugin with its calls."""
 
     name: str
     weight: int

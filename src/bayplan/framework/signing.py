@@ -6,7 +6,7 @@ part stands by itself: a plugin that does not sign is evaluated for all nodes, a
 still cached.
 
 There is one `PodSignature` object per key as long as some pod has it. Signatures are looked up and
-compared by identity, which takes the same time however much is signed.
+compared by identity, so the size of the signed values does not matter.
 """
 
 from collections.abc import Hashable, Mapping
@@ -28,14 +28,14 @@ Parts = Mapping[str, Hashable | None]
 @final
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class PodSignature:
-    """What the results of one profile's plugins for a pod depend on. Two signatures of one signer
-    are equal only if they are the same object."""
+    """The values that the results of one profile's plugins for a pod depend on. Two signatures of
+    one signer are equal only if they are the same object."""
 
     #: Instance → its part, in the order of the profile; None: the instance does not sign.
     parts: Parts
     #: (profile, (instance, part) of each that signed, names of those that did not). Two signatures
-    #: of a profile have equal keys if and only if they agree in all parts. Sets stand as sorted
-    #: tuples in it, so that its repr does not depend on how strings are hashed.
+    #: of a profile have equal keys if and only if they agree in all parts. The key contains sorted
+    #: tuples in place of sets, so that its repr does not depend on the hashes of strings.
     key: Hashable
 
     @property
@@ -47,11 +47,13 @@ class PodSignature:
 @final
 @dataclass(slots=True, eq=False)
 class _OfShape:
-    """What one signer remembers for all pods of one shape."""
+    """The memo of one signer for all pods of one shape."""
 
-    #: By instance; of instances that sign more than the shape, the part of the first pod.
+    #: Instance → its part. For an instance that signs more than the shape: the part of the first
+    #: pod.
     parts: Parts
-    #: The last parts of the instances that sign more than the shape, and the signature with them.
+    #: The newest parts of the instances that sign more than the shape, and the signature with these
+    #: parts.
     source_parts: tuple[Hashable | None, ...]
     signature: PodSignature
 
@@ -62,7 +64,7 @@ class Signer:
 
     def __init__(self, plugins: ProfilePlugins) -> None:
         self._profile_name = plugins.profile_name
-        # A plugin that reads the scores of others depends on more than it signs: it is not cached.
+        # A reader of other plugins' scores depends on more than it signs: it is not cached.
         self._signers = {
             plugin.instance_name: plugin
             for plugin in plugins.instances()
@@ -75,15 +77,15 @@ class Signer:
             *(plugin for plugin, _ in plugins.scoring()),
             *plugins.tie_break,
         ]
-        #: Without doubles, in order.
+        #: Each instance once, in order.
         self._names = tuple({plugin.instance_name: None for plugin in answering})
-        #: Instances that sign each pod: their part depends on more than the shape.
+        #: Instances that are called for each pod: their part depends on more than the shape.
         self._source_names = tuple(
             name
             for name in self._names
             if name in self._signers and not self._signers[name].promises.signs_template
         )
-        #: Instances that sign the shape: their part is the same for all its pods.
+        #: Instances that are called once per shape: their part is the same for all its pods.
         self._template_names = frozenset(self._names) - frozenset(self._source_names)
         #: By the parts in the order of the names.
         self._by_parts: WeakValueDictionary[Hashable, PodSignature] = WeakValueDictionary()
@@ -103,7 +105,8 @@ class Signer:
         return of_shape.signature
 
     def part(self, instance_name: str, pod: PodInfo) -> Hashable | None:
-        """One instance's part, also of one that neither filters nor scores; None: not signed."""
+        """The part of any instance, including instances without Filter and Score; None: the
+        instance does not sign the pod."""
         if instance_name in self._template_names and not pod.node_name:
             of_shape = pod.shape.once(self._memo_key, lambda _: self._of_shape(pod))
             return of_shape.parts[instance_name]
@@ -140,7 +143,7 @@ def facets_read(plugin: Plugin, part: Hashable) -> Facet:
 
 
 def followed_kinds(plugin: Plugin) -> tuple[str, ...]:
-    """The kinds of objects on which results depend, and whose changes do not change a row."""
+    """The kinds of objects that results depend on and whose changes do not change a row."""
     return tuple(kind for kind in plugin.kinds if kind not in plugin.promises.kinds_in_facets)
 
 

@@ -30,7 +30,7 @@ _REJECTED: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """One answer. ``plugin`` is filled in by the framework, not by the plugin."""
+    """The outcome of one call. The framework fills in ``plugin``; a plugin leaves it empty."""
 
     code: Code
     reasons: tuple[str, ...] = ()
@@ -59,14 +59,14 @@ class Status:
         return replace(self, plugin=plugin)
 
     def with_error(self, error: BaseException) -> "Status":
-        """The same answer wrapping another error, whose text takes the former one's place."""
+        """The same status with another error, whose text replaces the message."""
         reasons = self.reasons if self.error is None else self.reasons[1:]
         return replace(self, reasons=reasons, error=error)
 
 
 def shared_names(names: Iterable[str] | None = ()) -> frozenset[str]:
-    """Names of plugins as one object for all pods that the same ones reject: a set for each of
-    100,000 pods that wait takes 40 MB."""
+    """Names of plugins as one shared set for all pods that these plugins reject. A set for each of
+    100,000 waiting pods would take 40 MB."""
     return _shared(frozenset(names or ()))
 
 
@@ -107,7 +107,8 @@ def is_rejected(status: Status | None) -> bool:
 
 
 def as_error(status: Status | None) -> BaseException | None:
-    """None for success, wait and skip; else the wrapped error or one made of the message."""
+    """None for success, wait and skip; otherwise the wrapped error, or an error made of the
+    message."""
     if status is None or status.code in (Code.SUCCESS, Code.WAIT, Code.SKIP):
         return None
     return status.error if status.error is not None else RuntimeError(status.message)
@@ -167,8 +168,8 @@ class NodeToStatus:
         return np.fromiter((self.get(name).code for name in nodes.names()), np.uint8, len(nodes))
 
     def may_have(self, code: Code) -> bool:
-        """Whether some node may have a status with this code. Reads no single status, where the
-        codes are known without."""
+        """Whether some node may have a status with this code. If ``explicit_codes`` is set, no
+        status is read."""
         if self._absent.code is code:
             return True
         if self._explicit_codes is not None:
@@ -190,7 +191,7 @@ class NodeToStatus:
         yield from self._explicit.items()
 
     def nodes_for_status_code(self, nodes: Iterable[str], code: Code) -> list[str]:
-        """Those of ``nodes`` (all that exist) whose status has this code, sorted."""
+        """The names in ``nodes`` (all nodes of the cluster) whose status has this code, sorted."""
         if self._absent.code is code:
             return sorted(n for n in nodes if self.get(n).code is code)
         existing = set(nodes)
@@ -199,7 +200,7 @@ class NodeToStatus:
         )
 
     def reason_counts(self, node_count: int) -> Counter[str]:
-        """How many nodes give each reason; absent ones give the absent status' reasons."""
+        """Reason → number of nodes. Absent nodes count for the reasons of the absent status."""
         counts: Counter[str] = Counter()
         for status in self._explicit.values():
             counts.update(status.reasons)
@@ -211,25 +212,26 @@ class NodeToStatus:
 
 
 def listed_reasons(counts: Mapping[str, int]) -> str:
-    """The numbers of nodes with each reason, as a message lists them: sorted as plain strings, so
-    "10 x" stands before "2 y"."""
+    """Each reason with its number of nodes, as a message lists them: sorted as plain strings, so
+    "10 x" comes before "2 y"."""
     return ", ".join(sorted([f"{count} {reason}" for reason, count in counts.items()]))
 
 
 @dataclass(slots=True)
 class Diagnosis:
-    """Why no node: what PreFilter said, or each node's status."""
+    """Why no node fits: the message of PreFilter, or the status of each node."""
 
     node_to_status: NodeToStatus = field(default_factory=NodeToStatus)
     unschedulable_plugins: set[str] = field(default_factory=set[str])
     pending_plugins: set[str] = field(default_factory=set[str])
     pre_filter_msg: str = ""
     post_filter_msg: str = ""
-    #: `listed_reasons` of all nodes, where they are counted without a status per node.
+    #: `listed_reasons` of all nodes, if the reasons were counted without a status per node.
     listed_reasons: str | None = None
 
     def add_plugin_status(self, status: Status) -> None:
-        """Blame the status' plugin; a PENDING one is in both sets, a nameless one in none."""
+        """Record the plugin of a status as unschedulable; for PENDING also as pending. A status
+        without a plugin is ignored."""
         if not status.plugin:
             return
         if status.code is Code.PENDING:

@@ -25,18 +25,18 @@ from bayplan.state.pods import PodInfo
 
 
 class TieBreakPlugin(Plugin):
-    """For an order that a score from 0 to 100 is too coarse for."""
+    """A tie-break key whose numbers may be outside of 0 to 100."""
 
     @abstractmethod
     def tie_break(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
-        """int64[nodes]: the highest wins, whatever its range.
+        """int64[nodes]: the highest number wins; any number is allowed.
 
-        ``nodes``: those that are equal so far, two at least.
+        ``nodes``: the nodes that tie so far, at least two.
         """
 
 
 AskTieBreak = Callable[[CycleState, PodInfo, NodeView], NodeScores]
-#: The key of the nodes at these positions of the table; None: it was skipped.
+#: Returns the key of the nodes at these positions of the table; None: the key was skipped.
 Values = Callable[[CycleState, PodInfo, ScoreTable, Rows], NodeScores | None]
 
 
@@ -48,8 +48,8 @@ class TieBreakCall:
     values: Values
 
     def narrowed(self, state: CycleState, pod: PodInfo, table: ScoreTable, tied: Rows) -> Rows:
-        """Those of the tied nodes that this key prefers. Raises RefusedAnswer, and what the
-        plugin raises."""
+        """The tied nodes that this key prefers. Raises RefusedAnswer and the plugin's
+        exceptions."""
         values = self.values(state, pod, table, tied)
         return tied if values is None else tied[values == highest(values)]
 
@@ -78,12 +78,12 @@ def break_ties(
 
 
 def by_number(name: str, ask: AskTieBreak) -> TieBreakCall:
-    """The call of a TieBreakPlugin: it is evaluated for the tied nodes only."""
+    """The key of a TieBreakPlugin, which is evaluated for the tied nodes only."""
     return TieBreakCall(name, partial(_numbers, ask))
 
 
 def by_score(name: str) -> TieBreakCall:
-    """A score plugin's key: its scores as among all feasible nodes."""
+    """The key of a score plugin: its scores, normalized over all feasible nodes."""
     return TieBreakCall(name, partial(_scores, name))
 
 

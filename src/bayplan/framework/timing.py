@@ -56,7 +56,7 @@ class Evaluations:
     def of_pod(
         self, name: str, point: str, call: Callable[[CycleState, PodInfo, NodeView], R]
     ) -> Callable[[CycleState, PodInfo, NodeView], R]:
-        """A call that is about the pod as a whole."""
+        """Count each call once: the call is for the pod as a whole."""
         count = self._count(name, point)
 
         def counted(state: CycleState, pod: PodInfo, nodes: NodeView) -> R:
@@ -68,7 +68,7 @@ class Evaluations:
     def of_node(
         self, name: str, point: str, call: Callable[[CycleState, PodInfo, NodeInfo], R]
     ) -> Callable[[CycleState, PodInfo, NodeInfo], R]:
-        """A call that is about one node."""
+        """Count each call once: the call is for one node."""
         count = self._count(name, point)
 
         def counted(state: CycleState, pod: PodInfo, node: NodeInfo) -> R:
@@ -78,7 +78,7 @@ class Evaluations:
         return counted
 
     def of_filter(self, name: str, call: CallFilter) -> CallFilter:
-        """A call that is about the feasible nodes of a view."""
+        """Count each call once per feasible node of the view."""
         count = self._count(name, "Filter")
 
         def counted(
@@ -90,7 +90,7 @@ class Evaluations:
         return counted
 
     def of_score(self, name: str, call: CallScore) -> CallScore:
-        """A call that is about all nodes of a view."""
+        """Count each call once per node of the view."""
         count = self._count(name, "Score")
 
         def counted(state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
@@ -100,7 +100,7 @@ class Evaluations:
         return counted
 
     def _count(self, name: str, point: str) -> _Count:
-        """The same one for all calls of a plugin at a point."""
+        """The counter that all calls of a plugin at one extension point share."""
         return self._counts.setdefault((name, point), _Count())
 
 
@@ -129,7 +129,7 @@ class Watch:
     now: Callable[[], float]
     #: (plugin instance, extension point, code) → the observer of these durations.
     plugin: Callable[[str, str, Code], Observe] = _ignored
-    #: (extension point, code, profile) → the same.
+    #: (extension point, code, profile) → the observer of these durations.
     point: Callable[[str, Code, str], Observe] = _ignored
 
 
@@ -281,7 +281,7 @@ class PluginTimer:
     def listed(
         self, name: str, point: str, call: Callable[P, Iterable[T]]
     ) -> Callable[P, Iterable[T]]:
-        """For results that come one by one: the time of the iteration is the plugin's time."""
+        """For a call that returns an iterable: the time of the iteration counts, too."""
 
         def all_at_once(*args: P.args, **options: P.kwargs) -> tuple[T, ...]:
             return tuple(call(*args, **options))

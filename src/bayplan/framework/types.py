@@ -17,7 +17,7 @@ class Normalizer(Enum):
     NONE = "none"
     #: 100 x score / highest; all zero stays zero.
     MAX = "max"
-    #: 100 - that; all zero becomes 100: the fewest is the best.
+    #: 100 - 100 x score / highest; all zero becomes 100: the lowest raw score is the best.
     MAX_REVERSED = "maxReversed"
     #: 100 x (score - lowest) / (highest - lowest).
     MIN_MAX = "minMax"
@@ -32,7 +32,7 @@ MAX_NODE_SCORE = 100
 MAX_TOTAL_SCORE = 2**63 - 1
 
 
-#: A pod waits at Permit for at most so long.
+#: The longest time that a pod waits at Permit.
 MAX_PERMIT_TIMEOUT_SECONDS = 15 * 60.0
 
 
@@ -79,7 +79,7 @@ class QueuedPodInfo:
     pending_plugins: frozenset[str] = frozenset()
     unschedulable_count: int = 0
     consecutive_errors_count: int = 0
-    #: The PreEnqueue plugin that keeps the pod out of activeQ, and its message; "": none does.
+    #: The PreEnqueue plugin that keeps the pod out of activeQ, and its message; "": no plugin does.
     gating_plugin: str = ""
     gating_message: str = ""
     was_flushed: bool = False
@@ -94,5 +94,5 @@ class QueuedPodInfo:
         return self.pod.priority
 
 
-#: Why one node does not fit: codes, each with its reasons; empty: the node fits.
+#: The result of Filter for one node: codes, each with its reasons; empty: the node fits.
 Verdict = tuple[tuple[Code, tuple[str, ...]], ...]

@@ -23,7 +23,7 @@ class UtilizationShapePoint(
 
 
 def shape_problems(path: str, shape: Sequence[UtilizationShapePoint]) -> Iterable[tuple[str, str]]:
-    """(path, what was found and what is wanted) of what makes no line."""
+    """(path, the value and what to write instead) of each fault of a shape."""
     if not shape:
         yield path, "missing; wanted at least one point"
     for index, (before, point) in enumerate(pairwise(shape), start=1):

@@ -85,7 +85,8 @@ def fault_of_methods(candidate: type, contract: str) -> str | None:
 
 
 def missing_methods(candidate: type, names: Sequence[str]) -> str:
-    """That a class does not implement abstract methods, and what to write."""
+    """The message for a class that does not implement abstract methods: their names, and what to
+    write."""
     methods = [getattr(candidate, name) for name in names]
     written = [_written(each) for each in methods if isinstance(each, FunctionType)]
     return f"does not implement {', '.join(names)}; write {', '.join(written)}"
@@ -104,7 +105,7 @@ def _fault_of_method(own: FunctionType, expected: FunctionType) -> str | None:
 
 
 def _accepts(function: FunctionType, count: int) -> bool:
-    """Whether a function can be called with so many positional arguments and no others."""
+    """Whether a function can be called with ``count`` positional arguments and no keywords."""
     code = function.__code__
     keywords = code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]
     if set(keywords) - set(function.__kwdefaults__ or ()):
@@ -116,7 +117,7 @@ def _accepts(function: FunctionType, count: int) -> bool:
 
 
 def _written(method: FunctionType) -> str:
-    """As an author writes it: "def filter_node(self, state, pod, node)"."""
+    """The head of a method as source code: "def filter_node(self, state, pod, node)"."""
     keyword = "async def" if inspect.iscoroutinefunction(method) else "def"
     return f"{keyword} {method.__name__}({', '.join(inspect.signature(method).parameters)})"
 
@@ -170,7 +171,7 @@ def failure_of(
     problem: BaseException,
     method: Callable[..., Any] | None = None,
 ) -> Status:
-    """The Error for an exception of a plugin, given as the plugin or its instance name.
+    """The Error for an exception of a plugin. ``plugin``: the plugin or its instance name.
 
     ``method``: the plugin's method that was called, if its place is to be named. `sys.exit()` in a
     plugin is a failure like any other exception. Raises ``problem`` itself if it is an

@@ -31,7 +31,7 @@ class LoanEnded(RuntimeError):
 
 
 class Loan:
-    """Whether the views of one cycle may still be read."""
+    """The loan of the node table for one cycle: views may be read until it ends."""
 
     __slots__ = ("ended", "number")
 
@@ -108,7 +108,7 @@ def selected_late(table: NodeTable, loan: Loan, rows: Callable[[], Rows | None])
 
 
 class _Group(Struct, eq=False):
-    """Made once per view; a Struct is made without a call of Python code."""
+    """A group, made once per view. It is a Struct because the constructor runs no Python code."""
 
     _selection: RowSelection
 
@@ -130,7 +130,7 @@ class NodeResources(_Group):
         return table.resources.short(resource, amount, selection.index, are_all=are_all)
 
     def usage(self, bundle: Bundle, *, scored: bool) -> Usage:
-        """What would be used of the resources of a bundle with the bundle's amounts on top.
+        """The used amounts of a bundle's resources, plus the amounts of the bundle.
 
         ``scored``: pods without a CPU request count as 100m, without a memory request as 200Mi.
         """
@@ -188,7 +188,7 @@ class NodeLabels(_Group):
         return matching
 
     def _named(self, requirement: Requirement) -> Mask:
-        """A condition on a field is In or NotIn of one name."""
+        """bool[nodes]: nodes whose name satisfies a field condition: In or NotIn with one name."""
         mask = np.zeros(self._selection.size, np.bool_)
         mask[self._selection.positions(requirement.values)] = True
         return mask if requirement.operator == "In" else ~mask
@@ -322,16 +322,15 @@ class TableRows(_Group):
         return table.names[table.nth_drawn(marked, count, index)]
 
     def drawn_among(self, positions: Rows, index: int) -> int:
-        """The place in ``positions`` of the position that is the index-th of them in the draw
-        order."""
+        """The place in ``positions`` of the position that is the ``index``-th in the draw order."""
         selection = self._selection
         places = selection.open().draw_places()
         rows = positions if selection.rows is None else selection.rows[positions]
         return np.argpartition(places[rows], index).item(index)
 
     def first_drawn(self, marked: Mask, count_max: int) -> Rows:
-        """Positions of the first marked nodes in the draw order, at most so many; ``marked``:
-        bool[nodes]."""
+        """Positions of the first marked nodes in the draw order, at most ``count_max``.
+        ``marked``: bool[nodes]."""
         selection = self._selection
         table, selected = selection.open(), selection.rows
         if selected is None:

@@ -49,7 +49,7 @@ from bayplan.state.resources import RowAmounts
 class NodeView:
     """Some nodes of the cluster, as arrays."""
 
-    #: What is left of resources, and how much would be used.
+    #: Free and used amounts of resources.
     resources: NodeResources
     #: Labels as ids of their values, and node selectors.
     labels: NodeLabels
@@ -69,8 +69,8 @@ class NodeView:
         rows: Rows | None,
         late: Callable[[], RowSelection] | None = None,
     ) -> None:
-        """``rows``: of the table; None: all rows of the table, and each row holds a node.
-        ``late``: makes the selection on first use; ``rows`` is ignored."""
+        """``rows``: rows of the table; None: all rows, and each row holds a node. ``late``: makes
+        the selection on first use; then ``rows`` is ignored."""
         if late is not None:
             self._late = late
         elif rows is None:
@@ -94,7 +94,7 @@ class NodeView:
         selection = self._selection
         return selection.lend(selection.table.resources.requested(resource))
 
-    # ---- answering ------------------------------------------------------------------------
+    # ---- rejections -----------------------------------------------------------------------
 
     def reject(
         self, nodes: Mask | Rows, *reasons: str, code: Code = Code.UNSCHEDULABLE
@@ -173,7 +173,7 @@ class NodeView:
         dtype: npt.DTypeLike,
         compute: Callable[["NodeView"], npt.NDArray[Any]],
     ) -> npt.NDArray[Any]:
-        """dtype[nodes]: values that follow from these facets of each row alone, kept up to date.
+        """dtype[nodes]: values that depend only on these facets of each row, always up to date.
 
         ``compute`` is called with a view of the rows that changed since the last call, and returns
         [nodes of that view]. ``key`` names the column together with its parameters.
@@ -195,9 +195,9 @@ class NodeView:
 
 @final
 class _MadeOnce:
-    """A part of a view: made of another attribute on first access, and stored in the view.
+    """A part of a view, made from another attribute on first access and stored in the view.
 
-    This is no data descriptor: reading a part that the view has costs no call.
+    This is a non-data descriptor: reading a stored part calls no function.
     """
 
     def __init__(self, name: str, source: str, make: Callable[[Any], object]) -> None:
@@ -264,7 +264,7 @@ def _node(view: NodeView, position: int) -> Node:
     return view.info(position).node
 
 
-#: Old accessors whose replacement is called otherwise.
+#: Old accessors whose replacement has other parameters or another result.
 _ADAPTED: Final[Mapping[str, Callable[[NodeView], Any]]] = {
     "any_unschedulable": lambda view: view.taints.any_unschedulable(),
     "node": lambda view: partial(_node, view),
@@ -311,7 +311,7 @@ _NO_AMOUNTS: dict[str, RowAmounts] = {}
 
 
 class NodeInfo:
-    """One node and what is on it, read-only. Upstream: framework.NodeInfo."""
+    """One node with its pods, read-only. Upstream: framework.NodeInfo."""
 
     __slots__ = ("_amounts", "_generation", "_loan", "_row", "_table")
 
@@ -319,7 +319,8 @@ class NodeInfo:
         self._table = table
         self._loan = loan
         self._row = row
-        #: Read since the last change of the table: several plugins read the same resource.
+        #: Amounts that were read since the last change of the table. Several plugins read the same
+        #: resource.
         self._amounts: dict[str, RowAmounts] = _NO_AMOUNTS
         self._generation = -1
 
@@ -344,7 +345,7 @@ class NodeInfo:
         return MappingProxyType(labels) if labels else EMPTY
 
     def label_id(self, key: str) -> int:
-        """The id of this label's value, -1 where absent; see `NodeLabels.ids`."""
+        """The id of this label's value; -1 without the label. See `NodeLabels.ids`."""
         return int(self._open().label_column(key).ids.values[self._row])
 
     @property
@@ -354,7 +355,7 @@ class NodeInfo:
 
     @property
     def declared(self) -> DeclaredFields:
-        """The further fields that plugins declare in `fields`."""
+        """Path → value of the fields that plugins declare in `fields`."""
         return DeclaredFields("Node", self.name, self.node.declared)
 
     @property
@@ -404,7 +405,7 @@ class NodeInfo:
         return self._open().ports.on_row(self._row)
 
     def is_port_taken(self, port: HostPort) -> bool:
-        """Whether a host port is in use here, at an address that conflicts."""
+        """Whether a host port is in use on the node, at an address that conflicts."""
         return self._open().ports.is_taken(self._row, port)
 
     @property

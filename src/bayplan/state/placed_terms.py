@@ -3,10 +3,10 @@
 InterPodAffinity needs the terms of placed pods that match an incoming pod. Pods of one workload
 share their terms, so each distinct term is matched once, not once per pod. An index by namespace
 and one key=value finds the terms that may match the pod's labels. The matching terms of a label set
-are cached until a term of that kind first appears or finally disappears.
+are cached until a new term of that kind appears or the last pod with a term leaves.
 
-The pods of a term are counted by row. The column over all rows is made when a cycle first needs it,
-follows every placement from then on, and is dropped when it is the least recently used.
+The pods of a term are counted by row. The column over all rows is made when a cycle first needs it.
+From then on it follows every placement, until it is the least recently used and is dropped.
 """
 
 from collections import OrderedDict
@@ -21,15 +21,15 @@ from bayplan.api.affinity import AffinityTerm
 from bayplan.state.columns import Column
 from bayplan.state.pods import PodInfo, PodShape
 
-#: Columns kept; each is an int32 per row.
+#: Maximum number of columns; a column has an int32 per row.
 COLUMNS_MAX = 512
 
-#: Pods of so many different labels are remembered for each kind of terms.
+#: Maximum number of label sets with cached terms, for each kind of terms.
 _REMEMBERED_MAX = 4096
 
 
 class TermKind(IntEnum):
-    """A number, for these are looked up by at every attempt."""
+    """The kind of an affinity term. Numbers hash fast; every attempt looks kinds up."""
 
     REQUIRED_AFFINITY = 0
     REQUIRED_ANTI_AFFINITY = 1
@@ -39,7 +39,7 @@ class TermKind(IntEnum):
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
 class TermKey:
-    """One distinct (kind, term, weight). There is only one object for it: it hashes by identity."""
+    """One distinct (kind, term, weight). Equal values share one object, hashed by identity."""
 
     kind: TermKind
     term: AffinityTerm
@@ -48,32 +48,32 @@ class TermKey:
 
 @dataclass(slots=True, eq=False)
 class PlacedTerm:
-    """One distinct term and the pods that hold it. A required term weighs 1."""
+    """One distinct term and the placed pods that have it. A required term has weight 1."""
 
     kind: TermKind
     term: AffinityTerm
     weight: int
     pod_count: int = 0
-    #: Row → pods there; a pod that states a term twice counts twice.
+    #: Row → number of pods; a pod that has a term twice counts twice.
     rows: dict[int, int] = field(default_factory=dict[int, int])
-    #: The same over all rows, int32; None while nobody asks for it.
+    #: The same as int32[all rows]; None until the first read.
     column: Column | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TermsAbout:
-    """The placed terms of one kind that mean pods of some namespace and labels."""
+    """The placed terms of one kind that select pods of one namespace and label set."""
 
     certain: tuple[PlacedTerm, ...] = ()
-    #: These only where their namespace selector matches the labels of the pod's namespace.
+    #: Terms that select the pod only if their namespace selector matches the pod's namespace.
     conditional: tuple[PlacedTerm, ...] = ()
 
 
 _NO_TERMS = TermsAbout()
 
-#: Where a term stands in the index.
+#: The key of the index: (namespace, or None for any; a label of the pod, or None for any).
 _Place = tuple[str | None, tuple[str, str] | None]
-#: What a term may look at: namespace and labels of a pod.
+#: The parts of a pod that a term selects by: namespace and labels.
 _Looks = tuple[str, frozenset[tuple[str, str]]]
 
 
@@ -85,20 +85,20 @@ class PlacedTerms:
         self._columns_max = columns_max
         self._indexes = {kind: _TermIndex() for kind in TermKind}
         self._with_column: OrderedDict[PlacedTerm, None] = OrderedDict()
-        #: How often a pod with terms came or went.
+        #: The number of times that a pod with terms was added or removed.
         self.change_count = 0
         #: int32 per row: pods with any (anti-)affinity term; with a required anti-affinity term.
         self.with_affinity = Column(capacity, np.int32)
         self.with_required_anti_affinity = Column(capacity, np.int32)
 
-    # ---- asking ---------------------------------------------------------------------------
+    # ---- reading --------------------------------------------------------------------------
 
     def of(self, kind: TermKind) -> list[PlacedTerm]:
         return list(self._indexes[kind].terms.values())
 
     def holds(self, kinds: Iterable[TermKind]) -> bool:
         indexes = self._indexes
-        for kind in kinds:  # noqa: SIM110 - asked for every pod, and a generator takes twice as long
+        for kind in kinds:  # noqa: SIM110 - called for every pod, and a generator takes twice as long
             if indexes[kind].terms:
                 return True
         return False
@@ -108,7 +108,7 @@ class PlacedTerms:
         return index.about(shape) if index.terms else _NO_TERMS
 
     def pods(self, placed: PlacedTerm) -> Column:
-        """int32[all rows]: how many pods hold the term."""
+        """int32[all rows]: the number of pods with the term."""
         column = placed.column
         if column is None:
             column = placed.column = Column(self._capacity, np.int32)
@@ -124,7 +124,7 @@ class PlacedTerms:
     # ---- following placements -------------------------------------------------------------
 
     def add(self, row: int, pod: PodInfo) -> None:
-        """Count a pod with terms."""
+        """Count a placed pod that has terms."""
         self._change(row, pod.shape, 1)
 
     def remove(self, row: int, pod: PodInfo) -> None:
@@ -160,12 +160,12 @@ class PlacedTerms:
 
 
 class _TermIndex:
-    """The terms of one kind, found by what a pod must carry to be meant."""
+    """The terms of one kind, indexed by the namespace and the label that a selected pod has."""
 
     def __init__(self) -> None:
         self.terms: dict[TermKey, PlacedTerm] = {}
         self._places: dict[_Place, dict[PlacedTerm, None]] = {}
-        # Emptied whenever a term appears or leaves.
+        # Cleared whenever a term is added or removed.
         self._about: dict[_Looks, TermsAbout] = {}
 
     def enter(self, key: TermKey) -> PlacedTerm:
@@ -216,7 +216,8 @@ def _looks_of(shape: PodShape) -> _Looks:
 
 
 def _places_of(term: AffinityTerm) -> Iterator[_Place]:
-    """Where a term stands in the index: namespace None where labels of namespaces decide."""
+    """The keys of a term in the index. The namespace is None if the term has a namespace
+    selector."""
     pair = term.selector.equality()
     if term.namespace_selector.nothing:
         for namespace in term.namespaces:

@@ -30,30 +30,30 @@ from bayplan.state.host_ports import HostPort, host_ports
 
 
 class ClaimUse(NamedTuple):
-    """A volume that stands for a claim: one that is named, or one made for the pod alone."""
+    """A volume of a pod that uses a claim: a named claim, or the claim of an ephemeral volume."""
 
     volume_name: str
-    #: "" for one that is made for the pod.
+    #: "" for an ephemeral volume.
     claim_name: str
     is_ephemeral: bool
 
 
 @dataclass(frozen=True, slots=True)
 class PodVolumes:
-    """The volumes of a pod that not every node has."""
+    """The volumes of a pod that restrict the choice of its node."""
 
-    #: In the order of the spec.
+    #: Volumes with a claim, in the order of the spec.
     claims: tuple[ClaimUse, ...] = ()
-    #: In-tree volumes that a CSI driver serves, written into the pod.
+    #: In-tree volumes in the pod's spec that a CSI driver serves.
     migrated: tuple[Volume, ...] = ()
-    #: Volumes that not any two pods of a node may share.
+    #: Volumes that two pods of one node may not always share.
     exclusive: tuple[Volume, ...] = ()
-    #: Drivers of volumes that are written into the pod for them.
+    #: The CSI drivers of inline volumes in the pod's spec.
     inline_drivers: tuple[str, ...] = ()
 
     @property
     def has_any(self) -> bool:
-        """Whether any of them concerns a node's other pods, or storage."""
+        """Whether a volume depends on storage objects or on other pods of the node."""
         return bool(self.claims or self.migrated or self.exclusive)
 
     @property
@@ -61,7 +61,7 @@ class PodVolumes:
         return any(use.is_ephemeral for use in self.claims)
 
     def claim_names(self) -> list[str]:
-        """Of claims that are named, each as often as it is."""
+        """The names of named claims, once for each volume."""
         return [use.claim_name for use in self.claims if not use.is_ephemeral]
 
 
@@ -69,7 +69,7 @@ NO_VOLUMES = PodVolumes()
 
 
 def pod_volumes(spec: PodSpec) -> PodVolumes:
-    """All of a spec that counts."""
+    """The volumes of a spec, by kind."""
     volumes = spec.volumes
     if not volumes:
         return NO_VOLUMES
@@ -89,7 +89,8 @@ def _claim_use(volume: Volume) -> ClaimUse | None:
 
 
 def is_exclusive(volume: Volume) -> bool:
-    """Upstream: needsRestrictionsCheck."""
+    """Whether pods of one node may not always share the volume. Upstream:
+    needsRestrictionsCheck."""
     sources = (volume.gce_persistent_disk, volume.aws_elastic_block_store, volume.iscsi, volume.rbd)
     return any(source is not None for source in sources)
 
@@ -102,15 +103,16 @@ T = TypeVar("T")
 DEFAULT_NAMESPACE = "default"
 DEFAULT_SCHEDULER = "default-scheduler"
 
-#: Shared by all pods of which no plugin reads more than everybody does.
+#: Shared by all pods without declared fields.
 NOTHING_DECLARED: Mapping[str, Any] = DeclaredFields("Pod", "", {})
 
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
 class PodShape:
-    """What follows from a pod's namespace, labels and spec (without its node).
+    """The values that follow from a pod's namespace, labels and spec (without its node).
 
-    Under in-place resize, also from what the kubelet says it gave the pod, or has put off.
+    For a pod with an in-place resize, they also follow from the kubelet's report: the amounts that
+    the pod has, and whether the resize is deferred.
     """
 
     namespace: str
@@ -118,7 +120,7 @@ class PodShape:
     spec: PodSpec
     #: Resource name → amount, pod-level requests and overhead included; only counted resources.
     requests: Mapping[str, int]
-    #: cpu and memory with 100m / 200Mi where nothing is asked: what placed pods score as.
+    #: cpu and memory as scores count them: 100m and 200Mi for a container without a request.
     non_zero_milli_cpu: int
     non_zero_memory_bytes: int
     host_ports: tuple[HostPort, ...]
@@ -127,9 +129,9 @@ class PodShape:
     anti_affinity: AffinityTerms
     #: The parts that do not parse, each with its path.
     errors: tuple[str, ...]
-    #: The group its pods say they belong to.
+    #: The group that the pods name.
     group_key: GroupKey | None = None
-    #: Whether it runs, and its kubelet has put a resize off: it may be tried for that.
+    #: Whether the pods run and wait for a deferred resize.
     has_deferred_resize: bool = False
     _memo: dict[Hashable, Any] = field(default_factory=dict[Hashable, Any])
     #: The same of all shapes that differ from this one only in labels.
@@ -146,9 +148,9 @@ class PodShape:
         return bool(one.required or one.preferred or other.required or other.preferred)
 
     def once(self, key: Hashable, compute: Callable[["PodShape"], T]) -> T:
-        """``compute(shape)``, remembered under ``key`` for all pods of this shape.
+        """``compute(shape)``, stored under ``key`` for all pods of this shape.
 
-        The result must follow from the shape and the key alone.
+        The result may depend on the shape and the key only.
         """
         try:
             return self._memo[key]
@@ -173,7 +175,7 @@ class PodShape:
 
 
 class PodInfo:
-    """One version of a pod. Never changes; an update makes another."""
+    """One version of a pod. It never changes: an update creates a new PodInfo."""
 
     __slots__ = ("declared", "key", "metadata", "node_name", "shape", "status", "uid")
 
@@ -193,9 +195,9 @@ class PodInfo:
         self.metadata = metadata
         self.status = status
         self.shape = shape
-        #: The node it is bound to or, when assumed, about to be; "" for none.
+        #: The node on which the pod is bound or assumed; "": no node.
         self.node_name = node_name
-        #: Path → value of the further fields that plugins declare to read.
+        #: Path → value of the fields that plugins declare in `fields`.
         self.declared = declared
 
     @property
@@ -234,17 +236,17 @@ class PodInfo:
 
     @property
     def nominated_node_name(self) -> str:
-        """What the API object says; the nominator may know better."""
+        """status.nominatedNodeName of the API object. The nominator may have a newer value."""
         return self.status.nominated_node_name or ""
 
     @property
     def group_key(self) -> GroupKey | None:
-        """The group it says it belongs to."""
+        """The group that the pod names."""
         return self.shape.group_key
 
     @property
     def has_deferred_resize(self) -> bool:
-        """Whether it runs, and its kubelet has put a resize off for want of room."""
+        """Whether the pod runs and waits for a resize that its kubelet deferred."""
         return self.shape.has_deferred_resize
 
     @property
@@ -253,7 +255,7 @@ class PodInfo:
 
     @property
     def pod(self) -> Pod:
-        """The API object, put together again."""
+        """The API object, built from the parts at each read."""
         spec = self.shape.spec
         if self.node_name:
             spec = msgspec.structs.replace(spec, node_name=self.node_name)
@@ -261,17 +263,17 @@ class PodInfo:
         return Pod(metadata=self.metadata, spec=spec, status=self.status, declared=declared)
 
     def claim_keys(self) -> Iterator[str]:
-        """ "namespace/name" of every claim that its volumes stand for, once."""
+        """ "namespace/name" of every claim that the pod's volumes use, each once."""
         names = dict.fromkeys(map(self.claim_name, self.shape.volumes.claims))
         return (namespaced_name(self.namespace, name) for name in names)
 
     def claim_name(self, use: ClaimUse) -> str:
-        """What the claim behind one of its volumes is called. Upstream: VolumeClaimName."""
+        """The name of the claim that a volume uses. Upstream: VolumeClaimName."""
         return f"{self.name}-{use.volume_name}" if use.is_ephemeral else use.claim_name
 
     def on_node(self, node_name: str) -> "PodInfo":
-        """The same pod, on a node."""
-        # Each placement makes one: nothing that was derived is derived again.
+        """The same pod on another node."""
+        # Called for each placement: `__init__` would compute the key again.
         other = object.__new__(PodInfo)
         other.key = self.key
         other.uid = self.uid
@@ -294,8 +296,10 @@ _shapes_by_spec: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
 
 
 def pod_info(pod: Pod, group_kinds: PodGroupKinds = BUILT_IN_KINDS) -> PodInfo:
-    """Compile a pod. ``group_kinds``: by which labels it may name its group. Raises QuantityError
-    where a request is no quantity."""
+    """Compile a pod. ``group_kinds``: the labels by which a pod may name its group.
+
+    Raises QuantityError if a request is not a quantity.
+    """
     node_name = pod.spec.node_name or ""
     if node_name:
         spec = msgspec.structs.replace(pod.spec, node_name=None)
@@ -334,7 +338,8 @@ def _shape_of(pod: Pod, group_kinds: PodGroupKinds, *, is_deferred: bool) -> Pod
         else:
             shape = shape.with_labels(*_labels_and_group(pod, group_kinds))
         if status_part is not None and not is_deferred:
-            # A running pod reports its resources, which mostly equal those of its template.
+            # The reported resources of a running pod are mostly equal to those of its template.
+            # Then the pod shares the template's shape.
             plain = msgspec.structs.replace(pod, status=PodStatus())
             template = _shape_of(plain, group_kinds, is_deferred=False)
             shape = template if _requests_equally(shape, template) else shape
@@ -343,7 +348,8 @@ def _shape_of(pod: Pod, group_kinds: PodGroupKinds, *, is_deferred: bool) -> Pod
 
 
 def _status_part(status: PodStatus) -> object:
-    """The kubelet's report on resources, on which requests depend under in-place resize."""
+    """The part of the status that requests depend on: the kubelet's report of resources for
+    in-place resize. None: the status has no such report."""
     if not (
         status.container_statuses
         or status.init_container_statuses
@@ -362,7 +368,8 @@ def _status_part(status: PodStatus) -> object:
 
 
 def _is_resize_deferred(status: PodStatus) -> bool:
-    """Upstream: IsPodResizeDeferred; the first such condition counts."""
+    """Whether the first condition PodResizePending has the reason Deferred. Upstream:
+    IsPodResizeDeferred."""
     for condition in status.conditions or ():
         if condition.type == "PodResizePending":
             return condition.reason == "Deferred"

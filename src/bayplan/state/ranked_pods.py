@@ -22,7 +22,7 @@ from bayplan.state.change_log import ChangeLog, Facet
 from bayplan.state.columns import Rows, places_of
 from bayplan.state.pods import PodInfo
 
-#: The value behind the last pod of a row, above every priority.
+#: The value in the columns behind the last pod of a row; higher than every priority.
 NO_PRIORITY = 2**62
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
@@ -30,7 +30,7 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 Ranked = npt.NDArray[np.int64]  # [rows, places]
 
 _PLACES_FIRST = 8
-#: How many turns back the rows that were looked at are listed.
+#: For how many turns the ranked rows are listed. A turn is one ranking of one row.
 _TURNS_REMEMBERED = 64
 _epoch_of = lru_cache(maxsize=4096)(epoch_of)
 
@@ -52,21 +52,23 @@ class RankedPods:
     """Matrices [rows, places]. Readers call `catch_up` first."""
 
     def __init__(self, pods: Sequence[dict[str, PodInfo]]) -> None:
-        """``pods``: of each row of the node table by uid, which are read when needed."""
+        """``pods``: for each row of the node table, uid → pod; read when a row is ranked."""
         self._pods = pods
         self.generation = -1
-        #: Rows on which a pod started since; other changes are in the table's log.
+        #: Rows on which a pod has started since the last `catch_up`. The table's log has the other
+        #: changes.
         self._restarted: set[int] = set()
         self.priorities: Ranked = np.full((0, _PLACES_FIRST), NO_PRIORITY, np.int64)
         self.starts = np.full((0, _PLACES_FIRST), inf, np.float64)
-        #: How many rows were looked at, again and again; and at which of these turns each was last.
+        #: The number of rankings of a row so far.
         self.turn: int = 0
-        #: The rows of the newest turns.
+        #: The rows of the newest turns, oldest first.
         self._newest: deque[int] = deque(maxlen=_TURNS_REMEMBERED)
+        #: int64[rows]: the turn in which each row was last ranked.
         self.turns: npt.NDArray[np.int64] = np.zeros(0, np.int64)
-        #: The lowest priority of each row.
+        #: int64[rows]: the lowest priority of each row.
         self.lowest: npt.NDArray[np.int64] = np.full(0, NO_PRIORITY, np.int64)
-        #: By resource that was read.
+        #: Resource → int64[rows, places], for each resource that was read.
         self._amounts: dict[str, Ranked] = {}
         self._ranked: list[tuple[PodInfo, ...]] = []
 
@@ -89,14 +91,14 @@ class RankedPods:
         self.generation = log.generation
 
     def rows_since(self, turn: int) -> Rows:
-        """The rows that were looked at after ``turn``; some may be listed twice."""
+        """The rows that were ranked after ``turn``. A row may occur twice."""
         count = self.turn - turn
         if count > len(self._newest):
             return places_of(self.turns > turn)
         return np.array(list(self._newest)[len(self._newest) - count :], np.intp)
 
     def pods(self, row: int) -> tuple[PodInfo, ...]:
-        """The pods of a row in this order, possibly in older versions."""
+        """The pods of a row, the most important first. Some may be older versions."""
         return self._ranked[row]
 
     def amounts(self, resource: str) -> Ranked:
@@ -148,7 +150,7 @@ def _grown(old: npt.NDArray[_Scalar], rows: int, places: int, empty: float) -> n
 
 @final
 class RankedView:
-    """The ranked pods of some nodes, [nodes, places]; good within one cycle."""
+    """The ranked pods of some nodes, [nodes, places]; valid in one cycle."""
 
     def __init__(self, ranked: RankedPods, rows: Rows) -> None:
         self._ranked = ranked
@@ -160,7 +162,8 @@ class RankedView:
 
     @cached_property
     def starts(self) -> npt.NDArray[np.float64]:
-        """Seconds since 1970; infinity for pods that were not started yet."""
+        """float64[nodes, places]: start times in seconds since 1970; infinity for a pod that has
+        not started."""
         return self._ranked.starts[self._rows]
 
     @property
@@ -170,15 +173,16 @@ class RankedView:
 
     @property
     def turn(self) -> int:
-        """Goes up whenever the pods of any node came, went or were started."""
+        """Increases whenever a pod of any node is added, removed or started."""
         return self._ranked.turn
 
     def rows_since(self, turn: int) -> Rows:
-        """Rows of the table, of all nodes of which that is so since."""
+        """The rows of the table, of any node, whose pods changed after ``turn``. A row may occur
+        twice."""
         return self._ranked.rows_since(turn)
 
     def amounts(self, resource: str) -> Ranked:
-        """The amount of a resource that each pod requests."""
+        """int64[nodes, places]: the request of each pod; 0 behind the last pod."""
         return self._ranked.amounts(resource)[self._rows]
 
     def pods(self, position: int) -> tuple[PodInfo, ...]:

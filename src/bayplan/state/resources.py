@@ -28,7 +28,7 @@ from bayplan.state.pods import PodShape
 
 _NOTHING = 0
 
-#: How many steps from one number to another are remembered.
+#: Maximum number of cached steps from one number to another.
 _WAYS_MAX = 1 << 14
 
 
@@ -46,12 +46,12 @@ class RowEquivalence:
     __slots__ = ("_empty", "_next", "_of_row", "_ways")
 
     def __init__(self, capacity: int) -> None:
-        #: At first no row offers anything.
+        #: Row → number. Initially no row offers any amount.
         self._of_row = [_NOTHING] * capacity
         self._next = count(1)
-        #: What an empty node offers → number.
+        #: The amounts that a node without pods offers → number.
         self._empty: dict[Hashable, int] = {}
-        #: (number, what a pod uses, whether the pod is added) → number.
+        #: (number, the amounts and host ports of a pod, whether the pod is added) → next number.
         self._ways: dict[tuple[int, Hashable, bool], int] = {}
 
     def of_row(self, row: int) -> int:
@@ -73,7 +73,7 @@ class RowEquivalence:
         self._of_row[row] = next(self._next)
 
     def change(self, row: int, used: Hashable, *, comes: bool) -> None:
-        """A pod that uses this was added to the row (``comes``) or removed from it."""
+        """A pod with these amounts and ports was added to the row (``comes``) or removed."""
         before = self._of_row[row]
         after = self._ways.get((before, used, comes))
         if after is None:
@@ -91,19 +91,20 @@ class RowEquivalence:
 # ---- resources ------------------------------------------------------------------------------
 
 
-#: Amounts below this are exact in float64, sums of some of them and 100 times as much, too.
+#: Amounts below this are exact in float64, and so are sums of a few of them and 100 times the sum.
 EXACT_BELOW = 2**46
 
-#: Combinations of resources whose places are remembered.
+#: Maximum number of combinations of resources whose places are cached.
 _SELECTIONS_MAX = 256
 
-#: int64 or float64 [resources, nodes], of a bundle's alternatives [alternatives, resources, nodes].
+#: int64 or float64 [resources, nodes]; for a bundle with alternatives: [alternatives, resources,
+#: nodes].
 AmountArray = npt.NDArray[Any]
 
 
 @final
 class Bundle:
-    """Amounts of some resources, made ready to be added to those of all nodes at once.
+    """Amounts of some resources as arrays, to be added to the amounts of all nodes at once.
 
     Several alternatives are evaluated together: the results are [alternatives, resources, nodes].
     """
@@ -112,12 +113,12 @@ class Bundle:
 
     def __init__(self, resources: Sequence[str], *alternatives: Sequence[int]) -> None:
         self.resources = tuple(resources)
-        #: Of the last alternative.
+        #: The amounts of the last alternative.
         self.amounts = tuple(alternatives[-1])
         amounts = np.array(alternatives, np.int64)[..., np.newaxis]
         #: int64 [resources, 1], or [alternatives, resources, 1].
         self.as_ints = amounts if len(alternatives) > 1 else amounts[0]
-        #: The same as float64; None: it does not hold them.
+        #: The same as float64; None if float64 is not exact.
         self.as_floats = None
         if not (self.as_ints >= EXACT_BELOW).any():
             self.as_floats = self.as_ints.astype(np.float64)
@@ -127,20 +128,20 @@ class RowAmounts(msgspec.Struct, frozen=True, gc=False):
     """One resource of one node, as plain numbers; cpu in millicores."""
 
     allocatable: int
-    #: By placed pods, overhead and pod-level requests included.
+    #: The sum over placed pods, with overhead and pod-level requests.
     requested: int
-    #: The same, but pods that ask for no cpu count as 100m, for no memory as 200Mi.
+    #: The same, but pods without a CPU request count as 100m, without a memory request as 200Mi.
     scored: int
-    #: Allocatable less requested; of pods: less those placed.
+    #: Allocatable minus requested; for the resource "pods": minus the number of placed pods.
     free: int
 
 
 class Usage(NamedTuple):
-    """Some resources of some nodes: both arrays float64 where that is exact, else both int64."""
+    """Some resources of some nodes. Both arrays are float64 if that is exact, otherwise int64."""
 
-    #: To be written over: its memory is used again for the next.
+    #: The caller may overwrite the array. The next `Usage` uses the same memory.
     used: AmountArray
-    #: Only to be read. 1 in place of 0, so that it can be divided by.
+    #: Read-only. 1 in place of 0, so that it can be a divisor.
     allocatable: AmountArray
     #: bool[resources, nodes]: whether a node offers the resource; None: every node offers each.
     offered: Mask | None
@@ -150,15 +151,16 @@ class Usage(NamedTuple):
 
 @final
 class _Kinds:
-    """The stacks: a column of each for every resource, at the same place."""
+    """The stacks. Each stack has a column for every resource, always at the same place."""
 
     def __init__(self, capacity: int) -> None:
         self.allocatable = Stack(capacity, np.int64)
-        #: By all placed pods, overhead and pod-level requests included.
+        #: The sum over all placed pods, with overhead and pod-level requests.
         self.requested = Stack(capacity, np.int64)
-        #: The same, but pods that ask for no cpu count as 100m there, for no memory as 200Mi.
+        #: The same, but pods without a CPU request count as 100m, without a memory request as
+        #: 200Mi.
         self.scored = Stack(capacity, np.int64)
-        #: Allocatable less requested; of pods: allocatable less placed.
+        #: Allocatable minus requested; for the resource "pods": minus the number of placed pods.
         self.free = Stack(capacity, np.int64)
         self.allocatable_floats = Stack(capacity, np.float64)
         self.requested_floats = Stack(capacity, np.float64)
@@ -171,7 +173,7 @@ class _Kinds:
 
 @final
 class _Resource:
-    """One resource's columns, to be written."""
+    """The columns of one resource, for writing."""
 
     __slots__ = (
         "allocatable",
@@ -195,14 +197,15 @@ class _Resource:
         self.allocatable_floats = kinds.allocatable_floats.add()
         self.requested_floats = kinds.requested_floats.add()
         self.scored_floats = kinds.scored_floats.add()
-        #: Rows that offer any.
+        #: The number of rows that offer the resource.
         self.offering_count = 0
-        #: Whether all amounts there ever were are exact in float64.
+        #: Whether all amounts so far were exact in float64.
         self.is_exact = True
-        #: A lower bound of what each node has free: often it decides without a read of the column.
+        #: A lower bound of the free amount of every node. It often decides without a read of the
+        #: column.
         self.free_at_least = 0
 
-    # Plain integers: arithmetic with numpy's own takes four times as long.
+    # These methods use Python integers: arithmetic with numpy integers takes four times as long.
 
     def offer(self, row: int, amount: int) -> None:
         """Set the allocatable amount of a row."""
@@ -242,7 +245,7 @@ class _Resource:
             self.free_at_least = left
 
     def short(self, amount: int, rows: Rows | slice, are_all: bool) -> Mask | None:
-        """bool[rows]: rows with less free; None: no row."""
+        """bool[rows]: rows with less than ``amount`` free; None: no row."""
         if amount <= self.free_at_least:
             return None
         free = self.free.lent[rows]
@@ -263,14 +266,15 @@ class _Resource:
 
 @dataclass(slots=True)
 class _Selection:
-    """Some resources, looked up: good until a resource comes, or a node comes, goes or changes."""
+    """The columns of some resources. Valid until a resource is added, or a node is added, removed
+    or changed."""
 
     resources: list[_Resource]
-    #: For stacks: neighbours in their order are a slice, and so lent uncopied.
+    #: Index into a stack. A slice if the places are consecutive: then rows are lent without a copy.
     places: slice | list[int]
-    #: Whether their floats are exact.
+    #: Whether the float64 copies are exact.
     is_exact: bool
-    #: Whether every node offers some of each.
+    #: Whether every node offers each of the resources.
     is_even: bool
 
     def holds(self, amounts: Sequence[int]) -> bool:
@@ -290,8 +294,8 @@ class Resources:
         self._selections: dict[tuple[str, ...], _Selection] = {}
         self._scratch = Scratch(np.float64)
         self.equivalence = RowEquivalence(capacity)
-        #: Whether all sums are exact: a sum that wrapped does not return to its value when pods
-        #: leave.
+        #: Whether all sums are exact. A sum that has wrapped does not return to its value when pods
+        #: are removed.
         self._are_exact = True
         self._nothing = self._of("")
         self._pods = self._of(PODS)
@@ -348,7 +352,7 @@ class Resources:
         return self._resources.get(resource, self._nothing).short(amount, rows, are_all)
 
     def usage(self, bundle: Bundle, rows: Rows | slice, node_count: int, *, scored: bool) -> Usage:
-        """What would be used of a bundle's resources with its amounts on top.
+        """The used amounts of a bundle's resources, plus the amounts of the bundle.
 
         ``scored``: pods without a CPU request count as 100m, without a memory request as 200Mi.
         """
@@ -446,7 +450,7 @@ def _amounts(shape: PodShape) -> tuple[tuple[str, int, int], ...]:
 
 
 def uses(shape: PodShape) -> str:
-    """Equal for pods that use the same amounts and host ports of a node."""
+    """A text that is equal for pods that use the same amounts and host ports of a node."""
     return shape.once_per_spec("resources.amounts", _amounts_and_uses)[1]
 
 
@@ -456,5 +460,5 @@ def _amounts_and_uses(shape: PodShape) -> tuple[tuple[tuple[str, int, int], ...]
 
 
 def _as_int64(amount: int) -> int:
-    """As Go's int64 holds it."""
+    """The amount wrapped to 64 bits, as in Go's int64."""
     return (amount + 2**63) % 2**64 - 2**63

@@ -35,8 +35,8 @@ from bayplan.api.storage_objects import (
 )
 from bayplan.state.pods import PodInfo
 
-#: Terms of which one must hold: each a list of conditions on labels, () holds always. None: any
-#: node will do.
+#: Terms of a node selector: a node fits if one term matches. A term is a list of conditions on
+#: labels; () matches every node. None: every node fits.
 NodeTerms = tuple[tuple[Requirement, ...], ...] | None
 
 
@@ -63,13 +63,13 @@ class ClaimInfo:
 
     @property
     def class_name(self) -> str:
-        """ "" for none. The annotation of old counts before the field."""
+        """The name of the StorageClass; "": no class. The old annotation overrides the field."""
         named = self.annotations.get(BETA_STORAGE_CLASS)
         return (self.claim.spec.storage_class_name or "") if named is None else named
 
     @property
     def selected_node(self) -> str | None:
-        """The node that a volume is to be made for."""
+        """The node for which a volume is to be provisioned."""
         return self.annotations.get(SELECTED_NODE)
 
     @property
@@ -87,12 +87,12 @@ class ClaimInfo:
 
     @cached_property
     def selector(self) -> Selector | None:
-        """Which volumes will do; None: any. Raises SelectorError."""
+        """The selector of volumes; None: any volume. Raises SelectorError."""
         selector = self.claim.spec.selector
         return None if selector is None else label_selector(selector)
 
     def is_for(self, pod: PodInfo) -> bool:
-        """Whether it was made for an ephemeral volume of this pod."""
+        """Whether the claim was created for an ephemeral volume of this pod."""
         owners = self.claim.metadata.owner_references or ()
         return any(owner.controller and owner.uid == pod.uid for owner in owners)
 
@@ -129,7 +129,7 @@ class VolumeInfo:
 
     @cached_property
     def node_terms(self) -> NodeTerms:
-        """Which nodes reach it."""
+        """The nodes that can access the volume."""
         affinity = self.volume.spec.node_affinity
         return _node_terms(affinity.required if affinity is not None else None)
 
@@ -140,7 +140,7 @@ class VolumeInfo:
 
     @cached_property
     def csi_node_terms(self) -> NodeTerms:
-        """The same on nodes where the driver serves the plugin's volumes. Raises NotTranslated."""
+        """`node_terms` as the CSI driver of the in-tree plugin has them. Raises NotTranslated."""
         assert self.plugin is not None
         return _node_terms(node_selector(self.plugin, self.volume))
 
@@ -159,7 +159,7 @@ class VolumeInfo:
             return None
 
     def is_claimed_by(self, claim: ClaimInfo) -> bool:
-        """Whether its claimRef means this claim. Upstream: IsVolumeBoundToClaim."""
+        """Whether the volume's claimRef refers to this claim. Upstream: IsVolumeBoundToClaim."""
         ref = self.volume.spec.claim_ref
         if ref is None or (ref.name, ref.namespace or "") != (claim.name, claim.namespace):
             return False
@@ -175,7 +175,7 @@ class CapacityInfo:
         self.key = namespaced_name(meta.namespace, meta.name)
         self.capacity_bytes = _bytes(capacity.capacity) or 0
         most = capacity.maximum_volume_size
-        #: The largest volume that can be made; None: none can.
+        #: The largest volume that can be provisioned; None: no volume can.
         self.volume_bytes_max = _bytes(capacity.capacity if most is None else most)
         self.nodes = _selected(capacity)
 
@@ -194,7 +194,7 @@ def _storage(quantities: Quantities | None) -> int | None:
     try:
         return nanos(text)
     except QuantityError:
-        return None  # no API server stores one
+        return None  # an API server does not store such a quantity
 
 
 def _bytes(quantity: str | int | float | None) -> int | None:
@@ -202,7 +202,8 @@ def _bytes(quantity: str | int | float | None) -> int | None:
 
 
 def _node_terms(required: NodeSelector | None) -> NodeTerms:
-    """Reads a node's labels only; conditions on its name see an empty name."""
+    """The terms of a node selector as conditions on labels. As upstream, conditions on the name of
+    the node are evaluated with an empty name."""
     if required is None:
         return None
     terms = map(node_term, required.node_selector_terms or ())
