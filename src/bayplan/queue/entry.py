@@ -21,8 +21,8 @@ from bayplan.state.pods import PodInfo
 class Entry:
     """A pod, or pods that are tried together.
 
-    ``queued`` carries the entry's own counts and time stamps, ``pods`` what it consists of: of a
-    single pod it is the only one. Every pod has its own rejecting plugins and its own gate.
+    ``queued`` has the counts and time stamps of the entry. ``pods`` has the pods of the entry. Each
+    pod has its own rejecting plugins and its own gate.
     """
 
     __slots__ = (
@@ -37,24 +37,24 @@ class Entry:
     )
 
     def __init__(self, queued: QueuedPodInfo, since_seconds: float | None = None) -> None:
-        """``since_seconds``: when it came, where that is not what it is ordered by."""
+        """``since_seconds``: the time of arrival, if the order has another time stamp."""
         self.group = queued if isinstance(queued, QueuedPodGroupInfo) else None
-        #: Identity: the object's uid. A pod made anew under an old name is another entry.
+        #: Identity: the uid of the object. A new pod with an old name has another entry.
         self.key = queued.pod.uid if self.group is None else f"group {self.group.key!r}"
         self.queued = queued
         self.pods: Collection[QueuedPodInfo] = (queued,)
         if self.group is not None:
             self.pods = self.group.members.values()
-        #: Who came first, among equals.
+        #: Orders entries whose sort keys are equal: the order of arrival.
         self.sequence = queued.sequence
-        #: From here its delay counts.
+        #: The start of the delay.
         self.since_seconds = queued.timestamp_seconds if since_seconds is None else since_seconds
         self.state = State.ABSENT
-        #: Members that a group had when it was last taken to be tried.
+        #: The number of members at the last pop of the group.
         self.popped_count = 0
 
     def come_back(self, queued: QueuedPodInfo, now_seconds: float, sequence: int) -> None:
-        """Its attempt failed: count that, and line up anew behind those that came meanwhile."""
+        """The attempt failed: count the failure, and go behind the entries that came meanwhile."""
         self.queued = queued
         if self.group is None:
             self.pods = (queued,)
@@ -70,11 +70,11 @@ class Entry:
         queued.flushed_at_seconds = None
 
     def of(self, uid: str) -> QueuedPodInfo:
-        """One of its pods."""
+        """The pod of the entry with this uid."""
         return self.queued if self.group is None else self.group.members[uid]
 
     def take(self, pod: PodInfo) -> None:
-        """One of its pods has a newer version."""
+        """Store a newer version of a pod of the entry."""
         self.of(pod.uid).pod = pod
         if self.group is not None and self.group.pod.uid == pod.uid:
             self.group.pod = pod
@@ -89,31 +89,31 @@ class Entry:
 
     @property
     def has_rejectors(self) -> bool:
-        """Whether some plugin is to blame for its last attempt, or holds it back."""
+        """Whether a plugin rejected a pod of the entry at the last attempt, or gates the entry."""
         if self.group is None:
             return bool(self.queued.unschedulable_plugins or self.queued.pending_plugins)
         return any(queued.unschedulable_plugins or queued.pending_plugins for queued in self.pods)
 
     @property
     def gating_plugin(self) -> str:
-        """Who holds it back; one pod that is held back holds back all. "" for nobody."""
+        """The plugin that gates the entry; "" for no plugin. One gated pod gates its group."""
         if self.group is None:
             return self.queued.gating_plugin
         return next((queued.gating_plugin for queued in self.pods if queued.gated), "")
 
     @property
     def is_short(self) -> bool:
-        """Whether it is a group that lacks members."""
+        """Whether the entry is a group that lacks members."""
         return self.group is not None and not self.group.is_complete
 
     @property
     def name(self) -> str:
-        """Orders groups of one moment."""
+        """Orders groups whose time stamps are equal."""
         return "" if self.group is None else str(self.group.key)
 
     @property
     def waiting_since_seconds(self) -> float:
-        """From when its time among the unschedulable counts."""
+        """The start of the entry's stay among the unschedulable pods."""
         flushed_at = self.queued.flushed_at_seconds
         since = self.since_seconds
         return since if flushed_at is None else max(since, flushed_at)
@@ -123,7 +123,7 @@ class Entry:
 
 
 def rejectors(queued: QueuedPodInfo) -> list[str]:
-    """Every plugin that rejected the pod, whether it makes it wait or pend; sorted."""
+    """The plugins that rejected the pod, sorted: unschedulable and pending ones."""
     if not queued.unschedulable_plugins and not queued.pending_plugins:
         return []
     return sorted(queued.unschedulable_plugins | queued.pending_plugins)
@@ -133,48 +133,48 @@ def rejectors(queued: QueuedPodInfo) -> list[str]:
 
 
 class State(IntEnum):
-    """Where an entry is; always in exactly one of these."""
+    """The state of an entry. An entry has exactly one state."""
 
-    #: Not known to the queue: not yet added, deleted, or on its way to a node.
+    #: Not in the queue: not yet added, deleted, or on its way to a node.
     ABSENT = 0
     #: Ready to be tried.
     ACTIVE = 1
-    #: Rejected, worth another attempt, waiting out its delay.
+    #: Rejected. The next attempt starts after the delay.
     BACKOFF = 2
-    #: Came back without a plugin to blame, waiting out its delay.
+    #: The attempt ended with an error. The next attempt starts after the delay.
     ERROR_BACKOFF = 3
     #: Rejected, waiting for an event that may help.
     UNSCHEDULABLE = 4
-    #: Held back by a PreEnqueue plugin, or a group that lacks members.
+    #: Rejected by a PreEnqueue plugin, or a group that lacks members.
     GATED = 5
-    #: Being tried; in the hands of whoever popped it.
+    #: Between pop and `done` or `add_unschedulable`.
     IN_FLIGHT = 6
 
 
 class Cause(IntEnum):
-    """What happens to an entry."""
+    """An event in the life of an entry."""
 
-    #: It is new.
+    #: The entry is new.
     ADDED = 0
-    #: It is taken to be tried.
+    #: The entry is popped for an attempt.
     POPPED = 1
-    #: Its attempt is over and it does not come back.
+    #: The attempt ended, and the entry leaves the queue.
     FINISHED = 2
-    #: It came back, and nothing that happened meanwhile helps it.
+    #: The attempt ended with a rejection, and no event since the pop helps.
     REJECTED = 3
-    #: It came back without a plugin to blame; its delay runs.
+    #: The attempt ended with an error, and the delay has not ended.
     ERRED = 4
-    #: It is worth another attempt, and no delay runs or none applies.
+    #: An event may help, and the entry has no delay or its delay has ended.
     WOKEN = 5
-    #: It is worth another attempt once its delay is over.
+    #: An event may help, and the delay has not ended.
     WOKEN_EARLY = 6
-    #: Its delay is over.
+    #: The delay has ended.
     BACKOFF_OVER = 7
-    #: Somebody wants it tried now.
+    #: A plugin called `activate`.
     ACTIVATED = 8
-    #: PreEnqueue says no, in place of a move towards activeQ.
+    #: PreEnqueue rejects the entry on its way to activeQ.
     REFUSED = 9
-    #: The pod is gone, or on a node.
+    #: The pod is deleted, or bound to a node.
     DELETED = 10
 
 
@@ -191,7 +191,7 @@ _BACKING_OFF: Final = {
     Cause.REFUSED: State.GATED,
     Cause.DELETED: State.ABSENT,
 }
-#: A pod may come back after it was reported as finished: its binding failed.
+#: A pod can return after `FINISHED`: its binding failed.
 _COMING_BACK: Final = {
     Cause.WOKEN: State.ACTIVE,
     Cause.WOKEN_EARLY: State.BACKOFF,
@@ -207,7 +207,7 @@ TRANSITIONS: Final[Mapping[State, Mapping[Cause, State]]] = {
         Cause.REFUSED: State.GATED,
         Cause.DELETED: State.ABSENT,
     },
-    # Only the plain backoffQ is popped from, when activeQ is empty (SchedulerPopFromBackoffQ).
+    # While activeQ is empty, entries of backoffQ are popped (SchedulerPopFromBackoffQ).
     State.BACKOFF: {**_BACKING_OFF, Cause.POPPED: State.IN_FLIGHT},
     State.ERROR_BACKOFF: _BACKING_OFF,
     State.UNSCHEDULABLE: _WAITING,
@@ -216,7 +216,7 @@ TRANSITIONS: Final[Mapping[State, Mapping[Cause, State]]] = {
         **_COMING_BACK,
         Cause.REJECTED: State.UNSCHEDULABLE,
         Cause.FINISHED: State.ABSENT,
-        # Whoever tries it finds out, and reports it as finished.
+        # The end of the attempt reports it as finished.
         Cause.DELETED: State.IN_FLIGHT,
     },
 }
@@ -252,7 +252,7 @@ def is_waiting(state: State) -> bool:
     return QUEUES[state] != ""
 
 
-#: The same, by number: hashing a member of an enumeration costs more than all the rest.
+#: `TRANSITIONS` by number: the hash of an enumeration's member is slow.
 NEXT_STATES: Final = [[TRANSITIONS[state].get(cause) for cause in Cause] for state in State]
 
 

@@ -1,8 +1,8 @@
-"""Groups in the queue: members that wait together stand in one entry.
+"""Groups in the queue: the members that wait together share one entry.
 
-A pod joins the entry of its group as long as the group needs it to reach its minimum, and stands
-alone otherwise; who is which is decided outside (`Gathering`) and told whenever it changes. A group
-that lacks members is held back without being tried.
+A pod joins the entry of its group while the group needs the pod to reach its minimum. Otherwise the
+pod has an entry of its own. `Gathering` decides this, and calls `regroup` at each change. A group
+that lacks members is gated.
 """
 
 from collections.abc import Callable, Container, Iterable
@@ -36,7 +36,7 @@ class GroupEntries:
         *,
         requeue: Callable[[Entry, Strategy, str], None],
     ) -> None:
-        """``entries``: the queue's, by the uid of each of their pods."""
+        """``entries``: the entries of the queue, by the uids of their pods."""
         self._entries = entries
         self._sub_queues = places
         self._clock = clock
@@ -48,7 +48,7 @@ class GroupEntries:
         return self._open.get(key)
 
     def without_object(self) -> tuple[int, int]:
-        """(groups, members) that wait for their group's object.
+        """Counts (groups, members) that wait for the PodGroup object.
 
         Upstream: incompletePodGroupPods.
         """
@@ -60,7 +60,7 @@ class GroupEntries:
         return len(sizes), sum(sizes)
 
     def came_in_flight(self) -> int:
-        """Members that came while their group is being tried. Upstream: pendingPodGroupPods."""
+        """Members that came during an attempt at their group. Upstream: pendingPodGroupPods."""
         return sum(
             max(0, len(entry.pods) - entry.popped_count)
             for entry in self._open.values()
@@ -70,7 +70,7 @@ class GroupEntries:
     # ---- members come and go --------------------------------------------------------------
 
     def join(self, queued: QueuedPodInfo, queue_group: QueueGroup) -> None:
-        """A pod that stands nowhere becomes a member of its group's entry."""
+        """Add a pod that has no entry to the entry of its group."""
         uid, entry = queued.pod.uid, self._open.get(queue_group.key)
         if entry is None:
             lead = QueuedPodGroupInfo(queued.pod, queue_group.created_seconds, key=queue_group.key)
@@ -88,8 +88,10 @@ class GroupEntries:
             self._requeue(entry, Strategy.AFTER_BACKOFF, _POD_ADDED)
 
     def rejoin(self, queued: QueuedPodInfo, queue_group: QueueGroup) -> Entry:
-        """A member that was lost on its way to a node. Where no others wait, its entry stands
-        nowhere yet: the delay that it has earned is the group's."""
+        """Add a member whose binding failed.
+
+        If no other member waits, the new entry of the group has the delay of this member.
+        """
         entry = self._open.get(queue_group.key)
         if entry is not None:
             self.join(queued, queue_group)
@@ -103,8 +105,8 @@ class GroupEntries:
         return self.open(lead)
 
     def open(self, lead: QueuedPodGroupInfo) -> Entry:
-        """An entry of its own for a group that has none."""
-        assert lead.key not in self._open, f"group {lead.key} stands in the queue twice"
+        """Make the entry of a group that has none."""
+        assert lead.key not in self._open, f"group {lead.key} has two entries in the queue"
         entry = self._open[lead.key] = Entry(lead, self._clock())
         entry.sequence = next(self._sequence)
         for uid in lead.members:
@@ -112,7 +114,7 @@ class GroupEntries:
         return entry
 
     def returning(self, lead: QueuedPodGroupInfo) -> Entry:
-        """The entry in which a group comes back; members that came meanwhile may have made one."""
+        """The entry of a group after its attempt. Members that came meanwhile may have made one."""
         entry = self._open.get(lead.key)
         if entry is None:
             return self.open(lead)
@@ -123,7 +125,7 @@ class GroupEntries:
         return entry
 
     def leave(self, entry: Entry, uid: str) -> QueuedPodInfo:
-        """A member stands nowhere any more. The entry ends with its last."""
+        """Remove a member. The entry ends with its last member."""
         group = entry.group
         assert group is not None
         queued = group.members.pop(uid)
@@ -143,30 +145,34 @@ class GroupEntries:
     # ---- the group changes ----------------------------------------------------------------
 
     def wake(self, key: GroupKey) -> None:
-        """A group's object changed: that may help."""
+        """The object of a group changed. The change may help the group."""
         entry = self._open.get(key)
         if entry is not None and entry.state is State.UNSCHEDULABLE:
             self._requeue(entry, Strategy.AFTER_BACKOFF, GROUP_CHANGED)
 
     def is_in_step(self, key: GroupKey, queue_group: QueueGroup | None, count: int) -> bool:
-        """Whether `regroup` would change nothing, when one member changed at a time. ``count``:
-        how many wait for a node."""
+        """Whether `regroup` would change nothing after the change of one member.
+
+        ``count``: the number of members that wait for a node.
+        """
         entry = self._open.get(key)
         if entry is None or entry.group is None or queue_group is None:
             return entry is None and queue_group is None
         current = (queue_group.created_seconds, queue_group.is_complete)
-        stands = (entry.group.timestamp_seconds, entry.group.is_complete)
-        return current == stands and len(entry.group.members) == count
+        previous = (entry.group.timestamp_seconds, entry.group.is_complete)
+        return current == previous and len(entry.group.members) == count
 
     def regroup(
         self, key: GroupKey, queue_group: QueueGroup | None, pods: Iterable[PodInfo] = ()
     ) -> None:
-        """What the group needs has changed. ``pods``: its members that wait for a node; None for
-        ``gathering``: each of them alone."""
+        """The group needs other members than before.
+
+        ``pods``: its members that wait for a node. ``queue_group``: None: each member waits alone.
+        """
         entry = self._open.get(key)
         if entry is not None and entry.state is State.IN_FLIGHT:
             return
-        # In order: as they join, so they are tried.
+        # Members are tried in the order in which they join.
         together = dict.fromkeys(pod.uid for pod in pods) if queue_group is not None else {}
         if entry is not None:
             self._part(entry, together)
@@ -178,7 +184,7 @@ class GroupEntries:
                 self.settle(entry, queue_group)
 
     def _part(self, entry: Entry, together: Container[str]) -> None:
-        """Members that do not wait together any more stand alone."""
+        """Give each member that no longer waits with the group an entry of its own."""
         assert entry.group is not None
         for uid in [uid for uid in entry.group.members if uid not in together]:
             queued = self.leave(entry, uid)
@@ -186,7 +192,7 @@ class GroupEntries:
             self._sub_queues.move(alone, Cause.ADDED, GROUP_CHANGED)
 
     def _absorb(self, uid: str, queue_group: QueueGroup) -> None:
-        """A pod that stood alone joins."""
+        """Move a pod from its own entry to the entry of its group."""
         alone = self._entries.get(uid)
         if alone is None or alone.group is not None or not is_waiting(alone.state):
             return
@@ -195,7 +201,7 @@ class GroupEntries:
         self.join(alone.queued, queue_group)
 
     def settle(self, entry: Entry, queue_group: QueueGroup) -> None:
-        """Hold the entry back, or let it go, by whether its members suffice."""
+        """Gate the entry of a group that lacks members; wake the entry of a complete group."""
         group = entry.group
         assert group is not None
         was_complete, group.is_complete = group.is_complete, queue_group.is_complete

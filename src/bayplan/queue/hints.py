@@ -1,8 +1,8 @@
-"""Which events may help which rejected pods: registered events and their hints, of one profile.
+"""Queueing hints: the events that may help the rejected pods of one profile.
 
-A change wakes a pod only if a plugin that rejected it registered for the event and its hint does
-not say Skip. What a plugin does wrong here costs an attempt, never a pod that waits for ever: a
-hint that raises, or answers something else, counts as Queue. Upstream: isPodWorthRequeuing.
+A change wakes a pod only if a plugin that rejected the pod registered for the event and its hint
+does not return Skip. A hint that raises or returns another value counts as Queue: a faulty plugin
+costs an attempt, and no pod waits forever. Upstream: isPodWorthRequeuing.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,17 +23,17 @@ from bayplan.state.pods import PodInfo
 
 
 class Strategy(IntEnum):
-    """What an event means for an entry; the greater wins."""
+    """What an event means for an entry. The greatest value of all plugins counts."""
 
     SKIP = 0
     AFTER_BACKOFF = 1
-    #: A plugin that answered Pending waited for just this: no delay is paid.
+    #: The event helps a plugin that returned Pending: the pod skips its backoff.
     IMMEDIATELY = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An event with the object it is about: ``old`` is None for an add, ``new`` for a delete."""
+    """An event and its object: ``old`` is None for an add, ``new`` is None for a delete."""
 
     event: ClusterEvent
     old: Any
@@ -41,17 +41,17 @@ class Change:
 
     @property
     def subject_uid(self) -> str:
-        """The uid of the pod it is about; "" if it is about something else."""
+        """The uid of the pod of the event; "" for an event of another kind."""
         about = self.old if self.new is None else self.new
         return about.uid if isinstance(about, PodInfo) else ""
 
 
-#: What is said of a hint that failed, in place of its answer. Upstream: queueingHintToLabel.
+#: The label of a hint that failed, in place of its answer. Upstream: queueingHintToLabel.
 HINT_ERROR: Final = "Error"
 
 _ANSWERS: Final = tuple(QueueingHint)
 
-#: Plugin instance → its hints for one event, None where it registered without one.
+#: Plugin instance → its hints for one event; None: registered without a hint.
 Interested = Mapping[str, Sequence[QueueingHintFn | None]]
 
 
@@ -68,7 +68,7 @@ class Hints:
         self._events: Final = events
         self._recorder = recorder
         self._clock = clock
-        # Few events differ: a resource and one action each.
+        # There are few distinct events: a resource and an action.
         self._interested: dict[ClusterEvent, Interested] = {}
 
     def interested(self, event: ClusterEvent) -> Interested:
@@ -79,9 +79,9 @@ class Hints:
         return interested
 
     def helps(self, plugin: str, change: Change, pod: PodInfo) -> bool:
-        """Whether some hint of the plugin says Queue."""
+        """Whether a hint of the plugin returns Queue."""
         hints = self.interested(change.event).get(plugin, ())
-        return any(self._says_queue(plugin, hint, change, pod) for hint in hints)
+        return any(self._is_queue(plugin, hint, change, pod) for hint in hints)
 
     def strategy(self, queued: QueuedPodInfo, change: Change) -> Strategy:
         """What the change means for one pod."""
@@ -90,17 +90,17 @@ class Hints:
             return Strategy.AFTER_BACKOFF
         if change.event.is_wildcard:
             return _of_wildcard(queued.pod, change)
-        # Pending plugins first: nothing is above what they can say.
-        for plugins, says in (
+        # Pending plugins first: their strategy is the greatest one.
+        for plugins, strategy in (
             (pending, Strategy.IMMEDIATELY),
             (unschedulable, Strategy.AFTER_BACKOFF),
         ):
             for plugin in self.interested(change.event):
                 if plugin in plugins and self.helps(plugin, change, queued.pod):
-                    return says
+                    return strategy
         return Strategy.SKIP
 
-    def _says_queue(
+    def _is_queue(
         self, plugin: str, hint: QueueingHintFn | None, change: Change, pod: PodInfo
     ) -> bool:
         if hint is None:
@@ -123,7 +123,7 @@ class Hints:
 def strategy_of(
     hints: Mapping[str, Hints], pods: Iterable[QueuedPodInfo], changes: Iterable[Change]
 ) -> Strategy:
-    """The most that one of the changes means for one of the pods; ``hints`` by profile."""
+    """The greatest strategy of all changes and pods; ``hints`` by profile."""
     pods = tuple(pods)
     pends = any(queued.pending_plugins for queued in pods)
     most = Strategy.IMMEDIATELY if pends else Strategy.AFTER_BACKOFF
@@ -137,7 +137,7 @@ def strategy_of(
 
 
 def _of_wildcard(pod: PodInfo, change: Change) -> Strategy:
-    """A wildcard helps every pod, or the one pod it is about."""
+    """A wildcard helps every pod, or only the pod of the event."""
     if change.new is not None and change.subject_uid != pod.uid:
         return Strategy.SKIP
     return Strategy.AFTER_BACKOFF

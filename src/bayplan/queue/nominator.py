@@ -1,7 +1,7 @@
-"""Who is nominated where: pods that expect room on a node which others still occupy.
+"""Nominated pods: pods that wait for a node whose other pods are still terminating.
 
-A nomination comes from the pod's status.nominatedNodeName or from a failed attempt that is making
-room; what an attempt decided is known here before the API server tells it back.
+A nomination comes from the pod's status.nominatedNodeName, or from a failed attempt that preempts.
+The nomination of an attempt counts at once, before the API server reports it.
 Upstream: backend/queue/nominator.go.
 """
 
@@ -17,21 +17,21 @@ from bayplan.state.pods import PodInfo
 class Nominator:
     """framework.handle.PodNominator.
 
-    ``newest`` gives the API's present version of a pod by uid, None if it is gone: such a pod, and
-    one that is on a node, is not nominated. Without it the pods handed in are taken as they are.
+    ``newest``: uid → the version of the pod in the cache; None: the pod is deleted. A deleted pod
+    and a pod on a node are not nominated. Without ``newest``, the given version of a pod counts.
     """
 
     def __init__(self, newest: Callable[[str], PodInfo | None] | None = None) -> None:
         self._newest = newest
-        #: Node name → uid → the pod, in the order they were nominated.
+        #: Node name → uid → pod, in the order of the nominations.
         self._pods: dict[str, dict[str, PodInfo]] = {}
-        #: Where pods are nominated, by uid.
+        #: Uid → name of the nominated node.
         self.node_of: dict[str, str] = {}
-        #: Uids of pods that are being tried together.
+        #: Uids of the pods of the present attempt at a group.
         self._in_flight = frozenset[str]()
 
     def add_nominated_pod(self, pod: PodInfo, nomination: Nomination | None = None) -> None:
-        """Replace the pod's nomination. NOOP or None: by its status; OVERRIDE "": by none."""
+        """Replace the pod's nomination. NOOP or None: by its status. OVERRIDE "": by none."""
         if pod.uid in self.node_of:
             self.delete_nominated_pod_if_exists(pod)
         node_name = pod.nominated_node_name
@@ -51,7 +51,7 @@ class Nominator:
             del self._pods[node_name]
 
     def update_nominated_pod(self, old: PodInfo, new: PodInfo) -> None:
-        """The pod changed; a nomination its status never knew of stays."""
+        """The pod changed. A nomination that was never in its status stays."""
         nomination: Nomination | None = None
         if not old.nominated_node_name and not new.nominated_node_name:
             node_name = self.node_of.get(old.uid, "")
@@ -60,14 +60,16 @@ class Nominator:
         self.add_nominated_pod(new, nomination)
 
     def nominated_pods_for_node(self, node_name: str) -> list[PodInfo]:
-        """In the order they were nominated."""
+        """The pods that are nominated to the node, in the order of the nominations."""
         pods = self._pods.get(node_name, {}).values()
         return [pod for pod in pods if pod.uid not in self._in_flight]
 
     @contextmanager
     def without(self, uids: Iterable[str]) -> Generator[None]:
-        """Pods that are tried together keep no room from one another: meanwhile they are not among
-        `nominated_pods_for_node`. Upstream knows no requests of pods that are in flight."""
+        """Leave pods out of `nominated_pods_for_node` while they are tried together.
+
+        They must not reserve room from one another. Upstream has no nominations of pods in flight.
+        """
         self._in_flight = frozenset(uids)
         try:
             yield
@@ -75,11 +77,11 @@ class Nominator:
             self._in_flight = frozenset[str]()
 
     def nominated_nodes(self) -> list[str]:
-        """Nodes that some pod is nominated to, sorted."""
+        """The names of the nodes with nominated pods, sorted."""
         return sorted(self._pods)
 
     def nominated_node(self, pod: PodInfo) -> str:
-        """Where the pod is nominated; "" for nowhere."""
+        """The node to which the pod is nominated; "" for none."""
         return self.node_of.get(pod.uid, "")
 
     def _is_waiting(self, pod: PodInfo) -> bool:

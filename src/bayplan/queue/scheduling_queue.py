@@ -4,15 +4,15 @@
                       ↑        ↓ add_unschedulable
                    backoffQ  unschedulable until an event may help
 
-An entry is in exactly one state and moves as the table in `transitions` says. A failed pod waits
-under the plugins that rejected it. An event wakes the pod if one of these plugins registered for
-the event and its hint agrees; the backoff decides between activeQ and backoffQ. A pod that
-PreEnqueue rejects is gated. Among equals the first that came is tried first. The clock is the one
-that the queue was given. Upstream: backend/queue/scheduling_queue.go (v1.37).
+An entry is in exactly one state, and `entry.TRANSITIONS` defines its moves. A failed pod waits for
+the plugins that rejected it. An event wakes the pod if one of these plugins registered for the
+event and its hint agrees; the backoff decides between activeQ and backoffQ. A pod that PreEnqueue
+rejects is gated. Entries with equal sort keys are tried in the order of arrival.
+Upstream: backend/queue/scheduling_queue.go (v1.37).
 
-`InFlight` keeps the events that arrive while pods are tried, in one list. A pod remembers the
-length of the list at its pop, so later events concern it. Events before the earliest such mark are
-dropped. Upstream: inFlightPods and inFlightEvents of active_queue.go.
+`InFlight` has one list of the events that arrive during attempts. The mark of a pod is the length
+of the list at its pop: the later events concern the pod. Events before the first mark are dropped.
+Upstream: inFlightPods and inFlightEvents of active_queue.go.
 """
 
 from collections import Counter
@@ -51,22 +51,22 @@ from bayplan.state.pods import PodInfo
 # ---- in flight ------------------------------------------------------------------------------
 
 
-#: Upstream: metrics.PodPoppedInFlightEvent, the mark that a pod leaves in the list.
+#: The label of a pod's mark in the list. Upstream: metrics.PodPoppedInFlightEvent.
 POD_POPPED: Final = "PodPopped"
 
-#: So many changes nobody needs are kept before the list is cut.
+#: The list is cut when it has more changes than this that no pod needs.
 _DROPPABLE_ALLOWED = 64
 
 
 @final
 class InFlight:
-    """Pods between pop and done, and the changes since."""
+    """The pods between pop and done, and the changes since their pops."""
 
     def __init__(self) -> None:
-        #: uid → number of changes, counted from the beginning, when it was popped. Pods are in the
-        #: order they were popped, so the first mark is the lowest.
+        #: uid → number of changes, since the start of the process, at the pod's pop. Pods are in
+        #: the order of their pops, so the first mark is the lowest.
         self.marks: dict[str, int] = {}
-        #: (uid of the only pod concerned, "" for all; change)
+        #: (uid of the pod that the change concerns, "" for all pods; change)
         self._changes: list[tuple[str, Change]] = []
         self._dropped_count = 0
 
@@ -78,21 +78,21 @@ class InFlight:
 
     @property
     def change_count(self) -> int:
-        """Changes that are kept; bounded by what came since the longest attempt began."""
+        """The length of the list: at most the changes since the oldest pop, and a few more."""
         return len(self._changes)
 
     def counts(self) -> dict[str, int]:
-        """How many pods are in flight, and how many changes of which event are kept."""
+        """Changes in the list by event, and the pods in flight as `POD_POPPED`."""
         event_counts = Counter(change.event.label for _, change in self._changes)
         event_counts[POD_POPPED] = len(self.marks)
         return dict(event_counts)
 
     def start(self, uid: str) -> None:
-        assert uid not in self.marks, f"the pod with uid {uid} is being tried twice at once"
+        assert uid not in self.marks, f"two attempts at the pod with uid {uid} at the same time"
         self.marks[uid] = self._dropped_count + len(self._changes)
 
     def finish(self, uid: str) -> None:
-        """The attempt is over; a pod that is not in flight is ignored."""
+        """The attempt ended. No effect for a pod that is not in flight."""
         if self.marks.pop(uid, None) is not None:
             self._drop()
 
@@ -101,17 +101,17 @@ class InFlight:
             self.finish(uid)
 
     def record(self, change: Change) -> None:
-        """Something happened that may concern whoever is in flight."""
+        """Add a change that may concern each pod in flight."""
         if self.marks:
             self._changes.append(("", change))
 
     def record_for(self, uid: str, change: Change) -> None:
-        """Something happened to, or for, one pod in flight."""
-        assert uid in self.marks, f"no pod with uid {uid} is being tried"
+        """Add a change that concerns one pod in flight."""
+        assert uid in self.marks, f"the pod with uid {uid} is not in flight"
         self._changes.append((uid, change))
 
     def changes_since(self, uid: str) -> Sequence[Change]:
-        """What came since the pod was popped, in order."""
+        """The changes since the pop of the pod, in order."""
         start = self.marks[uid] - self._dropped_count
         if start == len(self._changes):
             return ()
@@ -139,7 +139,7 @@ _TIMEOUT = Change(EVENT_UNSCHEDULABLE_TIMEOUT, None, None)
 
 @final
 class SchedulingQueue:
-    """Pods of all profiles, in one queue."""
+    """The pods of all profiles, in one queue."""
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class SchedulingQueue:
         *,
         nominator: Nominator | None = None,
     ) -> None:
-        """``profiles``: by scheduler name. ``clock``: seconds, never going back."""
+        """``profiles``: by scheduler name. ``clock``: monotonic seconds."""
         self.nominator = nominator or Nominator()
         self._clock = clock
         self._recorder = recorder
@@ -164,26 +164,26 @@ class SchedulingQueue:
         self._sub_queues = SubQueues(
             settings, clock, recorder, admission, unschedulable=self._unschedulable
         )
-        #: To be looked at: what waits where, and what is kept for pods in flight.
+        #: For metrics and debugging: the sizes of the sub-queues, and the pods in flight.
         self.sizes = self._sub_queues.sizes
         self.in_flight = InFlight()
-        #: All that wait or are in flight, by uid.
+        #: The entries that wait or are in flight, by the uids of their pods.
         self._entries: dict[str, Entry] = {}
-        #: When `run_timers` has something to do next, on the clock's scale; None: never.
+        #: The time of the next work of `run_timers`, in seconds of the clock. None: never.
         self.next_deadline_seconds = self._sub_queues.next_deadline_seconds
         self.timed = self._sub_queues.timed
         self.ready = self._sub_queues.ready
         self._sequence = count(1)
         self._queue_group = settings.queue_group
-        #: Pods that wait together.
+        #: The groups of pods that wait together.
         self.groups = GroupEntries(
             self._entries, self._sub_queues, clock, self._sequence, requeue=self._requeue
         )
 
-    # ---- pods come, change and go ---------------------------------------------------------
+    # ---- added, changed and deleted pods ---------------------------------------------------------
 
     def add(self, pod: PodInfo) -> None:
-        """A pod that waits for a node. One that is known already counts as changed."""
+        """Add a pod that waits for a node. A pod that is already in the queue is updated."""
         if pod.uid in self._entries:
             self.update(None, pod)
             return
@@ -200,10 +200,11 @@ class SchedulingQueue:
     def update(
         self, old: PodInfo | None, new: PodInfo, events: Sequence[ClusterEvent] = ()
     ) -> None:
-        """The pod changed; ``events`` say how, as events about itself.
+        """Replace a pod by its new version. ``events``: what changed in the pod.
 
-        The first event that helps a parked pod wakes it. For a pod in flight they are kept, and
-        whoever brings it back brings its newest version. A pod that is not known is added.
+        The first event that helps a waiting pod wakes it. The events of a pod in flight are
+        recorded, and `add_unschedulable` brings its new version. A pod that is not in the queue is
+        added.
         """
         entry = self._entries.get(new.uid)
         if entry is None:
@@ -227,7 +228,7 @@ class SchedulingQueue:
                 self._requeue(entry, strategy, change.event.label)
 
     def delete(self, pod: PodInfo) -> None:
-        """The pod is gone, or on a node. One in flight stays so until `done`."""
+        """Remove a pod that is deleted or bound. A pod in flight stays until `done`."""
         if pod.uid in self.nominator.node_of:
             self.nominator.delete_nominated_pod_if_exists(pod)
         entry = self._entries.get(pod.uid)
@@ -243,9 +244,9 @@ class SchedulingQueue:
         self._sub_queues.move(entry, Cause.DELETED, "")
 
     def activate(self, pods: Iterable[PodInfo]) -> None:
-        """Try these now, whatever they wait for but a gate.
+        """Move pods to activeQ without an event and without backoff. Gated pods stay gated.
 
-        For one in flight this is kept for when it comes back; one that is not known is ignored.
+        For a pod in flight the request is recorded. Pods that are not in the queue are ignored.
         """
         for pod in pods:
             entry = self._entries.get(pod.uid)
@@ -259,14 +260,14 @@ class SchedulingQueue:
     # ---- attempts -------------------------------------------------------------------------
 
     def pop(self) -> QueuedPodInfo | None:
-        """The pod to be tried next, now in flight; None if nothing is ready."""
+        """Take the next pod. The pod is then in flight. None: no pod is ready."""
         entry = self._sub_queues.pop()
         return None if entry is None else self._in_flight(entry)
 
     def pop_pod(self, uid: str) -> QueuedPodInfo | None:
-        """This pod, or its group, now in flight, whatever its place in the order.
+        """Take this pod, or its group, out of order. The pod is then in flight.
 
-        None: the pod does not wait here, or PreEnqueue rejects it.
+        None: the pod does not wait in the queue, or PreEnqueue rejects it.
         """
         entry = self._entries.get(uid)
         if entry is None or not is_waiting(entry.state) or not self._sub_queues.take_out(entry):
@@ -284,7 +285,7 @@ class SchedulingQueue:
         return entry.queued
 
     def done(self, uid: str) -> None:
-        """The pod is no longer being tried and does not come back. Harmless if repeated."""
+        """The attempt ended, and the pod leaves the queue. Idempotent."""
         self.in_flight.finish(uid)
         entry = self._entries.get(uid)
         if entry is None or entry.state is not State.IN_FLIGHT:
@@ -296,22 +297,23 @@ class SchedulingQueue:
             del self._entries[uid]
 
     def add_unschedulable(self, queued: QueuedPodInfo, *, at_once: bool = False) -> None:
-        """An attempt failed: the pod, in its newest version, or the group comes back.
+        """Return a pod, in its newest version, or a group after a failed attempt.
 
-        Its unschedulable and pending plugins are those of this attempt; none at all means that an
-        error ended it. A pod that waits here already (it was done, and added again) stays as it is.
-        ``at_once``: without a delay.
+        Its unschedulable and pending plugins are those of this attempt. Without such plugins an
+        error ended the attempt. A pod that already waits again (`done`, then `add`) stays as it is.
+        ``at_once``: no delay.
         """
         entry = self._returning(queued)
         uids = [each.pod.uid for each in entry.pods]
         if is_waiting(entry.state):
             self.in_flight.finish(queued.pod.uid)
             return
-        came_back = entry.group or queued
-        entry.come_back(came_back, self._clock(), next(self._sequence))
-        # Of a member that was lost, too: it is tried again at once but once.
-        queued.unschedulable_count = came_back.unschedulable_count
-        queued.consecutive_errors_count = came_back.consecutive_errors_count
+        returned = entry.group or queued
+        entry.come_back(returned, self._clock(), next(self._sequence))
+        # A member whose binding failed shares the counts of its group, so only its first retry
+        # has no delay.
+        queued.unschedulable_count = returned.unschedulable_count
+        queued.consecutive_errors_count = returned.consecutive_errors_count
         self._count_rejectors(entry.pods, 1)
         if entry.has_rejectors and uids[0] in self.in_flight:
             missed = self.in_flight.changes_since(uids[0])
@@ -319,22 +321,22 @@ class SchedulingQueue:
             self.in_flight.finish_all(uids)
             self._requeue(entry, strategy, SCHEDULE_ATTEMPT_FAILURE)
             return
-        # What came after an attempt was reported as done (a binding failed) is not known, and
-        # nothing may have come: it is a retry, which waits for its end. Upstream pops it early, and
-        # a PreBind plugin that refuses is asked again as fast as the API answers.
+        # The binding failed after `done`, so the changes since the pop are unknown. The retry waits
+        # for the end of its delay. Upstream pops it early, and then runs a PreBind plugin that
+        # rejects the pod again as fast as the API server answers (docs/decisions/0005).
         self.in_flight.finish_all(uids)
         is_due = at_once or not self._sub_queues.backoff.is_running(entry)
         cause = Cause.WOKEN if is_due else Cause.ERRED
         self._sub_queues.move(entry, cause, SCHEDULE_ATTEMPT_FAILURE)
 
     def _returning(self, queued: QueuedPodInfo) -> Entry:
-        """The entry that what was tried comes back in."""
+        """The entry to which a pod or a group returns after its attempt."""
         if isinstance(queued, QueuedPodGroupInfo):
             return self.groups.returning(queued)
         uid, queue_group = queued.pod.uid, self._queue_group(queued.pod)
         entry = self._entries.get(uid)
         if entry is not None and entry.group is not None and entry.state is State.IN_FLIGHT:
-            # The others were placed without it: from now on it stands alone.
+            # The other members were placed. This member now has an entry of its own.
             self.groups.leave(entry, uid)
             entry = self._entries[uid] = Entry(queued)
             entry.state = State.IN_FLIGHT
@@ -349,9 +351,10 @@ class SchedulingQueue:
     def move_all(
         self, event: ClusterEvent, old: Any, new: Any, pre_check: PreCheck | None = None
     ) -> None:
-        """Something happened in the cluster: wake whom it may help.
+        """Wake the unschedulable pods that an event in the cluster may help.
 
-        ``pre_check`` says which parked pods are looked at; pods in flight are told all the same.
+        ``pre_check`` selects the unschedulable pods that are considered. The event is always
+        recorded for the pods in flight.
         """
         if not (self._unschedulable.by_flush.items or self.in_flight.marks):
             return
@@ -372,7 +375,7 @@ class SchedulingQueue:
         elif strategy is Strategy.IMMEDIATELY or not self._sub_queues.backoff.is_running(entry):
             cause = Cause.WOKEN
         else:
-            # Of a group that waits, the members that somebody turned away may have gone.
+            # The rejected members of a waiting group may have been deleted meanwhile.
             is_rejected = entry.has_rejectors or is_waiting(entry.state)
             cause = Cause.WOKEN_EARLY if is_rejected else Cause.ERRED
         self._sub_queues.move(entry, cause, event, anew=anew)
@@ -380,7 +383,7 @@ class SchedulingQueue:
     # ---- time -----------------------------------------------------------------------------
 
     def run_timers(self) -> None:
-        """Do what is due by the clock: delays that ended, stays among the parked that do."""
+        """Move entries whose delay, or whose stay among the unschedulable pods, has ended."""
         now, due = self._clock(), self.next_deadline_seconds()
         if due is None or due > now:
             return
@@ -388,34 +391,34 @@ class SchedulingQueue:
             self._sub_queues.move(entry, Cause.BACKOFF_OVER, BACKOFF_COMPLETE)
         if self._unschedulable.first_overdue(now) is None:
             return
-        # One that a gate holds stays among the parked: its next flush counts from this one.
+        # A gated entry stays. The time to its next flush counts from this flush.
         while (entry := self._unschedulable.first_overdue(now)) is not None:
             entry.queued.was_flushed = True
             entry.queued.flushed_at_seconds = now
             self._requeue(entry, Strategy.AFTER_BACKOFF, _TIMEOUT.event.label, anew=True)
         self.in_flight.record(_TIMEOUT)
 
-    # ---- looking in -----------------------------------------------------------------------
+    # ---- queries --------------------------------------------------------------------------
 
     @property
     def has_ready(self) -> bool:
-        """Whether `pop` would give a pod now."""
+        """Whether `pop` would return a pod now."""
         return self._sub_queues.has_ready
 
     @property
     def waiting_for_retry_only(self) -> bool:
-        """Whether nothing is left to happen here but retries of errors and the flush.
+        """Whether the queue has only retries after errors and entries that wait for the flush.
 
-        Pods in flight are their holder's to count.
+        Pods in flight do not count.
         """
         return not (self._sub_queues.has_ready or self._sub_queues.has_rejected_backing_off)
 
     def counts(self) -> dict[str, int]:
-        """Pods waiting, by the labels of scheduler_pending_pods."""
+        """Numbers of waiting pods, by the label ``queue`` of scheduler_pending_pods."""
         return self._sub_queues.sizes.pods()
 
     def find(self, uid: str) -> QueuedPodInfo | None:
-        """A pod that waits or is in flight."""
+        """The pod, if it waits or is in flight."""
         entry = self._entries.get(uid)
         return None if entry is None else entry.of(uid)
 
@@ -424,7 +427,7 @@ class SchedulingQueue:
         return State.ABSENT if entry is None else entry.state
 
     def pending_pods(self) -> dict[str, list[PodInfo]]:
-        """Pods waiting, by the same labels, in order of their keys."""
+        """The waiting pods, by the same label, in the order of their keys."""
         pods_by_queue: dict[str, list[PodInfo]] = {queue: [] for queue in PENDING_QUEUES}
         for entry in self._sub_queues:
             pods_by_queue[counted_as(entry.state)] += [queued.pod for queued in entry.pods]

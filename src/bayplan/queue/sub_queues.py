@@ -71,7 +71,7 @@ class PreEnqueueCheck:
         clock: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """``clock``: seconds, for durations."""
-        #: By profile: a key for the memo of a shape, and what computes the plugins for a shape.
+        #: By profile: the key of a shape's memo, and the function that selects plugins for a shape.
         self._plugins_of = {
             name: (object(), partial(concerned, profile.pre_enqueue))
             for name, profile in profiles.items()
@@ -79,14 +79,13 @@ class PreEnqueueCheck:
         self._recorder = recorder
         self._clock = clock
         self._evaluated_count = 0
-        # Pods that may be popped from backoffQ are checked on the way in there, and then not again.
+        # A pod that can be popped from backoffQ is checked once, on its way into backoffQ.
         self._is_checked = _WITH_BACKOFF if pop_from_backoff_q else _BEFORE_ACTIVE
 
     def admits(self, entry: Entry, target: State) -> bool:
-        """Whether the entry may move to ``target``; if not, the entry names the plugin that holds
-        it back."""
+        """Whether the entry may move to ``target``. If not, the entry names the gating plugin."""
         if entry.group is not None and target in _TO_BE_TRIED and entry.is_short:
-            # Not even to wait out a delay: what completes it brings it there.
+            # A group that lacks members has no delay either. Its last member wakes it.
             return False
         if not self._is_checked[entry.state][target]:
             return True
@@ -103,7 +102,7 @@ class PreEnqueueCheck:
         rejection = None
         plugins = queued.pod.shape.once(*self._plugins_of[profile])
         for plugin in _in_order(queued, plugins) if queued.gating_plugin else plugins:
-            rejection = self._timed(plugin, queued.pod) if is_sampled else _ask(plugin, queued.pod)
+            rejection = self._timed(plugin, queued.pod) if is_sampled else _run(plugin, queued.pod)
             if rejection is not None:
                 self._hold_back(queued, plugin.instance_name, rejection)
                 break
@@ -114,7 +113,7 @@ class PreEnqueueCheck:
 
     def _timed(self, plugin: PreEnqueuePlugin, pod: PodInfo) -> Status | None:
         start = self._clock()
-        rejection = _ask(plugin, pod)
+        rejection = _run(plugin, pod)
         code = Code.SUCCESS if rejection is None else rejection.code
         self._recorder.pre_enqueue_plugin_took(plugin.instance_name, code, self._clock() - start)
         return rejection
@@ -133,14 +132,13 @@ class PreEnqueueCheck:
 def _in_order(
     queued: QueuedPodInfo, plugins: Sequence[PreEnqueuePlugin]
 ) -> Sequence[PreEnqueuePlugin]:
-    """As configured, but the plugin that holds the pod back goes first: it probably holds the pod
-    back again."""
+    """The configured order, with the gating plugin first: it probably rejects the pod again."""
     gate = queued.gating_plugin
     return sorted(plugins, key=lambda plugin: plugin.instance_name != gate)
 
 
-def _ask(plugin: PreEnqueuePlugin, pod: PodInfo) -> Status | None:
-    """The plugin's rejection, or its failure; None: it lets the pod pass."""
+def _run(plugin: PreEnqueuePlugin, pod: PodInfo) -> Status | None:
+    """The plugin's rejection, or its failure. None: the plugin admits the pod."""
     try:
         status = plugin.pre_enqueue(pod)
         return None if status is None or is_success(checked(status)) else status
@@ -166,9 +164,9 @@ _DEAD_ALLOWED = 16
 
 @final
 class OrderedEntries:
-    """A queue in ascending order of ``by(entry)``, taken when the entry enters.
+    """A queue in ascending order of ``by(entry)``, computed when the entry enters.
 
-    Keys of different entries differ: they end in the entry's sequence.
+    Each key is unique: it ends with the entry's sequence.
     """
 
     def __init__(self, by: Callable[[Entry], Any]) -> None:
@@ -176,7 +174,7 @@ class OrderedEntries:
         #: Ascending.
         self._row: deque[_Item] = deque()
         self._heap: list[_Item] = []
-        #: By the key of the entry, in the order in which they entered.
+        #: Key of the entry → item, in the order of entering.
         self.items: dict[str, _Item] = {}
         self._pushes = count()
 
@@ -184,11 +182,11 @@ class OrderedEntries:
         return len(self.items)
 
     def __iter__(self) -> Iterator[Entry]:
-        """In the order they entered."""
+        """In the order of entering."""
         return (item[2] for item in self.items.values())
 
     def enter(self, entry: Entry) -> None:
-        """Add the entry, or put one that is here where its key now belongs."""
+        """Add the entry. An entry that is already here moves to the place of its new key."""
         item = (self._by(entry), next(self._pushes), entry)
         is_here = entry.key in self.items
         self.items[entry.key] = item
@@ -204,14 +202,14 @@ class OrderedEntries:
         self._bury()
 
     def first(self) -> tuple[Any, Entry] | None:
-        """(key, entry) of the first, which stays."""
+        """Key and entry of the first item, without removing it."""
         if not self.items:
             return None
         item = self._first()
         return item[0], item[2]
 
     def pop(self) -> Entry | None:
-        """The first entry, taken out."""
+        """Remove and return the first entry."""
         if not self.items:
             return None
         item = self._first()
@@ -223,7 +221,7 @@ class OrderedEntries:
         return item[2]
 
     def _first(self) -> _Item:
-        """The first item. There must be one."""
+        """The first item of a queue that is not empty."""
         row, heap, items = self._row, self._heap, self.items
         while row and items.get(row[0][2].key) is not row[0]:
             row.popleft()
@@ -244,15 +242,15 @@ class OrderedEntries:
 # ---- backoff --------------------------------------------------------------------------------
 
 
-#: An entry that never failed has no delay: it ended before everything.
+#: The end of the delay of an entry that never failed.
 NEVER: Final = -math.inf
-#: Doublings after which any delay has met its maximum; beyond some 1000 a float overflows.
+#: After so many doublings each delay is at its maximum. About 1,000 overflow a float.
 _DOUBLINGS_MAX: Final = 60
 
 
 @final
 class Backoff:
-    """Delays of entries, by one configuration and clock."""
+    """Computes the delays of entries."""
 
     def __init__(self, settings: QueueSettings, clock: Callable[[], float]) -> None:
         self._initial_seconds = settings.initial_backoff_seconds
@@ -263,9 +261,9 @@ class Backoff:
         )
 
     def expires_at_seconds(self, entry: Entry) -> float:
-        """When the entry's delay ends, on the clock's scale."""
+        """The end of the entry's delay, in seconds of the clock."""
         queued = entry.queued
-        # After an error only errors in a row count, else all rejections.
+        # After an error, consecutive errors count. Otherwise all rejections count.
         failures = queued.consecutive_errors_count or queued.unschedulable_count
         if not failures or not self._max_seconds:
             return NEVER
@@ -273,17 +271,17 @@ class Backoff:
         return self._align(entry.since_seconds + delay)
 
     def delay_seconds(self, failures: int, size: int = 1) -> float:
-        """The delay after so many failures of an entry of so many pods."""
+        """The delay in seconds. ``failures``: at least 1. ``size``: the entry's number of pods."""
         longest = self._max_seconds * math.sqrt(size)
         return min(math.ldexp(self._initial_seconds, min(failures - 1, _DOUBLINGS_MAX)), longest)
 
     def is_running(self, entry: Entry) -> bool:
-        """Whether the entry still has to wait."""
+        """Whether the entry's delay has not ended."""
         return self.expires_at_seconds(entry) >= self._align(self._clock())
 
 
 def looked_at_seconds(expires_at_seconds: float) -> float:
-    """The whole second at which a delay that ended is acted upon: the first one after its end."""
+    """The time at which the end of a delay is processed: the next whole second."""
     return math.floor(expires_at_seconds) + 1.0
 
 
@@ -301,16 +299,16 @@ GROUP_ENTITY: Final = "podgroup"
 
 @final
 class Sizes:
-    """By the values of the label ``queue`` of scheduler_pending_pods."""
+    """Counts by the values of the label ``queue`` of scheduler_pending_pods."""
 
     def __init__(self) -> None:
         self._pods: Counter[str] = Counter(dict.fromkeys(PENDING_QUEUES, 0))
         self._groups: Counter[str] = Counter()
-        #: Pods that are members of those.
+        #: Pods that are members of these groups.
         self._members: Counter[str] = Counter()
 
     def change(self, entry: Entry, sign: int) -> None:
-        """Count an entry that has come to the queue of its state (1), or leaves this queue (-1)."""
+        """Count an entry that enters the queue of its state (1), or leaves it (-1)."""
         queue, count = QUEUES[entry.state], sign * len(entry.pods)
         self._pods[queue] += count
         if entry.group is not None:
@@ -318,7 +316,7 @@ class Sizes:
             self._members[queue] += count
 
     def grew(self, state: State, count: int) -> None:
-        """A group in this state got so many members more."""
+        """A group in this state got ``count`` more members."""
         queue = counted_as(state)
         self._pods[queue] += count
         self._members[queue] += count
@@ -327,7 +325,7 @@ class Sizes:
         return dict(self._pods)
 
     def entities(self) -> dict[tuple[str, str], int]:
-        """(queue, kind of entry) → how many."""
+        """(queue, kind of entry) → number of entries."""
         counts: dict[tuple[str, str], int] = {}
         for queue, pod_count in self._pods.items():
             counts[queue, POD_ENTITY] = pod_count - self._members[queue]
@@ -338,16 +336,16 @@ class Sizes:
 # ---- unschedulable pods ---------------------------------------------------------------------
 
 
-#: Whether an event may concern a pod at all, before any plugin is asked.
+#: Whether an event may concern a pod. Evaluated before the hints.
 PreCheck = Callable[[PodInfo], bool]
-#: Entries woken by a change, in the order of their sequence, and how.
+#: The entries that a change wakes, with the strategy of each, in the order of their sequence.
 Woken = list[tuple[Entry, Strategy]]
 
 #: (profile, plugin instance)
 _Rejector = tuple[str, str]
 #: (plugin that gates, "" for none; signed part; uid of a pod that is not signed, else "")
 _Part = tuple[str, Hashable, str]
-#: uid → the pod and its entry, in the order they were parked
+#: uid → the pod and its entry, in the order of entering
 _Members = dict[str, tuple[Entry, QueuedPodInfo]]
 
 _NOBODY: Final[Mapping[_Part, _Members]] = {}
@@ -370,18 +368,18 @@ class UnschedulablePods:
         self._longest_seconds = settings.unschedulable_max_seconds
         self._period_seconds = settings.flush_period_seconds
         self._index: dict[_Rejector, dict[_Part, _Members]] = {}
-        #: entry → where its pods stand in the index
+        #: Key of the entry → the places of its pods in the index.
         self._sub_queues: dict[str, list[tuple[_Rejector, _Part, str]]] = {}
         self.by_flush = OrderedEntries(self._flush_order)
 
     def __iter__(self) -> Iterator[Entry]:
-        """In the order they were parked."""
+        """In the order of entering."""
         return iter(self.by_flush)
 
     # ---- in and out -----------------------------------------------------------------------
 
     def enter(self, entry: Entry) -> None:
-        """Add the entry, or put one that is here where it now belongs."""
+        """Add the entry. An entry that is already here moves to its new places."""
         if entry.key in self._sub_queues:
             self._remove_from_index(entry)
         gate = entry.gating_plugin
@@ -420,7 +418,7 @@ class UnschedulablePods:
     # ---- events ---------------------------------------------------------------------------
 
     def woken_by(self, change: Change, pre_check: PreCheck | None = None) -> Woken:
-        """Which entries are worth another attempt after a change that is no wildcard."""
+        """The entries that a change may help. The change is no wildcard."""
         best: dict[str, tuple[Entry, Strategy]] = {}
         for entry, queued, plugin in self._helped(change):
             if pre_check is not None and not any(pre_check(q.pod) for q in entry.pods):
@@ -433,7 +431,7 @@ class UnschedulablePods:
         return sorted(best.values(), key=_by_sequence)
 
     def woken_by_wildcard(self, change: Change, pre_check: PreCheck | None = None) -> Woken:
-        """The same for a wildcard, which asks no plugin and opens every gate."""
+        """The same for a wildcard: no hint is evaluated, and gated entries count too."""
         woken: Woken = []
         for entry in self.by_flush:
             if pre_check is not None and not any(pre_check(q.pod) for q in entry.pods):
@@ -445,14 +443,14 @@ class UnschedulablePods:
         return sorted(woken, key=_by_sequence)
 
     def _helped(self, change: Change) -> Iterator[tuple[Entry, QueuedPodInfo, str]]:
-        """(entry, pod, plugin that rejected it and is content with the change)"""
+        """(entry, pod, plugin that rejected the pod and whose hint agrees)"""
         subject = change.subject_uid
         for profile, hints in self._hints.items():
             interested = hints.interested(change.event)
             for plugin in interested:
                 parts = self._index.get((profile, plugin), _NOBODY)
                 for (gate, _, _), members in parts.items():
-                    # A gate opens by events of the plugin that holds it, by no other's.
+                    # A gated pod wakes only by events of its gating plugin.
                     if gate and gate not in interested:
                         continue
                     for entry, queued in _content(hints, plugin, members, change, subject=subject):
@@ -461,17 +459,17 @@ class UnschedulablePods:
     # ---- the flush ------------------------------------------------------------------------
 
     def next_flush_seconds(self) -> float | None:
-        """When an entry will have waited too long; None: nobody waits."""
+        """The time of the next flush of an entry, in seconds of the clock. None: no entry waits."""
         first = self.by_flush.first()
         return None if first is None else first[0][0]
 
     def first_overdue(self, now_seconds: float) -> Entry | None:
-        """The entry that has waited too long for the longest. It stays."""
+        """The entry with the earliest flush, if it is due. The entry is not removed."""
         first = self.by_flush.first()
         return first[1] if first is not None and first[0][0] <= now_seconds else None
 
     def _flush_order(self, entry: Entry) -> tuple[float, int]:
-        """The first look, every period, at which it will have waited longer than allowed."""
+        """The first multiple of the period at which the entry has waited longer than allowed."""
         longest = entry.waiting_since_seconds + self._longest_seconds
         looks = math.floor(longest / self._period_seconds) + 1
         return looks * self._period_seconds, entry.sequence
@@ -480,7 +478,7 @@ class UnschedulablePods:
 def _content(
     hints: Hints, plugin: str, members: _Members, change: Change, *, subject: str
 ) -> Iterator[tuple[Entry, QueuedPodInfo]]:
-    """Members of one part whom the change helps, as the plugin sees it."""
+    """The members of one part for which a hint of the plugin agrees with the change."""
     about_itself = members.get(subject)
     if about_itself is not None and hints.helps(plugin, change, about_itself[1].pod):
         yield about_itself
@@ -506,7 +504,7 @@ class _Place(Protocol):
 
 @final
 class SubQueues:
-    """Every waiting entry is in the one place of its state."""
+    """The waiting entries, by their states."""
 
     def __init__(
         self,
@@ -527,9 +525,9 @@ class SubQueues:
         windows = settings.pop_from_backoff_q
         self._backing_off = OrderedEntries(self._by_window if windows else self._by_expiry)
         self._erred = OrderedEntries(self._by_expiry)
-        #: Where an entry to be tried is looked for, in this order.
+        #: The places from which entries are popped, in this order.
         self._ready = (self._active, self._backing_off) if windows else (self._active,)
-        #: By the number of the state; None: an entry in this state waits nowhere.
+        #: By the number of the state. None: an entry in this state is in no place.
         self._of_state: list[_Place | None] = [None] * len(State)
         self._of_state[State.ACTIVE] = self._active
         self._of_state[State.BACKOFF] = self._backing_off
@@ -544,9 +542,10 @@ class SubQueues:
     # ---- moves ----------------------------------------------------------------------------
 
     def move(self, entry: Entry, cause: Cause, event: str, *, anew: bool = False) -> None:
-        """Take the entry where ``cause`` leads, or to the gated ones if PreEnqueue says no.
+        """Move the entry to the state that follows ``cause``, or gate it if PreEnqueue rejects it.
 
-        ``event``: what the move is counted under. ``anew``: counted also if it stays parked.
+        ``event``: the label of the move in metrics. ``anew``: count the move also if the entry
+        stays unschedulable.
         """
         source = entry.state
         target = next_state(source, cause)
@@ -570,20 +569,20 @@ class SubQueues:
             self._count_incoming(entry, ENTERED_QUEUES[target], event)
 
     def resize(self, entry: Entry, delta: int) -> None:
-        """So many members of a waiting group's came (its last), or went."""
+        """``delta`` members came to a waiting group, or left it (negative)."""
         if is_waiting(entry.state):
             self.sizes.grew(entry.state, delta)
             if delta <= 0:
                 self.refresh(entry)
 
     def refresh(self, entry: Entry) -> None:
-        """A pod of a waiting entry changed: put the entry where it now belongs in its place."""
+        """A pod of a waiting entry changed: update the order of the entry in its place."""
         place = self._of_state[entry.state]
         assert place is not None, f"{entry!r} waits nowhere"
         place.enter(entry)
 
     def pop(self) -> Entry | None:
-        """The entry to be tried next, taken out."""
+        """Remove and return the next entry to try."""
         for place in self._ready:
             entry = place.pop() if place.items else None
             if entry is not None:
@@ -594,7 +593,7 @@ class SubQueues:
         return None
 
     def take_out(self, entry: Entry) -> bool:
-        """Take out one entry, whatever its place in the order. False: PreEnqueue rejects it."""
+        """Remove one entry out of order. False: PreEnqueue rejects it."""
         if is_possible(entry.state, Cause.ACTIVATED):
             self.move(entry, Cause.ACTIVATED, EVENT_FORCE_ACTIVATE.label)
         if entry.state is not State.ACTIVE:
@@ -616,7 +615,7 @@ class SubQueues:
     # ---- time -----------------------------------------------------------------------------
 
     def first_backoff_over(self, now_seconds: float) -> Entry | None:
-        """An entry whose delay has ended, plain rejections first. It stays."""
+        """An entry whose delay has ended, rejections before errors. The entry is not removed."""
         for place in (self._backing_off, self._erred):
             first = place.first()
             if first is not None and _due(first[0]) <= now_seconds:
@@ -624,7 +623,7 @@ class SubQueues:
         return None
 
     def next_deadline_seconds(self) -> float | None:
-        """When a delay, or a stay among the unschedulable pods, ends next; None: no entry waits."""
+        """The next end of a delay or of an unschedulable stay. None: no entry waits."""
         if not any(self.timed):
             return None
         heads = (self._backing_off.first(), self._erred.first())
@@ -634,7 +633,7 @@ class SubQueues:
             deadlines.append(flush)
         return min(deadlines, default=None)
 
-    # ---- looking in -----------------------------------------------------------------------
+    # ---- queries --------------------------------------------------------------------------
 
     @property
     def has_ready(self) -> bool:
@@ -658,7 +657,7 @@ class SubQueues:
         return self.backoff.expires_at_seconds(entry), entry.sequence
 
     def _by_window(self, entry: Entry) -> Any:
-        """Within a window in the order of activeQ."""
+        """By the end of the delay. Within one second, in the order of activeQ."""
         expiry = self.backoff.expires_at_seconds(entry)
         return expiry, self._sort_key(entry.queued), entry.name, entry.sequence
 
