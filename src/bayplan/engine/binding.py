@@ -27,7 +27,7 @@ from bayplan.state.pods import PodInfo
 # ---- pre binding ----------------------------------------------------------------------------
 
 
-#: Between two looks at whether a binding that was cancelled has ended.
+#: The time between two checks for the end of a cancelled binding, in seconds.
 POLL_SECONDS: Final = 0.01
 
 #: (instance name, its PreBind) → its answer; does not raise.
@@ -40,10 +40,10 @@ class PodInPreBind:
 
     def __init__(self) -> None:
         self._works: list[Work] = []
-        #: Whether all plugins have agreed; whether PreBind has ended in whatever way.
+        #: Whether all plugins succeeded; whether PreBind ended, with success or not.
         self._is_finished = False
         self._has_ended = False
-        #: Why the binding was cancelled; "" while it was not.
+        #: The reason of the cancellation; "": not cancelled.
         self.cause = ""
 
     def cancel(self, message: str) -> bool:
@@ -57,15 +57,15 @@ class PodInPreBind:
 
     async def ended(self, port: BindPort) -> None:
         while not self._has_ended:
-            # PreBind may not have begun: a binding waits for a patch of the pod that is under way.
+            # PreBind may not have started: a binding waits for a pending patch of its pod.
             await port.sleep(POLL_SECONDS)
 
     def end(self) -> None:
-        """No plugin runs any more, and none will."""
+        """PreBind ended: no plugin runs any more."""
         self._has_ended = True
 
     def mark_prebound(self) -> bool:
-        """PreBind has ended: from here on nothing cancels the binding. False: it is cancelled."""
+        """PreBind ended: the binding cannot be cancelled any more. False: it is cancelled."""
         self._is_finished = not self.cause
         return self._is_finished
 
@@ -114,9 +114,9 @@ class PodInPreBind:
 
 
 def groups_of(calls: Calls, skipped: set[str]) -> Iterable[NamedCalls[Bind]]:
-    """What runs side by side, group after group. Upstream: getPreBindPluginGroups.
+    """The groups of plugins that run side by side, in order. Upstream: getPreBindPluginGroups.
 
-    A plugin that does not allow it separates its neighbours, even where it is skipped itself.
+    A plugin that does not allow it separates its neighbours, even if the plugin itself is skipped.
     """
     left = [(name, call) for name, call in calls.pre_bind if name not in skipped]
     for _, group in groupby(left, key=lambda named: calls.pre_bind_groups[named[0]]):
@@ -140,13 +140,13 @@ class BindingOutcome:
 
     uid: str
     status: Status | None
-    #: Failures of PostBind plugins, which change nothing.
+    #: Failures of PostBind plugins. They do not change the outcome.
     remarks: tuple[Status, ...] = ()
 
 
 @final
 class BindingCycle:
-    """Callable with a port and a way to start work beside it; does not raise."""
+    """The binding cycle of one pod, as a callable that does not raise."""
 
     def __init__(
         self,
@@ -158,9 +158,9 @@ class BindingCycle:
         extender_binding: ExtenderBinding | None = None,
         in_pre_bind: PodInPreBind | None = None,
     ) -> None:
-        """``extender_binding``: who is asked to bind the pod before the Bind plugins are.
+        """``extender_binding``: the extender that may bind the pod, before the Bind plugins.
 
-        ``in_pre_bind`` None: no PreBind plugin has anything to do.
+        ``in_pre_bind``: None: no PreBind plugin has work for the pod.
         """
         self._framework = framework
         self._state = state
@@ -170,7 +170,7 @@ class BindingCycle:
         self._in_pre_bind = in_pre_bind
 
     async def __call__(self, port: BindPort, start: StartWork, ask: Ask) -> BindingOutcome:
-        """``ask``: how an extender is asked."""
+        """``start``: starts work beside the cycle. ``ask``: sends a request to an extender."""
         uid = self._pod.uid
         status = await self._timed("PreBind", self._pre_bind(port, start))
         if status is None or is_success(status):
@@ -181,7 +181,7 @@ class BindingCycle:
 
     @property
     def is_one_request(self) -> bool:
-        """Whether one request to the API server is the whole cycle, and nobody measures plugins."""
+        """Whether the cycle is one request to the API server, without plugin metrics."""
         if self._in_pre_bind is not None or self._extender_binding is not None:
             return False
         plugins = self._framework.plugins
@@ -190,8 +190,9 @@ class BindingCycle:
         return not plugins.post_bind and not self._state.record_plugin_metrics
 
     def run_now(self, cluster: ImmediateCluster) -> BindingOutcome | None:
-        """Run a cycle that is one request. None: the server refuses it; then call the cycle, which
-        finds out why."""
+        """Run a cycle that is one request. None: the server rejects it; then call the cycle, which
+        reports the reason.
+        """
         watches = self._framework.stopwatches
         bind = watches["Bind"]
         start = bind.now()
@@ -215,7 +216,7 @@ class BindingCycle:
         return answer
 
     async def _pre_bind(self, port: BindPort, start: StartWork) -> Status | None:
-        """The first answer that is no success; those whose preflight skipped are left out."""
+        """The first status that is no success. Plugins that skipped at preflight do not run."""
         if self._in_pre_bind is None:
             return None
 
@@ -229,7 +230,7 @@ class BindingCycle:
         return await self._in_pre_bind.run(self._calls(), skipped, run, start)
 
     async def _bound(self, port: BindPort, ask: Ask) -> Status | None:
-        """By an extender that wants to, else by the plugins. Upstream: extendersBinding."""
+        """Bind by an extender that binds this pod, else by plugins. Upstream: extendersBinding."""
         if self._extender_binding is not None:
             is_taken, status = await self._extender_binding.bind(self._pod, self._node_name, ask)
             if is_taken:
@@ -237,9 +238,9 @@ class BindingCycle:
         return await self._timed("Bind", self._bind(port))
 
     async def _bind(self, port: BindPort) -> Status | None:
-        """The answer of the first that does not hand the pod on."""
-        for name, ask in self._calls().bind:
-            status = await self._evaluated(name, ask, "Bind", port)
+        """The status of the first Bind plugin that does not skip the pod."""
+        for name, bind in self._calls().bind:
+            status = await self._evaluated(name, bind, "Bind", port)
             if status is None or is_success(status):
                 return None
             if not is_skip(status):
@@ -248,7 +249,7 @@ class BindingCycle:
         return Status(Code.ERROR, (reason,))
 
     async def _post_bind(self, port: BindPort) -> tuple[Status, ...]:
-        """All of them, whatever failed. Returns the failures."""
+        """Run all PostBind plugins. Returns their failures."""
         remarks: list[Status] = []
         for name, ask in self._calls().post_bind:
             try:

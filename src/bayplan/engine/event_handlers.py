@@ -1,7 +1,7 @@
-"""Watch events become changes of cache and queue, and cluster events that wake parked pods.
+"""Watch events become changes of cache and queue, and cluster events that wake unschedulable pods.
 
-Upstream: eventhandlers.go. The cache is changed before the queue is told, so that whoever is woken
-sees what woke it. Terminal pods count as gone, as upstream's informer leaves them out.
+The cache changes before the queue, so a pod that an event wakes is tried with the new state.
+Terminal pods count as deleted: upstream's informer leaves them out. Upstream: eventhandlers.go.
 """
 
 from collections.abc import Callable, Iterable
@@ -43,8 +43,8 @@ from bayplan.ports import EventType, WatchEvent
 from bayplan.state.pod_groups import GroupState, PodGroups
 from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo, pod_info
 
-#: A kubelet's reasons for not admitting a pod that it was told to run. Upstream:
-#: pkg/kubelet/lifecycle/predicate.go, cm/topologymanager.
+#: The reasons of a kubelet that rejects a pod. Upstream: pkg/kubelet/lifecycle/predicate.go,
+#: cm/topologymanager.
 _KUBELET_REASONS = frozenset(
     (
         "InitContainerRestartPolicyForbidden",
@@ -69,7 +69,7 @@ _NODE_DELETE = ClusterEvent(EventResource.NODE, ActionType.DELETE)
 
 _DELETED = EventType.DELETED
 
-#: What a watch event was to the scheduler: labels of scheduler_event_handling_duration_seconds.
+#: The labels of an event in scheduler_event_handling_duration_seconds.
 Labels = Iterable[str]
 _NODE_ADDED, _NODE_DELETED = (_NODE_ADD.label,), (_NODE_DELETE.label,)
 _POD_ADDED = (EVENT_UNSCHEDULED_POD_ADD.label,)
@@ -83,14 +83,14 @@ _SLICE_UPDATED = (_SLICE_UPDATE.label,)
 
 @final
 class EventHandlers:
-    """Applies what the API tells."""
+    """Applies watch events to the engine."""
 
     def __init__(self, engine: EngineCore, placements: Placements) -> None:
         self._engine = engine
         self._placements = placements
-        #: Upstream, too, tells of a pod that waits only where groups of pods may be waiting for it.
-        self._tells_of_pending_pods = engine.gates.enabled("GenericWorkload")
-        #: By label: who is told how long an event of its kind took.
+        #: As upstream, a new pending pod is an event only if groups can wait for the pod.
+        self._reports_pending_pods = engine.gates.enabled("GenericWorkload")
+        #: By label: the observer of the duration of an event.
         self._took: dict[str, Callable[[float], None]] = {}
 
     def apply(self, event: WatchEvent) -> None:
@@ -123,7 +123,7 @@ class EventHandlers:
             self._list(NODE, old, None)
             queue.move_all(_NODE_DELETE, old, None)
             return _NODE_DELETED
-        if not self._makes_sense(old, node):
+        if not self._is_valid(old, node):
             return ()
         self._list(NODE, old, node)
         if old is None:
@@ -136,8 +136,8 @@ class EventHandlers:
             queue.move_all(event, old, node)
         return [event.label for event in events]
 
-    def _makes_sense(self, old: Node | None, node: Node) -> bool:
-        """Found out before the cache is touched: half a node would be worse than none."""
+    def _is_valid(self, old: Node | None, node: Node) -> bool:
+        """Checked before the cache changes, so that no node is applied in part."""
         allocatable = node.status.allocatable
         if old is None or old.status.allocatable != allocatable:
             try:
@@ -167,7 +167,7 @@ class EventHandlers:
         return handled
 
     def _ended(self, kind: EventType, pod: Pod, old: PodInfo | None) -> Labels:
-        """A pod is gone or has ended."""
+        """A pod is deleted or terminal."""
         engine, uid = self._engine, pod.metadata.uid or ""
         if old is None:
             return ()
@@ -187,13 +187,13 @@ class EventHandlers:
             self._list(POD, old, new)
         if old is None:
             return self._added(new)
-        # Not the same version once more. Objects without a version are always news.
+        # The same version is delivered again after a reconnect. No version: always new.
         version = new.metadata.resource_version
         is_news = version is None or version != old.metadata.resource_version
         return self._updated(old, new) if is_news else ()
 
     def _count_rejection(self, pod: Pod) -> None:
-        """A pod of ours failed on its node: whether we sent it where it could not stay."""
+        """Count a pod of this scheduler that its kubelet rejected."""
         reason = pod.status.reason or ""
         name = pod.spec.scheduler_name or DEFAULT_SCHEDULER
         refused = reason in _KUBELET_REASONS or reason.startswith(_KUBELET_SHORTAGE)
@@ -203,7 +203,7 @@ class EventHandlers:
             self._engine.telemetry.note(f"{pod.metadata.namespace}/{pod.metadata.name}", text)
 
     def _compiled(self, pod: Pod) -> PodInfo | None:
-        """None for a pod that makes no sense; why is noted."""
+        """None for an invalid pod; the reason is a note in the journal."""
         problem: object = "it has no uid"
         if pod.metadata.uid:
             try:
@@ -215,7 +215,7 @@ class EventHandlers:
         return None
 
     def _compiled_group(self, event: WatchEvent) -> PodGroup | None:
-        """None for an object of a configured kind that makes no sense; why is noted."""
+        """None for an invalid object of a configured kind; the reason is a note in the journal."""
         row = self._engine.group_kinds.by_kind[event.kind]
         try:
             decoded = decoded_as(event.kind, row.decoded_as, event.object)
@@ -237,12 +237,12 @@ class EventHandlers:
         if pod.scheduler_name not in self._engine.frameworks:
             return ()
         self._engine.queue.add(pod)
-        if self._tells_of_pending_pods:
+        if self._reports_pending_pods:
             self._engine.queue.move_all(EVENT_UNSCHEDULED_POD_ADD, None, pod)
         return _POD_ADDED
 
     def _assigned(self, pod: PodInfo) -> Labels:
-        """A pod is on a node now, by whomever."""
+        """A pod is now on a node, whichever scheduler bound it."""
         engine = self._engine
         engine.cluster.cache.add_pod(pod)
         engine.outbox.pending_patches.forget(pod.uid)
@@ -272,12 +272,12 @@ class EventHandlers:
         return self._updated_pending(old, new, is_echo) if self._is_ours(new) else ()
 
     def _updated_pending(self, old: PodInfo, new: PodInfo, is_echo: bool) -> Labels:
-        """``is_echo``: it is what we wrote ourselves, which is no news to the pod."""
+        """``is_echo``: the update is a patch of this scheduler, which is no event for the pod."""
         engine = self._engine
         if engine.cluster.cache.is_assumed(new.uid):
-            # Its cycle is over and its binding under way; only its end still matters.
+            # Its binding is in progress, so only a deletion matters.
             if new.is_terminating and not old.is_terminating:
-                self._assumed_goes(new)
+                self._assumed_deleted(new)
             return _POD_UPDATED
         events = pod_events(old, new)
         own = [e for e in events if e.resource == EventResource.TARGET_POD and not is_echo]
@@ -295,7 +295,7 @@ class EventHandlers:
         elif self._is_ours(pod):
             engine.queue.delete(pod)
             if engine.cluster.cache.is_assumed(pod.uid):
-                self._assumed_goes(pod)
+                self._assumed_deleted(pod)
             elif pod.nominated_node_name:
                 self._room_freed_by(pod)
         engine.nominator.delete_nominated_pod_if_exists(pod)
@@ -304,10 +304,11 @@ class EventHandlers:
             return _ASSIGNED_DELETED
         return _POD_DELETED if self._is_ours(pod) else ()
 
-    def _assumed_goes(self, pod: PodInfo) -> None:
-        """A pod leaves between its cycle and the end of its binding: its room is free at once.
+    def _assumed_deleted(self, pod: PodInfo) -> None:
+        """A pod is deleted between its cycle and the end of its binding: its room is free at once.
 
-        At Permit the wait ends, which tells the queue. Later its binding goes on and will fail.
+        At Permit, the wait ends, and the queue gets its event there. After Permit, the binding
+        continues and fails.
         """
         engine = self._engine
         if self._placements.give_up(pod, "the pod is being deleted"):
@@ -318,7 +319,7 @@ class EventHandlers:
             engine.queue.move_all(EVENT_ASSIGNED_POD_DELETE, assumed, None)
 
     def _room_freed_by(self, pod: PodInfo, *, also_itself: bool = True) -> None:
-        """A nomination is given up: pods of no higher priority may use the room."""
+        """A nomination ended: pods of the same or a lower priority may use the room."""
 
         def may_use(other: PodInfo) -> bool:
             return other.priority <= pod.priority and (also_itself or other.uid != pod.uid)
@@ -328,7 +329,7 @@ class EventHandlers:
     # ---- everything else ------------------------------------------------------------------
 
     def _list(self, kind: str, old: object, new: object) -> None:
-        """Pods (as PodInfo) and nodes for plugins that look them up."""
+        """Store pods (as PodInfo) and nodes for plugins that look them up."""
         if kind in self._engine.listed_kinds:
             self._engine.forget_kind(kind)
             store = self._engine.cluster.objects.of(kind)
@@ -338,7 +339,7 @@ class EventHandlers:
                 store.remove(old)
 
     def _group(self, event: WatchEvent) -> Labels:
-        """A group's object, which is kept like any other besides."""
+        """Apply the object of a group, which is also stored like other objects."""
         groups = self._engine.cluster.pod_groups
         key = key_of(event.kind, event.object.metadata)
         group_state = groups.get(key)
@@ -352,7 +353,7 @@ class EventHandlers:
             state = groups.put(group)
         handled = self._other(event)
         if state is not None:
-            # A status, our own patches among them, helps nobody.
+            # A change of the status, such as an own patch, helps no pod.
             wakes = old is None or state.group is None or not old.asks_the_same(state.group)
             self._engine.group_controller.changed([state], wakes=wakes)
         return handled
@@ -379,7 +380,7 @@ class EventHandlers:
         return (changed.label,)
 
     def _taint_rule(self, event: WatchEvent) -> Labels:
-        """It is told as a change of the slices whose devices it taints, as upstream tells it."""
+        """Report the rule as an update of the slices whose devices it taints, as upstream."""
         slices = self._engine.cluster.devices.resource_slices
         before = slices.list_with_device_taint_rules()
         store = self._engine.cluster.objects.of(event.kind)
@@ -396,9 +397,11 @@ class EventHandlers:
 def _groups_of(
     groups: PodGroups, kind: EventType, pod: Pod | Unstructured
 ) -> tuple[GroupState, ...]:
-    """The groups that a pod's change concerns. One that ended is told of as deleted, too: it stays
-    known as what it ended as."""
-    # Of a deletion that a listing showed only the metadata is known.
+    """The groups that a pod's change concerns.
+
+    A pod that ended stays a member of its group in its last phase, even after its deletion.
+    """
+    # A deletion that a listing showed has only the metadata of the pod.
     if isinstance(pod, Unstructured) or (kind is EventType.DELETED and not is_terminal(pod)):
         return groups.remove_pod(pod.metadata.uid or "")
     return groups.put_pod(pod)

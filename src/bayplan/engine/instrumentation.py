@@ -1,4 +1,4 @@
-"""What is seen of the queue and the cache from outside: metrics, and the journal's records."""
+"""Metrics of the queue, the cache and reuse, and the queue's records in the journal."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -18,23 +18,23 @@ from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.queue.sub_queues import GROUP_ENTITY
 from bayplan.state.pods import PodInfo
 
-#: Labels of scheduler_pending_pods for members of groups that are in none of the queues: their
-#: group has no object yet; they came while it is being tried.
+#: Labels of scheduler_pending_pods for members of groups that are in no queue. Incomplete: the
+#: group has no object yet. Pending: the member came during an attempt at its group.
 INCOMPLETE, PENDING = "incomplete", "pending"
 
 _PRE_ENQUEUE = "PreEnqueue"
 
-#: Upstream leaves the stage of what is generally available empty.
+#: The stage of a GA gate is empty, as upstream.
 _STAGES = {ALPHA: "ALPHA", BETA: "BETA", GA: ""}
 
 
 @final
 class QueueJournal:
-    """queue.settings.QueueRecorder: what happens in the queue goes to metrics and journal."""
+    """queue.settings.QueueRecorder, with metrics and the journal."""
 
     def __init__(self, engine: EngineCore) -> None:
         self._engine = engine
-        #: By profile: observes how long PreEnqueue took.
+        #: By profile: the observer of the duration of PreEnqueue.
         self._pre_enqueue_seconds: dict[str, Callable[[float], None]] = {}
 
     def incoming(self, queue: str, event: str, pod_count: int, kind: str) -> None:
@@ -45,7 +45,7 @@ class QueueJournal:
     def pre_enqueue_took(self, profile: str, seconds: float) -> None:
         observe = self._pre_enqueue_seconds.get(profile)
         if observe is None:
-            # As upstream, whose code is Success whatever the plugins say.
+            # As upstream, the code is always Success.
             durations = self._engine.metrics.extension_point_duration
             observe = durations.of(_PRE_ENQUEUE, Code.SUCCESS, profile)
             self._pre_enqueue_seconds[profile] = observe
@@ -63,7 +63,7 @@ class QueueJournal:
         self._engine.telemetry.note(plugin, status.message, plugin)
 
     def key_failed(self, queued: QueuedPodInfo, plugin: str, error: BaseException) -> None:
-        """The pod's place in the queue cannot be told."""
+        """QueueSort gives no valid key for the pod."""
         status = failure_of(plugin, "QueueSort", error)
         self._engine.telemetry.plugin_failed(queued.pod.key, plugin, status.message)
 
@@ -88,12 +88,12 @@ class QueueJournal:
 
 
 def show_sizes(engine: EngineCore) -> None:
-    """Gauges that ask when they are looked at."""
+    """Gauges whose values are read at each scrape."""
     metrics, cache = engine.metrics, engine.cluster.cache
     waits = "Pods without a group and groups that wait, by queue."
     entities = partial(_entities, engine.queue)
     metrics.show_gauge("scheduler_queued_entities", waits, ("queue", "type"), entities)
-    in_flight = "Pods being tried, and events kept for when they come back."
+    in_flight = "Pods in flight, and the events that are recorded for them."
     events = partial(_in_flight, engine.queue)
     metrics.show_gauge("scheduler_inflight_events", in_flight, ("event",), events)
     for queue in (*PENDING_QUEUES, INCOMPLETE, PENDING):
@@ -113,7 +113,7 @@ def _pending(queue: SchedulingQueue, name: str) -> int:
 
 
 def _entities(queue: SchedulingQueue) -> Iterator[tuple[tuple[str, str], float]]:
-    """A group without an object is no entity: upstream keeps its pods apart."""
+    """Counts of entities. A group without an object is no entity, as upstream."""
     incomplete = {("gated", GROUP_ENTITY): queue.groups.without_object()[0]}
     for labels, count in queue.sizes.entities().items():
         yield labels, count - incomplete.get(labels, 0)
@@ -130,7 +130,7 @@ def _prevented(reuse: Mapping[str, ResultCache]) -> Iterator[tuple[tuple[str, ..
 
 
 def show_evaluations(engine: EngineCore) -> None:
-    """scheduler_plugin_evaluation_total: read from the profiles when somebody looks."""
+    """scheduler_plugin_evaluation_total, read from the profiles at each scrape."""
     engine.metrics.show_counter(
         "scheduler_plugin_evaluation",
         "Evaluations of plugins: of pods at PreFilter and PreScore, of nodes at Filter and Score.",
@@ -148,7 +148,7 @@ def _evaluations(
 
 
 def show_features(engine: EngineCore) -> None:
-    """kubernetes_feature_enabled: the gates of the scheduler, which do not change."""
+    """kubernetes_feature_enabled: the gates of the scheduler. They never change."""
     values = {
         (name, _STAGES[gate.stage]): float(engine.gates.enabled(name))
         for name, gate in GATES.items()
@@ -165,7 +165,7 @@ def show_features(engine: EngineCore) -> None:
 
 
 def reuse_of(engine: EngineCore, framework: Framework) -> ResultCache:
-    """A profile's table, whose remarks go to the journal and whose look-ups are timed."""
+    """The result cache of a profile. Its remarks go to the journal, and its look-ups are timed."""
     name = framework.profile_name
     duration = engine.metrics.node_hint_duration
     took = duration.of("no_hint", name), duration.of("hint", name)
@@ -180,15 +180,15 @@ def reuse_of(engine: EngineCore, framework: Framework) -> ResultCache:
 
 
 def show_reuse(engine: EngineCore) -> None:
-    """What reuse is worth, and what ended it; upstream's names where it has them (KEP-5598)."""
+    """Metrics of reuse, with upstream's names where they exist (KEP-5598)."""
     metrics, reuse = engine.metrics, engine.reuse
     gauges: dict[str, tuple[str, Callable[[ResultCache], float]]] = {
-        "bayplan_reuse_entries": ("Kinds of pods that something is known about.", len),
-        "bayplan_reuse_bytes": ("What that takes.", lambda r: r.bytes_used),
+        "bayplan_reuse_entries": ("Pod signatures with cached results.", len),
+        "bayplan_reuse_bytes": ("Memory of the cached results, in bytes.", lambda r: r.bytes_used),
     }
     for name, (text, value) in gauges.items():
         metrics.show_gauge(name, text, ("profile",), partial(_by_profile, reuse, value))
-    possible = "Attempts at pods whose like was tried before, whether or not that was of use."
+    possible = "Attempts at pods whose signature had cached results, used or not."
     count = partial(_by_profile, reuse, lambda r: r.possible_count)
     metrics.show_counter("bayplan_reuse_possible", possible, ("profile",), count)
     metrics.show_counter(
@@ -199,32 +199,32 @@ def show_reuse(engine: EngineCore) -> None:
     )
     by_label: dict[str, tuple[str, str, Callable[[ResultCache], Mapping[str, float]]]] = {
         "scheduler_batch_attempts": (
-            "Attempts by how they profited from what was known.",
+            "Attempts by their use of cached results.",
             "result",
             lambda r: r.attempt_counts,
         ),
         "scheduler_batch_cache_flushed": (
-            "Rankings that were thrown away, by reason; the answers behind them stayed.",
+            "Rankings that were dropped, by reason. The results of plugins stay.",
             "reason",
             lambda r: r.flushed_counts,
         ),
         "bayplan_reuse_dropped": (
-            "Times that answers were dropped, by reason.",
+            "Drops of cached results of plugins, by reason.",
             "reason",
             lambda r: r.dropped_counts,
         ),
         "bayplan_reuse_mismatch": (
-            "Kept answers that a look at the plugin proved wrong.",
+            "Cached results that differ from a new evaluation of the plugin.",
             "plugin",
             lambda r: r.mismatch_counts,
         ),
         "bayplan_reuse_rows_asked": (
-            "Nodes that a plugin was asked about.",
+            "Nodes that a plugin evaluated.",
             "plugin",
             lambda r: {name: count.evaluated for name, count in r.row_counts().items()},
         ),
         "bayplan_reuse_rows_kept": (
-            "Nodes that a plugin was not asked about, for its answer was known.",
+            "Nodes for which a cached result of a plugin was used.",
             "plugin",
             lambda r: {name: count.cached for name, count in r.row_counts().items()},
         ),

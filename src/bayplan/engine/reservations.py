@@ -1,4 +1,4 @@
-"""Reservations: nodes kept for a group that has waited long, so that it does not starve.
+"""Reservations: nodes are reserved for a group that has waited long, so that it does not starve.
 
 One group at a time has a reservation: the first that failed after its wait. It gets the nodes on
 which it would fit if pods left in the order of their expected ends (`podgroups/backfill.py`). From
@@ -25,12 +25,12 @@ from bayplan.state.pods import PodInfo
 # ---- durations of pods ----------------------------------------------------------------------
 
 
-#: As scenarios write it: 90, 30s, 1m30s.
+#: The annotation of a pod's duration, in the syntax of scenarios: 90, 30s, 1m30s.
 DURATION_ANNOTATION: Final = "bayplan.dev/duration"
 
 
 def run_seconds(pod: PodInfo) -> float | None:
-    """How long the pod runs once it is on a node; None: nobody says."""
+    """The duration of the pod on its node, in seconds. None: no annotation, or an invalid one."""
     try:
         return parse_duration(pod.annotations.get(DURATION_ANNOTATION, ""))
     except DurationError:
@@ -38,21 +38,21 @@ def run_seconds(pod: PodInfo) -> float | None:
 
 
 def end_seconds(pod: PodInfo, clock: Clock) -> float | None:
-    """When a pod on a node will have ended, on the scheduler's clock; None: nobody says."""
+    """The expected end of a pod on a node, in seconds of the scheduler's clock. None: unknown."""
     seconds = run_seconds(pod)
     if seconds is None:
         return None
     now = clock.now()
     started = epoch_of(pod.status.start_time or "")
     since = now if started is None else started - (clock.epoch_seconds() - now)
-    # One that runs longer than it said may end at any moment.
+    # A pod that runs longer than its annotation may end at any moment.
     return max(now, since + seconds)
 
 
 # ---- reservations ---------------------------------------------------------------------------
 
 
-#: Blamed for pods that find no node because some are kept for a group.
+#: The rejecting plugin of pods that fit on no unreserved node.
 RESERVATION_NAME: Final = "PodGroupReservation"
 RESERVED: Final = "node(s) kept for a group of pods that has waited long"
 RESERVATION_OVER: Final = ClusterEvent(RESERVATION_NAME, ActionType.DELETE)
@@ -62,16 +62,16 @@ RESERVATION_EVENTS: Final = (ClusterEventWithHint(RESERVATION_OVER),)
 @final
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Nodes that are kept for a group."""
+    """Nodes that are reserved for a group."""
 
     key: GroupKey
     priority: int
     nodes: frozenset[str]
-    #: When it is expected to start, on the scheduler's clock; inf: nobody knows.
+    #: The expected start of the group, in seconds of the scheduler's clock. inf: unknown.
     start_seconds: float
 
     def bars(self, pod: PodInfo, now_seconds: float) -> bool:
-        """Whether a pod may not go there."""
+        """Whether the pod must not use the reserved nodes."""
         if pod.group_key == self.key or pod.priority > self.priority or is_daemon(pod):
             return False
         seconds = run_seconds(pod)
@@ -80,18 +80,18 @@ class Reservation:
 
 @final
 class Reservations:
-    """Who waits for a reservation, and who has it."""
+    """The present reservation, and the groups that wait for one."""
 
     def __init__(self, clock: Clock, after_seconds: float) -> None:
-        """``after_seconds``: from a group's first attempt; 0: nothing is ever reserved."""
+        """``after_seconds``: the wait since a group's first attempt. 0: no reservations."""
         self._clock = clock
         self._after_seconds = after_seconds
         self.current: Reservation | None = None
-        #: Groups that failed before their wait was over: when it is, and they are tried once more.
+        #: Groups that failed before the end of their wait → the end, when they are tried again.
         self.deadlines = Deadlines[GroupKey]()
 
     def reserved_nodes(self, pod: PodInfo) -> frozenset[str]:
-        """Names of the nodes that a pod may not go to."""
+        """The names of the nodes that the pod must not use."""
         current = self.current
         if current is None or not current.bars(pod, self._clock.now()):
             return frozenset()
@@ -100,8 +100,11 @@ class Reservations:
     def may_reserve(
         self, key: GroupKey, first_attempt_seconds: float | None, snapshot: Snapshot
     ) -> bool:
-        """Whether a group that has just failed is to get nodes, now; if later, that is noted. One
-        that has some gets others when it was expected to start, or when one of them is gone."""
+        """Whether a group whose attempt failed gets a reservation now.
+
+        Before the end of the group's wait, its end becomes a deadline. A group that has a
+        reservation gets a new one at its expected start, or when a reserved node is deleted.
+        """
         if not self._after_seconds or first_attempt_seconds is None:
             return False
         now, due = self._clock.now(), first_attempt_seconds + self._after_seconds
@@ -117,11 +120,11 @@ class Reservations:
         )
 
     def concerns(self, key: GroupKey) -> bool:
-        """Whether a group has nodes, or is to get some."""
+        """Whether a group has a reservation, or waits for one."""
         return key in self.deadlines or (self.current is not None and self.current.key == key)
 
     def end(self, key: GroupKey) -> bool:
-        """A group is placed, or waits no more. Whether nodes were kept for it."""
+        """A group is placed or deleted. Returns whether it had a reservation."""
         self.deadlines.pop(key, None)
         if self.current is None or self.current.key != key:
             return False
@@ -132,7 +135,7 @@ class Reservations:
 def allowed_nodes(
     snapshot: Snapshot, within: frozenset[str] | None, barred: frozenset[str]
 ) -> frozenset[str] | None:
-    """The nodes that a pod is tried on; None: all."""
+    """``within`` without ``barred``. None: all nodes."""
     if not barred:
         return within
     return (frozenset(snapshot.nodes.names()) if within is None else within) - barred
@@ -142,11 +145,11 @@ def is_daemon(pod: PodInfo) -> bool:
     return any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references or ())
 
 
-# ---- what a reservation takes from a cycle --------------------------------------------------
+# ---- restriction of a cycle -----------------------------------------------------------------
 
 
 def restrict_to_unreserved(cycle: Cycle, reservations: Reservations) -> None:
-    """Have a cycle look at the nodes that its pod may go to."""
+    """Restrict a cycle to the nodes that its pod may use."""
     barred = reservations.reserved_nodes(cycle.pod)
     if barred:
         cycle.within = allowed_nodes(cycle.snapshot, cycle.within, barred)

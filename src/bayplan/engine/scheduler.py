@@ -2,9 +2,9 @@
 
     scheduler.handle(event)              something changed in the cluster
     scheduler.schedule_one()             one attempt at the first entry of activeQ
-    scheduler.take_effects()             what the shell is to perform
+    scheduler.take_effects()             work for the shell
     scheduler.binding_finished(outcome)  results come back like events
-    scheduler.run_timers()               what is due by the clock
+    scheduler.run_timers()               work that is due by the clock
 
 The scheduler reads only the clock that it is given, draws numbers only from its seed, and does no
 I/O: a run is a function of configuration, seed and events.
@@ -66,13 +66,13 @@ from bayplan.state.pods import DEFAULT_SCHEDULER
 # ---- queue order ----------------------------------------------------------------------------
 
 
-#: (pod, instance, what was wrong)
+#: (pod, plugin instance, failure)
 OnFailure = Callable[[QueuedPodInfo, str, BaseException], None]
 
 
 @final
 class QueueOrder:
-    """The key of queue.settings.QueueSettings: ascending."""
+    """The sort key of queue.settings.QueueSettings, from a QueueSort plugin."""
 
     def __init__(self, plugin: QueueSortPlugin, failed: OnFailure) -> None:
         self._name = plugin.instance_name
@@ -99,28 +99,28 @@ class QueueOrder:
             return 1, 0
 
     def _take_kind(self, key: object, kind: object) -> None:
-        """The first key says what kind all are of. Raises WrongAnswer, TypeError."""
+        """The first key defines the kind of all keys. Raises WrongAnswer, TypeError."""
         if self._kind is not None:
             raise WrongAnswer(repr(key), "a key of the same kind as of other pods")
         _ = cast("Any", key) < key
         self._kind = kind
 
 
-#: Types of which all members of a key can be compared with another key's.
+#: Types of members that can be compared with the members of another key.
 _PLAIN_TYPES = frozenset((int, float, str))
 
 
 def _kind(key: object) -> object:
-    """Keys of one kind can be compared."""
+    """The kind of a key. Keys of one kind can be compared."""
     if isinstance(key, tuple):
         return tuple(map(_kind, cast("tuple[object, ...]", key)))
     return float if isinstance(key, int) else type(key)
 
 
 def queue_profile(built: BuiltProfile, has_extenders: bool) -> QueueProfile:
-    """A profile as the queue knows it.
+    """The settings of a profile for the queue.
 
-    Extenders say nothing of what may help the pods they turned away: everything may.
+    Extenders register no events, so each event may help a pod that an extender rejected.
     """
     events = {
         **built.events,
@@ -136,7 +136,7 @@ def queue_profile(built: BuiltProfile, has_extenders: bool) -> QueueProfile:
 
 
 class SchedulerOptions(TypedDict, total=False):
-    """What a scheduler may be told besides its configuration."""
+    """Options of a scheduler besides its configuration."""
 
     seed: int
     journal: Journal
@@ -146,11 +146,11 @@ class SchedulerOptions(TypedDict, total=False):
     devices: SharedDRAManager | None
     #: Called with each cycle while its snapshot is lent.
     on_attempt: OnAttempt | None
-    #: Kinds of pod groups that the API server offers; all that are known, if nothing is said.
+    #: Kinds of pod groups that the API server has. Default: all kinds of the configuration.
     pod_group_kinds: Iterable[str]
-    #: Kinds that plugins can do without, and the API server does not offer.
+    #: Optional kinds of plugins that the API server does not have.
     absent_kinds: Iterable[str]
-    #: An exception of ours ends the run (simulation) in place of what failed by it (live).
+    #: An exception of Bayplan ends the run (simulation), and not only its attempt (live).
     raise_bugs: bool
 
 
@@ -194,28 +194,28 @@ class Scheduler:
         self.queue = self._start(config, registry)
         #: In the order of the configuration.
         self.profile_names = tuple(engine.frameworks)
-        #: Everything that happens in here, one thing at a time, to be observed.
+        #: Runs each call of the engine, one at a time, and can be observed.
         self.executor = engine.executor
-        #: Whether pods that run are tried for resizes that were deferred.
+        #: Whether deferred resizes of running pods are tried.
         self.tries_resizes = engine.tries_resizes
-        #: Groups of pods as they stand, to be looked at.
+        #: The present state of the groups of pods.
         self.pod_groups = engine.cluster.pod_groups
-        #: Kinds of pod groups that are followed and no plugin looks up.
+        #: Kinds of pod groups that the scheduler watches and no plugin looks up.
         self.group_kinds = sorted({*options.get("pod_group_kinds", kinds)} - engine.listed_kinds)
-        #: Pods that plugins want tried later.
+        #: Pods that plugins activate later.
         self.activations = engine.activations
-        #: What plugins say of nodes, for those who place pods themselves.
+        #: Filter and Score for callers that place pods themselves.
         self.one_shot = OneShotEvaluator(engine.cluster, engine.frameworks)
-        #: Whom the shell connects.
+        #: The extenders that the shell connects.
         self.extenders = engine.extenders
         self._deadlines: tuple[Mapping[Any, float], ...] = (
             engine.activations.deadlines,
             *engine.group_controller.deadlines,
         )
-        #: While all are empty, nothing is due at any time.
+        #: While all are empty, there is no next deadline.
         self._timed = (*engine.queue.timed, engine.waiting.by_uid, *self._deadlines)
         self._attempts = Attempts(engine, options.get("on_attempt"))
-        #: Attempts without a decision.
+        #: Attempts without effects.
         self.dry_runs = DryRuns(engine, self._attempts.dry_run)
         #: Profile → where the next search of a sample starts.
         self.sampling_starts = self._attempts.sampling_starts
@@ -276,15 +276,15 @@ class Scheduler:
     # ---- events in ------------------------------------------------------------------------
 
     def handle(self, event: WatchEvent) -> None:
-        """Something changed in the cluster."""
+        """Apply a change in the cluster."""
         if self.state_log is not None:
             self.state_log.handled(event)
         self._engine.executor.run(event.kind, partial(self._events.apply, event))
 
     def schedule_one(self, uid: str | None = None) -> bool:
-        """One attempt at the first entry that is ready. False: there is none.
+        """Try the first entry that is ready. False: no entry is ready.
 
-        ``uid``: try this pod, or its group, whatever its place in the queue. False: the pod does
+        ``uid``: try this pod, or its group, out of order. False: the pod does
         not wait for an attempt, or PreEnqueue rejects it.
         """
         if uid is None:
@@ -304,17 +304,17 @@ class Scheduler:
         return True
 
     def binding_finished(self, outcome: BindingOutcome) -> None:
-        """A BindPod effect was performed."""
+        """Take the outcome of a BindPod effect."""
         finished = self._attempts.placements.binding_finished
         self._engine.executor.run(outcome.uid, partial(finished, outcome))
 
     def extender_answered(self, token: int, answer: ExtenderAnswer) -> None:
-        """An AskExtender effect was performed."""
+        """Take the answer to an AskExtender effect."""
         resume = partial(self._attempts.resume, token, answer)
         self._engine.executor.run(f"question {token}", resume)
 
     def run_timers(self) -> None:
-        """Do what is due by the clock: backoff, flushes, time-outs at Permit."""
+        """Do the work that is due by the clock: backoff, flushes, time-outs at Permit."""
         for timed in self._timed:
             if timed:
                 break
@@ -332,7 +332,7 @@ class Scheduler:
     # ---- effects out ----------------------------------------------------------------------
 
     def take_effects(self) -> list[Effect]:
-        """What is to be performed, in order; each is handed out once."""
+        """The effects since the last call, in order."""
         if self._engine.group_controller.changes:
             self._engine.group_controller.flush()
         pending = self._engine.outbox.effects
@@ -343,7 +343,7 @@ class Scheduler:
         return effects
 
     def next_deadline_seconds(self) -> float | None:
-        """When `run_timers` has something to do next."""
+        """The time of the next work of `run_timers`, in seconds of the clock. None: no work."""
         for timed in self._timed:
             if timed:
                 break
@@ -359,19 +359,21 @@ class Scheduler:
         return None if earliest == inf else earliest
 
     def on_wake(self, wake: Callable[[], None]) -> None:
-        """Have ``wake`` called when there is something to do that no call from outside brought:
-        a plugin activated a pod, say, while it was waiting for the API."""
+        """Set the function that is called when work arises without a call from outside.
+
+        Example: a plugin activates a pod after a request to the API server.
+        """
         self._engine.outbox.wake = wake
 
     def bug(self, subject: str, problem: Exception) -> None:
-        """Something of the shell's failed; raises it where bugs end the run."""
+        """Report an exception of the shell. Raises it if ``raise_bugs`` is set."""
         self._engine.telemetry.bug(subject, problem)
 
     def asks(self, port: BindPort) -> dict[str, Ask]:
-        """By name, how extenders that are Python classes are asked; they write through ``port``."""
+        """Name → callable of each extender that is a Python class. They write to ``port``."""
         return {each.name: partial(each.answer, port=port) for each in self._own_extenders}
 
-    # ---- looking in -----------------------------------------------------------------------
+    # ---- queries --------------------------------------------------------------------------
 
     def now_seconds(self) -> float:
         return self._engine.clock.now()
@@ -381,7 +383,7 @@ class Scheduler:
         return self._engine.frameworks[profile_name]
 
     def reuse(self, profile_name: str) -> ResultCache:
-        """What is known of a profile's pods. Raises KeyError."""
+        """The result cache of a profile. Raises KeyError."""
         return self._engine.reuse[profile_name]
 
     def waiting_pods(self) -> list[PodWaitingOnPermit]:
@@ -390,19 +392,21 @@ class Scheduler:
 
     @property
     def awaited_api_groups(self) -> frozenset[str]:
-        """API groups of groups that have no object, and that pods wait for."""
+        """The API groups of pod groups that have waiting members and no object."""
         states = self._engine.cluster.pod_groups.all()
         waiting = (state for state in states if state.group is None and state.waiting_count)
         return frozenset(state.key.api_group for state in waiting)
 
     def is_responsible_for(self, scheduler_name: str | None) -> bool:
-        """Whether pods of this spec.schedulerName are ours; None stands for the default."""
+        """Whether a profile has this spec.schedulerName. None: the default name."""
         return (scheduler_name or DEFAULT_SCHEDULER) in self._engine.frameworks
 
     @property
     def kinds(self) -> list[str]:
-        """Kinds that the configured plugins look up or wait for, besides pods, nodes and groups
-        of pods; sorted."""
+        """The kinds that configured plugins look up or register for, sorted.
+
+        Without pods, nodes and groups of pods.
+        """
         followed = self._engine.listed_kinds | (
             self._event_kinds - frozenset(self._engine.group_kinds)
         )
@@ -410,7 +414,7 @@ class Scheduler:
 
     @property
     def declared_fields(self) -> dict[str, tuple[str, ...]]:
-        """Kind → further field paths that the configured plugins read of pods and nodes."""
+        """Kind → additional field paths of pods and nodes that configured plugins read."""
         paths: dict[str, set[str]] = {}
         for plugin in with_parts(_instances(self._profiles)):
             for declared in plugin.fields:
@@ -420,14 +424,14 @@ class Scheduler:
 
     @property
     def only_retries_wait(self) -> bool:
-        """Whether nothing but retry timers would make this scheduler act again by itself."""
+        """Whether the scheduler has no pending work except retries at a later time."""
         engine = self._engine
         begun_count = self._attempts.unfinished_count + engine.outbox.write_count
         nothing_begun = not begun_count and not engine.outbox.effects
         return nothing_begun and engine.queue.waiting_for_retry_only
 
     def close(self) -> None:
-        """Close every plugin instance, once; one that fails does not keep the others open."""
+        """Close each plugin instance once. All are closed, even if one fails."""
         profiles, self._profiles = self._profiles, []
         for plugin in _instances(profiles):
             try:

@@ -1,9 +1,9 @@
-"""Attempts that end when their victims were told to go: gate SchedulerAsyncPreemption off.
+"""Attempts that end after the deletion of their victims: gate SchedulerAsyncPreemption off.
 
-PostFilter has decided, and what is left of the attempt waits for the API. Other pods are placed
-meanwhile, which upstream's are not; so the room is kept from the decision on. If a victim could not
-be told to go, a pod's nomination is what it was before. Groups wait here as well; who was not told
-ends their attempt with an error. Upstream: actuatePodPreemption, actuatePodGroupPreemption.
+After PostFilter, the attempt waits for the API server. Bayplan places other pods meanwhile;
+upstream does not. The nomination therefore counts from the decision of PostFilter. If the deletion
+of a victim fails, the pod gets its previous nomination back, and a group's attempt ends with an
+error. Upstream: actuatePodPreemption, actuatePodGroupPreemption.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from bayplan.framework.preemption import Evicting
 from bayplan.framework.status import Status
 from bayplan.journal import AttemptRecord
 
-#: Does a step of an attempt; see Placements.attempt.
+#: Runs a step of an attempt; see Placements.attempt.
 Step = Callable[[Cycle, Callable[[], None]], None]
 
 
@@ -42,7 +42,7 @@ class SyncPreemptions:
         return self._count
 
     def wait(self, subject: str, evicting: Evicting, then: Callable[[str], None]) -> None:
-        """Begin; ``then`` has a turn of its own, and is told what went wrong, "" for nothing."""
+        """Start the deletions. ``then`` runs at the end, with the problem, or "" for success."""
         engine = self._engine
         self._count += 1
 
@@ -57,7 +57,7 @@ class SyncPreemptions:
         evicting.start(ended)
 
     def hold(self, cycle: Cycle, status: Status, failure: Failure, evicting: Evicting) -> None:
-        """``failure``: how it ends if all victims can be told to go."""
+        """``failure``: the result of the attempt if all deletions succeed."""
         engine, nomination = self._engine, failure.nomination
         message = failure.message
         record = self._end.observe(cycle, "unschedulable", status, message, nomination=nomination)
@@ -87,7 +87,7 @@ class SyncPreemptions:
 
 
 def _failed(failure: Failure, problem: str) -> Failure:
-    """No room was made: the problem ends the pod's message, and the nomination stays."""
+    """A deletion failed: the problem ends the pod's message, and the nomination stays."""
     assert failure.diagnosis is not None
     before = failure.message.removesuffix(failure.diagnosis.post_filter_msg)
     return replace(failure, message=f"{before}{problem}", nomination=None)
