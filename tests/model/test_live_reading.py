@@ -12,9 +12,9 @@ from bayplan.adapters.live.errors import AccessDeniedError
 from bayplan.api.objects import NODE, PERSISTENT_VOLUME, POD
 from bayplan.config import SchedulerConfig
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.live_reading import objects_of_cluster
+from bayplan.model.live_reading import model_of_cluster, objects_of_cluster
 from bayplan.plugins.registry import default_registry
-from bayplan.ports import ApiError, NotFoundError
+from bayplan.ports import ApiError, GoneError, NotFoundError
 from bayplan.sim.input.what_if import WhatIf
 from bayplan.whatif.over_time import what_if_over_time
 
@@ -130,6 +130,48 @@ def test_a_simulation_runs_on_the_whole_objects_of_a_server(
 def test_a_kind_that_may_not_be_listed_is_named() -> None:
     objects = read(Server("/api/v1/persistentvolumes"))
     assert objects.unreadable == {PERSISTENT_VOLUME: "user cannot list /api/v1/persistentvolumes"}
+
+
+class PagedServer(Server):
+    """Two pages of pods; ``expires``: the moment of the first page is forgotten before the
+    second."""
+
+    def __init__(self, *, expires: bool = False) -> None:
+        super().__init__()
+        self._expires = expires
+
+    async def get(self, path: str, method: str = "GET") -> Any:
+        answer = await super().get(path, method)
+        parts = urlsplit(path)
+        if parts.path != "/api/v1/pods" or "limit=0" in parts.query:
+            return answer
+        if "continue=" not in parts.query:
+            return {**answer, "metadata": {"continue": "next"}}
+        if self._expires:
+            raise GoneError("too old")
+        later = {**POD_CONTENT, "metadata": {"name": "q", "namespace": "default", "uid": "v"}}
+        return {"metadata": {}, "items": [later]}
+
+
+@pytest.mark.parametrize(("expires", "names"), [(False, ["p", "q"]), (True, ["p"])])
+def test_a_model_is_built_while_pods_arrive_or_from_one_list_if_their_moment_is_forgotten(
+    names: list[str], *, expires: bool
+) -> None:
+    server: Any = PagedServer(expires=expires)
+    config, registry = SchedulerConfig(), default_registry(())
+    model = asyncio.run(model_of_cluster(server, config, registry, "default/p"))
+    assert [each.name for each in model.pending()] == names
+    assert [each.metadata.name for each in model.source.of(POD)] == names
+    assert ObjectKey(POD, "default", "p") in model.source.contents
+    assert model.attempt("default/p").message.startswith("0/1 nodes are available")
+    model.close()
+
+
+@pytest.mark.parametrize("path", ["/api/v1/nodes", "/api/v1/pods"])
+def test_a_model_is_not_built_without_nodes_or_pods(path: str) -> None:
+    server: Any = Server(path)
+    with pytest.raises(ApiError, match="cannot list"):
+        asyncio.run(model_of_cluster(server, SchedulerConfig(), default_registry(())))
 
 
 @pytest.mark.parametrize("path", ["/api/v1/nodes", "/api/v1/pods"])

@@ -303,6 +303,18 @@ def test_volumes_that_every_node_has_do_not_count() -> None:
     assert volumes_of(a={"configMap": {"name": "c"}}, b={"emptyDir": {}}) is NO_VOLUMES
 
 
+def test_pods_of_a_template_share_a_shape_although_each_has_its_own_token_volume() -> None:
+    def token(suffix: str) -> dict[str, Any]:
+        return {"name": f"kube-api-access-{suffix}", "projected": {"sources": []}}
+
+    data = {"name": "data", "persistentVolumeClaim": {"claimName": "d"}}
+    one = compiled("a", volumes=[token("x"), data])
+    other = compiled("b", volumes=[token("y"), data])
+    assert one.shape is other.shape
+    assert [each.name for each in one.spec.volumes or ()] == ["data"]
+    assert compiled("c", volumes=[token("z")]).spec.volumes is None
+
+
 def test_claims_stand_in_the_order_of_the_spec() -> None:
     result = volumes_of(
         b={"persistentVolumeClaim": {"claimName": "y"}},

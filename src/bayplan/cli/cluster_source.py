@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from bayplan.cli.streams import put
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.lazy_loader import load
+from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.objects import ClusterObjects
 from bayplan.plugins.registry import Registry
 from bayplan.ports import ApiError
@@ -60,44 +61,49 @@ class ClusterSource:
         named = (namespace_of(Path(path).expanduser(), self.context_name) for path in paths)
         return next(filter(None, named), DEFAULT_NAMESPACE)
 
-    def read(
+    def model(
         self,
         config: SchedulerConfig,
         registry: Registry,
         subject: str = "",
         *,
         is_whole: bool = False,
-    ) -> ClusterObjects:
-        """Everything that a scheduler with this configuration reads.
+        seed: int = 0,
+    ) -> ClusterModel:
+        """A model of everything that a scheduler with this configuration reads.
 
         ``subject``: "namespace/name" of the pod whose content is kept, with that of its
         controllers. ``is_whole``: all content, and all controllers, are read. Raises
-        BadInputError, UnreadableClusterError.
+        BadInputError, ConfigError, UnreadableClusterError.
         """
         if not self.paths:
-            return self._read_live(config, registry, subject, is_whole=is_whole)
+            # Loading an HTTP client takes time, which questions about files do not need.
+            model_of = load("bayplan.model.live_reading:model_of_cluster")
+            what = {"is_whole": is_whole, "seed": seed}
+            return self._read_live(
+                lambda client: model_of(client, config, registry, subject, **what)
+            )
+        kinds = {*registry.kinds, *group_kinds(config.spec.pod_groups.kinds)}
+        return ClusterModel(self._read_files(kinds), config, registry, seed=seed)
+
+    def _read_files(self, kinds: Collection[str]) -> ClusterObjects:
+        """Objects of files, or of the folder of a run. Raises BadInputError."""
         if len(self.paths) == 1 and is_run(Path(self.paths[0])):
             return load("bayplan.model.reading:objects_of_run")(RunFolder(Path(self.paths[0])))
-        kinds = {*registry.kinds, *group_kinds(config.spec.pod_groups.kinds)}
         # Reading standard input needs no spinner: a person may be typing there.
         with nullcontext() if STANDARD_INPUT in self.paths else sign_of_life("reading"):
             return load("bayplan.model.reading:objects_of_files")(self.paths, kinds)
 
-    def _read_live(
-        self, config: SchedulerConfig, registry: Registry, subject: str, *, is_whole: bool
-    ) -> ClusterObjects:
-        # Loading an HTTP client takes time, which questions about files do not need.
+    def _read_live(self, read: Callable[[Any], Coroutine[Any, Any, ClusterModel]]) -> ClusterModel:
+        """``read``: called with a client. Raises UnreadableClusterError."""
         client_of = load("bayplan.adapters.live.client:open_client")
         options = load("bayplan.adapters.live.client:ClientOptions")(
             qps=_UNLIMITED_QPS, context_name=self.context_name, accepts_gzip=True
         )
-        objects_of_cluster = load("bayplan.model.live_reading:objects_of_cluster")
 
-        async def work() -> ClusterObjects:
+        async def work() -> ClusterModel:
             async with client_of(self.kubeconfig, options) as client:
-                return await objects_of_cluster(
-                    client, config, registry, subject, is_whole=is_whole
-                )
+                return await read(client)
 
         credentials_error = load("bayplan.adapters.live.credentials:CredentialsError")
         try:

@@ -86,13 +86,12 @@ def model_of(
     """The model of a cluster under the configuration of the options; its plugins are closed at the
     end.
 
-    ``subject``, ``is_whole``: see `ClusterSource.read`. Raises BadInputError,
+    ``subject``, ``is_whole``: see `ClusterSource.model`. Raises BadInputError,
     UnreadableClusterError.
     """
     registry = read_plugins(options["plugins"])
     config = read_config(options["config_path"], options["feature_gates"])
-    objects = source.read(config, registry, subject, is_whole=is_whole)
-    model = ClusterModel(objects, config, registry, seed=options["seed"])
+    model = source.model(config, registry, subject, is_whole=is_whole, seed=options["seed"])
     try:
         yield model, config, registry
     finally:

@@ -14,7 +14,7 @@ called: the scheduler gets an error in place of the answer, as from an extender 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Coroutine, Generator, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast, final
@@ -125,7 +125,11 @@ class ClusterModel:
         *,
         seed: int = 0,
     ) -> None:
-        """Starts the plugins and reads all objects. Raises ConfigError."""
+        """Starts the plugins and reads all objects. Raises ConfigError.
+
+        For a model that is built while the list of pods arrives, ``objects`` has all others; then
+        come `read_pods` and `end_reading`.
+        """
         self.source = objects
         start_seconds = max(objects.epoch_seconds - ManualClock.EPOCH_SECONDS, 0.0)
         self._records = MemorySink()
@@ -159,6 +163,16 @@ class ClusterModel:
         for kind in objects.by_kind.keys() - set(kinds):
             # No plugin reads the kind: it is there for the questions.
             self._objects |= {object_key_of(kind, each): each for each in objects.of(kind)}
+        self._scheduler.take_effects()
+
+    def read_pods(self, pods: Iterable[ApiObject]) -> None:
+        """Further pods of the cluster as it was read."""
+        for each in pods:
+            self._put(POD, without_decision(each))
+
+    def end_reading(self, objects: ClusterObjects) -> None:
+        """All objects, the pods of `read_pods` among them, were read."""
+        self.source = objects
         self._scheduler.take_effects()
 
     def close(self) -> None:

@@ -6,9 +6,11 @@ pod that a question is about, and of the controllers above it, is read as the se
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, final
 
 from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.adapters.live.client import ApiClient, all_results
@@ -29,9 +31,10 @@ from bayplan.api.objects import (
 from bayplan.clock import RealClock
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
+from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.objects import ClusterObjects, object_key_of
 from bayplan.plugins.registry import Registry
-from bayplan.ports import ApiError
+from bayplan.ports import ApiError, GoneError
 from bayplan.rng import stream
 from bayplan.serving.discovery import kinds_in_use, offered_kinds
 from bayplan.sim.input.controller_kinds import DAEMON_SET, DEPLOYMENT, JOB
@@ -70,52 +73,169 @@ async def objects_of_cluster(
     budgets, as a simulation needs them. Raises ApiError if nodes or pods cannot be read,
     ConfigError.
     """
-    versions = tuple(group_kinds(config.spec.pod_groups.kinds))
-    controllers = (*_CONTROLLERS, POD_DISRUPTION_BUDGET) if is_whole else ()
-    kinds = dict.fromkeys((*_ALWAYS, *kinds_in_use(config, registry), *controllers, POD))
-    discovery = Discovery(client)
-    await discovery.discover((*kinds, *versions, *_CONTROLLERS))
-    offered = offered_kinds(versions, lambda kind: discovery.resource(kind) is not None)
-    wanted = tuple(kind for kind in kinds if kind not in versions)
-    resources = [discovery.resource(kind) for kind in (*offered, *wanted)]
-    unreadable: dict[str, str] = {}
+    reading = _ClusterReading(client, config, registry, subject, is_whole=is_whole)
+    lists = await reading.lists(await reading.resources())
+    return await reading.objects(lists)
 
-    lanes = asyncio.Semaphore(CONNECTIONS_MAX)
-    originals = Originals((*wanted, *offered)) if is_whole else None
 
-    options = ReadingOptions(originals=originals)
+async def model_of_cluster(
+    client: ApiClient,
+    config: SchedulerConfig,
+    registry: Registry,
+    subject: str = "",
+    *,
+    is_whole: bool = False,
+    seed: int = 0,
+) -> ClusterModel:
+    """A model of `objects_of_cluster`, which is built while the list of pods arrives page by page.
 
-    async def listed(resource: Resource) -> tuple[str, tuple[ApiObject, ...]]:
-        async with lanes:
-            return await list_of(resource)
+    Raises as `objects_of_cluster`.
+    """
+    reading = _ClusterReading(client, config, registry, subject, is_whole=is_whole)
+    building = _Building(reading, config, registry, seed)
+    try:
+        return await building.run()
+    except GoneError:
+        # The pages that were read show a moment that the server has forgotten.
+        building.close()
+    except BaseException:
+        building.close()
+        raise
+    objects = await objects_of_cluster(client, config, registry, subject, is_whole=is_whole)
+    return ClusterModel(objects, config, registry, seed=seed)
 
-    async def list_of(resource: Resource) -> tuple[str, tuple[ApiObject, ...]]:
-        reading = Reading(client, resource, stream(0, resource.kind), options)
-        try:
-            return resource.kind, tuple((await reading.list()).objects)
-        except AccessDeniedError as problem:
-            if resource.kind in _NEEDED:
-                raise
-            unreadable[resource.kind] = str(problem)
-            return resource.kind, ()
 
-    # The longest list first: it takes longer than all others together.
-    present = [resource for resource in resources if resource is not None]
-    tasks = [listed(each) for each in sorted(present, key=lambda each: each.kind != POD)]
-    lists = dict(await all_results(tasks))
-    contents: dict[ObjectKey, dict[str, Any] | bytes] = {}
-    if subject:
-        contents |= await _chain(client, discovery, subject, unreadable)
-    if originals is not None:
-        contents |= _contents(lists, originals)
-    return ClusterObjects(
-        lists,
-        MappingProxyType(contents),
-        absent=frozenset(kind for kind in wanted if discovery.resource(kind) is None),
-        unreadable=MappingProxyType(dict(sorted(unreadable.items()))),
-        source=client.server,
-        epoch_seconds=RealClock().epoch_seconds(),
-    )
+@final
+class _ClusterReading:
+    """The requests of one reading."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        config: SchedulerConfig,
+        registry: Registry,
+        subject: str,
+        *,
+        is_whole: bool,
+    ) -> None:
+        self._client = client
+        self._subject = subject
+        self._group_kinds = tuple(group_kinds(config.spec.pod_groups.kinds))
+        controllers = (*_CONTROLLERS, POD_DISRUPTION_BUDGET) if is_whole else ()
+        in_use = kinds_in_use(config, registry)
+        kinds = dict.fromkeys((*_ALWAYS, *in_use, *controllers, POD))
+        self._kinds = tuple(kind for kind in kinds if kind not in self._group_kinds)
+        self._discovery = Discovery(client)
+        self._originals = Originals((*self._kinds, *self._group_kinds)) if is_whole else None
+        self._unreadable: dict[str, str] = {}
+        self._lanes = asyncio.Semaphore(CONNECTIONS_MAX)
+
+    async def resources(self) -> list[Resource]:
+        """What there is to list, the longest list first: it takes longer than all others together.
+
+        Raises ApiError.
+        """
+        discovery = self._discovery
+        await discovery.discover((*self._kinds, *self._group_kinds, *_CONTROLLERS))
+        offered = offered_kinds(
+            self._group_kinds, lambda kind: discovery.resource(kind) is not None
+        )
+        resources = [discovery.resource(kind) for kind in (*offered, *self._kinds)]
+        present = [resource for resource in resources if resource is not None]
+        return sorted(present, key=lambda each: each.kind != POD)
+
+    async def lists(self, resources: Iterable[Resource]) -> dict[str, tuple[ApiObject, ...]]:
+        """Kind → its objects. Raises ApiError if nodes or pods cannot be listed."""
+        return dict(await all_results([self._listed(each) for each in resources]))
+
+    async def pages(self, resource: Resource) -> AsyncGenerator[Sequence[ApiObject]]:
+        """The pages of one list. Raises ApiError."""
+        async with self._lanes, aclosing(self._reading(resource).pages()) as pages:
+            async for page in pages:
+                yield page.objects
+
+    async def objects(self, lists: Mapping[str, tuple[ApiObject, ...]]) -> ClusterObjects:
+        """All that was read, with the content that is read besides."""
+        contents: dict[ObjectKey, dict[str, Any] | bytes] = {}
+        if self._subject:
+            contents |= await _chain(self._client, self._discovery, self._subject, self._unreadable)
+        if self._originals is not None:
+            contents |= _contents(lists, self._originals)
+        return replace(self.without_contents(lists), contents=MappingProxyType(contents))
+
+    def without_contents(self, lists: Mapping[str, tuple[ApiObject, ...]]) -> ClusterObjects:
+        """All that was read so far."""
+        absent = (kind for kind in self._kinds if self._discovery.resource(kind) is None)
+        return ClusterObjects(
+            lists,
+            absent=frozenset(absent),
+            unreadable=MappingProxyType(dict(sorted(self._unreadable.items()))),
+            source=self._client.server,
+            epoch_seconds=RealClock().epoch_seconds(),
+        )
+
+    async def _listed(self, resource: Resource) -> tuple[str, tuple[ApiObject, ...]]:
+        async with self._lanes:
+            try:
+                return resource.kind, tuple((await self._reading(resource).list()).objects)
+            except AccessDeniedError as problem:
+                if resource.kind in _NEEDED:
+                    raise
+                self._unreadable[resource.kind] = str(problem)
+                return resource.kind, ()
+
+    def _reading(self, resource: Resource) -> Reading:
+        options = ReadingOptions(originals=self._originals)
+        return Reading(self._client, resource, stream(0, resource.kind), options)
+
+
+@final
+class _Building:
+    """A model that is built while the pods arrive."""
+
+    def __init__(
+        self, reading: _ClusterReading, config: SchedulerConfig, registry: Registry, seed: int
+    ) -> None:
+        self._reading = reading
+        self._config = config
+        self._registry = registry
+        self._seed = seed
+        self._pods: list[ApiObject] = []
+        #: None while the other lists are read.
+        self._model: ClusterModel | None = None
+
+    async def run(self) -> ClusterModel:
+        """Raises ApiError, ConfigError."""
+        pods, *others = await self._reading.resources()
+        assert pods.kind == POD
+        lists: dict[str, tuple[ApiObject, ...]] = {}
+        await all_results([self._read_pods(pods), self._begin(others, lists)])
+        assert self._model is not None
+        objects = await self._reading.objects({POD: tuple(self._pods), **lists})
+        self._model.end_reading(objects)
+        return self._model
+
+    def close(self) -> None:
+        """Close the model that was begun."""
+        if self._model is not None:
+            self._model.close()
+
+    async def _read_pods(self, resource: Resource) -> None:
+        async with aclosing(self._reading.pages(resource)) as pages:
+            async for page in pages:
+                self._pods += page
+                if self._model is not None:
+                    self._model.read_pods(page)
+
+    async def _begin(
+        self, resources: Iterable[Resource], lists: dict[str, tuple[ApiObject, ...]]
+    ) -> None:
+        """Begin the model when all lists but that of pods are read."""
+        lists |= await self._reading.lists(resources)
+        objects = self._reading.without_contents(lists)
+        model = ClusterModel(objects, self._config, self._registry, seed=self._seed)
+        self._model = model
+        model.read_pods(self._pods)
 
 
 def _contents(

@@ -10,6 +10,7 @@ choice of a node count, not configuration, secrets or scratch space.
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_field
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
@@ -219,7 +220,8 @@ class PodInfo:
 
     @property
     def spec(self) -> PodSpec:
-        """The spec without nodeName, shared by equal pods; see `node_name`."""
+        """The spec without nodeName (see `node_name`), and without volumes of which no plugin
+        reads a source; shared by equal pods."""
         return self.shape.spec
 
     @property
@@ -255,7 +257,7 @@ class PodInfo:
 
     @property
     def pod(self) -> Pod:
-        """The API object, built from the parts at each read."""
+        """The API object, built from the parts at each read; its spec is `spec`."""
         spec = self.shape.spec
         if self.node_name:
             spec = msgspec.structs.replace(spec, node_name=self.node_name)
@@ -300,9 +302,12 @@ def pod_info(pod: Pod, group_kinds: PodGroupKinds = BUILT_IN_KINDS) -> PodInfo:
 
     Raises QuantityError if a request is not a quantity.
     """
-    node_name = pod.spec.node_name or ""
+    spec, node_name = pod.spec, pod.spec.node_name or ""
+    if spec.volumes:
+        spec = _without_idle_volumes(spec)
     if node_name:
-        spec = msgspec.structs.replace(pod.spec, node_name=None)
+        spec = msgspec.structs.replace(spec, node_name=None)
+    if spec is not pod.spec:
         pod = msgspec.structs.replace(pod, spec=spec)
     declared = NOTHING_DECLARED
     if pod.declared:
@@ -310,6 +315,23 @@ def pod_info(pod: Pod, group_kinds: PodGroupKinds = BUILT_IN_KINDS) -> PodInfo:
     is_deferred = bool(node_name and pod.status.conditions) and _is_resize_deferred(pod.status)
     shape = _shape_of(pod, group_kinds, is_deferred=is_deferred)
     return PodInfo(pod.metadata, pod.status, shape, node_name, declared=declared)
+
+
+_sources_of = attrgetter(*(name for name in Volume.__struct_fields__ if name != "name"))
+_NO_SOURCES = _sources_of(Volume())
+
+
+def _without_idle_volumes(spec: PodSpec) -> PodSpec:
+    """The spec without volumes of which no plugin reads a source, such as configuration and tokens.
+
+    The admission of ServiceAccounts gives the token's volume a name of its own in each pod. With
+    these names, no two pods of a template would have one shape.
+    """
+    volumes = spec.volumes or ()
+    read = tuple(each for each in volumes if _sources_of(each) != _NO_SOURCES)
+    if len(read) == len(volumes):
+        return spec
+    return msgspec.structs.replace(spec, volumes=read or None)
 
 
 def _read_only(spec: PodSpec) -> PodSpec:
