@@ -177,7 +177,7 @@ Read = Callable[[], Iterable[tuple[tuple[str, ...], float]]]
 
 @final
 class Reading(Collector):
-    """A family whose samples are counted elsewhere, and read when somebody looks.
+    """A family whose samples are counted elsewhere, and read at each scrape.
 
     ``family``: COUNTER or GAUGE.
     """
@@ -200,7 +200,7 @@ class Reading(Collector):
 
 @final
 class Gauge(Collector):
-    """A gauge with one label. A value is read when somebody looks, or counted here."""
+    """A gauge with one label. A value is read at each scrape, or counted here."""
 
     def __init__(self, name: str, text: str, label: str) -> None:
         self._name = name
@@ -231,7 +231,7 @@ class Gauge(Collector):
 
 @final
 class Declared(Generic[C]):
-    """A metric that every `SchedulerMetrics` has one of."""
+    """The declaration of a metric; every `SchedulerMetrics` makes its own."""
 
     def __init__(self, make: Callable[[], C]) -> None:
         self._make = make
@@ -241,7 +241,8 @@ class Declared(Generic[C]):
         self._name = name
 
     def __get__(self, metrics: "SchedulerMetrics", owner: type) -> C:
-        """Called once for each: from then on the metric is an attribute like any other."""
+        """Make the metric. Called once per `SchedulerMetrics`, because the metric then replaces
+        this descriptor as an attribute."""
         made = metrics.__dict__[self._name] = self._make()
         return made
 
@@ -275,7 +276,7 @@ _10_US_TO_22_MS = (0.00001, 1.5, 20)
 
 @final
 class SchedulerMetrics:
-    """What kube-scheduler counts, as far as these parts exist here, and some of our own.
+    """The metrics of kube-scheduler for the parts that Bayplan has, and metrics of Bayplan.
 
     A metric is made when it is first used. Each line: name without a counter's ``_total``, labels,
     buckets, text.
@@ -504,7 +505,7 @@ class SchedulerMetrics:
         "Evictions for one pod that have ended, by result.",
     )
 
-    # ---- what should not happen -----------------------------------------------------------
+    # ---- failures -------------------------------------------------------------------------
 
     pods_rejected_by_kubelet = _counter(
         "bayplan_pods_rejected_by_kubelet",
@@ -517,7 +518,7 @@ class SchedulerMetrics:
         "Failures of the scheduler itself: what failed was given up, or tried again.",
     )
 
-    # ---- what is counted elsewhere --------------------------------------------------------
+    # ---- counted elsewhere ----------------------------------------------------------------
 
     def show_counter(self, name: str, text: str, labels: tuple[str, ...], read: Read) -> None:
         self._show(Reading(COUNTER, name, text, labels, read=read))
@@ -530,7 +531,7 @@ class SchedulerMetrics:
         if "registry" in self.__dict__:
             self.registry.register(reading)
 
-    # ---- what happens ---------------------------------------------------------------------
+    # ---- recording ------------------------------------------------------------------------
 
     def attempt(self, result: str, profile: str, seconds: float) -> None:
         """An attempt ended: scheduled, unschedulable, error."""
@@ -543,14 +544,14 @@ class SchedulerMetrics:
         self.group_attempt_duration.observe(seconds, result, profile)
 
     def scheduled(self, attempts: int, waited_seconds: float) -> None:
-        """A pod was bound after so many attempts and so long."""
+        """A pod was bound after ``attempts`` attempts and ``waited_seconds``."""
         self.pod_scheduling_attempts.observe(attempts)
         label = str(attempts) if attempts < _ATTEMPTS_LABEL_MAX else f"{_ATTEMPTS_LABEL_MAX}+"
         self.pod_scheduling_sli_duration.observe(waited_seconds, label)
 
     @contextmanager
     def working_on(self, operation: str | None) -> Generator[None]:
-        """Count work of this kind while it lasts; None: work that nobody counts."""
+        """Count an operation while it lasts; None: the operation is not counted."""
         if operation is None:
             yield
             return
@@ -561,5 +562,5 @@ class SchedulerMetrics:
             self.goroutines.add(operation, -1)
 
     def value(self, name: str, **labels: str) -> float:
-        """The current value of a sample, 0 where it does not exist; for reports and tests."""
+        """The current value of a sample; 0 if there is none. For reports and tests."""
         return self.registry.get_sample_value(name, labels) or 0.0

@@ -1,8 +1,8 @@
-"""Chance, handed in: the only importer of ``random``.
+"""Random numbers. Only this module imports ``random``.
 
-Two kinds of chance exist here. Streams by name serve the world (faults, jitter): two streams of
-one seed never disturb each other. Ties between nodes are drawn by identity, so that the same pod
-at the same attempt draws alike wherever and however its answer was computed.
+There are two kinds. Named streams serve faults and jitter: two streams of one seed are independent.
+Ties between nodes are drawn by a hash of the pod and the attempt, so that the same attempt draws
+the same node, wherever and however its scores were computed.
 """
 
 import hashlib
@@ -10,17 +10,17 @@ import random
 
 _HASH_BYTES = 8
 
-#: What `stream` gives; named here, so that a type can be said without importing ``random``.
+#: The type of a stream, so that annotations need not import ``random``.
 Stream = random.Random
 
 
 def stream(seed: int, name: str) -> random.Random:
-    """A generator of its own for (seed, name)."""
+    """A new generator for (seed, name); equal arguments give equal numbers."""
     return random.Random(stable_hash(f"{seed}/{name}"))
 
 
 def unique_token() -> str:
-    """Never the same twice: for what must differ between processes, never for decisions."""
+    """A token that differs at every call and in every process; never for decisions."""
     return f"{random.SystemRandom().getrandbits(128):032x}"
 
 
@@ -38,6 +38,7 @@ def stable_digits(text: str) -> str:
 
 
 def tie_index(seed: int, pod_uid: str, attempt: int, tied_count: int) -> int:
-    """Which of ``tied_count`` equal nodes, in the order of (hash of name, name), a pod takes."""
+    """The index of the drawn node among ``tied_count`` tied nodes, in the order of (hash of name,
+    name)."""
     assert tied_count > 0
     return stable_hash(f"{seed}/{pod_uid}/{attempt}") % tied_count

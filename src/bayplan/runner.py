@@ -506,10 +506,10 @@ class PodPatches:
 
 @final
 class GroupPatches:
-    """Status patches of groups: of each group one request at a time, what comes meanwhile merged.
+    """Status patches of groups: one request per group at a time. Later patches are merged.
 
-    One that fails is tried again with what came since; the scheduler sends differences only, so
-    nothing may get lost as long as the group is there.
+    A patch that fails is merged with later patches and sent again. The scheduler sends differences
+    only, so no patch may be lost while the group exists.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -518,7 +518,7 @@ class GroupPatches:
         self._writing: set[tuple[str, str, str]] = set()
 
     def add(self, patch: PatchPodGroupStatus) -> bool:
-        """True: somebody must `write` this group's patches now."""
+        """Returns True if the caller must now call `write` for this group."""
         key = (patch.kind, patch.namespace, patch.name)
         older = self._unsent.get(key)
         if older is not None and older.uid == patch.uid:
@@ -530,7 +530,7 @@ class GroupPatches:
         return True
 
     async def write(self, patch: PatchPodGroupStatus) -> None:
-        """Until nothing is left, or the group is gone."""
+        """Send the patches of a group until none is unsent."""
         key, delay = (patch.kind, patch.namespace, patch.name), RETRY_SECONDS_MIN
         try:
             while key in self._unsent:
@@ -543,7 +543,8 @@ class GroupPatches:
                     await self._cluster.sleep(delay)
                     delay = min(2 * delay, RETRY_SECONDS_MAX)
                 except ApiError:
-                    # Gone, made anew, or not ours to write: the next change is told again.
+                    # The group is gone, is a new object, or may not be written. The patch is
+                    # dropped.
                     continue
         finally:
             self._writing.discard(key)
@@ -557,7 +558,7 @@ class GroupPatches:
 
 @final
 class Reflector:
-    """Keeps the engine's picture of one kind equal to the API's."""
+    """Delivers all objects of one kind, and their changes, to the engine."""
 
     def __init__(
         self,

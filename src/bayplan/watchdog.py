@@ -1,10 +1,10 @@
-"""Names the plugin whose call holds the scheduler, and for how long.
+"""The watchdog: reports a plugin whose call blocks the scheduler, and for how long.
 
-The engine runs on one thread; a plugin that sleeps, loops or reads a slow disk stops all of it, and
-nothing on that thread can say so. A thread of its own looks at the engine's stack once a second. A
-call is blocking where the same frame of a plugin is there in samples that are far enough apart. The
-engine itself pays nothing. A call that keeps Python's interpreter lock all the time, inside a C
-library, is seen only once it has ended.
+The engine runs on one thread. A plugin that sleeps, loops or reads a slow disk stops the engine, so
+the engine cannot report it. The watchdog is a second thread, which reads the engine's stack once a
+second. A call blocks if the same frame of a plugin is in all samples for `LIMIT_SECONDS`. The
+engine itself does no work for this. A call that holds Python's interpreter lock, inside a C
+library, is seen only after it has ended.
 """
 
 import sys
@@ -18,9 +18,9 @@ from typing import Final, Self, final
 from bayplan.clock import wall_seconds
 from bayplan.framework.plugin import Plugin
 
-#: How often the stack is looked at.
+#: The time between two samples of the stack.
 PERIOD_SECONDS: Final = 1
-#: A call that takes longer is told of.
+#: A call that takes longer is reported.
 LIMIT_SECONDS: Final = 5.0
 
 _POINTS: Final = {
@@ -52,15 +52,15 @@ _POINTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class BlockingCall:
-    """A call of a plugin that has not come back for a while."""
+    """A call of a plugin that has not returned for at least the limit."""
 
     plugin: str
-    #: The extension point; of another method, its name.
+    #: The extension point, or the name of a method that is no extension point.
     point: str
-    #: Where the plugin's own code is: "policy.py:12".
+    #: The line of the plugin's own code: "policy.py:12".
     place: str
     seconds: float
-    #: Whether it is to be logged: when it is first seen, and each time that it has doubled.
+    #: Whether to log the call: at the first report, and each time the duration has doubled.
     is_news: bool
 
 
@@ -75,9 +75,11 @@ class BlockingCalls:
         self._next_news_seconds = 0.0
 
     def sample(self, frame: FrameType | None, now_seconds: float) -> BlockingCall | None:
-        """``frame``: the innermost one of the stack, as it is now."""
+        """The blocking call in this sample; None: no call blocks. ``frame``: the innermost frame of
+        the stack."""
         call = _outermost_call(frame)
-        # Compared as objects, and so held: another call's frame cannot have its address.
+        # Frames are compared by identity. The reference keeps the frame alive, so a frame of
+        # another call cannot have the same address.
         if call is None or call[0] is not self._frame:
             self._frame = None if call is None else call[0]
             self._since_seconds = now_seconds
@@ -97,7 +99,7 @@ class BlockingCalls:
 
 
 def _outermost_call(frame: FrameType | None) -> tuple[FrameType, Plugin] | None:
-    """The method of a plugin that the engine called."""
+    """The outermost frame of a plugin's method, with the plugin; None: no plugin is called."""
     outermost: tuple[FrameType, Plugin] | None = None
     while frame is not None:
         code = frame.f_code
@@ -111,7 +113,7 @@ def _outermost_call(frame: FrameType | None) -> tuple[FrameType, Plugin] | None:
 
 @final
 class PluginWatchdog:
-    """Looks at the stack of the thread that enters it, until that leaves."""
+    """A context manager that watches the stack of the thread that enters it."""
 
     def __init__(self, tell: Callable[[BlockingCall], None]) -> None:
         """``tell``: called on the watchdog's thread, once a period while a call blocks."""

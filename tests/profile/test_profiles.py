@@ -157,7 +157,7 @@ def test_events_of_kinds_that_are_not_watched_are_refused() -> None:
     waits = registering("example.com/Quota")
     [message] = refusal(profile(["Waits"]), known=registry(waits))
     assert message == (
-        "profiles[0]: plugin Waits registers events of example.com/Quota, and nobody watches them; "
+        "profiles[0]: plugin Waits registers events of example.com/Quota, which is not watched; "
         'register them by kind, such as "example.com/v1 Quota", or declare the kind in `kinds`'
     )
 

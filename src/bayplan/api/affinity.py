@@ -14,7 +14,7 @@ from bayplan.api.selectors import NOTHING, Selector, SelectorError, label_select
 
 
 class AffinityTerm(Struct, frozen=True):
-    """Which pods a term speaks of, and within which topology."""
+    """The pods that a term selects, and the topology key."""
 
     namespaces: frozenset[str]
     selector: Selector
@@ -27,7 +27,7 @@ class AffinityTerm(Struct, frozen=True):
     def matches(
         self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
     ) -> bool:
-        """Whether a pod with these labels, in this namespace with its labels, is meant."""
+        """Whether the term selects a pod with these labels in a namespace with these labels."""
         return self.covers_namespace(namespace, namespace_labels) and self.selector.matches(labels)
 
 
@@ -49,9 +49,10 @@ NO_TERMS = AffinityTerms()
 def compile_terms(
     affinity: PodAffinity | None, namespace: str, path: str, errors: list[str]
 ) -> AffinityTerms:
-    """A term that does not parse is named in ``errors`` with its path, and its list is empty.
+    """The compiled terms. A term that does not parse is added to ``errors`` with its path.
 
-    One bad term spoils all required, or all preferred terms, as upstream's NewPodInfo has it.
+    As in upstream's NewPodInfo, one wrong term makes the list of required, or of preferred, terms
+    empty.
     """
     if affinity is None:
         return NO_TERMS
@@ -66,7 +67,7 @@ def compile_terms(
 def _compiled(
     terms: Iterable[PodAffinityTerm], namespace: str, path: str, errors: list[str]
 ) -> tuple[AffinityTerm, ...]:
-    """All of them, or none."""
+    """All terms compiled; an empty tuple if a term does not parse."""
     compiled: list[AffinityTerm] = []
     for index, term in enumerate(terms):
         try:
@@ -78,7 +79,7 @@ def _compiled(
 
 
 def affinity_term(term: PodAffinityTerm, namespace: str) -> AffinityTerm:
-    """Raises SelectorError."""
+    """One compiled term. Raises SelectorError."""
     namespaces = frozenset(term.namespaces or ())
     if not namespaces and term.namespace_selector is None:
         namespaces = frozenset((namespace,))

@@ -19,7 +19,7 @@ ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION = "failure-domain.beta.kubernetes.io/region"
-#: Between the zones of one label.
+#: Separates the zones in the value of one label.
 ZONE_DELIMITER = "__"
 
 _UNSPECIFIED = "UNSPECIFIED"
@@ -27,11 +27,11 @@ _EBS_ID = re.compile(r"vol-[^/]*")
 
 
 class NotTranslated(ValueError):
-    """An in-tree volume that no CSI driver would understand; the message says why."""
+    """An in-tree volume cannot be translated for its CSI driver; the message has the reason."""
 
 
 class InTreePlugin(Struct, frozen=True):
-    """A plugin that a CSI driver took over from."""
+    """An in-tree plugin that a CSI driver has replaced."""
 
     name: str
     driver: str
@@ -39,14 +39,14 @@ class InTreePlugin(Struct, frozen=True):
     field: str
     #: (source, labels of the PersistentVolume or None for an inline volume) → handle.
     handle: Callable[[Any, Mapping[str, str] | None], str]
-    #: The driver's own label for a node's zone, where it has one that volumes are held to.
+    #: The driver's own label for the zone of a node, if its volumes are bound to that label.
     zone_label: str = ""
-    #: Whether its volumes are counted as the driver's on nodes that have a CSINode.
+    #: Whether its volumes count as volumes of the driver on nodes with a CSINode.
     is_counted: bool = True
 
 
 class CSIVolume(Struct, frozen=True):
-    """An in-tree volume in the words of its CSI driver."""
+    """An in-tree volume as its CSI driver identifies it."""
 
     driver: str
     handle: str
@@ -61,18 +61,19 @@ def plugin_of(owner: Volume | PersistentVolumeSpec) -> InTreePlugin | None:
 
 
 def inline_volume(plugin: InTreePlugin, volume: Volume) -> CSIVolume:
-    """A volume written into a pod. Raises NotTranslated."""
+    """The CSI form of an inline volume of a pod. Raises NotTranslated."""
     return CSIVolume(plugin.driver, plugin.handle(getattr(volume, plugin.field), None))
 
 
 def persistent_volume(plugin: InTreePlugin, volume: PersistentVolume) -> CSIVolume:
-    """Raises NotTranslated."""
+    """The CSI form of a PersistentVolume. Raises NotTranslated."""
     source, labels = getattr(volume.spec, plugin.field), volume.metadata.labels or {}
     return CSIVolume(plugin.driver, plugin.handle(source, labels))
 
 
 def node_selector(plugin: InTreePlugin, volume: PersistentVolume) -> NodeSelector | None:
-    """Which nodes reach the volume, zones by the driver's label. Raises NotTranslated."""
+    """The nodes that can access the volume, with zones in the driver's label. None: all nodes.
+    Raises NotTranslated."""
     persistent_volume(plugin, volume)
     affinity = volume.spec.node_affinity
     required = affinity.required if affinity is not None else None
@@ -95,7 +96,8 @@ def node_selector(plugin: InTreePlugin, volume: PersistentVolume) -> NodeSelecto
 
 
 def _topology_labels(required: NodeSelector | None, labels: Mapping[str, str]) -> tuple[str, str]:
-    """(zone, region) as this volume spells them; its affinity says so before its labels do."""
+    """(label of the zone, label of the region) that this volume uses. Its node affinity takes
+    precedence over its labels."""
     keys = {one.key for term in _terms(required) for one in term.match_expressions or ()}
     for names in (keys, labels):
         if ZONE in names:
@@ -140,7 +142,7 @@ def _with_zones(required: NodeSelector | None, key: str, zones: tuple[str, ...])
 
 
 def _ebs(source: AwsDisk, labels: Mapping[str, str] | None) -> str:
-    """vol-1, aws://zone/vol-1 and aws:///vol-1 are the same volume."""
+    """The handle of an EBS volume: vol-1, aws://zone/vol-1 and aws:///vol-1 are the same volume."""
     written = source.volume_id
     if not written.startswith("aws://"):
         return written
@@ -165,7 +167,7 @@ def _gce(source: Any, labels: Mapping[str, str] | None) -> str:
 
 
 def _gce_region(zones: list[str]) -> str:
-    """us-east1-b and us-east1-c lie in us-east1."""
+    """The region of zones: us-east1-b and us-east1-c are in us-east1."""
     parts = [zone.split("-") for zone in zones]
     regions = {"-".join(part[:2]) for part in parts}
     if any(len(part) != 3 for part in parts) or len(regions) != 1:
@@ -233,5 +235,5 @@ PLUGINS: Final = (
     ),
 )
 
-#: By the name that a storage class calls its provisioner.
+#: Name of the provisioner in a storage class → in-tree plugin.
 BY_NAME: Final[Mapping[str, InTreePlugin]] = {plugin.name: plugin for plugin in PLUGINS}

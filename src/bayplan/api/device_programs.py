@@ -1,6 +1,6 @@
 """Compiled CEL selectors: how an expression is evaluated for a device.
 
-Apart from `device_selectors`, because only a cluster with selectors of devices needs the library.
+This is a module of its own, because only a cluster with selectors of devices needs the library.
 """
 
 import re
@@ -31,7 +31,8 @@ _Domains = dict[str, dict[str, Any]]
 
 
 def compiled(expression: str) -> "DeviceSelectorProgram | CelError":
-    """The error is a value: who selects says where it stands."""
+    """The compiled expression, or its error as a value: the caller adds the place to the
+    message."""
     try:
         program = environment().compile(expression)
     except Exception as problem:  # noqa: BLE001 - the library has no class of its own for this
@@ -69,14 +70,15 @@ class DeviceSelectorProgram:
             key = missing.group(1)
             if key in attributes and key in capacity:
                 raise CelError(f"no such key: {key}. {_HINT}")
-            # It may be a domain, and those are never missing. Where it is an attribute, the
-            # expression fails the same way once more.
+            # The missing name may be a domain, and a domain is never missing. If the name is an
+            # attribute, the expression fails again in the same way.
             attributes.setdefault(key, {})
             capacity.setdefault(key, {})
 
 
 def _runtime_error(message: str) -> str:
-    """Upstream's words for an evaluation that costs too much (cel-go, interpreter)."""
+    """A message of the library; for an evaluation that costs too much, upstream's message (cel-go,
+    interpreter)."""
     if _ITERATION_BUDGET_EXCEEDED in message or COST_LIMIT_EXCEEDED in message:
         return f"operation cancelled: {COST_LIMIT_EXCEEDED}"
     return message

@@ -1,7 +1,7 @@
-"""CEL selectors of devices: which devices a class or a request means.
+"""CEL selectors of devices: the devices that a class or a request selects.
 
-An expression sees one device as ``device``: its driver, attributes and capacity, by domain; a name
-without a domain belongs to the driver's, and a domain that the device does not have is empty.
+An expression reads one device as ``device``: its driver, attributes and capacity, by domain. A name
+without a domain is in the driver's domain. A domain that the device does not have is empty.
 Upstream: k8s.io/dynamic-resource-allocation/cel.
 
 Expressions are untrusted, so the cost of an evaluation is bounded in four ways: the length of the
@@ -49,7 +49,8 @@ class DeviceSelector(Protocol):
 
 @lru_cache(maxsize=COMPILED_MAX)
 def compile_selector(expression: str) -> DeviceSelector | CelError:
-    """The error is a value: who selects says where it stands."""
+    """The compiled expression, or its error as a value: the caller adds the place to the
+    message."""
     if len(expression.encode(errors="surrogatepass")) > EXPRESSION_LENGTH_MAX:
         return CelError(f"compilation failed: longer than {EXPRESSION_LENGTH_MAX} bytes")
     if _built_length_max(expression) > BUILT_LENGTH_MAX:

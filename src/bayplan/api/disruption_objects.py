@@ -1,4 +1,4 @@
-"""PodDisruptionBudget: how many of some pods may be away at a time.
+"""PodDisruptionBudget: how many of the selected pods may be unavailable at a time.
 
 Upstream: k8s.io/api/policy/v1.
 """
@@ -18,7 +18,7 @@ class PodDisruptionBudgetSpec(Api):
 
 class PodDisruptionBudgetStatus(Api):
     disruptions_allowed: Int64 = 0
-    #: Pods by name whose eviction the API server has accepted, and since when.
+    #: Name of a pod whose eviction the API server has accepted → time of the eviction.
     disrupted_pods: Strings | None = None
 
 

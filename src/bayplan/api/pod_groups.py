@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple, final
 
 from bayplan.api.object_meta import Api, Int64, ObjectMeta, Quantities
 
-#: Of a kind that cannot say it itself: all members within one value of this node label, or as many
-#: as possible.
+#: Annotations for kinds without these fields: the node label whose value must (or should) be equal
+#: for the nodes of all members.
 REQUIRED_TOPOLOGY: Final = "bayplan.dev/required-topology"
 PREFERRED_TOPOLOGY: Final = "bayplan.dev/preferred-topology"
 
@@ -40,7 +40,7 @@ class PodGroupCondition(Api):
 
 
 class PodGroupStatus(Api):
-    """Of all kinds; upstream's has conditions only."""
+    """The status of all kinds of groups. Upstream's kind has conditions only."""
 
     phase: str | None = None
     occupied_by: str | None = None
@@ -111,7 +111,7 @@ class UpstreamPodGroup(Api):
 
 
 class GroupKey(NamedTuple):
-    """Which group; printed ``namespace/name``."""
+    """The identity of a group; printed as ``namespace/name``."""
 
     api_group: str
     namespace: str
@@ -126,21 +126,21 @@ class PodGroup:
     """A group of pods that are placed together."""
 
     key: GroupKey
-    #: Of the object it was read from: "scheduling.x-k8s.io/v1alpha1 PodGroup".
+    #: The kind of its object: "scheduling.x-k8s.io/v1alpha1 PodGroup".
     kind: str
     metadata: ObjectMeta
-    #: At least this many members run, or none; 1 by default.
+    #: The minimum number of members that run, or no member runs; 1 by default.
     min_member: int
-    #: Amounts that all nodes together must have free.
+    #: The amounts that must be free on all nodes together.
     min_resources: Quantities | None
     schedule_timeout_seconds: int | None
     #: Node label whose value is equal for the nodes of all members; "" for none.
     required_topology: str
-    #: The same, where it can be had.
+    #: A preferred label of the same kind: honoured if possible.
     preferred_topology: str
-    #: None: that of its members.
+    #: The priority of the group; None: the priority of its members.
     priority: int | None
-    #: Whether its members are evicted all together, if at all.
+    #: Whether an eviction of one member evicts all members.
     leaves_whole: bool
     status: PodGroupStatus
 
@@ -150,7 +150,7 @@ class PodGroup:
         return self.key.api_group == UPSTREAM_GROUP
 
     def asks_the_same(self, other: "PodGroup") -> bool:
-        """Whether two versions of an object differ in nothing that placing its members reads."""
+        """Whether two versions of an object are equal in all fields that placement reads."""
         return replace(other, kind=self.kind, metadata=self.metadata, status=self.status) == self
 
     def condition(self, name: str) -> PodGroupCondition | None:
@@ -205,7 +205,7 @@ def _annotation(metadata: ObjectMeta, name: str) -> str:
 
 
 def key_of(kind: str, metadata: ObjectMeta) -> GroupKey:
-    """Which group an object of a kind of groups is."""
+    """The key of a group's object."""
     return GroupKey(api_group_of(kind), metadata.namespace or "default", metadata.name)
 
 
@@ -219,12 +219,12 @@ def api_group_of(kind: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PodGroupKind:
-    """One kind of group objects, and how pods name theirs."""
+    """One kind of group objects, and how pods name a group of this kind."""
 
     kind: str
     decoded_as: type[Api]
     compile: Callable[[str, Any], PodGroup]
-    #: The pod's label; "" where spec.schedulingGroup.podGroupName is the mark.
+    #: The label of a pod that names its group; "": spec.schedulingGroup.podGroupName names it.
     label: str = ""
 
 
@@ -236,10 +236,9 @@ class PodGroupKinds:
     """The kinds that one scheduler reads; the versions of an API group oldest first."""
 
     def __init__(self, rows: Iterable[PodGroupKind]) -> None:
-        """Of several rows of one kind the last one counts."""
+        """If several rows have the same kind, the last row counts."""
         self.by_kind: Final[Mapping[str, PodGroupKind]] = {row.kind: row for row in rows}
-        #: (API group, label) of kinds whose members carry a label, in the order they are looked
-        #: for.
+        #: (API group, label) of kinds whose members have a label, in the order of the look-up.
         self.labels: Final = tuple(
             dict.fromkeys((api_group_of(r.kind), r.label) for r in self.by_kind.values() if r.label)
         )
@@ -255,15 +254,17 @@ class PodGroupKinds:
         return tuple(dict.fromkeys(map(api_group_of, self)))
 
     def with_kinds(self, rows: Iterable[PodGroupKind]) -> "PodGroupKinds":
-        """These and further ones; a row for a kind of these replaces it."""
+        """These kinds and more. A row with the kind of an existing row replaces that row."""
         more = tuple(rows)
         return PodGroupKinds((*self.by_kind.values(), *more)) if more else self
 
     def membership(
         self, namespace: str, labels: Mapping[str, str] | None, pod_group_name: str | None
     ) -> GroupKey | None:
-        """The group that a pod names, whether the object exists or not; always in the pod's
-        namespace. ``pod_group_name``: spec.schedulingGroup.podGroupName, which goes first."""
+        """The group that a pod names, in the pod's namespace; the object need not exist.
+
+        ``pod_group_name``: spec.schedulingGroup.podGroupName, which overrides labels.
+        """
         if pod_group_name:
             return GroupKey(UPSTREAM_GROUP, namespace, pod_group_name)
         if labels:
@@ -275,7 +276,7 @@ class PodGroupKinds:
 
 
 def labelled_kind(kind: str, label: str) -> PodGroupKind:
-    """A kind with the fields of the Coscheduling plugin's, whose members carry a label."""
+    """A kind with the fields of the Coscheduling plugin's PodGroup and a label on its members."""
     return PodGroupKind(kind, CoschedulingPodGroup, _from_coscheduling, label)
 
 

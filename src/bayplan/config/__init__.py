@@ -1,4 +1,4 @@
-"""The configuration: KubeSchedulerConfiguration v1, read strictly, without knowing any plugin."""
+"""The configuration: KubeSchedulerConfiguration v1, read strictly and independent of plugins."""
 
 from bayplan.config.loading import SchedulerConfig, config_from, load_config
 from bayplan.config.problems import ConfigError

@@ -29,7 +29,8 @@ def decode(value: Any, kind: type[S], path: str) -> tuple[S | None, list[Problem
     Wrong fields have their defaults. The struct is None if a wrong field has no default.
     """
     if value == {}:
-        # The usual args of a plugin; nothing is described, which takes longer than to start it.
+        # The usual args of a plugin. msgspec's description of a type takes longer than the start of
+        # a plugin.
         with suppress(msgspec.ValidationError):
             return msgspec.convert({}, kind), []
     problems: list[Problem] = []
@@ -149,7 +150,8 @@ def _description(kind: inspect.Metadata) -> str:
 
 
 def _fault(value: Any, kind: inspect.Type) -> str | None:
-    """What was wanted instead of a scalar; None: the value is right, or msgspec checks it."""
+    """The expected value in place of a wrong scalar; None: the value is right, or msgspec checks
+    it."""
     if isinstance(kind, inspect.BoolType):
         return None if isinstance(value, bool) else "wanted true or false"
     if isinstance(kind, inspect.IntType):

@@ -35,18 +35,18 @@ def _default_spec() -> KubeSchedulerConfiguration:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerConfig:
-    """A configuration with its defaults; without any argument, the default one."""
+    """A configuration with its defaults. Without arguments: the default configuration."""
 
     spec: KubeSchedulerConfiguration = field(default_factory=_default_spec)
     gates: FeatureGates = field(default_factory=default_gates)
-    #: Where it was read, for messages, and what was read there.
+    #: The name of the source, for messages; and its text.
     source: str = ""
     text: str = ""
-    #: What is wrong with it, as far as can be told without knowing the plugins.
+    #: The errors that can be found without the plugins.
     problems: tuple[Problem, ...] = ()
     #: Top-level keys that were written.
     written: frozenset[str] = frozenset()
-    #: Longer than this no pod waits for an event. kube-scheduler: a flag, not a field.
+    #: The longest time that a pod waits for an event. In kube-scheduler this is a flag.
     unschedulable_max_seconds: float = 300.0
 
     @property
@@ -68,8 +68,10 @@ def load_config(
     feature_gates: str = "",
     overrides: Mapping[str, Any] = MappingProxyType({}),
 ) -> SchedulerConfig:
-    """A configuration from YAML or JSON; ``feature_gates`` as kube-scheduler's flag;
-    ``overrides``: fields that flags set, as in a file.
+    """A configuration from YAML or JSON.
+
+    ``feature_gates``: as in kube-scheduler's flag. ``overrides``: fields that flags set, in the
+    form of a file.
 
     Raises ConfigError for text that is not a document; other errors stay with the configuration.
     """

@@ -1,8 +1,7 @@
-"""A JSON schema of the configuration, for editors: it knows the plugins and their args.
+"""A JSON schema of the configuration with all plugins and their args, for editors.
 
-What `config.decoding` refuses the schema refuses too: unknown fields, wrong types, values out of
-range, plugins that do not exist or do not do what they are enabled for. What two places must agree
-about it cannot say.
+The schema refuses unknown fields, wrong types, values out of range, plugins that do not exist, and
+plugins at extension points that they do not implement. It cannot express conditions on two fields.
 """
 
 import re
@@ -90,7 +89,8 @@ def _plugin_set(point: str, registry: Registry) -> Schema:
 
 
 def _plugin_config(registry: Registry, args: dict[str, Schema]) -> Schema:
-    """The args a plugin takes depend on its name; those of plugins not here yet may be any."""
+    """The schema of pluginConfig: the args depend on the name. Upstream plugins that Bayplan lacks
+    may have any args."""
     no_args = {key: {"type": "string"} for key in ("apiVersion", "kind")}
     takes_none = {"properties": no_args, "additionalProperties": False}
     return {
@@ -113,7 +113,8 @@ def _all_names(registry: Registry) -> list[str]:
 
 
 def _name(plugins: Iterable[str], extra: Iterable[str]) -> Schema:
-    """One of the names, or one with a label; listed, so that an editor can offer them."""
+    """One of the names, with or without a label. The names are listed, so that an editor can
+    complete them."""
     names = sorted(plugins)
     labelled = f"^(?:{'|'.join(map(re.escape, names))}){LABEL_SEPARATOR}[^{LABEL_SEPARATOR}]+$"
     choices: list[Schema] = [{"enum": [*extra, *names]}]

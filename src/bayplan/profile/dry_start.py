@@ -1,7 +1,7 @@
-"""Plugins started for a scheduler that never schedules: to check them, and to ask what they are.
+"""A dry start: plugins are started for a scheduler that never schedules, to check and list them.
 
-What fails here fails in a real start too: there, no snapshot is lent and no object is known yet,
-either.
+A plugin that fails here also fails in a real start: in both cases no snapshot is lent and no object
+exists yet.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,15 +26,15 @@ from bayplan.state.pods import PodInfo
 
 
 def dry_start(config: SchedulerConfig, registry: Registry) -> None:
-    """Start every plugin of a configuration, and close it. Raises ConfigError as a start would."""
+    """Start and close every plugin of a configuration. Raises ConfigError as a real start does."""
     kinds_to_follow(config, registry)
 
 
 def kinds_to_follow(config: SchedulerConfig, registry: Registry) -> list[str]:
-    """Kinds that the configured plugins look up or wait for, and extenders wait for; sorted.
+    """The kinds that plugins look up, or that plugins or extenders wait for; sorted.
 
-    Groups of pods only where a plugin looks them up. Starts every plugin, and closes it. Raises
-    ConfigError as a start would.
+    Kinds of pod groups are included only if a plugin looks them up. Starts and closes every plugin.
+    Raises ConfigError as a real start does.
     """
     scheduler = _IdleScheduler(registry, config.gates)
 
@@ -60,14 +60,14 @@ def idle_handle(
     *,
     gates: FeatureGates | None = None,
 ) -> PluginHandle:
-    """A handle whose scheduler does nothing. ``gates``: None: as they are by default."""
+    """A handle of a scheduler that does nothing. ``gates``: None for the default gates."""
     scheduler = _IdleScheduler(registry, gates or default_gates())
     return PluginHandle(scheduler, profile_name, instance_name, plugin.kinds)
 
 
 @final
 class _IdleScheduler:
-    """profile.handle.HandleServices of a scheduler that never schedules anything."""
+    """profile.handle.HandleServices of a scheduler that never schedules a pod."""
 
     def __init__(self, registry: Registry, gates: FeatureGates) -> None:
         self._registry = registry

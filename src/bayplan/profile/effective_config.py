@@ -1,4 +1,4 @@
-"""The effective configuration: what holds after all defaults, and what Bayplan ignores of it.
+"""The effective configuration: all values after defaults, and the values that Bayplan ignores.
 
 The result is itself a configuration with the same lists and arguments. The portability check lists
 what an unmodified kube-scheduler would not understand: fields and plugins of Bayplan, and more than
@@ -36,7 +36,7 @@ from bayplan.profile.resolved_config import ResolvedProfile, resolve
 
 _IS_TYPE = frozenset(("apiVersion", "kind"))
 
-#: Gates that are asked for somewhere; the others are known, and change nothing.
+#: Gates that Bayplan reads outside of plugins. Other known gates have no effect.
 READ_GATES = frozenset(
     (
         "DRADeviceTaintRules",
@@ -47,7 +47,7 @@ READ_GATES = frozenset(
     )
 )
 
-#: Keys that are there for kube-scheduler's sake → why they have no effect.
+#: Key that only kube-scheduler uses → why it has no effect here.
 _WITHOUT_EFFECT = {
     "parallelism": "all nodes are looked at together",
     "enableProfiling": "there is no Go profiler to serve",
@@ -57,7 +57,7 @@ _WITHOUT_EFFECT = {
 
 def effective(config: SchedulerConfig, registry: Registry) -> dict[str, Any]:
     """The configuration after defaults as plain data: each extension point's list with its
-    weights, each instance's arguments, each gate. Raises ConfigError for one that is refused.
+    weights, each instance's arguments, each gate. Raises ConfigError if it is refused.
     `dry_start` checks whether its plugins start."""
     resolved = resolve(config, registry)
     spec = _plain(config.spec)
@@ -91,13 +91,13 @@ def _entry(entry: PluginEntry, point: str) -> dict[str, Any]:
 
 
 def plain_args(args: PluginArgs) -> dict[str, Any]:
-    """Args as written in pluginConfig, with their type in front as a reader expects it."""
+    """Args as plain values in the form of pluginConfig; apiVersion and kind come first."""
     plain = _plain(args)
     return {name: plain[name] for name in sorted(plain, key=_IS_TYPE.__contains__, reverse=True)}
 
 
 def _plain(value: Any) -> Any:
-    """A struct as YAML can print it: no tuples, nothing that is not set."""
+    """A struct as plain values for YAML: lists in place of tuples, without unset fields."""
     return _set_parts(msgspec.to_builtins(value))
 
 
@@ -114,7 +114,7 @@ def _set_parts(value: Any) -> Any:
 
 
 def remarks(config: SchedulerConfig, registry: Registry) -> list[str]:
-    """What is accepted and does not do what somebody may expect, one line each.
+    """Remarks on accepted values that have no effect or an unexpected one; one line each.
 
     Raises ConfigError for a configuration that is refused.
     """
@@ -154,7 +154,8 @@ def _general(config: SchedulerConfig) -> Iterator[str]:
 
 
 def _lease(election: LeaderElection, profiles: tuple[Profile, ...]) -> Iterator[str]:
-    """Two schedulers must not share a lease, and two on the same pods must."""
+    """Remarks on the name of the lease. Schedulers for the same pods must share a lease; schedulers
+    for different pods must not."""
     name = election.resource_name
     is_default = any(profile.scheduler_name == DEFAULT_SCHEDULER_NAME for profile in profiles)
     if is_default and name != KUBE_SCHEDULER_LEASE:
@@ -224,7 +225,7 @@ def _idle_weights(written: Profile, registry: Registry, path: str) -> Iterator[s
 
 
 def _without_post_filter(profile: ResolvedProfile, path: str) -> Iterator[str]:
-    """What such a plugin does for pods that fit nowhere it does not do."""
+    """Remarks on plugins with PostFilter that are enabled only at other extension points."""
     enabled = {entry.name for entry in profile.lists.get("postFilter", ())}
     elsewhere = {
         entry.name
@@ -246,10 +247,10 @@ def _unasked_events(profile: ResolvedProfile, path: str) -> Iterator[str]:
             yield f"{path}: {name} is not asked for its events: it cannot reject a pod"
 
 
-# ---- what kube-scheduler does not know ------------------------------------------------------
+# ---- portability ----------------------------------------------------------------------------
 
 
-#: Fields that are ours → what kube-scheduler has in their place.
+#: Field that only Bayplan has → the remark for kube-scheduler.
 _OUR_FIELDS = {
     "featureGates": "kube-scheduler takes its gates from the command line, as --feature-gates",
     "reuse": "kube-scheduler has no such field",
@@ -257,7 +258,8 @@ _OUR_FIELDS = {
 
 
 def foreign(config: SchedulerConfig) -> list[str]:
-    """One line for each field, and each plugin with all places that name it."""
+    """Fields and plugins that kube-scheduler does not have: one line for each, with all its
+    places."""
     texts = [f"{name}: {why}" for name, why in _OUR_FIELDS.items() if name in config.written]
     for index, profile in enumerate(config.spec.profiles):
         texts += _of_profile(profile, f"profiles[{index}]")
@@ -280,7 +282,7 @@ def _of_profile(profile: Profile, path: str) -> Iterator[str]:
 
 
 def _named(profile: Profile) -> Iterator[tuple[str, str]]:
-    """(where, name) of each plugin; what is off there already need not be understood."""
+    """(path, name) of each enabled or configured plugin. Disabled plugins do not matter."""
     sets = {"multiPoint": profile.plugins.multi_point, **profile.plugins.by_point()}
     for point, plugin_set in sets.items():
         entries: tuple[PluginEntry, ...] = plugin_set.enabled
@@ -292,7 +294,7 @@ def _named(profile: Profile) -> Iterator[tuple[str, str]]:
 
 
 def _complaint(name: str) -> str:
-    """ "" for a name that kube-scheduler knows."""
+    """Why kube-scheduler refuses the name; "" if kube-scheduler has the plugin."""
     plugin = plugin_name(name)
     if plugin in REMOVED_PLUGINS:
         return "kube-scheduler has removed this plugin"

@@ -1,8 +1,8 @@
-"""The handle of a plugin instance: small, and the same in every world.
+"""The handle of a plugin instance. It is the same in a live cluster, a simulation and a test.
 
 `filter_relieved` runs Filters for nodes as they would be without some pods. The overlay has amounts
-of resources only (state/victim_overlay.py), so it serves only where no Filter reads anything else
-that follows from pods.
+of resources only (state/victim_overlay.py), so it can be used only if no Filter reads another value
+that depends on pods.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -53,8 +53,7 @@ _OCCUPIED_BITS = int(OCCUPIED)
 
 
 def only_amounts_matter(framework: Framework, state: CycleState) -> bool:
-    """Whether all that placed pods change in what Filters say of this pod is how much of each
-    resource is left."""
+    """Whether placed pods affect the Filters for this pod only through amounts of resources."""
     for plugin in framework.plugins.filter:
         if plugin.instance_name in state.skip_filter_plugins:
             continue
@@ -73,8 +72,10 @@ def filter_key(
     *,
     dependencies: "_Dependencies | None" = None,
 ) -> FilterKey | None:
-    """See framework.handle. ``objects``: all of a kind; ``dependencies``: a cached form of
-    `_dependencies`."""
+    """See `FilterRunner.filter_key`. ``objects``: returns all objects of a kind.
+
+    ``dependencies``: a cached form of `_dependencies`.
+    """
     if not framework.plugins.reuse_bytes_max:
         return None
     signature, skipped = framework.sign_pod(pod), frozenset(state.skip_filter_plugins)
@@ -93,8 +94,8 @@ _Dependencies = Callable[
 def _dependencies(
     framework: Framework, signature: PodSignature, skipped: frozenset[str]
 ) -> tuple[int, Sequence[str]] | None:
-    """What the results of the Filters depend on for pods of this signature: the bits of the facets
-    of a row, and kinds of objects. None: a Filter does not sign such pods."""
+    """(facets of a row as bits, kinds of objects) on which the results of the Filters depend for
+    pods of this signature. None: a Filter does not sign such pods."""
     facet_bits, kinds = 0, set[str]()
     for plugin in framework.plugins.filter:
         if plugin.instance_name in skipped:
@@ -116,10 +117,12 @@ def filter_relieved(
     *,
     reading: Facet = ALL_FACETS,
 ) -> FilterOutcome:
-    """Evaluate Filter for each node of an overlay. ``reading``: only the plugins that read any of
-    these facets. Nominated pods do not count."""
+    """Evaluate Filter for each node of an overlay. Nominated pods do not count.
+
+    ``reading``: only plugins that read one of these facets are evaluated.
+    """
     outcome = FilterOutcome(nodes, np.ones(len(nodes), np.bool_))
-    # Arithmetic with flags is slow.
+    # Integers, because arithmetic with flags is slow.
     facet_bits, filters = int(reading), framework.plugins.filter
     reads = [p.instance_name for p in filters if int(p.promises.facets) & facet_bits]
     for name, ask in framework.calls(state, pod).filter:
@@ -162,7 +165,7 @@ class WaitingPodIndex(Protocol):
 
 
 class HandleServices(Protocol):
-    """What handles use of a scheduler: its parts, and four actions."""
+    """The parts and actions of a scheduler that handles use."""
 
     @property
     def seed(self) -> int: ...
@@ -211,7 +214,7 @@ class PluginHandle:
         self.metrics = services.metrics
         self.extenders: Sequence[Extender] = tuple(services.extenders)
         self.pods_in_pre_bind = services.pods_in_pre_bind
-        #: What `make` gave, in order: see framework.composition.
+        #: The plugins that `make` returned, in order: see framework/calls.py.
         self.made: list[Plugin] = []
         self._runner = _Runner(services, self)
 
@@ -287,7 +290,7 @@ class PluginHandle:
         return part
 
     def inside(self, plugin: type[Plugin], name: str) -> "PluginHandle":
-        """The handle of a part: its notes and the kinds it reads are its own."""
+        """The handle of a part, with a name and kinds of its own."""
         number = f"#{len(self.made) + 1}" if self.made else ""
         full_name = f"{self.instance_name}.{name}{number}"
         return PluginHandle(self._services, self._profile_name, full_name, plugin.kinds)
@@ -314,7 +317,7 @@ class PluginHandle:
 class _Runner:
     """framework.handle.FilterRunner over the profile's framework and the lent snapshot.
 
-    Both are looked up when they are needed: a plugin may keep the runner from its start on.
+    Both are looked up at each call, because a plugin may store the runner at its start.
     """
 
     def __init__(self, services: HandleServices, handle: PluginHandle) -> None:

@@ -19,22 +19,22 @@ from bayplan.framework.types import MAX_NODE_SCORE, MAX_TOTAL_SCORE
 from bayplan.plugins.registry import Registry
 from bayplan.problems import Problem, suggestion
 
-#: Extension point → entries in the order they run; weights are final where they score.
+#: Extension point → entries in the order in which they run. Entries at score have their weights.
 PluginLists = Mapping[str, Sequence[PluginEntry]]
 
 
 def plugin_name(instance_name: str) -> str:
-    """ "TopologyScorer" of "TopologyScorer/rack"."""
+    """The plugin's name in an instance name: "TopologyScorer/rack" → "TopologyScorer"."""
     return instance_name.partition(LABEL_SEPARATOR)[0]
 
 
 def is_not_implemented(name: str, registry: Registry) -> bool:
-    """Whether kube-scheduler has this plugin, or instance of it, and Bayplan does not yet."""
+    """Whether kube-scheduler has the plugin of this name or instance, and Bayplan lacks it."""
     return plugin_name(name) in UPSTREAM_PLUGINS and registry.find(plugin_name(name)) is None
 
 
 def absence(name: str, registry: Registry) -> tuple[str, str]:
-    """(what is wrong, what would be right) about a name that is no plugin's."""
+    """(problem, what to write instead) for a name that no plugin has."""
     plugin = plugin_name(name)
     if plugin in UPSTREAM_PLUGINS:
         return f'"{plugin}" is a plugin of kube-scheduler that is not here yet', ""
@@ -53,7 +53,8 @@ _WHERE_PLUGINS_COME_FROM = (
 
 
 def set_problems(plugins: Plugins, registry: Registry, path: str) -> Iterator[Problem]:
-    """Names without a plugin, plugins that do not do what they are enabled for, repetitions."""
+    """Problems of names without a plugin, of plugins at an extension point that they do not
+    implement, and of repeated names."""
     for point, plugin_set in {"multiPoint": plugins.multi_point, **plugins.by_point()}.items():
         yield from _enabled_problems(plugin_set, point, registry, f"{path}.{point}.enabled")
         for index, entry in enumerate(plugin_set.disabled):
@@ -63,8 +64,12 @@ def set_problems(plugins: Plugins, registry: Registry, path: str) -> Iterator[Pr
 
 
 def _may_be_disabled(name: str, registry: Registry) -> bool:
-    """What kube-scheduler has or had may be: it is off here anyway. A slip leaves another one on,
-    so unlike kube-scheduler we tell; what is no name at all `config.validation` has told."""
+    """Whether a name may be in a list of disabled plugins: any plugin that Bayplan has, or that
+    kube-scheduler has or had.
+
+    Unlike kube-scheduler, Bayplan refuses other names: a misspelled name would leave a plugin
+    enabled. `config.validation` reports empty names.
+    """
     plugin = plugin_name(name)
     return (
         registry.find(plugin) is not None
@@ -118,7 +123,8 @@ def _points_of(name: str, registry: Registry) -> list[str]:
 
 
 def _merged(defaults: Iterable[PluginEntry], plugin_set: PluginSet) -> tuple[PluginEntry, ...]:
-    """MultiPoint with the defaults: one that is named again changes in its place."""
+    """The enabled plugins of MultiPoint: defaults first. An entry with the name of a default
+    replaces the default at its place."""
     disabled = {entry.name for entry in plugin_set.disabled}
     named = {entry.name: entry for entry in plugin_set.enabled}
     remaining_defaults = [
@@ -130,7 +136,8 @@ def _merged(defaults: Iterable[PluginEntry], plugin_set: PluginSet) -> tuple[Plu
 
 
 def _ordered(own: PluginSet, multi_point: Sequence[PluginEntry]) -> list[PluginEntry]:
-    """One extension point: what overrides MultiPoint, MultiPoint itself, what is only here."""
+    """The plugins of one extension point: first the entries that override an entry of MultiPoint,
+    then the other entries of MultiPoint, then the entries of this extension point only."""
     disabled = {entry.name for entry in own.disabled}
     if ALL_PLUGINS in disabled:
         return list(own.enabled)
@@ -148,7 +155,8 @@ def _ordered(own: PluginSet, multi_point: Sequence[PluginEntry]) -> list[PluginE
 
 
 def list_problems(lists: PluginLists, path: str) -> Iterator[Problem]:
-    """A profile sorts its queue in one way, binds in at least one, and adds up in 63 bits."""
+    """Problems of a profile without exactly one QueueSort plugin, without a Bind plugin, or with
+    weights whose total score may exceed 63 bits."""
     sorts = [entry.name for entry in lists["queueSort"]]
     if len(sorts) != 1:
         value = f"{len(sorts)} queue sorts: {', '.join(sorts)}" if sorts else "no queue sort"

@@ -1,7 +1,7 @@
 """The table of all plugins, and the score graph of a profile, for `bayplan plugins`.
 
-Only an instance can name its events. So one of each class is made with default args, for a
-scheduler that does not run; if that fails, the row says why.
+Only an instance of a plugin can name its events. So one instance of each class is made with default
+args, for a scheduler that does not run. If that fails, the row has the reason.
 """
 
 from collections.abc import Iterator
@@ -30,30 +30,30 @@ NOT_HERE_YET = "not here yet"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginRow:
-    """A plugin, an instance of it in a configuration, or one that is not here yet."""
+    """A plugin, an instance of a plugin in a configuration, or a plugin that Bayplan lacks."""
 
     name: str
-    #: "in tree", an entry point, a file; "" for a plugin that is not here yet.
+    #: "in tree", an entry point, a file; "" for a plugin that Bayplan lacks.
     origin: str = ""
     extension_points: tuple[str, ...] = ()
-    #: Plain values by their names in pluginConfig; None: it takes none, or they cannot be told.
+    #: Name in pluginConfig → plain value; None: the plugin takes no args or has no default args.
     args: dict[str, Any] | None = None
-    #: Labels of the events that pods it rejected wait for.
+    #: Labels of the events for which pods wait that the plugin rejected.
     events: tuple[str, ...] = ()
     #: "row" or "cluster": see `Plugin.scope`.
     scope: str = ""
     is_signed: bool = False
-    #: Profiles of the configuration that have it.
+    #: Profiles of the configuration that use the plugin.
     profiles: tuple[str, ...] = ()
-    #: Why something is missing.
+    #: Why the plugin or its events are missing.
     note: str = ""
 
 
 def plugin_table(registry: Registry, config: SchedulerConfig | None = None) -> list[PluginRow]:
-    """A row per plugin: kube-scheduler's in the order of its default profile, then all others.
+    """One row per plugin: first kube-scheduler's plugins in the order of its default profile.
 
-    With ``config``, rows tell the profiles that have them, and instances with a label follow their
-    plugin. Raises ConfigError for a configuration that is refused.
+    With ``config``, each row lists the profiles that use the plugin, and instances with a label
+    follow their plugin. Raises ConfigError for a configuration that is refused.
     """
     used = _used(config, registry) if config is not None else []
     rows: list[PluginRow] = []
@@ -78,7 +78,7 @@ def _used(config: SchedulerConfig, registry: Registry) -> list[tuple[str, Instan
 def _rows(
     plugin: type[Plugin], used: list[tuple[str, Instance]], registry: Registry
 ) -> Iterator[PluginRow]:
-    """The plugin's row and those of its labelled instances."""
+    """The rows of a plugin and of its instances with a label."""
     events, note = _events(plugin, registry)
     args = _default_args(plugin)
     row = PluginRow(
@@ -104,7 +104,7 @@ def _default_args(plugin: type[Plugin]) -> PluginArgs | None:
 
 
 def _events(plugin: type[Plugin], registry: Registry) -> tuple[tuple[str, ...], str]:
-    """(labels, why there are none)"""
+    """(labels of the events, why there are none)"""
     if not issubclass(plugin, REJECTING):
         return (), ""
     events = default_events(plugin.kinds)
@@ -115,7 +115,7 @@ def _events(plugin: type[Plugin], registry: Registry) -> tuple[tuple[str, ...], 
             assert isinstance(made, EnqueueExtensions)
             events = made.events_to_register()
             made.close()
-        except BaseException as error:  # noqa: BLE001 - whatever a plugin raises, it is said in its row
+        except BaseException as error:  # noqa: BLE001 - the row reports any exception
             raise_interruption(error)
             return (), f"events depend on how it is configured: {error}"
     return tuple(dict.fromkeys(registered.event.label for registered in events)), ""
@@ -126,29 +126,29 @@ def _events(plugin: type[Plugin], registry: Registry) -> tuple[tuple[str, ...], 
 
 @dataclass(frozen=True, slots=True)
 class ScoreEdge:
-    """One plugin reads another."""
+    """One plugin reads the scores of another."""
 
     source: str
     reader: str
-    #: Over all nodes, and not only the feasible ones.
+    #: Whether the reader needs the scores of all nodes, and not only of the feasible nodes.
     over_all: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileGraph:
-    """One profile's scores. Instances by name."""
+    """The score graph of one profile. Instances are names."""
 
     profile: str
-    #: (instance, weight) of those that are added up, in order.
+    #: (instance, weight) of each term of the total, in order.
     added: tuple[tuple[str, int], ...]
     tie_break: tuple[str, ...]
-    #: Computed because others read them.
+    #: Sources that do not count in the total.
     read_only: tuple[str, ...]
     edges: tuple[ScoreEdge, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all instances, each once."""
+        """The names of all instances, each once."""
         added = (name for name, _ in self.added)
         return tuple(dict.fromkeys((*added, *self.tie_break, *self.read_only)))
 
@@ -156,7 +156,7 @@ class ProfileGraph:
         return [edge.source for edge in self.edges if edge.reader == reader]
 
     def role(self, name: str) -> str:
-        """What becomes of an instance's scores, in words."""
+        """The use of an instance's scores: "weight 1, tie-break key 2" or "read only"."""
         weights = dict(self.added)
         roles = [f"weight {weights[name]}"] if name in weights else []
         if name in self.tie_break:
@@ -165,7 +165,8 @@ class ProfileGraph:
 
 
 def profile_graphs(config: SchedulerConfig, registry: Registry) -> list[ProfileGraph]:
-    """One for each profile, in order. Raises ConfigError for a configuration that is refused."""
+    """The score graph of each profile, in order. Raises ConfigError for a configuration that is
+    refused."""
     return [_graph(profile) for profile in resolve(config, registry).profiles]
 
 

@@ -1,7 +1,7 @@
-"""Profiles made of plugin instances: each profile's lists, the events it waits for, its signer.
+"""Profiles with their plugin instances: the lists per extension point, the events, the signer.
 
-Every instance is made once per profile and asked once for its events. If one of them cannot start,
-those made before it are closed, and all that failed are named.
+Every instance is made once per profile and registers its events once. If an instance cannot start,
+the instances that have started are closed, and the error names every instance that failed.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -50,7 +50,8 @@ HandleFor = Callable[[str, str, type[Plugin]], Handle]
 
 Events = Sequence[ClusterEventWithHint]
 
-#: Pods wait for the events of those that can reject them. Upstream: shouldHaveEnqueueExtensions.
+#: Plugins that can reject a pod. Rejected pods wait for events of these plugins. Upstream:
+#: shouldHaveEnqueueExtensions.
 REJECTING = (
     PreEnqueuePlugin,
     PreFilterPlugin,
@@ -67,34 +68,36 @@ class BuiltProfile:
     """One profile, ready to run."""
 
     plugins: ProfilePlugins
-    #: Instance name → what its rejections wait for; only of those that can reject.
+    #: Instance name → the events that its rejected pods wait for; only `REJECTING` plugins.
     events: Mapping[str, Events]
     signer: Signer
 
 
 class NestedArgsError(ConfigError):
-    """Name or args of a plugin that another plugin makes; its own args may contain them."""
+    """A wrong name, or wrong args, of a plugin that another plugin makes. The name or args may come
+    from the args of that other plugin."""
 
     def __init__(self, problems: Sequence[Problem], nested: Any, path: str) -> None:
         super().__init__([problem.under(path) for problem in problems])
-        #: By paths that begin inside ``nested``.
+        #: The problems with paths relative to ``nested``.
         self.relative = tuple(problems)
         self.nested = nested
 
 
 class PartFailed(Exception):
-    """A plugin that another one makes cannot start."""
+    """A plugin that another plugin makes cannot start."""
 
 
 def build_profiles(
     config: SchedulerConfig, registry: Registry, handle_for: HandleFor
 ) -> list[BuiltProfile]:
-    """The profiles in order. Raises ConfigError with all that is wrong, or fails to start."""
+    """The profiles in order. Raises ConfigError with all errors, including plugins that cannot
+    start."""
     problems: list[Problem] = []
     built: list[BuiltProfile] = []
     started: list[Plugin] = []
     #: (path, instance, its events)
-    unwatched: list[tuple[str, str, Events]] = []
+    registrations: list[tuple[str, str, Events]] = []
     for index, profile in enumerate(resolve(config, registry).profiles):
         path = f"profiles[{index}]"
         running: dict[str, Plugin] = {}
@@ -112,13 +115,13 @@ def build_profiles(
                 events[name] = _events(plugin, path, problems)
         if not problems:
             built.append(_built(profile, running, events))
-            unwatched += [(path, name, events[name]) for name in events]
+            registrations += [(path, name, events[name]) for name in events]
     declared = {resource_of_kind(kind) for plugin in with_parts(started) for kind in plugin.kinds}
     declared |= set(map(resource_of_kind, group_kinds(config.spec.pod_groups.kinds)))
-    problems += [p for entry in unwatched for p in _without_kind(*entry, declared)]
+    problems += [p for entry in registrations for p in _without_kind(*entry, declared)]
     if problems:
         for plugin in started:
-            # What fails now is not why the start failed.
+            # An exception in `close` must not hide why the start failed.
             with suppress(Exception, SystemExit):
                 plugin.close()
         raise ConfigError(problems, config.source)
@@ -126,8 +129,8 @@ def build_profiles(
 
 
 def event_kinds(profiles: Iterable[BuiltProfile], has_extenders: bool) -> frozenset[str]:
-    """Kinds that are watched because somebody waits for their events. Upstream: the dynamic
-    handlers of addAllEventHandlers."""
+    """Kinds that are watched because plugins or extenders wait for their events. Upstream: the
+    dynamic handlers of addAllEventHandlers."""
     registered = [each for built in profiles for each in chain(*built.events.values())]
     if has_extenders:
         registered += default_events()
@@ -140,11 +143,12 @@ def event_kinds(profiles: Iterable[BuiltProfile], has_extenders: bool) -> frozen
 def make_plugin(
     registry: Registry, name: str, args: Any, handle: PluginHandle, *, path: str
 ) -> Plugin:
-    """A plugin for composition in another one: what `handle.make` does.
+    """Make a plugin for another plugin: the implementation of `handle.make`.
 
     ``args``: plain values as in pluginConfig, the plugin's own struct, or None for its defaults.
-    Raises ConfigError for a name or args that are wrong. Where the maker's own args contain them,
-    `build_profiles` tells their place in the configuration; ``path`` stands for it elsewhere.
+    Raises ConfigError for a wrong name or wrong args, and PartFailed if the plugin cannot start.
+    ``path``: the place of the name or args in messages. If they come from the args of the other
+    plugin, `build_profiles` replaces ``path`` with the place in the configuration.
     """
     plugin = registry.find(plugin_name(name))
     if plugin is None:
@@ -188,7 +192,7 @@ def _start(instance: Instance, handle: Handle, path: str, problems: list[Problem
             problems += [problem.under(at) for problem in error.relative]
     except ConfigError as error:
         problems += error.problems
-    except BaseException as error:  # noqa: BLE001 - whatever a plugin raises, it is named
+    except BaseException as error:  # noqa: BLE001 - the problem names the plugin
         raise_interruption(error)
         text = f"plugin {instance.name} cannot start: {type(error).__name__}: {error}"
         problems.append(Problem(path, text))
@@ -196,31 +200,32 @@ def _start(instance: Instance, handle: Handle, path: str, problems: list[Problem
 
 
 def _events(plugin: Plugin, path: str, problems: list[Problem]) -> Events:
-    """What the plugin registers, or everything where it does not say."""
+    """The events that the plugin registers, or the default events if it registers none."""
     if not isinstance(plugin, EnqueueExtensions):
         return default_events(plugin.kinds)
     try:
         return tuple(plugin.events_to_register())
-    except BaseException as error:  # noqa: BLE001 - whatever a plugin raises, it is named
+    except BaseException as error:  # noqa: BLE001 - the problem names the plugin
         raise_interruption(error)
         text = f"events of plugin {plugin.instance_name}: {type(error).__name__}: {error}"
         problems.append(Problem(path, text))
         return ()
 
 
-#: What every scheduler watches.
+#: The resources that every scheduler watches.
 _ALWAYS_WATCHED = frozenset(map(str, EventResource)) - frozenset(KIND_OF_RESOURCE)
 
 
 def _without_kind(
     path: str, name: str, events: Events, declared: Container[str]
 ) -> Iterator[Problem]:
-    """Events that could never come: of their resource no kind, and so no version, is told."""
+    """Problems of events that can never occur: no plugin declares the kind of their resource, so
+    its version is unknown and it is not watched."""
     watched = (*_ALWAYS_WATCHED, *KIND_OF_RESOURCE)
     for resource in dict.fromkeys(e.event.resource for e in events if not e.event.kind):
         if resource in watched or resource in declared:
             continue
-        text = f"plugin {name} registers events of {resource}, and nobody watches them"
+        text = f"plugin {name} registers events of {resource}, which is not watched"
         group, _, kind = resource.rpartition("/")
         example = f"{group}/v1 {kind}" if group else f"v1 {kind}"
         expected = f'register them by kind, such as "{example}", or declare the kind in `kinds`'
@@ -249,5 +254,5 @@ def _built(
 
 
 def _attribute(point: str) -> str:
-    """The name of a list in ProfilePlugins: preEnqueue → pre_enqueue."""
+    """The attribute of ProfilePlugins for an extension point: preEnqueue → pre_enqueue."""
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in point)

@@ -2,9 +2,9 @@
 
 `resolve` reports all errors at once. Its result needs no further checks.
 
-A score source must be a score plugin, and no plugin may read itself, also not through others. A
-name with a label must be configured or enabled somewhere: a typing error in a label would otherwise
-make an instance with default args.
+A score source must be a score plugin, and no plugin may read itself, directly or through other
+plugins. A name with a label must be configured or enabled somewhere: otherwise a typing error in a
+label would create an instance with default args.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,17 +40,18 @@ from bayplan.profile.plugin_sets import (
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One plugin instance of a profile, to be made."""
+    """The description of one plugin instance of a profile; `build_profiles` makes the instance."""
 
     name: str
     plugin: type[Plugin]
     args: PluginArgs | None
-    #: Where its args stand, or would stand.
+    #: The path of its args in the configuration, even if there are none.
     args_path: str
 
 
 def checked_args(plugin: type[Plugin], value: Any) -> tuple[PluginArgs | None, list[Problem]]:
-    """(args, what is wrong with them, by paths that begin inside). None: it takes none."""
+    """(args, their problems). Paths of problems are relative to the args. The args are None if the
+    plugin takes none, or if they are wrong."""
     if plugin.args_type is None:
         unwanted = [name for name in value if name not in ("apiVersion", "kind")]
         expected = f"{plugin.name} takes no args"
@@ -72,7 +73,8 @@ def _type_problems(args_type: type[PluginArgs], value: PluginArgs) -> list[Probl
 
 
 def _kind_problems(name: str, args: PluginArgs) -> list[Problem]:
-    """Upstream's plugins have a kind for their args; those of others may be called anything."""
+    """Problems of apiVersion and kind in the args of an upstream plugin. Other plugins may have any
+    kind."""
     if name not in UPSTREAM_PLUGINS:
         return []
     pairs = {"apiVersion": (args.api_version, API_VERSION), "kind": (args.kind, f"{name}Args")}
@@ -88,18 +90,19 @@ def _kind_problems(name: str, args: PluginArgs) -> list[Problem]:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedProfile:
-    """One profile, with what is in the defaults and not here left out."""
+    """One profile with its plugins. Default plugins that Bayplan lacks are left out."""
 
     name: str
     percentage_of_nodes_to_score: int
     lists: PluginLists
-    #: By instance name, in order of first appearance; what is only read stands last.
+    #: Instance name → instance, in order of first appearance; instances that are only sources come
+    #: last.
     instances: Mapping[str, Instance]
-    #: Bytes that answers may be kept in for reuse; 0: none are.
+    #: Maximum size of the results cache in bytes; 0: no result is cached.
     reuse_bytes_max: int = 0
-    #: Whether pods that run are tried for a resize that was deferred.
+    #: Whether running pods with a deferred resize are scheduled.
     tries_resizes: bool = False
-    #: Instances that others read and that do not score by themselves.
+    #: Sources that do not count in the total.
     sources: tuple[str, ...] = ()
     #: Whether a plugin fails if it reads a part of a pod that it does not sign.
     strict_signatures: bool = False
@@ -111,14 +114,14 @@ class ResolvedProfile:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedConfig:
-    """A configuration that nothing is wrong with."""
+    """A configuration without errors."""
 
     config: SchedulerConfig
     profiles: tuple[ResolvedProfile, ...]
 
 
 def resolve(config: SchedulerConfig, registry: Registry) -> ResolvedConfig:
-    """The configuration with its plugins. Raises ConfigError with all that is wrong with it."""
+    """The configuration with its plugins. Raises ConfigError with all its errors."""
     problems = list(config.problems)
     profiles: list[ResolvedProfile] = []
     for index, profile in enumerate(config.spec.profiles):
@@ -133,7 +136,8 @@ def resolve(config: SchedulerConfig, registry: Registry) -> ResolvedConfig:
 
 
 def _queue_problems(profiles: Sequence[ResolvedProfile]) -> list[Problem]:
-    """There is one queue, so it is sorted in one way. Upstream: cfgValidator."""
+    """Problems of profiles with different queue sorts: all profiles share one queue. Upstream:
+    cfgValidator."""
     first = profiles[0].queue_sort
     problems: list[Problem] = []
     for index, profile in enumerate(profiles):
@@ -146,7 +150,7 @@ def _queue_problems(profiles: Sequence[ResolvedProfile]) -> list[Problem]:
 
 
 class _Resolver:
-    """One profile: first its lists, then its args; adds to the problems known already."""
+    """Resolves one profile: first its lists of plugins, then their args. Extends ``problems``."""
 
     def __init__(
         self, config: SchedulerConfig, registry: Registry, path: str, problems: list[Problem]
@@ -157,7 +161,7 @@ class _Resolver:
         self._problems = problems
 
     def of(self, profile: Profile) -> ResolvedProfile | None:
-        """None: there is a problem with the profile's plugin sets."""
+        """The resolved profile; None if its plugin sets have a problem."""
         lists = self._lists(profile)
         configured = self._configured_instances(profile)
         if lists is None:
@@ -183,14 +187,14 @@ class _Resolver:
     def _sources(
         self, profile: Profile, lists: PluginLists, configured: Mapping[str, Instance]
     ) -> Mapping[str, Instance]:
-        """What the profile's score plugins read; tells of instances that nobody uses."""
+        """The sources of the profile's score plugins. Reports instances that are not used."""
         finder = SourceFinder(self._registry, configured, self._unconfigured)
         sources = finder.sources_of(scoring(lists))
         enabled = {entry.name for entries in lists.values() for entry in entries}
         unused = [name for name in configured if name not in enabled and name not in sources]
         finder.look_for_cycles(unused)
         self._problems += finder.problems
-        # Whom a misspelled name meant, nobody knows: it would only seem unused.
+        # With another problem, such as a misspelled name, an instance may only seem to be unused.
         if not any(problem.path.startswith(f"{self._path}.") for problem in self._problems):
             expected = "wanted it enabled, or named in another's scoreFrom"
             for index, config in enumerate(profile.plugin_config):
@@ -216,7 +220,8 @@ class _Resolver:
         return None if wrong else lists
 
     def _configured_instances(self, profile: Profile) -> dict[str, Instance]:
-        """Instances with args of their own. Those of plugins that are not here yet may wait."""
+        """Instances with args in pluginConfig. Args of upstream plugins that Bayplan lacks are
+        ignored."""
         instances: dict[str, Instance] = {}
         for index, config in enumerate(profile.plugin_config):
             path = f"{self._path}.pluginConfig[{index}]"
@@ -230,7 +235,7 @@ class _Resolver:
         return instances
 
     def _unconfigured(self, name: str) -> Instance:
-        """An instance without args of its own: the defaults must do."""
+        """An instance with default args."""
         plugin = self._registry.find(plugin_name(name))
         assert plugin is not None, f"{name} was not checked"
         return self._instance(name, plugin, {}, f"{self._path}.pluginConfig[{name}].args")
@@ -240,13 +245,14 @@ class _Resolver:
         self._problems += [problem.under(path) for problem in problems]
         ignored = ignored_resources(self._config.spec.extenders)
         if ignored and isinstance(checked, NodeResourcesFitArgs):
-            # In place of what is written there, as upstream: buildExtenders.
+            # As upstream, this replaces the configured list: buildExtenders.
             checked = msgspec.structs.replace(checked, ignored_resources=ignored)
         return Instance(name, plugin, checked, path)
 
 
 def _must_be_used(instance: Instance) -> bool:
-    """Args of a plugin without a label may be idle, as in kube-scheduler; a reader's may not."""
+    """Whether an unused instance is an error: an instance with a label, or a reader. As in
+    kube-scheduler, args of other plugins may be unused."""
     return LABEL_SEPARATOR in instance.name or is_reader(instance)
 
 
@@ -260,25 +266,27 @@ Unconfigured = Callable[[str], Instance]
 @final
 @dataclass(slots=True)
 class SourceFinder:
-    """The instances of one profile that others read, and what is wrong with how they are named."""
+    """Finds the sources of one profile, and the problems of their names."""
 
     registry: Registry
-    #: Enabled ones and those with args of their own, by name.
+    #: Name → instance, for instances that are enabled or have args in pluginConfig.
     configured: Mapping[str, Instance]
     unconfigured: Unconfigured
     problems: list[Problem] = field(default_factory=list[Problem])
     _sources_by_name: dict[str, Instance] = field(default_factory=dict[str, Instance])
-    #: Of cycles that were told.
+    #: The instances of each cycle that was reported.
     _reported_cycles: set[frozenset[str]] = field(default_factory=set[frozenset[str]])
 
     def sources_of(self, readers: Sequence[str]) -> dict[str, Instance]:
-        """All that these instances read, directly or through others; sources come first."""
+        """All sources of these instances, direct and indirect. A source comes before its
+        readers."""
         for name in readers:
             self._visit(self.configured[name], (name,))
         return self._sources_by_name
 
     def look_for_cycles(self, names: Sequence[str]) -> None:
-        """Also among instances that are not enabled: each would pass for read by the others."""
+        """Report cycles of these instances, which are not enabled. In a cycle each instance is
+        read, so none would be reported as unused."""
         apart = SourceFinder(self.registry, self.configured, self.unconfigured, self.problems)
         apart.sources_of(names)
 
@@ -318,10 +326,10 @@ class SourceFinder:
 
 
 def is_reader(instance: Instance) -> bool:
-    """Whether it reads anybody's scores."""
+    """Whether the instance reads scores of other instances."""
     return bool(reads_of(instance.args).names)
 
 
 def scoring(lists: PluginLists) -> list[str]:
-    """The instances of a profile whose scores are wanted."""
+    """The instances at score and tieBreak, each once."""
     return list(dict.fromkeys(e.name for point in ("score", "tieBreak") for e in lists[point]))
