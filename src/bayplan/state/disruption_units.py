@@ -38,7 +38,12 @@ class Units:
 
     def __init__(self, groups: PodGroups, nodes: NodeView) -> None:
         self._nodes = nodes
-        self._groups = {state.key: state for state in groups.all() if _leaves_whole(state)}
+        # Read for every attempt at a group: in a full cluster many groups wait.
+        self._groups = {
+            state.key: state
+            for state in groups.all()
+            if (group := state.group) is not None and group.leaves_whole and state.node_names()
+        }
         self._unit_by_group: dict[GroupKey, Unit] = {}
 
     @property
@@ -84,8 +89,3 @@ class Units:
         pods = (pod for at in positions for pod in self._nodes.info(at).pods)
         members = [pod for pod in pods if pod.group_key == state.key]
         return tuple(sorted(members, key=lambda pod: (-pod.priority, started_seconds(pod))))
-
-
-def _leaves_whole(state: GroupState) -> bool:
-    is_whole = state.group is not None and state.group.leaves_whole
-    return is_whole and bool(state.node_names())

@@ -27,6 +27,7 @@ from bayplan.engine.placements import Placements
 from bayplan.engine.podgroups.backfill import DepartureOrder, find_reservation
 from bayplan.engine.podgroups.controller import missing_resources
 from bayplan.engine.podgroups.domains import best_pass, why_nowhere
+from bayplan.engine.podgroups.failed_passes import FailedPasses
 from bayplan.engine.podgroups.placements import GroupPlacements
 from bayplan.engine.podgroups.preemption import PREFIX, PodGroupPreemptor
 from bayplan.engine.podgroups.refusals import (
@@ -47,6 +48,7 @@ from bayplan.engine.podgroups.status import (
 from bayplan.engine.podgroups.trial import (
     ROUNDS_MAX,
     GroupExtenderCalls,
+    PassResult,
     PodGroupTrial,
     TrialSetup,
     UnplacedMember,
@@ -83,8 +85,23 @@ class _Refused:
     lead: QueuedPodGroupInfo
     members: Sequence[QueuedPodInfo]
     state: GroupState
-    group_trial: PodGroupTrial
+    result: PassResult
     started_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """What a pass came to while the cluster was lent."""
+
+    result: PassResult
+    #: The pass whose placements are committed; None: the group does not fit.
+    committed: PodGroupTrial | None = None
+    #: Whether to call extenders before anything is decided.
+    asks: bool = False
+    #: Resources of minResources that are missing.
+    short: Sequence[str] = ()
+    #: Why no node satisfies the required topology; "": some do.
+    nowhere: str = ""
 
 
 @final
@@ -110,6 +127,7 @@ class GroupAttempts:
         self._placements = placements
         self._preemptor = PodGroupPreemptor(setup)
         self._groups = GroupPlacements(self._engine, failures, placements)
+        self._failed_passes = FailedPasses(setup)
 
     def start(self, lead: QueuedPodGroupInfo, questions: GroupExtenderCalls | None = None) -> None:
         """Make one attempt at a popped group, or resume an attempt that waited for answers."""
@@ -207,53 +225,73 @@ class GroupAttempts:
         questions: GroupExtenderCalls,
     ) -> None:
         questions.begin_round()
-        setup = replace_field(self._setup, questions=questions)
         engine, started_seconds = self._engine, self._engine.clock.now()
         needed_count = max(1, state.min_member - state.assigned_count)
         snapshot = engine.cluster.lend()
         preemption: PreemptionPlan | NoPreemption | None = None
         uids = [queued.pod.uid for queued in members]
         with snapshot.trial() as trial, engine.nominator.without(uids):
-            group_trial = best_pass(setup, trial, members, state, needed_count=needed_count)
-            short = (
-                missing_resources(state, snapshot, group_trial) if group_trial.error is None else []
-            )
-            nowhere = "" if group_trial.placed else why_nowhere(setup.domains, snapshot, state)
-            fits = (
-                len(group_trial.placed) >= needed_count and group_trial.error is None and not short
-            )
-            asks = _is_to_ask(questions, fits=fits)
-            if fits and not asks:
-                trial.commit()
+            repeated = self._failed_passes.find(members, state, needed_count)
+            if repeated is not None:
+                tried = _Tried(repeated)
             else:
-                group_trial.undo()
-                if not asks and group_trial.error is None and not nowhere:
-                    preemption = self._preemptor.find(members, state, needed_count)
-                    if not short and not isinstance(preemption, PreemptionPlan):
-                        self._reserve(lead, members, state, trial)
+                tried = self._try(trial, members, state, needed_count, questions=questions)
+            result, is_refused = tried.result, tried.committed is None and not tried.asks
+            if is_refused and result.error is None and not tried.nowhere:
+                preemption = self._preemptor.find(members, state, needed_count)
+                if not tried.short and not isinstance(preemption, PreemptionPlan):
+                    self._reserve(lead, members, state, trial)
+            if is_refused:
+                self._failed_passes.stay()
         engine.cluster.take_back()
-        if asks:
+        if tried.asks:
             self._ask(lead, questions)
             return
-        self._write(group_trial, fits=fits)
+        self._write(result, fits=not is_refused)
         engine.metrics.group_algorithm_duration.observe(engine.clock.now() - started_seconds)
-        if fits:
-            self._record(lead, state, "placed", group_trial)
-            self._place(lead, members, state, group_trial)
+        if tried.committed is not None:
+            self._record(lead, state, "placed", result)
+            self._place(lead, members, state, tried.committed)
             self._count(lead, "scheduled", started_seconds)
         else:
-            failure = _with_preemption(
-                self._refusal(state, group_trial, short, nowhere), preemption
-            )
-            self._blame(members, group_trial, is_short=bool(short))
+            failure = self._refusal(state, result, tried.short, tried.nowhere)
+            failure = _with_preemption(failure, preemption)
+            self._blame(members, result, is_short=bool(tried.short))
             refusal = Refusal(failure)
-            if state.is_upstream and not nowhere:
-                refusal = of_upstream(failure, group_trial, state, members, preemption=preemption)
-            refused = _Refused(lead, members, state, group_trial, started_seconds)
+            if state.is_upstream and not tried.nowhere:
+                refusal = of_upstream(failure, result, state, members, preemption=preemption)
+            refused = _Refused(lead, members, state, result, started_seconds)
             if isinstance(preemption, PreemptionPlan):
                 self._preempt(refused, refusal, preemption)
             else:
                 self._refuse(refused, refusal)
+
+    def _try(
+        self,
+        trial: Trial,
+        members: Sequence[QueuedPodInfo],
+        state: GroupState,
+        needed_count: int,
+        *,
+        questions: GroupExtenderCalls,
+    ) -> _Tried:
+        """Run a pass, and commit it if enough members fit; else undo it."""
+        snapshot = self._engine.cluster.loan
+        assert snapshot is not None
+        setup = replace_field(self._setup, questions=questions)
+        group_trial = best_pass(setup, trial, members, state, needed_count=needed_count)
+        has_error = group_trial.error is not None
+        short = [] if has_error else missing_resources(state, snapshot, group_trial)
+        nowhere = "" if group_trial.placed else why_nowhere(setup.domains, snapshot, state)
+        fits = len(group_trial.placed) >= needed_count and not has_error and not short
+        asks = _is_to_ask(questions, fits=fits)
+        if fits and not asks:
+            trial.commit()
+            return _Tried(group_trial.result(), committed=group_trial)
+        group_trial.undo()
+        if not asks:
+            self._failed_passes.learn(group_trial, members, state, needed_count)
+        return _Tried(group_trial.result(), asks=asks, short=short, nowhere=nowhere)
 
     def _count(self, lead: QueuedPodGroupInfo, result: str, started_seconds: float) -> None:
         engine = self._engine
@@ -264,8 +302,8 @@ class GroupAttempts:
         self,
         lead: QueuedPodGroupInfo,
         state: GroupState,
-        result: str,
-        group_trial: PodGroupTrial,
+        outcome: str,
+        result: PassResult,
         *,
         refusal: Refusal | None = None,
     ) -> None:
@@ -274,15 +312,15 @@ class GroupAttempts:
         condition_message = "" if refusal is None else refusal.condition_message
         self._engine.telemetry.record_group(
             state,
-            result,
+            outcome,
             attempt=lead.attempts,
             assigned=state.assigned_count,
-            fitting=len(group_trial.placed),
-            domain=group_trial.domain,
+            fitting=len(result.placed),
+            domain=result.domain,
             message=message,
         )
         self._engine.group_controller.explain(
-            state.key, message, condition_message, has_failed=result == "error"
+            state.key, message, condition_message, has_failed=outcome == "error"
         )
 
     # ---- enough fit -----------------------------------------------------------------------
@@ -366,11 +404,11 @@ class GroupAttempts:
     def _refuse(self, refused: _Refused, refusal: Refusal, counted: str = "") -> None:
         """Return the group to the queue. ``counted``: the result for the metric, if it differs."""
         lead, began_seconds = refused.lead, refused.started_seconds
-        result = "unschedulable" if is_rejected(refusal.failure.status) else "error"
-        self._record(lead, refused.state, result, refused.group_trial, refusal=refusal)
+        outcome = "unschedulable" if is_rejected(refusal.failure.status) else "error"
+        self._record(lead, refused.state, outcome, refused.result, refusal=refusal)
         members, own = refused.members, refusal.members
         self._failures.handle_group(lead, members, began_seconds, refusal.failure, own=own)
-        self._count(lead, counted or result, began_seconds)
+        self._count(lead, counted or outcome, began_seconds)
 
     def _preempt(self, refused: _Refused, refusal: Refusal, plan: PreemptionPlan) -> None:
         """Evict the victims. The plugin decides whether the attempt waits for the evictions."""
@@ -403,45 +441,43 @@ class GroupAttempts:
         return by_error(failure, members) if state.is_upstream else Refusal(failure)
 
     def _refusal(
-        self, state: GroupState, group_trial: PodGroupTrial, short: list[str], nowhere: str
+        self, state: GroupState, result: PassResult, short: Sequence[str], nowhere: str
     ) -> Failure:
         """The failure of the group, the same for all members."""
         if nowhere:
             return Failure(unschedulable(), no_domain(state, nowhere), Diagnosis())
-        if group_trial.error is not None:
-            return Failure(
-                group_trial.error.status, self._sentence(state, group_trial, group_trial.error)
-            )
+        if result.error is not None:
+            return Failure(result.error.status, self._sentence(state, result, result.error))
         if short:
             return Failure(unschedulable(), short_of_resources(state, short), Diagnosis())
-        first = group_trial.unplaced[0]
-        return Failure(unschedulable(), self._sentence(state, group_trial, first), Diagnosis())
+        first = result.unplaced[0]
+        return Failure(unschedulable(), self._sentence(state, result, first), Diagnosis())
 
     @staticmethod
-    def _sentence(state: GroupState, group_trial: PodGroupTrial, first: UnplacedMember) -> str:
+    def _sentence(state: GroupState, result: PassResult, first: UnplacedMember) -> str:
         """How many members fit before the first that does not, and why this one does not."""
         before = state.assigned_count
-        fit_count = before + len(group_trial.placed)
+        fit_count = before + len(result.placed)
         return too_few_fit(
             state, fit_count, before + first.nth, first.queued.pod.key, why=first.message
         )
 
     def _blame(
-        self, members: Sequence[QueuedPodInfo], group_trial: PodGroupTrial, *, is_short: bool
+        self, members: Sequence[QueuedPodInfo], result: PassResult, *, is_short: bool
     ) -> None:
         """Note the plugins that rejected each member. An event that helps one member may help the
         group."""
-        diagnoses = {one.queued.pod.uid: one.diagnosis for one in group_trial.unplaced}
-        placed = {one.cycle.pod.uid for one in group_trial.placed}
+        diagnoses = {one.queued.pod.uid: one.diagnosis for one in result.unplaced}
+        placed = {one.uid for one in result.placed}
         for queued in members:
             diagnosis = diagnoses.get(queued.pod.uid)
             queued.unschedulable_plugins = queued.pending_plugins = shared_names()
             if diagnosis is not None:
                 queued.unschedulable_plugins = shared_names(diagnosis.unschedulable_plugins)
                 queued.pending_plugins = shared_names(diagnosis.pending_plugins)
-            elif queued.pod.uid in placed and group_trial.error is None:
-                queued.unschedulable_plugins = shared_names(group_trial.rejecting)
-            queued.unschedulable_plugins |= group_trial.elsewhere
+            elif queued.pod.uid in placed and result.error is None:
+                queued.unschedulable_plugins = shared_names(result.rejecting)
+            queued.unschedulable_plugins |= result.elsewhere
             if is_short:
                 framework = self._engine.frameworks[queued.pod.scheduler_name]
                 filters = framework.plugins.filter
@@ -449,14 +485,14 @@ class GroupAttempts:
 
     # ---- the journal ----------------------------------------------------------------------
 
-    def _write(self, group_trial: PodGroupTrial, *, fits: bool) -> None:
+    def _write(self, result: PassResult, *, fits: bool) -> None:
         """Write the record of each member. If the group does not fit, all are unschedulable."""
         journal = self._engine.telemetry.journal
-        for placed in group_trial.placed:
+        for placed in result.placed:
             if placed.record is not None:
-                result = "scheduled" if fits else "unschedulable"
-                journal.write(replace(placed.record, result=result))
-        for unplaced in group_trial.unplaced:
+                outcome = "scheduled" if fits else "unschedulable"
+                journal.write(replace(placed.record, result=outcome))
+        for unplaced in result.unplaced:
             if unplaced.record is not None:
                 journal.write(unplaced.record)
 

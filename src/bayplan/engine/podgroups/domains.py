@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol, final
 
-from bayplan.engine.cycle import Cycle
 from bayplan.engine.podgroups.domain_results import Worth, Worths
+from bayplan.engine.podgroups.equal_members import kind_of, ranking_for
 from bayplan.engine.podgroups.topology import Domain, Domains
 from bayplan.engine.podgroups.trial import PodGroupTrial, TrialSetup
-from bayplan.engine.ranked_domain import answers_for_domains
-from bayplan.engine.reuse.ranked_nodes import RankedNodes
 from bayplan.engine.telemetry import Telemetry
 from bayplan.framework.events import (
     ActionType,
@@ -29,7 +27,6 @@ from bayplan.framework.events import (
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.state.cache import Snapshot, Trial
 from bayplan.state.pod_groups import GroupState
-from bayplan.state.resources import uses
 
 #: The plugin named for groups that fit in no domain. A new node or a changed label may help them.
 TOPOLOGY_NAME: Final = "PodGroupTopology"
@@ -75,8 +72,6 @@ class Watch:
 
 EVERYWHERE: Final = Domain()
 _NOWHERE: Final = Domain("", frozenset())
-#: A pod of a new signature is ranked at the end of its second cycle.
-_RANKING_CYCLES: Final = 3
 
 
 class _Run(Protocol):
@@ -188,7 +183,7 @@ def _best(
         else:
             if known is not None:
                 # The trials before may have changed more than the ranking follows.
-                _ranking_for(setup, members)
+                ranking_for(setup, members)
             group_trial = run(domain, is_compared=True)
             group_trial.undo()
             placed_count = -1 if group_trial.error is not None else len(group_trial.placed)
@@ -225,45 +220,9 @@ def _remembered(
     domains: Sequence[Domain],
 ) -> _Remembered | None:
     """None: results may depend on more than the members and the content of the domains."""
-    ranking = _ranking_for(setup, members) if len(domains) > 1 else None
-    if ranking is None:
+    ranking = ranking_for(setup, members) if len(domains) > 1 else None
+    if ranking is None or ranking.is_behind:
         return None
-    plan, parts, shape = ranking.plan, ranking.owner.parts, members[0].pod.shape
-    names = [*(name for name, _ in plan.filters), *(score.name for score in plan.scores)]
-    signed = tuple([(name, parts[name]) for name in names])
-    profile_name = members[0].pod.scheduler_name
-    kind = (profile_name, plan.skip_set, signed, uses(shape), len(members), needed_count)
     results = setup.results
     worths = results.of(ranking, domains, setup.runner.domain_rows)
-    return _Remembered(results.kind(kind), worths)
-
-
-def _ranking_for(setup: TrialSetup, members: Sequence[QueuedPodInfo]) -> RankedNodes | None:
-    """All nodes as the members, all of one template, rank them; None: something besides the nodes
-    may decide, or a member's node may change more than amounts."""
-    engine, first = setup.engine, members[0]
-    pod, framework, snapshot = (
-        first.pod,
-        engine.frameworks[first.pod.scheduler_name],
-        engine.cluster.loan,
-    )
-    assert snapshot is not None
-    if setup.end.is_observed or engine.reservations.reserved_nodes(pod):
-        return None
-    if any(each.pod.shape is not pod.shape or each.pod.nominated_node_name for each in members):
-        return None
-    for _ in range(_RANKING_CYCLES):
-        cycle = Cycle(first, framework, snapshot, engine.clock.now())
-        calls = framework.calls(cycle.state, pod)
-        if calls.reserve or calls.unreserve or not setup.runner.may_rank(cycle):
-            return None
-        setup.runner.run(cycle)
-        ranking = cycle.ranking
-        if isinstance(ranking, RankedNodes):
-            follows = answers_for_domains(ranking) and ranking.depends_on_amounts
-            return ranking if follows and not ranking.is_behind else None
-        state, entry = cycle.state, cycle.entry
-        skipped = state.skip_filter_plugins | state.skip_score_plugins
-        if entry is not None and any(name not in skipped for name, _ in entry.uncached):
-            return None
-    return None
+    return _Remembered(results.kind(kind_of(ranking, members, needed_count)), worths)

@@ -142,11 +142,11 @@ class PodGroupPreemptor:
         says it."""
         ranked = snapshot.ranked_pods(snapshot.nodes)
         of_groups = {unit.priority for unit in self._units(snapshot).all_groups()}
-        lowest = ranked.lowest.min(initial=NO_PRIORITY)
-        if min(lowest, *of_groups, group.priority) == group.priority:
+        lowest, own = ranked.lowest.min(initial=NO_PRIORITY), group.priority
+        if min(lowest, *of_groups, own) == own:
             return None
         priorities = of_groups.union(np.unique(ranked.priorities).tolist())
-        levels = sorted(priority for priority in priorities if priority < group.priority)
+        levels = sorted(priority for priority in priorities if priority < own)
         why_not = self._why_not_without(snapshot, group, levels[-1])
         if why_not:
             return why_not
@@ -167,7 +167,7 @@ class PodGroupPreemptor:
             if fits:
                 self._give_back(pass_.placed)
                 return ""
-        return reason(pass_, group.state, len(group.members))
+        return reason(pass_.result(), group.state, len(group.members))
 
     def _placed(
         self, trial: Trial, snapshot: Snapshot, group: _Group

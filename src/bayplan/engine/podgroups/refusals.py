@@ -13,7 +13,7 @@ from typing import Final
 
 from bayplan.api.objects import PodSpec
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure
-from bayplan.engine.podgroups.trial import PodGroupTrial, UnplacedMember
+from bayplan.engine.podgroups.trial import PassResult, UnplacedMember
 from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.framework.types import Nomination, QueuedPodInfo
 from bayplan.state.pod_groups import GroupState
@@ -73,7 +73,7 @@ class Refusal:
     members: Mapping[str, Failure] = field(default_factory=dict[str, Failure])
 
 
-def reason(pass_: PodGroupTrial, state: GroupState, member_count: int) -> str:
+def reason(pass_: PassResult, state: GroupState, member_count: int) -> str:
     """Why a group does not fit, as upstream says it. ``member_count``: the members to try."""
     if state.assigned_count >= state.min_member:
         text = _UNSCHEDULABLE
@@ -93,7 +93,7 @@ def reason(pass_: PodGroupTrial, state: GroupState, member_count: int) -> str:
 
 def of_upstream(
     failure: Failure,
-    pass_: PodGroupTrial,
+    pass_: PassResult,
     state: GroupState,
     members: Sequence[QueuedPodInfo],
     *,
@@ -110,7 +110,7 @@ def of_upstream(
     whole = f"{short}, {'' if preemption is None else preemption.upstream_text}"
     is_being_made = preemption is not None and preemption.is_being_made
     unplaced = {one.queued.pod.uid: one for one in pass_.unplaced}
-    placed = {one.cycle.pod.uid for one in pass_.placed}
+    placed = {one.uid for one in pass_.placed}
     failures: dict[str, Failure] = {}
     for queued in members:
         uid = queued.pod.uid

@@ -10,6 +10,7 @@ come from the API, so a restart of the scheduler changes nothing. Members that a
 """
 
 import re
+from collections.abc import Sequence
 from math import inf
 from typing import Any, Final, NamedTuple, final
 
@@ -67,7 +68,7 @@ def no_domain(state: GroupState, why: str) -> str:
     return f"group {state.key}: 0 of {state.min_member} members fit: {why}"
 
 
-def short_of_resources(state: GroupState, missing_resources: list[str]) -> str:
+def short_of_resources(state: GroupState, missing_resources: Sequence[str]) -> str:
     """The message for a group whose minResources are more than all nodes together have free, or are
     invalid."""
     missing = ", ".join(missing_resources)

@@ -12,9 +12,9 @@ again with the answers. A pass without a guess equals one that asks for each mem
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from msgspec import structs
 
@@ -26,6 +26,7 @@ from bayplan.engine.podgroups.domain_results import DomainResults
 from bayplan.engine.podgroups.topology import Domains
 from bayplan.engine.ranked_domain import RankedDomain
 from bayplan.engine.reservations import restrict_to_unreserved
+from bayplan.engine.reuse.ranked_nodes import RankedNodes
 from bayplan.engine.schedule_one import CycleRunner
 from bayplan.framework.status import Diagnosis, Status, is_rejected, is_success
 from bayplan.framework.types import QueuedPodInfo
@@ -125,6 +126,34 @@ class UnplacedMember:
     nth: int = 0
 
 
+class FittingMember(NamedTuple):
+    """A member that found a node in a pass."""
+
+    uid: str
+    record: AttemptRecord | None
+
+
+@dataclass(frozen=True, slots=True)
+class PassResult:
+    """The result of a pass, as messages and records need it."""
+
+    placed: Sequence[FittingMember]
+    unplaced: Sequence[UnplacedMember]
+    #: Filter plugins that rejected nodes for members that fit on other nodes.
+    rejecting: Set[str]
+    #: Plugins that rejected members in other domains, if no domain sufficed.
+    elsewhere: Set[str]
+    #: The value of the topology key that the nodes share; "": all nodes.
+    domain: str
+    #: How many domains were tried, under the gate TopologyAwareWorkloadScheduling; else None.
+    placement_count: int | None
+
+    @property
+    def error(self) -> UnplacedMember | None:
+        """The member whose attempt ended with an error; then the pass decides nothing."""
+        return next((one for one in self.unplaced if not is_rejected(one.status)), None)
+
+
 @dataclass(frozen=True, slots=True)
 class TrialSetup:
     """The parts of the engine that a pass uses."""
@@ -174,6 +203,21 @@ class PodGroupTrial:
         self.is_repeatable = True
         #: Plugins that rejected members in other domains, if no domain sufficed.
         self.elsewhere: set[str] = set()
+        #: The ranking of all nodes that answered for the first member, until a member is drawn for
+        #: or another answer is needed.
+        self.ranking: RankedNodes | None = None
+        self._is_certain = True
+
+    def result(self) -> PassResult:
+        """The result of the pass up to now."""
+        return PassResult(
+            placed=[FittingMember(one.pod.uid, one.record) for one in self.placed],
+            unplaced=self.unplaced,
+            rejecting=self.rejecting,
+            elsewhere=self.elsewhere,
+            domain=self.domain,
+            placement_count=self.placement_count,
+        )
 
     @property
     def error(self) -> UnplacedMember | None:
@@ -233,10 +277,19 @@ class PodGroupTrial:
         while question is not None:
             answered = self._questions.answered(cycle, question)
             question = self._runner.resume(cycle, engine.cluster.loan, answered)
+        self._note_ranking(cycle)
         if cycle.status is not None:
             self.unplaced.append(self._no_node(cycle, cycle.status))
         else:
             self._place(cycle)
+
+    def _note_ranking(self, cycle: Cycle) -> None:
+        ranking, choice = cycle.ranking, cycle.choice
+        is_drawn = choice is not None and choice.tied_count > 1
+        if is_drawn or not isinstance(ranking, RankedNodes):
+            self.ranking, self._is_certain = None, False
+        elif self._is_certain and self.ranking is None:
+            self.ranking = ranking
 
     def _place(self, cycle: Cycle) -> None:
         assert cycle.choice is not None
