@@ -1,8 +1,8 @@
 """Random numbers. Only this module imports ``random``.
 
 There are two kinds. Named streams serve faults and jitter: two streams of one seed are independent.
-Ties between nodes are drawn by a hash of the pod and the attempt, so that the same attempt draws
-the same node, wherever and however its scores were computed.
+Ties between nodes are drawn by a hash of seed, pod and attempt, so that the same attempt draws the
+same node, wherever and however its scores were computed.
 """
 
 import hashlib

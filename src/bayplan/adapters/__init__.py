@@ -1,1 +1,1 @@
-"""Adapters: what stands behind the ports. They do not know the engine."""
+"""Adapters: the implementations of the ports. They do not import the engine."""

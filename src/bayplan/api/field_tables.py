@@ -21,7 +21,7 @@ Fields = Mapping[str, str]
 
 
 def path_fault(kind: str, path: str) -> str | None:
-    """What is wrong with a dotted path into an object of ``kind``; None: nothing.
+    """The fault of a dotted path into an object of ``kind``; None: the path is valid.
 
     ``kind``: "v1 Node". A path ends at a plain value, a struct, a list or a map, or passes into a
     map by its key.
@@ -63,7 +63,8 @@ def kinds_with_fields() -> frozenset[str]:
 
 
 def _has_unknown(name: str, value: Any, types: Mapping[str, Fields]) -> bool:
-    """Whether `_unknown` would find anything: nearly always not, and this is quick to see."""
+    """Whether `_unknown` has a result. This check is faster, and the result is almost always
+    False."""
     if not isinstance(value, dict):
         return False
     members, fields = cast(dict[Any, Any], value), types[name]

@@ -38,7 +38,8 @@ BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
-#: Of a CSINode: in-tree plugins whose volumes a CSI driver serves on the node, with commas.
+#: The annotation of a CSINode with the in-tree plugins whose volumes a CSI driver serves on the
+#: node, separated by commas.
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 
 
@@ -156,7 +157,7 @@ class CSIDriver(Api):
 
 
 class CSIStorageCapacity(Api):
-    """How much storage of a class is left where nodes have certain labels."""
+    """The free capacity of a storage class on the nodes with certain labels."""
 
     metadata: ObjectMeta = ObjectMeta()
     node_topology: LabelSelector | None = None

@@ -32,7 +32,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 #: Reading a cluster takes a few lists, and needs no rate limit.
 _UNLIMITED_QPS = -1.0
-#: The API server cannot be reached, or refuses what no answer can do without.
+#: The exit code if the API server cannot be reached, or refuses to list nodes or pods.
 EXIT_UNREADABLE = 3
 
 
@@ -142,7 +142,7 @@ def kubectl_options() -> Callable[[F], F]:
 
 
 def output_option(*formats: str) -> Callable[[F], F]:
-    """-o, which --format stands for, too."""
+    """-o, with the alternative name --format."""
     return click.option(
         "-o",
         "--format",

@@ -48,7 +48,7 @@ class HeadroomMetrics:
         self._success.set(RealClock().epoch_seconds())
 
     def count_failure(self) -> None:
-        """The metrics stay as they are."""
+        """Note a failed count. The other metrics do not change."""
         self._failures.inc()
 
 

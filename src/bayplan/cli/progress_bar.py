@@ -1,6 +1,6 @@
 """The progress of a long command as a bar on a terminal.
 
-Apart from `console`, because only a terminal needs the parts of rich that draw bars.
+This is a module of its own, because only a terminal needs the parts of rich that draw bars.
 """
 
 from collections.abc import Callable, Iterator

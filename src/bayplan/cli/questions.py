@@ -30,10 +30,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class OpenModel(NamedTuple):
-    """A model, and with what it was made."""
+    """A model with the values from which it was made."""
 
     model: ClusterModel
-    #: Reads workloads for it.
+    #: Reads workloads for the model.
     read: AdditionsReader
     group_kinds: PodGroupKinds
     config: SchedulerConfig

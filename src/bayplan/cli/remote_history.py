@@ -1,6 +1,6 @@
-"""What a running scheduler remembers, for `bayplan why --address`: asked over HTTP.
+"""The decisions of a running scheduler, read over HTTP for `bayplan why --address`.
 
-Apart from `why`, because a run folder is read without HTTP.
+This is a module of its own, because a run folder is read without HTTP.
 """
 
 import ssl
@@ -86,14 +86,14 @@ def _decoding(address: Address) -> Iterator[None]:
 
 
 async def history_from(address: Address, pod: str) -> DecisionHistory:
-    """What it remembers of ``pod``. Raises NotAnsweredError."""
+    """The decisions about ``pod`` that the scheduler remembers. Raises NotAnsweredError."""
     body = await _body(address, decision_history.PATH, _SECONDS_MAX, pod=pod)
     with _decoding(address):
         return decision_history.decode(body)
 
 
 def remote_history(pod: str, address: Address) -> DecisionHistory:
-    """What the scheduler there remembers of ``pod``. Raises NotAnsweredError."""
+    """As `history_from`, for code outside of an event loop. Raises NotAnsweredError."""
     return run_event_loop(history_from(address, pod))
 
 

@@ -34,7 +34,7 @@ from bayplan.serving.log_lines import FORMATS, TEXT, VERBOSITY_MAX, Log, write_l
 from bayplan.serving.replica import LeaseLostError
 from bayplan.serving.scheduler_server import ServerOptions, serve
 
-#: The process ends although nobody stopped it: a supervisor should restart it.
+#: The exit code of a process that ends without a signal: a supervisor should restart it.
 EXIT_FAILED = 1
 
 

@@ -23,7 +23,7 @@ from bayplan.serving.log_lines import FORMATS, TEXT, VERBOSITY_MAX, write_log
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.workload import ExpansionMode
 
-#: The process ends although nobody stopped it: a supervisor should restart it.
+#: The exit code of a process that ends without a signal: a supervisor should restart it.
 EXIT_FAILED = 1
 
 

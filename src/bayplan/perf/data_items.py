@@ -38,14 +38,14 @@ class DataItems(Struct, frozen=True, rename="camel"):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """One stretch of a workload that was measured."""
+    """One measured part of a workload."""
 
     #: "TestCase/Workload/name"
     name: str
     pods: int
-    #: How many nodes they were bound to.
+    #: The number of nodes to which the pods were bound.
     nodes: int
-    #: From the beginning of the measurement to its end.
+    #: The duration of the measurement.
     seconds: float
     pods_per_second: float | None
     samples: tuple[float, ...]
@@ -68,7 +68,7 @@ def measurement(name: str, log: BindingLog, stop_seconds: float) -> Measurement:
 
 
 def data_items(measured: Iterable[tuple[Measurement, float]]) -> DataItems:
-    """``measured``: each with the threshold of its workload, 0 where there is none."""
+    """``measured``: (measurement, the threshold of its workload, or 0)."""
     items: list[DataItem] = []
     for one, threshold in measured:
         limit = {"AverageThreshold": threshold} if threshold else {}

@@ -29,7 +29,7 @@ from bayplan.problems import listed, suggestion
 
 
 KEYWORDS = ("else", "end", "if", "range")
-#: Go's, and not here.
+#: Keywords of Go that are not supported here.
 _UNKNOWN_KEYWORDS = frozenset(("block", "break", "continue", "define", "template", "with"))
 
 _ACTION = re.compile(r"\{\{(-\s)?(.*?)(\s-)?\}\}", re.DOTALL)
@@ -49,7 +49,8 @@ _CONSTANTS = {"true": True, "false": False, "nil": None}
 
 
 class TemplateError(Exception):
-    """A template that cannot be read, or cannot be filled. One line, with the line it is about."""
+    """A template that cannot be parsed or executed. The message is one line with the line
+    number."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(f"line {line}: {message}")
@@ -70,7 +71,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A field of the dot or of a variable; without fields the thing itself."""
+    """A field of the dot or of a variable; without fields, the dot or the variable itself."""
 
     variable: str  # "" for the dot
     fields: tuple[str, ...]
@@ -110,7 +111,7 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """``variable``: holds the element, too; "" where it is not named."""
+    """A loop. ``variable``: the name of the variable for the element; "": none."""
 
     variable: str
     value: Value
@@ -338,7 +339,7 @@ class _Expression:
 
 
 class FunctionError(Exception):
-    """A function that was given something it cannot work with."""
+    """A function got an argument that it does not accept."""
 
 
 def _number(value: Any) -> float:
@@ -385,7 +386,7 @@ def _quotient(left: Any, right: Any) -> float:
 
 
 def _remainder(left: Any, right: Any) -> int:
-    """With the sign of ``left``, as Go's %."""
+    """The remainder with the sign of ``left``, as Go's %."""
     divisor = int(_number(right))
     if not divisor:
         raise FunctionError("division by zero")
@@ -393,7 +394,8 @@ def _remainder(left: Any, right: Any) -> int:
 
 
 def _as_json(value: Any) -> str:
-    """Compact, numbers without a needless fraction, keys in order: as Go's encoder writes it."""
+    """Compact JSON with sorted keys and whole numbers without a fraction, as Go's encoder writes
+    it."""
     return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 
@@ -466,7 +468,7 @@ class Template:
 
     @cached_property
     def is_constant(self) -> bool:
-        """Whether it says the same whatever it is filled with."""
+        """Whether the text does not depend on the values."""
         return all(isinstance(node, Text) for node in self._nodes)
 
     def filled(self, values: Mapping[str, Any]) -> str:

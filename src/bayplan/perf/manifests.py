@@ -51,15 +51,15 @@ _CAPACITY = {"pods": "110", "cpu": "4", "memory": "32Gi"}
 
 
 class ManifestError(Exception):
-    """A file that holds no object. One line with the file's name."""
+    """A file that does not contain one object. The message is one line with the file's name."""
 
 
 @final
 class Manifest:
-    """One file of one object. Raises ManifestError when it cannot be read."""
+    """A file with one object. Raises ManifestError if the file cannot be read."""
 
     def __init__(self, path: Path, *, is_template: bool = True) -> None:
-        """``is_template``: upstream fills in some of its files, and reads others as they are."""
+        """``is_template``: whether upstream reads the file as a template."""
         self.path = path
         try:
             text = path.read_text(encoding="utf-8-sig")
@@ -107,7 +107,7 @@ class Manifest:
 
 
 def in_namespace(content: Content, namespace: str) -> Content:
-    """The object where it belongs; one without a namespace stays as it is."""
+    """The object in ``namespace``. An object of a cluster-scoped kind is returned unchanged."""
     if not namespace or not is_namespaced(kind_of(content)):
         return content
     return _with_meta(content, namespace=namespace)
@@ -118,7 +118,8 @@ def named(content: Content, name: str) -> Content:
 
 
 def scope_fault(content: Content, namespace: str) -> str | None:
-    """Why upstream would not create an object: its kind and the namespace do not go together."""
+    """Why upstream cannot create an object in ``namespace``; None: it can. For example, the kind is
+    cluster-scoped and there is a namespace."""
     unnamed = {**content, "metadata": {"name": "any", **(content.get("metadata") or {})}}
     nameless = identity_problems(unnamed)
     if nameless:
@@ -144,14 +145,16 @@ def _with_labels(content: Content, labels: Mapping[str, str]) -> Content:
 
 
 def signed_pod(pod: Content, index: int, batch_size: int) -> Content:
-    """Pods of a file get a label that so many in a row share, as upstream gives it to them."""
+    """The pod with upstream's label for signatures; ``batch_size`` consecutive pods share its
+    value."""
     return _with_labels(pod, {SIGNATURE_LABEL: f"signature-label-{index // batch_size}"})
 
 
 def with_volume(
     pod: Content, claim: Content, volume: Content, namespace: str, *, index: int
 ) -> tuple[Content, Content, Content]:
-    """A claim, its volume and a pod that uses it: bound to each other, as upstream makes them."""
+    """(claim, volume, pod): the claim and the volume are bound to each other, and the pod uses the
+    claim, as upstream creates them."""
     claim_name, volume_name = f"pvc-{index}", f"{namespace}-vol-{index}"
     claim = {
         **_with_meta(claim, name=claim_name, namespace=namespace),
@@ -191,9 +194,9 @@ def base_node(prefix: str) -> Content:
 
 
 def prepared_node(node: Content, operation: CreateNodes, index: int, stem: str) -> Content:
-    """A node with its name, its hostname label and what the operation's strategy adds.
+    """A node with its name, its hostname label and the changes of the operation's strategy.
 
-    ``stem``: makes generated names of different operations differ.
+    ``stem``: distinguishes the generated names of different operations.
     """
     meta = node.get("metadata") or {}
     prefix = meta.get("generateName") or ""
@@ -219,7 +222,7 @@ def _with_allocatable(node: Content, amounts: Mapping[str, str]) -> Content:
 
 
 def csi_node(node_name: str, strategy: NodeAllocatableStrategy) -> Content:
-    """What tells a scheduler how many volumes of each driver a node may hold."""
+    """The CSINode of a node: the number of volumes that each driver may attach."""
     drivers: list[Content] = []
     for name, resources in strategy.csi_node_allocatable.items():
         count = {} if resources.count is None else {"count": resources.count}

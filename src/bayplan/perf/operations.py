@@ -69,12 +69,12 @@ from bayplan.state.node_table import NodeTable
 # ---- updates --------------------------------------------------------------------------------
 
 
-#: What a pod's creation added, and an update keeps.
+#: Fields of a pod that admission added, and that an update keeps.
 _ADMITTED = ("priority", "preemptionPolicy", "tolerations")
 
 
 def updated(old: Content, new: Content, subresources: Sequence[str]) -> Content:
-    """``new`` as it replaces ``old``."""
+    """The object after an update of ``old`` with ``new``."""
     if "resize" in subresources:
         return {**old, "spec": _resized(old["spec"], new.get("spec") or {})}
     if "status" in subresources:
@@ -103,7 +103,8 @@ T = TypeVar("T")
 
 
 async def paced(items: Iterable[T], per_second: float, clock: Clock) -> AsyncIterator[T]:
-    """Each item at its tick; a tick that is late does not make the next one late."""
+    """Each item at its tick, ``per_second`` ticks per second. A late tick does not delay the
+    next."""
     begin = clock.now()
     for number, item in enumerate(items, start=1):
         await asyncio.sleep(max(begin + number / per_second - clock.now(), 0.0))
@@ -113,7 +114,7 @@ async def paced(items: Iterable[T], per_second: float, clock: Clock) -> AsyncIte
 async def at_pace(
     keys: Iterable[ObjectKey], per_second: int, clock: Clock, do: Callable[[ObjectKey], None]
 ) -> None:
-    """Do something about each object; ``per_second`` 0: at once."""
+    """Call ``do`` with each object at a pace; ``per_second`` 0: all objects at once."""
     if not per_second:
         for key in keys:
             do(key)
@@ -123,7 +124,8 @@ async def at_pace(
 
 
 async def churn(operation: Churn, contents: Sequence[Content], world: World) -> None:
-    """Create objects at every tick, up to a number; or create and delete them in turn, for ever."""
+    """Create objects at every tick, up to a number; or create and delete them in turn without
+    end."""
     per_second = 1000 / (operation.interval_milliseconds or 500)
     if operation.mode == "create":
         ticks = range(operation.number) if operation.number else count()
@@ -151,18 +153,18 @@ def _deleted(world: World, key: ObjectKey) -> None:
     try:
         world.cluster.delete(key)
     except ApiError:
-        return  # somebody was faster: a pod may have been preempted
+        return  # the object is gone already: a pod may have been preempted
 
 
 # ---- claim allocation -----------------------------------------------------------------------
 
 
-#: Key and object of all that there are of a kind.
+#: Kind → (key, object) of all objects of the kind.
 Objects = Callable[[str], Sequence[tuple[ObjectKey, ApiObject]]]
 
 
 async def allocate_claims(world: World, namespace: str, gates: FeatureGates) -> None:
-    """Of a namespace, or of all. Raises WorkloadFailed."""
+    """Allocate the claims of a namespace; "": of all namespaces. Raises WorkloadFailed."""
     cluster = world.cluster
 
     def objects(kind: str) -> list[tuple[ObjectKey, ApiObject]]:
@@ -180,8 +182,8 @@ async def allocate_claims(world: World, namespace: str, gates: FeatureGates) -> 
 def allocations(
     objects: Objects, namespace: str, gates: FeatureGates
 ) -> Iterator[tuple[ObjectKey, dict[str, Any] | None]]:
-    """Each claim of a namespace (all where it is "") that has no devices yet, with the patch that
-    gives it some; None: no node has enough. Raises AllocationError."""
+    """Each claim of a namespace ("": of all namespaces) without devices, with the patch that
+    allocates devices; None: no node has enough. Raises AllocationError."""
     store = ClusterObjects()
     for kind in DEVICE_KINDS:
         for _, stored in objects(kind):
@@ -225,7 +227,7 @@ Failed = Callable[[BaseException], None]
 
 @final
 class _Recorder:
-    """Measures one stretch of a workload after the other."""
+    """Measures parts of a workload, one after the other."""
 
     def __init__(self, workload: str, world: World) -> None:
         self._workload = workload
@@ -237,8 +239,9 @@ class _Recorder:
     def begin(self, name: str, namespaces: tuple[str, ...], labels: Mapping[str, str]) -> None:
         if self._log is not None:
             raise WorkloadFailed(f"{self._name} is still being measured; one at a time")
-        # What was there before is no part of what is measured, and the largest part of it is the
-        # API server's, which a real scheduler's collector never sees. Upstream: runtime.GC().
+        # Earlier objects are excluded from garbage collection while the part is measured. Most of
+        # them belong to the API server, which a real scheduler's collector never sees. Upstream:
+        # runtime.GC().
         gc.collect()
         gc.freeze()
         self._name = f"{self._workload}/{name}"
@@ -259,7 +262,7 @@ class Operations:
     """Performs one plan in one world. Use it once."""
 
     def __init__(self, plan: Plan, world: World, failed: Failed) -> None:
-        """``failed``: told of what goes wrong beside the operations."""
+        """``failed``: called with exceptions of work that runs beside the operations."""
         self._plan = plan
         self._files = plan.manifests
         self._world = world
@@ -289,7 +292,7 @@ class Operations:
         return self._recorder.measured
 
     async def perform(self) -> None:
-        """All of them. Raises WorkloadFailed."""
+        """Perform all operations in order. Raises WorkloadFailed."""
         try:
             for index, operation in enumerate(self._plan.operations):
                 await self._perform(index, operation)
@@ -365,11 +368,11 @@ class Operations:
             self._recorder.finish()
 
     def _pod(self, operation: CreatePods, namespace: str, number: int) -> ObjectKey:
-        """Create a pod behind what it needs; the pod is the last of them."""
+        """Create the objects that a pod needs, and then the pod. Returns the key of the pod."""
         for content in self._files.pod(operation, namespace, number)[:-1]:
             self._world.create(content)
         content = self._files.pod(operation, namespace, number)[-1]
-        if operation.steady_state:  # it is to go at once, whatever grace it asks for
+        if operation.steady_state:  # such a pod is deleted without a grace period
             content = {
                 **content,
                 "spec": {**content["spec"], "terminationGracePeriodSeconds": 0},
@@ -398,7 +401,7 @@ class Operations:
         if not bound_count:
             raise WorkloadFailed(f"no pod at all was bound in {operation.duration}")
 
-    # ---- changing what is there -------------------------------------------------------------
+    # ---- changing objects -------------------------------------------------------------------
 
     async def _update_any(self, index: int, operation: UpdateAny) -> None:
         if operation.namespace:

@@ -46,12 +46,12 @@ def filled_in(
 
 
 def seconds(duration: str) -> float:
-    """Of a duration that `filled_in` has let pass."""
+    """The seconds of a duration that `filled_in` has checked."""
     return parse_duration(duration)
 
 
 def _sets(operation: CreatePodSets, parameters: "_Parameters") -> list[Operation]:
-    """As many createPods as there are sets, each in a namespace of its own."""
+    """One createPods per set, each in a namespace of its own."""
     count = parameters.count(operation.count_param, operation.count)
     pods = operation.create_pods_op
     each = structs.asdict(cast(CreatePods, _filled(pods, parameters)))
@@ -162,7 +162,8 @@ class _Parameters:
         return {name: _as_read_by_go(self._template_value(v)) for name, v in values.items()}
 
     def _template_value(self, value: Any) -> Any:
-        """What stands behind "|" of ``$name|default`` is YAML."""
+        """A value for a template: ``$name`` is a parameter. In ``$name|default``, the default is
+        YAML."""
         if not isinstance(value, str) or not value.startswith("$"):
             return value
         name, has_default, default = value[1:].partition("|")

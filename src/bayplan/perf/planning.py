@@ -65,7 +65,7 @@ def _holds(part: str, present: set[str]) -> bool:
 _VOLUMES = ("VolumeBinding", "VolumeRestrictions", "NodeVolumeLimits", "VolumeZone")
 
 
-#: Alpha features without which claims would be served otherwise, or not at all.
+#: Alpha features that change the allocation of claims.
 _FEATURES = (
     "DRADerivedAttributes",
     "DRADeviceCompatibilityGroups",
@@ -145,7 +145,7 @@ class Setting:
     """The options of the command line for the schedulers of all workloads."""
 
     registry: Registry
-    #: Used in place of what the files name; text and where it comes from.
+    #: The configuration that replaces those of the files: its text and its place.
     config: SchedulerConfig | None = None
     feature_gates: str = ""
 

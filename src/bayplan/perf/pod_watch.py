@@ -19,7 +19,7 @@ SCHEDULED = "Scheduled"
 
 class Listener(Protocol):
     def pod_changed(self, key: ObjectKey, pod: Pod | None, is_news: bool) -> None:
-        """``pod``: None when it is gone; ``is_news``: it was bound just now."""
+        """``pod``: None: the pod was deleted. ``is_news``: whether the change is its binding."""
         ...
 
 
@@ -29,7 +29,7 @@ class PodWatch:
 
     def __init__(self) -> None:
         self._listeners: list[Listener] = []
-        #: How many pods were bound so far.
+        #: The number of pods that were bound so far.
         self.bound_count = 0
 
     def join(self, listener: Listener) -> None:

@@ -63,16 +63,16 @@ def _members(value: Mapping[str, Any], kind: inspect.StructType) -> dict[str, An
 # ---- reading --------------------------------------------------------------------------------
 
 
-#: What upstream calls them; a folder may hold any other YAML besides.
+#: Upstream's name of such a file. A folder may contain other YAML files.
 FILE_NAME = "performance-config.yaml"
 
 
 @dataclass(frozen=True, slots=True)
 class ReadCase:
-    """A test case with its operations, and where it stands."""
+    """A test case with its operations and its place."""
 
     source: Path
-    #: As in [3].
+    #: The path within the file, such as "[3]".
     path: str
     case: TestCase
     operations: tuple[Operation, ...]
@@ -92,7 +92,8 @@ def read_files(paths: Iterable[str], errors: InputErrors) -> list[ReadCase]:
 
 
 def _files(path: Path, errors: InputErrors) -> list[Path]:
-    """A file as it is named; of a folder those that are called so, else all YAML right in it."""
+    """The file itself. For a folder: all files below it with upstream's name; without such files,
+    all .yaml files directly in it."""
     if not path.is_dir():
         return [path]
     files = sorted(path.rglob(FILE_NAME)) or sorted(path.glob("*.yaml"))

@@ -24,8 +24,8 @@ from bayplan.plugins.registry import Registry
 from bayplan.runner import Runner
 
 TIMEOUT_SECONDS = 600.0
-#: Changes that the embedded API server keeps for its watches: more than the largest workload makes
-#: before the scheduler has its turn, so that nobody has to list anew.
+#: The number of changes that the embedded API server keeps for watches. The largest workload makes
+#: fewer changes before the scheduler runs, so no watch must list again.
 _HISTORY_LENGTH = 500_000
 #: Records in memory, as in `bayplan run`: recording is a part of what is measured.
 _RECORDS_MAX = 4000
@@ -41,7 +41,7 @@ class Outcome:
     pods: int
     measured: tuple[Measurement, ...] = ()
     threshold: float = 0.0
-    #: Why it did not come to its end; "" where it did.
+    #: Why the workload failed before its end; "": it did not.
     failure: str = ""
     #: Attempts that failed by an error, and how often each plugin failed.
     error_count: int = 0
@@ -49,7 +49,7 @@ class Outcome:
 
     @property
     def has_failed(self) -> bool:
-        """Whether it did not come to its end, or something in it failed by an error."""
+        """Whether the workload failed before its end, or an attempt failed with an error."""
         return bool(self.failure or self.error_count or self.plugin_failures)
 
 
@@ -83,7 +83,7 @@ class WorkloadRun:
         self._background_failure: BaseException | None = None
 
     async def play(self) -> Outcome:
-        """From the first operation to the last. A bug of ours raises."""
+        """Perform all operations. A bug of Bayplan raises."""
         loop = asyncio.get_running_loop()
         running = loop.create_task(Runner(self._scheduler, self._cluster).run(), name="scheduler")
         working = loop.create_task(self._operations.perform(), name="operations")

@@ -18,7 +18,7 @@ PERCENTILES = (50, 90, 95, 99)
 
 
 def samples(times: Sequence[float], start_seconds: float, stop_seconds: float) -> list[float]:
-    """Pods per second; ``times``: when pods were bound, in order."""
+    """Pods per second, one value per second. ``times``: the ascending times of the bindings."""
     samples: list[float] = []
     counted: int | None = None
     counted_at = 0.0
@@ -49,7 +49,7 @@ def summarised(values: Sequence[float]) -> Mapping[str, float]:
 
 
 def rate(times: Sequence[float]) -> float | None:
-    """Pods per second between the first binding and the last; None: they were one moment."""
+    """Pods per second between the first and the last binding; None if both have the same time."""
     if not times or times[-1] <= times[0]:
         return None
     return len(times) / (times[-1] - times[0])

@@ -43,7 +43,7 @@ class ScenarioFiles:
         return manifest
 
     def pod_file(self, operation: CreatePods) -> Manifest | None:
-        """None: upstream's base pod."""
+        """The template of the pods of an operation; None: upstream's base pod."""
         path = operation.pod_template_path or self._default_pod
         return None if path is None else self.file(path)
 
@@ -54,7 +54,8 @@ class ScenarioFiles:
         return self.file(operation.node_template_path).made(values)
 
     def pod(self, operation: CreatePods, namespace: str, index: int) -> list[Content]:
-        """A pod of an operation, behind the claim and the volume it may come with."""
+        """The objects of one pod of an operation: a claim and a volume, if it has them, and last
+        the pod."""
         file = self.pod_file(operation)
         pod = BASE_POD
         if file is not None:
@@ -70,7 +71,7 @@ class ScenarioFiles:
         return list(with_volume(pod, claimed, provided, namespace, index=index))
 
     def examples(self, operation: Operation) -> Iterator[tuple[str, Content]]:
-        """The first objects that an operation makes, with the file each is from."""
+        """(file, object) for the first objects that an operation creates."""
         if isinstance(operation, CreateNodes):
             yield operation.node_template_path or "", self.node(operation, "node-", 0)
         elif isinstance(operation, CreatePods):
@@ -97,5 +98,5 @@ class ScenarioFiles:
 
 
 def env(params: Mapping[str, Any], index: int, count: int) -> dict[str, Any]:
-    """What a template may ask for."""
+    """The values for a template: the parameters, and the index and number of the objects."""
     return {**params, "Index": index, "Count": count}

@@ -23,11 +23,12 @@ class _Written(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="ca
     """The base of all structs of a file: frozen, camelCase in the file."""
 
 
-# ---- what a file holds ---------------------------------------------------------------------
+# ---- test cases ----------------------------------------------------------------------------
 
 
 class ThresholdMetricSelector(_Written, kw_only=True):
-    """What a threshold is compared with; left out: the average of SchedulingThroughput."""
+    """The metric that a threshold is compared with; default: the average of
+    SchedulingThroughput."""
 
     name: str
     labels: Labels = {}
@@ -85,7 +86,7 @@ class NodeAllocatableStrategy(_Written, kw_only=True):
 
 
 class LabelNodePrepareStrategy(_Written, kw_only=True):
-    """The values in turn, one per node."""
+    """Label each node with the next of the values; after the last value, the first follows."""
 
     label_key: Name
     label_values: Annotated[tuple[str, ...], Meta(min_length=1)]
@@ -119,7 +120,7 @@ class CreatePods(_Written, kw_only=True):
     count: Count = 0
     count_param: Parameter | None = None
     count_multiplier_param: Parameter | None = None
-    #: Keep ``count`` pods waiting for ``duration``: one that is bound is replaced.
+    #: Keep ``count`` pods pending for ``duration``: a bound pod is replaced by a new one.
     steady_state: bool = False
     steady_state_param: Parameter | None = None
     duration: str = "0s"
@@ -136,7 +137,7 @@ class CreatePods(_Written, kw_only=True):
 
 
 class _CreatePodsTemplate(CreatePods, kw_only=True):
-    """Inside of createPodSets the opcode goes without saying."""
+    """The createPods operation inside of createPodSets, where the opcode may be left out."""
 
     opcode: Literal["createPods"] = "createPods"
 
@@ -178,7 +179,7 @@ class CreateResourceClaims(_Written, kw_only=True):
 
 
 class AllocResourceClaims(_Written, kw_only=True):
-    """Give devices to all claims of a namespace, or of all, that have none yet."""
+    """Allocate devices for all claims without devices, of one namespace or of all."""
 
     opcode: Literal["allocResourceClaims"]
     namespace: str = ""
@@ -236,7 +237,7 @@ class StopCollectingMetrics(_Written, kw_only=True):
 
 
 class NotSupported(_Written, kw_only=True):
-    """An operation of upstream's that is known, and cannot be run here."""
+    """An operation of upstream that cannot be run here."""
 
     opcode: str
 
@@ -278,7 +279,7 @@ OPERATIONS: Mapping[str, type[Struct]] = {
     "updateAny": UpdateAny,
 }
 
-#: Upstream's, and not here: they drive Go's profiler.
+#: Operations of upstream that control Go's profiler.
 NOT_SUPPORTED = frozenset(
     (
         "startCollectingProfile",

@@ -18,17 +18,17 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.perf.pod_watch import PodWatch, Wait, has_labels
 from bayplan.ports import ApiError
 
-#: How often a generated name is drawn again if it is taken.
+#: How many generated names are tried if they are taken.
 _NAME_TRIES = 5
-#: Waiting looks up so often whether there is still something to wait for.
+#: The time between two checks whether a wait can still end.
 CHECK_SECONDS = 1.0
-#: Longer than the longest backoff: a scheduler that is idle so long, and knows of nothing new, is
-#: going to be so.
+#: Longer than the longest backoff: a scheduler that is idle for this time, without new events,
+#: stays idle.
 IDLE_SECONDS_MAX = 30.0
 
 
 class WorkloadFailed(Exception):
-    """A workload that did not come to its end, and why."""
+    """A workload failed before its end; the message has the reason."""
 
 
 @final
@@ -38,13 +38,13 @@ class World:
     def __init__(
         self, scheduler: Scheduler, cluster: EmbeddedCluster, clock: Clock, timeout_seconds: float
     ) -> None:
-        """``timeout_seconds``: no wait for pods takes longer."""
+        """``timeout_seconds``: the longest wait for pods."""
         self.scheduler = scheduler
         self.cluster = cluster
         self.clock = clock
         self.watch = PodWatch()
         cluster.observe(self.watch.observe, (POD,))
-        #: Pods that a later barrier waits for, by their namespaces; all namespaces are here.
+        #: Namespace → pods for which a later barrier waits. Every namespace has an entry.
         self.awaited: dict[str, list[ObjectKey]] = {}
         self._timeout_seconds = timeout_seconds
         self._background: set[asyncio.Task[None]] = set()
@@ -52,14 +52,14 @@ class World:
     # ---- objects ----------------------------------------------------------------------------
 
     def create(self, content: Content) -> Stored:
-        """Raises WorkloadFailed."""
+        """Create an object. Raises WorkloadFailed."""
         tries = 1 if (content.get("metadata") or {}).get("name") else _NAME_TRIES
         while True:
             try:
                 return self.cluster.create(content)
             except ApiError as problem:
                 tries -= 1
-                # A generated name that is taken already is made anew.
+                # If a generated name is taken, the server generates another one.
                 if not tries or not isinstance(problem, AlreadyExistsError):
                     raise WorkloadFailed(f"cannot create: {problem}") from None
 
@@ -79,14 +79,16 @@ class World:
         ]
 
     async def taken_in(self, node_name: str) -> None:
-        """Until the scheduler knows a node, and so all that was created before it."""
+        """Wait until the scheduler knows a node, and with it all objects that were created
+        before."""
         while self.scheduler.cache.node(node_name) is None:
             await asyncio.sleep(0)
 
     # ---- waiting ----------------------------------------------------------------------------
 
     async def reached(self, keys: Iterable[ObjectKey], stage: str) -> None:
-        """Until these pods are bound or, for Attempted, tried. Raises WorkloadFailed."""
+        """Wait until these pods are bound or, for the stage Attempted, tried. Raises
+        WorkloadFailed."""
         wait = Wait(keys, stage)
         for key in list(wait.outstanding):
             wait.pod_changed(key, self._pod(key), False)
@@ -136,7 +138,7 @@ class World:
     def begin(
         self, work: Coroutine[Any, Any, None], failed: Callable[[BaseException], None]
     ) -> None:
-        """Do something while the operations go on."""
+        """Start work that runs beside the operations. ``failed``: called with its exception."""
         task = asyncio.get_running_loop().create_task(work)
         self._background.add(task)
 
@@ -149,7 +151,7 @@ class World:
         task.add_done_callback(ended)
 
     async def end(self) -> None:
-        """End the activities beside the operations."""
+        """Cancel the work beside the operations."""
         tasks = list(self._background)
         for task in tasks:
             task.cancel()

@@ -51,7 +51,7 @@ class Instance:
 
 def checked_args(plugin: type[Plugin], value: Any) -> tuple[PluginArgs | None, list[Problem]]:
     """(args, their problems). Paths of problems are relative to the args. The args are None if the
-    plugin takes none, or if they are wrong."""
+    plugin takes none, or if a wrong field has no default."""
     if plugin.args_type is None:
         unwanted = [name for name in value if name not in ("apiVersion", "kind")]
         expected = f"{plugin.name} takes no args"

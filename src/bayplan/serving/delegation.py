@@ -63,10 +63,8 @@ class Delegation:
         return msgspec.json.decode(body)
 
     async def client_authorities(self) -> str:
-        """Whose client certificates the cluster accepts, as PEM; "": nobody's, or not looked up.
-
-        Raises ApiError where a failure is not tolerated.
-        """
+        """The authorities whose client certificates the cluster accepts, as PEM; "": there are
+        none, or they are not looked up. Raises ApiError if a failure is not tolerated."""
         options = self._options
         if not options.authentication_kubeconfig or options.skips_lookup:
             return ""

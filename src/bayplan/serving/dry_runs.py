@@ -14,7 +14,7 @@ PATH: Final = "/debug/dry-run"
 
 
 class DryRun(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the next attempt at a pod would come to."""
+    """The outcome of the next attempt at a pod, without a decision."""
 
     #: None: there is no such attempt; ``reason`` says why.
     record: AttemptRecord | None = None

@@ -4,7 +4,7 @@
     /readyz            every cache has been listed, and it is not ending; a standby is ready, too
     /metrics           Prometheus' text format, under kube-scheduler's names
     /configz           the effective configuration
-    /debug/journal     what was decided about ?pod=namespace/name
+    /debug/journal     the decisions about ?pod=namespace/name
     /ui/               the page, with `bayplan run --ui`
     /debug/dry-run     the next attempt at ?pod=namespace/name, with cached results
     /debug/attempt     the state before an attempt at ?pod=namespace/name, &attempt=NUMBER

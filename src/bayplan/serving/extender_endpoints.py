@@ -1,13 +1,13 @@
 """A profile's plugins as a scheduler extender: the protocol extender/v1 for an unmodified
 kube-scheduler.
 
-    POST /filter, /prioritize   what the Filter and the Score plugins say
-    POST /preempt               which nodes would do when their victims have left
+    POST /filter, /prioritize   the results of the Filter and the Score plugins
+    POST /preempt               the nodes that fit without their victims
     /healthz, /livez            the process answers
     /readyz                     every kind was listed once
 
-Questions are answered one at a time, and other requests between them. What one question and all of
-them together may take is bounded: bytes, nodes, the size of the pod.
+Questions are answered one at a time, and other requests between them. The size of one question, and
+of all questions together, is bounded: bytes, nodes, the size of the pod.
 """
 
 import asyncio

@@ -86,7 +86,7 @@ def _parts(head: AttemptHead, state: PastState, begun: Begun) -> Iterator[bytes]
 
 
 def read_parts(body: bytes) -> tuple[AttemptHead, PastState, Begun]:
-    """What `PastAttempts.parts` wrote. Raises StatesError."""
+    """Decode the parts of `PastAttempts.parts`. Raises StatesError."""
     first, _, rest = body.partition(b"\n")
     try:
         head = msgspec.json.decode(first, type=AttemptHead)

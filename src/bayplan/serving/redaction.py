@@ -1,11 +1,10 @@
 """Redaction: captured objects without names and without the programs of their pods.
 
-Of each object only the fields that a scheduler reads are decoded: that drops environment, commands,
-mounts and everything else a pod holds. Of the decoded fields, `_PRESERVED_FIELDS` lists those whose
-text stays and `_LABELS` lists maps of labels, whose keys stay; all other text is replaced by a
-numbered name. The same text gets the same name in the whole file, so objects still refer to each
-other and labels still match selectors. A field that is added to an API struct is replaced until it
-is listed.
+Only the fields that a scheduler reads are decoded, so environment, commands and mounts of pods are
+dropped. `_PRESERVED_FIELDS` lists the decoded fields whose text stays. `_LABELS` lists maps of
+labels, whose keys stay. All other text is replaced by a numbered name. The same text gets the same
+name in the whole file, so objects still refer to each other and labels still match selectors. A
+field that is added to an API struct is replaced until it is listed.
 """
 
 # pyright: standard

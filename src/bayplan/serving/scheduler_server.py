@@ -1,11 +1,8 @@
-"""A plugin's call that holds the scheduler, in the log and in a metric.
+"""The process of `bayplan run`: client, cluster, scheduler, election, endpoints, signals.
 
-The caches compared with the API server, when somebody asks (SIGUSR2, as for kube-scheduler).
-
-`bayplan run`, put together: client, cluster, scheduler, election, endpoints, signals.
-
-The scheduler and its runner are those of a simulation; what differs is the API server behind the
-port and the clock.
+The scheduler and its runner are those of a simulation. Only the API server behind the port and the
+clock differ. A plugin call that blocks the scheduler is logged and counted. On SIGUSR2, the caches
+are compared with the API server, as in kube-scheduler.
 """
 
 import asyncio
@@ -103,7 +100,7 @@ def tell_of_blocking(metrics: SchedulerMetrics, call: BlockingCall) -> None:
 # ---- cache check ----------------------------------------------------------------------------
 
 
-#: More than these are counted.
+#: Maximum number of differences in the log; further ones are only counted.
 _SHOWN_MAX = 20
 
 
@@ -118,7 +115,7 @@ class CacheCheck:
         self._running: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Returns at once."""
+        """Start a check, unless one is running. Returns at once."""
         if self._running is None or self._running.done():
             self._running = asyncio.get_running_loop().create_task(self.run())
 
@@ -500,7 +497,7 @@ class _SchedulerServer:
 
 @final
 class _Parts:
-    """What the page reads of parts that are made after the page."""
+    """The data of the page that comes from parts which are made after the page."""
 
     runner: Runner | None = None
     replica: Replica | None = None

@@ -155,7 +155,7 @@ _TIMELINE_COLUMNS = ("at", "subject", "event", "result", "node", "attempt", "plu
 
 @final
 class Result:
-    """What a simulation did. ``print`` shows the summary of the command; so does a notebook."""
+    """The result of a simulation. ``print`` and notebooks show the summary of the command."""
 
     def __init__(self, result: SimulationResult, records: Sequence[Record]) -> None:
         #: The object that `bayplan simulate --format json` prints.
@@ -175,8 +175,8 @@ class Result:
 
     @property
     def placements(self) -> DataFrame:
-        """A DataFrame: pod ("namespace/name"), node, bound_at (seconds), of the pods that the
-        simulation bound. With neither pandas nor Polars: a `Table`."""
+        """A DataFrame of the pods that the simulation bound: pod ("namespace/name"), node, bound_at
+        (seconds). Without pandas and Polars: a `Table`."""
         result = self.summary
         rows = [
             {"pod": pod, "node": node, "bound_at": result.pods[pod].bound_at}
@@ -187,7 +187,7 @@ class Result:
     @property
     def timeline(self) -> DataFrame:
         """A DataFrame of all decisions in order: at (seconds), subject (a pod or "podgroup
-        namespace/name"), event (attempt, binding, gate, group or note), and what came of it."""
+        namespace/name"), event (attempt, binding, gate, group or note), and the outcome."""
         return frame(_TIMELINE_COLUMNS, [_row(record) for record in self.records])
 
     def why(self, pod: str) -> Page:

@@ -77,7 +77,8 @@ class AllocatedDevices:
     """Taken devices, and how much is consumed of those that are shared."""
 
     def __init__(self) -> None:
-        #: Claims that have the whole device; more than one only by a mistake of another component.
+        #: Device → the number of claims that have the whole device. More than one is a mistake of
+        #: another component.
         self._whole: Counter[DeviceId] = Counter()
         self._shares: Counter[DeviceId] = Counter()
         self._consumed: dict[DeviceId, Counter[str]] = {}
@@ -136,7 +137,7 @@ def _change(counts: Counter[DeviceId], device: DeviceId, by: int) -> None:
 # ---- class devices --------------------------------------------------------------------------
 
 
-#: In place of a node's name: any node may be meant.
+#: In place of a node's name: the devices may be for any node.
 ANY_NODE = ""
 
 
@@ -152,7 +153,8 @@ class _Reach:
         return any(term.error is not None for term in self.terms or ())
 
     def includes(self, node: Node) -> bool:
-        """Of a node that has the name, where one is said. Broken terms fail for every node."""
+        """Whether the node can use the devices. The caller has checked ``node_name``. Broken terms
+        include every node, because they make the counts of every node fail."""
         if self.terms is None or self.is_broken:
             return True
         labels, name = node.metadata.labels or {}, node.metadata.name
@@ -165,7 +167,8 @@ class _Offer:
 
     reach: _Reach
     ids: tuple[DeviceId, ...]
-    #: A selector fails for one of them: upstream then counts nothing on any node it is for.
+    #: Whether a selector fails for one of the devices. Then, as upstream, all counts of the nodes
+    #: that the offer includes are 0.
     is_broken: bool
 
     def taken_count(self, allocated: AllocatedDevices) -> int:
@@ -183,9 +186,9 @@ class ClassDevices:
         )
         #: Name of a node, or ANY_NODE → name of a slice → the devices that the slice offers there.
         self._offers: dict[str, dict[str, list[_Offer]]] = defaultdict(dict)
-        #: By name of a slice.
+        #: Name of a slice → its offers.
         self._of_slice: dict[str, list[_Offer]] = {}
-        #: Names of nodes, or ANY_NODE, once for each slice that lists the device.
+        #: Device → names of nodes, or ANY_NODE, one for each slice that lists the device.
         self._places: dict[DeviceId, list[str]] = {}
         for each in slices:
             self.put(each)
@@ -218,7 +221,7 @@ class ClassDevices:
         return {offer.reach.node_name for offer in offers}
 
     def places_of(self, device: DeviceId) -> Sequence[str]:
-        """Names of nodes, or ANY_NODE; none: it is not of the class, or no slice lists it."""
+        """Names of nodes, or ANY_NODE; empty if the device is not of the class or in no slice."""
         return self._places.get(device, ())
 
     def counts(
@@ -251,7 +254,7 @@ class ClassDevices:
     # ---- one slice ------------------------------------------------------------------------
 
     def _offers_of(self, resource_slice: ResourceSlice) -> Iterator[_Offer]:
-        """Those with any devices of the class."""
+        """The offers of a slice that have devices of the class."""
         spec, by_reach = resource_slice.spec, dict[_Reach, list[Device]]()
         if spec.per_device_node_selection:
             for device in spec.devices or ():
@@ -259,7 +262,7 @@ class ClassDevices:
                 if reach is not None:
                     by_reach.setdefault(reach, []).append(device)
         else:
-            # Upstream takes a slice that names no nodes at all for one of all nodes.
+            # As upstream, a slice that names no nodes is for all nodes.
             reach = _reach(spec.all_nodes, spec.node_name, spec.node_selector) or _Reach()
             by_reach[reach] = list(spec.devices or ())
         for reach, devices in by_reach.items():
@@ -281,8 +284,8 @@ class ClassDevices:
         return _Offer(reach, ids, is_broken=False)
 
     def _means(self, driver: str, device: Device) -> bool:
-        """Whether all selectors hold, evaluated in order. Raises CelError."""
-        # As upstream, selectors do not see here that a device may be shared.
+        """Whether all selectors of the class match, evaluated in order. Raises CelError."""
+        # As upstream, selectors cannot read here whether a device may be shared.
         shown = structs.replace(device, allow_multiple_allocations=None)
         return all(_holds(expression, driver, shown) for expression in self._expressions)
 
@@ -297,7 +300,7 @@ def _holds(expression: str, driver: str, device: Device) -> bool:
 def _reach(
     all_nodes: bool | None, node_name: str | None, selector: NodeSelector | None
 ) -> _Reach | None:
-    """None: no node is named."""
+    """The nodes that these fields name; None: no node."""
     if all_nodes:
         return _Reach()
     if node_name:
@@ -314,7 +317,7 @@ def _reach(
 COUNTS = np.dtype([("devices", np.int64), ("taken", np.int64)])
 CountsByRow = npt.NDArray[np.void]
 
-#: Which nodes a device is for may follow from their labels.
+#: The counts depend on labels, because a slice may select its nodes by label.
 _FACETS = Facet.ALLOCATABLE | Facet.LABELS
 
 
@@ -328,13 +331,13 @@ class DeviceCounts:
         self._table = table
         self._slices: KindObjects = objects.of(RESOURCE_SLICE)
         self._allocated = allocated
-        #: By resource that a class stands for.
+        #: Resource → the devices of the class that stands for it.
         self._of_resource: dict[str, ClassDevices] = {}
         objects.of(DEVICE_CLASS).subscribe(self._class_changed)
         self._slices.subscribe(self._slice_changed)
 
     def by_row(self, resource: str, device_class: DeviceClass) -> CountsByRow:
-        """COUNTS [rows] of the devices that stand for the resource, by this class."""
+        """COUNTS [rows] of the devices of the class, which stand for the resource."""
         devices = self._of_resource.get(resource)
         if devices is None or devices.device_class is not device_class:
             devices = ClassDevices(device_class, self._slices.list())
@@ -343,7 +346,7 @@ class DeviceCounts:
         return self._table.derived(key, _FACETS, COUNTS, compute).lent
 
     def taken_changed(self, allocation: AllocationResult) -> None:
-        """Devices of an allocation are taken from now on, or not any more."""
+        """Log the nodes whose counts change because an allocation was added or removed."""
         if not self._of_resource:
             return
         devices = {DeviceId(each.driver, each.pool, each.device) for each in allocation.results}
@@ -369,7 +372,7 @@ class DeviceCounts:
         self._note(concerned)
 
     def _class_changed(self, old: Any, new: Any) -> None:
-        """A change of the resources that devices stand for changes the amounts of every node."""
+        """Log a change of every node: the resources that devices stand for may have changed."""
         self._table.log.note(ALL_ROWS, Facet.ALLOCATABLE)
 
     def _note(self, places: Iterable[str]) -> None:

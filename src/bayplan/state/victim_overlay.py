@@ -22,11 +22,11 @@ from bayplan.state.columns import Int64s, Mask, Rows, as_positions, is_any
 from bayplan.state.nodes import GROUPS, REPLACED, NodeView, read_replaced
 from bayplan.state.ranked_pods import RankedView
 
-#: What no pod on a node changes: `NodeView` answers.
+#: Accessors that no pod on a node changes: the overlay passes them on to the `NodeView`.
 _UNCHANGED: Final = frozenset(
     {"allocatable", "image", "name", "names", "position", "positions", "reject"}
 )
-#: The same by group: the group of the view answers.
+#: The same for each group of accessors.
 _UNCHANGED_IN_GROUPS: Final[Mapping[str, frozenset[str]]] = {
     "resources": frozenset({"names"}),
     "labels": frozenset({"any_missing", "ids", "matching", "matching_term", "values"}),
@@ -45,7 +45,7 @@ _UNCHANGED_IN_GROUPS: Final[Mapping[str, frozenset[str]]] = {
         }
     ),
 }
-#: What pods change of a node besides amounts. The overlay has none of it.
+#: Facets of a node that its pods change, besides amounts. The overlay has none of them.
 OCCUPIED: Final = Facet.PODS | Facet.PORTS | Facet.VOLUMES | Facet.STORAGE
 
 

@@ -32,7 +32,7 @@ class Volumes:
         objects.of(PERSISTENT_VOLUME_CLAIM).subscribe(self._claim_changed)
         objects.of(PERSISTENT_VOLUME).subscribe(self._volume_changed)
 
-    # ---- with what we assume --------------------------------------------------------------
+    # ---- with assumed versions ------------------------------------------------------------
 
     def claim(self, key: str) -> ClaimInfo | None:
         """A claim by "namespace/name"."""
@@ -46,7 +46,7 @@ class Volumes:
         volumes = map(self.volume, self.api.volumes_of_class(class_name))
         return [volume for volume in volumes if volume is not None]
 
-    # ---- for whoever waits outside a cycle ------------------------------------------------
+    # ---- outside of a cycle ---------------------------------------------------------------
 
     def node(self, name: str) -> Node | None:
         """The node of this name, as it is now."""
@@ -54,7 +54,7 @@ class Volumes:
         return None if row is None else self._table.nodes[row]
 
     def is_placed(self, pod: PodInfo) -> bool:
-        """Whether a pod counts on its node: one that is deleted does not any more."""
+        """Whether a pod counts on its node. A deleted pod does not."""
         row = self._table.row_of.get(pod.node_name)
         return row is not None and pod.uid in self._table.pods[row]
 
@@ -98,7 +98,7 @@ class Volumes:
         """How many claims and volumes have an assumed version."""
         return len(self._assumed_claims) + len(self._assumed_volumes)
 
-    # ---- what the API tells ---------------------------------------------------------------
+    # ---- changes from the API -------------------------------------------------------------
 
     def _claim_changed(
         self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None

@@ -70,7 +70,7 @@ def leaves_its_mask_alone(subject: Subject, scene: Scene) -> None:
 
 
 def _forgotten(each: PodInfo) -> PodInfo:
-    """The same pod, of which nothing was compiled yet."""
+    """The same pod with a new shape: no value is stored in it."""
     shape: PodShape = replace(each.shape, _memo={})
     return PodInfo(each.metadata, each.status, shape, each.node_name)
 

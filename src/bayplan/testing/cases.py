@@ -71,7 +71,7 @@ class Subject:
         return CheckFailed(f"{self.name}: {message}")
 
     def scene(self, index: int) -> Scene:
-        """The same for the same index, whatever happened to an earlier one."""
+        """A new scene. Equal indexes give equal scenes, whatever happened to earlier scenes."""
         draws = Draws(stream(self._seed, f"scene {index}"), self._vocabulary)
         options = {f"node-{n}": draw_node(draws) for n in range(_NODE_COUNT)}
         nodes = [node(name, **each) for name, each in options.items()]
@@ -85,7 +85,7 @@ class Subject:
         sample.frameworks[PROFILE] = alone(instance)
         return Scene(sample, instance, draws, options, pods)
 
-    # ---- what it asks for -----------------------------------------------------------------
+    # ---- keys that the plugin reads -------------------------------------------------------
 
     def listen(self) -> None:
         """Record which labels and annotations the plugin reads; they are drawn from now on."""

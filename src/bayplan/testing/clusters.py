@@ -116,7 +116,7 @@ class SampleCluster:
         """The present loan."""
         return self.cluster.loan
 
-    # ---- what handles ask for (profile.handle.HandleServices) -----------------------------------
+    # ---- profile.handle.HandleServices ----------------------------------------------------------
 
     def framework(self, profile_name: str) -> Framework:
         return self.frameworks[profile_name]

@@ -53,7 +53,7 @@ class Answer:
     keys: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def about(self, names: Iterable[str]) -> "Answer":
-        """The same for some of the nodes only."""
+        """The results for some of the nodes."""
         selected = set(names)
         return Answer(
             self.pre_filter,
@@ -132,9 +132,10 @@ _SOURCES: Final[_Sources] = WeakKeyDictionary()
 def ask(
     plugin: Plugin, pod: PodInfo, nodes: NodeView, positions: Sequence[int] | None = None
 ) -> Answer:
-    """PreFilter, Filter, PreScore and Score; ``positions``: about these of ``nodes`` only.
+    """The results of PreFilter, Filter, PreScore and Score. Raises CheckFailed.
 
-    PreFilter sees all nodes in any case, as in a cycle. Raises CheckFailed.
+    ``positions``: Filter, PreScore and Score get only these nodes. As in a cycle, PreFilter always
+    gets all nodes.
     """
     framework, state = alone(plugin), CycleState()
     result, status, _ = framework.run_pre_filter(state, pod, nodes)
@@ -169,7 +170,8 @@ class Prepared:
 
 
 def prepared(plugin: Plugin, pod: PodInfo, nodes: NodeView) -> Prepared | None:
-    """None: the pod is rejected as a whole, or fits nowhere, or something fails."""
+    """PreFilter and PreScore for a pod. None: the pod is rejected as a whole, fits on no node, or a
+    call fails."""
     framework, state = alone(plugin), CycleState()
     result, status, _ = framework.run_pre_filter(state, pod, nodes)
     if not is_success(status) or result.node_names is not None:
@@ -181,7 +183,7 @@ def prepared(plugin: Plugin, pod: PodInfo, nodes: NodeView) -> Prepared | None:
 
 
 def ask_prepared(plugin: Plugin, pod: PodInfo, nodes: NodeView, before: Prepared) -> Answer:
-    """Filter and Score, with these notes. Raises CheckFailed."""
+    """The results of Filter and Score with the state of ``before``. Raises CheckFailed."""
     framework, state = alone(plugin), before.state.clone()
     rejections, feasible = _filtered(framework, plugin, state, pod, nodes=nodes)
     if not len(feasible):
@@ -193,7 +195,7 @@ def ask_prepared(plugin: Plugin, pod: PodInfo, nodes: NodeView, before: Prepared
 
 
 def _skip(skipped: Set[str]) -> str:
-    """What the only plugin says."""
+    """The result Skip if the only plugin was skipped, otherwise ""."""
     return "Skip" if skipped else ""
 
 
@@ -255,7 +257,8 @@ def _text(status: Status) -> str:
 
 
 def _accept(plugin: Plugin, error: Status, again: Callable[[], Any]) -> None:
-    """An error that the plugin answers is an answer; one that it makes is not."""
+    """Accept an Error status that the plugin returned. Raises CheckFailed for an exception and for
+    a code that is not allowed."""
     if _problem(again) is not None or "which it may not" in error.message:
         _refuse(plugin, error, again)
 
@@ -299,7 +302,7 @@ def _pre_score(plugin: Plugin, state: CycleState, pod: PodInfo, nodes: NodeView)
 
 def _score(plugin: Plugin, state: CycleState, pod: PodInfo, nodes: NodeView) -> None:
     if reads_of(plugin.args).names:
-        return  # it cannot be asked without the framework
+        return  # such a plugin cannot be called without the framework
     if isinstance(plugin, ScorePlugin):
         plugin.score(state, pod, nodes)
     elif isinstance(plugin, ScalarScorePlugin):

@@ -29,16 +29,16 @@ class PodOptions(TypedDict, total=False):
     uid: str
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
-    #: The node it is on; left out: it waits.
+    #: The node of the pod; left out: the pod waits.
     node: str
-    #: Requests of its only container; ``requests`` names further resources.
+    #: Requests of the pod's only container; ``requests``: further resources.
     cpu: Amount
     memory: Amount
     requests: Mapping[str, Amount]
     image: str
     #: Ports of the host: numbers, or entries of `ports`.
     host_ports: Sequence[Manifest]
-    #: In place of the only container, of which the five above speak.
+    #: Replaces the only container, which the five options above describe.
     containers: Sequence[Manifest]
     init_containers: Sequence[Manifest]
     overhead: Mapping[str, Amount]
@@ -126,9 +126,9 @@ class NodeOptions(TypedDict, total=False):
     cpu: Amount
     memory: Amount
     pods: Amount
-    #: Further resources it offers.
+    #: Further resources that the node offers.
     allocatable: Mapping[str, Amount]
-    #: Besides its hostname, which is its name.
+    #: Labels besides kubernetes.io/hostname, which is the name of the node.
     labels: Mapping[str, str]
     zone: str
     annotations: Mapping[str, str]

@@ -22,7 +22,8 @@ def plugin(
     """An instance: ``plugin(LabelScore, {"label": "price"}, cluster=cluster(nodes=5))``.
 
     ``args``: plain values as in pluginConfig, or the plugin's own struct. Raises ConfigError with
-    all that is wrong with them. Without a handle it gets one over ``cluster``, or an empty one.
+    all their errors. Without ``handle``, the plugin gets a handle over ``cluster``, or over an
+    empty cluster.
     """
     checked, problems = checked_args(plugin_class, {} if args is None else args)
     if problems:

@@ -19,7 +19,7 @@ _SIZES: Final = (900 * _MEBI, 100 * _MEBI, 5 * _MEBI)
 
 
 def draw_node(draws: Draws) -> NodeOptions:
-    """All facets of a node; its name is for the caller to give."""
+    """All facets of a node, without a name."""
     options: NodeOptions = {}
     for draw in FACET_DRAWS.values():
         options = merged(options, draw(draws))

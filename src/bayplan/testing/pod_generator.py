@@ -23,7 +23,7 @@ def draw_pod(draws: Draws, probability: float = 0.3) -> PodOptions:
 
 
 def draw_placed_pod(draws: Draws) -> PodOptions:
-    """A pod as it may be on a node; its node is for the caller to give."""
+    """The options of a placed pod, without its node."""
     options = draw_pod(draws)
     options.pop("gates", None)
     if draws.happens(0.1):
@@ -47,7 +47,8 @@ def _with(options: PodOptions, more: Mapping[str, Any]) -> PodOptions:
 
 
 def _without(options: PodOptions, path: str, drawn: Mapping[str, Any]) -> PodOptions:
-    """Of options that hold several fields, only the one at ``path`` is taken away."""
+    """The options without the field at ``path``. An option that contains several fields loses only
+    this one."""
     remaining: dict[str, Any] = {
         name: value for name, value in options.items() if name not in drawn
     }
@@ -126,7 +127,7 @@ def _overhead(draws: Draws, pod: PodOptions) -> Mapping[str, Any]:
     return {"overhead": {"cpu": draws.one(("50m", "1")), "memory": "64Mi"}}
 
 
-# ---- where to, and where not ---------------------------------------------------------------
+# ---- constraints on nodes ------------------------------------------------------------------
 
 
 def _node_selector(draws: Draws, pod: PodOptions) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ from bayplan.testing.pod_generator import FIELD_DRAWS, draw_field
 #: Pairs of pods that differ in a field that the plugin reads, and in any other field.
 _PAIRS_PER_READ: Final = 2
 _OTHER_PAIRS: Final = 3
-#: Another cluster than those that a plugin is asked in.
+#: The index of a cluster that no other check uses.
 _ELSEWHERE: Final = -1
 
 
@@ -73,7 +73,8 @@ def equal_signatures_equal_answers(subject: Subject, scene: Scene) -> None:
 def compare_pair(
     subject: Subject, plugin: Plugin, nodes: NodeView, path: str, *, pair: tuple[PodInfo, PodInfo]
 ) -> bool:
-    """Whether the answers differ; ``path``: where the two pods do. Raises CheckFailed."""
+    """Whether the results for two pods differ. ``path``: the field in which the pods differ. Raises
+    CheckFailed."""
     signature, same = (_signature(subject, plugin, each) for each in pair)
     difference = ask(plugin, pair[0], nodes).difference(ask(plugin, pair[1], nodes))
     if difference and signature is not None and signature == same:

@@ -97,7 +97,7 @@ def bound_status(status: Content, stamp: str) -> Content:
 
 
 class _BoundStatus(NamedTuple):
-    """What a binding at one time makes of a status, as plain values and decoded."""
+    """The status of a pod after a binding at one time, as plain values and decoded."""
 
     before: Content
     stamp: str
@@ -293,10 +293,10 @@ class ApiServer:
         return stored
 
     def create_unread(self, kind: str, content_at: Callable[[str], Content]) -> bool:
-        """Create an object that is made when somebody reads its kind.
+        """Create an object that is made when its kind is first read.
 
-        ``content_at(stamp)`` gives a valid object with a name that no object ever had. False: the
-        kind is read, so `create` is to be called.
+        ``content_at(stamp)``: returns a valid object with a name that no object ever had. False:
+        the kind has readers, so the caller must call `create`.
         """
         return self._store.put_unread(kind, partial(self._read_at_last, content_at, self.stamp()))
 

@@ -1,4 +1,4 @@
-"""The disruption controller, as far as a simulation needs it: which disruptions budgets allow now.
+"""The disruption controller for simulations: computes which disruptions budgets allow now.
 
 The controller writes the status of a budget when the spec changes, and when a pod that the budget
 selects appears, disappears, begins to run or ends. A budget from a cluster comes with a status. The
@@ -34,7 +34,7 @@ _DELETION_SECONDS_MAX = 120.0
 
 _PERCENT = re.compile(r"(\d+)%")
 
-#: Calls back when the change under way is done.
+#: Calls a function after the present change.
 Soon = Callable[[Callable[[], None]], object]
 
 
@@ -69,7 +69,7 @@ class _TrackedBudget:
     keeps_status: bool
     pods: dict[str, _Member] = field(default_factory=dict[str, _Member])
     healthy_count: int = 0
-    #: Pods by controller: now, and the most there ever were.
+    #: Controller → the number of its pods: now, and the highest so far.
     owned: Counter[_Owner | None] = field(default_factory=Counter["_Owner | None"])
     scales: dict[_Owner | None, int] = field(default_factory=dict["_Owner | None", int])
 

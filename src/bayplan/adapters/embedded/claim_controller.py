@@ -1,4 +1,4 @@
-"""The resource claim controller, as far as a simulation needs it, with its garbage collection.
+"""The resource claim controller for simulations, with its garbage collection.
 
 The controller creates claims from templates and writes their names to the pods. It removes pods
 that have ended or are gone from the users of a claim, and deallocates the devices with the last
@@ -26,7 +26,7 @@ from bayplan.ports import ApiError
 #: The longest prefix of a generated name.
 _PREFIX_LENGTH_MAX = 57
 
-#: Calls back when the change under way is done.
+#: Calls a function after the present change.
 Soon = Callable[[Callable[[], None]], object]
 
 
@@ -212,7 +212,7 @@ def _is_done(pod: Pod) -> bool:
 
 
 def _prefix(pod_name: str, claim_name: str) -> str:
-    """As much of both names as there is room for, in proportion."""
+    """A prefix from both names, shortened in proportion to the maximum length."""
     whole = f"{pod_name}-{claim_name}-"
     if len(whole) <= _PREFIX_LENGTH_MAX:
         return whole

@@ -43,7 +43,7 @@ class Stored(msgspec.Struct, frozen=True):
     placed_pod: Pod | None
 
 
-#: Makes an object when somebody reads its kind.
+#: Makes an object when its kind is first read.
 MakeObject = Callable[[], tuple[ObjectKey, Content]]
 #: Called with the object before and after a change; None: the object does not exist.
 Observer = Callable[[Stored | None, Stored | None], None]
@@ -65,7 +65,7 @@ class _Observation(NamedTuple):
 
 @final
 class _ObserversByKind(dict[str, list[Observer]]):
-    """The active observers of each kind; `clear` makes them be chosen again."""
+    """The active observers of each kind. After `clear` they are selected again."""
 
     def __init__(self, observations: Sequence[_Observation]) -> None:
         super().__init__()
@@ -93,7 +93,7 @@ class ObjectStore:
         self._logs: dict[str, _Log] = {}
         self._observations: list[_Observation] = []
         self._observers = _ObserversByKind(self._observations)
-        #: By kind: objects that nobody has read, each with its version and a way to make it.
+        #: Kind → objects that no reader has read, each with its version and a function to make it.
         self._unread: dict[str, deque[tuple[int, MakeObject]]] = {}
         self.version = 0
 
@@ -143,12 +143,12 @@ class ObjectStore:
         self._notify(key, old, new, decoded)
         return new
 
-    # ---- objects that nobody reads ----------------------------------------------------------
+    # ---- unread objects ---------------------------------------------------------------------
 
     def put_unread(self, kind: str, make: "MakeObject") -> bool:
-        """Create an object that is made when somebody reads its kind.
+        """Create an object that is made when its kind is first read.
 
-        False: its kind has an observer or a watch, so the object is to be created with `put`.
+        False: the kind has an observer or a watch, so the caller must create the object with `put`.
         """
         if kind in self._logs or self._observers[kind]:
             return False
@@ -160,7 +160,7 @@ class ObjectStore:
         return True
 
     def remove_oldest_unread(self, kind: str) -> bool:
-        """Remove the oldest object of a kind, if nobody has read it."""
+        """Remove the oldest object of a kind, if it is unread. Returns whether it was removed."""
         if self._objects.get(kind) or not self._unread.get(kind):
             return False
         self._unread[kind].popleft()
@@ -205,7 +205,7 @@ class ObjectStore:
         self.renew_observers()
 
     def renew_observers(self) -> None:
-        """Ask the observers again whether they are active."""
+        """Call `is_active` of the observers again."""
         self._observers.clear()
 
     # ---- lists and watches ------------------------------------------------------------------

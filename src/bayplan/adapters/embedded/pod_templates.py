@@ -29,9 +29,9 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def template_key(content: Any) -> bytes | None:
-    """What a pod shares with the other pods of its template.
+    """The parts that a pod shares with the other pods of its template, as a key.
 
-    None: the content is no pod, or what it does not share is not valid.
+    None: the content is no pod, or its other parts are not valid.
     """
     if not isinstance(content, dict):
         return None
@@ -46,7 +46,7 @@ def template_key(content: Any) -> bytes | None:
             if own is not None and not (isinstance(own, str) and own):
                 return None
         key = _encode((meta, {**pod, "metadata": None}))
-    except Exception:  # noqa: BLE001 - this is no pod: validation says what is wrong
+    except Exception:  # noqa: BLE001 - this is no pod; validation reports the problem
         return None
     return key if isinstance(name, str) and is_dns_subdomain(name) else None
 

@@ -65,7 +65,7 @@ _POD_RESOURCES = (CPU, MEMORY)
 
 
 def _expected(value: Quantity, resource: str) -> str | None:
-    """What a refused quantity of a resource has to be instead; None: the quantity is valid.
+    """The expected form of a refused quantity of a resource; None: the quantity is valid.
 
     A quantity is not negative. Resources that cannot be divided have whole quantities.
     """
@@ -344,9 +344,9 @@ def _pod_affinity_term(term: PodAffinityTerm, path: str) -> Iterator[Problem]:
 def _match_label_keys(
     keys: tuple[str, ...], selector: LabelSelector | None, path: str
 ) -> Iterator[Problem]:
-    """A key that is merged into the selector may not be there by itself.
+    """Check keys that are merged into the selector: matchLabels must not have them.
 
-    As an expression it may be: that is how it looks once it has been merged.
+    matchExpressions may have them, because the merge adds them there.
     """
     where = f"{path}.matchLabelKeys"
     yield from _label_keys(keys, selector, where)

@@ -51,7 +51,7 @@ class _Series:
     first_seconds: float
     last_seconds: float
     count: int = 1
-    #: The count that was written last, and when.
+    #: The last written count, and the time of the write.
     written_count: int = 0
     written_seconds: float = 0.0
     #: When the series was last put into the queue.

@@ -2,7 +2,7 @@
 
     await candidate.win()            returns as leader
     reason = await candidate.hold()  renews; returns once the lease is lost
-    await candidate.release()        so that another need not wait
+    await candidate.release()        so that the next leader need not wait
 
 As upstream, a leader writes first and reads only after a failed write: usually a renewal is one
 request. No request outlives the end of the leadership.

@@ -1,17 +1,18 @@
-"""leader_election_master_status: 1 for the leader, as in all Kubernetes components.
+"""Leader election on a Lease, as a state machine: no I/O and no clock of its own.
 
-Leader election on a Lease, as a state machine: no I/O and no clock of its own.
-
-    record = election.next_record(now, epoch)      what to write; None: somebody else leads
-    election.observe(record, now)                  what was read
-    election.wrote(record, sent)                   what the API server took
+    record = election.next_record(now, epoch)      the record to write; None: another replica leads
+    election.observe(record, now)                  a record was read
+    election.wrote(record, sent)                   the API server accepted a record
     election.is_leader(now)                        may this replica act at this moment?
 
 A candidate takes a lease that has not changed for its whole duration, measured on the candidate's
 own clock from the moment it saw the change: clocks of different machines are never compared. A
-leader counts from the moment it *sent* its last successful renewal, and stops acting once its
-renew deadline has passed since: that is before anybody else may take the lease. It stays stopped
-then; whoever lost the lease starts anew. Upstream: client-go tools/leaderelection.
+leader counts from the moment it *sent* its last successful renewal, and stops acting once its renew
+deadline has passed since: that is before another replica may take the lease. A leader that has
+stopped does not lead again; its process starts anew. Upstream: client-go tools/leaderelection.
+
+`LeaderGauge` is the metric leader_election_master_status: 1 for the leader, as in all Kubernetes
+components.
 """
 
 import re

@@ -1,8 +1,8 @@
-"""Where a replica runs and who it is: the pod's namespace, the host's name.
+"""The Lease of an election: the identity of a replica, the port for the lease, and its HTTP
+adapter.
 
-The Lease of coordination.k8s.io/v1 as the election sees it, and the port it is kept through.
-
-The lease at a real API server.
+A replica is identified by its host name and a random token. Its Lease (coordination.k8s.io/v1) is
+in the namespace of its pod.
 """
 
 import os

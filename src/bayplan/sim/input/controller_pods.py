@@ -47,7 +47,7 @@ def pod_from(
 
 
 def reference(owner: Content) -> Content:
-    """How an object says whose it is."""
+    """The owner reference of an object to its controller."""
     return {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],
@@ -59,7 +59,7 @@ def reference(owner: Content) -> Content:
 
 
 def is_active(content: Content) -> bool:
-    """A pod that its controller counts: it has not ended, and is not on its way out."""
+    """Whether the controller counts a pod: it has not ended and is not being deleted."""
     if content["kind"] != "Pod" or content["metadata"].get("deletionTimestamp"):
         return False
     return not has_ended(content)
@@ -129,7 +129,7 @@ def stateful_pod(controller: Content, ordinal: int) -> tuple[list[Content], Cont
 
 
 def ordinals(controller: Content) -> range:
-    """The ordinals that a StatefulSet wants."""
+    """The ordinals in the spec of a StatefulSet."""
     spec = controller["spec"]
     start: int = (spec.get("ordinals") or {}).get("start") or 0
     return range(start, start + replica_count(controller))

@@ -152,7 +152,7 @@ def job_pods(job: Content, owned: list[Content]) -> tuple[list[Content], list[Co
     is_taken = names.__contains__
     pods = new_pods(job, tally, active, names=pod_names(job, is_taken), is_taken=is_taken)
     if completions is None:
-        # Nobody knows how many it takes: once one has succeeded, no new one is begun.
+        # The number of completions is unknown: after one success, no new pod is created.
         missing = 0 if tally.succeeded_count else parallelism - len(active)
         return list(islice(pods, max(missing, 0))), []
     left = max(completions - tally.succeeded_count - len(active), 0)

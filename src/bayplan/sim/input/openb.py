@@ -1,11 +1,11 @@
 """The openb trace (alibaba/clusterdata, cluster-trace-gpu-v2023): its CSVs as nodes and pods.
 
-A node row becomes a Node with cpu, memory, GPUs and room for 110 pods; a pod row a Pod in namespace
-default that asks for whole GPUs. What the trace knows beyond that is kept in annotations:
-``bayplan.dev/gpu-milli``, how much of a GPU a pod wants, and ``bayplan.dev/gpu-spec``, which models
-it may run on. How its pods fared in the real cluster (pod_phase) is not read.
+A node row becomes a Node with cpu, memory, GPUs and 110 allocatable pods. A pod row becomes a Pod
+in namespace default that requests whole GPUs. Further columns become annotations:
+``bayplan.dev/gpu-milli`` is the share of a GPU that the pod uses, and ``bayplan.dev/gpu-spec`` the
+GPU models on which it may run. The outcome in the real cluster (pod_phase) is not read.
 
-Two ways to place the pods of a trace in time:
+The pods of a trace arrive in one of two ways:
 
 arrivals   all at 0 s, in the order of the file, never removed: how much fits.
 trace      each at its creation_time, counted from the earliest of all pods. Once bound a pod
@@ -37,7 +37,7 @@ NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 POD_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 TIME_COLUMNS = ("creation_time", "deletion_time")
 
-#: Where a row keeps the fields that no column is for.
+#: The key under which the CSV reader stores the surplus fields of a row.
 _SURPLUS = ""
 
 Row = Mapping[str, str]
@@ -59,7 +59,7 @@ class Table(NamedTuple):
 
 
 def read_table(text: str, *, with_times: bool) -> Table:
-    """A node list or a pod list, as the header says."""
+    """A list of nodes or a list of pods; the header decides."""
     try:
         rows = csv.DictReader(text.splitlines(), restkey=_SURPLUS, strict=True)
         header = tuple(rows.fieldnames or ())

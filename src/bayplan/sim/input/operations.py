@@ -1,7 +1,7 @@
 """The verbs of a scenario that kubectl has: drain, cordon, uncordon, scale, evict.
 
-Each entry names an object and may have options. An entry is read here; whether the object exists is
-the timeline's to check.
+Each entry names an object and may have options. This module reads an entry; `timeline` checks
+whether the object exists.
 """
 
 from typing import Any, NamedTuple, cast
@@ -14,7 +14,7 @@ from bayplan.sim.input.workload import DrainOptions, Verb
 
 
 class ObjectName(NamedTuple):
-    """What an entry says about its object; apiVersion may be empty."""
+    """The object that an entry names; apiVersion may be empty."""
 
     api_version: str
     kind: str
@@ -26,7 +26,7 @@ class Operation(NamedTuple):
     """One entry of one of these verbs."""
 
     name: ObjectName
-    #: What changes in the object, as a JSON merge patch; empty: nothing.
+    #: The changes of the object as a JSON merge patch; empty: no change.
     patch: Content
     #: The options of a drain, by the names of `DrainOptions` in a scenario.
     options: Content
@@ -48,7 +48,7 @@ _IDENTITY = ("apiVersion", "kind", "metadata", "namespace", "name")
 
 
 def read_operation(action: Action) -> Operation | Problem:
-    """An entry, or what is wrong with it."""
+    """The operation of an entry, or the problem of the entry."""
     verb, value, kinds = action.verb, action.value, _KINDS[action.verb]
     if isinstance(value, dict) and len(kinds) == 1:
         value = {"kind": kinds[0], **value}

@@ -18,8 +18,8 @@
         uncordon: [{name: n1}]
         drain: [{name: n1, ignoreDaemonsets: true, deleteEmptyDirData: true, force: true}]
 
-Things of one moment happen in the order in which they are written. Here a document is only read
-into actions; what they mean in a cluster is the timeline's to say.
+Actions of one moment happen in the order in which they are written. This module only reads a
+document into actions; `timeline` applies them to the objects.
 """
 
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ _EVENT = ("at", *_VERBS)
 
 
 class Action(NamedTuple):
-    """One entry of the list of a verb, unread, and where it stands."""
+    """One entry of the list of a verb, not decoded yet, and its place."""
 
     at_seconds: float
     verb: Verb
@@ -58,11 +58,11 @@ class Scenario(NamedTuple):
 
     until_seconds: float | None
     actions: list[Action]
-    #: When pods are collected whose node is gone; None: it does not say.
+    #: When pods of missing nodes are collected; None: not in the document.
     pod_gc: PodGcTimes | None = None
-    #: How late controllers learn about pods that go; None: it does not say.
+    #: The delay until controllers replace pods that go; None: not in the document.
     recreate_after_seconds: float | None = None
-    #: How long controllers act; None: it does not say.
+    #: How long controllers act; None: not in the document.
     expansion: ExpansionMode | None = None
 
 
@@ -130,7 +130,7 @@ class _Reader:
                 continue
             self._only(event, path, _EVENT)
             at = self._duration(event.get("at"), joined(path, "at"))
-            # In the order in which the verbs are written: in one event, too, order counts.
+            # The verbs of one event are applied in the order in which they are written.
             for name, items in event.items():
                 if name in _VERBS:
                     yield from self._actions(at, Verb(name), items, joined(path, name))

@@ -4,9 +4,9 @@ An object that is patched or deleted must exist at that time; an object that is 
 patched object must be as valid as a created one. Controllers are expanded when they appear, new
 nodes get their daemon pods, and a deletion also deletes the objects that the object owns.
 
-Where controllers act in the whole run, the pods of later moments are not known here. New nodes then
-get their pods from the controllers, and so do StatefulSets their later pods; what a controller owns
-is deleted with the controller. The index holds what is known in advance.
+If controllers act in the whole run, the pods of later moments are unknown here. During the run,
+controllers create the daemon pods of new nodes and the later pods of StatefulSets, and the objects
+that a controller owns are deleted with it. The index holds the objects that are known in advance.
 """
 
 from collections import Counter
@@ -66,7 +66,7 @@ class Timeline:
         #: Pods made for controllers, and controllers they were made for, by kind.
         self.made: Counter[str] = Counter()
         self.made_for: Counter[str] = Counter()
-        #: Controllers whose pods stay what they are although a patch says otherwise.
+        #: Controllers whose existing pods do not change although a patch changes their template.
         self.patched_controllers: list[ObjectKey] = []
 
     # ---- objects ----------------------------------------------------------------------------
@@ -182,7 +182,7 @@ class Timeline:
         yield Step(at_seconds=action.at_seconds, verb=Verb.PATCH, key=key, content=patch)
 
     def _operation(self, action: Action) -> Iterator[Step]:
-        """What kubectl does with a node, a pod or the replicas of a controller."""
+        """The steps of a kubectl verb on a node, a pod or the replicas of a controller."""
         operation = read_operation(action)
         if isinstance(operation, Problem):
             self._errors.add(action.place, operation)

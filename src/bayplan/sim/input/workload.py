@@ -45,9 +45,9 @@ class Verb(StrEnum):
 class ExpansionMode(StrEnum):
     """How long the controllers of an input act."""
 
-    #: In the whole run: a pod that goes comes back if its controller wants it.
+    #: In the whole run: a controller replaces a pod that goes.
     CONTROLLERS = "controllers"
-    #: When they appear, and never again.
+    #: Only when they appear.
     ONCE = "once"
 
 
@@ -78,14 +78,14 @@ class Workload(Struct, frozen=True, kw_only=True):
     #: Objects at 0 s, in the order of their creation: first what is no pod, then running pods,
     #: then pending ones.
     initial: tuple[Content, ...] = ()
-    #: What happens later, by time, and in the order of the files where times are equal.
+    #: The later steps, by time; steps of one time are in the order of the files.
     steps: tuple[Step, ...] = ()
     #: When to stop; None: when nothing is left to happen.
     until_seconds: float | None = None
     #: Pods that controllers are expected to create later, by the uid of the controller. If the
     #: input is expanded once, each takes the place of a pod of its Job that succeeded.
     followers: dict[str, tuple[Content, ...]] = {}
-    #: Pods of the input that had ended, and take no part.
+    #: The number of pods of the input that had ended. They take no part.
     left_out_count: int = 0
     #: Kinds that nothing reads, and how many objects of them the input has.
     passed_over: dict[str, int] = {}
@@ -97,7 +97,7 @@ class Workload(Struct, frozen=True, kw_only=True):
     recreate_after_seconds: float = 0.0
     #: The scheduler of pods that controllers create; "": as the template says.
     scheduler_name: str = ""
-    #: What the reader should know: what was made up, and how.
+    #: Notes for the reader about objects that were added or changed.
     notes: tuple[str, ...] = ()
 
     @property
@@ -132,7 +132,7 @@ def with_times(
     recreate_after: float | None = None,
     until: float | None = None,
 ) -> Workload:
-    """The workload with other times, in seconds. None: a time stays as it is.
+    """The workload with other times, in seconds. None: the time is not changed.
 
     ``quarantine`` and ``period``: of pod garbage collection. ``until``: the end of the run, which a
     note tells the reader.

@@ -1,1 +1,1 @@
-"""What a run leaves behind: its result, its report and its folder."""
+"""The outputs of a run: its result, its report and its folder."""

@@ -22,7 +22,7 @@ from bayplan.sim.output.result import (
 # ---- tables ---------------------------------------------------------------------------------
 
 
-#: Between a new_table and what follows it.
+#: The blank line between a table and the next part.
 BLANK = Text()
 
 
@@ -73,7 +73,7 @@ def summary(result: SimulationResult) -> list[RenderableType]:
     return parts
 
 
-# ---- what ----------------------------------------------------------------------------------
+# ---- counts --------------------------------------------------------------------------------
 
 
 def _what(result: SimulationResult) -> Iterator[str]:
@@ -91,7 +91,7 @@ def _what(result: SimulationResult) -> Iterator[str]:
 
 
 def _lost(result: SimulationResult) -> Iterator[str]:
-    """Pods that a cluster would have again, and pods that it would not."""
+    """Lines about lost pods: those that a cluster would create again, and the others."""
     workloads = [one for one in result.lost if one.workload]
     if workloads:
         count = result.counts.not_recreated
@@ -245,7 +245,7 @@ def _share(node: NodeUsage, resource: str) -> str:
 
 
 def _how_full(usage: Iterable[Usage]) -> Iterator[RenderableType]:
-    """At the end and, where pods went meanwhile, when it was fullest."""
+    """The usage at the end and, if pods went during the run, at the peak."""
     used = [one for one in usage if one.peak]
     has_peaks = any(one.peak > one.requested for one in used)
     peaks = ("peak", "") if has_peaks else ()
@@ -267,7 +267,7 @@ def _percentage(count: int, allocatable: int) -> str:
 
 
 def amount(resource: str, count: int) -> str:
-    """An amount as a person writes it: cores, Gi, or a plain number."""
+    """An amount for a reader: cores, Gi, or a plain number."""
     if resource == "cpu":
         return f"{count / 1000:,.1f}"
     if resource not in _BYTES and not resource.startswith("hugepages-"):
@@ -290,7 +290,7 @@ def _how_fast(result: SimulationResult) -> Iterator[str]:
 
 
 def span(seconds: float) -> str:
-    """A time that passed, as exact as a reader needs it: 1.5 s, 4 min 10 s, 2 h 5 min, 3 d 4 h."""
+    """A duration with two units at most: 1.5 s, 4 min 10 s, 2 h 5 min, 3 d 4 h."""
     if seconds < _SECONDS_MAX:
         return f"{seconds:,.1f} s"
     minutes, left = divmod(round(seconds), 60)

@@ -56,7 +56,7 @@ class PodGroupResult(Struct, frozen=True, kw_only=True):
     failed: int = 0
     occupied_by: str | None = None
     schedule_start_time: str | None = None
-    #: Why its members wait; None: they do not.
+    #: Why the members wait; None: they do not wait.
     message: str | None = None
 
 
@@ -95,17 +95,17 @@ class FailureResult(Struct, frozen=True, kw_only=True):
 class Counts(Struct, frozen=True, kw_only=True):
     """The numbers of pods."""
 
-    #: All that took part: running ones, ours, other schedulers'.
+    #: All pods that took part, of any scheduler.
     pods: int = 0
-    #: Came with a node.
+    #: Pods that had a node when they were created.
     running: int = 0
-    #: Bound by this run, also those that ended since.
+    #: Pods that this run bound, including pods that have ended since.
     scheduled: int = 0
-    #: Ours, pending at the end.
+    #: Pods of our profiles that are pending at the end.
     unschedulable: int = 0
-    #: Completed and failed ones in the input, which take no part.
+    #: Completed and failed pods of the input, which take no part.
     left_out: int = 0
-    #: Pending ones whose schedulerName is no profile's.
+    #: Pending pods whose schedulerName is the name of no profile.
     other_schedulers: int = 0
     #: Lost pods that the controllers of a cluster would create again. Nothing does so here.
     not_recreated: int = field(default=0, name="notRecreated")
@@ -160,9 +160,9 @@ class SimulationResult(Struct, frozen=True, kw_only=True):
     wall_seconds: float
     attempts: int
     usage: tuple[Usage, ...] = ()
-    #: By name, of the nodes that are there at the end.
+    #: Name → usage, for nodes that exist at the end.
     node_usage: dict[str, NodeUsage] = field(default_factory=dict[str, NodeUsage])
-    #: "namespace/name" → how a group of pods stood.
+    #: "namespace/name" → the state of a pod group.
     podgroups: dict[str, PodGroupResult] = field(default_factory=dict[str, PodGroupResult])
     #: Kinds of pods, those with the most cycles first.
     pod_kinds: tuple[PodKindResult, ...] = ()

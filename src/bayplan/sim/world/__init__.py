@@ -1,1 +1,2 @@
-"""What surrounds the scheduler in a simulation: pods that end, volumes, extenders, checkers."""
+"""The surroundings of the scheduler in a simulation: pods that end, volumes, extenders,
+checkers."""

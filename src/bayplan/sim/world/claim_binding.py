@@ -46,7 +46,7 @@ from bayplan.state.storage_infos import ClaimInfo, VolumeInfo
 # ---- free volumes ---------------------------------------------------------------------------
 
 
-#: Number of access modes, size, name.
+#: The order of free volumes: (number of access modes, size in billionths of a byte, name).
 _Place = tuple[int, int, str]
 
 
@@ -59,7 +59,7 @@ class FreeVolumes:
         self._by_class: dict[str, list[tuple[_Place, ObjectKey]]] = defaultdict(list)
 
     def see(self, key: ObjectKey, after: Stored | None) -> bool:
-        """A volume has changed. Whether it is free now."""
+        """Note the new version of a volume; None: it was deleted. Returns whether it is free."""
         old = self._infos.pop(key, None)
         if old is not None:
             row = self._by_class[old.class_name]
@@ -72,7 +72,7 @@ class FreeVolumes:
         return True
 
     def best_for(self, claim: ClaimInfo) -> ObjectKey | None:
-        """Raises SelectorError."""
+        """The first free volume that fits a claim, or None. Raises SelectorError."""
         for _, key in self._by_class.get(claim.class_name, ()):
             info = self._infos[key]
             if may_hold(info, claim) and fitting_volumes(claim, [info]):
@@ -102,18 +102,19 @@ PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 
 
 def is_dynamic(storage_class: StorageClass) -> bool:
-    """Whether volumes of a class are made when they are wanted."""
+    """Whether a provisioner creates volumes of a class on demand."""
     return storage_class.provisioner not in ("", NO_PROVISIONER)
 
 
 def driver_of(storage_class: StorageClass) -> str:
-    """The CSI driver that makes a class's volumes, also where it took over from an old plugin."""
+    """The CSI driver that creates a class's volumes. If the class names an in-tree plugin, it is
+    the driver that replaces the plugin."""
     plugin = BY_NAME.get(storage_class.provisioner)
     return storage_class.provisioner if plugin is None else plugin.driver
 
 
 def made_volume(claim: Content, storage_class: StorageClass, terms: list[Content]) -> Content:
-    """A volume for one claim; ``terms``: which nodes reach it, none for all."""
+    """A new volume for one claim. ``terms``: the nodes that can access it; empty: all nodes."""
     name = f"pvc-{claim['metadata']['uid']}"
     spec = claim["spec"]
     made: Content = {
@@ -139,14 +140,14 @@ def made_volume(claim: Content, storage_class: StorageClass, terms: list[Content
 
 
 def claim_reference(claim: Content) -> Content:
-    """How a volume says whose it is."""
+    """The claimRef of a volume that belongs to a claim."""
     meta = claim["metadata"]
     named = {field: meta[field] for field in ("namespace", "name", "uid")}
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **named}
 
 
 def allowed_terms(storage_class: StorageClass) -> list[Content]:
-    """Where a class makes volumes, as terms of a node selector; none: anywhere."""
+    """The nodes for which a class may create volumes, as terms of a node selector; empty: all."""
     return [
         {"matchExpressions": [_one_of(each.key, each.values or ()) for each in expressions]}
         for term in storage_class.allowed_topologies or ()
@@ -162,7 +163,8 @@ def allowed_keys(storage_class: StorageClass) -> list[str]:
 
 
 def node_terms(labels: Mapping[str, str], keys: Iterable[str]) -> list[Content]:
-    """The nodes that are with one node by these labels; none: all."""
+    """The nodes that have the same values of these labels as one node, as terms of a node selector;
+    empty: all nodes."""
     expressions = [_one_of(key, (labels[key],)) for key in keys if key in labels]
     return [{"matchExpressions": expressions}] if expressions else []
 
@@ -175,7 +177,7 @@ def _one_of(key: str, values: Iterable[str]) -> Content:
 
 
 def ephemeral_claims(pod: Content) -> list[Content]:
-    """The claims that are made with a pod, and go with it."""
+    """The claims of a pod's ephemeral volumes. They are created and deleted with the pod."""
     return [
         {
             "apiVersion": "v1",
@@ -201,13 +203,13 @@ def _noted(meta: Content) -> Content:
 
 _BETA_DEFAULT_CLASS = "storageclass.beta.kubernetes.io/is-default-class"
 
-#: By claim: volumes.
+#: Claim → the volumes whose claimRef names it.
 Reserved = Mapping[ObjectKey, dict[ObjectKey, None]]
 
 
 @final
 class ClaimBinding:
-    """Looks at the claims of one cluster."""
+    """Binds the claims of one cluster."""
 
     def __init__(
         self,
@@ -215,7 +217,7 @@ class ClaimBinding:
         free: FreeVolumes,
         reserved: Mapping[ObjectKey, dict[ObjectKey, None]],
     ) -> None:
-        """``reserved``: by claim, the volumes that say they are its."""
+        """``reserved``: claim → the volumes whose claimRef names it."""
         self._cluster = cluster
         self._free = free
         self._reserved = reserved
@@ -224,7 +226,7 @@ class ClaimBinding:
         return self._cluster.update(merge_patch(stored.content, patch))
 
     def look_at(self, stored: Stored) -> None:
-        """A claim that is not bound. Upstream: syncUnboundClaim."""
+        """Bind an unbound claim if that is possible now. Upstream: syncUnboundClaim."""
         claim = claim_info(stored)
         if claim.volume_name:
             self._bind_named(stored, claim)
@@ -236,13 +238,13 @@ class ClaimBinding:
             self._find_or_make(stored, claim)
 
     def _bind_named(self, stored: Stored, claim: ClaimInfo) -> None:
-        """A claim that wants one certain volume."""
+        """Bind a claim to the volume that it names, if that volume exists and fits."""
         volume = self._cluster.get(object_key(PERSISTENT_VOLUME, "", claim.volume_name))
         if volume is not None and may_hold(volume_info(volume), claim):
             self._bind(volume, stored)
 
     def _reserved_for(self, key: ObjectKey, claim: ClaimInfo) -> Stored | None:
-        """A volume that a user, or the scheduler, gave to the claim."""
+        """A volume that a user or the scheduler reserved for the claim, or None."""
         for name in self._reserved.get(key, ()):
             volume = self._cluster.get(name)
             if volume is not None and may_hold(volume_info(volume), claim):
@@ -266,7 +268,7 @@ class ClaimBinding:
 
     def _make_for_node(self, stored: Stored, storage_class: StorageClass, name: str) -> None:
         node = self._cluster.get(object_key(NODE, "", name))
-        if node is None:  # as a provisioner says it: choose another one
+        if node is None:  # as a provisioner does: the scheduler must choose another node
             self._write(stored, {"metadata": {"annotations": {SELECTED_NODE: None}}})
             return
         keys = self._topology_keys(name, driver_of(storage_class)) or allowed_keys(storage_class)
@@ -274,7 +276,7 @@ class ClaimBinding:
         self._make(stored, storage_class, node_terms(labels, keys))
 
     def _topology_keys(self, node_name: str, driver: str) -> tuple[str, ...]:
-        """The labels with which a driver says which nodes reach its volumes."""
+        """The node labels by which a driver describes the nodes that can access its volumes."""
         csi_node = self._cluster.get(object_key(CSI_NODE, "", node_name))
         if csi_node is None:
             return ()
@@ -285,18 +287,20 @@ class ClaimBinding:
         return ()
 
     def _make(self, stored: Stored, storage_class: StorageClass, terms: list[Any]) -> None:
-        """Once made, the volume is reserved for the claim, and both are bound."""
+        """Create a volume that is reserved for the claim. The change of the volume causes the
+        binding."""
         self._cluster.create(made_volume(stored.content, storage_class, terms))
 
     def _default_class(self) -> str | None:
-        """The newest default class; of equally old ones the first by name."""
+        """The newest default class; among classes of the same age, the first by name."""
         classes = [one for one in self._cluster.objects(STORAGE_CLASS) if _is_default(one)]
         classes.sort(key=lambda one: one.key.name)
         classes.sort(key=lambda one: one.content["metadata"]["creationTimestamp"], reverse=True)
         return classes[0].key.name if classes else None
 
     def _bind(self, volume: Stored, claim: Stored) -> None:
-        """Upstream: bind. First the volume, then the claim."""
+        """Bind a volume and a claim to each other: first the volume, then the claim. Upstream:
+        bind."""
         info, requested = volume_info(volume), claim_info(claim)
         marks = {} if info.is_claimed_by(requested) else {BOUND_BY_CONTROLLER: "yes"}
         ref = {**(volume.content["spec"].get("claimRef") or {}), **claim_reference(claim.content)}

@@ -42,14 +42,14 @@ class DrainPlan:
 
     #: In the order of their names.
     evicted: tuple[ObjectKey, ...]
-    #: Why nothing is evicted, in kubectl's words; empty: nothing is in the way.
+    #: Why no pod is evicted, in kubectl's words; empty: the drain is possible.
     problems: tuple[str, ...]
 
 
 def drain_plan(
     pods: Iterable[Stored], options: DrainOptions, exists: Callable[[ObjectKey], bool]
 ) -> DrainPlan:
-    """Which of the pods of a node are evicted. ``exists``: whether there is an object of a key."""
+    """The plan for the pods of a node. ``exists``: whether the object of a key exists."""
     evicted: list[ObjectKey] = []
     refusals: dict[str, list[str]] = defaultdict(list)
     for stored in sorted(pods, key=lambda one: (one.key.namespace, one.key.name)):
@@ -120,7 +120,7 @@ class Drains:
     """The drains of one cluster."""
 
     def __init__(self, cluster: EmbeddedCluster, clock: Clock, note: Callable[[str], None]) -> None:
-        """``note`` tells the reader what became of a drain."""
+        """``note``: called with each line about the outcome of a drain."""
         self._cluster = cluster
         self._clock = clock
         self._note = note

@@ -75,9 +75,9 @@ class Driver:
         #: Pods that will end, by uid.
         self._ends: dict[str, asyncio.TimerHandle] = {}
         self._followers = {uid: deque(pods) for uid, pods in workload.followers.items()}
-        #: Done at the next change; None: nothing waits for a change.
+        #: Completed at the next change; None: no task waits for a change.
         self._change: asyncio.Future[None] | None = None
-        #: What the API server refused, and what became of drains and Jobs, each with its time.
+        #: Notes with their times: refusals of the API server, and the outcome of drains and Jobs.
         self.refused: list[str] = []
         cluster.observe(self._observe, ignored_kinds=(EVENT,))
         self._volumes = VolumeController(cluster, self._refuse)
@@ -140,7 +140,7 @@ class Driver:
             await self._settle()
 
     async def _play_out(self) -> None:
-        """Run as long as something is left to happen by itself."""
+        """Run until no event is due any more."""
         version, quiet_since = self._cluster.version, self._clock.now()
         while True:
             if self._ends or self._cluster.terminating_count:
@@ -161,12 +161,12 @@ class Driver:
                 version, quiet_since = self._cluster.version, self._clock.now()
 
     def _next_due(self) -> float | None:
-        """When pods are collected, or controllers learn about pods that went; None: never."""
+        """The next time when pods are collected or controllers replace pods; None: never."""
         learns = None if self._controllers is None else self._controllers.due_seconds
         times = [one for one in (self._cluster.next_collection_seconds, learns) if one is not None]
         return min(times, default=None)
 
-    # ---- what the workload does -------------------------------------------------------------
+    # ---- steps of the workload --------------------------------------------------------------
 
     async def _do(self, step: Step) -> None:
         if self._controllers is not None:
@@ -204,7 +204,7 @@ class Driver:
             self._cluster.server.patch(step.key, step.content)
 
     async def _delete_dependents(self, owner: Stored, controllers: WorkloadControllers) -> None:
-        """Delete what a deleted controller owned, as the garbage collector does."""
+        """Delete the objects that a deleted controller owned, as the garbage collector does."""
         for key in controllers.dependents(owner):
             dependent = self._cluster.get(key)
             if dependent is not None:
@@ -249,7 +249,7 @@ class Driver:
         cause = f" {problem.cause}" if isinstance(problem, TooManyRequestsError) else ""
         self.refused.append(f"at {self._clock.now():g} s: {what}: {problem}{cause}")
 
-    # ---- what happens to pods ---------------------------------------------------------------
+    # ---- changes of pods --------------------------------------------------------------------
 
     def _observe(self, before: Stored | None, after: Stored | None) -> None:
         """Called during a change. The consequences of the change follow right after it."""
@@ -327,7 +327,7 @@ class Driver:
 
 
 def _run_seconds(annotations: dict[str, str]) -> float | None:
-    """How long a pod runs; None: without an end."""
+    """The running time of a pod in seconds; None: the pod does not end by itself."""
     text = annotations.get(DURATION_ANNOTATION)
     if text is None:
         return None

@@ -4,7 +4,7 @@ Sockets live in a real event loop on a thread of its own. A call begins at once,
 one moment run concurrently. The simulation takes the results in the order in which the calls began.
 So the run depends on the answers, and not on how long they took.
 
-Only simulations with extenders import this file, for an HTTP client takes a while to load.
+Only simulations with extenders import this file, because an HTTP client takes long to load.
 """
 
 import asyncio
@@ -134,7 +134,7 @@ class _BridgedSender:
         return await self._bridge.call(self._send_inside(request))
 
     async def close(self) -> None:
-        """It is closed with the world it lives in."""
+        """Does nothing: the bridge closes the sender."""
 
     async def _send_inside(self, request: Request) -> tuple[int, bytes]:
         if self._sender is None:

@@ -1,4 +1,4 @@
-"""The volume controllers of a simulation: claims get their volumes, in no time.
+"""The volume controllers of a simulation: claims get their volumes without delay.
 
 The tasks are those of kube-controller-manager and a provisioner in a cluster. Pods with ephemeral
 volumes get their claims. A claim that need not wait for its pod is bound to a volume that fits, or
@@ -46,7 +46,7 @@ from bayplan.sim.world.claim_binding import (
     volume_info,
 )
 
-#: The kinds that it follows.
+#: The kinds that the controller follows.
 _KINDS = (POD, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS)
 
 #: Called with the action and the error of the API server.
@@ -55,7 +55,7 @@ Refuse = Callable[[str, ApiError], None]
 
 @final
 class VolumeController:
-    """Of one embedded cluster; it must see all of its changes, from the first on."""
+    """The controller of one embedded cluster. It must see every change, from the first."""
 
     def __init__(self, cluster: EmbeddedCluster, refuse: Refuse) -> None:
         self._cluster = cluster
@@ -114,7 +114,7 @@ class VolumeController:
         return bool(self._due or self._all_claims_due or self._abandoned or self._orphans)
 
     def _see_pod(self, changed: Stored, *, is_there: bool) -> None:
-        """A pod with volumes has come or gone."""
+        """Note that a pod with volumes was created, changed or deleted."""
         if is_there:
             self._due[changed.key] = None
             return
@@ -174,7 +174,7 @@ class VolumeController:
         except ApiError as problem:
             self._refuse(f"volumes of {key}", problem)
         except SelectorError:
-            return  # nothing fits a selector that says nothing; the pod's attempt tells
+            return  # no volume fits an invalid selector; the pod's attempt reports the error
 
     def _write(self, stored: Stored, patch: Any) -> Stored:
         return self._cluster.update(merge_patch(stored.content, patch))
@@ -198,7 +198,7 @@ class VolumeController:
     # ---- pods and volumes ------------------------------------------------------------------
 
     def _look_at_pod(self, stored: Stored) -> None:
-        """Make the claims of its ephemeral volumes, where they are not there yet."""
+        """Create the missing claims of a pod's ephemeral volumes."""
         if isinstance(stored.object, Pod) and is_terminal(stored.object):
             return
         for claim in ephemeral_claims(stored.content):
@@ -206,14 +206,15 @@ class VolumeController:
                 self._cluster.create(claim)
 
     def _look_at_volume(self, stored: Stored) -> None:
-        """Say what state it is in; a claim that it is reserved for is looked at."""
+        """Set the phase of a volume. If the volume is reserved for a claim, handle the claim
+        next."""
         owner = _claimed_by(stored)
         if owner is None:
             self._set_phase(stored, AVAILABLE)
             return
         ref = stored.content["spec"]["claimRef"]
         if not ref.get("uid") and self._set_phase(stored, AVAILABLE):
-            return  # it is looked at once more
+            return  # the write is a change, so the volume is handled again
         claim = self._cluster.get(owner)
         if claim is None or not volume_info(stored).is_claimed_by(claim_info(claim)):
             return
@@ -221,7 +222,7 @@ class VolumeController:
         if named == stored.key.name and ref.get("uid"):
             self._set_phase(stored, BOUND)
         elif named and named != stored.key.name and _is_bound_by_controller(stored):
-            # The claim has another one: what the controller, or a scheduler, began is undone.
+            # The claim has another volume: undo the reservation of the controller or the scheduler.
             annotations = {BOUND_BY_CONTROLLER: None}
             self._write(
                 stored, {"metadata": {"annotations": annotations}, "spec": {"claimRef": None}}
@@ -230,7 +231,7 @@ class VolumeController:
             self._due[owner] = None
 
     def _set_phase(self, stored: Stored, phase: str) -> bool:
-        """Whether that is news."""
+        """Set the phase of a volume. Returns whether the phase changed."""
         if (stored.content.get("status") or {}).get("phase") == phase:
             return False
         self._write(stored, {"status": {"phase": phase}})
@@ -241,14 +242,14 @@ class VolumeController:
         if not claim.is_fully_bound:
             self._claims.look_at(stored)
             return
-        # One that says so first lets its volume say so, too.
+        # The claim is bound, but its volume may not be: handle the volume, too.
         volume = object_key(PERSISTENT_VOLUME, "", claim.volume_name)
         if volume in self._reserved.get(stored.key, ()):
             self._due[volume] = None
 
 
 def _claimed_by(volume: Stored) -> ObjectKey | None:
-    """Whose a volume says that it is."""
+    """The claim that a volume's claimRef names, or None."""
     assert isinstance(volume.object, PersistentVolume)
     ref = volume.object.spec.claim_ref
     return (
