@@ -32,7 +32,9 @@ from bayplan.ui.live_page import LivePage
 
 _STAY_SECONDS = 10
 _BATCHES_PER_SECOND = 10
-_FOLLOWER = """
+#: A program that does what the overview does in a browser. Its argument is the URL of the page.
+#: A program that asks what the overview asks in a browser. Its argument is the URL of the page.
+FOLLOWER = """
 import sys, urllib.request
 url = sys.argv[1]
 stream = urllib.request.urlopen(url + "api/events")
@@ -144,7 +146,7 @@ async def _turn(load: Load, *, has_page: bool) -> Turn:
 
 
 def _follower(url: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", _FOLLOWER, url], stdout=subprocess.PIPE)
+    return subprocess.Popen([sys.executable, "-c", FOLLOWER, url], stdout=subprocess.PIPE)
 
 
 def _ended(follower: subprocess.Popen[bytes]) -> int:
