@@ -122,7 +122,9 @@ async def turn(
 ) -> Turn:
     port = free_port()
     with tempfile.TemporaryDirectory() as folder:
-        election = {"leaderElect": True, "resourceName": profile}
+        # The process is stopped for some time, and must not lose its lease.
+        durations = {"leaseDuration": "300s", "renewDeadline": "250s"}
+        election = {"resourceName": profile, **durations}
         more = ("--ui",) if has_page else ()
         process = scheduler(
             control_plane, Path(folder), profile, port, more=more, leaderElection=election

@@ -15,13 +15,15 @@ from bayplan.clock import RealClock
 from bayplan.config import config_from
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.engine.scheduler import Scheduler
+from bayplan.engine.state_log import StateLog, StateRing
 from bayplan.journal import Journal, MemorySink
 from bayplan.plugins.registry import default_registry
 from bayplan.runner import Runner
 from bayplan.serving.access import Access
 from bayplan.serving.decision_history import RECORDS_MAX
 from bayplan.serving.endpoints import Endpoints
-from bayplan.serving.page import LEADING, PREFIX, PageSources, ReplicaPhase
+from bayplan.serving.page import LEADING, PREFIX, ModelSources, PageSources, ReplicaPhase
+from bayplan.serving.past_attempts import ENTRIES_MAX
 from bayplan.ui.live_page import LivePage
 from tests.adapters.manifests import Content
 from tests.serving.endpoint_sources import sources
@@ -109,8 +111,15 @@ def live_scheduler(
 ) -> Iterator[LiveScheduler]:
     """A scheduler with its page. ``contents``: objects that are there at its start."""
     clock, memory = RealClock(), MemorySink(RECORDS_MAX)
-    journal = Journal([memory])
-    scheduler = Scheduler(config_from(DEFAULT_CONFIG), default_registry(), clock, journal=journal)
+    states, config, registry = (
+        StateRing(ENTRIES_MAX),
+        config_from(DEFAULT_CONFIG),
+        default_registry(),
+    )
+    state_log = StateLog(states.put)
+    journal = Journal([memory, state_log])
+    scheduler = Scheduler(config, registry, clock, journal=journal)
+    scheduler.state_log = state_log
     made: list[LiveScheduler] = []
     started = threading.Event()
 
@@ -127,6 +136,7 @@ def live_scheduler(
                     clock=clock,
                     name="kube-scheduler",
                     phase=lambda: made[0].replica,
+                    model=ModelSources(states=states, config=config, registry=registry),
                 )
             )
         endpoints = Endpoints(replace(sources(), page=page), access)

@@ -319,3 +319,62 @@ def test_a_bug_of_the_page_ends_the_page_and_not_the_scheduler() -> None:
     world.handle(EventType.ADDED, POD, api_pod("p", cpu=1))
     assert world.scheduler.metrics.bugs is not None
     assert [type(one).__name__ for one in world.scheduler.take_effects()]
+
+
+# ---- questions for the engine ---------------------------------------------------------------
+
+
+def computed(live: LiveScheduler, question: str) -> Any:
+    """An answer that takes longer than a request."""
+    answer: dict[str, Any] = {}
+
+    def is_there() -> bool:
+        status, _, body = get(f"{live.url}api/{question}")
+        assert status == 200, body
+        answer.update(json.loads(body))
+        return answer["phase"] != "computing"
+
+    until(is_there)
+    return answer
+
+
+def test_what_if_answers_about_the_present_and_changes_nothing(live: LiveScheduler) -> None:
+    before = overview(live)
+    answer = computed(live, "whatif?drain=n0&force=1&snapshot=1")
+    assert answer["phase"] == "ready", answer["problem"]
+    assert answer["before"]["nodes"] == answer["after"]["nodes"] == 4
+    assert answer["after"]["cordoned"] == 1
+    on_node = json.loads(get(f"{live.url}api/pods?node=n0")[2])["total"]
+    assert answer["gone"][0]["pods"] == on_node > 0
+    grown = computed(live, "whatif?add=2&template=n0&snapshot=1")
+    assert (grown["before"]["nodes"], grown["after"]["nodes"]) == (4, 6)
+    assert overview(live).placed == before.placed
+
+
+def test_questions_of_one_snapshot_are_about_one_state(live: LiveScheduler) -> None:
+    question = "whatif?cordon=n1&snapshot="
+    first = computed(live, f"{question}2")["before"]["pods"]
+    live.create(pod("newer", containers=[container("100m")]))
+    until(lambda: json.loads(get(f"{live.url}api/pods?search=newer")[2])["total"] == 1)
+    assert computed(live, f"{question}3")["before"]["pods"] == first + 1
+    assert computed(live, f"{question}2")["before"]["pods"] == first
+    live.delete_pod("newer")
+
+
+def test_a_pod_that_waits_gets_fixes(live: LiveScheduler) -> None:
+    answer = computed(live, "explanation?pod=default/huge&snapshot=3")
+    assert answer["phase"] == "ready", answer["problem"]
+    assert answer["explanation"]["causes"][0]["reason"] == "Insufficient cpu"
+    assert answer["explanation"]["fixes"]
+
+
+def test_a_node_has_what_it_would_reject(live: LiveScheduler) -> None:
+    answer = computed(live, "rejections?node=n0&snapshot=4")
+    assert answer["isNow"]
+    assert [row["reason"] for row in answer["rows"]] == ["Insufficient cpu"]
+
+
+def test_the_engine_answers_about_no_earlier_moment(live: LiveScheduler) -> None:
+    status, _, body = get(f"{live.url}api/whatif?drain=n0&at=1")
+    assert status == 400
+    assert b"the engine answers about the present" in body

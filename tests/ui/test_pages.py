@@ -62,6 +62,23 @@ def test_series_end_with_the_state_at_the_end(line: Timeline, by_time: bool) -> 
     assert math.isclose(curves.usage["cpu"][-1], cpu.used / cpu.allocatable, abs_tol=1e-4)
 
 
+def test_series_of_a_span_have_points_of_the_span_only(line: Timeline) -> None:
+    totals = Series(line)
+    middle = line.end_seconds / 2
+    curves = pages.series(line, totals, by_time=True, points=11, start=middle, end=middle + 10)
+    assert (curves.seconds[0], curves.seconds[-1]) == pytest.approx((middle, middle + 10), abs=1e-3)
+    assert curves.placed[0] == pages.overview(line.state(line.change_at(middle))).placed
+    changes = pages.series(line, totals, by_time=False, points=11, start=20, end=30).changes
+    assert changes == list(range(20, 31))
+
+
+def test_a_span_outside_the_run_shows_all(line: Timeline) -> None:
+    totals = Series(line)
+    whole = pages.series(line, totals, by_time=True, points=11)
+    beyond = line.end_seconds + 1
+    assert pages.series(line, totals, by_time=True, points=11, start=beyond) == whole
+
+
 def test_the_heat_map_has_one_value_for_each_node_group_by_group(line: Timeline) -> None:
     state = at(line, 100)
     heat = pages.heat(state, color="cpu", group_by=ZONE)

@@ -183,6 +183,13 @@ class StateRing:
         if len(self._entries) > self._length_max:
             self._checkpoint.add(self._entries.popleft())
 
+    def present(self) -> PastState:
+        """The state after the newest entry."""
+        state = self._checkpoint.copy()
+        for entry in self._entries:
+            state.add(entry)
+        return state
+
     def before(self, uid: str, attempt: int) -> tuple[PastState, Begun] | None:
         """The state before an attempt; None: the attempt is too old, or unknown."""
         return state_before(self._checkpoint.copy(), self._entries, uid, attempt)

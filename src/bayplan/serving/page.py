@@ -11,8 +11,11 @@ from typing import Protocol
 from aiohttp import web
 
 from bayplan.clock import Clock
+from bayplan.config import SchedulerConfig
 from bayplan.engine.scheduler import Scheduler
+from bayplan.engine.state_log import StateRing
 from bayplan.journal import MemorySink
+from bayplan.plugins.registry import Registry
 from bayplan.ports import WatchEvent
 
 #: Where the page is served. Who may get this path may get all paths below it.
@@ -34,6 +37,19 @@ class ReplicaPhase:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ModelSources:
+    """What a model of the cluster is made of."""
+
+    #: The objects that the scheduler has read, and its decisions. It changes while it runs.
+    states: StateRing
+    config: SchedulerConfig
+    registry: Registry
+    seed: int = 0
+    #: Kinds that plugins use and the API server does not have.
+    absent_kinds: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class PageSources:
     """What the page shows."""
 
@@ -44,6 +60,8 @@ class PageSources:
     #: The lease or, without an election, the profiles: what a user knows the scheduler by.
     name: str
     phase: Callable[[], ReplicaPhase]
+    #: None: the page asks the engine nothing.
+    model: ModelSources | None = None
 
 
 class Page(Protocol):

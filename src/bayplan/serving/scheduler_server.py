@@ -71,6 +71,7 @@ from bayplan.serving.page import (
     STARTING,
     STOPPING,
     MakePage,
+    ModelSources,
     Page,
     PageSources,
     ReplicaPhase,
@@ -404,6 +405,13 @@ class _SchedulerServer:
                 clock=self._clock,
                 name=name,
                 phase=lambda: parts.phase(election),
+                model=ModelSources(
+                    states=self._states,
+                    config=self._config,
+                    registry=self._options.registry,
+                    seed=self._options.seed,
+                    absent_kinds=frozenset(self._absent_kinds),
+                ),
             )
         )
 

@@ -1,4 +1,4 @@
-"""Computations for the page that take longer than a request: one at a time, in a worker thread.
+"""Computations for the page that take longer than a request: one at a time, by a worker.
 
 The first request for an answer starts its computation, and the page asks again until the answer is
 there. Answers are cached by key. Few computations wait at a time: a new one replaces the oldest one
@@ -8,7 +8,7 @@ that takes too long and all computations when the page is closed.
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future
 from typing import Any, NamedTuple, final
 
 from bayplan.clock import wall_seconds
@@ -54,8 +54,8 @@ class Deadline:
 class Computations:
     """The computations about one run or cluster. The server's thread calls it."""
 
-    def __init__(self, worker: ThreadPoolExecutor, is_stopped: Callable[[], bool]) -> None:
-        """``worker``: has one thread."""
+    def __init__(self, worker: Executor, is_stopped: Callable[[], bool]) -> None:
+        """``worker``: runs one call at a time."""
         self._worker = worker
         self._is_stopped = is_stopped
         #: The newest last.

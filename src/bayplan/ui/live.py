@@ -11,18 +11,24 @@ the answers between them take at most one sixtieth of the time.
 """
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from functools import cached_property, partial
 from math import inf
 from typing import final
 
-from bayplan.clock import rfc3339_micro
+from bayplan.clock import cpu_seconds, rfc3339_micro
 from bayplan.journal import AttemptRecord
+from bayplan.model.objects import ClusterObjects
 from bayplan.ports import WatchEvent
 from bayplan.serving.page import PageSources
 from bayplan.ui import pages
 from bayplan.ui.answers import Decision, Source, Tick
 from bayplan.ui.backlog import Backlog
+from bayplan.ui.computations import Computations
+from bayplan.ui.copies import IS_AVAILABLE, Copies, is_orphan
+from bayplan.ui.moments import Moment
 from bayplan.ui.shown import FAILED, READY, NotReady, Shown
 from bayplan.ui.timeline import Timeline
 
@@ -51,13 +57,14 @@ class ShownScheduler(Shown):
     def __init__(self, sources: PageSources, changes_max: int = CHANGES_MAX) -> None:
         super().__init__(sources.name)
         self.sources = sources
+        self.has_model = IS_AVAILABLE and sources.model is not None
         self._backlog = Backlog(sources.scheduler, sources.clock, changes_max)
         self._started = sources.clock.epoch_seconds() - sources.clock.now()
         self._phase = READY
         self._is_outdated = True
         #: Question → answer, about the present timeline.
         self._answers: dict[str, bytes] = {}
-        #: Seconds of work for answers since the last tick.
+        #: Processor seconds of work for answers since the last tick.
         self._work_seconds = 0.0
         #: When the timeline was made, and when the recorder last got something.
         self._made_seconds = self._caught_up_seconds = sources.clock.now()
@@ -65,6 +72,7 @@ class ShownScheduler(Shown):
         self._ticked = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
         self._end_reason = ""
+        self._copies = Copies()
         sources.scheduler.journal.add(self._backlog)
 
     # ---- what happens -----------------------------------------------------------------------
@@ -83,14 +91,14 @@ class ShownScheduler(Shown):
 
     def _catch_up(self) -> None:
         """Record what happened: a slice of it, or what the time allows while pods are ready."""
-        start = self.sources.clock.now()
-        allowed = (start - self._caught_up_seconds) * _WORK_SHARE if self._is_busy else inf
+        start, now = cpu_seconds(), self.sources.clock.now()
+        allowed = (now - self._caught_up_seconds) * _WORK_SHARE if self._is_busy else inf
         try:
             self._backlog.catch_up(min(allowed, _SLICE_SECONDS))
         except Exception as problem:  # noqa: BLE001 - the scheduler goes on without the page
             self._fail(problem)
         self._caught_up_seconds = self.sources.clock.now()
-        self._work_seconds += self._caught_up_seconds - start
+        self._work_seconds += cpu_seconds() - start
 
     async def prepare(self) -> None:
         """See `Shown.prepare`."""
@@ -133,10 +141,11 @@ class ShownScheduler(Shown):
         self._catch_up()
         if self._phase != READY:
             return
-        start = self.sources.clock.now()
-        self._timeline = self._backlog.recorder.timeline(self._backlog.seconds_until(start))
-        self._made_seconds = self.sources.clock.now()
-        self._work_seconds += self._made_seconds - start
+        start = cpu_seconds()
+        now = self.sources.clock.now()
+        self._timeline = self._backlog.recorder.timeline(self._backlog.seconds_until(now))
+        self._made_seconds = now
+        self._work_seconds += cpu_seconds() - start
         self._is_outdated = False
         self._answers.clear()
         vars(self).pop("series", None)
@@ -147,9 +156,9 @@ class ShownScheduler(Shown):
             self.timeline  # noqa: B018 - a new one drops the old answers
         body = self._answers.get(question)
         if body is None:
-            start = self.sources.clock.now()
+            start = cpu_seconds()
             body = answer()
-            self._work_seconds += self.sources.clock.now() - start
+            self._work_seconds += cpu_seconds() - start
             if len(self._answers) >= _ANSWERS_MAX:
                 self._answers.clear()
             self._answers[question] = body
@@ -172,6 +181,7 @@ class ShownScheduler(Shown):
             labels=() if line is None else pages.label_keys(line),
             has_decisions=True,
             has_groups=line is not None and bool(line.group_names),
+            has_model=self.has_model,
             started=tick.started,
             replica=tick.replica,
             leader=tick.leader,
@@ -188,6 +198,27 @@ class ShownScheduler(Shown):
                 victims = pages.victims_of(line, change, record.nominated_node)
                 return Decision(record=record, change=change, victims=victims)
         raise pages.NotRemembered(f"attempt {attempt} at {pod} is no longer remembered")
+
+    # ---- questions for the engine -----------------------------------------------------------
+
+    @cached_property
+    def computations(self) -> Computations:
+        """In copies of this process, so that the scheduler does not wait for them."""
+        return Computations(self._copies, partial(is_orphan, os.getpid()))
+
+    def moment(self, change: int, check: Callable[[], None]) -> Moment:
+        """The present. Call it in a copy of the process, where nothing changes."""
+        model = self.sources.model
+        if model is None:
+            return super().moment(change, check)
+        objects = model.states.present().objects_as_decided()
+        source = ClusterObjects(
+            {kind: tuple(each) for kind, each in objects.items()},
+            absent=model.absent_kinds,
+            source=self.name,
+            epoch_seconds=self.sources.clock.epoch_seconds(),
+        )
+        return Moment(source, model.config, model.registry, seed=model.seed)
 
     # ---- following --------------------------------------------------------------------------
 
@@ -213,6 +244,7 @@ class ShownScheduler(Shown):
         self._announce()
         if self._following is not None:
             self._following.cancel()
+        self._copies.shutdown()
         await asyncio.sleep(0)
 
     async def _follow(self) -> None:

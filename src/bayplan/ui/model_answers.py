@@ -316,9 +316,10 @@ def explanation_answer(shown: Shown, change: int, pod: str) -> ExplanationAnswer
 # ---- what a node rejected -------------------------------------------------------------------
 
 
-def node_rejections(shown: Shown, state: State, node: str) -> NodeRejections:
-    if shown.kind == "cluster":
-        return _rejections_now(shown, state.change, node)
+def node_rejections(shown: Shown, state: State, change: int, node: str) -> NodeRejections:
+    """``change``: see `Shown.model`."""
+    if shown.kind != "run":
+        return _rejections_now(shown, change, node)
 
     def compute(deadline: Deadline) -> Sequence[tuple[int, Rejection]]:
         return _with_changes(state.timeline, shown.rejections(node, deadline.check))

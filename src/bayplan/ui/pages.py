@@ -132,14 +132,28 @@ def _usage(line: Timeline, used: Rows, allocatable: Rows) -> tuple[Usage, ...]:
     )
 
 
-def series(timeline: Timeline, totals: Series, *, by_time: bool, points: int) -> SeriesAnswer:
-    """Samples at equal distances: of time, or of changes."""
+def series(
+    timeline: Timeline,
+    totals: Series,
+    *,
+    by_time: bool,
+    points: int,
+    start: float = -np.inf,
+    end: float = np.inf,
+) -> SeriesAnswer:
+    """Samples at equal distances: of time, or of changes.
+
+    ``start``, ``end``: the span in seconds or changes; what is outside the run is left out.
+    """
     points = min(max(points, 2), _POINTS_MAX)
     if by_time and timeline.end_seconds > 0:
-        moments = np.linspace(timeline.start_seconds, timeline.end_seconds, points)
+        first, last = _span(start, end, timeline.start_seconds, timeline.end_seconds)
+        moments = np.linspace(first, last, points)
         changes = np.searchsorted(timeline.seconds, moments, side="right") - 1
     else:
-        places = np.linspace(timeline.first_change, timeline.last_change, points)
+        places = np.linspace(
+            *_span(start, end, timeline.first_change, timeline.last_change), points
+        )
         changes = np.unique(places.astype(np.int64))
         moments = timeline.seconds[changes]
 
@@ -163,6 +177,12 @@ def series(timeline: Timeline, totals: Series, *, by_time: bool, points: int) ->
         queues={name: column(totals.queue(i)) for i, name in enumerate(timeline.queue_names)},
         usage=usage,
     )
+
+
+def _span(start: float, end: float, first: float, last: float) -> tuple[float, float]:
+    """The part of a span that lies between two bounds; between them all, if there is none."""
+    start, end = max(start, first), min(end, last)
+    return (start, end) if start < end else (first, last)
 
 
 # ---- nodes ----------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from math import inf, isnan
 from pathlib import Path
 from typing import Any, Protocol, final, runtime_checkable
 from urllib.parse import urlsplit
@@ -112,6 +113,13 @@ class Question:
         """Raises BadQuestion."""
         return int(self._parsed(name, int, default))
 
+    def decimal(self, name: str, default: float) -> float:
+        """Raises BadQuestion."""
+        number = self._parsed(name, float, default)
+        if isnan(number):
+            raise BadQuestion(f"{name}: found nan, wanted a number")
+        return number
+
     def _parsed(self, name: str, parse: Callable[[str], float], default: float) -> float:
         text = self._query.get(name)
         if text is None:
@@ -186,7 +194,14 @@ def _overview(question: Question) -> Any:
 def _series(question: Question) -> Any:
     shown = question.shown
     by_time, points = question.text("axis") != "changes", question.number("points", 400)
-    return pages.series(shown.timeline, shown.series, by_time=by_time, points=points)
+    return pages.series(
+        shown.timeline,
+        shown.series,
+        by_time=by_time,
+        points=points,
+        start=question.decimal("from", -inf),
+        end=question.decimal("to", inf),
+    )
 
 
 def _heat(question: Question) -> Any:
@@ -438,10 +453,14 @@ def application(shown: Sequence[Shown], token: str = "") -> web.Application:
 async def _answered(
     view: Callable[[Question], Any], shown: Sequence[Shown], request: web.Request
 ) -> web.Response:
+    """An answer that is being computed is another one a moment later, so nothing remembers it."""
     try:
         question = Question(request, shown)
         await question.shown.prepare()
-        body = question.shown.answered(request.path_qs, lambda: pages.as_json(view(question)))
+        if view in MODEL_QUESTIONS.values():
+            body = pages.as_json(view(question))
+        else:
+            body = question.shown.answered(request.path_qs, lambda: pages.as_json(view(question)))
     except NoSuchObject as problem:
         return _problem(404, problem.text)
     except BadQuestion as problem:

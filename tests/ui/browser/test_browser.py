@@ -250,3 +250,70 @@ def test_the_package_under_test_is_the_installed_one() -> None:
     """`make test-ui` names the folder; without it, the package of the checkout is tested."""
     folder = os.environ.get("BAYPLAN_UI_PACKAGE")
     assert folder is None or Path(bayplan.__file__).is_relative_to(Path(folder).resolve())
+
+
+# ---- zoom -----------------------------------------------------------------------------------
+
+
+def shown_span(page: Page) -> list[float]:
+    """The span of the charts in the address."""
+    return [float(number) for number in re.findall(r"(?:from|to)=([\d.]+)", page.url)]
+
+
+def drag_over_a_chart(page: Page) -> None:
+    box = page.locator(".chart .u-over").first.bounding_box()
+    assert box is not None
+    y = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + box["width"] * 0.25, y)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.5, y, steps=4)
+    page.mouse.up()
+
+
+def test_a_drag_zooms_all_charts_and_a_double_click_shows_all(page: Page) -> None:
+    go(page, "overview?at=300")
+    page.locator(".charts").scroll_into_view_if_needed()
+    end = page.evaluate("async () => (await (await fetch('api/sources')).json())[0].endSeconds")
+    drag_over_a_chart(page)
+    span = page.get_by_role("group", name="Span of the charts")
+    expect(span.get_by_role("button", name="Show all")).to_be_enabled()
+    start, stop = shown_span(page)
+    assert abs(start - end * 0.25) < end * 0.03
+    assert abs(stop - end * 0.5) < end * 0.03
+    assert "at=300" in page.url
+    settle(page)
+    assert not violations(page)
+    page.locator(".charts").scroll_into_view_if_needed()
+    screenshot(page, "zoom")
+    page.reload()
+    settle(page)
+    assert shown_span(page) == [start, stop]
+    expect(span.get_by_role("status")).to_be_visible()
+    page.locator(".chart .u-over").nth(1).dblclick()
+    expect(span.get_by_role("button", name="Show all")).to_be_disabled()
+    assert not shown_span(page)
+    assert "at=300" in page.url
+
+
+def test_the_keyboard_zooms(page: Page) -> None:
+    go(page, "overview?at=300")
+    span = page.get_by_role("group", name="Span of the charts")
+    lengths: list[float] = []
+    for name in ("Zoom in", "Zoom in", "Later", "Zoom out"):
+        span.get_by_role("button", name=name).focus()
+        page.keyboard.press("Enter")
+        start, stop = shown_span(page)
+        lengths.append(stop - start)
+    assert lengths[0] > lengths[1] == pytest.approx(lengths[2], abs=0.01)
+    assert lengths[3] == pytest.approx(2 * lengths[2], abs=0.01)
+    span.get_by_role("button", name="Show all").focus()
+    page.keyboard.press("Enter")
+    assert not shown_span(page)
+
+
+def test_the_charts_zoom_over_changes(page: Page) -> None:
+    go(page, "overview?axis=changes")
+    page.get_by_role("button", name="Zoom in").click()
+    start, stop = shown_span(page)
+    assert start == int(start) > 0
+    assert stop > start

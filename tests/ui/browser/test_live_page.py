@@ -108,6 +108,35 @@ def test_each_live_view_is_accessible_and_as_wide_as_the_window(
                 screenshot(page, kind)
 
 
+def test_what_if_answers_about_the_present(page: Page, live: LiveScheduler) -> None:
+    go(page, "whatif?drain=n3&force=1")
+    answer = page.get_by_role("region", name="Answer")
+    expect(answer).to_contain_text("drain n3", timeout=60_000)
+    expect(page.get_by_label("Change").get_by_role("option")).to_have_count(5)
+    assert not violations(page)
+    screenshot(page, "live-whatif")
+    first = page.get_by_text("The state at").inner_text()
+    page.wait_for_timeout(1100)
+    page.get_by_role("button", name="Ask again").click()
+    expect(page.get_by_text("The state at")).not_to_have_text(first)
+    expect(page.get_by_role("button", name="Ask again")).to_be_enabled(timeout=60_000)
+    expect(answer).to_contain_text("drain n3")
+    # The scheduler has not drained it.
+    assert live.scheduler.cache.table.row_of["n3"] >= 0
+    go(page, "whatif?drain=n3&at=1")
+    page.get_by_role("link", name="Go to the present").click()
+    expect(page.get_by_role("heading", name="What if")).to_be_visible()
+    assert "at=" not in page.url
+
+
+def test_a_pod_that_waits_has_fixes_now(page: Page) -> None:
+    go(page, "pods?name=default/huge")
+    page.get_by_role("button", name="Find fixes now").click()
+    expect(page.get_by_role("region", name="Fixes")).to_contain_text(
+        "tried in the engine at", timeout=60_000
+    )
+
+
 def test_the_page_follows_the_scheduler(page: Page, live: LiveScheduler) -> None:
     figure = page.locator(".figures").first.locator("b").first
     before = int(figure.inner_text().replace(",", ""))

@@ -1,20 +1,29 @@
 // Curves over the run. All charts of a view share one horizontal axis and one cursor.
+//
+// A drag over a span calls `onZoom`, which brings the points of the span; a chart shows all its points.
 import uPlot from "./vendor/uPlot.js";
 import { html, useEffect, useRef } from "./lib.js";
 
 const HEIGHT = 200;
+// A shorter drag is a click.
+const DRAG_PIXELS = 6;
 const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6];
 
 function color(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-// `series`: [{label, values}]; `x`: numbers; `at`: where the page is, or null.
-export function Chart({ title, x, series, formatX, formatY, isWhole, at, onPick, syncKey }) {
+// `series`: [{label, values}]; `x`: numbers; `at`: where the page is, or null. Without `onZoom`, a
+// drag does nothing.
+export function Chart({ title, x, series, formatX, formatY, isWhole, at, onPick, onZoom, onReset, syncKey }) {
   const element = useRef(null);
   const plot = useRef(null);
   const position = useRef(at);
   position.current = at;
+  // The charts of a view share the drag, too, but only one of them was dragged over.
+  const isDragged = useRef(false);
+  const zoom = useRef(onZoom);
+  zoom.current = onZoom;
 
   useEffect(() => {
     const draw = () => {
@@ -25,7 +34,7 @@ export function Chart({ title, x, series, formatX, formatY, isWhole, at, onPick,
     const options = () => ({
       width: element.current.clientWidth,
       height: HEIGHT,
-      cursor: { sync: { key: syncKey }, drag: { x: false, y: false }, points: { size: 6 } },
+      cursor: { sync: { key: syncKey }, drag: { x: Boolean(onZoom), y: false, setScale: false }, points: { size: 6 } },
       legend: { live: true },
       scales: { x: { time: false }, y: { range: (_, low, high) => [Math.min(0, low), high > 0 ? high * 1.05 : 1] } },
       axes: [
@@ -44,7 +53,7 @@ export function Chart({ title, x, series, formatX, formatY, isWhole, at, onPick,
           value: (_, value) => (value === null ? "–" : formatY(value)),
         })),
       ],
-      hooks: { draw: [marker] },
+      hooks: { draw: [marker], setSelect: [select] },
     });
     const axis = (more) => ({
       stroke: color("--text-quiet"),
@@ -53,8 +62,15 @@ export function Chart({ title, x, series, formatX, formatY, isWhole, at, onPick,
       font: "12px system-ui, sans-serif",
       ...more,
     });
+    const select = (self) => {
+      const { left, width } = self.select;
+      if (!isDragged.current || width < DRAG_PIXELS) return;
+      isDragged.current = false;
+      zoom.current?.(self.posToVal(left, "x"), self.posToVal(left + width, "x"));
+    };
     const marker = (self) => {
-      if (position.current === null) return;
+      const { min, max } = self.scales.x;
+      if (position.current === null || position.current < min || position.current > max) return;
       const left = Math.round(self.valToPos(position.current, "x", true));
       self.ctx.save();
       self.ctx.strokeStyle = color("--text");
@@ -93,12 +109,12 @@ export function Chart({ title, x, series, formatX, formatY, isWhole, at, onPick,
     index = index < 0 ? x.length - 1 : Math.max(0, index - 1);
     plot.current?.setLegend({ idx: index });
   }
-  const pick = () => {
+  const pick = (event) => {
     const index = plot.current?.cursor.idx;
-    if (index !== null && index !== undefined) onPick(index);
+    if (index !== null && index !== undefined) onPick(index, event.detail);
   };
   return html`<figure class="chart">
     <figcaption>${title}</figcaption>
-    <div ref=${element} onClick=${pick} onMouseLeave=${rest}></div>
+    <div ref=${element} onMouseDown=${() => { isDragged.current = true; }} onClick=${pick} onDblClick=${onReset} onMouseLeave=${rest}></div>
   </figure>`;
 }

@@ -1,11 +1,17 @@
 // Answers that the server computes in the background: asked again until they are there.
-import { Problem, ask, html, query, readRoute, useEffect, useState } from "./lib.js";
+//
+// The engine answers about the present of a running scheduler. Questions of one component are about
+// one snapshot, which has a number; `renew` takes another one.
+import { Problem, ask, clock, html, query, readRoute, useEffect, useState } from "./lib.js";
+import { live } from "./live.js";
 
 const POLL_MS = 400;
 
 // The last answer stays on the page while the next one is computed.
-export function useComputed(view, params) {
+export function useComputed(view, questionParams) {
   const [state, setState] = useState({ data: null, error: "", isComputing: false, key: "" });
+  const [snapshot, setSnapshot] = useState(Date.now);
+  const params = live.source ? { ...questionParams, snapshot } : questionParams;
   const key = view === null ? "" : `${view}?${query({ run: readRoute().params.run, ...params })}`;
   useEffect(() => {
     if (view === null) {
@@ -32,8 +38,17 @@ export function useComputed(view, params) {
       clearTimeout(timer);
     };
   }, [key]);
-  return state;
+  return { ...state, snapshot: live.source ? snapshot : undefined, renew: () => setSnapshot(Date.now()) };
 }
+
+// When a running scheduler was asked, and the way to ask it again.
+export function Snapshot({ state }) {
+  if (!live.source || !(state.data || state.error)) return null;
+  return html`<p class="note">The state at ${clock(state.snapshot)}. <button class="quiet" disabled=${state.isComputing} onClick=${state.renew}>Ask again</button></p>`;
+}
+
+// Whether a view is about the past of a running scheduler, about which the engine is not asked.
+export const isPast = (at) => live.source !== null && at !== undefined;
 
 export function Computing({ state, text }) {
   if (state.error) return html`<${Problem} text=${state.error} />`;

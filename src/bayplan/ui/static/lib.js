@@ -144,14 +144,15 @@ export function percent(share) {
 
 // A moment: seconds of a run, or the clock of a running scheduler.
 export function time(seconds) {
-  return live.source === null ? duration(seconds) : clock(seconds);
+  return live.source === null ? duration(seconds) : clock(live.startMs + 1000 * seconds);
 }
 
 const hours = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const days = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 
-function clock(seconds) {
-  const moment = new Date(live.startMs + 1000 * seconds);
+// A moment of the browser's clock, in milliseconds.
+export function clock(milliseconds) {
+  const moment = new Date(milliseconds);
   const isToday = moment.toDateString() === new Date().toDateString();
   return isToday ? hours.format(moment) : `${days.format(moment)} ${hours.format(moment)}`;
 }

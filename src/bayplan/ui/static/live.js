@@ -124,9 +124,9 @@ export function ReplicaState() {
   </div>`;
 }
 
-// The moments that the page can show: [first, now] in seconds of the scheduler.
-export function useSpan() {
+// The moments that the page can show: [first, last], in seconds of the run or of the scheduler.
+export function useSpan(source = live.source) {
   useChanges();
-  const { startSeconds, endSeconds } = live.source;
+  const { startSeconds, endSeconds } = source;
   return live.tick ? [live.tick.startSeconds, live.tick.seconds] : [startSeconds, endSeconds];
 }

@@ -1,6 +1,6 @@
 // Nodes: the heat map, the table of nodes, and one node.
 import { HeatMap } from "./heatmap.js";
-import { Computing, useComputed } from "./computed.js";
+import { Computing, Snapshot, isPast, useComputed } from "./computed.js";
 import {
   Bar, Empty, Loading, Pager, Problem, Search, address, amount, count, go, html, percent, plural,
   tableAddress, time, useAnswer, useEffect, useState,
@@ -104,14 +104,14 @@ function NodePanel({ source, at, name, onClose }) {
         <tbody>${data.usage.filter((one) => one.allocatable > 0).map((one) => html`<tr key=${one.resource}>
           <th scope="row">${one.resource}</th><td class="wide"><${Bar} share=${one.used / one.allocatable} /></td>
           <td class="number">${amount(one.resource, one.used)}</td><td class="number">${amount(one.resource, one.allocatable)}</td></tr>`)}</tbody></table>
-      ${source.hasModel && html`<p class="actions" role="group" aria-label="What if"><span class="note">What if: </span>
+      ${source.hasModel && !isPast(at) && html`<p class="actions" role="group" aria-label="What if"><span class="note">What if: </span>
         <a href=${whatIfAddress(at, { drain: name })}>drain it</a> <a href=${whatIfAddress(at, { remove: name })}>it is gone</a>
         <a href=${whatIfAddress(at, { add: 1, template: name })}>one more like it</a></p>`}
       <h3>Taints</h3>${data.taints.length ? html`<ul class="tags">${data.taints.map((one) => html`<li key=${one} class="tag">${one}</li>`)}</ul>` : html`<p class="note">none</p>`}
       <details><summary>Labels (${count(Object.keys(data.labels).length)})</summary>
         <dl class="labels">${Object.entries(data.labels).map(([key, value]) => html`<div key=${key}><dt>${key}</dt><dd>${value}</dd></div>`)}</dl></details>
       <h3>Pods</h3><${PodTable} at=${at} filter=${{ node: name }} show=${["since", "requests"]} empty="No pod is on this node." />
-      ${source.hasModel && html`<${Rejections} source=${source} at=${at} node=${name} />`}`}
+      ${source.hasModel && !isPast(at) && html`<${Rejections} source=${source} at=${at} node=${name} />`}`}
   </aside>`;
 }
 
@@ -120,9 +120,12 @@ function Rejections({ source, at, node }) {
   const [isOpen, setOpen] = useState(source.kind === "cluster");
   const state = useComputed(isOpen ? "rejections" : null, { at, node });
   const { data } = state;
-  return html`<section aria-label="What it rejected"><h3>${source.kind === "cluster" ? "What it would reject" : "What it rejected"}</h3>
-    ${!isOpen && html`<button onClick=${() => setOpen(true)}>Show what it rejected</button> <span class="note">repeats the run once</span>`}
-    <${Computing} state=${state} text=${source.kind === "cluster" ? "The waiting pods are tried…" : "The run is repeated…"} />
+  const isRun = source.kind === "run";
+  const title = isRun ? "What it rejected" : "What it would reject";
+  return html`<section aria-label=${title}><h3>${title}</h3>
+    ${!isOpen && html`<button onClick=${() => setOpen(true)}>Show ${title.toLowerCase()}</button> <span class="note">${isRun ? "repeats the run once" : "tries the waiting pods in a copy of the scheduler"}</span>`}
+    ${isOpen && html`<${Snapshot} state=${state} />`}
+    <${Computing} state=${state} text=${!isRun ? "The waiting pods are tried…" : "The run is repeated…"} />
     ${data && !state.error && html`<p class="note">${data.isNow
         ? `Of ${plural(data.attempts, "workload")} with waiting pods, it would reject ${count(data.rejecting)} now.`
         : `${count(data.rejecting)} of ${plural(data.attempts, "attempt")} so far. The newest cause is first.`}</p>

@@ -1,7 +1,8 @@
 // Overview: numbers at this moment, curves over the run, and what changed last.
 import { Chart } from "./chart.js";
+import { ZoomControls, useZoom } from "./zoom.js";
 import {
-  Bar, Loading, Problem, address, amount, count, go, html, percent, time, useAnswer, useMemo,
+  Bar, Loading, Problem, address, amount, count, go, html, percent, time, useAnswer, useMemo, useRef,
 } from "./lib.js";
 
 const POINTS = 400;
@@ -94,21 +95,30 @@ export function ChangeTable({ changes, at, hidePod = false }) {
 function Curves({ source, params, data, byTime }) {
   const isLive = source.kind === "live";
   const present = isLive ? { at: params.at } : {};
-  const { data: curves, error } = useAnswer("series", { points: POINTS, axis: byTime ? "time" : "changes", ...present });
+  const zoom = useZoom(source, params, byTime);
+  const { data: curves, error } = useAnswer("series", {
+    points: POINTS, axis: byTime ? "time" : "changes", from: zoom.from, to: zoom.to, ...present,
+  });
+  const before = useRef(undefined);
   const charts = useMemo(() => (curves ? chartsOf(curves, byTime) : []), [curves, byTime]);
   if (error) return html`<${Problem} text=${error} />`;
   if (!curves) return html`<${Loading} />`;
   const x = byTime ? curves.seconds : curves.changes;
-  const pick = (index) => {
+  // A double click is two clicks first: it goes back to where the page was.
+  const pick = (index, clicks) => {
+    if (clicks > 1) return;
+    before.current = params.at;
     const isLast = isLive ? index === x.length - 1 : curves.changes[index] === source.lastChange;
     const at = isLive ? curves.seconds[index] : curves.changes[index];
     go("overview", { ...params, at: isLast ? undefined : at }, { replace: true });
   };
   return html`<h2>${!byTime ? "Over the changes of the run" : isLive ? "As far back as the scheduler remembers" : "Over time"}</h2>
-    <p class="note">A click on a chart moves the page to that moment.</p>
+    <div class="chart-head"><p class="note">A click on a chart moves the page to that moment, a drag zooms, a double click shows all.</p>
+      <${ZoomControls} zoom=${zoom} middle=${byTime ? data.seconds : data.change} format=${byTime ? time : count} /></div>
     <div class="charts">${charts.map((chart) => html`<${Chart} key=${chart.title} title=${chart.title} x=${x}
       series=${chart.series} formatX=${byTime ? time : count} formatY=${chart.format} isWhole=${chart.format === count}
-      at=${byTime ? data.seconds : data.change} onPick=${pick} syncKey="overview" />`)}</div>`;
+      at=${byTime ? data.seconds : data.change} onPick=${pick}
+      onZoom=${zoom.show} onReset=${() => zoom.showAll({ at: before.current })} syncKey="overview" />`)}</div>`;
 }
 
 function chartsOf(curves, byTime) {

@@ -1,6 +1,7 @@
 // What-if: changes of the nodes and workloads at this moment, and what the engine says would happen.
 // The changes are in the address, so that a link has them.
-import { Computing, useComputed } from "./computed.js";
+import { Computing, Snapshot, isPast, useComputed } from "./computed.js";
+import { live } from "./live.js";
 import {
   Bar, Empty, Pager, Problem, address, amount, count, go, html, percent, plural, tableAddress, useAnswer,
   useEffect, useState,
@@ -30,6 +31,7 @@ export function WhatIf({ source, params }) {
   const { at } = params;
   const set = (changes) => go("whatif", { ...params, ...changes }, { replace: true });
   const rows = chosen(params);
+  if (isPast(at)) return html`<h1>What if</h1><${PresentOnly} params=${params} />`;
   return html`<h1>What if</h1>
     <p class="note">The changes happen at once${source.kind === "run" ? ", at the moment of the time bar" : ""}: capacity comes first, drains come last. Nothing really changes.</p>
     <${NewChange} at=${at} params=${params} onChange=${set} />
@@ -38,7 +40,12 @@ export function WhatIf({ source, params }) {
     ${listed(params.drain).length > 0 && html`<label class="check"><input type="checkbox" checked=${params.force === "1"}
       onChange=${(event) => set({ force: event.currentTarget.checked ? 1 : undefined })} /> also evict pods without a controller (they do not come back)</label>`}`}
     ${rows.length ? html`<${Result} at=${at} changes=${changesOf(params)} />`
-      : html`<${Empty}>No change is chosen. Drain a node, add nodes, or scale a workload to see which pods move.</${Empty}>`}`;
+      : html`<${Empty}>No change is chosen. Drain a node${live.source ? " or add nodes" : ", add nodes, or scale a workload"} to see which pods move.</${Empty}>`}`;
+}
+
+function PresentOnly({ params }) {
+  return html`<${Empty}>The engine answers about the present of a running scheduler.
+    <a href=${address("whatif", { ...params, at: undefined })}>Go to the present</a></${Empty}>`;
 }
 
 function chosen(params) {
@@ -66,6 +73,8 @@ function NewChange({ at, params, onChange }) {
   const [number, setNumber] = useState("1");
   const [workload, setWorkload] = useState("");
   const isScale = verb === "scale";
+  // A scheduler does not read the objects that have a number of replicas.
+  const verbs = live.source ? VERBS.filter(([name]) => name !== "scale") : VERBS;
   const isReady = isScale ? workload && number !== "" : node && (verb !== "add" || Number(number) > 0);
   const submit = (event) => {
     event.preventDefault();
@@ -78,7 +87,7 @@ function NewChange({ at, params, onChange }) {
   };
   return html`<form class="controls panel-like" onSubmit=${submit}>
     <label>Change <select value=${verb} onChange=${(event) => setVerb(event.currentTarget.value)}>
-      ${VERBS.map(([name, text]) => html`<option key=${name} value=${name}>${text}</option>`)}</select></label>
+      ${verbs.map(([name, text]) => html`<option key=${name} value=${name}>${text}</option>`)}</select></label>
     ${isScale ? html`<${WorkloadField} at=${at} value=${workload} onValue=${setWorkload} />`
       : html`<${NodeField} at=${at} value=${node} onValue=${setNode} />`}
     ${(isScale || verb === "add") && html`<label>${isScale ? "Replicas" : "Nodes"} <input type="number" class="short" min=${isScale ? 0 : 1} max=${isScale ? 20000 : 2000}
@@ -116,15 +125,15 @@ function Result({ at, changes }) {
   const key = JSON.stringify(changes);
   useEffect(() => setOffset(0), [key, at]);
   const state = useComputed("whatif", { at, ...changes, offset, limit: PAGE });
-  const { data } = state;
-  return html`<${Computing} state=${state} text="The engine places the pods…" />
+  const { data, snapshot } = state;
+  return html`<${Snapshot} state=${state} /><${Computing} state=${state} text="The engine places the pods…" />
     ${data && !state.error && html`<section aria-label="Answer" class=${state.isComputing ? "stale" : ""}>
       <${Summary} data=${data} />
       <div class="columns">
         <section><h2>Before and after</h2><${BeforeAfter} data=${data} /></section>
         <section><${LeftOver} rows=${data.leftOver} at=${at} /><${Blocked} rows=${data.blocked} at=${at} /><${Gone} rows=${data.gone} at=${at} /></section>
       </div>
-      <div class="section-head"><h2>Pods that get a node</h2><a class="csv" href=${tableAddress("whatif", { at, ...changes })} download>CSV of all pods</a></div>
+      <div class="section-head"><h2>Pods that get a node</h2><a class="csv" href=${tableAddress("whatif", { at, ...changes, snapshot })} download>CSV of all pods</a></div>
       <${Moves} data=${data} at=${at} />
       <${Pager} page=${data} size=${PAGE} onOffset=${setOffset} />
       ${data.notes.length > 0 && html`<h2>Notes</h2><ul class="reasons">${data.notes.map((note) => html`<li key=${note}>${note}</li>`)}</ul>`}

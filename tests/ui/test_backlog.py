@@ -1,0 +1,100 @@
+"""The backlog of a running scheduler's page: when the recorder gets what, and what is bounded."""
+
+from bayplan.api.objects import NODE, POD, ApiObject
+from bayplan.clock import ManualClock
+from bayplan.config import config_from
+from bayplan.config.loading import DEFAULT_CONFIG
+from bayplan.engine.scheduler import Scheduler
+from bayplan.journal import AttemptRecord
+from bayplan.plugins.registry import default_registry
+from bayplan.ports import EventType, WatchEvent
+from bayplan.testing import api_pod, node
+from bayplan.ui.backlog import LENGTH_MAX, Backlog
+
+
+def new_backlog() -> tuple[Backlog, ManualClock]:
+    clock = ManualClock()
+    scheduler = Scheduler(config_from(DEFAULT_CONFIG), default_registry(), clock)
+    return Backlog(scheduler, clock, 40_000), clock
+
+
+def added(kind: str, each: ApiObject) -> WatchEvent:
+    return WatchEvent(EventType.ADDED, kind, each)
+
+
+def attempt(pod: str, at_seconds: float) -> AttemptRecord:
+    return AttemptRecord(
+        at_seconds=at_seconds,
+        pod=pod,
+        uid=pod.partition("/")[2],
+        profile="default-scheduler",
+        attempt=1,
+        result="unschedulable",
+    )
+
+
+def test_the_recorder_gets_nothing_until_somebody_looks() -> None:
+    backlog, _ = new_backlog()
+    backlog.observe(added(NODE, node("n1")))
+    for number in range(100):
+        backlog.observe(added(POD, api_pod(f"p{number}")))
+    assert backlog.change_count == 0
+    backlog.catch_up(1.0)
+    assert backlog.change_count == 101
+    assert not backlog
+
+
+def test_changes_have_the_times_of_their_events_and_records() -> None:
+    backlog, clock = new_backlog()
+    clock.advance_to(3.0)
+    backlog.observe(added(POD, api_pod("p", uid="p")))
+    backlog.write(attempt("default/p", 4.0))
+    clock.advance_to(9.0)
+    backlog.catch_up(1.0)
+    line = backlog.recorder.timeline(backlog.seconds_until(clock.now()))
+    assert line.seconds.tolist() == [0.0, 3.0, 4.0]
+    assert line.end_seconds == 9.0
+
+
+def test_the_timeline_ends_where_the_recorder_has_nothing_more() -> None:
+    backlog, clock = new_backlog()
+    clock.advance_to(5.0)
+    for number in range(400):
+        backlog.observe(added(POD, api_pod(f"p{number}")))
+    backlog.catch_up(0.0)
+    clock.advance_to(8.0)
+    assert backlog
+    assert backlog.seconds_until(clock.now()) == 5.0
+
+
+def test_the_lengths_of_the_queues_between_two_events_count_once() -> None:
+    backlog, _ = new_backlog()
+    for _ in range(10):
+        backlog.look()
+    assert len(backlog) == 1
+    backlog.observe(added(NODE, node("n1")))
+    backlog.look()
+    assert len(backlog) == 4
+
+
+def test_the_backlog_is_bounded() -> None:
+    backlog, _ = new_backlog()
+    one = api_pod("p", uid="p")
+    for _ in range(LENGTH_MAX):
+        backlog.observe(added(POD, one))
+        assert len(backlog) <= LENGTH_MAX + 2
+    assert backlog.change_count == 1
+
+
+def test_kinds_that_the_page_does_not_show_are_left_out() -> None:
+    backlog, _ = new_backlog()
+    backlog.observe(added("storage.k8s.io/v1 CSINode", node("n1")))
+    assert not backlog
+
+
+def test_a_closed_backlog_takes_nothing() -> None:
+    backlog, _ = new_backlog()
+    backlog.close()
+    backlog.observe(added(NODE, node("n1")))
+    backlog.write(attempt("default/p", 1.0))
+    assert not backlog
