@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Final, Self, final
+from typing import Final, Self, cast, final
 
 from bayplan.clock import wall_seconds
 from bayplan.framework.plugin import Plugin
@@ -105,8 +105,9 @@ def _outermost_call(frame: FrameType | None) -> tuple[FrameType, Plugin] | None:
         code = frame.f_code
         if code.co_argcount and code.co_varnames[0] == "self":
             owner = frame.f_locals.get("self")
-            if isinstance(owner, Plugin):
-                outermost = frame, owner
+            # Not isinstance: an abstract class remembers each class that it is compared with.
+            if Plugin in type(owner).__mro__:
+                outermost = frame, cast("Plugin", owner)
         frame = frame.f_back
     return outermost
 
