@@ -1,9 +1,11 @@
 """Jobs: how many of their pods have succeeded and failed, and which pods they lack.
 
-Upstream: pkg/controller/job (job_controller.go, indexed_job_utils.go, pod_failure_policy.go).
+Upstream: pkg/controller/job (job_controller.go, indexed_job_utils.go, pod_failure_policy.go,
+backoff_utils.go, success_policy.go).
 """
 
-from collections import Counter
+import math
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count, islice
 from typing import Any, final
@@ -18,7 +20,41 @@ TRACKING_FINALIZER = "batch.kubernetes.io/job-tracking"
 #: The number of failures that upstream's default allows.
 BACKOFF_LIMIT = 6
 
+#: The delay before the replacement of a failed pod. It doubles with each failure.
+_BACKOFF_SECONDS_MIN = 10.0
+_BACKOFF_SECONDS_MAX = 600.0
+
 # ---- tally ----------------------------------------------------------------------------------
+
+
+@final
+class Backoff:
+    """The failures since the last success. Upstream: backoffRecord."""
+
+    def __init__(self) -> None:
+        self.failure_count = 0
+        self._failed_seconds = -math.inf
+        self._succeeded_seconds = -math.inf
+
+    def fail(self, at_seconds: float) -> None:
+        """Note that a pod failed. A failure that is not after the last success has no effect."""
+        if at_seconds > self._succeeded_seconds:
+            self.failure_count += 1
+            self._failed_seconds = max(self._failed_seconds, at_seconds)
+
+    def succeed(self, at_seconds: float) -> None:
+        """Note that a pod succeeded."""
+        self.failure_count = 0
+        self._succeeded_seconds = max(self._succeeded_seconds, at_seconds)
+
+    @property
+    def end_seconds(self) -> float:
+        """From when on a new pod may be created; minus infinity: at any time."""
+        if not self.failure_count:
+            return -math.inf
+        # Beyond this exponent the delay is the longest one.
+        exponent = min(self.failure_count - 1, 16)
+        return self._failed_seconds + min(_BACKOFF_SECONDS_MIN * 2**exponent, _BACKOFF_SECONDS_MAX)
 
 
 @final
@@ -33,6 +69,11 @@ class JobTally:
         #: Indexes that are never tried again.
         self.failed_indexes = set(_ranges(status.get("failedIndexes") or ""))
         self._failures: Counter[int] = Counter()
+        self.backoff = Backoff()
+        #: For a Job with backoffLimitPerIndex, by index.
+        self.index_backoffs: dict[int, Backoff] = defaultdict(Backoff)
+        #: When the Job was resumed last, in seconds since 1970; None: it was not.
+        self.resumed_seconds: float | None = None
         #: Why the Job fails whatever its limits say; "": nothing says so.
         self.failure = ""
         self._uids: set[str] = set()
@@ -52,14 +93,21 @@ class JobTally:
         tally.failed_count = max(seen.failed_count, before.get("failed") or 0)
         return tally
 
-    def count(self, job: Content, pod: Content) -> None:
-        """Count a pod that has ended, or that goes before its end and counts as failed."""
+    def count(self, job: Content, pod: Content, at_seconds: float | None = None) -> None:
+        """Count a pod that has ended, or that goes before its end and counts as failed.
+
+        ``at_seconds``: when this happened, in seconds since 1970. None: before the Job's controller
+        began to watch, so that the failure delays no pod.
+        """
         uid = pod["metadata"].get("uid") or pod["metadata"]["name"]
         if uid in self._uids:
             return
         self._uids.add(uid)
         index = completion_index(pod)
-        if (pod.get("status") or {}).get("phase") == "Succeeded":
+        is_success = (pod.get("status") or {}).get("phase") == "Succeeded"
+        if at_seconds is not None:
+            self._note_for_backoff(index, at_seconds, is_success=is_success)
+        if is_success:
             self.succeeded_count += 1
             if index is not None:
                 self.succeeded_indexes.add(index)
@@ -75,6 +123,15 @@ class JobTally:
             limit = job["spec"].get("backoffLimitPerIndex")
             if action == "FailIndex" or (limit is not None and self._failures[index] > limit):
                 self.failed_indexes.add(index)
+
+    def _note_for_backoff(self, index: int | None, at_seconds: float, *, is_success: bool) -> None:
+        """Failures that a podFailurePolicy ignores delay the next pod, too."""
+        if is_success:
+            self.backoff.succeed(at_seconds)
+            return
+        self.backoff.fail(at_seconds)
+        if index is not None:
+            self.index_backoffs[index].fail(at_seconds)
 
     def has_counted(self, pod: Content) -> bool:
         return (pod["metadata"].get("uid") or pod["metadata"]["name"]) in self._uids
@@ -96,6 +153,25 @@ class JobTally:
         if self.failed_indexes:
             status["failedIndexes"] = ",".join(map(str, sorted(self.failed_indexes)))
         return status
+
+
+def meets_success_policy(job: Content, tally: JobTally) -> bool:
+    """Whether the indexes that have succeeded suffice. Upstream: matchSuccessPolicy."""
+    succeeded = tally.succeeded_indexes
+    if job["spec"].get("completionMode") != "Indexed" or not succeeded:
+        return False
+    completions = job["spec"].get("completions") or 0
+    for rule in (job["spec"].get("successPolicy") or {}).get("rules") or ():
+        count: int | None = rule.get("succeededCount")
+        if rule.get("succeededIndexes") is None:
+            if count is not None and len(succeeded) >= count:
+                return True
+            continue
+        required = {index for index in _ranges(rule["succeededIndexes"]) if index < completions}
+        met = len(required & succeeded)
+        if required and (met == len(required) or (count is not None and met >= count)):
+            return True
+    return False
 
 
 def replaces_failed_only(job: Content) -> bool:

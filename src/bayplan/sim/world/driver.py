@@ -25,7 +25,7 @@ from bayplan.api.objects import NODE, POD, Pod
 from bayplan.clock import Clock
 from bayplan.durations import DurationError, parse_duration
 from bayplan.ports import ApiError
-from bayplan.sim.input.controller_kinds import CONTROLLERS, STATEFUL_SET
+from bayplan.sim.input.controller_kinds import CONTROLLERS, JOB, STATEFUL_SET
 from bayplan.sim.input.daemon_pods import is_daemon_pod, target_node
 from bayplan.sim.input.workload import (
     DURATION_ANNOTATION,
@@ -121,7 +121,7 @@ class Driver:
                 pending.append(content)
             else:
                 self._create(content)
-                if self._workload.followers:
+                if content["kind"] in _MAY_GO_ON:
                     self._expect_pods(content)
         await self._settle()
         for content in pending:
@@ -239,11 +239,16 @@ class Driver:
             self._refuse("create", problem)
 
     def _expect_pods(self, content: Content) -> None:
-        """Of a new StatefulSet, follow the pods if some of them are created later."""
-        if self._controllers is None or kind_of(content) != STATEFUL_SET:
+        """Of a new StatefulSet, follow the pods if some of them are created later. A new Job may
+        have a deadline."""
+        if self._controllers is None:
             return
-        if content["metadata"].get("uid") in self._workload.followers:
-            self._controllers.expects_pods(key_of(content))
+        kind, key = kind_of(content), key_of(content)
+        if kind == STATEFUL_SET and content["metadata"].get("uid") in self._workload.followers:
+            self._controllers.expects_pods(key)
+        stored = self._cluster.get(key) if kind == JOB else None
+        if stored is not None:
+            self._controllers.job_begins(stored.content)
 
     def _refuse(self, what: str, problem: ApiError) -> None:
         cause = f" {problem.cause}" if isinstance(problem, TooManyRequestsError) else ""
@@ -324,6 +329,10 @@ class Driver:
             job = object_key(f"{owner.api_version} {owner.kind}", key.namespace, owner.name)
             if self._followers.get(owner.uid) and self._cluster.get(job) is not None:
                 running_loop().call_soon(self._come, self._followers[owner.uid].popleft())
+
+
+#: Kinds whose controllers go on after their first pods, although no pod goes.
+_MAY_GO_ON = ("StatefulSet", "Job")
 
 
 def _run_seconds(annotations: dict[str, str]) -> float | None:

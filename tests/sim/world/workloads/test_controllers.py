@@ -48,7 +48,6 @@ KINDS = [
     controller("StatefulSet", replicas=2, selector=SELECTOR),
     controller("StatefulSet", replicas=2, selector=SELECTOR, podManagementPolicy="Parallel"),
     controller("DaemonSet", selector=SELECTOR),
-    controller("Job", completions=2, parallelism=2),
 ]
 
 
@@ -63,6 +62,54 @@ def test_a_deleted_pod_comes_back_at_once(tmp_path: Path, subject: Content) -> N
     assert [(one.node, one.bound_at) for one in new] == [("n1", 5.0)]
     assert {one.controller for one in there.values()} == {f"{subject['kind']}/web"}
     assert result.lost == ()
+
+
+@pytest.mark.parametrize(("parallelism", "at_seconds"), [(1, 15.0), (2, 25.0)])
+def test_a_job_replaces_deleted_pods_after_a_delay_that_doubles_with_each(
+    tmp_path: Path, parallelism: int, at_seconds: float
+) -> None:
+    batch = controller("Job", name="j", completions=parallelism, parallelism=parallelism)
+    first = run(tmp_path, node("n1"), batch, expansion=ExpansionMode.ONCE).pods
+    names = [each.partition("/")[2] for each in first]
+    result = run(tmp_path, node("n1"), batch, scenario(at(5, delete=delete(*names))))
+    new = [one.created_at for one in living(result).values()]
+    assert new == [at_seconds] * parallelism
+    assert result.lost == ()
+
+
+def test_a_job_loses_its_pods_at_its_deadline(tmp_path: Path) -> None:
+    batch = controller("Job", name="j", completions=2, parallelism=2, activeDeadlineSeconds=30)
+    result = run(tmp_path, node("n1"), batch)
+    assert [one.deleted_at for one in result.pods.values()] == [30.0, 30.0]
+    assert "at 30 s: Job default/j failed: DeadlineExceeded" in result.notes
+    short = template(annotations={"bayplan.dev/duration": "10s"})
+    batch["spec"]["template"] = short
+    result = run(tmp_path, node("n1"), batch)
+    assert (result.simulated_seconds, result.notes[1:]) == (10.0, ())
+
+
+def test_a_job_that_is_deleted_before_its_deadline_does_not_keep_a_run_going(
+    tmp_path: Path,
+) -> None:
+    batch = controller("Job", name="j", completions=1, activeDeadlineSeconds=3600)
+    gone = at(5, delete=[{"kind": "Job", "name": "j"}])
+    assert run(tmp_path, node("n1"), batch, scenario(gone)).simulated_seconds == 5.0
+
+
+def test_a_job_whose_success_policy_is_met_stops_its_other_pods(tmp_path: Path) -> None:
+    batch = controller(
+        "Job",
+        name="j",
+        completions=3,
+        parallelism=2,
+        completionMode="Indexed",
+        successPolicy={"rules": [{"succeededIndexes": "0"}]},
+    )
+    first = first_pod(tmp_path, node("n1"), batch)
+    ended = at(5, patch=[{"kind": "Pod", "name": first, "status": {"phase": "Succeeded"}}])
+    result = run(tmp_path, node("n1"), batch, scenario(ended))
+    assert len(result.pods) == 2
+    assert living(result).keys() <= {f"default/{first}"}
 
 
 def test_a_bare_pod_never_comes_back(tmp_path: Path) -> None:
@@ -167,7 +214,7 @@ def test_a_jobs_finalizer_does_not_keep_a_pod(tmp_path: Path) -> None:
     batch = controller("Job", name="j", uid="j", completions=1)
     there = owned(pod("j-a", nodeName="n1"), batch, controller=True)
     there["metadata"]["finalizers"] = ["batch.kubernetes.io/job-tracking"]
-    events = at(5, delete=delete("j-a")), at(9, delete=[{"kind": "Job", "name": "j"}])
+    events = at(5, delete=delete("j-a")), at(20, delete=[{"kind": "Job", "name": "j"}])
     result = run(tmp_path, node("n1"), batch, there, scenario(*events))
     assert result.pods["default/j-a"].deleted_at == 5.0
     assert (len(result.pods), living(result)) == (2, {})

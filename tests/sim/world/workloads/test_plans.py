@@ -1,13 +1,15 @@
 """What workload controllers do next, of the controller, its pods and the nodes."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from bayplan.adapters.embedded.field_validation import key_of
 from bayplan.sim.input.controller_pods import pod_names, with_uid
-from bayplan.sim.input.jobs import JobTally
+from bayplan.sim.input.jobs import INDEX_ANNOTATION, JobTally
 from bayplan.sim.world.workloads.job_plan import job_plan
 from bayplan.sim.world.workloads.plans import (
     OwnedPods,
@@ -327,6 +329,115 @@ def test_a_job_with_more_failures_than_its_limit_fails_and_loses_its_pods() -> N
     assert (created(plan), deleted(plan)) == ([], ["a"])
     condition = plan.patches[0][1]["status"]["conditions"][-1]
     assert (condition["type"], condition["reason"]) == ("Failed", "BackoffLimitExceeded")
+
+
+def at_time(subject: Content, tally: JobTally, seconds: float, *pods: Content) -> Plan:
+    """The plan of a Job so many seconds after NOW."""
+    where = replace(around(), now_seconds=NOW + seconds)
+    return job_plan(subject, OwnedPods(pods), tally, where)
+
+
+def failed_at(subject: Content, tally: JobTally, *seconds: float) -> None:
+    for each in seconds:
+        tally.count(subject, of(subject, f"f{each}", "Failed"), NOW + each)
+
+
+@pytest.mark.parametrize(
+    ("failure_count", "delay_seconds"), [(1, 10), (2, 20), (3, 40), (6, 320), (7, 600), (40, 600)]
+)
+def test_a_failed_pod_is_replaced_after_a_delay_that_doubles_up_to_ten_minutes(
+    failure_count: int, delay_seconds: float
+) -> None:
+    subject = job(completions=1, backoffLimit=99)
+    tally = JobTally(subject)
+    for number in range(failure_count):
+        tally.count(subject, of(subject, f"f{number}", "Failed"), NOW)
+    early = at_time(subject, tally, delay_seconds - 1)
+    assert (created(early), early.next_seconds) == ([], NOW + delay_seconds)
+    late = at_time(subject, tally, delay_seconds)
+    assert (len(late.create), late.next_seconds) == (1, None)
+
+
+def test_a_success_ends_the_delay_unless_a_later_pod_failed() -> None:
+    subject = job(completions=3, backoffLimit=9)
+    tally = JobTally(subject)
+    failed_at(subject, tally, 0, 1, 2)
+    tally.count(subject, of(subject, "d", "Succeeded"), NOW + 3)
+    assert len(at_time(subject, tally, 3).create) == 1
+    failed_at(subject, tally, 4)
+    assert at_time(subject, tally, 4).next_seconds == NOW + 14
+
+
+def test_with_a_limit_per_index_only_the_index_that_failed_is_delayed() -> None:
+    subject = job(completions=3, parallelism=3, completionMode="Indexed", backoffLimitPerIndex=5)
+    tally = JobTally(subject)
+    failure = of(subject, "f", "Failed")
+    failure["metadata"]["annotations"] = {INDEX_ANNOTATION: "1"}
+    tally.count(subject, failure, NOW)
+    plan = at_time(subject, tally, 1)
+    indexes = [pod["metadata"]["annotations"][INDEX_ANNOTATION] for pod in plan.create]
+    assert (indexes, plan.next_seconds) == (["0", "2"], NOW + 10)
+    assert len(at_time(subject, tally, 10).create) == 3
+
+
+def test_pods_that_failed_before_the_controller_began_delay_nothing() -> None:
+    subject = job(completions=1)
+    tally = JobTally.of(subject, [of(subject, "f", "Failed")])
+    assert len(at_time(subject, tally, 0).create) == 1
+
+
+def test_a_job_fails_at_its_deadline_and_loses_its_pods() -> None:
+    subject = job(completions=1, activeDeadlineSeconds=60)
+    start = datetime.fromtimestamp(NOW, UTC).isoformat()
+    subject["status"] = {"startTime": start}
+    tally = JobTally(subject)
+    pod = of(subject, "a")
+    assert at_time(subject, tally, 59, pod) == Plan(next_seconds=NOW + 60)
+    plan = at_time(subject, tally, 60, pod)
+    assert (created(plan), deleted(plan)) == ([], ["a"])
+    condition = plan.patches[0][1]["status"]["conditions"][-1]
+    assert (condition["type"], condition["reason"]) == ("Failed", "DeadlineExceeded")
+
+
+def test_the_deadline_of_a_job_counts_from_the_moment_when_it_was_resumed() -> None:
+    subject = job(completions=1, activeDeadlineSeconds=60)
+    subject["status"] = {"startTime": datetime.fromtimestamp(NOW, UTC).isoformat()}
+    tally, pod = JobTally(subject), of(subject, "a")
+    suspended = {**subject, "spec": {**subject["spec"], "suspend": True}}
+    assert at_time(suspended, tally, 90, pod).patches == []
+    tally.resumed_seconds = NOW + 100
+    assert at_time(subject, tally, 110, pod) == Plan(next_seconds=NOW + 160)
+
+
+@pytest.mark.parametrize(
+    ("rule", "is_met"),
+    [
+        ({"succeededIndexes": "0,2-3"}, False),
+        ({"succeededIndexes": "0,2"}, True),
+        ({"succeededIndexes": "0,2-3", "succeededCount": 2}, True),
+        ({"succeededIndexes": "1,3", "succeededCount": 1}, False),
+        ({"succeededCount": 2}, True),
+        ({"succeededCount": 3}, False),
+        ({"succeededIndexes": "7-9"}, False),
+    ],
+)
+def test_a_job_whose_success_policy_is_met_is_complete_and_loses_its_pods(
+    rule: Content, *, is_met: bool
+) -> None:
+    subject = job(
+        completions=4,
+        parallelism=4,
+        completionMode="Indexed",
+        successPolicy={"rules": [rule]},
+        status={"completedIndexes": "0,2", "succeeded": 2},
+    )
+    pod = of(subject, "a")
+    pod["metadata"]["annotations"] = {INDEX_ANNOTATION: "1"}
+    plan = at_time(subject, JobTally(subject), 0, pod)
+    assert (deleted(plan) == ["a"]) is is_met
+    ended = plan.patches[0][1]["status"]["conditions"] if plan.patches else []
+    assert [each["type"] for each in ended] == ["SuccessCriteriaMet", "Complete"] * is_met
+    assert all(each["reason"] == "SuccessPolicy" for each in ended)
 
 
 def test_upstreams_backoff_limit_is_six() -> None:

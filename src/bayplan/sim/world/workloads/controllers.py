@@ -12,6 +12,7 @@ an end going for ever. Such a controller stops after `_ROUNDS` times the pods th
 note says so.
 """
 
+from asyncio import TimerHandle
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, final
@@ -40,7 +41,7 @@ from bayplan.sim.input.daemon_pods import target_node
 from bayplan.sim.input.jobs import TRACKING_FINALIZER, JobTally, replaces_failed_only
 from bayplan.sim.input.workload import has_ended, is_pod
 from bayplan.sim.loop import running_loop
-from bayplan.sim.world.workloads.job_plan import job_plan
+from bayplan.sim.world.workloads.job_plan import deadline_seconds, job_plan
 from bayplan.sim.world.workloads.plans import (
     OwnedPods,
     Plan,
@@ -68,6 +69,8 @@ class _Loss(NamedTuple):
     pod: Content
     is_gone: bool
     is_finished: bool
+    #: When, in seconds since 1970.
+    at_seconds: float
 
 
 @final
@@ -100,6 +103,8 @@ class WorkloadControllers:
         self._names: dict[_Owner, Iterator[str]] = {}
         #: Losses that the controllers have not learned about, each with the time when they do.
         self._losses: deque[tuple[float, _Loss]] = deque()
+        #: Jobs that go on at a time, each with its timer.
+        self._timers: dict[ObjectKey, TimerHandle] = {}
         #: The StatefulSets that go on when one of their pods runs.
         self.waiting: dict[ObjectKey, None] = {}
         self._created: Counter[ObjectKey] = Counter()
@@ -107,8 +112,12 @@ class WorkloadControllers:
 
     @property
     def due_seconds(self) -> float | None:
-        """When the controllers next learn about a loss; None: they know about all losses."""
-        return self._losses[0][0] if self._losses else None
+        """When the controllers next learn about a loss, or go on with a Job; None: when something
+        happens."""
+        times = [timer.when() for timer in self._timers.values()]
+        if self._losses:
+            times.append(self._losses[0][0])
+        return min(times, default=None)
 
     # ---- what happens in the cluster --------------------------------------------------------
 
@@ -133,7 +142,8 @@ class WorkloadControllers:
             return
         if self._pods is None and self._delay_seconds:
             self._index()[owner].put(before.content)
-        loss = _Loss(owner, last.content, after is None, is_finished)
+        now_seconds = self._clock.epoch_seconds()
+        loss = _Loss(owner, last.content, after is None, is_finished, now_seconds)
         if not self._delay_seconds:
             self._learn(loss)
             return
@@ -150,15 +160,22 @@ class WorkloadControllers:
         elif kind in CONTROLLERS:
             if after is None:
                 self.waiting.pop(key, None)
+                self._wait_until(key, None)
             elif before.content["spec"] != after.content["spec"]:
                 owner = self._owner_of(after.content)
                 if owner is not None:
                     self._mark(owner.key)
+                if kind == JOB and before.content["spec"].get("suspend"):
+                    self._tally_of(after).resumed_seconds = self._clock.epoch_seconds()
                 self._mark(key)
 
     def expects_pods(self, key: ObjectKey) -> None:
         """A StatefulSet has been created, and some of its pods are created later."""
         self.waiting[key] = None
+
+    def job_begins(self, job: Content) -> None:
+        """A Job has been created, and its first pods are created next. It may have a deadline."""
+        self._wait_until(key_of(job), deadline_seconds(job, None))
 
     def pods_for_node(self, name: str) -> Iterator[Content]:
         """The pods that DaemonSets create for a new node, one after the other."""
@@ -239,15 +256,20 @@ class WorkloadControllers:
     def _tally(self, owner: _Owner, loss: _Loss) -> None:
         """Count a pod of a Job that has ended, or that goes before its end."""
         stored = self._cluster.get(owner.key)
-        if stored is None:
+        if stored is None or stored.content["metadata"]["uid"] != owner.uid:
             return
-        job, pod = stored.content, loss.pod
-        if owner not in self._tallies:
-            self._tallies[owner] = JobTally(job)
+        job, pod, tally = stored.content, loss.pod, self._tally_of(stored)
         if loss.is_finished:
             pod = {**pod, "status": {**pod["status"], "phase": "Succeeded"}}
         if has_ended(pod) or loss.is_gone or not replaces_failed_only(job):
-            self._tallies[owner].count(job, pod)
+            tally.count(job, pod, loss.at_seconds)
+
+    def _tally_of(self, stored: Stored) -> JobTally:
+        """The tally of a Job."""
+        owner = _Owner(stored.key, stored.content["metadata"]["uid"])
+        if owner not in self._tallies:
+            self._tallies[owner] = JobTally(stored.content)
+        return self._tallies[owner]
 
     # ---- plans ------------------------------------------------------------------------------
 
@@ -283,9 +305,7 @@ class WorkloadControllers:
         pods, surroundings = self._index()[owner], self._surroundings(owner, node)
         if kind_of(content) != JOB:
             return plan_of(content, pods, surroundings)
-        if owner not in self._tallies:
-            self._tallies[owner] = JobTally(content)
-        return job_plan(content, pods, self._tallies[owner], surroundings)
+        return job_plan(content, pods, self._tally_of(stored), surroundings)
 
     def _surroundings(self, owner: _Owner, node: str) -> Surroundings:
         nodes: list[Content] = []
@@ -312,8 +332,23 @@ class WorkloadControllers:
     def _was_named(self, namespace: str, name: str) -> bool:
         return self._cluster.server.was_created(object_key(POD, namespace, name))
 
+    def _wait_until(self, key: ObjectKey, next_seconds: float | None) -> None:
+        """Go on with a controller at a time, in seconds since 1970; None: at no certain time."""
+        timer = self._timers.pop(key, None)
+        if timer is not None:
+            timer.cancel()
+        if next_seconds is not None:
+            delay = max(next_seconds - self._clock.epoch_seconds(), 0.0)
+            self._timers[key] = running_loop().call_later(delay, self._go_on, key)
+
+    def _go_on(self, key: ObjectKey) -> None:
+        del self._timers[key]
+        self._mark(key)
+
     def _carry_out(self, stored: Stored, plan: Plan) -> None:
         key = stored.key
+        if key.kind == JOB:
+            self._wait_until(key, plan.next_seconds)
         if key.kind == STATEFUL_SET:
             self.waiting.pop(key, None)
             if plan.waits_for_pod:

@@ -1,8 +1,7 @@
 """What the controller of a Job does next: a function of the Job, its active pods and its tally.
 
-A pod that is deleted before its end counts as failed, as upstream counts it. Upstream waits 10 s
-and longer before it replaces a failed pod; a plan knows no time, so the driver's delay is the only
-one. The fields ``activeDeadlineSeconds`` and ``successPolicy`` have no effect.
+A pod that is deleted before its end counts as failed, as upstream counts it. A failed pod is
+replaced after a delay; with ``backoffLimitPerIndex`` each index has a delay of its own.
 
 Upstream: pkg/controller/job/job_controller.go (syncJob, manageJob).
 """
@@ -11,48 +10,100 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
 from bayplan.adapters.embedded.field_validation import Content, key_of
+from bayplan.clock import epoch_of
 from bayplan.sim.input.jobs import (
     BACKOFF_LIMIT,
     JobTally,
     completion_index,
     is_over,
+    meets_success_policy,
     new_pods,
     replaces_failed_only,
 )
 from bayplan.sim.world.workloads.plans import OwnedPods, Plan, Surroundings, ranked_for_removal
+
+#: A moment that is nearer than this has come: times since 1970 are not exact.
+_NEAR_SECONDS = 1e-3
 
 
 def job_plan(job: Content, pods: OwnedPods, tally: JobTally, surroundings: Surroundings) -> Plan:
     """The next pass over a Job. A patch of the plan sets the condition that ends the Job."""
     if job["metadata"].get("deletionTimestamp") or is_over(job):
         return Plan()
-    spec, active = job["spec"], pods.active
-    reason = _failure(job, tally)
-    if reason:
-        plan = Plan(delete=[key_of(pod) for pod in active.values()])
-        plan.patches.append((key_of(job), _ended(job, "Failed", reason, tally)))
-        return plan
-    if spec.get("suspend"):
+    active = pods.active
+    failure = _failure(job, tally, surroundings.now_seconds)
+    if failure:
+        return _end(job, pods, _ended(job, "Failed", failure, tally))
+    if meets_success_policy(job, tally):
+        met = {"type": "SuccessCriteriaMet", "status": "True", "reason": "SuccessPolicy"}
+        return _end(job, pods, _ended(job, "Complete", "SuccessPolicy", tally, met))
+    if job["spec"].get("suspend"):
         return Plan(delete=[key_of(pod) for pod in active.values()])
     if _is_complete(job, len(active), tally):
         return Plan(patches=[(key_of(job), _ended(job, "Complete", "CompletionsReached", tally))])
     limit = _active_limit(job, len(active), tally)
     surplus = _surplus(job, active.values(), len(active) - limit)
     if surplus:
-        return Plan(delete=[key_of(pod) for pod in surplus])
-    missing = limit - len(active) - len(pods.terminating) * replaces_failed_only(job)
+        plan = Plan(delete=[key_of(pod) for pod in surplus])
+    else:
+        missing = limit - len(active) - len(pods.terminating) * replaces_failed_only(job)
+        plan = _creations(job, pods, tally, surroundings, missing)
+    deadline = deadline_seconds(job, tally.resumed_seconds)
+    times = [time for time in (plan.next_seconds, deadline) if time is not None]
+    plan.next_seconds = min(times, default=None)
+    return plan
+
+
+def deadline_seconds(job: Content, resumed_seconds: float | None) -> float | None:
+    """When the Job has been active for too long, in seconds since 1970; None: never.
+
+    A Job is active since its start, or since it was resumed.
+    """
+    limit = job["spec"].get("activeDeadlineSeconds")
+    if limit is None or job["spec"].get("suspend"):
+        return None
+    start = resumed_seconds
+    if start is None:
+        stamp = (job.get("status") or {}).get("startTime")
+        start = epoch_of(stamp or job["metadata"].get("creationTimestamp") or "")
+    return None if start is None else start + limit
+
+
+def _end(job: Content, pods: OwnedPods, patch: Content) -> Plan:
+    """The last pass: the Job is over, and its active pods go."""
+    return Plan(
+        delete=[key_of(pod) for pod in pods.active.values()], patches=[(key_of(job), patch)]
+    )
+
+
+def _creations(
+    job: Content, pods: OwnedPods, tally: JobTally, surroundings: Surroundings, missing: int
+) -> Plan:
+    """New pods, without those that are delayed after a failure."""
+    now_seconds = surroundings.now_seconds + _NEAR_SECONDS
+    is_per_index = job["spec"].get("backoffLimitPerIndex") is not None
     if missing <= 0:
         return Plan()
+    if not is_per_index and tally.backoff.end_seconds > now_seconds:
+        return Plan(next_seconds=tally.backoff.end_seconds)
     names, is_taken = surroundings.names(job), _taken(key_of(job).namespace, surroundings)
-    made = new_pods(job, tally, active.values(), names=names, is_taken=is_taken)
-    return Plan(create=list(islice(made, missing)))
+    made = new_pods(job, tally, pods.active.values(), names=names, is_taken=is_taken)
+    plan = Plan()
+    for pod in islice(made, missing):
+        index = completion_index(pod)
+        backoff = tally.index_backoffs.get(index) if is_per_index and index is not None else None
+        if backoff is None or backoff.end_seconds <= now_seconds:
+            plan.create.append(pod)
+        elif plan.next_seconds is None or backoff.end_seconds < plan.next_seconds:
+            plan.next_seconds = backoff.end_seconds
+    return plan
 
 
 def _taken(namespace: str, surroundings: Surroundings) -> Callable[[str], bool]:
     return lambda name: surroundings.was_named(namespace, name)
 
 
-def _failure(job: Content, tally: JobTally) -> str:
+def _failure(job: Content, tally: JobTally, now_seconds: float) -> str:
     """Why the Job fails; "": it goes on."""
     spec = job["spec"]
     if tally.failure:
@@ -63,6 +114,9 @@ def _failure(job: Content, tally: JobTally) -> str:
         limit = None if is_per_index else BACKOFF_LIMIT
     if limit is not None and tally.failed_count > limit:
         return "BackoffLimitExceeded"
+    deadline = deadline_seconds(job, tally.resumed_seconds)
+    if deadline is not None and now_seconds >= deadline - _NEAR_SECONDS:
+        return "DeadlineExceeded"
     failed, most = len(tally.failed_indexes), spec.get("maxFailedIndexes")
     if is_per_index and most is not None and failed > most:
         return "MaxFailedIndexesExceeded"
@@ -114,8 +168,10 @@ def _surplus(job: Content, active: Iterable[Content], count: int) -> Sequence[Co
     return surplus
 
 
-def _ended(job: Content, condition: str, reason: str, tally: JobTally) -> Content:
-    """The patch of a Job that is over."""
+def _ended(
+    job: Content, condition: str, reason: str, tally: JobTally, *interim: Content
+) -> Content:
+    """The patch of a Job that is over. ``interim``: conditions that come before the last one."""
     before = (job.get("status") or {}).get("conditions") or ()
     ended = {"type": condition, "status": "True", "reason": reason}
-    return {"status": {**tally.status(), "conditions": [*before, ended]}}
+    return {"status": {**tally.status(), "conditions": [*before, *interim, ended]}}

@@ -115,6 +115,9 @@ class Plan:
     )
     #: Whether the controller goes on when one of its pods runs.
     waits_for_pod: bool = False
+    #: When the controller goes on at the latest, in seconds since 1970; None: when something
+    #: happens.
+    next_seconds: float | None = None
 
 
 def plan_of(controller: Content, pods: OwnedPods, surroundings: Surroundings) -> Plan:
