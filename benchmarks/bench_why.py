@@ -410,13 +410,13 @@ class Lists:
                 sys.exit(f"GET {page}: {answer.status} {body[:200]!r}")
             byte_count, request_count = byte_count + len(body), request_count + 1
             is_compressed = answer.headers.get("Content-Encoding") == GZIP
-            after = _NEXT.search(_beginning(body) if is_compressed else body, 0, _HEAD_BYTES)
+            after = _NEXT.search(beginning(body) if is_compressed else body, 0, _HEAD_BYTES)
             page = "" if after is None else f"{path}&{urlencode({'continue': after[1].decode()})}"
         connection.close()
         return byte_count, request_count
 
 
-def _beginning(body: bytes) -> bytes:
+def beginning(body: bytes) -> bytes:
     """The first bytes of a compressed page."""
     return zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(body, _HEAD_BYTES)
 

@@ -12,6 +12,7 @@ import click
 import msgspec
 import yaml
 
+from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.console import sign_of_life
 from bayplan.cli.options import KUBECONFIG_HELP
 from bayplan.cli.problems import STANDARD_INPUT, refusals
@@ -24,7 +25,6 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.objects import ClusterObjects
 from bayplan.plugins.registry import Registry
 from bayplan.ports import ApiError
-from bayplan.sim.output.run_folder import RunFolder, is_run
 from bayplan.state.pods import DEFAULT_NAMESPACE
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -88,8 +88,11 @@ class ClusterSource:
 
     def _read_files(self, kinds: Collection[str]) -> ClusterObjects:
         """Objects of files, or of the folder of a run. Raises BadInputError."""
-        if len(self.paths) == 1 and is_run(Path(self.paths[0])):
-            return load("bayplan.model.reading:objects_of_run")(RunFolder(Path(self.paths[0])))
+        if len(self.paths) == 1 and load("bayplan.sim.output.run_folder:is_run")(
+            Path(self.paths[0])
+        ):
+            folder = load("bayplan.sim.output.run_folder:RunFolder")(Path(self.paths[0]))
+            return load("bayplan.model.reading:objects_of_run")(folder)
         # Reading standard input needs no spinner: a person may be typing there.
         with nullcontext() if STANDARD_INPUT in self.paths else sign_of_life("reading"):
             return load("bayplan.model.reading:objects_of_files")(self.paths, kinds)
@@ -111,6 +114,25 @@ class ClusterSource:
                 return load("bayplan.cli.event_loop:run_event_loop")(work())
         except (credentials_error, ApiError) as problem:
             raise UnreadableClusterError(str(problem)) from None
+
+
+@contextmanager
+def model_of(
+    source: ClusterSource, options: dict[str, Any], subject: str = "", *, is_whole: bool = False
+) -> Iterator[tuple[ClusterModel, SchedulerConfig, Registry]]:
+    """The model of a cluster under the configuration of the options; its plugins are closed at the
+    end.
+
+    ``subject``, ``is_whole``: see `ClusterSource.model`. Raises BadInputError,
+    UnreadableClusterError.
+    """
+    registry = read_plugins(options["plugins"])
+    config = read_config(options["config_path"], options["feature_gates"])
+    model = source.model(config, registry, subject, is_whole=is_whole, seed=options["seed"])
+    try:
+        yield model, config, registry
+    finally:
+        model.close()
 
 
 @contextmanager

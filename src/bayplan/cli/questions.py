@@ -10,9 +10,9 @@ from bayplan.api.pod_groups import PodGroupKinds
 from bayplan.cli.cluster_source import (
     ClusterSource,
     kubectl_options,
+    model_of,
     output_option,
 )
-from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.options import config_option, plugin_option, seed_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import STANDARD_INPUT
@@ -77,25 +77,6 @@ def limit_option(text: str) -> Callable[[F], F]:
     return click.option(
         "--limit", type=click.IntRange(min=1), default=LIMIT, show_default=True, help=text
     )
-
-
-@contextmanager
-def model_of(
-    source: ClusterSource, options: dict[str, Any], subject: str = "", *, is_whole: bool = False
-) -> Iterator[tuple[ClusterModel, SchedulerConfig, Registry]]:
-    """The model of a cluster under the configuration of the options; its plugins are closed at the
-    end.
-
-    ``subject``, ``is_whole``: see `ClusterSource.model`. Raises BadInputError,
-    UnreadableClusterError.
-    """
-    registry = read_plugins(options["plugins"])
-    config = read_config(options["config_path"], options["feature_gates"])
-    model = source.model(config, registry, subject, is_whole=is_whole, seed=options["seed"])
-    try:
-        yield model, config, registry
-    finally:
-        model.close()
 
 
 @contextmanager

@@ -4,16 +4,20 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from bayplan.cli.cluster_source import ClusterSource, put_document, question_refusals
+from bayplan.cli.cluster_source import (
+    ClusterSource,
+    model_of,
+    put_document,
+    question_refusals,
+)
 from bayplan.cli.console import show
-from bayplan.cli.questions import model_of
 from bayplan.cli.remarks import EXIT_FAILED, fail
 from bayplan.explain.explainer import NoSuchPodError, explain_pod
 from bayplan.explain.explanation import Explanation
 from bayplan.explain.fixes.workload_edits import controller_of
 from bayplan.explain.text import explained
+from bayplan.lazy_loader import load
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.sim.why import similar_pods
 from bayplan.state.pods import PodInfo
 
 _PLACED = ("bound", "fits", "ended")
@@ -42,6 +46,7 @@ def _explanation(model: ClusterModel, kind: str, name: str) -> Explanation:
         return explain_pod(model, pod)
     except NoSuchPodError:
         names = [f"{each.namespace}/{each.name}" for each in _pods(model)]
+        similar_pods = load("bayplan.sim.why:similar_pods")
         hint = similar_pods(pod, names) if names else "it has no pods"
         fail(f"{model.source.source}: there is no pod {pod}; {hint}")
 
