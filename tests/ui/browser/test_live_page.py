@@ -114,6 +114,11 @@ def test_what_if_answers_about_the_present(page: Page, live: LiveScheduler) -> N
     expect(answer).to_contain_text("drain n3", timeout=60_000)
     expect(page.get_by_label("Change").get_by_role("option")).to_have_count(5)
     assert not violations(page)
+    # When the scheduler was asked stands before the answer.
+    taken, shown = page.get_by_text("The state at").bounding_box(), answer.bounding_box()
+    assert taken is not None
+    assert shown is not None
+    assert taken["y"] < shown["y"]
     screenshot(page, "live-whatif")
     first = page.get_by_text("The state at").inner_text()
     page.wait_for_timeout(1100)

@@ -42,7 +42,7 @@ export function useComputed(view, questionParams) {
 }
 
 // When a running scheduler was asked, and the way to ask it again.
-export function Snapshot({ state }) {
+function Snapshot({ state }) {
   if (!live.source || !(state.data || state.error)) return null;
   return html`<p class="note">The state at ${clock(state.snapshot)}. <button class="quiet" disabled=${state.isComputing} onClick=${state.renew}>Ask again</button></p>`;
 }
@@ -51,7 +51,7 @@ export function Snapshot({ state }) {
 export const isPast = (at) => live.source !== null && at !== undefined;
 
 export function Computing({ state, text }) {
-  if (state.error) return html`<${Problem} text=${state.error} />`;
-  if (!state.isComputing) return null;
-  return html`<p class=${state.data ? "note" : "loading"} role="status">${text}</p>`;
+  // One element, whatever is in it: parts that come and go would change places with what follows.
+  return html`<div class="computing"><${Snapshot} state=${state} /><${Problem} text=${state.error} />
+    ${state.isComputing && !state.error && html`<p class=${state.data ? "note" : "loading"} role="status">${text}</p>`}</div>`;
 }

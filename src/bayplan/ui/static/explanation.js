@@ -1,5 +1,5 @@
 // Why a pod has a node or none at this moment, and what would give it one: the answer of `bayplan why`.
-import { Computing, Snapshot, isPast, useComputed } from "./computed.js";
+import { Computing, isPast, useComputed } from "./computed.js";
 import { address, count, go, html, plural } from "./lib.js";
 
 const SUBJECTS = { pod: "Change the pod", object: "Change another object", workload: "Change another workload", node: "Add a node" };
@@ -18,7 +18,6 @@ export function Explanation({ source, params, isWaiting }) {
     <h2>${isWaiting ? "What would make it fit" : "Its node among all nodes"}</h2>
     ${!isOpen && html`<p><button onClick=${() => go("pods", { ...params, at: isLive ? undefined : at, fixes: 1 }, { replace: true })}>Find fixes ${isLive ? "now" : "at this moment"}</button>
       <span class="note"> ${isLive ? "tries each fix in a copy of the scheduler" : "repeats the run up to here and tries each fix in the engine"}</span></p>`}
-    ${isOpen && html`<${Snapshot} state=${state} />`}
     <${Computing} state=${state} text="Each fix is tried in the engine…" />
     ${explanation && !state.error && html`<div class=${state.isComputing ? "stale" : ""}>
       ${isWaiting ? html`<${Waiting} explanation=${explanation} at=${at} isCluster=${source.kind === "cluster"} />` : html`<${Bound} comparison=${explanation.comparison} at=${at} />`}

@@ -1,6 +1,6 @@
 // Nodes: the heat map, the table of nodes, and one node.
 import { HeatMap } from "./heatmap.js";
-import { Computing, Snapshot, isPast, useComputed } from "./computed.js";
+import { Computing, isPast, useComputed } from "./computed.js";
 import {
   Bar, Empty, Loading, Pager, Problem, Search, address, amount, count, go, html, percent, plural,
   tableAddress, time, useAnswer, useEffect, useState,
@@ -124,7 +124,6 @@ function Rejections({ source, at, node }) {
   const title = isRun ? "What it rejected" : "What it would reject";
   return html`<section aria-label=${title}><h3>${title}</h3>
     ${!isOpen && html`<button onClick=${() => setOpen(true)}>Show ${title.toLowerCase()}</button> <span class="note">${isRun ? "repeats the run once" : "tries the waiting pods in a copy of the scheduler"}</span>`}
-    ${isOpen && html`<${Snapshot} state=${state} />`}
     <${Computing} state=${state} text=${!isRun ? "The waiting pods are tried…" : "The run is repeated…"} />
     ${data && !state.error && html`<p class="note">${data.isNow
         ? `Of ${plural(data.attempts, "workload")} with waiting pods, it would reject ${count(data.rejecting)} now.`

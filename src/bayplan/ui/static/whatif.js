@@ -1,6 +1,6 @@
 // What-if: changes of the nodes and workloads at this moment, and what the engine says would happen.
 // The changes are in the address, so that a link has them.
-import { Computing, Snapshot, isPast, useComputed } from "./computed.js";
+import { Computing, isPast, useComputed } from "./computed.js";
 import { live } from "./live.js";
 import {
   Bar, Empty, Pager, Problem, address, amount, count, go, html, percent, plural, tableAddress, useAnswer,
@@ -126,7 +126,7 @@ function Result({ at, changes }) {
   useEffect(() => setOffset(0), [key, at]);
   const state = useComputed("whatif", { at, ...changes, offset, limit: PAGE });
   const { data, snapshot } = state;
-  return html`<${Snapshot} state=${state} /><${Computing} state=${state} text="The engine places the pods…" />
+  return html`<${Computing} state=${state} text="The engine places the pods…" />
     ${data && !state.error && html`<section aria-label="Answer" class=${state.isComputing ? "stale" : ""}>
       <${Summary} data=${data} />
       <div class="columns">
