@@ -201,7 +201,7 @@ def test_a_cluster_shows_its_waiting_pods_by_cause(cluster_page: Page) -> None:
     expect(page.locator(".cause-text h2")).to_have_text(["Rejected by filters", "Fits now"])
     assert not violations(page)
     go(page, "nodes?node=b")
-    rejected = page.get_by_role("region", name="What it rejected")
+    rejected = page.get_by_role("region", name="What it would reject")
     expect(rejected).to_contain_text("Insufficient cpu", timeout=_WAIT_MS)
 
 
