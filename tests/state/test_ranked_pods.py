@@ -3,8 +3,10 @@
 from math import inf
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given, settings
 
+from bayplan.state import ranked_pods
 from bayplan.state.cache import Cache
 from bayplan.state.pods import PodInfo
 from bayplan.state.ranked_pods import NO_PRIORITY, importance, started_seconds
@@ -29,9 +31,11 @@ def cache_of(*names: str) -> Cache:
     return cache
 
 
-def at(name: str, priority: int = 0, second: int | None = None, **options: object) -> PodInfo:
+def at(
+    name: str, priority: int = 0, second: int | None = None, on: str = "n1", **options: object
+) -> PodInfo:
     status = {} if second is None else {"startTime": START.format(second)}
-    return pod(name, node="n1", priority=priority, status=status, **options)  # type: ignore[arg-type]
+    return pod(name, node=on, priority=priority, status=status, **options)  # type: ignore[arg-type]
 
 
 def test_priority_then_start_then_arrival() -> None:
@@ -84,13 +88,22 @@ def test_a_pod_that_has_not_started_counts_as_started_last() -> None:
             st.sampled_from(("n1", "n2", "n3")),
         ),
         max_size=40,
-    )
+    ),
+    st.sampled_from((0, 32)),
 )
-def test_matrices_equal_a_new_count(steps: list[tuple[str, int, int, str]]) -> None:
+def test_matrices_equal_a_new_count(steps: list[tuple[str, int, int, str]], few_rows: int) -> None:
+    """Ranked row by row, and several rows together."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranked_pods, "_FEW_ROWS", few_rows)
+        _take(steps)
+
+
+def _take(steps: list[tuple[str, int, int, str]]) -> None:
     cache, placed = cache_of("n1", "n2", "n3"), dict[int, PodInfo]()
     for verb, number, priority, name in [*steps, ("look", 0, 0, "n1")]:
         if verb == "add" and number not in placed:
-            placed[number] = pod(f"p{number}", node=name, priority=priority, cpu=number)
+            second = None if number % 3 else number
+            placed[number] = at(f"p{number}", priority, second, name, cpu=number)
             cache.add_pod(placed[number])
         elif verb == "remove" and number in placed:
             cache.remove_pod(placed.pop(number).uid)
@@ -107,9 +120,14 @@ def _compare(cache: Cache, placed: dict[int, PodInfo]) -> None:
         expected = sorted((p for p in placed.values() if p.node_name == name), key=importance)
         priorities = [each.priority for each in expected]
         count = len(priorities)
-        assert sorted(view.priorities[position, :count].tolist(), reverse=True) == priorities
+        assert [each.uid for each in view.pods(position)] == [each.uid for each in expected]
+        assert view.priorities[position, :count].tolist() == priorities
+        starts = [started_seconds(each) for each in expected]
+        assert view.starts[position, :count].tolist() == starts
         assert (view.priorities[position, count:] == NO_PRIORITY).all()
-        assert cpu[position].sum() == sum(each.requests.get("cpu", 0) for each in expected)
+        amounts = [each.requests.get("cpu", 0) for each in expected]
+        assert cpu[position, :count].tolist() == amounts
+        assert not cpu[position, count:].any()
         lowest = priorities[-1] if priorities else NO_PRIORITY
         assert view.lowest[position] == lowest
     snapshot.end()

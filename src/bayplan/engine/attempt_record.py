@@ -115,12 +115,19 @@ def _rejections(cycle: Cycle) -> tuple[RejectionCount, ...]:
     statuses, absent_count = cycle.extender_round.statuses, cycle.absent_count
     if not statuses and (cycle.node_names is None or not absent_count):
         return feasibility.rejection_counts()
+    ranking, absent = cycle.ranking, cycle.absent_status
+    names = ", ".join(sorted(cycle.narrowing))
+    is_domain_feasible = (
+        isinstance(ranking, RankedDomain) and ranking.feasible_count == ranking.row_count
+    )
+    if is_domain_feasible and not statuses and len(absent.reasons) == 1:
+        # The usual case for a member of a group: only the nodes outside of its domain are rejected.
+        return (RejectionCount(names, str(absent.code), absent.reasons[0], nodes=absent_count),)
     counts = Counter(feasibility.reason_counts_by_plugin())
     for status in statuses.values():
         for reason in status.reasons or ("",):
             counts[(status.plugin, str(status.code), reason)] += 1
     if cycle.node_names is not None and absent_count:
-        absent, names = cycle.absent_status, ", ".join(sorted(cycle.narrowing))
         for reason in absent.reasons:
             counts[(names, str(absent.code), reason)] += absent_count
     return tuple(RejectionCount(*key, nodes=count) for key, count in sorted(counts.items()))

@@ -32,6 +32,8 @@ Ranked = npt.NDArray[np.int64]  # [rows, places]
 _PLACES_FIRST = 8
 #: For how many turns the ranked rows are listed. A turn is one ranking of one row.
 _TURNS_REMEMBERED = 64
+#: More rows than these are ranked together, as arrays.
+_FEW_ROWS = 32
 _epoch_of = lru_cache(maxsize=4096)(epoch_of)
 
 
@@ -85,8 +87,12 @@ class RankedPods:
         if self.generation < 0:
             rows = list(range(len(self._pods)))
         self._grow(len(self._pods), max((len(self._pods[row]) for row in rows), default=0))
-        for row in {*rows, *self._restarted}:
-            self._rank(row)
+        changed = list({*rows, *self._restarted})
+        if len(changed) > _FEW_ROWS:
+            self._rank_many(changed)
+        else:
+            for row in changed:
+                self._rank(row)
         self._restarted.clear()
         self.generation = log.generation
 
@@ -106,9 +112,8 @@ class RankedPods:
         array = self._amounts.get(resource)
         if array is None:
             array = self._amounts[resource] = np.zeros(self.priorities.shape, np.int64)
-            for row, pods in enumerate(self._ranked):
-                if pods:
-                    array[row, : len(pods)] = [pod.requests.get(resource, 0) for pod in pods]
+            rows, places = _cells([len(pods) for pods in self._ranked])
+            array[rows, places] = _requested([p for pods in self._ranked for p in pods], resource)
         return array
 
     def _rank(self, row: int) -> None:
@@ -126,6 +131,34 @@ class RankedPods:
             amounts[row, count:] = 0
             amounts[row, :count] = [pod.requests.get(resource, 0) for pod in pods]
 
+    def _rank_many(self, rows: Sequence[int]) -> None:
+        """The same as `_rank` for each of these rows."""
+        pods_by_row = [self._pods[row].values() for row in rows]
+        counts = [len(pods) for pods in pods_by_row]
+        pods = [pod for each in pods_by_row for pod in each]
+        priorities = np.array([pod.shape.spec.priority or 0 for pod in pods], np.int64)
+        starts = np.array([started_seconds(pod) for pod in pods], np.float64)
+        owners, places = _cells(counts)
+        order: Rows = np.lexsort((starts, -priorities, owners))
+        indices: list[int] = order.tolist()
+        pods, priorities = [pods[index] for index in indices], priorities[order]
+        all_rows = np.array(rows, np.intp)
+        at = all_rows[owners]
+        self.turns[all_rows] = np.arange(self.turn + 1, self.turn + 1 + len(rows))
+        self.turn += len(rows)
+        self._newest.extend(rows)
+        self.priorities[all_rows] = NO_PRIORITY
+        self.priorities[at, places] = priorities
+        self.starts[at, places] = starts[order]
+        for resource, amounts in self._amounts.items():
+            amounts[all_rows] = 0
+            amounts[at, places] = _requested(pods, resource)
+        end = 0
+        for row, count in zip(rows, counts, strict=True):
+            begin, end = end, end + count
+            self._ranked[row] = tuple(pods[begin:end])
+            self.lowest[row] = priorities[end - 1] if count else NO_PRIORITY
+
     def _grow(self, row_count: int, place_count: int) -> None:
         rows, places = self.priorities.shape
         self._ranked += [()] * (row_count - len(self._ranked))
@@ -140,6 +173,18 @@ class RankedPods:
         lowest[: len(self.lowest)] = self.lowest
         self.lowest = lowest
         self.turns = np.pad(self.turns, (0, rows - len(self.turns)))
+
+
+def _cells(counts: Sequence[int]) -> tuple[Rows, Rows]:
+    """(the row, the place within the row) of each pod. ``counts``: pods by row."""
+    by_row = np.array(counts, np.intp)
+    rows = np.repeat(np.arange(len(by_row)), by_row)
+    begins = np.cumsum(by_row) - by_row
+    return rows, np.arange(len(rows)) - begins[rows]
+
+
+def _requested(pods: Sequence[PodInfo], resource: str) -> list[int]:
+    return [pod.shape.requests.get(resource, 0) for pod in pods]
 
 
 def _grown(old: npt.NDArray[_Scalar], rows: int, places: int, empty: float) -> npt.NDArray[_Scalar]:
