@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import gzip
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from bayplan.adapters.live.errors import UnreachableError
 from bayplan.adapters.live.transport import (
     KEEPALIVE_SECONDS,
     Answer,
+    Connection,
     ConnectionPool,
     NoAnswerError,
     NotSentError,
@@ -204,6 +206,30 @@ def test_a_connection_closed_by_the_server_is_not_reused() -> None:
     server = Server(FINE, FINE)
     talk(server, story)
     assert server.connection_count == 2
+
+
+def test_a_closed_connection_leaves_nothing_to_the_garbage_collector() -> None:
+    """A TLS connection has 300 KiB of buffers, and the collector runs seldom in `bayplan run`."""
+
+    async def story(transport: ConnectionPool) -> None:
+        await get(transport)
+        server.writers[0].close()
+        while transport.idle_count:
+            await asyncio.sleep(0)
+        await get(transport)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        left = [each for each in gc.get_objects() if isinstance(each, Connection)]
+        assert len(left) == before_count + 1
+
+    server = Server(FINE, FINE)
+    gc.collect()
+    before_count = sum(isinstance(each, Connection) for each in gc.get_objects())
+    gc.disable()
+    try:
+        talk(server, story)
+    finally:
+        gc.enable()
 
 
 def test_a_connection_that_is_idle_for_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,7 +80,7 @@ class Connection(asyncio.Protocol):
     """One connection, which carries one exchange at a time."""
 
     def __init__(self) -> None:
-        self._parser = httptools.HttpResponseParser(self)
+        self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         self._transport: asyncio.Transport | None = None
         self._answer: asyncio.Future[Answer] | None = None
         self._begin()
@@ -91,9 +91,10 @@ class Connection(asyncio.Protocol):
         self.lost = asyncio.Event()
 
     async def exchange(self, request: bytes) -> Answer:
-        """Raises NoAnswerError. A caller that is cancelled must abort the connection."""
+        """Raises NotSentError, NoAnswerError. A cancelled caller must abort the connection."""
         assert self._answer is None, "a connection carries one request at a time"
-        assert self._transport is not None
+        if self._transport is None:
+            raise NotSentError("Server disconnected")
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(request)
         try:
@@ -115,6 +116,7 @@ class Connection(asyncio.Protocol):
         _keep_alive(transport.get_extra_info("socket"))
 
     def data_received(self, data: bytes) -> None:
+        assert self._parser is not None, "data after the end of a connection"
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as problem:
@@ -130,6 +132,9 @@ class Connection(asyncio.Protocol):
             # An answer whose end is the end of the connection.
             self.on_message_complete()
         self._fail(str(exc or "") or "Server disconnected")
+        # The parser refers to this object, and a TLS transport has 300 KiB of buffers. They must
+        # not wait for the garbage collector.
+        self._parser = self._transport = None
         self.lost.set()
 
     # ---- httptools' callbacks ---------------------------------------------------------------
@@ -150,6 +155,7 @@ class Connection(asyncio.Protocol):
         self._pieces.append(body)
 
     def on_message_complete(self) -> None:
+        assert self._parser is not None
         status = self._parser.get_status_code()
         body, is_compressed = b"".join(self._pieces), self._is_compressed
         retry_after = self._retry_after
