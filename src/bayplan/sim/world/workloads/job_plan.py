@@ -47,7 +47,7 @@ def job_plan(job: Content, pods: OwnedPods, tally: JobTally, surroundings: Surro
         plan = Plan(delete=[key_of(pod) for pod in surplus])
     else:
         missing = limit - len(active) - len(pods.terminating) * replaces_failed_only(job)
-        plan = _creations(job, pods, tally, surroundings, missing)
+        plan = _creations(job, pods, tally, surroundings, missing=missing)
     deadline = deadline_seconds(job, tally.resumed_seconds)
     times = [time for time in (plan.next_seconds, deadline) if time is not None]
     plan.next_seconds = min(times, default=None)
@@ -77,7 +77,7 @@ def _end(job: Content, pods: OwnedPods, patch: Content) -> Plan:
 
 
 def _creations(
-    job: Content, pods: OwnedPods, tally: JobTally, surroundings: Surroundings, missing: int
+    job: Content, pods: OwnedPods, tally: JobTally, surroundings: Surroundings, *, missing: int
 ) -> Plan:
     """New pods, without those that are delayed after a failure."""
     now_seconds = surroundings.now_seconds + _NEAR_SECONDS
