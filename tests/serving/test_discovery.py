@@ -1,117 +1,20 @@
-"""Plugins and pod groups whose kinds the API server lacks."""
+"""Kinds of pod groups that the API server lacks or gets later."""
 
 import asyncio
 import logging
 from collections.abc import Collection
-from typing import Any
 
 import pytest
 
 from bayplan.api.pod_groups import COSCHEDULING_GROUP, KINDS, MING_GROUP
-from bayplan.config import SchedulerConfig, config_from
-from bayplan.config.loading import DEFAULT_CONFIG
-from bayplan.framework.events import KIND_OF_RESOURCE
-from bayplan.framework.plugin import ScalarFilterPlugin
-from bayplan.framework.status import Status
-from bayplan.plugins.registry import Registry
-from bayplan.profile.resolved_config import resolve
 from bayplan.serving.discovery import (
     AWAITED_PERIOD_SECONDS,
     PERIOD_SECONDS,
     GroupKinds,
-    kinds_in_use,
     offered_kinds,
-    without_absent,
 )
 from tests.adapters.live.talking import talking_to
-from tests.scenarios.world import Setup, config_dict
-from tests.serving.device_plugin import CLASS, SLICE, Devices
 from tests.serving.fake_api import OFFERED, FakeApi
-
-# ---- absent kinds ---------------------------------------------------------------------------
-
-
-REGISTRY = Registry()
-REGISTRY.add(Devices)
-
-
-def config(*plugins: str) -> SchedulerConfig:
-    return config_from(config_dict(Setup(plugins=plugins)))
-
-
-def filters(found: SchedulerConfig) -> list[str]:
-    (profile,) = resolve(found, REGISTRY).profiles
-    return [entry.name for entry in profile.lists["filter"]]
-
-
-def test_kinds_of_disabled_plugins_are_not_requested() -> None:
-    assert kinds_in_use(config("NodeName"), REGISTRY) == []
-    # Devices registers no events, so it waits for those of all kinds.
-    expected = sorted({*Devices.kinds, *KIND_OF_RESOURCE.values()})
-    assert kinds_in_use(config("NodeName", "Devices"), REGISTRY) == expected
-
-
-def test_a_server_with_all_kinds_changes_nothing() -> None:
-    given = config("NodeName", "Devices")
-    assert without_absent(given, REGISTRY, lambda kind: True) == (given, [])
-
-
-def test_a_plugin_with_missing_kinds_is_disabled_with_one_line() -> None:
-    given = config("NodeName", "Devices")
-    left, absent = without_absent(given, REGISTRY, lambda kind: kind == "v1 Service")
-    assert filters(left) == ["NodeName"]
-    (found,) = absent
-    assert str(found) == (
-        "Devices is switched off: the API server does not offer "
-        "ResourceSlice of resource.k8s.io/v1, DeviceClass of resource.k8s.io/v1"
-    )
-
-
-def test_every_instance_of_the_plugin_is_disabled() -> None:
-    given = config("Devices/a", "NodeName", "Devices/b")
-    left, absent = without_absent(given, REGISTRY, lambda kind: False)
-    assert filters(left) == ["NodeName"]
-    assert [found.plugin for found in absent] == ["Devices"]
-
-
-def test_a_plugin_of_the_default_profile_is_disabled() -> None:
-    given = config_from(DEFAULT_CONFIG)
-    assert "PodTopologySpread" in filters(given)
-    left, absent = without_absent(given, REGISTRY, lambda kind: kind != "apps/v1 ReplicaSet")
-    assert "PodTopologySpread" not in filters(left)
-    assert "NodeResourcesFit" in filters(left)
-    assert [found.kinds for found in absent] == [("apps/v1 ReplicaSet",)]
-
-
-class Lenient(ScalarFilterPlugin):
-    name = "Lenient"
-    kinds = (SLICE, CLASS)
-    optional_kinds = (CLASS,)
-
-    def filter_node(self, state: Any, pod: Any, node: Any) -> Status | None:
-        return None
-
-
-REGISTRY.add(Lenient)
-
-
-def test_a_missing_optional_kind_does_not_disable_the_plugin() -> None:
-    given = config("NodeName", "Lenient")
-    assert without_absent(given, REGISTRY, lambda kind: kind != CLASS) == (given, [])
-    left, absent = without_absent(given, REGISTRY, lambda kind: kind != SLICE)
-    assert filters(left) == ["NodeName"]
-    assert [found.kinds for found in absent] == [(SLICE,)]
-
-
-def test_a_server_without_device_kinds_disables_only_dynamic_resources() -> None:
-    given = config_from(DEFAULT_CONFIG)
-    left, absent = without_absent(given, REGISTRY, lambda kind: "resource.k8s.io" not in kind)
-    assert [found.plugin for found in absent] == ["DynamicResources"]
-    assert {"NodeResourcesFit", "VolumeBinding"} <= set(filters(left))
-
-
-# ---- group kinds ----------------------------------------------------------------------------
-
 
 X_K8S = "scheduling.x-k8s.io/v1alpha1"
 MING = "scheduling.ming.io/v1"

@@ -19,8 +19,8 @@ from bayplan.cli.problems import refusals
 from bayplan.cli.remarks import fail, remark
 from bayplan.cli.streams import put
 from bayplan.ports import ApiError
+from bayplan.profile.kinds_in_use import kinds_in_use
 from bayplan.serving.capture import Capture, capture
-from bayplan.serving.discovery import kinds_in_use
 from bayplan.serving.redaction import PRESERVED, redacted
 
 #: A capture is a few list requests, so it needs no rate limit.

@@ -48,7 +48,7 @@ from bayplan.ports import (
     Perform,
     WatchEvent,
 )
-from bayplan.serving.discovery import without_absent
+from bayplan.profile.kinds_in_use import without_absent
 from bayplan.state.pods import PodInfo
 
 T = TypeVar("T")

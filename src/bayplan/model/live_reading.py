@@ -35,8 +35,9 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.objects import ClusterObjects, object_key_of
 from bayplan.plugins.registry import Registry
 from bayplan.ports import ApiError, GoneError
+from bayplan.profile.kinds_in_use import kinds_in_use
 from bayplan.rng import stream
-from bayplan.serving.discovery import kinds_in_use, offered_kinds
+from bayplan.serving.discovery import offered_kinds
 from bayplan.sim.input.controller_kinds import DAEMON_SET, DEPLOYMENT, JOB
 
 #: Read whatever the plugins are.

@@ -18,8 +18,8 @@ from bayplan.config import SchedulerConfig
 from bayplan.engine.scheduler import Scheduler
 from bayplan.plugins.registry import Registry
 from bayplan.ports import Cluster
+from bayplan.profile.kinds_in_use import kinds_in_use, without_absent
 from bayplan.runner import Runner
-from bayplan.serving.discovery import kinds_in_use, without_absent
 from bayplan.serving.election.leader_guard import FencedCluster
 from bayplan.serving.extender_endpoints import Advice, ExtenderEndpoints
 from bayplan.serving.log_lines import Log

@@ -18,8 +18,8 @@ from bayplan.api.objects import NAMESPACE, NODE, POD, PRIORITY_CLASS
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.plugins.registry import Registry
+from bayplan.profile.kinds_in_use import kinds_in_use
 from bayplan.profile.resolved_config import resolve
-from bayplan.serving.discovery import kinds_in_use
 
 RBAC_VERSION = "rbac.authorization.k8s.io/v1"
 _LEASE_GROUP = "coordination.k8s.io"

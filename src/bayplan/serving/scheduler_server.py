@@ -42,6 +42,7 @@ from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry
 from bayplan.ports import ApiError, Ask, Cluster, OutcomeUnknownError
 from bayplan.profile.effective_config import effective
+from bayplan.profile.kinds_in_use import kinds_in_use, without_absent
 from bayplan.rng import stable_hash, stream
 from bayplan.runner import Runner, check_cache
 from bayplan.serving.access import Access, OpenAccess, ReviewedAccess
@@ -57,7 +58,7 @@ from bayplan.serving.certificates import (
 from bayplan.serving.component_metrics import register_build_info, register_cluster
 from bayplan.serving.decision_history import RECORDS_MAX, DecisionHistory, history_of
 from bayplan.serving.delegation import Delegation, DelegationOptions, open_delegation
-from bayplan.serving.discovery import GroupKinds, kinds_in_use, without_absent
+from bayplan.serving.discovery import GroupKinds
 from bayplan.serving.dry_runs import dry_run_of
 from bayplan.serving.election.candidate import Candidate
 from bayplan.serving.election.election import Election, ElectionSettings, LeaderGauge

@@ -43,8 +43,9 @@ from bayplan.ports import (
     WatchDroppedError,
     WatchEvent,
 )
+from bayplan.profile.kinds_in_use import kinds_in_use
 from bayplan.runner import Reflector
-from bayplan.serving.discovery import kinds_in_use, offered_kinds
+from bayplan.serving.discovery import offered_kinds
 from bayplan.serving.process import stop_on_signals
 from bayplan.shadow.folder import DecisionFile, write_report
 from bayplan.shadow.metrics import MetricsEndpoint
