@@ -1,11 +1,11 @@
-"""The failure handler: what becomes of a pod whose attempt failed.
+"""The failure handler: returns the pod of a failed attempt to the queue, and reports the failure.
 
-Requeue first, then tell: the queue gets the pod back with the plugins to blame, the nominator what
-PostFilter decided, the API an event and the condition PodScheduled=False with the whole sentence.
-A pod that is bound after all is told nothing: it does run, whatever this attempt came to (upstream
-marks it as unscheduled). Nor is one that was tried for a resize, but that one comes back. Of a pod
-that was deleted meanwhile an event tells; where another pod has its name, nothing. Upstream:
-schedule_one.go, handleSchedulingFailure.
+The queue gets the pod with its rejecting plugins, and the nominator gets the nomination of
+PostFilter. Then the API server gets an event and the condition PodScheduled=False with the message.
+A pod that is bound meanwhile gets neither, because it runs (upstream marks it as unscheduled). A
+pod that was tried for a resize gets neither, and returns to the queue. A pod that was deleted
+meanwhile gets the event, if no other pod has its name. Upstream: schedule_one.go,
+handleSchedulingFailure.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,28 +30,28 @@ CLEAR_NOMINATION: Final = Nomination(NominatingMode.OVERRIDE, "")
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How an attempt failed."""
+    """The result of a failed attempt."""
 
     status: Status
-    #: The sentence for the event and the condition.
+    #: The message of the event and the condition.
     message: str
-    #: Whom to blame; None: nobody, so the pod is retried after backoff.
+    #: The rejecting plugins. None: an error, so the pod is retried after backoff.
     diagnosis: Diagnosis | None = None
-    #: What becomes of the pod's nomination; None: it stays.
+    #: The pod's new nomination. None: the nomination stays.
     nomination: Nomination | None = None
-    #: It is tried again without a delay.
+    #: Whether the retry has no delay.
     at_once: bool = False
 
 
 @final
 class FailureHandler:
-    """Takes failed attempts back."""
+    """Handles failed attempts."""
 
     def __init__(self, engine: EngineCore) -> None:
         self._engine = engine
 
     def handle(self, queued: QueuedPodInfo, started_seconds: float, failure: Failure) -> None:
-        """``started_seconds``: when the attempt began."""
+        """``started_seconds``: the start of the attempt, in seconds of the clock."""
         engine, status = self._engine, failure.status
         seconds = engine.clock.now() - started_seconds
         engine.metrics.attempt(_result(failure), queued.pod.scheduler_name, seconds)
@@ -72,9 +72,11 @@ class FailureHandler:
         *,
         own: Mapping[str, Failure] | None = None,
     ) -> None:
-        """All members come back, as one; each knows already whom to blame. ``own``: by uid, how
-        the attempt failed for each, which is written as of a pod that is tried alone; without it
-        the group's message is written where it is news."""
+        """Return all members to the queue as one entry. Each has its rejecting plugins already.
+
+        ``own``: uid → the failure of a member, which is reported as for a pod without a group.
+        Without ``own``, each member gets the group's message, if its condition changes.
+        """
         engine, rejected = self._engine, is_rejected(failure.status)
         for queued in members:
             current = engine.cluster.pods.get(queued.pod.uid)
@@ -99,16 +101,16 @@ class FailureHandler:
             return
         engine.metrics.attempt(_result(failure), lead.pod.scheduler_name, seconds)
         for queued in list(lead.members.values()):
-            self._tell_member(queued.pod, _reason(failure), failure)
+            self._report_member(queued.pod, _reason(failure), failure)
 
-    def _tell_member(self, pod: PodInfo, reason: str, failure: Failure) -> None:
+    def _report_member(self, pod: PodInfo, reason: str, failure: Failure) -> None:
         condition = unschedulable_condition(self._engine, pod, reason, failure.message)
         if condition is not None:
             self._engine.outbox.patch_status(pod, condition, None)
             self._emit(pod, failure)
 
     def _requeue(self, queued: QueuedPodInfo, failure: Failure) -> PodInfo | None:
-        """The pod as the API knows it now; None where it is gone, or runs and is done with."""
+        """The newest version of the pod. None: it is deleted, or it runs and stays as it is."""
         engine, uid, diagnosis = self._engine, queued.pod.uid, failure.diagnosis
         queued.unschedulable_plugins = shared_names(diagnosis and diagnosis.unschedulable_plugins)
         queued.pending_plugins = shared_names(diagnosis and diagnosis.pending_plugins)
@@ -123,7 +125,7 @@ class FailureHandler:
         return current
 
     def _write(self, pod: PodInfo, failure: Failure) -> None:
-        """An event of every attempt; the condition and the nomination where they change."""
+        """Write an event for each attempt, and the condition and the nomination if they change."""
         self._emit(pod, failure)
         nomination = failure.nomination
         nominated: str | None = None
@@ -137,7 +139,7 @@ class FailureHandler:
         self._engine.outbox.emit(profile, pod, "Warning", "FailedScheduling", "Scheduling", note)
 
     def _is_gone(self, pod: PodInfo) -> bool:
-        """It was deleted, and no other pod has its name."""
+        """Whether the pod was deleted, and no other pod has its name."""
         pods = self._engine.cluster.pods
         return pod.uid not in pods and all(other.key != pod.key for other in pods.values())
 
@@ -153,7 +155,7 @@ def _reason(failure: Failure) -> str:
 def unschedulable_condition(
     engine: EngineCore, pod: PodInfo, reason: str, message: str
 ) -> PodCondition | None:
-    """PodScheduled=False as it is to be written; None: it is there already."""
+    """The condition PodScheduled=False to write. None: the pod has it already."""
     old = _NO_CONDITION
     for condition in pod.status.conditions or ():
         if condition.type == POD_SCHEDULED:
@@ -161,7 +163,7 @@ def unschedulable_condition(
             break
     if (old.status, old.reason, old.message) == (_FALSE, reason, message):
         return None
-    # A condition keeps its time while its status stays: then none is sent.
+    # The time of a condition changes only with its status. Otherwise no time is sent.
     since = None if old.status == _FALSE else rfc3339(engine.clock.epoch_seconds())
     return PodCondition(
         type=POD_SCHEDULED,

@@ -137,30 +137,30 @@ POD_SCHEDULED = "PodScheduled"
 
 @final
 class PendingPatches:
-    """Patches on their way, by the pod's uid, oldest first."""
+    """Patches that the API server has not reported, by the pod's uid, oldest first."""
 
     def __init__(self) -> None:
         self.by_uid: dict[str, list[PatchPodStatus]] = {}
 
     def note(self, patch: PatchPodStatus) -> None:
-        """It is being written."""
+        """Add a patch that is sent."""
         self.by_uid.setdefault(patch.uid, []).append(patch)
 
     def forget(self, uid: str) -> None:
-        """The pod is gone, or on a node: what was written of it does not matter any more."""
+        """Drop the patches of a pod that is deleted or bound."""
         self.by_uid.pop(uid, None)
 
     def nominated_node(self, pod: PodInfo) -> str:
-        """Where the pod's status says it is nominated, or will say."""
+        """The nomination in the pod's status after all pending patches."""
         for patch in reversed(self.by_uid.get(pod.uid, ())):
             if patch.nominated_node_name is not None:
                 return patch.nominated_node_name
         return pod.nominated_node_name
 
     def is_echo(self, old: PodInfo, new: PodInfo) -> bool:
-        """Whether an update brings what we wrote, and nothing else. It is told back then.
+        """Whether an update contains exactly the pending patches. These are then dropped.
 
-        Patches may have been merged on their way: one update can bring several.
+        Patches may be merged before they are sent, so one update can contain several.
         """
         patches = self.by_uid.get(new.uid)
         if not patches or not _differ_in_status_only(old, new):
@@ -174,12 +174,12 @@ class PendingPatches:
         return False
 
 
-#: What of a status a scheduler may write: (nomination, condition PodScheduled); and all the rest.
+#: A status in parts: nomination and condition PodScheduled, which a scheduler writes; remainder.
 _Essence = tuple[str, PodCondition | None, PodStatus]
 
 
 def _applied(patch: PatchPodStatus, status: PodStatus) -> _Essence:
-    """What a status is after a patch."""
+    """The parts of a status after a patch."""
     nominated, condition, remainder = _essence(status)
     if patch.nominated_node_name is not None:
         nominated = patch.nominated_node_name
@@ -197,7 +197,7 @@ def _essence(status: PodStatus) -> _Essence:
 
 
 def _untimed(condition: PodCondition) -> PodCondition:
-    """When a condition began is for the API server to say."""
+    """The condition without the values that the API server sets."""
     return structs.replace(condition, last_transition_time=None, observed_generation=None)
 
 

@@ -1,10 +1,10 @@
-"""Deferred resizes: pods that run, tried for more room where they are (KEP-1287).
+"""Deferred resizes: attempts that make room for a running pod on its own node (KEP-1287).
 
-The kubelet puts a resize off for which its node has no room. Such a pod waits in the queue like one
-without a node, but by itself even where it belongs to a group. Its attempts ask about its own node,
-and make room there by preemption. It is never placed: once there is room the kubelet resizes it and
-tells so, which ends its wait. Nothing is written about it, for nobody but the kubelet decides.
-Upstream: eventhandlers.go and schedule_one.go (v1.37), gate
+The kubelet defers a resize for which its node has no room. The pod then waits in the queue like a
+pod without a node, but alone, even if it belongs to a group. An attempt evaluates only the pod's
+node, and may preempt other pods there. The pod is never placed: when there is room, the kubelet
+resizes the pod and updates its status, which ends the wait. The scheduler writes no event and no
+condition, because the kubelet decides. Upstream: eventhandlers.go and schedule_one.go (v1.37), gate
 InPlacePodVerticalScalingSchedulerPreemption.
 """
 
@@ -17,7 +17,7 @@ from bayplan.state.pods import PodInfo
 
 
 def needs_scheduling(engine: EngineCore, pod: PodInfo) -> bool:
-    """Whether a pod is to be tried: it has no node, or waits for a resize."""
+    """Whether a pod needs attempts: it has no node, or waits for a deferred resize."""
     return not pod.node_name or _is_tried(engine, pod)
 
 
@@ -27,7 +27,7 @@ def follow(
     new: PodInfo | None,
     events: Sequence[ClusterEvent] = (),
 ) -> None:
-    """A pod on a node came, changed or went: keep the queue in step."""
+    """Update the queue after a pod on a node was added, changed or deleted."""
     if not engine.tries_resizes:
         return
     was_tried = old is not None and _is_tried(engine, old)
@@ -41,9 +41,12 @@ def follow(
 
 
 def waiting_for_kubelet(pod: PodInfo) -> Status:
-    """The end of an attempt that finds room, in upstream's words: it tries to assume a pod that
-    counts on its node already. So no plugin is to blame: the pod is tried again after a backoff, or
-    whatever happens, and finds out if the room is taken before the kubelet took it."""
+    """The end of an attempt that finds room.
+
+    Upstream then tries to assume a pod that is on its node already, and fails with this message.
+    The error names no plugin, so the pod is tried again after backoff or any event. The next
+    attempt sees whether another pod took the room before the kubelet did.
+    """
     return Status(Code.ERROR, (f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed",))
 
 

@@ -68,7 +68,7 @@ class Activations:
 # ---- waiting --------------------------------------------------------------------------------
 
 
-#: What ends a wait: None when all allowed, else the rejection that names its plugin.
+#: Called at the end of a wait: with None if all plugins allowed the pod, else with the rejection.
 Ended = Callable[["PodWaitingOnPermit", Status | None], None]
 
 
@@ -79,7 +79,7 @@ class PodWaitingOnPermit:
     pod: PodInfo
     node_name: str
     since_seconds: float
-    #: Instance → seconds it waits at most.
+    #: Instance → its longest wait, in seconds.
     timeouts: dict[str, float]
     _ended: Ended
     _is_over: bool = field(default=False)
@@ -93,7 +93,7 @@ class PodWaitingOnPermit:
         return self.since_seconds + min(self.timeouts.values(), default=inf)
 
     def allow(self, plugin: str) -> None:
-        """An instance that is not pending, or comes too late, changes nothing."""
+        """Allow the pod for an instance. No effect if the instance is not pending."""
         if self.timeouts.pop(plugin, None) is not None and not self.timeouts:
             self._end(None)
 
@@ -104,13 +104,13 @@ class PodWaitingOnPermit:
         return self._end(Status(Code.ERROR, (f"waiting on permit for pod: {message}",), plugin))
 
     def time_out(self) -> None:
-        """The first deadline has passed."""
+        """Reject the pod at its first deadline."""
         seconds, plugin = min((s, name) for name, s in self.timeouts.items())
         waited = go_duration(seconds)
         self.reject(plugin, f"rejected due to timeout after waiting {waited} at plugin {plugin}")
 
     def _end(self, status: Status | None) -> bool:
-        """False: it is over already."""
+        """End the wait. False: it has ended before."""
         if self._is_over:
             return False
         self._is_over = True
@@ -123,7 +123,7 @@ class WaitingPods:
 
     def __init__(self) -> None:
         self.by_uid: dict[str, PodWaitingOnPermit] = {}
-        #: No deadline is earlier. Those of a pod only get later: when an instance allows it.
+        #: A lower bound of all deadlines. A deadline can only become later, by `allow`.
         self._not_before_seconds = inf
 
     def hold(self, waiting_pod: PodWaitingOnPermit) -> None:
@@ -137,14 +137,14 @@ class WaitingPods:
         return self.by_uid.get(uid)
 
     def all(self) -> list[PodWaitingOnPermit]:
-        """In order of their uids."""
+        """The pods in the order of their uids."""
         return [self.by_uid[uid] for uid in sorted(self.by_uid)]
 
     def __len__(self) -> int:
         return len(self.by_uid)
 
     def time_out_until(self, now_seconds: float) -> None:
-        """Reject all whose first deadline has passed, the earliest first."""
+        """Reject the pods whose first deadline has passed, the earliest first."""
         if now_seconds < self._not_before_seconds:
             return
         due = [
@@ -153,7 +153,7 @@ class WaitingPods:
             if waiting_pod.deadline_seconds <= now_seconds
         ]
         for waiting_pod in sorted(due, key=lambda h: (h.deadline_seconds, h.pod.uid)):
-            # What the one before it set off may have allowed it.
+            # The rejection of another pod may have caused a plugin to allow this one.
             if waiting_pod.timeouts:
                 waiting_pod.time_out()
         remaining = (waiting_pod.deadline_seconds for waiting_pod in self.by_uid.values())
