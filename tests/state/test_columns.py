@@ -44,6 +44,8 @@ def test_a_vocabulary_numbers_values_in_order_of_appearance_and_for_good() -> No
     assert [words.intern(word) for word in ("b", "a", "b")] == [0, 1, 0]
     assert (words.values, len(words)) == (["b", "a"], 2)
     assert (words.find("a"), words.find("c")) == (1, None)
+    assert words.intern_all(("c", "a", "d", "c")) == [2, 1, 3, 2]
+    assert words.values == ["b", "a", "c", "d"]
 
 
 @given(st.lists(st.integers(-3, 3)))

@@ -380,6 +380,29 @@ def test_the_nth_marked_row_follows_the_draw_order(rows: set[int], data: st.Data
     assert order.nth(marked, len(rows), index) == expected[index]
 
 
+@pytest.mark.parametrize("hash_count", [2, 1 << 64])
+def test_many_nodes_are_drawn_in_the_order_of_hash_and_name(
+    hash_count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if hashes are equal, and for nodes that come in two lots."""
+
+    def hash_of(name: str) -> int:
+        return stable_hash(name) % hash_count
+
+    monkeypatch.setattr("bayplan.state.node_table.stable_hash", hash_of)
+    names = [f"node-{number}" for number in range(300)]
+    expected = sorted(range(300), key=lambda row: (hash_of(names[row]), names[row]))
+    order = DrawOrder()
+    for row in range(200):
+        order.add(names[row], row)
+    assert order.rows().tolist() == [row for row in expected if row < 200]
+    for row in range(200, 300):
+        order.add(names[row], row)
+    assert order.rows().tolist() == expected
+    order.remove(names[7])
+    assert order.rows().tolist() == [row for row in expected if row != 7]
+
+
 def test_the_draw_order_follows_added_and_removed_nodes() -> None:
     order, marked = DrawOrder(), np.ones(200, np.bool_)
     for row in range(100):

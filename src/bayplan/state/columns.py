@@ -4,7 +4,8 @@ Axes are named in the aliases: [nodes] is one value per row of the table or per 
 view. Readers get the read-only twin of a column; writing to the twin raises.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import islice
 from math import prod
 from typing import Any, Generic, TypeVar
 
@@ -83,6 +84,13 @@ class Vocabulary(Generic[T]):
             self._ids[value] = value_id
             self.values.append(value)
         return value_id
+
+    def intern_all(self, values: Iterable[T]) -> list[int]:
+        """The ids of many values."""
+        ids, previous_count = self._ids, len(self._ids)
+        value_ids = [ids.setdefault(value, len(ids)) for value in values]
+        self.values += islice(ids, previous_count, None)
+        return value_ids
 
     def find(self, value: T) -> int | None:
         return self._ids.get(value)

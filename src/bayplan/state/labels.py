@@ -6,7 +6,7 @@ value into a look-up table. Rows without the label have the id -1, which indexes
 entry.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -43,6 +43,12 @@ class LabelColumn:
         before, ids = self.ids.values.item(row), self.ids.values
         ids[row] = ABSENT_ID if value is None else self.values.intern(value)
         self.holder_count += (value is not None) - (before != ABSENT_ID)
+
+    def fill(self, value_by_row: Mapping[int, str]) -> None:
+        """Set rows of a new column at once."""
+        ids = self.values.intern_all(value_by_row.values())
+        self.ids.values[[*value_by_row]] = ids
+        self.holder_count = len(ids)
 
     def matching(self, ids: Int32s, requirement: Requirement) -> Mask:
         """bool[ids]: whether the requirement holds for each row's value."""
@@ -93,9 +99,8 @@ class LabelColumns:
         column = self.columns.get(key)
         if column is None:
             column = self.columns[key] = LabelColumn(capacity)
-            for row, node_labels in enumerate(labels):
-                if node_labels is not None and key in node_labels:
-                    column.set(row, node_labels[key])
+            holders = ((row, each) for row, each in enumerate(labels) if each and key in each)
+            column.fill({row: each[key] for row, each in holders})
         return column
 
     def set_row(self, row: int, labels: dict[str, str] | None) -> None:

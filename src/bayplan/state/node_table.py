@@ -12,7 +12,7 @@ sorting thousands of names after each change of a node would cost more than a sc
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,14 +59,16 @@ class DrawOrder:
     def __init__(self) -> None:
         self._keys: list[tuple[int, str]] = []
         self._rows: list[int] = []
-        #: (key, row) of the nodes that are not in the order yet.
-        self._added: list[tuple[tuple[int, str], int]] = []
+        #: Keys and rows of the nodes that are not in the order yet.
+        self._added_keys: list[tuple[int, str]] = []
+        self._added_rows: list[int] = []
         self._array: Rows | None = None
         #: By row: its place in the order; undefined for rows without a node.
         self._places: Rows | None = None
 
     def add(self, name: str, row: int) -> None:
-        self._added.append(((stable_hash(name), name), row))
+        self._added_keys.append((stable_hash(name), name))
+        self._added_rows.append(row)
         self._array = self._places = None
 
     def remove(self, name: str) -> None:
@@ -82,13 +84,15 @@ class DrawOrder:
 
         An insertion moves all later nodes. So many nodes are sorted in at once.
         """
-        added, self._added = self._added, []
-        if len(added) > _INSERTED_MAX:
-            ordered = sorted([*zip(self._keys, self._rows, strict=True), *added])
-            self._keys = [key for key, _ in ordered]
-            self._rows = [row for _, row in ordered]
+        keys, rows = self._added_keys, self._added_rows
+        self._added_keys, self._added_rows = [], []
+        if len(keys) > _INSERTED_MAX:
+            keys, rows = self._keys + keys, self._rows + rows
+            places = _ascending(keys)
+            self._keys = [keys[place] for place in places]
+            self._rows = [rows[place] for place in places]
             return
-        for key, row in added:
+        for key, row in zip(keys, rows, strict=True):
             place = bisect_left(self._keys, key)
             self._keys.insert(place, key)
             self._rows.insert(place, row)
@@ -145,6 +149,17 @@ class DrawOrder:
                 return block.item(places_of(marked_count).item(index))
             index -= count
         raise IndexError("fewer rows are marked than were counted")
+
+
+def _ascending(keys: Sequence[tuple[int, str]]) -> list[int]:
+    """The places of the keys in ascending order. The hashes alone are sorted, unless two of them
+    are equal."""
+    hashes = np.array([key[0] for key in keys], np.uint64)
+    places = hashes.argsort()
+    in_order = hashes.take(places)
+    if np.any(in_order[1:] == in_order[:-1]):
+        return sorted(range(len(keys)), key=keys.__getitem__)
+    return places.tolist()
 
 
 # ---- claim users ----------------------------------------------------------------------------
