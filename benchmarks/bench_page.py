@@ -31,7 +31,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bayplan.adapters.live.client import ApiClient, ClientOptions, open_client
-from benchmarks.live_page import FOLLOWER
+from benchmarks.live_page import FOLLOWER, Load
 from benchmarks.machine import machine, markdown_table, put_between, today
 from tests.live.binaries import PROGRAMS
 from tests.live.control_plane import ControlPlane
@@ -46,16 +46,6 @@ _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _PODS = "/api/v1/namespaces/default/pods"
 _DURATION = "scheduler_pod_scheduling_sli_duration_seconds"
 HEADINGS = ("", "without the page", "with the page", "ratio (median of the turns)")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Load:
-    nodes: int
-    #: Pods per second.
-    rate: int
-    seconds: int
-    #: Pods at once.
-    burst: int
 
 
 @dataclass(frozen=True, kw_only=True)

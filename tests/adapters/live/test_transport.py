@@ -84,6 +84,15 @@ async def get(transport: ConnectionPool) -> Answer:
     return await transport.send("GET", "/x", "", None)
 
 
+async def get_again_after_close(transport: ConnectionPool, server: Server) -> None:
+    """Two requests; the server closes the connection between them."""
+    await get(transport)
+    server.writers[0].close()
+    while transport.idle_count:
+        await asyncio.sleep(0)
+    await get(transport)
+
+
 def test_a_request_is_valid_http_and_connections_are_reused() -> None:
     async def story(transport: ConnectionPool) -> None:
         for _ in range(2):
@@ -197,11 +206,7 @@ def test_a_refused_connection_means_that_nothing_was_sent() -> None:
 
 def test_a_connection_closed_by_the_server_is_not_reused() -> None:
     async def story(transport: ConnectionPool) -> None:
-        await get(transport)
-        server.writers[0].close()
-        while transport.idle_count:
-            await asyncio.sleep(0)
-        await get(transport)
+        await get_again_after_close(transport, server)
 
     server = Server(FINE, FINE)
     talk(server, story)
@@ -212,11 +217,7 @@ def test_a_closed_connection_leaves_nothing_to_the_garbage_collector() -> None:
     """A TLS connection has 300 KiB of buffers, and the collector runs seldom in `bayplan run`."""
 
     async def story(transport: ConnectionPool) -> None:
-        await get(transport)
-        server.writers[0].close()
-        while transport.idle_count:
-            await asyncio.sleep(0)
-        await get(transport)
+        await get_again_after_close(transport, server)
         for _ in range(10):
             await asyncio.sleep(0)
         left = [each for each in gc.get_objects() if isinstance(each, Connection)]

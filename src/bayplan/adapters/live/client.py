@@ -357,8 +357,8 @@ def _session(credentials: Credentials, user_agent: str) -> aiohttp.ClientSession
     return aiohttp.ClientSession(
         connector=connector,
         cookie_jar=aiohttp.DummyCookieJar(),
-        # Decompression costs more than the transfer of an uncompressed body.
-        headers={"Accept-Encoding": "identity", "Accept": JSON, "User-Agent": user_agent},
+        # Events of a watch are short. A request may replace this: see `accepts_gzip`.
+        headers={"Accept-Encoding": IDENTITY, "Accept": JSON, "User-Agent": user_agent},
         timeout=aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS),
         read_bufsize=READ_BUFFER_BYTES,
     )
