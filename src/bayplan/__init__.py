@@ -12,7 +12,6 @@ __version__ = "0.1.0"
 _NAMES = {
     "bayplan.api.objects": "Node Pod",
     "bayplan.comparison.comparing": "compare",
-    "bayplan.framework.caching": "Caching",
     "bayplan.framework.cycle_state": "Cloneable CycleState StateNotFound",
     "bayplan.framework.events": """
         ALL EVENT_ASSIGNED_POD_ADD EVENT_ASSIGNED_POD_DELETE EVENT_ASSIGNED_POD_UPDATE
@@ -27,11 +26,11 @@ _NAMES = {
     """,
     "bayplan.framework.in_process_extender": "InProcessExtender",
     "bayplan.framework.plugin": """
-        BindPlugin EnqueueExtensions FilterPlugin GroupPlacement NormalizeScorePlugin
-        PermitPlugin Plugin PluginArgs PostBindPlugin PostFilterPlugin PreBindPlugin
-        PreEnqueuePlugin PreFilterExtensions PreFilterPlugin PreScorePlugin QueueSortPlugin
-        ReservePlugin RowFilter RowScore ScalarFilterPlugin ScalarScorePlugin ScorePlugin
-        SignPlugin
+        BindPlugin Caching EnqueueExtensions FilterPlugin GroupPlacement
+        NormalizeScorePlugin PermitPlugin Plugin PluginArgs PostBindPlugin PostFilterPlugin
+        PreBindPlugin PreEnqueuePlugin PreFilterExtensions PreFilterPlugin PreScorePlugin
+        QueueSortPlugin ReservePlugin RowFilter RowScore ScalarFilterPlugin ScalarScorePlugin
+        ScorePlugin SignPlugin
     """,
     "bayplan.framework.score_sources": "Over Source Stage",
     "bayplan.framework.scoring": "normalize_scores",

@@ -10,9 +10,6 @@ from bayplan.api.objects import (
 from bayplan.comparison.comparing import (
     compare as compare,
 )
-from bayplan.framework.caching import (
-    Caching as Caching,
-)
 from bayplan.framework.cycle_state import (
     Cloneable as Cloneable,
     CycleState as CycleState,
@@ -55,6 +52,7 @@ from bayplan.framework.in_process_extender import (
 )
 from bayplan.framework.plugin import (
     BindPlugin as BindPlugin,
+    Caching as Caching,
     EnqueueExtensions as EnqueueExtensions,
     FilterPlugin as FilterPlugin,
     GroupPlacement as GroupPlacement,

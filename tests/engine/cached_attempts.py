@@ -21,9 +21,9 @@ from bayplan.engine.reuse.entry import ObjectGeneration, SignatureEntry
 from bayplan.engine.reuse.evaluation_plan import SingleNodeEvaluator
 from bayplan.engine.reuse.ranked_nodes import RankedNodes
 from bayplan.engine.schedule_one import CycleRunner
-from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import (
+    Caching,
     FilterPlugin,
     ScalarFilterPlugin,
     ScalarScorePlugin,

@@ -11,8 +11,8 @@ from zlib import crc32
 import numpy as np
 
 from bayplan.api.objects import SERVICE
-from bayplan.framework.caching import Caching
 from bayplan.framework.plugin import (
+    Caching,
     FilterPlugin,
     NormalizeScorePlugin,
     PermitPlugin,

@@ -26,10 +26,9 @@ from bayplan.api.objects import (
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse.ranked_nodes import RankedNodes
 from bayplan.engine.reuse_steps import filter_uncached, merged_table, score_uncached
-from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.plugin import ScalarFilterPlugin, ScalarScorePlugin, SignPlugin
+from bayplan.framework.plugin import Caching, ScalarFilterPlugin, ScalarScorePlugin, SignPlugin
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Rejection, Status
 from bayplan.journal import Record

@@ -3,8 +3,7 @@
 from collections.abc import Hashable
 from typing import Any, final
 
-from bayplan.framework.caching import Caching
-from bayplan.framework.plugin import ScalarScorePlugin, SignPlugin
+from bayplan.framework.plugin import Caching, ScalarScorePlugin, SignPlugin
 from bayplan.framework.signing import Signer
 from bayplan.framework.types import Normalizer
 from bayplan.plugins.registry import in_tree_plugins

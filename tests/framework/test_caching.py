@@ -5,8 +5,14 @@ from typing import Any
 
 import pytest
 
-from bayplan.framework.caching import NO_PROMISES, Caching
-from bayplan.framework.plugin import PluginArgs, PreFilterPlugin, ScalarScorePlugin, SignPlugin
+from bayplan.framework.plugin import (
+    NO_PROMISES,
+    Caching,
+    PluginArgs,
+    PreFilterPlugin,
+    ScalarScorePlugin,
+    SignPlugin,
+)
 from bayplan.state.change_log import ALL_FACETS, Facet
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo

@@ -7,8 +7,8 @@ from typing import Any, final
 
 import pytest
 
-from bayplan.framework.caching import Caching
 from bayplan.framework.plugin import (
+    Caching,
     PreEnqueuePlugin,
     PreFilterPlugin,
     ScalarFilterPlugin,

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.plugin import Plugin, ScalarFilterPlugin, SignPlugin
+from bayplan.framework.plugin import Caching, Plugin, ScalarFilterPlugin, SignPlugin
 from bayplan.framework.status import Status, unschedulable
 from bayplan.framework.strict_signatures import enforce_signature
 from bayplan.state.change_log import Facet

@@ -6,9 +6,9 @@ from typing import final
 import numpy as np
 import pytest
 
-from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import (
+    Caching,
     FilterPlugin,
     Plugin,
     PreFilterPlugin,

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayplan.framework.caching import Caching
 from bayplan.framework.plugin import (
+    Caching,
     FilterPlugin,
     Plugin,
     PreFilterPlugin,

@@ -5,7 +5,6 @@ from typing import Any, cast, final
 
 import pytest
 
-from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     ActionType,
@@ -15,6 +14,7 @@ from bayplan.framework.events import (
     QueueingHint,
 )
 from bayplan.framework.plugin import (
+    Caching,
     EnqueueExtensions,
     Plugin,
     ScalarFilterPlugin,

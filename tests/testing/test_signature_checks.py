@@ -7,9 +7,8 @@ from typing import Any, final
 import msgspec
 import pytest
 
-from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.plugin import Plugin, ScalarScorePlugin, SignPlugin
+from bayplan.framework.plugin import Caching, Plugin, ScalarScorePlugin, SignPlugin
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
 from bayplan.testing import CheckFailed, SampleCluster, check_plugin

@@ -15,9 +15,8 @@ from msgspec import Struct
 from bayplan.api.objects import PodSpec
 from bayplan.api.pod_requests import all_containers
 from bayplan.framework.arithmetic import divide, uniform
-from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.plugin import ScorePlugin, SignPlugin
+from bayplan.framework.plugin import Caching, ScorePlugin, SignPlugin
 from bayplan.framework.types import MAX_NODE_SCORE
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Int64s, NodeScores

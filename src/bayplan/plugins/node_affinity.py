@@ -31,7 +31,6 @@ from bayplan.api.selectors import (
     node_term,
     preferred_terms,
 )
-from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     ActionType,
@@ -41,6 +40,7 @@ from bayplan.framework.events import (
     QueueingHint,
 )
 from bayplan.framework.plugin import (
+    Caching,
     EnqueueExtensions,
     FilterPlugin,
     PluginArgs,

@@ -11,7 +11,6 @@ from typing import Any, final
 
 from bayplan.api.objects import Container, Node
 from bayplan.api.pod_requests import all_containers
-from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     UPDATE,
@@ -22,6 +21,7 @@ from bayplan.framework.events import (
     QueueingHint,
 )
 from bayplan.framework.plugin import (
+    Caching,
     EnqueueExtensions,
     PreFilterPlugin,
     ScalarFilterPlugin,

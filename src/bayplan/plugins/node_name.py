@@ -11,10 +11,15 @@ from typing import final
 
 import numpy as np
 
-from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
-from bayplan.framework.plugin import EnqueueExtensions, FilterPlugin, PreFilterPlugin, SignPlugin
+from bayplan.framework.plugin import (
+    Caching,
+    EnqueueExtensions,
+    FilterPlugin,
+    PreFilterPlugin,
+    SignPlugin,
+)
 from bayplan.framework.status import Code, Rejection, Status
 from bayplan.framework.tie_break import TieBreakPlugin
 from bayplan.framework.types import PreFilterResult

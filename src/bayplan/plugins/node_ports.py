@@ -9,7 +9,6 @@ from typing import Final, final
 
 import numpy as np
 
-from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     ActionType,
@@ -19,6 +18,7 @@ from bayplan.framework.events import (
     QueueingHint,
 )
 from bayplan.framework.plugin import (
+    Caching,
     EnqueueExtensions,
     FilterPlugin,
     PreFilterPlugin,

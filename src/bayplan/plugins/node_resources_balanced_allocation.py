@@ -19,7 +19,6 @@ import numpy.typing as npt
 
 from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
 from bayplan.api.pod_requests import may_be_devices
-from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.device_amounts import (
     AmountsOfNode,
@@ -28,7 +27,14 @@ from bayplan.framework.device_amounts import (
     NodeWithDevices,
     counted,
 )
-from bayplan.framework.plugin import PluginArgs, PreScorePlugin, RowScore, ScorePlugin, SignPlugin
+from bayplan.framework.plugin import (
+    Caching,
+    PluginArgs,
+    PreScorePlugin,
+    RowScore,
+    ScorePlugin,
+    SignPlugin,
+)
 from bayplan.framework.resource_scorers import DEFAULT_RESOURCES, ResourceSpec, demands
 from bayplan.framework.status import SKIP, Status
 from bayplan.framework.types import MAX_NODE_SCORE

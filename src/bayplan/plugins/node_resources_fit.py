@@ -36,7 +36,6 @@ from bayplan.api.pod_requests import (
     requested,
 )
 from bayplan.api.selectors import is_label_key
-from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.device_amounts import NodesWithDevices, NodeWithDevices, counted
 from bayplan.framework.events import (
@@ -48,6 +47,7 @@ from bayplan.framework.events import (
     QueueingHint,
 )
 from bayplan.framework.plugin import (
+    Caching,
     EnqueueExtensions,
     FilterPlugin,
     PluginArgs,

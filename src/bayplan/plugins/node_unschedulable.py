@@ -9,7 +9,6 @@ from typing import final
 
 from bayplan.api.objects import NO_SCHEDULE, Node, Taint
 from bayplan.api.selectors import tolerates
-from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     ActionType,
@@ -19,6 +18,7 @@ from bayplan.framework.events import (
     QueueingHint,
 )
 from bayplan.framework.plugin import (
+    Caching,
     EnqueueExtensions,
     FilterPlugin,
     PreFilterPlugin,

@@ -22,7 +22,6 @@ from bayplan.api.objects import (
 )
 from bayplan.api.selectors import EXISTS, first_untolerated, tolerates
 from bayplan.framework.arithmetic import uniform
-from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     ActionType,
@@ -32,6 +31,7 @@ from bayplan.framework.events import (
     QueueingHint,
 )
 from bayplan.framework.plugin import (
+    Caching,
     EnqueueExtensions,
     FilterPlugin,
     PreFilterPlugin,

@@ -15,7 +15,6 @@ import numpy as np
 from bayplan.api.objects import namespaced_name
 from bayplan.api.storage_objects import READ_WRITE_ONCE_POD, PersistentVolumeClaim
 from bayplan.api.volume_sources import Volume
-from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import Cloneable, CycleState
 from bayplan.framework.events import (
     ActionType,
@@ -25,6 +24,7 @@ from bayplan.framework.events import (
     QueueingHint,
 )
 from bayplan.framework.plugin import (
+    Caching,
     EnqueueExtensions,
     FilterPlugin,
     PreFilterExtensions,

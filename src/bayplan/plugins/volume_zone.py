@@ -19,7 +19,6 @@ from bayplan.api.storage_objects import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     UPDATE,
@@ -29,7 +28,13 @@ from bayplan.framework.events import (
     EventResource,
     QueueingHint,
 )
-from bayplan.framework.plugin import EnqueueExtensions, FilterPlugin, PreFilterPlugin, SignPlugin
+from bayplan.framework.plugin import (
+    Caching,
+    EnqueueExtensions,
+    FilterPlugin,
+    PreFilterPlugin,
+    SignPlugin,
+)
 from bayplan.framework.status import SKIP, Code, Rejection, Status, unresolvable
 from bayplan.framework.types import PreFilterResult
 from bayplan.state.change_log import Facet

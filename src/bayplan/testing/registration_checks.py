@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from bayplan.config.problems import ConfigError
-from bayplan.framework.caching import Caching
 from bayplan.framework.events import (
     ALL,
     ClusterEvent,
@@ -13,7 +12,7 @@ from bayplan.framework.events import (
     QueueingHint,
 )
 from bayplan.framework.object_changes import node_events, pod_events
-from bayplan.framework.plugin import EnqueueExtensions
+from bayplan.framework.plugin import Caching, EnqueueExtensions
 from bayplan.plugins.registry import Registry
 from bayplan.profile.profiles import REJECTING
 from bayplan.state.change_log import ALL_FACETS, Facet

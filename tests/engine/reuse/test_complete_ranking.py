@@ -14,8 +14,8 @@ from bayplan.engine.reuse.evaluation_plan import (
 )
 from bayplan.engine.reuse.ranked_nodes import CHANGES_MAX, RankedNodes
 from bayplan.engine.reuse_steps import score_table_of
-from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import Caching
 from bayplan.framework.scoring import Choice
 from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.state.change_log import Facet

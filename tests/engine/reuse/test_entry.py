@@ -7,8 +7,13 @@ import pytest
 from msgspec.structs import replace
 
 from bayplan.api.objects import SERVICE, OwnerReference
-from bayplan.framework.caching import Caching
-from bayplan.framework.plugin import PreFilterPlugin, PreScorePlugin, ReservePlugin, SignPlugin
+from bayplan.framework.plugin import (
+    Caching,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ReservePlugin,
+    SignPlugin,
+)
 from bayplan.framework.status import SKIP, Status
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo

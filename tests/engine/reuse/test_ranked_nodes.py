@@ -18,9 +18,8 @@ from bayplan.engine.reuse.ranked_nodes import (
 )
 from bayplan.engine.reuse.row_cache import CachedFilterResults
 from bayplan.engine.reuse_steps import outcome_of, score_table_of
-from bayplan.framework.caching import Caching
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.plugin import ScalarScorePlugin, SignPlugin
+from bayplan.framework.plugin import Caching, ScalarScorePlugin, SignPlugin
 from bayplan.framework.status import Code, Rejection
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.state.change_log import Facet

@@ -26,7 +26,6 @@ from bayplan.api.device_objects import (
 from bayplan.clock import rfc3339
 from bayplan.durations import Duration, duration_seconds
 from bayplan.framework.arithmetic import uniform
-from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     UPDATE,
@@ -38,6 +37,7 @@ from bayplan.framework.events import (
 )
 from bayplan.framework.handle import Handle
 from bayplan.framework.plugin import (
+    Caching,
     EnqueueExtensions,
     PluginArgs,
     PostFilterPlugin,

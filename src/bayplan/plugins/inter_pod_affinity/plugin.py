@@ -18,7 +18,6 @@ import numpy as np
 from bayplan.api.affinity import AffinityTerm
 from bayplan.api.objects import NAMESPACE, Node
 from bayplan.framework.arithmetic import uniform
-from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import Cloneable, CycleState
 from bayplan.framework.events import (
     ActionType,
@@ -28,6 +27,7 @@ from bayplan.framework.events import (
     QueueingHint,
 )
 from bayplan.framework.plugin import (
+    Caching,
     EnqueueExtensions,
     FilterPlugin,
     NormalizeScorePlugin,

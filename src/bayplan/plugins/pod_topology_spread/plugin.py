@@ -10,7 +10,6 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Final, final
 
 from bayplan.api.objects import Node
-from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     ActionType,
@@ -20,6 +19,7 @@ from bayplan.framework.events import (
     QueueingHint,
 )
 from bayplan.framework.plugin import (
+    Caching,
     EnqueueExtensions,
     FilterPlugin,
     NormalizeScorePlugin,

@@ -23,7 +23,6 @@ from bayplan.api.storage_objects import (
 )
 from bayplan.config.problems import ConfigError
 from bayplan.framework.arithmetic import uniform
-from bayplan.framework.caching import Caching
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     UPDATE,
@@ -34,6 +33,7 @@ from bayplan.framework.events import (
     QueueingHint,
 )
 from bayplan.framework.plugin import (
+    Caching,
     EnqueueExtensions,
     FilterPlugin,
     PluginArgs,
