@@ -21,9 +21,8 @@ from bayplan.api.pod_groups import (
     GroupKey,
 )
 from bayplan.engine.cache_check import differences
-from bayplan.framework.queued_group import QueuedPodGroupInfo
 from bayplan.framework.status import Code, Status
-from bayplan.framework.types import QueuedPodInfo
+from bayplan.framework.types import QueuedPodGroupInfo, QueuedPodInfo
 from bayplan.ports import BindPod, EventType
 from bayplan.sim.world.checkers import GangChecker
 from bayplan.testing import PodOptions, node

@@ -1,8 +1,7 @@
 """A group in the queue."""
 
 from bayplan.api.pod_groups import GroupKey
-from bayplan.framework.queued_group import QueuedPodGroupInfo
-from bayplan.framework.types import QueuedPodInfo
+from bayplan.framework.types import QueuedPodGroupInfo, QueuedPodInfo
 from bayplan.testing import pod
 
 

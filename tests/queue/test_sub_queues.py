@@ -16,7 +16,7 @@ from bayplan.framework.events import (
     EVENT_UNSCHEDULABLE_TIMEOUT,
     QueueingHint,
 )
-from bayplan.framework.queued_group import QueuedPodGroupInfo
+from bayplan.framework.types import QueuedPodGroupInfo
 from bayplan.queue.entry import Cause, Entry, State
 from bayplan.queue.hints import Change, Hints, Strategy
 from bayplan.queue.settings import QueueProfile, QueueSettings

@@ -28,9 +28,8 @@ from bayplan.engine.resizes import needs_scheduling, waiting_for_kubelet
 from bayplan.engine.schedule_one import CycleRunner
 from bayplan.engine.sync_preemption import SyncPreemptions
 from bayplan.framework.preemption import EVICTING, REVIEW, Evicting
-from bayplan.framework.queued_group import QueuedPodGroupInfo
 from bayplan.framework.status import FitError, Status, is_rejected
-from bayplan.framework.types import Nomination, QueuedPodInfo
+from bayplan.framework.types import Nomination, QueuedPodGroupInfo, QueuedPodInfo
 from bayplan.journal import AttemptRecord
 from bayplan.ports import ExtenderAnswer, ExtenderVerb
 from bayplan.rng import stream

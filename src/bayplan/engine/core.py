@@ -19,8 +19,8 @@ from bayplan.engine.telemetry import Telemetry
 from bayplan.engine.waiting import Activations, Deadlines, WaitingPods
 from bayplan.framework.handle import PodInPreBind, SharedDRAManager
 from bayplan.framework.plugin import Plugin
-from bayplan.framework.queued_group import QueueGroup
 from bayplan.framework.runtime import Framework
+from bayplan.framework.types import QueueGroup
 from bayplan.journal import Journal
 from bayplan.plugins.registry import Registry
 from bayplan.ports import EmitEvent

@@ -15,8 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from bayplan.api.objects import POD, ApiObject, Pod
-from bayplan.framework.queued_group import QueuedPodGroupInfo
-from bayplan.framework.types import QueuedPodInfo
+from bayplan.framework.types import QueuedPodGroupInfo, QueuedPodInfo
 from bayplan.journal import AttemptRecord, BindingRecord, Record
 from bayplan.ports import EventType, WatchEvent
 

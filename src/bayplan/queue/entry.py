@@ -10,8 +10,7 @@ from collections.abc import Collection, Mapping
 from enum import IntEnum
 from typing import Final, final
 
-from bayplan.framework.queued_group import QueuedPodGroupInfo
-from bayplan.framework.types import QueuedPodInfo
+from bayplan.framework.types import QueuedPodGroupInfo, QueuedPodInfo
 from bayplan.state.pods import PodInfo
 
 # ---- entry ----------------------------------------------------------------------------------

@@ -12,8 +12,7 @@ from typing import final
 
 from bayplan.api.pod_groups import GroupKey
 from bayplan.framework.events import EVENT_UNSCHEDULED_POD_ADD
-from bayplan.framework.queued_group import QueuedPodGroupInfo, QueueGroup
-from bayplan.framework.types import QueuedPodInfo
+from bayplan.framework.types import QueuedPodGroupInfo, QueuedPodInfo, QueueGroup
 from bayplan.queue.entry import Cause, Entry, State, is_waiting
 from bayplan.queue.hints import Strategy
 from bayplan.queue.sub_queues import SubQueues

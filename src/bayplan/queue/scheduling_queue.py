@@ -28,8 +28,7 @@ from bayplan.framework.events import (
     SCHEDULE_ATTEMPT_FAILURE,
     ClusterEvent,
 )
-from bayplan.framework.queued_group import QueuedPodGroupInfo
-from bayplan.framework.types import QueuedPodInfo
+from bayplan.framework.types import QueuedPodGroupInfo, QueuedPodInfo
 from bayplan.queue.entry import (
     PENDING_QUEUES,
     Cause,

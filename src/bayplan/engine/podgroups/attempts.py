@@ -54,7 +54,6 @@ from bayplan.engine.podgroups.trial import (
     UnplacedMember,
 )
 from bayplan.engine.sync_preemption import SyncPreemptions
-from bayplan.framework.queued_group import QueuedPodGroupInfo
 from bayplan.framework.status import (
     Code,
     Diagnosis,
@@ -63,7 +62,7 @@ from bayplan.framework.status import (
     shared_names,
     unschedulable,
 )
-from bayplan.framework.types import QueuedPodInfo
+from bayplan.framework.types import QueuedPodGroupInfo, QueuedPodInfo
 from bayplan.ports import ExtenderVerb
 from bayplan.state.cache import Trial
 from bayplan.state.pod_groups import GroupState

@@ -30,9 +30,9 @@ from bayplan.engine.podgroups.status import (
 from bayplan.engine.podgroups.trial import PodGroupTrial
 from bayplan.engine.reservations import RESERVATION_OVER
 from bayplan.framework.plugin import GroupPlacement
-from bayplan.framework.queued_group import QueueGroup
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import is_success
+from bayplan.framework.types import QueueGroup
 from bayplan.state.cache import Snapshot
 from bayplan.state.pod_groups import GroupState, MemberStatus
 from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo, pod_info
