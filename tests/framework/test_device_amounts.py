@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayplan.framework.device_amounts import NodesWithDevices, NodeWithDevices, counted
+from bayplan.framework.resource_scorers import NodesWithDevices, NodeWithDevices, counted
 from bayplan.state.nodes import NodeView
 from bayplan.state.resources import Bundle, RowAmounts
 from bayplan.testing import SampleCluster, node, pod

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.framework.utilization_shape import UtilizationShapePoint, broken_line, shape_problems
+from bayplan.framework.resource_scorers import UtilizationShapePoint, broken_line, shape_problems
 
 
 def point(utilization: int, score: int = 0) -> UtilizationShapePoint:

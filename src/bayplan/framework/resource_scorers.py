@@ -2,23 +2,170 @@
 
 Each scorer adds the pod's requests of the configured resources to what is used, compares the sum
 with the node's allocatable amounts, and takes the weighted mean over the resources that the node
-has. Upstream: plugins/noderesources, resource_allocation.go and its three strategies.
+has. The third function is a broken line through configured points of (utilization, score).
+
+If a node does not offer a resource itself and a DeviceClass stands for the resource, the node's
+allocatable amount is the number of devices of the class, and the used amount is the number of
+allocated ones (KEP-5004).
+
+Upstream: plugins/noderesources, resource_allocation.go and its three strategies.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, NamedTuple, final
+from itertools import pairwise
+from typing import Annotated, NamedTuple, Protocol, final
 
 import msgspec
 import numpy as np
 
 from bayplan.api.pod_requests import CPU, MEMORY, is_counted, is_scalar, may_be_devices
 from bayplan.framework.arithmetic import divide, mean, percent
-from bayplan.framework.device_amounts import AmountsOfNode, AmountsOfNodes
-from bayplan.framework.utilization_shape import broken_line
+from bayplan.framework.handle import SharedDRAManager
+from bayplan.framework.types import MAX_NODE_SCORE
 from bayplan.state.columns import Int64s, NodeScores
-from bayplan.state.resources import EXACT_BELOW, AmountArray, Bundle
+from bayplan.state.device_table import CountsByRow
+from bayplan.state.nodes import NodeInfo, NodeView
+from bayplan.state.resources import EXACT_BELOW, AmountArray, Bundle, RowAmounts, Usage
+
+# ---- a score as a function of utilization ---------------------------------------------------
+
+
+#: A shape's scores are 0..10, a node's 0..100.
+MAX_SHAPE_SCORE = 10
+MAX_UTILIZATION = 100
+
+
+class UtilizationShapePoint(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"
+):
+    """One point of the line."""
+
+    utilization: Annotated[int, msgspec.Meta(ge=0, le=MAX_UTILIZATION)] = 0
+    score: Annotated[int, msgspec.Meta(ge=0, le=MAX_SHAPE_SCORE)] = 0
+
+
+def shape_problems(path: str, shape: Sequence[UtilizationShapePoint]) -> Iterable[tuple[str, str]]:
+    """(path, the value and what to write instead) of each fault of a shape."""
+    if not shape:
+        yield path, "missing; wanted at least one point"
+    for index, (before, point) in enumerate(pairwise(shape), start=1):
+        if point.utilization <= before.utilization:
+            expected = f"wanted more than {before.utilization}"
+            yield f"{path}[{index}].utilization", f"{point.utilization}; {expected}"
+
+
+def broken_line(points: Sequence[tuple[int, int]]) -> list[int]:
+    """The score 0..100 at each utilization 0..100, of (utilization, score 0..10) points."""
+    return [_on_line(points, at) for at in range(MAX_UTILIZATION + 1)]
+
+
+def _on_line(points: Sequence[tuple[int, int]], utilization: int) -> int:
+    """Upstream: helper.BuildBrokenLinearFunction. Go's division cuts towards zero."""
+    scale = MAX_NODE_SCORE // MAX_SHAPE_SCORE
+    before, before_score = points[0]
+    for at, score in points:
+        if utilization <= at:
+            rise = (score - before_score) * scale * (utilization - before)
+            run = max(at - before, 1)
+            return before_score * scale + (rise // run if rise >= 0 else -(-rise // run))
+        before, before_score = at, score
+    return before_score * scale
+
+
+# ---- amounts of resources that devices stand for --------------------------------------------
+
+
+#: Resource → its COUNTS [rows].
+Counts = Mapping[str, CountsByRow]
+
+
+class UsageOfNodes(Protocol):
+    """The part of `NodeResources` that a scoring strategy reads."""
+
+    def usage(self, bundle: Bundle, *, scored: bool) -> Usage: ...
+
+
+class AmountsOfNodes(Protocol):
+    """The amounts of many nodes, as a scoring strategy reads them: a NodeView, for example."""
+
+    def __len__(self) -> int: ...
+    @property
+    def resources(self) -> UsageOfNodes: ...
+
+
+class AmountsOfNode(Protocol):
+    """The amounts of one node, as a scoring strategy reads them."""
+
+    @property
+    def view(self) -> AmountsOfNodes: ...
+    def amounts(self, resource: str) -> RowAmounts:
+        """See NodeInfo."""
+        ...
+
+
+def counted(devices: SharedDRAManager, resources: Iterable[str]) -> Counts:
+    """Device counts of those resources that a DeviceClass stands for."""
+    by_resource = ((resource, devices.counts(resource)) for resource in resources)
+    return {resource: counts for resource, counts in by_resource if counts is not None}
+
+
+@final
+class NodesWithDevices:
+    """Nodes whose devices count as resources."""
+
+    def __init__(self, nodes: NodeView, counts: Counts) -> None:
+        self._nodes = nodes
+        self._counts = counts
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    @property
+    def resources(self) -> "NodesWithDevices":
+        return self
+
+    def usage(self, bundle: Bundle, *, scored: bool) -> Usage:
+        own = self._nodes.resources.usage(bundle, scored=scored)
+        if own.offered is None:
+            return own  # every node offers all the resources itself
+        used, allocatable, offered = own.used, own.allocatable.copy(), own.offered.copy()
+        for place, resource in enumerate(bundle.resources):
+            if resource not in self._counts:
+                continue
+            counts = self._counts[resource][self._nodes.table.index]
+            backed = np.flatnonzero(~offered[place] & (counts["devices"] > 0))
+            taken = counts["taken"][backed]
+            used[..., place, backed] = taken + bundle.as_ints[..., place, :]
+            allocatable[place, backed] = counts["devices"][backed]
+            offered[place, backed] = True
+        return Usage(used, allocatable, None if offered.all() else offered, is_within=False)
+
+
+@final
+class NodeWithDevices:
+    """One node whose devices count as resources."""
+
+    def __init__(self, node: NodeInfo, counts: Counts) -> None:
+        self._node = node
+        self._counts = counts
+
+    @property
+    def view(self) -> NodesWithDevices:
+        return NodesWithDevices(self._node.view, self._counts)
+
+    def amounts(self, resource: str) -> RowAmounts:
+        has = self._node.amounts(resource)
+        if has.allocatable or resource not in self._counts:
+            return has
+        devices, taken = self._counts[resource][self._node.view.table.index].item()
+        if not devices:
+            return has
+        return RowAmounts(allocatable=devices, requested=taken, scored=taken, free=devices - taken)
+
+
+# ---- scorers --------------------------------------------------------------------------------
 
 
 class ResourceSpec(

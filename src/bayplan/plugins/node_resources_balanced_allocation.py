@@ -20,13 +20,6 @@ import numpy.typing as npt
 from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
 from bayplan.api.pod_requests import may_be_devices
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.device_amounts import (
-    AmountsOfNode,
-    AmountsOfNodes,
-    NodesWithDevices,
-    NodeWithDevices,
-    counted,
-)
 from bayplan.framework.plugin import (
     Caching,
     PluginArgs,
@@ -35,7 +28,16 @@ from bayplan.framework.plugin import (
     ScorePlugin,
     SignPlugin,
 )
-from bayplan.framework.resource_scorers import DEFAULT_RESOURCES, ResourceSpec, demands
+from bayplan.framework.resource_scorers import (
+    DEFAULT_RESOURCES,
+    AmountsOfNode,
+    AmountsOfNodes,
+    NodesWithDevices,
+    NodeWithDevices,
+    ResourceSpec,
+    counted,
+    demands,
+)
 from bayplan.framework.status import SKIP, Status
 from bayplan.framework.types import MAX_NODE_SCORE
 from bayplan.state.change_log import Facet

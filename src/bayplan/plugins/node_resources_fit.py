@@ -37,7 +37,6 @@ from bayplan.api.pod_requests import (
 )
 from bayplan.api.selectors import is_label_key
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.device_amounts import NodesWithDevices, NodeWithDevices, counted
 from bayplan.framework.events import (
     UPDATE,
     ActionType,
@@ -62,16 +61,20 @@ from bayplan.framework.resizes import with_resizes
 from bayplan.framework.resource_scorers import (
     DEFAULT_RESOURCES,
     Demands,
+    NodesWithDevices,
+    NodeWithDevices,
     ResourceSpec,
     Scorer,
+    UtilizationShapePoint,
+    counted,
     demands,
     least_allocated,
     most_allocated,
     requested_to_capacity_ratio,
+    shape_problems,
 )
 from bayplan.framework.status import Code, Rejection, Status
 from bayplan.framework.types import PreFilterResult, Verdict
-from bayplan.framework.utilization_shape import UtilizationShapePoint, shape_problems
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Int64s, Mask, NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView

@@ -12,8 +12,8 @@ import pytest
 from bayplan.api.objects import Pod
 from bayplan.config.problems import ConfigError
 from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.resource_scorers import UtilizationShapePoint, broken_line
 from bayplan.framework.status import SKIP, Code, Status
-from bayplan.framework.utilization_shape import UtilizationShapePoint, broken_line
 from bayplan.plugins.volume_binding.claims import PodClaims, find_volumes, pod_claims
 from bayplan.plugins.volume_binding.plugin import (
     TIMED_OUT,

@@ -44,15 +44,15 @@ from bayplan.framework.plugin import (
     ScorePlugin,
     SignPlugin,
 )
-from bayplan.framework.status import SKIP, Code, Rejection, Status
-from bayplan.framework.types import PreFilterResult
-from bayplan.framework.utilization_shape import (
+from bayplan.framework.resource_scorers import (
     MAX_SHAPE_SCORE,
     MAX_UTILIZATION,
     UtilizationShapePoint,
     broken_line,
     shape_problems,
 )
+from bayplan.framework.status import SKIP, Code, Rejection, Status
+from bayplan.framework.types import PreFilterResult
 from bayplan.plugins.volume_binding.binding import (
     NO_NODE,
     NO_POD,
