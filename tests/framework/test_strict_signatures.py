@@ -7,8 +7,8 @@ import pytest
 
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import Caching, Plugin, ScalarFilterPlugin, SignPlugin
+from bayplan.framework.signing import enforce_signature
 from bayplan.framework.status import Status, unschedulable
-from bayplan.framework.strict_signatures import enforce_signature
 from bayplan.state.change_log import Facet
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo

@@ -35,8 +35,7 @@ from bayplan.framework.plugin import (
     ScalarFilterPlugin,
 )
 from bayplan.framework.profile import ProfilePlugins
-from bayplan.framework.signing import Signer
-from bayplan.framework.strict_signatures import enforce_signature
+from bayplan.framework.signing import Signer, enforce_signature
 from bayplan.plugins.registry import Registry
 from bayplan.ports import raise_interruption
 from bayplan.problems import Problem, joined
