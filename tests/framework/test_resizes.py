@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, QueueingHint
-from bayplan.framework.resizes import with_resizes
+from bayplan.plugins.node_resources_fit import with_resizes
 from bayplan.state.pods import PodInfo
 from bayplan.testing import node, pod
 

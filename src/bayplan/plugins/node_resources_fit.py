@@ -4,7 +4,8 @@ What a pod requests is compiled once per shape. Filter then compares one amount 
 what the nodes have left; Score passes the pod's demand to one of three strategies. Filter and Score
 count differently: Filter honours spec.resources; Score adds up containers alone, and counts a
 container without cpu or memory as 100m or 200Mi. If devices stand for a scored resource, they are
-counted on nodes that do not offer the resource themselves. Upstream: plugins/noderesources, fit.go.
+counted on nodes that do not offer the resource themselves. For a running pod that waits for a
+deferred resize only events on its own node matter. Upstream: plugins/noderesources, fit.go.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -44,6 +45,7 @@ from bayplan.framework.events import (
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
+    QueueingHintFn,
 )
 from bayplan.framework.plugin import (
     Caching,
@@ -57,7 +59,6 @@ from bayplan.framework.plugin import (
     ScorePlugin,
     SignPlugin,
 )
-from bayplan.framework.resizes import with_resizes
 from bayplan.framework.resource_scorers import (
     DEFAULT_RESOURCES,
     Demands,
@@ -417,3 +418,46 @@ def _after_class(pod: PodInfo, old: DeviceClass | None, new: DeviceClass) -> Que
         return QueueingHint.QUEUE_SKIP
     is_requested = any(name in pod.requests for name in names)
     return QueueingHint.QUEUE if is_requested else QueueingHint.QUEUE_SKIP
+
+
+# ---- hints of pods that wait for a deferred resize ------------------------------------------
+
+
+def with_resizes(events: Iterable[ClusterEventWithHint]) -> list[ClusterEventWithHint]:
+    """The events with narrower hints for pods that wait for a resize, and two further events.
+
+    Events of other nodes do not queue such a pod. An increase of its own requests, or of the
+    requests of other pods on its node, does: the node's free amounts may have changed.
+    """
+    narrowed = [
+        event if event.hint is None else ClusterEventWithHint(event.event, _on_own_node(event.hint))
+        for event in events
+    ]
+    grown = (EventResource.ASSIGNED_POD, EventResource.TARGET_POD)
+    return narrowed + [
+        ClusterEventWithHint(
+            ClusterEvent(resource, ActionType.UPDATE_POD_SCALE_UP), _on_own_node(_after_growth)
+        )
+        for resource in grown
+    ]
+
+
+def _on_own_node(hint: QueueingHintFn) -> QueueingHintFn:
+    def hint_on_own_node(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+        changed = old if new is None else new
+        if pod.has_deferred_resize and _node_name(pod, changed) != pod.node_name:
+            return QueueingHint.QUEUE_SKIP
+        return hint(pod, old, new)
+
+    return hint_on_own_node
+
+
+def _node_name(pod: PodInfo, changed: Any) -> str:
+    """The node of an event; the pod's own node if the object has no node."""
+    if isinstance(changed, PodInfo):
+        return changed.node_name
+    return changed.metadata.name if isinstance(changed, Node) else pod.node_name
+
+
+def _after_growth(pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
+    return QueueingHint.QUEUE if pod.has_deferred_resize else QueueingHint.QUEUE_SKIP
