@@ -41,7 +41,7 @@ from bayplan.state.columns import Rows, places_of
 from bayplan.state.node_table import NodeTable
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
-from bayplan.state.storage_objects import STORAGE_FACETS
+from bayplan.state.volumes import STORAGE_FACETS
 
 #: Why an entry, or all results of an instance, were dropped.
 OUT_OF_BYTES = "bytes"
