@@ -1,7 +1,6 @@
 """Which states a reordering of bindings in flight allows."""
 
-from bayplan.shadow.judgement import Verdict
-from bayplan.shadow.reordering import SECONDS_MAX, STATES_MAX, Binding, Review, states
+from bayplan.shadow.judgement import SECONDS_MAX, STATES_MAX, Binding, Review, Verdict, states
 from tests.kit.objects import pod
 
 

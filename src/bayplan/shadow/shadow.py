@@ -2,7 +2,7 @@
 
 A decision is compared on the state just before its binding arrived in the watch of pods: all
 earlier events are applied, later ones are not. A decision that disagrees is compared once more, on
-the states that a reordering of the bindings in flight allows; see `reordering`.
+the states that a reordering of the bindings in flight allows; see `judgement`.
 
 The shadow reads no clock and does no I/O: the caller passes events with their times.
 """
@@ -17,13 +17,14 @@ from typing import Final, cast, final
 from bayplan.api.objects import POD, Pod
 from bayplan.model.cluster_model import ClusterModel, without_decision
 from bayplan.ports import EventType, WatchEvent
-from bayplan.shadow.judgement import Verdict, judge
-from bayplan.shadow.reordering import (
+from bayplan.shadow.judgement import (
     BINDINGS_MAX,
     SECONDS_MAX,
     Binding,
     Review,
+    Verdict,
     agrees_when_reordered,
+    judge,
 )
 from bayplan.shadow.report import (
     Decision,
