@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.adapters.embedded.decoding_problems import of_decoding
+from bayplan.adapters.embedded.api_validation import of_decoding
 from bayplan.api.objects import DecodeError, decode
 from tests.adapters.manifests import pod
 

@@ -1,17 +1,20 @@
 """Validation of objects: the problems for which the API server refuses an object.
 
 Only kinds that decide a placement are checked. Fields and kinds that no scheduler reads are
-accepted, for objects that a cluster prints are full of them. If a field has a value of the wrong
-type, the decoder reports it, and the object is not checked further.
+accepted, for objects that a cluster prints are full of them. Fields that are present must be valid;
+most missing fields are accepted, for objects in tests and scenarios contain only the fields that
+matter there. If a field has a value of the wrong type, the decoder reports it (`of_decoding`), and
+the object is not checked further.
+
+Upstream, for devices: pkg/apis/resource/validation. The specs of pods are checked in
+pod_validation.py, names and selectors in field_validation.py.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast, final
 
-from bayplan.adapters.embedded import device_validation as devices
 from bayplan.adapters.embedded import field_validation as selectors
-from bayplan.adapters.embedded import storage_validation as storage
-from bayplan.adapters.embedded.decoding_problems import of_decoding
 from bayplan.adapters.embedded.field_validation import (
     DNS_LABEL,
     DNS_SUBDOMAIN,
@@ -22,9 +25,23 @@ from bayplan.adapters.embedded.field_validation import (
     is_dns_subdomain,
     is_namespaced,
     kind_of,
+    one_of,
 )
 from bayplan.adapters.embedded.pod_validation import choice, effect, pod_spec, quantities
-from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
+from bayplan.api.device_objects import (
+    DEVICE_CLASS,
+    RESOURCE_CLAIM,
+    RESOURCE_CLAIM_TEMPLATE,
+    DeviceClaim,
+    DeviceClass,
+    DeviceConstraint,
+    DeviceRequest,
+    DeviceSelector,
+    DeviceSubRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+)
+from bayplan.api.device_selectors import CelError, compile_selector
 from bayplan.api.objects import (
     NAMESPACE,
     NODE,
@@ -42,7 +59,243 @@ from bayplan.api.objects import (
     decode,
 )
 from bayplan.api.selectors import is_label_key, is_label_value
-from bayplan.problems import Problem, joined, wrong
+from bayplan.api.storage_objects import (
+    FILESYSTEM,
+    READ_WRITE_ONCE_POD,
+    STORAGE,
+    WAIT_FOR_FIRST_CONSUMER,
+    ObjectReference,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
+from bayplan.problems import Problem, joined, shown, wrong
+
+# ---- values of the wrong type ---------------------------------------------------------------
+
+
+_MSGSPEC_PLACE = re.compile(r"(?P<said>.*?)(?: - at `(?P<path>[^`]*)`)?")
+_EXPECTED = re.compile(r"Expected `(?P<wanted>[^`]*)`, got `(?P<found>[^`]*)`")
+_TYPE_WORDS = {
+    "array": "a list",
+    "bool": "true or false",
+    "float": "a number",
+    "int": "a whole number",
+    "object": "a mapping",
+    "str": "a string",
+}
+_TYPE_NAMES: dict[type, str] = {
+    bool: "bool",
+    dict: "object",
+    float: "float",
+    int: "int",
+    list: "array",
+    str: "str",
+}
+
+
+def of_decoding(failure: DecodeError, content: Any) -> Problem:
+    """A problem for a field of the wrong type, from the message of the decoder."""
+    message = str(failure).partition(": ")[2]
+    parts = _MSGSPEC_PLACE.fullmatch(message.replace("\n", " "))
+    assert parts is not None
+    path = (parts["path"] or "").rpartition("$")[2].removeprefix(".")
+    expected = _EXPECTED.search(parts["said"])
+    if expected is None:
+        return Problem(path, parts["said"])
+    types = [word for word in expected["wanted"].split(" | ") if word != "null"]
+    path, value = _culprit(content, path, types)
+    text = shown(value) if value is not None else _TYPE_WORDS.get(expected["found"], "nothing")
+    expected_types = " or ".join(_TYPE_WORDS.get(word, word) for word in types)
+    return Problem(path, f"found {text}, wanted {expected_types}")
+
+
+def _culprit(content: Any, path: str, types: list[str]) -> tuple[str, Any]:
+    """(path, value) of the wrong field. For members of a mapping, the decoder does not name the
+    key."""
+    if not path.endswith("[...]"):
+        return path, _value_at(content, path)
+    path = path.removesuffix("[...]")
+    members = _value_at(content, path)
+    if isinstance(members, dict):
+        for name, value in members.items():
+            if _TYPE_NAMES.get(type(value)) not in types:
+                return joined(path, str(name)), value
+    return path, members
+
+
+def _value_at(content: Any, path: str) -> Any:
+    """The value at a decoder's path; None if the path cannot be followed."""
+    for name, index in re.findall(r"([^.\[\]]+)|\[(\d+)\]", path):
+        if isinstance(content, dict) and name in content:
+            content = content[name]
+        elif isinstance(content, list) and index and int(index) < len(content):
+            content = content[int(index)]
+        else:
+            return None
+    return content
+
+
+# ---- claims of devices, their templates and classes -----------------------------------------
+
+
+EXACT_COUNT, ALL = "ExactCount", "All"
+ALLOCATION_MODES = (EXACT_COUNT, ALL)
+
+
+def _claim(claim: ResourceClaim) -> Iterator[Problem]:
+    return _devices(claim.spec.devices, "spec.devices")
+
+
+def _claim_template(content: Content) -> Iterator[Problem]:
+    """A template itself is not decoded; the spec of its claims is."""
+    spec = content.get("spec")
+    inner: Content = {"metadata": {}, "spec": spec.get("spec") if isinstance(spec, dict) else None}
+    if not isinstance(inner["spec"], dict):
+        yield wrong("spec.spec", inner["spec"], "the spec of the claims that it makes")
+        return
+    try:
+        problems = list(_claim(cast(ResourceClaim, decode(RESOURCE_CLAIM, inner))))
+    except DecodeError as failure:
+        problems = [of_decoding(failure, inner)]
+    for problem in problems:
+        yield problem.under("spec")
+
+
+def _device_class(device_class: DeviceClass) -> Iterator[Problem]:
+    return _selectors(device_class.spec.selectors, "spec.selectors")
+
+
+def _devices(devices: DeviceClaim, path: str) -> Iterator[Problem]:
+    names: set[str] = set()
+    for index, request in enumerate(devices.requests or ()):
+        place = f"{path}.requests[{index}]"
+        if request.name in names:
+            yield wrong(joined(place, "name"), request.name, "each name once")
+        names.add(request.name)
+        names.update(f"{request.name}/{each.name}" for each in request.first_available or ())
+        yield from _request(request, place)
+    for index, constraint in enumerate(devices.constraints or ()):
+        yield from _constraint(constraint, names, f"{path}.constraints[{index}]")
+
+
+def _request(request: DeviceRequest, path: str) -> Iterator[Problem]:
+    yield from _label(request.name, joined(path, "name"))
+    if (request.exactly is None) == (not request.first_available):
+        value = "both" if request.exactly is not None else None
+        yield wrong(path, value, "one of exactly and firstAvailable")
+    if request.exactly is not None:
+        yield from _device_request(request.exactly, joined(path, "exactly"))
+    for index, each in enumerate(request.first_available or ()):
+        place = f"{path}.firstAvailable[{index}]"
+        yield from _label(each.name, joined(place, "name"))
+        yield from _device_request(each, place)
+
+
+def _device_request(request: ExactDeviceRequest | DeviceSubRequest, path: str) -> Iterator[Problem]:
+    name = request.device_class_name
+    if not is_dns_subdomain(name):
+        yield wrong(joined(path, "deviceClassName"), name or None, DNS_SUBDOMAIN)
+    # An absent count means one device; the default is set later.
+    mode = request.allocation_mode or None
+    yield from choice(mode, joined(path, "allocationMode"), ALLOCATION_MODES)
+    if request.count < 0 or (mode == EXACT_COUNT and not request.count):
+        yield wrong(joined(path, "count"), request.count, "more than nothing")
+    elif mode == ALL and request.count:
+        yield wrong(joined(path, "count"), request.count, f"nothing beside allocationMode {ALL}")
+    yield from _selectors(request.selectors, joined(path, "selectors"))
+    if request.capacity is not None:
+        yield from quantities(request.capacity.requests, joined(path, "capacity.requests"))
+
+
+def _selectors(selectors: Iterable[DeviceSelector] | None, path: str) -> Iterator[Problem]:
+    for index, each in enumerate(selectors or ()):
+        place = f"{path}[{index}].cel.expression"
+        expression = each.cel.expression if each.cel is not None else ""
+        compiled = compile_selector(expression) if expression else None
+        if compiled is None:
+            yield wrong(place, None, "an expression about a device")
+        elif isinstance(compiled, CelError):
+            why = str(compiled).splitlines()[0]
+            yield wrong(place, expression, f"an expression about a device ({why})")
+
+
+def _constraint(constraint: DeviceConstraint, names: set[str], path: str) -> Iterator[Problem]:
+    for index, name in enumerate(constraint.requests or ()):
+        if name not in names:
+            place = f"{path}.requests[{index}]"
+            yield wrong(place, name, "the name of a request of the claim", sorted(names))
+
+
+def _label(name: str, path: str) -> Iterator[Problem]:
+    if not is_dns_label(name):
+        yield wrong(path, name or None, DNS_LABEL)
+
+
+# ---- volumes, claims and storage classes ----------------------------------------------------
+
+
+ACCESS_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", READ_WRITE_ONCE_POD)
+VOLUME_MODES = (FILESYSTEM, "Block")
+BINDING_MODES = ("Immediate", WAIT_FOR_FIRST_CONSUMER)
+
+
+def _volume_claim(claim: PersistentVolumeClaim) -> Iterator[Problem]:
+    spec = claim.spec
+    yield from _access_modes(spec.access_modes)
+    yield from selectors.label_selector(spec.selector, "spec.selector")
+    yield from _storage(spec.resources.requests, "spec.resources.requests")
+    yield from _storage_name(spec.storage_class_name, "spec.storageClassName")
+    yield from _storage_name(spec.volume_name, "spec.volumeName")
+    yield from choice(spec.volume_mode, "spec.volumeMode", VOLUME_MODES)
+
+
+def _volume(volume: PersistentVolume) -> Iterator[Problem]:
+    spec = volume.spec
+    yield from _access_modes(spec.access_modes)
+    yield from _storage(spec.capacity, "spec.capacity")
+    yield from _storage_name(spec.storage_class_name, "spec.storageClassName")
+    yield from choice(spec.volume_mode, "spec.volumeMode", VOLUME_MODES)
+    if spec.node_affinity is not None:
+        path = "spec.nodeAffinity.required"
+        yield from selectors.node_selector(spec.node_affinity.required, path)
+    if spec.claim_ref is not None:
+        yield from _claim_ref(spec.claim_ref)
+
+
+def _storage_class(storage_class: StorageClass) -> Iterator[Problem]:
+    yield from choice(storage_class.volume_binding_mode, "volumeBindingMode", BINDING_MODES)
+
+
+def _access_modes(modes: tuple[str, ...] | None) -> Iterator[Problem]:
+    for index, mode in enumerate(modes or ()):
+        if mode not in ACCESS_MODES:
+            path = f"spec.accessModes[{index}]"
+            yield wrong(path, mode, one_of(ACCESS_MODES), ACCESS_MODES)
+    if len(modes or ()) > 1 and READ_WRITE_ONCE_POD in (modes or ()):
+        yield wrong("spec.accessModes", list(modes or ()), f"{READ_WRITE_ONCE_POD} alone")
+
+
+def _storage(amounts: dict[str, str | int | float] | None, path: str) -> Iterator[Problem]:
+    problems = list(quantities(amounts, path))
+    yield from problems
+    if not problems and amounts and str(amounts.get(STORAGE, "1")) in ("0", "0.0"):
+        yield wrong(joined(path, STORAGE), amounts[STORAGE], "more than nothing")
+
+
+def _storage_name(name: str | None, path: str) -> Iterator[Problem]:
+    if name and not is_dns_subdomain(name):
+        yield wrong(path, name, DNS_SUBDOMAIN)
+
+
+def _claim_ref(reference: ObjectReference) -> Iterator[Problem]:
+    yield from _storage_name(reference.name, "spec.claimRef.name")
+    if reference.namespace and not is_dns_label(reference.namespace):
+        yield wrong("spec.claimRef.namespace", reference.namespace, selectors.DNS_LABEL)
+
+
+# ---- all kinds ------------------------------------------------------------------------------
+
 
 #: Only the two system classes may have a higher value.
 HIGHEST_USER_PRIORITY = 1_000_000_000
@@ -93,7 +346,7 @@ def problems_of_kind(kind: str, content: Content, before: Content | None = None)
         return [of_decoding(failure, content)]
     wrong_meta = list(_metadata(kind, decoded.metadata))
     if kind == RESOURCE_CLAIM_TEMPLATE:
-        return [*wrong_meta, *devices.claim_template(content)]
+        return [*wrong_meta, *_claim_template(content)]
     if kind == POD and before is not None and before.get("spec") is content.get("spec"):
         return wrong_meta
     check = _CHECKS.get(kind)
@@ -201,9 +454,9 @@ _CHECKS: Mapping[str, Callable[[Any], Iterable[Problem]]] = {
     NODE: _node,
     NAMESPACE: _namespace,
     PRIORITY_CLASS: _priority_class,
-    PERSISTENT_VOLUME: storage.volume,
-    PERSISTENT_VOLUME_CLAIM: storage.volume_claim,
-    STORAGE_CLASS: storage.storage_class,
-    RESOURCE_CLAIM: devices.claim,
-    DEVICE_CLASS: devices.device_class,
+    PERSISTENT_VOLUME: _volume,
+    PERSISTENT_VOLUME_CLAIM: _volume_claim,
+    STORAGE_CLASS: _storage_class,
+    RESOURCE_CLAIM: _claim,
+    DEVICE_CLASS: _device_class,
 }

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from bayplan.adapters.embedded import field_validation as selectors
-from bayplan.adapters.embedded.decoding_problems import of_decoding
+from bayplan.adapters.embedded.api_validation import of_decoding
 from bayplan.adapters.embedded.field_validation import kind_of
 from bayplan.adapters.embedded.pod_validation import pod_spec
 from bayplan.api.objects import DecodeError, LabelSelector, ObjectMeta, PodSpec
