@@ -14,8 +14,7 @@ from bayplan.api.csi_migration import (
     plugin_of,
 )
 from bayplan.api.objects import PERSISTENT_VOLUME, POD, Pod, decode
-from bayplan.api.storage_objects import PersistentVolume
-from bayplan.api.volume_sources import Volume
+from bayplan.api.storage_objects import PersistentVolume, Volume
 
 
 def volume(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bayplan.api.objects import POD, Pod, decode
-from bayplan.api.volume_sources import (
+from bayplan.api.storage_objects import (
     AwsDisk,
     AzureDisk,
     ClaimVolumeSource,

@@ -12,8 +12,13 @@ import msgspec
 from msgspec import Struct
 
 from bayplan.api.object_meta import LabelSelectorRequirement, NodeSelector, NodeSelectorTerm
-from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeSpec
-from bayplan.api.volume_sources import AwsDisk, AzureDisk, Volume
+from bayplan.api.storage_objects import (
+    AwsDisk,
+    AzureDisk,
+    PersistentVolume,
+    PersistentVolumeSpec,
+    Volume,
+)
 
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"

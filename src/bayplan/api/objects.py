@@ -42,9 +42,9 @@ from bayplan.api.storage_objects import (
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
+    Volume,
     VolumeAttachment,
 )
-from bayplan.api.volume_sources import Volume
 
 __all__ = [
     "Api",

@@ -13,8 +13,7 @@ from typing import Final, final
 import numpy as np
 
 from bayplan.api.objects import namespaced_name
-from bayplan.api.storage_objects import READ_WRITE_ONCE_POD, PersistentVolumeClaim
-from bayplan.api.volume_sources import Volume
+from bayplan.api.storage_objects import READ_WRITE_ONCE_POD, PersistentVolumeClaim, Volume
 from bayplan.framework.cycle_state import Cloneable, CycleState
 from bayplan.framework.events import (
     ActionType,

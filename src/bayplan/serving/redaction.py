@@ -25,7 +25,6 @@ from bayplan.api import (
     objects,
     pod_groups,
     storage_objects,
-    volume_sources,
 )
 from bayplan.api.device_selectors import CEL_TEXT
 from bayplan.api.object_meta import Api, ObjectMeta
@@ -77,8 +76,8 @@ _PRESERVED_FIELDS: Final[dict[type[Api], frozenset[str]]] = {
         objects.NodeCondition: "type status",
         objects.NodeStatus: "allocatable capacity declared_features",
         objects.PriorityClass: "preemption_policy",
-        volume_sources.CSISource: "driver",
-        volume_sources.AzureDisk: "kind",
+        storage_objects.CSISource: "driver",
+        storage_objects.AzureDisk: "kind",
         storage_objects.ObjectReference: "api_version kind uid resource_version",
         storage_objects.PersistentVolumeSpec: "capacity access_modes volume_mode",
         storage_objects.VolumePhase: "phase",
@@ -331,7 +330,7 @@ class _Texts:
             return _each(part, self._request)
         if field == "expression" and isinstance(part, str):
             return CEL_TEXT.sub(self._cel_literal, part)
-        if field in _IMAGES and not isinstance(owner, volume_sources.RBDSource):
+        if field in _IMAGES and not isinstance(owner, storage_objects.RBDSource):
             return _each(part, self._image)
         if field == "host_ip" and isinstance(part, str):
             return self._names.address(part)

@@ -24,7 +24,7 @@ from bayplan.api.objects import ObjectMeta, Pod, PodSpec, PodStatus, Toleration,
 from bayplan.api.pod_groups import BUILT_IN_KINDS, GroupKey, PodGroupKinds
 from bayplan.api.pod_requests import CPU, MEMORY, NON_ZERO_DEFAULTS, is_counted, requested
 from bayplan.api.read_only import EMPTY, ReadOnlyDict
-from bayplan.api.volume_sources import Volume
+from bayplan.api.storage_objects import Volume
 from bayplan.state.host_ports import HostPort, host_ports
 
 # ---- pod volumes ----------------------------------------------------------------------------
