@@ -15,9 +15,8 @@ from functools import partial
 from typing import Any, cast, final
 
 from bayplan.adapters.embedded.api_server import ApiServer
-from bayplan.adapters.embedded.budget_controller import BudgetController
 from bayplan.adapters.embedded.claim_controller import ClaimController
-from bayplan.adapters.embedded.eviction import Evictions
+from bayplan.adapters.embedded.disruption_budgets import BudgetController, Evictions
 from bayplan.adapters.embedded.field_validation import Content, ObjectKey, object_key, stable_suffix
 from bayplan.adapters.embedded.object_store import (
     HISTORY_LENGTH,
