@@ -7,7 +7,7 @@ import pytest
 
 from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.problems import refusals
-from bayplan.cli.remarks import remark
+from bayplan.cli.streams import remark
 from bayplan.config import ConfigError, Problem
 from bayplan.ports import RunAborted
 from bayplan.problems import BadInputError

@@ -22,8 +22,7 @@ from bayplan.cli.options import (
 )
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
-from bayplan.cli.remarks import EXIT_BAD_INPUT, EXIT_FAILED, fail, remark
-from bayplan.cli.streams import put
+from bayplan.cli.streams import EXIT_BAD_INPUT, EXIT_FAILED, fail, put, remark
 from bayplan.clock import RealClock
 from bayplan.config import SchedulerConfig
 from bayplan.config.upstream import default_plugins

@@ -16,8 +16,7 @@ from bayplan.cli.event_loop import run_event_loop
 from bayplan.cli.options import KUBECONFIG_HELP, config_option, examples, plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
-from bayplan.cli.remarks import fail, remark
-from bayplan.cli.streams import put
+from bayplan.cli.streams import fail, put, remark
 from bayplan.ports import ApiError
 from bayplan.profile.kinds_in_use import kinds_in_use
 from bayplan.serving.capture import Capture, capture

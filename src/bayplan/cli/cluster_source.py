@@ -16,8 +16,7 @@ from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.console import sign_of_life
 from bayplan.cli.options import KUBECONFIG_HELP
 from bayplan.cli.problems import STANDARD_INPUT, refusals
-from bayplan.cli.remarks import remark
-from bayplan.cli.streams import put
+from bayplan.cli.streams import put, remark
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.lazy_loader import load

@@ -18,8 +18,7 @@ from bayplan.cli.options import examples, format_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
 from bayplan.cli.progress_bar import progress_bar
-from bayplan.cli.remarks import EXIT_FAILED, fail, remark
-from bayplan.cli.streams import put
+from bayplan.cli.streams import EXIT_FAILED, fail, put, remark
 from bayplan.comparison.comparing import performed
 from bayplan.comparison.decisions import Decisions, decisions_in, differences
 from bayplan.comparison.executors import ExecutorError

@@ -12,8 +12,7 @@ from bayplan.cli.lazy_group import CommandEntry, LazyGroup
 from bayplan.cli.options import format_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
-from bayplan.cli.remarks import remark
-from bayplan.cli.streams import put
+from bayplan.cli.streams import put, remark
 from bayplan.profile.config_schema import json_schema
 from bayplan.profile.dry_start import dry_start
 from bayplan.profile.effective_config import effective, foreign, remarks

@@ -11,7 +11,7 @@ from bayplan.cli.configuration import read_config
 from bayplan.cli.console import show
 from bayplan.cli.options import examples
 from bayplan.cli.problems import refusals
-from bayplan.cli.remarks import fail
+from bayplan.cli.streams import fail
 from bayplan.plugins.registry import Registry
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.output.report import summary

@@ -9,8 +9,7 @@ import click
 from bayplan import __version__
 from bayplan.cli.lazy_group import CommandEntry, LazyGroup
 from bayplan.cli.options import examples
-from bayplan.cli.remarks import EXIT_INTERRUPTED, remark
-from bayplan.cli.streams import prepare_streams
+from bayplan.cli.streams import EXIT_INTERRUPTED, prepare_streams, remark
 
 _COMMANDS = {
     "demo": CommandEntry(

@@ -16,7 +16,7 @@ from bayplan.cli.questions import (
     open_model,
     question_options,
 )
-from bayplan.cli.remarks import EXIT_FAILED
+from bayplan.cli.streams import EXIT_FAILED
 from bayplan.whatif.copies import single_unit
 from bayplan.whatif.fit import Fit, fit, max_fit
 

@@ -7,7 +7,7 @@ from typing import final
 from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
 
 from bayplan.cli.cluster_source import UnreadableClusterError
-from bayplan.cli.remarks import fail, remark
+from bayplan.cli.streams import fail, remark
 from bayplan.clock import RealClock
 from bayplan.problems import BadInputError
 from bayplan.whatif.headroom import Headroom

@@ -12,8 +12,7 @@ from string import Template
 import click
 
 from bayplan.cli.problems import refusals
-from bayplan.cli.remarks import fail
-from bayplan.cli.streams import put
+from bayplan.cli.streams import fail, put
 from bayplan.plugins.registry import default_registry
 from bayplan.problems import wrong
 

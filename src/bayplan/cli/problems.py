@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 
-from bayplan.cli.remarks import EXIT_FAILED, fail, remark
+from bayplan.cli.streams import EXIT_FAILED, fail, remark
 from bayplan.ports import RunAborted
 from bayplan.problems import BadInputError
 

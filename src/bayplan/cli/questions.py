@@ -16,7 +16,7 @@ from bayplan.cli.cluster_source import (
 from bayplan.cli.options import config_option, plugin_option, seed_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import STANDARD_INPUT
-from bayplan.cli.remarks import remark
+from bayplan.cli.streams import remark
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.model.cluster_model import ClusterModel

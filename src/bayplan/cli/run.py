@@ -15,7 +15,6 @@ from bayplan.cli.event_loop import run_event_loop
 from bayplan.cli.options import KUBECONFIG_HELP, config_option, plugin_option, seed_option
 from bayplan.cli.pflag import GoBool, GoDuration, PflagCommand, feature_gates_option
 from bayplan.cli.problems import refusals
-from bayplan.cli.remarks import fail, remark
 from bayplan.cli.scheduler_flags import (
     endpoint_options,
     field_options,
@@ -24,6 +23,7 @@ from bayplan.cli.scheduler_flags import (
     overrides,
     serving_options,
 )
+from bayplan.cli.streams import fail, remark
 from bayplan.durations import duration_seconds
 from bayplan.lazy_loader import load
 from bayplan.ports import ApiError

@@ -12,7 +12,7 @@ from bayplan.cli.event_loop import run_event_loop
 from bayplan.cli.options import KUBECONFIG_HELP, config_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
-from bayplan.cli.remarks import fail, remark
+from bayplan.cli.streams import fail, remark
 from bayplan.config import SchedulerConfig
 from bayplan.ports import ApiError
 from bayplan.profile.resolved_config import resolve

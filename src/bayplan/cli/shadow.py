@@ -15,8 +15,7 @@ from bayplan.cli.event_loop import run_event_loop
 from bayplan.cli.options import config_option, examples, plugin_option, seed_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
-from bayplan.cli.remarks import fail, remark
-from bayplan.cli.streams import put
+from bayplan.cli.streams import fail, put, remark
 from bayplan.config import SchedulerConfig
 from bayplan.durations import DurationError, parse_duration
 from bayplan.ports import ApiError

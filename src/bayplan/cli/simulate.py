@@ -24,8 +24,7 @@ from bayplan.cli.options import (
 )
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import STANDARD_INPUT, refusals
-from bayplan.cli.remarks import EXIT_FAILED, fail, remark
-from bayplan.cli.streams import put
+from bayplan.cli.streams import EXIT_FAILED, fail, put, remark
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.lazy_loader import load

@@ -1,4 +1,7 @@
-"""The standard streams of a command: a terminal, a pipe or a closed stream."""
+"""The standard streams of a command: a terminal, a pipe or a closed stream; and its exit codes.
+
+Standard output is for the answer (`put`), standard error for remarks and errors.
+"""
 
 import codecs
 import io
@@ -8,6 +11,8 @@ from contextlib import suppress
 from typing import NoReturn
 
 import click
+
+from bayplan.printable import printable
 
 #: Replacements of the same width for characters that the terminal does not have.
 _LOOKALIKES = str.maketrans({"→": ">", "…": ".", "–": "-"})
@@ -51,3 +56,22 @@ def _leave_output(exit_code: int) -> NoReturn:
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(exit_code)
+
+
+#: The run ended and an attempt failed with an error, or the compared runs differ.
+EXIT_FAILED = 1
+EXIT_BAD_INPUT = 2
+#: The exit code that a shell gives a program ended by SIGINT.
+EXIT_INTERRUPTED = 130
+
+
+def fail(text: str) -> NoReturn:
+    """Print an error and end the process."""
+    remark(text)
+    sys.exit(EXIT_BAD_INPUT)
+
+
+def remark(text: str) -> None:
+    """Print a line on standard error."""
+    for line in text.split("\n"):
+        click.echo(f"bayplan: {printable(line)}", err=True)

@@ -14,7 +14,7 @@ from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.options import config_option, examples, plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import STANDARD_INPUT, read_text, refusals
-from bayplan.cli.remarks import EXIT_FAILED, fail, remark
+from bayplan.cli.streams import EXIT_FAILED, fail, remark
 from bayplan.serving.http_server import is_loopback
 from bayplan.shadow.folder import is_shadow
 from bayplan.sim.output.run_folder import is_run

@@ -11,7 +11,7 @@ import click
 from bayplan.cli.cluster_source import ClusterSource, kubectl_options, output_option
 from bayplan.cli.options import config_option, examples, plugin_option, seed_option
 from bayplan.cli.pflag import feature_gates_option
-from bayplan.cli.remarks import fail
+from bayplan.cli.streams import fail
 from bayplan.cli.why_subject import is_kind, is_kind_and_name, subject_of_words
 from bayplan.lazy_loader import load
 

@@ -11,7 +11,7 @@ from bayplan.cli.cluster_source import (
     question_refusals,
 )
 from bayplan.cli.console import show
-from bayplan.cli.remarks import EXIT_FAILED, fail
+from bayplan.cli.streams import EXIT_FAILED, fail
 from bayplan.explain.explainer import NoSuchPodError, explain_pod
 from bayplan.explain.explanation import Explanation
 from bayplan.explain.fixes.workload_edits import controller_of

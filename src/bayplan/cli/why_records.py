@@ -18,7 +18,7 @@ from bayplan.cli.cluster_source import put_document
 from bayplan.cli.configuration import read_plugins
 from bayplan.cli.console import show, sign_of_life
 from bayplan.cli.problems import read_text, refusals
-from bayplan.cli.remarks import EXIT_FAILED, fail
+from bayplan.cli.streams import EXIT_FAILED, fail
 from bayplan.cli.why_subject import Subject, subject_of_words
 from bayplan.journal import (
     AttemptRecord,

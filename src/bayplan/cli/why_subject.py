@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import final
 
-from bayplan.cli.remarks import fail
+from bayplan.cli.streams import fail
 from bayplan.problems import suggestion
 from bayplan.state.pods import DEFAULT_NAMESPACE
 
