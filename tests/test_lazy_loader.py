@@ -81,7 +81,7 @@ def own_count(loaded: set[str]) -> int:
 def test_output_that_needs_no_command_loads_none(option: str) -> None:
     loaded = loaded_by(option)
     assert not set(_COSTLY) & loaded
-    assert own_count(loaded) <= 9
+    assert own_count(loaded) <= 8
 
 
 def test_a_simulation_and_a_why_load_only_the_modules_that_they_use(tmp_path: Path) -> None:
@@ -89,11 +89,11 @@ def test_a_simulation_and_a_why_load_only_the_modules_that_they_use(tmp_path: Pa
     objects = write_objects(tmp_path / "in.yaml", node("n1"), pod("a"))
     simulating = loaded_by("simulate", objects, "--out", tmp_path / "run")
     assert not set(_SPECIAL) & simulating
-    assert own_count(simulating) <= 283
+    assert own_count(simulating) <= 270
     asking = loaded_by("why", "default/a", "--run", tmp_path / "run")
     assert not set(_SPECIAL) & asking
     assert "bayplan.plugins.node_name" in simulating - asking
-    assert own_count(asking) <= 206
+    assert own_count(asking) <= 193
 
 
 def test_a_public_name_loads_its_module_and_no_command() -> None:
