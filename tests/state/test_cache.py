@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from msgspec.structs import replace
 
 from bayplan.api.objects import Node
 from bayplan.state.cache import Cache, NodeNotFound, Snapshot
@@ -226,6 +227,7 @@ class CacheMachine(RuleBasedStateMachine):
         #: Generation → facet → node name → what it said then.
         self.told: dict[int, dict[Facet, dict[str, Said]]] = {0: by_facet({})}
         self.rows: dict[str, int] = {}
+        self.new_count = 0
 
     # ---- nodes ----
 
@@ -261,6 +263,20 @@ class CacheMachine(RuleBasedStateMachine):
             self.model.pods[drawn.uid] = drawn  # it keeps its place among its node's pods
         else:
             self.model.place(drawn)
+
+    @rule(places=st.lists(PLACES, max_size=20), copies=st.integers(1, 5), data=st.data())
+    def new_pods_from_the_api(self, places: list[str], copies: int, data: st.DataObject) -> None:
+        many: list[PodInfo] = []
+        for place in places:
+            drawn = data.draw(pods("many", place))
+            for _ in range(copies):
+                self.new_count += 1
+                uid = f"uid-default/many-{self.new_count}"
+                metadata = replace(drawn.metadata, name=f"many-{self.new_count}", uid=uid)
+                many.append(PodInfo(metadata, drawn.status, drawn.shape, drawn.node_name))
+        self.cache.add_pods(many)
+        for each in many:
+            self.model.place(each)
 
     @rule(name=st.sampled_from(POD_NAMES), place=PLACES, data=st.data())
     def assume(self, name: str, place: str, data: st.DataObject) -> None:

@@ -55,6 +55,25 @@ def test_a_reader_that_is_older_than_the_log_misses_nothing(
         assert expected <= set(result) <= {row for row, _ in changes}
 
 
+@given(
+    before=st.integers(0, 12),
+    rows=st.lists(st.integers(0, ROW_COUNT - 1), max_size=30),
+    length_max=st.sampled_from([1, 7, 100]),
+)
+def test_many_rows_are_noted_as_one_by_one(before: int, rows: list[int], length_max: int) -> None:
+    facets = Facet.REQUESTED | Facet.PODS
+    one_by_one = log_of([(1, Facet.LABELS)] * before + [(row, facets) for row in rows], length_max)
+    at_once = log_of([(1, Facet.LABELS)] * before, length_max)
+    at_once.note_many(np.array(rows, np.intp), facets)
+    assert at_once.generation == one_by_one.generation
+    for since in range(before + len(rows)):
+        for each in FACETS:
+            changed = at_once.rows_since(since, each).tolist()
+            assert changed == one_by_one.rows_since(since, each).tolist()
+            is_changed = at_once.is_changed_since(since, each)
+            assert is_changed == one_by_one.is_changed_since(since, each)
+
+
 def test_each_change_is_a_generation() -> None:
     log = log_of([(0, Facet.LABELS), (0, Facet.LABELS), (ALL_ROWS, Facet.IMAGES)], 10)
     assert log.generation == 3

@@ -1,6 +1,7 @@
 """What nodes offer, what is asked for, what is left: whole numbers and their twins in float64."""
 
 from collections.abc import Mapping
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,38 @@ def test_requests_of_placed_pods_are_no_longer_free() -> None:
     assert resources.free("pods").values.tolist() == [109, 110, 0, 0]
     resources.count(0, asking(cpu="500m"), -1)
     assert resources.free("cpu").values.tolist() == [8000, 8000, 0, 0]
+
+
+SHAPES = (
+    SILENT,
+    asking(cpu="500m"),
+    asking(cpu=1, memory="3Gi"),
+    asking(**{GPU: 1}),
+    asking(memory=EXACT_BELOW // 2),
+    asking(memory=2**62),
+)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(SHAPES)), max_size=60))
+def test_many_pods_are_counted_as_one_by_one(placed: list[tuple[int, Any]]) -> None:
+    one_by_one, at_once = two_nodes(), two_nodes()
+    for row, shape in placed:
+        one_by_one.count(row, shape, 1)
+    at_once.count_many(np.array([row for row, _ in placed], np.intp), [s for _, s in placed])
+    assert at_once.pod_counts.values.tolist() == one_by_one.pod_counts.values.tolist()
+    numbers = [each.equivalence.of_row for each in (at_once, one_by_one)]
+    for first, second in combinations(range(3), 2):
+        expected = numbers[1](first) == numbers[1](second)
+        assert (numbers[0](first) == numbers[0](second)) <= expected
+    for name in ("cpu", "memory", "pods", GPU):
+        for row in range(4):
+            assert at_once.of_row(name, row) == one_by_one.of_row(name, row)
+        for amount in (0, 1, 100, 7000):
+            expected = short(one_by_one, name, amount)
+            assert np.array_equal(short(at_once, name, amount), expected)
+        both = [usage(each, {name: 1}) for each in (at_once, one_by_one)]
+        assert both[0].used.dtype == both[1].used.dtype
+        assert both[0].used.tolist() == both[1].used.tolist()
 
 
 def test_a_node_that_offers_less_than_is_placed_has_less_than_nothing() -> None:

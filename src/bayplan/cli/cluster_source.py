@@ -1,5 +1,6 @@
 """The cluster that a question is about: files, the folder of a run, or an API server."""
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Collection, Coroutine, Iterator
@@ -127,11 +128,27 @@ def model_of(
     """
     registry = read_plugins(options["plugins"])
     config = read_config(options["config_path"], options["feature_gates"])
-    model = source.model(config, registry, subject, is_whole=is_whole, seed=options["seed"])
+    with _without_collection():
+        model = source.model(config, registry, subject, is_whole=is_whole, seed=options["seed"])
+    # All that was read is in use until the end. What is frozen is not searched for garbage.
+    gc.freeze()
     try:
         yield model, config, registry
     finally:
         model.close()
+        gc.unfreeze()
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """No search for garbage: it would search all objects of a cluster again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 @contextmanager

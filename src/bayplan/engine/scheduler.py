@@ -38,6 +38,7 @@ from bayplan.engine.instrumentation import (
     show_reuse,
     show_sizes,
 )
+from bayplan.engine.new_pods import NewPods
 from bayplan.engine.one_shot import OneShotEvaluator
 from bayplan.engine.podgroups.controller import PodGroupController
 from bayplan.engine.podgroups.domains import TOPOLOGY_EVENTS, TOPOLOGY_NAME
@@ -222,6 +223,8 @@ class Scheduler:
         #: Logs what attempts depend on. Set it before the first event, and add it to the journal.
         self.state_log: StateLog | None = None
         self._events = EventHandlers(engine, self._attempts.placements)
+        #: Adds many pods at once.
+        self.new_pods = NewPods(engine, self._events, lambda: self.state_log)
         show_sizes(engine)
         show_features(engine)
         show_reuse(engine)

@@ -156,19 +156,30 @@ class ClusterModel:
         self._trial_count = 0
         #: How many changes were made.
         self.version = 0
-        kinds = (NODE, *self._scheduler.kinds, *self._scheduler.group_kinds, POD)
+        kinds = (NODE, *self._scheduler.kinds, *self._scheduler.group_kinds)
         for kind in dict.fromkeys(kinds):
             for each in objects.of(kind):
-                self._put(kind, without_decision(each))
-        for kind in objects.by_kind.keys() - set(kinds):
+                self._put(kind, each)
+        self.read_pods(objects.of(POD))
+        for kind in objects.by_kind.keys() - {*kinds, POD}:
             # No plugin reads the kind: it is there for the questions.
             self._objects |= {object_key_of(kind, each): each for each in objects.of(kind)}
         self._scheduler.take_effects()
 
     def read_pods(self, pods: Iterable[ApiObject]) -> None:
         """Further pods of the cluster as it was read."""
+        added: list[Pod] = []
         for each in pods:
-            self._put(POD, without_decision(each))
+            pod = cast(Pod, without_decision(each))
+            key = object_key_of(POD, pod)
+            if key in self._objects:
+                self._scheduler.new_pods.add(added)
+                self._put(POD, pod)
+                added = []
+            else:
+                self._note(key, pod)
+                added.append(pod)
+        self._scheduler.new_pods.add(added)
 
     def end_reading(self, objects: ClusterObjects) -> None:
         """All objects, the pods of `read_pods` among them, were read."""
@@ -496,12 +507,15 @@ class ClusterModel:
     def _put(self, kind: str, new: ApiObject) -> None:
         key = object_key_of(kind, new)
         event = EventType.MODIFIED if key in self._objects else EventType.ADDED
+        self._note(key, new)
+        self._tell(event, kind, new)
+
+    def _note(self, key: ObjectKey, new: ApiObject) -> None:
         self._objects[key] = new
-        if kind == POD:
+        if key.kind == POD:
             uid = new.metadata.uid or ""
             self._uids[uid] = key
             self._arrivals.setdefault(uid, len(self._arrivals))
-        self._tell(event, kind, new)
 
     def _forget(self, key: ObjectKey, now: ApiObject) -> None:
         del self._objects[key]

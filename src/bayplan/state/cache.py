@@ -251,6 +251,13 @@ class Cache:
         self._check_not_lent()
         self._place(pod)
 
+    def add_pods(self, pods: Sequence[PodInfo]) -> None:
+        """The API reports new pods on nodes, none of which is assumed."""
+        self._check_not_lent()
+        assert not any(pod.uid in self._pods for pod in pods), "a pod is already placed"
+        self.table.assign_many(pods)
+        self._pods.update((pod.uid, pod) for pod in pods)
+
     def update_pod(self, pod: PodInfo) -> None:
         """Replace a placed pod by a newer version. Its row changes only if a count changes."""
         self._check_not_lent()

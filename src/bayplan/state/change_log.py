@@ -77,6 +77,19 @@ class ChangeLog:
         else:
             self.all_rows_generation = self.generation
 
+    def note_many(self, rows: Rows, facets: int) -> None:
+        """As `note` for each row in turn; a row may repeat, and none is ALL_ROWS."""
+        if not len(rows):
+            return
+        generations = np.arange(self.generation + 1, self.generation + len(rows) + 1)
+        places = (generations - 1) % self._length_max
+        # Of several values for one place, the last one stays.
+        self._rows[places] = rows
+        self._facets[places] = facets
+        self._row_generations.values[rows] = generations
+        self.generation += len(rows)
+        self._last[facets] = self.generation
+
     def rows_since(self, generation: int, facets: int) -> Rows:
         """Rows changed after ``generation`` in one of ``facets``, ascending.
 

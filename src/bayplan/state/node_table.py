@@ -37,7 +37,7 @@ from bayplan.state.host_ports import HostPortIndex
 from bayplan.state.images import ImageIndex
 from bayplan.state.labels import LabelColumn, LabelColumns
 from bayplan.state.placed_terms import PlacedTerm, PlacedTerms
-from bayplan.state.pods import PodInfo
+from bayplan.state.pods import PodInfo, PodShape
 from bayplan.state.ranked_pods import RankedPods
 from bayplan.state.resources import Resources
 
@@ -374,6 +374,26 @@ class NodeTable:
             self.claim_users.add(row, pod)
         self.log.note(row, facets)
         return row
+
+    def assign_many(self, pods: Sequence[PodInfo]) -> None:
+        """As `assign` for each pod. Amounts are added to many rows at once."""
+        rows: list[int] = []
+        shapes: list[PodShape] = []
+        for pod in pods:
+            shape = pod.shape
+            if shape.host_ports or shape.volumes.has_any or shape.has_affinity:
+                self.assign(pod)
+                continue
+            row = self._row_for(pod.node_name)
+            on_row = self.pods[row]
+            assert pod.uid not in on_row, f"{pod!r} is already counted on {pod.node_name}"
+            on_row[pod.uid] = pod
+            self.selector_counts.add(row, pod)
+            rows.append(row)
+            shapes.append(shape)
+        row_array = np.array(rows, np.intp)
+        self.resources.count_many(row_array, shapes)
+        self.log.note_many(row_array, _PLACED)
 
     def unassign(self, pod: PodInfo) -> None:
         """The exact opposite of `assign`."""

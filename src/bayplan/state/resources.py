@@ -94,8 +94,14 @@ class RowEquivalence:
 #: Amounts below this are exact in float64, and so are sums of a few of them and 100 times the sum.
 EXACT_BELOW = 2**46
 
+#: For fewer rows, a loop is faster than array operations.
+_ROWS_AS_ARRAY_MIN = 8
+
 #: Maximum number of combinations of resources whose places are cached.
 _SELECTIONS_MAX = 256
+
+#: (resource, requested, scored) of a pod.
+PodAmounts = tuple[tuple[str, int, int], ...]
 
 #: int64 or float64 [resources, nodes]; for a bundle with alternatives: [alternatives, resources,
 #: nodes].
@@ -236,6 +242,25 @@ class _Resource:
         else:
             self._set(self.scored, self.scored_floats, row, amount)
 
+    def count_many(self, rows: Rows, requested: int, scored: int) -> None:
+        """As `count` for each of the rows, which may repeat."""
+        if len(rows) < _ROWS_AS_ARRAY_MIN or not self._stays_exact(rows, requested, scored):
+            for row in rows.tolist():
+                self.count(row, requested, scored)
+            return
+        if requested:
+            np.add.at(self.requested.values, rows, requested)
+            self.requested_floats.values[rows] = self.requested.values[rows]
+            self.take_many(rows, requested)
+        np.add.at(self.scored.values, rows, scored)
+        self.scored_floats.values[rows] = self.scored.values[rows]
+
+    def _stays_exact(self, rows: Rows, requested: int, scored: int) -> bool:
+        """Whether the sums certainly stay exact in float64 if a pod is added to each row."""
+        sums = (self.requested.values[rows], self.scored.values[rows])
+        largest = max(max(int(each.max()), -int(each.min())) for each in sums)
+        return largest + len(rows) * max(abs(requested), abs(scored)) < EXACT_BELOW
+
     def take(self, row: int, amount: int) -> None:
         """Reduce the free amount."""
         values = self.free.values
@@ -243,6 +268,12 @@ class _Resource:
         values[row] = left = left if -EXACT_BELOW < left < EXACT_BELOW else _as_int64(left)
         if left < self.free_at_least:
             self.free_at_least = left
+
+    def take_many(self, rows: Rows, amount: int) -> None:
+        """As `take` for each of the rows, which may repeat."""
+        free = self.free.values
+        np.subtract.at(free, rows, amount)
+        self.free_at_least = min(self.free_at_least, int(free[rows].min()))
 
     def short(self, amount: int, rows: Rows | slice, are_all: bool) -> Mask | None:
         """bool[rows]: rows with less than ``amount`` free; None: no row."""
@@ -403,6 +434,33 @@ class Resources:
         else:
             self.equivalence.set_unique(row)
 
+    def count_many(self, rows: Rows, shapes: Sequence[PodShape]) -> None:
+        """Add a pod of each shape to its row. As `count` for each; a row may repeat."""
+        if not len(rows):
+            return
+        all_used: list[str] = []
+        #: By the text of what pods use: their amounts, and their places in ``rows``.
+        groups: dict[str, tuple[PodAmounts, list[int]]] = {}
+        for place, shape in enumerate(shapes):
+            pod_amounts, used = shape.once_per_spec("resources.amounts", _amounts_and_uses)
+            all_used.append(used)
+            groups.setdefault(used, (pod_amounts, []))[1].append(place)
+        for pod_amounts, places in groups.values():
+            group_rows = rows[places]
+            for name, requested, scored in pod_amounts:
+                resource = self._resources.get(name) or self._of(name)
+                resource.count_many(group_rows, requested, scored)
+                if not resource.is_exact:
+                    self._selections.clear()
+                    self._are_exact = False
+        self._pods.take_many(rows, 1)
+        np.add.at(self.pod_counts.values, rows, 1)
+        for row, used in zip(rows.tolist(), all_used, strict=True):
+            if self._are_exact:
+                self.equivalence.change(row, used, comes=True)
+            else:
+                self.equivalence.set_unique(row)
+
     def grow(self, capacity: int) -> None:
         for stack in self._kinds.all():
             stack.grow(capacity)
@@ -439,7 +497,7 @@ class Resources:
         return selection
 
 
-def _amounts(shape: PodShape) -> tuple[tuple[str, int, int], ...]:
+def _amounts(shape: PodShape) -> PodAmounts:
     """(resource, requested, scored) of a pod."""
     requests = shape.requests
     scored = {CPU: shape.non_zero_milli_cpu, MEMORY: shape.non_zero_memory_bytes}
@@ -454,7 +512,7 @@ def uses(shape: PodShape) -> str:
     return shape.once_per_spec("resources.amounts", _amounts_and_uses)[1]
 
 
-def _amounts_and_uses(shape: PodShape) -> tuple[tuple[tuple[str, int, int], ...], str]:
+def _amounts_and_uses(shape: PodShape) -> tuple[PodAmounts, str]:
     pod_amounts = _amounts(shape)
     return pod_amounts, intern(repr((sorted(pod_amounts), shape.host_ports)))
 
