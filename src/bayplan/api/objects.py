@@ -422,6 +422,11 @@ def decoded_kinds() -> frozenset[str]:
     return frozenset(_TYPES)
 
 
+def struct_of(kind: str) -> type[Any] | None:
+    """The type of the objects of a kind; None: they are Unstructured."""
+    return _TYPES.get(kind)
+
+
 class DecodeError(ValueError):
     """The bytes or values are not an object of the kind; the message names the path."""
 

@@ -130,8 +130,6 @@ def model_of(
     config = read_config(options["config_path"], options["feature_gates"])
     with _without_collection():
         model = source.model(config, registry, subject, is_whole=is_whole, seed=options["seed"])
-    # All that was read is in use until the end. What is frozen is not searched for garbage.
-    gc.freeze()
     try:
         yield model, config, registry
     finally:
@@ -141,12 +139,16 @@ def model_of(
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """No search for garbage: it would search all objects of a cluster again and again."""
+    """No search for garbage in the block, nor later among the objects that exist at its end.
+
+    All objects of a cluster stay in use, and a search would visit them again and again.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        gc.freeze()
         if was_enabled:
             gc.enable()
 

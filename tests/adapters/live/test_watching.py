@@ -90,6 +90,47 @@ def test_an_empty_list_is_empty() -> None:
     assert not result_of(Pages([]), lambda reading: reading.list()).objects
 
 
+POD_JSON = '{"metadata":{"name":"a"},"spec":{"containers":[{"name":"x"}]}}'
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":[POD]}',
+        '{"items":[POD],"metadata":{"resourceVersion":"7"}}',
+        '{"kind":"PodList","items":[POD],"metadata":{"resourceVersion":"7"}}',
+        '{"metadata":{"other":{"a":1,"items":[]},"resourceVersion":"7"},"items":[POD]}',
+        '{"metadata":{"note":"\\",\\"items\\":","resourceVersion":"7"},"items":[POD]}',
+    ],
+    ids=["as usual", "items first", "items before the metadata", "two items", "quoted items"],
+)
+@pytest.mark.parametrize("null", ["", ',"status":null'])
+@pytest.mark.parametrize("are_stored", [False, True])
+def test_a_page_may_have_any_order_and_nulls(body: str, null: str, are_stored: bool) -> None:
+    content = body.replace("POD", POD_JSON[:-1] + null + "}").encode()
+
+    async def answer(_: web.BaseRequest) -> web.Response:
+        return web.Response(body=content)
+
+    options = ReadingOptions(originals=Originals((POD,)) if are_stored else None)
+    listing = result_of(answer, lambda reading: reading.list(), PODS, options)
+    assert listing.resource_version == "7"
+    assert list(listing.objects) == [decode(POD, POD_JSON.encode())]
+
+
+def test_a_token_is_read_before_the_items() -> None:
+    next_page = '{"metadata":{"resourceVersion":"7"},"items":[]}'
+    bodies = ['{"metadata":{"continue":"n\\u0061","resourceVersion":"7"},"items":[]}', next_page]
+    queries: list[str | None] = []
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        queries.append(request.query.get("continue"))
+        return web.Response(body=bodies[len(queries) - 1].encode())
+
+    result_of(answer, lambda reading: reading.list())
+    assert queries == [None, "na"]
+
+
 def test_expired_pages_are_requested_again_as_one_list() -> None:
     pages = Pages([named("a")], [named("b")], expired=True)
     listing = result_of(pages, lambda reading: reading.list())

@@ -10,10 +10,10 @@ kinds that are sent on, and trimmed when an object is first sent, because most o
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from typing import final
+from typing import Generic, TypeVar, final
 from urllib.parse import urlencode
 
 import msgspec
@@ -28,7 +28,7 @@ from bayplan.adapters.live.errors import (
     read_answer,
     unreadable,
 )
-from bayplan.api.objects import POD, ApiObject, DecodeError, decode
+from bayplan.api.objects import POD, ApiObject, DecodeError, decode, struct_of
 from bayplan.ports import EventType, GoneError, Listing, WatchEvent
 from bayplan.rng import Stream
 
@@ -114,6 +114,8 @@ SILENCE_SECONDS_MAX = 75.0
 FIELD_SELECTORS = {POD: "status.phase!=Succeeded,status.phase!=Failed"}
 
 
+_Item = TypeVar("_Item")
+
 _CHANGES = frozenset((EventType.ADDED, EventType.MODIFIED, EventType.DELETED))
 
 
@@ -123,9 +125,33 @@ class _ListMeta(msgspec.Struct, rename="camel"):
     continue_: str | None = msgspec.field(default=None, name="continue")
 
 
-class _Page(msgspec.Struct):
+class _Head(msgspec.Struct):
+    """A page without its items."""
+
+    metadata: _ListMeta
+
+
+class _Page(msgspec.Struct, Generic[_Item]):
     metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
-    items: list[msgspec.Raw] | None = None
+    items: list[_Item] | None = None
+
+
+#: An API server writes the metadata before the items.
+_ITEMS = b',"items":'
+_HEAD_BYTES_MAX = 4096
+
+
+def _list_meta(body: bytes, request: str) -> _ListMeta:
+    """The metadata of a page, if possible without a scan of its items.
+
+    A string of JSON has no unescaped quote, so `_ITEMS` is never a part of one. Raises
+    UnreadableAnswerError.
+    """
+    end = body.find(_ITEMS, 0, _HEAD_BYTES_MAX)
+    if end >= 0:
+        with suppress(msgspec.MsgspecError, UnicodeDecodeError):
+            return msgspec.json.decode(body[:end] + b"}", type=_Head).metadata
+    return read_answer(body, _Page[msgspec.Raw], request).metadata
 
 
 class _Line(msgspec.Struct):
@@ -167,6 +193,9 @@ class Reading:
             "labelSelector": options.label_selector,
         }
         self._selectors = {name: value for name, value in selectors.items() if value}
+        object_type = None if options.declared else struct_of(resource.kind)
+        #: Decodes a page at once; None: each object by itself.
+        self._decoder = object_type and msgspec.json.Decoder(_Page[object_type])
 
     # ---- lists ------------------------------------------------------------------------------
 
@@ -200,24 +229,36 @@ class Reading:
         try:
             while True:
                 body = await (next_body or self._client.request("GET", self._path(query)))
-                page = read_answer(body, _Page, request)
-                if page.metadata.continue_:
-                    query["continue"] = page.metadata.continue_
+                metadata = _list_meta(body, request)
+                if metadata.continue_:
+                    query["continue"] = metadata.continue_
                     fetch = self._client.request("GET", self._path(query))
                     next_body = asyncio.ensure_future(fetch)
                     await asyncio.sleep(0)  # the request is sent
-                read = [(self._decoded(item, request), item) for item in page.items or ()]
-                if originals is not None:
-                    originals.add(read)
-                if not page.metadata.continue_ and originals is not None:
+                objects = self._objects(body, request, originals)
+                if not metadata.continue_ and originals is not None:
                     originals.end()
-                yield Listing([each for each, _ in read], page.metadata.resource_version)
-                if not page.metadata.continue_:
+                yield Listing(objects, metadata.resource_version)
+                if not metadata.continue_:
                     return
         finally:
             if next_body is not None:
                 next_body.cancel()
                 await asyncio.gather(next_body, return_exceptions=True)
+
+    def _objects(
+        self, body: bytes, request: str, originals: ListPages | None
+    ) -> Sequence[ApiObject]:
+        """The objects of a page. Raises UnreadableAnswerError."""
+        if self._decoder is not None and originals is None:
+            # A page with a null that its type does not allow is decoded object by object.
+            with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                return self._decoder.decode(body).items or ()
+        items = read_answer(body, _Page[msgspec.Raw], request).items or ()
+        read = [(self._decoded(item, request), item) for item in items]
+        if originals is not None:
+            originals.add(read)
+        return [each for each, _ in read]
 
     def _decoded(self, raw: msgspec.Raw, request: str) -> ApiObject:
         """Raises UnreadableAnswerError."""
