@@ -33,6 +33,7 @@ from bayplan.api.object_meta import (
     OwnerReference,
     Quantities,
     Strings,
+    built,
 )
 from bayplan.api.pod_groups import KINDS, CoschedulingPodGroup, UpstreamPodGroup
 from bayplan.api.storage_objects import (
@@ -453,7 +454,7 @@ def decode(kind: str, content: bytes | dict[str, Any], declared: tuple[str, ...]
 def restored(kind: str, content: bytes) -> ApiObject:
     """A decoded object again, from its own JSON. Raises DecodeError."""
     try:
-        return msgspec.json.decode(content, type=_TYPES.get(kind, Unstructured))
+        return msgspec.json.decode(content, type=built(_TYPES.get(kind, Unstructured)))
     except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
         raise DecodeError(f"{kind}: {problem}") from None
 
@@ -472,8 +473,8 @@ def _decoded(struct_type: type[Any], content: Any) -> Any:
     """Raises msgspec's errors, which name the path."""
     try:
         if isinstance(content, bytes):
-            return msgspec.json.decode(content, type=struct_type)
-        return msgspec.convert(content, struct_type)
+            return msgspec.json.decode(content, type=built(struct_type))
+        return msgspec.convert(content, built(struct_type))
     except msgspec.ValidationError:
         # The types accept null only for fields without a zero value; objects with other nulls are
         # decoded twice.
@@ -481,7 +482,7 @@ def _decoded(struct_type: type[Any], content: Any) -> Any:
             if b"null" not in content:
                 raise
             content = msgspec.json.decode(content)
-        return msgspec.convert(_without_nulls(content), struct_type)
+        return msgspec.convert(_without_nulls(content), built(struct_type))
 
 
 def _unstructured(content: Any) -> Unstructured:

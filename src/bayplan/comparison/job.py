@@ -24,6 +24,7 @@ from msgspec import Struct
 
 from bayplan import __version__
 from bayplan.adapters.embedded.object_store import Stored
+from bayplan.api.object_meta import built
 from bayplan.api.objects import NODE, POD, Node, Pod
 from bayplan.comparison.decisions import DecisionSink, to_csv
 from bayplan.comparison.extensions import METRICS_GROUP, PREPARATIONS_GROUP, installed_metrics
@@ -171,7 +172,7 @@ class JobResult(Struct, frozen=True):
 
 def perform(job: Job) -> JobResult:
     """Run the job. Raises ConfigError, InvariantBroken, and exceptions of bugs in Bayplan."""
-    workload = msgspec.json.decode(job.workload, type=Workload)
+    workload = msgspec.json.decode(job.workload, type=built(Workload))
     if job.configuration.text is None:
         workload = workload.for_scheduler(DEFAULT_SCHEDULER)
     with rarely_collected(), _on_disk(job.plugin_files) as files:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 from msgspec import Struct, inspect, structs
 
+from bayplan.api.object_meta import built
 from bayplan.problems import Problem, joined, listed, nearest, shown, suggestion
 
 S = TypeVar("S", bound=Struct)
@@ -32,11 +33,11 @@ def decode(value: Any, kind: type[S], path: str) -> tuple[S | None, list[Problem
         # The usual args of a plugin. msgspec's description of a type takes longer than the start of
         # a plugin.
         with suppress(msgspec.ValidationError):
-            return msgspec.convert({}, kind), []
+            return msgspec.convert({}, built(kind)), []
     problems: list[Problem] = []
     accepted = _Check(problems).of(value, inspect.type_info(kind), path)
     try:
-        return msgspec.convert({} if accepted is _REFUSED else accepted, kind), problems
+        return msgspec.convert({} if accepted is _REFUSED else accepted, built(kind)), problems
     except msgspec.ValidationError as error:
         if not problems:
             problems.append(_as_problem(error, path))

@@ -10,6 +10,7 @@ from bayplan.adapters.embedded import field_validation as selectors
 from bayplan.adapters.embedded.api_validation import of_decoding
 from bayplan.adapters.embedded.field_validation import kind_of
 from bayplan.adapters.embedded.pod_validation import pod_spec
+from bayplan.api.object_meta import built
 from bayplan.api.objects import DecodeError, LabelSelector, ObjectMeta, PodSpec
 from bayplan.api.selectors import SelectorError, label_selector
 from bayplan.problems import Problem, wrong
@@ -76,7 +77,7 @@ def is_controller(content: Content) -> bool:
 def controller_problems(content: Content) -> list[Problem]:
     """Problems of a controller's own fields and of its pod template."""
     try:
-        typed = msgspec.convert(content, _Controller)
+        typed = msgspec.convert(content, built(_Controller))
     except (msgspec.MsgspecError, RecursionError) as failure:
         return [of_decoding(DecodeError(f"{kind_of(content)}: {failure}"), content)]
     if typed.spec is None or typed.spec.template is None or typed.spec.template.spec is None:
@@ -110,7 +111,7 @@ def _template(kind: str, spec: _Spec, template: _Template) -> Iterator[Problem]:
 
 def _selector(selector: Any, labels: dict[str, str]) -> Iterator[Problem]:
     try:
-        typed = msgspec.convert(selector, LabelSelector)
+        typed = msgspec.convert(selector, built(LabelSelector))
         problems = list(selectors.label_selector(typed, "spec.selector"))
         yield from problems
         if not problems and not label_selector(typed).matches(labels):

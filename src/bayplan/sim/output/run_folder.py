@@ -20,6 +20,7 @@ from typing import TypeVar, final
 import msgspec
 from msgspec import Struct
 
+from bayplan.api.object_meta import built
 from bayplan.engine.state_lines import StatesError
 from bayplan.engine.state_log import Begun, Entry, PastState, StateLog
 from bayplan.journal import AttemptRecord, FileSink, JournalError, Record, read
@@ -173,7 +174,7 @@ class RunFolder:
 
     def _decoded(self, name: str, kind: type[T]) -> T:
         try:
-            return msgspec.json.decode(self._read(name), type=kind)
+            return msgspec.json.decode(self._read(name), type=built(kind))
         except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
             raise RunFolderError(f"{self.path / name}: {problem}") from None
 

@@ -21,6 +21,7 @@ from bayplan.adapters.embedded.api_errors import TooManyRequestsError
 from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
 from bayplan.adapters.embedded.field_validation import ObjectKey, key_of, kind_of, object_key
 from bayplan.adapters.embedded.object_store import Stored
+from bayplan.api.object_meta import built
 from bayplan.api.objects import NODE, POD, Pod
 from bayplan.clock import Clock
 from bayplan.durations import DurationError, parse_duration
@@ -195,7 +196,7 @@ class Driver:
         elif step.verb is Verb.EVICT:
             self._cluster.evictions.evict(step.key)
         elif step.verb is Verb.DRAIN:
-            self._drains.begin(step.key, msgspec.convert(step.content, DrainOptions))
+            self._drains.begin(step.key, msgspec.convert(step.content, built(DrainOptions)))
         elif step.verb is Verb.DELETE:
             self._cluster.delete(step.key)
             if step.key.kind == NODE and self._controllers is None:
