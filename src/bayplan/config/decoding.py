@@ -35,7 +35,7 @@ def decode(value: Any, kind: type[S], path: str) -> tuple[S | None, list[Problem
         with suppress(msgspec.ValidationError):
             return msgspec.convert({}, built(kind)), []
     problems: list[Problem] = []
-    accepted = _Check(problems).of(value, inspect.type_info(kind), path)
+    accepted = _Check(problems).of(value, inspect.type_info(built(kind)), path)
     try:
         return msgspec.convert({} if accepted is _REFUSED else accepted, built(kind)), problems
     except msgspec.ValidationError as error:
