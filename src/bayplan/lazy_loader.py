@@ -1,4 +1,4 @@
-"""The one lazy loader: code that is imported at its first use.
+"""What is made at its first use: the one lazy loader of code, and the types that msgspec decodes.
 
 A table names the place of each value as "module:attribute", as entry points of packages do. The
 tables are the public names of `bayplan`, the commands, the plugins in the tree, and what a command
@@ -7,10 +7,30 @@ docs/decisions/0016.
 """
 
 import importlib
-from typing import Any
+import threading
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_building = threading.Lock()
+_built: set[Any] = set()
 
 
 def load(place: str) -> Any:
     """The value at "module:attribute". Imports the module at the first call."""
     module, _, attribute = place.partition(":")
     return getattr(importlib.import_module(module), attribute)
+
+
+def built(kind: type[T]) -> type[T]:
+    """``kind``, a type that any thread may now decode.
+
+    msgspec collects what it needs of a type of structs when it first decodes the type. If a second
+    thread decodes the type, or a type that contains it, in that moment, msgspec 0.22 reads a
+    half-built description and the process crashes. So one thread at a time builds types.
+    """
+    if kind not in _built:
+        with _building:
+            load("msgspec.json:Decoder")(kind)
+            _built.add(kind)
+    return kind

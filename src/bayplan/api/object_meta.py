@@ -1,7 +1,6 @@
 """The common parts of the structs of all API kinds: decoding, metadata, selectors."""
 
-import threading
-from typing import Annotated, Any, TypeVar, dataclass_transform
+from typing import Annotated, dataclass_transform
 
 import msgspec
 from msgspec import Struct, field
@@ -10,25 +9,6 @@ from msgspec import Struct, field
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Quantities = dict[str, str | Int64 | float]
 Strings = dict[str, str]
-
-T = TypeVar("T")
-
-_building = threading.Lock()
-_built: set[Any] = set()
-
-
-def built(kind: type[T]) -> type[T]:
-    """``kind``, a type that any thread may now decode.
-
-    msgspec collects what it needs of a type of structs when it first decodes the type. If a second
-    thread decodes the type, or a type that contains it, in that moment, msgspec 0.22 reads a
-    half-built description and the process crashes. So one thread at a time builds types.
-    """
-    if kind not in _built:
-        with _building:
-            msgspec.json.Decoder(kind)
-            _built.add(kind)
-    return kind
 
 
 def resource_of(kind: str) -> str:

@@ -33,7 +33,6 @@ from bayplan.api.object_meta import (
     OwnerReference,
     Quantities,
     Strings,
-    built,
 )
 from bayplan.api.pod_groups import KINDS, CoschedulingPodGroup, UpstreamPodGroup
 from bayplan.api.storage_objects import (
@@ -46,6 +45,7 @@ from bayplan.api.storage_objects import (
     Volume,
     VolumeAttachment,
 )
+from bayplan.lazy_loader import built
 
 __all__ = [
     "Api",

@@ -24,7 +24,6 @@ from msgspec import Struct
 
 from bayplan import __version__
 from bayplan.adapters.embedded.object_store import Stored
-from bayplan.api.object_meta import built
 from bayplan.api.objects import NODE, POD, Node, Pod
 from bayplan.comparison.decisions import DecisionSink, to_csv
 from bayplan.comparison.extensions import METRICS_GROUP, PREPARATIONS_GROUP, installed_metrics
@@ -34,6 +33,7 @@ from bayplan.comparison.metrics.scheduling import Arrivals, arranged
 from bayplan.config import SchedulerConfig, config_from, load_config
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.journal import Record
+from bayplan.lazy_loader import built
 from bayplan.plugins.registry import ENTRY_POINT_GROUP, default_registry
 from bayplan.sim.input.workload import Workload
 from bayplan.sim.output.result import FailureResult

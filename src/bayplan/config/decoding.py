@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 from msgspec import Struct, inspect, structs
 
-from bayplan.api.object_meta import built
+from bayplan.lazy_loader import built
 from bayplan.problems import Problem, joined, listed, nearest, shown, suggestion
 
 S = TypeVar("S", bound=Struct)

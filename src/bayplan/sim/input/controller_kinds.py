@@ -10,9 +10,9 @@ from bayplan.adapters.embedded import field_validation as selectors
 from bayplan.adapters.embedded.api_validation import of_decoding
 from bayplan.adapters.embedded.field_validation import kind_of
 from bayplan.adapters.embedded.pod_validation import pod_spec
-from bayplan.api.object_meta import built
 from bayplan.api.objects import DecodeError, LabelSelector, ObjectMeta, PodSpec
 from bayplan.api.selectors import SelectorError, label_selector
+from bayplan.lazy_loader import built
 from bayplan.problems import Problem, wrong
 from bayplan.sim.input.workload import Content
 

@@ -20,10 +20,10 @@ from typing import TypeVar, final
 import msgspec
 from msgspec import Struct
 
-from bayplan.api.object_meta import built
 from bayplan.engine.state_lines import StatesError
 from bayplan.engine.state_log import Begun, Entry, PastState, StateLog
 from bayplan.journal import AttemptRecord, FileSink, JournalError, Record, read
+from bayplan.lazy_loader import built
 from bayplan.problems import BadInputError
 from bayplan.sim.input.sources import (
     INPUTS,

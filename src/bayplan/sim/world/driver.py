@@ -21,10 +21,10 @@ from bayplan.adapters.embedded.api_errors import TooManyRequestsError
 from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
 from bayplan.adapters.embedded.field_validation import ObjectKey, key_of, kind_of, object_key
 from bayplan.adapters.embedded.object_store import Stored
-from bayplan.api.object_meta import built
 from bayplan.api.objects import NODE, POD, Pod
 from bayplan.clock import Clock
 from bayplan.durations import DurationError, parse_duration
+from bayplan.lazy_loader import built
 from bayplan.ports import ApiError
 from bayplan.sim.input.controller_kinds import CONTROLLERS, JOB, STATEFUL_SET
 from bayplan.sim.input.daemon_pods import is_daemon_pod, target_node

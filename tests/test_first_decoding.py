@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import msgspec
-from bayplan.api.object_meta import built
+from bayplan.lazy_loader import built
 
 sys.setswitchinterval(1e-6)
 barrier = Barrier(2)
