@@ -782,6 +782,26 @@ def test_a_node_that_changed_during_an_extender_call_is_evaluated_again() -> Non
     assert world.bound("far") == (2.0, "n1")
 
 
+def test_an_attempt_continues_with_every_event_that_came_before_it() -> None:
+    """The answer and the pod's deletion arrive together, and the answer is the first."""
+    worlds: list[World] = []
+
+    async def ask(effect: AskExtender) -> ExtenderAnswer:
+        await asyncio.sleep(2)
+        worlds[0].delete_pod("far")
+        return ExtenderAnswer(node_names=frozenset({"n1", "n2"}))
+
+    async def story(world: World) -> None:
+        worlds.append(world)
+        world.add_node("n1")
+        world.add_node("n2")
+        world.add_pod("far")
+        await world.until(3)
+
+    world = play(story, extenders=[Far()], asks={"far": ask})
+    assert world.attempts("far") == []
+
+
 @pytest.mark.parametrize(
     ("asks", "said"),
     [

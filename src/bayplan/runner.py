@@ -111,6 +111,9 @@ class Runner:
         self._patches = PodPatches(cluster)
         self._group_patches = GroupPatches(cluster)
         self._inbox: deque[WatchEvent | _Item] = deque()
+        #: Answers of extenders, with the token of the question. They are handled after the inbox,
+        #: so that an attempt continues with everything that was received.
+        self._answers: deque[tuple[int, ExtenderAnswer]] = deque()
         self._is_woken = False
         #: What `run` waits for while nothing is to be done.
         self._waiter: asyncio.Future[None] | None = None
@@ -186,7 +189,7 @@ class Runner:
 
     async def drained(self) -> None:
         """Wait until all work in progress has ended. Call `pause` first."""
-        while self._performing or self._inbox or self._immediate_count:
+        while self._performing or self._inbox or self._answers or self._immediate_count:
             if self._performing:
                 await asyncio.wait(self._performing)
             else:
@@ -213,6 +216,8 @@ class Runner:
                 handle(item)
             else:
                 item()
+        while self._answers:
+            scheduler.extender_answered(*self._answers.popleft())
         scheduler.run_timers()
         is_busy = not self._is_paused and scheduler.schedule_one()
         for effect in scheduler.take_effects():
@@ -373,7 +378,8 @@ class Runner:
 
     async def _ask(self, effect: AskExtender) -> None:
         answer = await self._asking.ask(effect)
-        self._put(lambda: self._scheduler.extender_answered(effect.token, answer))
+        self._answers.append((effect.token, answer))
+        self._wake()
 
 
 @final

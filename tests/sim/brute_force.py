@@ -407,6 +407,20 @@ def anti_affinity_of_placed(picture: Picture, pod: Content, node: Content) -> st
     return ""
 
 
+def pods_kept_out_by(picture: Picture, node_name: str, pods: Iterable[Content]) -> list[Content]:
+    """The pods that an anti-affinity term of a pod on the node keeps out of a domain."""
+    occupants = list(picture.occupants(node_name))
+    return [
+        pod
+        for pod in pods
+        if any(
+            _is_meant(picture, owner, term, pod)
+            for owner in occupants
+            for term in _terms(owner, "podAntiAffinity")
+        )
+    ]
+
+
 def spreading(picture: Picture, pod: Content, node: Content) -> str:
     """PodTopologySpread: every DoNotSchedule constraint."""
     constraints = [

@@ -187,16 +187,26 @@ def devices(picture: Picture, pod: Content, node: Content) -> str:
         if claim is None or is_terminating(claim):
             return f"device claim {name} is not there"
         allocation = (claim.get("status") or {}).get("allocation")
-        if allocation is None:
+        if allocation is None and not _is_shared_here(picture, node, key_of(claim)):
             requests = claim["spec"]["devices"]["requests"]
             wanted_count += sum(each["exactly"].get("count") or 1 for each in requests)
-        elif allocation.get("nodeSelector") and not selects_node(allocation["nodeSelector"], node):
+        selector = (allocation or {}).get("nodeSelector")
+        if selector and not selects_node(selector, node):
             return f"the devices of claim {name} are out of the node's reach"
     taken = {device for claim in claims.values() for device in allocated_devices(claim)}
     free = [each for each in _devices_of(picture, node) if each not in taken]
     if wanted_count > len(free):
         return f"{wanted_count} devices, and {len(free)} are free"
     return ""
+
+
+def _is_shared_here(picture: Picture, node: Content, claim: Key) -> bool:
+    """Whether a pod that is assumed on the node is about to get the devices of a claim. The other
+    users of the claim get the same devices."""
+    return any(
+        key_of(pod)[0] == claim[0] and claim[1] in device_claim_names(pod)
+        for pod in picture.occupants(node["metadata"]["name"])
+    )
 
 
 def _devices_of(picture: Picture, node: Content) -> Iterator[Device]:

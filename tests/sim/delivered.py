@@ -13,7 +13,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar, final
 
 from bayplan.adapters.embedded.object_store import Stored
-from bayplan.api.objects import ApiObject, Pod
+from bayplan.api.device_objects import RESOURCE_CLAIM
+from bayplan.api.objects import NODE, ApiObject, Pod
 from bayplan.ports import (
     Cluster,
     EmitEvent,
@@ -32,8 +33,10 @@ from tests.sim.brute_force import (
     Placed,
     is_terminating,
     key_of,
+    labels_of,
     uid_of,
 )
+from tests.sim.brute_force_storage import allocated_devices
 
 T = TypeVar("T")
 
@@ -67,6 +70,8 @@ class DeliveringPort:
         self._acknowledged: dict[str, Placed] = {}
         #: Called with the content of each pod that the scheduler deletes, before the request.
         self.on_delete_pod: Callable[[Content], None] | None = None
+        #: Called when a node with other labels is delivered: the picture before, and the node.
+        self.on_relabel_node: Callable[[Picture, Content], None] = _nothing
         #: Kinds that were listed at least once.
         self.listed: set[str] = set()
 
@@ -84,6 +89,10 @@ class DeliveringPort:
         before = objects.get(key)
         if before is not None and uid_of(before) != uid_of(content):
             self._remove(kind, key)
+        elif before is not None and _version_of(before) > _version_of(content):
+            return  # the answer to a patch was newer
+        elif before is not None and kind == NODE and labels_of(before) != labels_of(content):
+            self.on_relabel_node(self.picture(), content)
         objects[key] = content
         is_bound = kind == POD and content["spec"].get("nodeName")
         if kind == POD and (is_bound or is_terminating(content)):
@@ -98,6 +107,13 @@ class DeliveringPort:
         """From now on the pod's object says all."""
         self.assumed.pop(uid_of(pod), None)
         self._acknowledged.pop(uid_of(pod), None)
+
+    def _answered(self, kind: str, found: ApiObject) -> None:
+        """The scheduler takes the devices of a claim from the answer to its patch, and learns from
+        a read that a claim has none any more."""
+        known = self.content(kind, (found.metadata.namespace or "", found.metadata.name))
+        if known is not None and uid_of(known) == found.metadata.uid:
+            self._put(kind, found)
 
     # ---- reading ----------------------------------------------------------------------------
 
@@ -124,7 +140,10 @@ class DeliveringPort:
         return await self._inner.get_pod(namespace, name)
 
     async def read(self, kind: str, namespace: str, name: str) -> ApiObject:
-        return await self._inner.read(kind, namespace, name)
+        found = await self._inner.read(kind, namespace, name)
+        if kind == RESOURCE_CLAIM and not allocated_devices(self._contents.of(found)):
+            self._answered(kind, found)
+        return found
 
     async def sleep(self, seconds: float) -> None:
         await self._inner.sleep(seconds)
@@ -141,7 +160,10 @@ class DeliveringPort:
         self, kind: str, namespace: str, name: str, patch: dict[str, Any], subresource: str = ""
     ) -> ApiObject:
         inner = self._inner
-        return await _on_the_wire(lambda: inner.patch(kind, namespace, name, patch, subresource))
+        patched = await _on_the_wire(lambda: inner.patch(kind, namespace, name, patch, subresource))
+        if kind == RESOURCE_CLAIM:
+            self._answered(kind, patched)
+        return patched
 
     async def create_object(self, kind: str, content: dict[str, Any]) -> ApiObject:
         return await _on_the_wire(lambda: self._inner.create_object(kind, content))
@@ -163,6 +185,14 @@ class DeliveringPort:
 
     async def create_event(self, event: EmitEvent) -> None:
         await _on_the_wire(lambda: self._inner.create_event(event))
+
+
+def _nothing(before: Picture, node: Content) -> None:
+    """No observer of nodes."""
+
+
+def _version_of(content: Content) -> int:
+    return int(content["metadata"]["resourceVersion"])
 
 
 def _has_node(pod: Content) -> bool:

@@ -52,7 +52,14 @@ from tests.sim.at_rest import (
     picture_of,
     waits_in_vain,
 )
-from tests.sim.brute_force import Key, is_terminating, uid_of
+from tests.sim.brute_force import (
+    Key,
+    Picture,
+    is_terminating,
+    key_of,
+    pods_kept_out_by,
+    uid_of,
+)
 from tests.sim.decisions import DecisionChecker, Findings, WriteChecker, named_claims
 from tests.sim.delivered import Contents, DeliveringPort
 from tests.sim.drawn_extender import DrawnExtender
@@ -95,10 +102,13 @@ class Snatcher:
 
 @final
 class SilentReleases:
-    """A journal sink: the room that a nominated pod gives back when it is placed on another node.
+    """A journal sink: room that comes free without an event that wakes the pods that may use it.
 
-    kube-scheduler removes the nomination and sends no event (schedule_one.go, assume), so a pod
-    that was rejected because of the nomination waits for the next event.
+    - A nominated pod is placed on another node. kube-scheduler removes the nomination and sends no
+      event (schedule_one.go, assume).
+    - A node leaves its zone, and the anti-affinity of its pods leaves with it. The hint for a node
+      looks at the terms of the waiting pod only (interpodaffinity/plugin.go,
+      isSchedulableAfterNodeChange).
     """
 
     def __init__(self) -> None:
@@ -111,6 +121,13 @@ class SilentReleases:
     def excused_uids(self) -> Set[str]:
         """Pods whose last attempt was before the last release."""
         return self._tried_before - self._tried_since
+
+    def node_relabelled(self, before: Picture, node: Content) -> None:
+        """A node with other labels is delivered. ``before``: what was delivered until then."""
+        waiting = pods_kept_out_by(before, key_of(node)[1], pending(before))
+        uids = {uid_of(pod) for pod in waiting}
+        self._tried_before |= uids
+        self._tried_since -= uids
 
     def write(self, record: Record) -> None:
         if not isinstance(record, AttemptRecord):
@@ -137,6 +154,7 @@ class Leader:
         answers = {} if extender is None else extender.answers
         self.checker = DecisionChecker(port, world.findings, answers)
         port.on_delete_pod = self.checker.evicted
+        port.on_relabel_node = world.releases.node_relabelled
         registry, profile = _registry_of_the_tree(), {"schedulerName": "default-scheduler"}
         if plan.options.has_raising_plugin:
             registry = Registry()
