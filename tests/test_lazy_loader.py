@@ -1,5 +1,6 @@
 """Code that is imported at its first use."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,30 @@ def test_a_simulation_and_a_why_load_only_the_modules_that_they_use(tmp_path: Pa
     assert not set(_SPECIAL) & asking
     assert "bayplan.plugins.node_name" in simulating - asking
     assert own_count(asking) <= 193
+
+
+def test_an_answer_about_a_live_cluster_loads_no_library_for_watches_and_metrics(
+    tmp_path: Path,
+) -> None:
+    config = tmp_path / "config"
+    cluster = {"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}
+    context = {"name": "c", "context": {"cluster": "c", "user": ""}}
+    content = {"clusters": [cluster], "contexts": [context], "current-context": "c"}
+    config.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", **content}))
+    script = """
+import asyncio, sys
+import bayplan.cli.event_loop, bayplan.cli.why_now, bayplan.model.live_reading
+from bayplan.adapters.live.client import open_client
+async def main():
+    async with open_client(sys.argv[1]): pass
+asyncio.run(main())
+sys.stderr.write("\\n".join(sys.modules))
+"""
+    ended = process(config, script=script)
+    assert ended.returncode == 0, ended.stderr
+    loaded = set(ended.stderr.decode().split())
+    assert not {"aiohttp", "kubernetes_asyncio", "prometheus_client"} & loaded
+    assert "httptools" in loaded
 
 
 def test_a_public_name_loads_its_module_and_no_command() -> None:

@@ -27,7 +27,7 @@ from bayplan.engine.attempt_record import OnAttempt
 from bayplan.engine.attempts import Attempts, DryRuns
 from bayplan.engine.binding import BindingOutcome
 from bayplan.engine.core import EngineCore
-from bayplan.engine.event_handlers import EventHandlers
+from bayplan.engine.event_handlers import EventHandlers, NewPods
 from bayplan.engine.extenders.configured import configured_extenders, in_process_extenders
 from bayplan.engine.extenders.results import Extender, Extenders
 from bayplan.engine.instrumentation import (
@@ -38,7 +38,6 @@ from bayplan.engine.instrumentation import (
     show_reuse,
     show_sizes,
 )
-from bayplan.engine.new_pods import NewPods
 from bayplan.engine.one_shot import OneShotEvaluator
 from bayplan.engine.podgroups.controller import PodGroupController
 from bayplan.engine.podgroups.domains import TOPOLOGY_EVENTS, TOPOLOGY_NAME

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from bayplan.adapters.live import client as client_module
+from bayplan.adapters.live import streams as streams_module
 from bayplan.adapters.live.client import (
     IN_FLIGHT_MAX,
     TRIES_FAILED,
@@ -294,7 +294,7 @@ def test_an_accepted_stream_without_an_answer_is_closed(
         await asyncio.Event().wait()
         raise AssertionError
 
-    monkeypatch.setattr(client_module, "STREAM_ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(streams_module, "STREAM_ANSWER_SECONDS", 0.05)
     with pytest.raises(WatchStalledError, match=r"GET /watch: nothing came for 0\.05 s"):
         response_and_naps(tmp_path, mute, pieces)
 

@@ -11,15 +11,12 @@ gets OutcomeUnknownError and must read back. Delays double, with jitter from the
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, TypeVar, final
+from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 
-import aiohttp
 import msgspec
-from yarl import URL
 
 from bayplan.adapters.live.credentials import Credentials, load_credentials
 from bayplan.adapters.live.errors import (
@@ -30,27 +27,26 @@ from bayplan.adapters.live.errors import (
     UnreachableError,
     UnreadableAnswerError,
     UntrustedServerError,
-    WatchStalledError,
     read_answer,
     refusal,
 )
 from bayplan.adapters.live.rate_limit import Lane, LateTurnError, RequestMetrics, Sleep, TokenBucket
 from bayplan.adapters.live.transport import (
-    CONNECT_SECONDS,
     GZIP,
     IDENTITY,
-    NOT_SENT,
     Answer,
     ConnectionPool,
     NoAnswerError,
     NotSentError,
-    ProxiedSession,
     Transport,
-    keepalive_socket,
 )
 from bayplan.clock import Clock, RealClock
-from bayplan.ports import ApiError, OutcomeUnknownError, WatchDroppedError
+from bayplan.lazy_loader import load
+from bayplan.ports import ApiError, OutcomeUnknownError
 from bayplan.rng import stream
+
+if TYPE_CHECKING:
+    from bayplan.adapters.live.streams import Streams
 
 T = TypeVar("T")
 
@@ -66,8 +62,6 @@ DELAY_SECONDS_MIN = 0.1
 DELAY_SECONDS_MAX = 5.0
 #: One attempt; the API server itself gives up after a minute.
 ANSWER_SECONDS = 65.0
-#: Time for the response of a stream: the server accepts a watch before it has events.
-STREAM_ANSWER_SECONDS = 30.0
 #: Maximum number of concurrent requests. Each watch has a connection of its own.
 IN_FLIGHT_MAX = MappingProxyType(
     {
@@ -79,7 +73,6 @@ IN_FLIGHT_MAX = MappingProxyType(
         Lane.OTHER: 20,
     }
 )
-READ_BUFFER_BYTES = 2**20
 
 _REPEATABLE = frozenset(("GET", "PATCH", "DELETE"))
 
@@ -129,7 +122,7 @@ class ApiClient:
         self._encoding = GZIP if options.accepts_gzip else IDENTITY
         self._now = options.clock.now
         self.metrics = RequestMetrics(credentials.server)
-        self._streams = _session(credentials, options.user_agent)
+        self._opened_streams: Streams | None = None
         self._calls = self._transport()
 
     @property
@@ -140,14 +133,15 @@ class ApiClient:
     async def close(self) -> None:
         await self._credentials.close()
         await self._calls.close()
-        await self._streams.close()
+        if self._opened_streams is not None:
+            await self._opened_streams.close()
 
     def _transport(self) -> Transport:
         """The session of the streams if there is a proxy, else a connection pool."""
         credentials, encoding = self._credentials, self._encoding
         server, server_name, proxy = credentials.server, credentials.server_name, credentials.proxy
         if proxy:
-            return ProxiedSession(self._streams, server, server_name, proxy, encoding=encoding)
+            return self._streams().proxied(encoding=encoding)
         tls, agent = credentials.ssl_context, self._user_agent
         return ConnectionPool(server, tls, server_name, agent, encoding=encoding)
 
@@ -261,61 +255,31 @@ class ApiClient:
 
     # ---- streams ----------------------------------------------------------------------------
 
-    async def stream(self, path: str, silence_seconds_max: float) -> AsyncIterator[bytes]:
+    def stream(self, path: str, silence_seconds_max: float) -> AsyncGenerator[bytes]:
         """The body of a GET as it arrives, in pieces of any length.
 
         Raises ApiError when the server refuses, WatchStalledError when it does not answer or sends
         nothing for too long, WatchDroppedError when the connection breaks.
         """
-        request = str(_Request("GET", path))
-        limits = aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS, sock_read=silence_seconds_max)
-        await self._buckets[Lane.OTHER].take()
-        seconds = min(STREAM_ANSWER_SECONDS, silence_seconds_max)
-        try:
-            async with contextlib.AsyncExitStack() as stack:
-                async with asyncio.timeout(seconds):
-                    answer = await stack.enter_async_context(self._opened(path, limits))
-                seconds = silence_seconds_max
-                self.metrics.began(answer.status)
-                await self._expect_success(request, answer)
-                async for piece in answer.content.iter_any():
-                    yield piece
-        except aiohttp.ClientConnectorCertificateError as problem:
-            raise UntrustedServerError(request, self.server, problem) from None
-        except NOT_SENT as problem:
-            raise UnreachableError(f"{request}: no answer from {self.server}: {problem}") from None
-        except TimeoutError:
-            raise WatchStalledError(f"{request}: nothing came for {seconds:g} s") from None
-        except (aiohttp.ClientError, OSError) as problem:
-            raise WatchDroppedError(f"{request}: {problem}") from None
+        return self._streams().pieces(path, silence_seconds_max)
 
-    def _opened(
-        self, path: str, limits: aiohttp.ClientTimeout
-    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
-        return self._streams.get(
-            URL(self.server + path, encoded=True),
-            headers=self._authorization_header(),
-            timeout=limits,
-            server_hostname=self._credentials.server_name,
-            proxy=self._credentials.proxy,
-        )
-
-    async def _expect_success(self, request: str, answer: aiohttp.ClientResponse) -> None:
-        if answer.status < 300:
-            return
-        if answer.status == UNAUTHORIZED:
-            await self._credentials.after_refusal()
-        raise refusal(answer.status, await answer.read(), request)
+    def _streams(self) -> "Streams":
+        """The streams, opened at their first use. A command that only lists does without them."""
+        if self._opened_streams is None:
+            self._opened_streams = load("bayplan.adapters.live.streams:Streams")(
+                self._credentials,
+                self._user_agent,
+                take_turn=self._buckets[Lane.OTHER].take,
+                authorization=self._authorization,
+                began=self.metrics.began,
+            )
+        return cast("Streams", self._opened_streams)
 
     # ---- authorization ----------------------------------------------------------------------
 
     def _authorization_line(self) -> str:
         authorization = self._authorization()
         return f"Authorization: {authorization}\r\n" if authorization else ""
-
-    def _authorization_header(self) -> Mapping[str, str]:
-        authorization = self._authorization()
-        return {"Authorization": authorization} if authorization else {}
 
     def _authorization(self) -> str:
         """The value of the header. Raises AccessDeniedError if the value is not one ASCII line."""
@@ -348,20 +312,6 @@ async def open_client(
 
 def _bucket(options: ClientOptions) -> TokenBucket:
     return TokenBucket(options.qps, options.burst, options.clock, options.sleep)
-
-
-def _session(credentials: Credentials, user_agent: str) -> aiohttp.ClientSession:
-    connector = aiohttp.TCPConnector(
-        limit=0, ssl=credentials.ssl_context or True, socket_factory=keepalive_socket
-    )
-    return aiohttp.ClientSession(
-        connector=connector,
-        cookie_jar=aiohttp.DummyCookieJar(),
-        # Events of a watch are short. A request may replace this: see `accepts_gzip`.
-        headers={"Accept-Encoding": IDENTITY, "Accept": JSON, "User-Agent": user_agent},
-        timeout=aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS),
-        read_bufsize=READ_BUFFER_BYTES,
-    )
 
 
 async def all_results(requests: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

@@ -15,13 +15,14 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from enum import StrEnum
 from functools import partial
-from typing import final
+from typing import TYPE_CHECKING, final
 from urllib.parse import urlsplit
-
-from prometheus_client import CollectorRegistry
 
 from bayplan.clock import Clock
 from bayplan.metrics import COUNTER, Histogram, Reading
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
 
 # ---- rate limit -----------------------------------------------------------------------------
 
@@ -127,7 +128,7 @@ class RequestMetrics:
             labels,
         )
 
-    def register(self, registry: CollectorRegistry) -> None:
+    def register(self, registry: "CollectorRegistry") -> None:
         registry.register(self._duration)
         registry.register(self._limited)
         for name, text, labels, counts in (

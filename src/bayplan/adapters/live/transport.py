@@ -3,8 +3,8 @@
 A request is one write; httptools parses the answer. A connection carries one request at a time. The
 most recently used idle connection is used next, so that the others age and are closed. Failures
 differ by whether anything had been sent: NotSentError or NoAnswerError. Decision 0006 in
-docs/decisions explains why this is not aiohttp. aiohttp carries watches and, as `ProxiedSession`,
-all requests through a proxy.
+docs/decisions explains why this is not aiohttp. `streams` carries watches, and all requests through
+a proxy.
 """
 
 import asyncio
@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol, cast, final
 
-import aiohttp
 import httptools
 from yarl import URL
 
@@ -113,7 +112,7 @@ class Connection(asyncio.Protocol):
         # uvloop's transports are no subclasses.
         self._transport = cast(asyncio.Transport, transport)
         self.is_open = True
-        _keep_alive(transport.get_extra_info("socket"))
+        keep_alive(transport.get_extra_info("socket"))
 
     def data_received(self, data: bytes) -> None:
         assert self._parser is not None, "data after the end of a connection"
@@ -291,15 +290,7 @@ class ConnectionPool:
         return connection
 
 
-def keepalive_socket(address: Any) -> socket.socket:
-    """A socket factory for aiohttp with TCP keepalive."""
-    family, kind, protocol = address[:3]
-    made = socket.socket(family, kind, protocol)
-    _keep_alive(made)
-    return made
-
-
-def _keep_alive(made: Any) -> None:
+def keep_alive(made: Any) -> None:
     """Enable TCP keepalive: the socket detects a silent peer within a minute."""
     if made is None:
         return
@@ -316,62 +307,3 @@ _KEEPALIVE = MappingProxyType(
         if hasattr(socket, name)
     }
 )
-
-
-# ---- proxied --------------------------------------------------------------------------------
-
-
-#: Failures before the request left us.
-NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
-
-
-@final
-class ProxiedSession:
-    """Transport through a proxy, over a session that the caller owns."""
-
-    def __init__(
-        self,
-        session: aiohttp.ClientSession,
-        server: str,
-        server_name: str | None,
-        proxy: str,
-        *,
-        encoding: str = IDENTITY,
-    ) -> None:
-        """``encoding``: see `ConnectionPool`; the session decompresses."""
-        self._session = session
-        self._encoding = encoding
-        self._server = server
-        self._server_name = server_name
-        self._proxy = proxy
-
-    async def send(self, method: str, path: str, head: str, body: bytes | None) -> Answer:
-        """Raises NotSentError, NoAnswerError."""
-        headers = dict(line.split(": ", 1) for line in head.splitlines())
-        headers["Accept-Encoding"] = self._encoding
-        try:
-            async with self._session.request(
-                method,
-                URL(self._server + path, encoded=True),
-                data=body,
-                headers=headers,
-                server_hostname=self._server_name,
-                proxy=self._proxy,
-            ) as answer:
-                read = await answer.read()
-                return Answer(answer.status, read, answer.headers.get("Retry-After", ""))
-        except aiohttp.ClientConnectorCertificateError as problem:
-            raise NotSentError(_text_of(problem), is_untrusted=True) from None
-        except aiohttp.InvalidURL as problem:
-            raise NotSentError(_text_of(problem), is_for_ever=True) from None
-        except NOT_SENT as problem:
-            raise NotSentError(_text_of(problem)) from None
-        except (aiohttp.ClientError, OSError) as problem:
-            raise NoAnswerError(_text_of(problem)) from None
-
-    async def close(self) -> None:
-        """Does nothing: the owner closes the session."""
-
-
-def _text_of(problem: Exception) -> str:
-    return str(problem) or type(problem).__name__
