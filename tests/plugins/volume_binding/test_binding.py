@@ -107,5 +107,20 @@ def test_an_impossible_provision_is_reported(objects: list[Any], text: str) -> N
 def test_a_deleted_claim_is_reported() -> None:
     over, decision = provision()
     over.objects("v1 PersistentVolumeClaim").remove(decision.provisions[0].claim.claim)
-    with pytest.raises(BindingFailed, match='persistentvolumeclaim "data" not found'):
+    with pytest.raises(BindingFailed, match='pvc: persistentvolumeclaims "default/data" not found'):
+        is_complete(over, decision)
+
+
+@pytest.mark.parametrize("is_volume", [True, False])
+def test_a_deleted_part_of_a_binding_is_reported_by_its_resource(is_volume: bool) -> None:
+    """The words of upstream's cache, not those of its lister."""
+    over, decision = binding()
+    (pair,) = decision.bindings
+    if is_volume:
+        over.objects("v1 PersistentVolume").remove(pair.volume.volume)
+        text = 'failed to check binding: persistentvolumes "pv" not found'
+    else:
+        over.objects("v1 PersistentVolumeClaim").remove(pair.claim.claim)
+        text = 'failed to check binding: persistentvolumeclaims "default/data" not found'
+    with pytest.raises(BindingFailed, match=text):
         is_complete(over, decision)

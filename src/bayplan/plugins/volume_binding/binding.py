@@ -25,8 +25,9 @@ from bayplan.api.storage_objects import (
     PersistentVolumeClaim,
 )
 from bayplan.plugins.volume_binding.claims import NONE, NodeVolumes
+from bayplan.printable import quoted
 from bayplan.state.storage_infos import ClaimInfo, NodeTerms, VolumeInfo
-from bayplan.state.volumes import Volumes, claim_not_found, volume_not_found
+from bayplan.state.volumes import Volumes
 
 # ---- decision -------------------------------------------------------------------------------
 
@@ -171,6 +172,11 @@ CLAIM_NOT_CHECKED: Final = "failed to check provisioning pvc: {}"
 NOT_TRANSLATED: Final = "failed to translate pv to csi: could not translate pv: {}"
 
 
+def _not_in_cache(resource: str, key: str) -> str:
+    """The message of upstream's cache, which names the resource (passive_assume_cache.go)."""
+    return f"{resource} {quoted(key)} not found"
+
+
 class BindingFailed(Exception):
     """The binding cannot succeed; the message says why."""
 
@@ -190,10 +196,14 @@ class Progress(Struct, frozen=True):
     def _is_bound(self, binding: Binding) -> bool:
         volume = self.volumes.api.volume(binding.volume.name)
         if volume is None:
-            raise BindingFailed(NOT_CHECKED.format(volume_not_found(binding.volume.name)))
+            raise BindingFailed(
+                NOT_CHECKED.format(_not_in_cache("persistentvolumes", binding.volume.name))
+            )
         claim = self.volumes.api.claim(binding.claim.key)
         if claim is None:
-            raise BindingFailed(NOT_CHECKED.format(claim_not_found(binding.claim.name)))
+            raise BindingFailed(
+                NOT_CHECKED.format(_not_in_cache("persistentvolumeclaims", binding.claim.key))
+            )
         if binding.new is not None and volume.version == binding.volume.version:
             return False  # what we wrote has not come back yet
         self._check_reach(volume)
@@ -205,7 +215,11 @@ class Progress(Struct, frozen=True):
     def _is_provisioned(self, provision: Provision) -> bool:
         claim = self.volumes.api.claim(provision.claim.key)
         if claim is None:
-            raise BindingFailed(CLAIM_NOT_CHECKED.format(claim_not_found(provision.claim.name)))
+            raise BindingFailed(
+                CLAIM_NOT_CHECKED.format(
+                    _not_in_cache("persistentvolumeclaims", provision.claim.key)
+                )
+            )
         if provision.new != provision.claim.claim and claim.version == provision.claim.version:
             return False  # what we wrote has not come back yet
         self._check_node(claim)
