@@ -102,9 +102,10 @@ def test_an_answer_about_a_live_cluster_loads_no_library_for_watches_and_metrics
 ) -> None:
     config = tmp_path / "config"
     cluster = {"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}
-    context = {"name": "c", "context": {"cluster": "c", "user": ""}}
-    content = {"clusters": [cluster], "contexts": [context], "current-context": "c"}
-    config.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", **content}))
+    user = {"name": "u", "user": {"token": "t"}}
+    context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
+    content = {"clusters": [cluster], "users": [user], "contexts": [context]}
+    config.write_text(json.dumps({"kind": "Config", "current-context": "c", **content}))
     script = """
 import asyncio, sys
 import bayplan.cli.event_loop, bayplan.cli.why_now, bayplan.model.live_reading
