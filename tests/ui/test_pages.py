@@ -130,6 +130,7 @@ def test_waiting_pods_are_grouped_by_cause_in_the_order_of_first_occurrence(
         view = pages.waiting(state)
         numbers = [group.number for group in view.groups]
         assert numbers == sorted(numbers)
+        assert view.cause_count == len(numbers)
         assert sum(group.pods for group in view.groups) == view.total == len(state.waiting)
         for group in view.groups:
             assert len(pages.pods_of_cause(state, group.number)) == group.pods

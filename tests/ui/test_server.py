@@ -53,6 +53,21 @@ def test_an_answer_has_the_type_that_the_schema_names(
     assert msgspec.json.decode(body, type=kind, strict=True)
 
 
+def test_causes_come_in_pages_and_a_link_to_a_cause_gets_its_page(shown: ShownRun) -> None:
+    def page(parameters: str) -> answers.Waiting:
+        _, body = fetched([shown], f"api/waiting?at=280&{parameters}")
+        return msgspec.json.decode(body, type=answers.Waiting)
+
+    whole = page("")
+    numbers = [group.number for group in whole.groups]
+    assert (whole.cause_count, whole.offset, len(numbers)) == (3, 0, 3)
+    parts = [page(f"limit=2&offset={offset}") for offset in (0, 2)]
+    assert [[one.number for one in part.groups] for part in parts] == [numbers[:2], numbers[2:]]
+    assert {part.total for part in parts} == {whole.total}
+    linked = page(f"limit=2&cause={numbers[2]}")
+    assert (linked.offset, [one.number for one in linked.groups]) == (2, numbers[2:])
+
+
 def test_the_schema_names_each_type_of_an_answer(shown: ShownRun) -> None:
     _, body = fetched([shown], "api/schema.json")
     names = set(msgspec.json.decode(body)["$defs"])

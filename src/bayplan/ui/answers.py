@@ -237,9 +237,13 @@ class WaitingGroup(Answer):
 class Waiting(Answer):
     change: int
     seconds: float
+    #: Pods that wait.
     total: int
     #: In the order in which the causes first occurred: it never changes.
     groups: tuple[WaitingGroup, ...]
+    #: All causes, and the position of the first of `groups` among them.
+    cause_count: int = 0
+    offset: int = 0
 
 
 class AttemptEntry(Answer):

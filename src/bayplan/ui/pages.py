@@ -463,23 +463,29 @@ def victims_of(line: Timeline, change: int, node: str) -> tuple[str, ...]:
 def waiting(state: State) -> Waiting:
     line = state.timeline
     rows = state.waiting
-    causes = state.cause_of_pod[rows]
+    causes, firsts, counts = np.unique(
+        state.cause_of_pod[rows], return_index=True, return_counts=True
+    )
     groups: list[WaitingGroup] = []
-    for number in numbers(np.unique(causes)):
-        pods = rows[causes == number]
-        oldest = int(pods[0])
+    for number, oldest, pods in zip(
+        numbers(causes), numbers(rows[firsts]), numbers(counts), strict=True
+    ):
         groups.append(
             WaitingGroup(
                 number=number,
                 cause=line.causes[number],
-                pods=len(pods),
+                pods=pods,
                 example=line.pods[oldest].name,
                 since_seconds=float(line.seconds[line.waits_from[oldest]]),
                 events=_events(line, line.causes[number]),
             )
         )
     return Waiting(
-        change=state.change, seconds=state.seconds, total=len(rows), groups=tuple(groups)
+        change=state.change,
+        seconds=state.seconds,
+        total=len(rows),
+        groups=tuple(groups),
+        cause_count=len(groups),
     )
 
 

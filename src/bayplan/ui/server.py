@@ -266,7 +266,15 @@ def _verdict(question: Question) -> Any:
 
 
 def _waiting(question: Question) -> Any:
-    return pages.waiting(question.state)
+    """The causes of one page; ``cause`` without an offset: the page that has this cause."""
+    waiting = pages.waiting(question.state)
+    offset, limit = question.number("offset", 0), question.number("limit", PAGE)
+    if question.text("cause") and not question.text("offset"):
+        cause = question.number("cause", 0)
+        position = next((at for at, one in enumerate(waiting.groups) if one.number == cause), 0)
+        offset = position - position % max(1, limit)
+    part = Part(waiting.groups, offset, limit)
+    return msgspec.structs.replace(waiting, groups=tuple(part.items), offset=part.offset)
 
 
 def _experiment(question: Question) -> Any:

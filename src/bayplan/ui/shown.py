@@ -4,6 +4,7 @@ The run is repeated in a thread of its own, and the page shows the progress and 
 run's summary until the timeline is ready. A cluster without a run is one state, at 0 s.
 """
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -53,6 +54,8 @@ LOADING, READY, FAILED = "loading", "ready", "failed"
 _END_PODS_MAX = 20_000
 #: Of a cluster without a run: waiting pods that are tried once to learn why they wait.
 _TRIED_MAX = 1_000
+#: Simulations of two threads at the same moment may influence each other, so one thread loads.
+_loading = threading.Lock()
 
 
 class NotReady(Exception):
@@ -197,7 +200,8 @@ class ShownFiles(Shown, ABC):
     def load(self) -> None:
         """Load now. A failure becomes the page's text."""
         try:
-            self._load()
+            with _loading:
+                self._load()
             self._phase = READY
         except BadInputError as problem:
             self._problem, self._phase = str(problem), FAILED

@@ -15,7 +15,7 @@ function color(name) {
 
 // `series`: [{label, values}]; `x`: numbers; `at`: where the page is, or null. Without `onZoom`, a
 // drag does nothing.
-export function Chart({ title, x, series, formatX, formatY, isWhole, at, onPick, onZoom, onReset, syncKey }) {
+export function Chart({ title, x, series, xLabel = "Time", formatX, formatY, isWhole, at, onPick, onZoom, onReset, syncKey }) {
   const element = useRef(null);
   const plot = useRef(null);
   const position = useRef(at);
@@ -42,7 +42,7 @@ export function Chart({ title, x, series, formatX, formatY, isWhole, at, onPick,
         axis({ values: (_, splits) => splits.map(formatY), size: 58, ...(isWhole ? { incrs: WHOLE } : {}) }),
       ],
       series: [
-        { label: "at", value: (_, value) => (value === null ? "–" : formatX(value)) },
+        { label: xLabel, value: (_, value) => (value === null ? "–" : formatX(value)) },
         ...series.map((one, index) => ({
           label: one.label,
           stroke: color(`--curve-${(index % 6) + 1}`),

@@ -6,7 +6,8 @@ import { PodTable } from "./podtable.js";
 import { CauseParts, KIND_TITLES } from "./waiting.js";
 
 const PAGE = 50;
-const SHOWN = 20;
+const SHOWN = 6;
+const RESULTS = { short: "members missing" };
 
 export function Groups({ params }) {
   return params.name ? html`<${Group} key=${params.name} params=${params} />` : html`<${GroupList} params=${params} />`;
@@ -28,7 +29,7 @@ function GroupList({ params }) {
         <th scope="row" class="name"><a href=${address("groups", { at, name: row.name })}>${row.name}</a></th>
         <td class="wide"><${Bar} share=${row.members ? row.placed / row.members : 0} /><span class="share">${count(row.placed)}</span></td>
         <td class="number">${count(row.members)}</td><td class="number">${count(row.minimum)}</td>
-        <td class="number">${count(row.waiting)}</td><td>${row.result || "–"}</td></tr>`)}</tbody></table></div>
+        <td class="number">${count(row.waiting)}</td><td>${RESULTS[row.result] ?? (row.result || "–")}</td></tr>`)}</tbody></table></div>
     <${Pager} page=${data} size=${PAGE} onOffset=${setOffset} />`}`;
 }
 
@@ -53,13 +54,19 @@ function Group({ params }) {
     ${Object.keys(nodes).length > 0 && html`<h2>Nodes</h2><ul class="tags">${Object.entries(nodes).map(([node, pods]) => html`<li key=${node} class="tag">
       <a href=${address("nodes", { at, node })}>${node}</a> ${plural(pods, "member")}</li>`)}</ul>`}
     <h2>Attempts</h2>
-    ${attempts.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Attempts"><table><thead><tr><th class="number">Time</th><th>Result</th><th class="number">Assigned before</th><th class="number">Placed now</th><th>Domain</th><th>Message</th></tr></thead>
-      <tbody>${attempts.slice(-SHOWN).reverse().map((one) => html`<tr key=${one.change}><td class="number">${time(one.seconds)}</td><td>${one.result}</td>
-        <td class="number">${count(one.assigned)}</td><td class="number">${count(one.fitting)}</td><td>${one.domain || "–"}</td><td>${one.message}</td></tr>`)}</tbody></table></div>
-      ${attempts.length > SHOWN && html`<p class="note">The last ${SHOWN} of ${count(attempts.length)} attempts.</p>`}`
-      : html`<${Empty}>No attempt so far.</${Empty}>`}
+    ${attempts.length ? html`<${Attempts} attempts=${attempts} />` : html`<${Empty}>No attempt so far.</${Empty}>`}
     <h2>Members</h2>
     <${PodTable} at=${at} filter=${{ group: name }} show=${["state", "node", "since", "attempts"]} empty="No member exists at this moment." />`;
+}
+
+// The newest attempts first.
+function Attempts({ attempts }) {
+  const [isWhole, setWhole] = useState(false);
+  const shown = isWhole ? attempts : attempts.slice(-SHOWN);
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Attempts"><table><thead><tr><th class="number">Time</th><th>Result</th><th class="number">Assigned before</th><th class="number">Placed now</th><th>Domain</th><th>Message</th></tr></thead>
+      <tbody>${shown.slice().reverse().map((one) => html`<tr key=${one.change}><td class="number">${time(one.seconds)}</td><td>${RESULTS[one.result] ?? one.result}</td>
+        <td class="number">${count(one.assigned)}</td><td class="number">${count(one.fitting)}</td><td>${one.domain || "–"}</td><td>${one.message}</td></tr>`)}</tbody></table></div>
+    ${shown.length < attempts.length && html`<p><button onClick=${() => setWhole(true)}>Show all ${count(attempts.length)} attempts</button></p>`}`;
 }
 
 const missing = (group) => Math.max(0, group.minimum - group.members);

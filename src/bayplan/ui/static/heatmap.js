@@ -1,6 +1,6 @@
 // The heat map: one cell of a canvas per node, group by group. The server sends two packed columns,
 // the number and the value of each node; names are asked for one at a time.
-import { Problem, ask, count, html, percent, useAnswer, useEffect, useRef, useState } from "./lib.js";
+import { Problem, ask, count, html, percent, useAnswer, useEffect, useMemo, useRef, useState } from "./lib.js";
 
 // Of the element around the canvas.
 const PADDING = 12;
@@ -184,6 +184,7 @@ export function HeatMap({ at, color, groupBy, sizeBy, isCount, label, onSelect }
   const [hover, setHover] = useState(null);
   const [focused, setFocused] = useState(-1);
   const text = isCount ? count : percent;
+  const hasNone = useMemo(() => data !== null && unpack(data.values, Float32Array).some(Number.isNaN), [data]);
 
   const draw = () => {
     const target = canvas.current;
@@ -257,7 +258,7 @@ export function HeatMap({ at, color, groupBy, sizeBy, isCount, label, onSelect }
       ${hover && state && hover.index < state.numbers.length && html`<${Tip} at=${at} number=${state.numbers[hover.index]} place=${hover}
         width=${canvas.current.clientWidth} value=${text(state.values[hover.index])} />`}
     </div>
-    ${data && html`<${Legend} high=${data.high} text=${text} label=${label} />`}`;
+    ${data && html`<${Legend} high=${data.high} text=${text} label=${label} hasNone=${hasNone} />`}`;
 }
 
 function paint(context, { plan, values }, { data, groupBy, text }) {
@@ -303,7 +304,7 @@ function Tip({ at, number, place, width, value }) {
     <span>${value}${isCurrent && data ? `, ${count(data.pods)} pods` : ""}</span></div>`;
 }
 
-function Legend({ high, text, label }) {
+function Legend({ high, text, label, hasNone }) {
   const canvas = useRef(null);
   useEffect(() => {
     const paintRamp = () => {
@@ -319,5 +320,5 @@ function Legend({ high, text, label }) {
     return () => scheme.removeEventListener("change", paintRamp);
   }, []);
   return html`<p class="legend"><span>${label}</span><span>${text(0)}</span>
-    <canvas ref=${canvas} width="160" height="12" aria-hidden="true"></canvas><span>${text(high)}</span></p>`;
+    <canvas ref=${canvas} width="160" height="12" aria-hidden="true"></canvas><span>${text(high)}</span>${hasNone && html`<span class="swatch" aria-hidden="true"></span><span>offers none</span>`}</p>`;
 }

@@ -136,6 +136,9 @@ export function amount(resource, number) {
   return count(number);
 }
 
+// The amounts of all other resources bring their unit, or count things.
+export const withUnit = (resource) => (resource === "cpu" ? "cpu (cores)" : resource);
+
 export function percent(share) {
   if (share === null || !Number.isFinite(share)) return "–";
   const hundred = share * 100;

@@ -3,7 +3,7 @@ import { HeatMap } from "./heatmap.js";
 import { Computing, isPast, useComputed } from "./computed.js";
 import {
   Bar, Empty, Loading, Pager, Problem, Search, address, amount, count, go, html, percent, plural,
-  tableAddress, time, useAnswer, useEffect, useState,
+  tableAddress, time, useAnswer, useEffect, useState, withUnit,
 } from "./lib.js";
 import { PodTable } from "./podtable.js";
 import { whatIfAddress } from "./whatif.js";
@@ -42,7 +42,7 @@ export function Nodes({ source, params }) {
         ${isFit && !fits ? html`<${Empty}>Choose a pod: the map then shows for how many pods with its requests each node has room.</${Empty}>`
           : html`<${HeatMap} at=${at} color=${heatColor} groupBy=${group} sizeBy=${size} isCount=${isFit} label=${label}
               onSelect=${(name) => set({ node: name })} />`}
-        <${NodeTable} at=${at} params=${params} resources=${source.resources} />
+        <${NodeTable} at=${at} params=${params} resources=${columnsOf(source.resources, color)} />
       </div>
       ${node && html`<${NodePanel} key=${node} source=${source} at=${at} name=${node} onClose=${() => set({ node: undefined })} />`}
     </div>`;
@@ -60,21 +60,27 @@ function PodField({ at, value, onPod }) {
     <datalist id="pod-names">${(data?.rows ?? []).map((row) => html`<option key=${row.name} value=${row.name} />`)}</datalist></label>`;
 }
 
-function NodeTable({ at, params, resources }) {
+// The table has the first resources, and always the one of the colors.
+function columnsOf(resources, color) {
+  const shares = resources.filter((one) => one !== "pods");
+  const first = shares.slice(0, COLUMNS_MAX);
+  return first.includes(color) || !shares.includes(color) ? first : [...first.slice(0, -1), color];
+}
+
+function NodeTable({ at, params, resources: columns }) {
   const search = params.search ?? "";
   const [offset, setOffset] = useState(0);
   useEffect(() => setOffset(0), [search, at]);
   const { data, error } = useAnswer("nodes", { at, search, offset, limit: PAGE });
-  const columns = resources.filter((one) => one !== "pods").slice(0, COLUMNS_MAX);
   return html`<section aria-label="Table of nodes">
     <div class="controls"><${Search} label="Node name" value=${search}
         onSearch=${(text) => go("nodes", { ...params, search: text || undefined }, { replace: true })} />
-      ${data && html`<span class="note">${count(data.total)} nodes</span>`}
+      ${data && html`<span class="note">${plural(data.total, "node")}</span>`}
       <a class="csv" href=${tableAddress("nodes", { at, search })} download>CSV</a></div>
     <${Problem} text=${error} />
     ${!data ? html`<${Loading} />` : !data.total ? html`<${Empty}>No node has “${search}” in its name.</${Empty}>` : html`
     <div class="scroll" tabindex="0" role="region" aria-label="Nodes"><table><thead><tr><th>Node</th><th class="number">Pods</th>
-      ${columns.map((one) => html`<th key=${one} colspan="2">${one}</th>`)}</tr></thead>
+      ${columns.map((one) => html`<th key=${one} colspan="2">${withUnit(one)}</th>`)}</tr></thead>
       <tbody>${data.rows.map((row) => html`<tr key=${row.name}>
         <th scope="row" class="name"><a href=${address("nodes", { ...params, node: row.name })}>${row.name}</a>
           ${row.isUnschedulable && html` <span class="tag">cordoned</span>`}</th>
@@ -102,7 +108,7 @@ function NodePanel({ source, at, name, onClose }) {
       ${data.isUnschedulable && html`<p><span class="tag">cordoned</span> No pod is placed here: spec.unschedulable is true.</p>`}
       <table class="usage"><thead><tr><th>Resource</th><th class="wide"><span class="visually-hidden">Share</span></th><th class="number">Requested</th><th class="number">Allocatable</th></tr></thead>
         <tbody>${data.usage.filter((one) => one.allocatable > 0).map((one) => html`<tr key=${one.resource}>
-          <th scope="row">${one.resource}</th><td class="wide"><${Bar} share=${one.used / one.allocatable} /></td>
+          <th scope="row">${withUnit(one.resource)}</th><td class="wide"><${Bar} share=${one.used / one.allocatable} /></td>
           <td class="number">${amount(one.resource, one.used)}</td><td class="number">${amount(one.resource, one.allocatable)}</td></tr>`)}</tbody></table>
       ${source.hasModel && !isPast(at) && html`<p class="actions" role="group" aria-label="What if"><span class="note">What if: </span>
         <a href=${whatIfAddress(at, { drain: name })}>drain it</a> <a href=${whatIfAddress(at, { remove: name })}>it is gone</a>

@@ -2,7 +2,7 @@
 import { Chart } from "./chart.js";
 import { ZoomControls, useZoom } from "./zoom.js";
 import {
-  Bar, Loading, Problem, address, amount, count, go, html, percent, time, useAnswer, useMemo, useRef,
+  Bar, Loading, Problem, address, amount, count, go, html, percent, time, useAnswer, useMemo, useRef, withUnit,
 } from "./lib.js";
 
 const POINTS = 400;
@@ -34,6 +34,8 @@ export const WHAT = {
   group: "group attempt",
 };
 
+const isLive = (source) => source.kind === "live";
+
 export function Overview({ source, params }) {
   const { at, axis } = params;
   const { data, error } = useAnswer("overview", { at });
@@ -46,7 +48,7 @@ export function Overview({ source, params }) {
         ${source.hasDecisions && html`<h2>Queues</h2><${Queues} queues=${data.queues} />`}</section>
       ${source.hasDecisions && html`<section><h2>Last changes</h2><${Recent} changes=${data.recent} at=${at} /></section>`}
     </div>
-    ${source.hasDecisions && html`<${Curves} source=${source} params=${params} data=${data}
+    ${source.hasDecisions && (isLive(source) || source.lastChange > 0) && html`<${Curves} source=${source} params=${params} data=${data}
       byTime=${source.endSeconds > 0 && axis !== "changes"} />`}`;
 }
 
@@ -66,7 +68,7 @@ function Utilization({ usage }) {
   if (!rows.length) return html`<p class="empty">No node offers a resource.</p>`;
   return html`<table class="usage"><thead><tr><th>Resource</th><th class="wide"><span class="visually-hidden">Share</span></th>
     <th class="number">Requested</th><th class="number">Allocatable</th></tr></thead>
-    <tbody>${rows.map((one) => html`<tr key=${one.resource}><th scope="row">${one.resource}</th>
+    <tbody>${rows.map((one) => html`<tr key=${one.resource}><th scope="row">${withUnit(one.resource)}</th>
       <td class="wide"><${Bar} share=${one.used / one.allocatable} /><span class="share">${percent(one.used / one.allocatable)}</span></td>
       <td class="number">${amount(one.resource, one.used)}</td>
       <td class="number">${amount(one.resource, one.allocatable)}</td></tr>`)}</tbody></table>`;
@@ -93,8 +95,8 @@ export function ChangeTable({ changes, at, hidePod = false }) {
 }
 
 function Curves({ source, params, data, byTime }) {
-  const isLive = source.kind === "live";
-  const present = isLive ? { at: params.at } : {};
+  const isPresent = isLive(source);
+  const present = isPresent ? { at: params.at } : {};
   const zoom = useZoom(source, params, byTime);
   const { data: curves, error } = useAnswer("series", {
     points: POINTS, axis: byTime ? "time" : "changes", from: zoom.from, to: zoom.to, ...present,
@@ -108,15 +110,15 @@ function Curves({ source, params, data, byTime }) {
   const pick = (index, clicks) => {
     if (clicks > 1) return;
     before.current = params.at;
-    const isLast = isLive ? index === x.length - 1 : curves.changes[index] === source.lastChange;
-    const at = isLive ? curves.seconds[index] : curves.changes[index];
+    const isLast = isPresent ? index === x.length - 1 : curves.changes[index] === source.lastChange;
+    const at = isPresent ? curves.seconds[index] : curves.changes[index];
     go("overview", { ...params, at: isLast ? undefined : at }, { replace: true });
   };
-  return html`<h2>${!byTime ? "Over the changes of the run" : isLive ? "As far back as the scheduler remembers" : "Over time"}</h2>
+  return html`<h2>${!byTime ? "Over the changes of the run" : isPresent ? "As far back as the scheduler remembers" : "Over time"}</h2>
     <div class="chart-head"><p class="note">A click on a chart moves the page to that moment, a drag zooms, a double click shows all.</p>
       <${ZoomControls} zoom=${zoom} middle=${byTime ? data.seconds : data.change} format=${byTime ? time : count} /></div>
     <div class="charts">${charts.map((chart) => html`<${Chart} key=${chart.title} title=${chart.title} x=${x}
-      series=${chart.series} formatX=${byTime ? time : count} formatY=${chart.format} isWhole=${chart.format === count}
+      series=${chart.series} xLabel=${byTime ? "Time" : "Change"} formatX=${byTime ? time : count} formatY=${chart.format} isWhole=${chart.format === count}
       at=${byTime ? data.seconds : data.change} onPick=${pick}
       onZoom=${zoom.show} onReset=${() => zoom.showAll({ at: before.current })} syncKey="overview" />`)}</div>`;
 }

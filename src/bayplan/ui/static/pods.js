@@ -50,13 +50,13 @@ function Pod({ source, params }) {
     <${History} changes=${data.changes} at=${at} />`;
 }
 
-// The newest changes of the pod, the oldest of them first.
+// The newest changes of the pod, the newest first.
 function History({ changes, at }) {
   const [isWhole, setWhole] = useState(false);
   if (!changes.length) return html`<${Empty}>Nothing so far.</${Empty}>`;
   const left = isWhole ? 0 : Math.max(0, changes.length - CHANGES_SHOWN);
-  return html`${left > 0 && html`<p><button onClick=${() => setWhole(true)}>Show ${count(left)} earlier</button></p>`}
-    <${ChangeTable} changes=${changes.slice(left)} at=${at} hidePod=${true} />`;
+  return html`<${ChangeTable} changes=${changes.slice(left).reverse()} at=${at} hidePod=${true} />
+    ${left > 0 && html`<p><button onClick=${() => setWhole(true)}>Show ${count(left)} earlier</button></p>`}`;
 }
 
 function Attempts({ params, attempts, attempt }) {
@@ -95,7 +95,7 @@ function DecisionSteps({ params, attempt }) {
     rejections.length > 0 && html`<h3>Filter: ${count(record.feasible_count ?? 0)} of ${count(record.node_count ?? 0)} nodes feasible</h3>
       <${Rejections} rejections=${rejections} total=${record.node_count ?? 0} />`,
     !rejections.length && (record.node_count ?? 0) > 0 && html`<h3>Filter: ${count(record.feasible_count ?? 0)} of ${count(record.node_count ?? 0)} nodes feasible</h3>
-      <p class="note">${(record.feasible_count ?? 0) < record.node_count ? "The other nodes were not evaluated." : "No node was rejected."}</p>`,
+      <p class="note">${unrejected(record)}</p>`,
     scores.length > 0 && html`<h3>Score: the best ${count(scores.length)} nodes</h3><${Scores} scores=${scores} chosen=${record.node} />
       ${(record.score_notes ?? []).map((note) => html`<p class="note">${note}</p>`)}`,
     record.node && ((record.tied_count ?? 0) > 1 || (record.tie_break ?? []).length > 0) && html`<h3>Tie-break</h3><${TieBreak} record=${record} />`,
@@ -103,6 +103,12 @@ function DecisionSteps({ params, attempt }) {
   ].filter(Boolean);
   return html`<ol class="steps">${steps.map((step, index) => html`<li key=${index}>${step}</li>`)}</ol>
     ${live.source === null && html`<${OtherNode} params=${params} attempt=${attempt} />`}`;
+}
+
+// Why no rejected node is listed.
+function unrejected(record) {
+  if (!record.feasible_count) return "A step before Filter rejected the pod, so no node was evaluated.";
+  return record.feasible_count < record.node_count ? "The other nodes were not evaluated." : "No node was rejected.";
 }
 
 function outcome(record) {

@@ -1,6 +1,6 @@
 // A paged table of pods, with a search by name and the table as CSV.
 import {
-  Empty, Loading, Pager, Problem, Search, address, amount, count, html, query, tableAddress, time, useAnswer,
+  Empty, Loading, Pager, Problem, Search, address, amount, count, html, plural, query, tableAddress, time, useAnswer,
   useEffect, useState,
 } from "./lib.js";
 
@@ -14,7 +14,7 @@ export function PodTable({ at, filter, show, empty, search: fixed, onSearch }) {
   useEffect(() => setOffset(0), [search, at, key]);
   const { data, error } = useAnswer("pods", { at, ...filter, search, offset, limit: PAGE });
   return html`<div class="controls"><${Search} label="Pod name" value=${search} onSearch=${setSearch} />
-      ${data && html`<span class="note">${count(data.total)} pods</span>`}
+      ${data && html`<span class="note">${plural(data.total, "pod")}</span>`}
       <a class="csv" href=${tableAddress("pods", { at, ...filter, search })} download>CSV</a></div>
     <${Problem} text=${error} />
     ${!data ? !error && html`<${Loading} />` : !data.total

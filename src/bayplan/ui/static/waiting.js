@@ -1,8 +1,11 @@
 // Waiting: the pods without a node, grouped by cause. A cause keeps its place in the list.
 import {
-  Bar, Empty, Loading, Problem, address, count, duration, go, html, percent, plural, tableAddress, time, useAnswer,
+  Bar, Empty, Loading, Pager, Problem, address, count, duration, go, html, percent, plural, tableAddress, time, useAnswer,
+  useEffect, useState,
 } from "./lib.js";
 import { PodTable } from "./podtable.js";
+
+const PAGE = 50;
 
 export const KIND_TITLES = {
   unschedulable: "Rejected by filters",
@@ -16,15 +19,19 @@ export const KIND_TITLES = {
 
 export function Waiting({ params }) {
   const { at, cause } = params;
-  const { data, error } = useAnswer("waiting", { at });
+  // A link to a cause opens the page that has it; from then on, the buttons choose the page.
+  const [place, setPlace] = useState({ cause });
+  useEffect(() => setPlace(cause ? { cause } : {}), [at]);
+  const { data, error } = useAnswer("waiting", { at, ...place, limit: PAGE });
   if (error) return html`<${Problem} text=${error} />`;
   if (!data) return html`<${Loading} />`;
   return html`<h1>Waiting</h1>
     ${!data.total ? html`<${Empty}>No pod waits at this moment.</${Empty}>` : html`
-    <div class="controls"><span class="note">${data.total === 1 ? "1 pod waits" : `${count(data.total)} pods wait`}, for ${plural(data.groups.length, "cause")}. Causes are in the order in which they first occurred.</span>
+    <div class="controls"><span class="note">${data.total === 1 ? "1 pod waits" : `${count(data.total)} pods wait`}, for ${plural(data.causeCount, "cause")}. Causes are in the order in which they first occurred.</span>
       <a class="csv" href=${tableAddress("waiting", { at })} download>CSV</a></div>
     <ol class="causes">${data.groups.map((group) => html`<${CauseCard} key=${group.number} group=${group} total=${data.total}
-      now=${data.seconds} at=${at} isOpen=${cause === String(group.number)} params=${params} />`)}</ol>`}`;
+      now=${data.seconds} at=${at} isOpen=${cause === String(group.number)} params=${params} />`)}</ol>
+    <${Pager} page=${{ total: data.causeCount, offset: data.offset }} size=${PAGE} onOffset=${(offset) => setPlace({ offset })} />`}`;
 }
 
 const rounded = (seconds) => (seconds >= 10 ? Math.round(seconds) : seconds);
