@@ -2,8 +2,7 @@
 
 import pytest
 
-from bayplan.plugins.dynamic_resources.allocation_state import Alternative
-from bayplan.plugins.dynamic_resources.requests import alternatives_of
+from bayplan.plugins.dynamic_resources.requests import Alternative, alternatives_of
 from tests.plugins.devices_kit import all_of, as_claim, as_class, claim, class_of, exactly
 
 

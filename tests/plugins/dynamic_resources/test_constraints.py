@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from bayplan.api.device_objects import DeviceConstraint
-from bayplan.plugins.dynamic_resources.constraints import constraint
 from bayplan.plugins.dynamic_resources.pools import AllocationError
+from bayplan.plugins.dynamic_resources.requests import constraint
 from tests.plugins.devices_kit import DRIVER, device, exactly, first_of, found_on, slice_of
 
 NUMA = f"{DRIVER}/numa"

@@ -15,12 +15,12 @@ from bayplan.api.device_objects import (
 from bayplan.api.object_meta import LabelSelectorRequirement, NodeSelector, NodeSelectorTerm
 from bayplan.api.selectors import NODE_NAME_FIELD
 from bayplan.plugins.dynamic_resources import capacity
-from bayplan.plugins.dynamic_resources.allocation_state import (
+from bayplan.plugins.dynamic_resources.pools import AllocationError
+from bayplan.plugins.dynamic_resources.requests import (
     Alternative,
     AssignedDevice,
     ClaimSearch,
 )
-from bayplan.plugins.dynamic_resources.pools import AllocationError
 from bayplan.rng import stable_hash
 
 FROM_CLASS = "FromClass"

@@ -21,9 +21,7 @@ from bayplan.api.device_objects import (
 from bayplan.api.objects import Node
 from bayplan.framework.handle import DeviceClassLister, ResourceSliceLister
 from bayplan.plugins.dynamic_resources.allocation import allocation
-from bayplan.plugins.dynamic_resources.allocation_state import Alternative, ClaimSearch
 from bayplan.plugins.dynamic_resources.capacity import consumed_by, fits
-from bayplan.plugins.dynamic_resources.constraints import constraint
 from bayplan.plugins.dynamic_resources.features import ALL_ON, DeviceFeatures
 from bayplan.plugins.dynamic_resources.pools import (
     AllocationError,
@@ -32,7 +30,13 @@ from bayplan.plugins.dynamic_resources.pools import (
     Pool,
     gather_pools,
 )
-from bayplan.plugins.dynamic_resources.requests import Request, alternatives_of
+from bayplan.plugins.dynamic_resources.requests import (
+    Alternative,
+    ClaimSearch,
+    Request,
+    alternatives_of,
+    constraint,
+)
 from bayplan.plugins.dynamic_resources.search import Search
 from bayplan.plugins.dynamic_resources.selection import Selection, SelectorResults
 from bayplan.plugins.dynamic_resources.tentative import Takings

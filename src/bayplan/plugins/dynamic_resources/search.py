@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 
 from bayplan.api.device_objects import ALLOCATION_RESULTS_MAX
-from bayplan.plugins.dynamic_resources.allocation_state import (
+from bayplan.plugins.dynamic_resources.pools import AllocationError, Candidate
+from bayplan.plugins.dynamic_resources.requests import (
     Alternative,
     AssignedDevice,
     ClaimSearch,
 )
-from bayplan.plugins.dynamic_resources.pools import AllocationError, Candidate
 from bayplan.plugins.dynamic_resources.selection import Selection
 from bayplan.plugins.dynamic_resources.tentative import Taking, Takings
 from bayplan.state.device_table import DeviceId

@@ -13,10 +13,9 @@ from typing import final
 from bayplan.api.device_objects import Device
 from bayplan.api.quantity import QuantityError, nanos
 from bayplan.plugins.dynamic_resources import capacity
-from bayplan.plugins.dynamic_resources.allocation_state import AssignedDevice, ClaimSearch
 from bayplan.plugins.dynamic_resources.features import ALL_ON, DeviceFeatures
 from bayplan.plugins.dynamic_resources.pools import AllocationError, Candidate, Pool, PoolId
-from bayplan.plugins.dynamic_resources.requests import Request
+from bayplan.plugins.dynamic_resources.requests import AssignedDevice, ClaimSearch, Request
 from bayplan.state.device_table import AllocatedDevices, Amounts, DeviceId
 
 # ---- counters -------------------------------------------------------------------------------
