@@ -13,7 +13,7 @@ import msgspec
 from bayplan.api.device_objects import RESOURCE_CLAIM, ResourceClaim
 from bayplan.framework.cycle_state import CycleState
 from bayplan.plugins.dynamic_resources import DynamicResources
-from bayplan.plugins.dynamic_resources.attempt import Attempt
+from bayplan.plugins.dynamic_resources.filtering import Attempt
 from bayplan.profile.handle import Write
 from bayplan.testing.clusters import SampleCluster
 from bayplan.testing.state_checks import SamplePort

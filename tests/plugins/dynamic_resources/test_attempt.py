@@ -1,8 +1,8 @@
 """What one attempt knows, and how a node's devices rank."""
 
 from bayplan.api.device_objects import AllocationResult
-from bayplan.plugins.dynamic_resources.attempt import Attempt, NodeAllocation, preference
 from bayplan.plugins.dynamic_resources.extended import special_claim
+from bayplan.plugins.dynamic_resources.filtering import Attempt, NodeAllocation, preference
 from bayplan.testing import pod
 from tests.plugins.devices_kit import allocated, as_claim, claim, exactly, first_of
 

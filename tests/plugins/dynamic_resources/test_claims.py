@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bayplan.framework.status import Code, Status
-from bayplan.plugins.dynamic_resources.claims import claims_of, is_owned_by
+from bayplan.plugins.dynamic_resources.filtering import claims_of, is_owned_by
 from bayplan.state.pods import PodInfo
 from bayplan.testing import pod
 from tests.plugins.devices_kit import as_claim, claim, exactly, sample

@@ -8,14 +8,14 @@ from bayplan.api.device_objects import RESOURCE_CLAIM
 from bayplan.api.objects import decode
 from bayplan.framework.status import Code, Status
 from bayplan.plugins.dynamic_resources.allocator import PoolsByNode
-from bayplan.plugins.dynamic_resources.attempt import Attempt
 from bayplan.plugins.dynamic_resources.filtering import (
     CANNOT_ALLOCATE,
     NOT_AVAILABLE,
     OPTIONAL_NODE_OPERATIONS,
+    Attempt,
     NodeFilter,
+    prepare,
 )
-from bayplan.plugins.dynamic_resources.pre_filter import prepare
 from bayplan.testing import SampleCluster, handle, node, pod
 from tests.plugins.devices_kit import allocated, claim, exactly, sample, slice_of
 

@@ -11,8 +11,8 @@ from bayplan.api.device_objects import ResourceClaim
 from bayplan.clock import ManualClock
 from bayplan.framework.status import Code, Status
 from bayplan.plugins.dynamic_resources.allocator import PoolsByNode
-from bayplan.plugins.dynamic_resources.attempt import Attempt
-from bayplan.plugins.dynamic_resources.pre_filter import (
+from bayplan.plugins.dynamic_resources.filtering import (
+    Attempt,
     is_ready,
     is_timed_out,
     prepare,

@@ -1,25 +1,316 @@
-"""Filter: whether allocated claims can be used on a node, and whether other claims can get devices
-there."""
+"""PreFilter and Filter: the claims of a pod, and whether a node can serve them.
 
-from collections.abc import Callable
-from typing import final
+A pod names a claim, or a template from which a controller creates one; the controller writes its
+name into the pod's status. A claim made from a template must belong to the pod. Messages are
+upstream's: dynamic-resource-allocation/resourceclaim.
+
+PreFilter finds out whether the claims exist, and which of them need an allocation. Filter checks
+whether allocated claims can be used on a node, and whether the other claims can get devices there.
+An allocated device may name conditions that must be true before the pod is bound, and conditions
+that mean a failure. Upstream: isClaimReadyForBinding, isClaimTimeout.
+
+`Attempt` is the state of one attempt about the claims, from PreFilter to the end of binding.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, final
 
 from msgspec import Struct
 
-from bayplan.api.device_objects import AllocationResult, ResourceClaim
-from bayplan.api.objects import Node
-from bayplan.framework.handle import Handle
+from bayplan.api.device_objects import (
+    FIRST_AVAILABLE_MAX,
+    AllocatedDeviceStatus,
+    AllocationResult,
+    DeviceCondition,
+    DeviceRequest,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+)
+from bayplan.api.objects import Node, PodResourceClaim
+from bayplan.api.selectors import NodeTerm
+from bayplan.clock import epoch_of
+from bayplan.framework.handle import DeviceClassLister, Handle, SharedDRAManager
 from bayplan.framework.status import Code, Status, unresolvable
-from bayplan.plugins.dynamic_resources.attempt import Attempt, NodeAllocation
-from bayplan.plugins.dynamic_resources.extended import NodeClaim, claim_for_node
+from bayplan.plugins.dynamic_resources.allocator import Allocator, PoolsByNode
+from bayplan.plugins.dynamic_resources.extended import (
+    IN_MEMORY_NAME,
+    NodeClaim,
+    claim_for_node,
+    requested_devices,
+    special_claim,
+)
 from bayplan.plugins.dynamic_resources.pools import (
     AllocationError,
     NodeAllocationFailed,
     any_matches,
+    compiled,
 )
-from bayplan.plugins.dynamic_resources.pre_filter import is_ready, is_timed_out
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
+
+# ---- the claims that a pod names ------------------------------------------------------------
+
+
+class ClaimLookup(Protocol):
+    def get(self, namespace: str, name: str) -> ResourceClaim | None: ...
+
+
+def claims_of(pod: PodInfo, claims: ClaimLookup) -> list[ResourceClaim] | Status:
+    """The claims a pod names, in its order; or why it cannot be placed yet."""
+    existing: list[ResourceClaim] = []
+    for named in pod.spec.resource_claims or ():
+        claim = _claim(pod, named, claims)
+        if isinstance(claim, Status):
+            return claim
+        if claim is not None:
+            existing.append(claim)
+    return existing
+
+
+def is_owned_by(claim: ResourceClaim, pod: PodInfo) -> bool:
+    """Whether the claim was made for this pod, and not for an earlier pod of the same name."""
+    owners = claim.metadata.owner_references or ()
+    return any(owner.controller and owner.uid == pod.uid for owner in owners)
+
+
+def _claim(
+    pod: PodInfo, named: PodResourceClaim, claims: ClaimLookup
+) -> ResourceClaim | Status | None:
+    """None: it was decided that the pod needs none."""
+    name = _name(pod, named)
+    if name is None or isinstance(name, Status):
+        return name
+    claim = claims.get(pod.namespace, name)
+    if claim is None:
+        return unresolvable(f'could not find ResourceClaim "{pod.namespace}/{name}"')
+    if claim.metadata.deletion_timestamp is not None:
+        return unresolvable(f'resourceclaim "{name}" is being deleted')
+    if named.resource_claim_name is None and not is_owned_by(claim, pod):
+        whose = f"{pod.key} (Pod is not owner)"
+        return unresolvable(f"ResourceClaim {claim.key} was not created for Pod {whose}")
+    return claim
+
+
+def _name(pod: PodInfo, named: PodResourceClaim) -> str | Status | None:
+    if named.resource_claim_name is not None:
+        return named.resource_claim_name
+    if named.resource_claim_template_name is None:
+        where = f'pod "{pod.key}", spec.resourceClaim "{named.name}"'
+        return unresolvable(f"{where}: none of the supported fields are set")
+    for status in pod.status.resource_claim_statuses or ():
+        if status.name == named.name:
+            return status.resource_claim_name
+    return unresolvable(f'pod "{pod.key}": ResourceClaim not created yet')
+
+
+# ---- one attempt ----------------------------------------------------------------------------
+
+
+@dataclass(slots=True, eq=False)
+class NodeAllocation:
+    """The result of Filter for one node."""
+
+    #: Of the claims that were to be allocated, by their index.
+    results: Mapping[int, AllocationResult]
+    special: NodeClaim | None
+
+
+@dataclass(slots=True, eq=False)
+class Attempt:
+    """The pod's claims with their allocations."""
+
+    #: Those that the pod names, then the special one for extended resources, if it needs one.
+    claims: list[ResourceClaim]
+    has_special: bool
+    #: By index of an allocated claim: the nodes that can use it; None: all.
+    selectors: Sequence[Sequence[NodeTerm] | None] = ()
+    #: None: no claim needs an allocation.
+    allocator: Allocator | None = None
+    #: Indices of allocated claims that some node cannot use.
+    unavailable: set[int] = field(default_factory=set[int])
+    by_node: dict[str, NodeAllocation] = field(default_factory=dict[str, NodeAllocation])
+    #: By index of the claim: the allocation that Reserve chose, until the API has it.
+    reserved: dict[int, AllocationResult] = field(default_factory=dict[int, AllocationResult])
+    #: Allocations in flight, by uid of the claim.
+    in_flight: dict[str, AllocationResult] = field(default_factory=dict[str, AllocationResult])
+
+    #: Indices of claims that PreBind has begun to write.
+    written: set[int] = field(default_factory=set[int])
+
+    @property
+    def special(self) -> ResourceClaim | None:
+        return self.claims[-1] if self.has_special else None
+
+    @property
+    def has_user_claims(self) -> bool:
+        return len(self.claims) > self.has_special
+
+    def user_claims(self) -> Sequence[ResourceClaim]:
+        """Without the special one."""
+        return self.claims[:-1] if self.has_special else self.claims
+
+    def is_special(self, index: int) -> bool:
+        return self.has_special and index == len(self.claims) - 1
+
+    def unallocated(self) -> Iterator[tuple[int, ResourceClaim]]:
+        """Claims that have nothing yet, with their index."""
+        for index, claim in enumerate(self.claims):
+            if claim.allocation is None:
+                yield index, claim
+
+    @property
+    def special_is_in_api(self) -> bool:
+        """Whether an earlier attempt, or this one, has created the special claim."""
+        special = self.special
+        return special is not None and special.metadata.name != IN_MEMORY_NAME
+
+
+def preference(attempt: Attempt, node_allocation: NodeAllocation) -> int:
+    """How high the alternatives rank that a node would give: the first of each request is best."""
+    score = 0
+    for number, claim in enumerate(attempt.claims):
+        allocation = claim.allocation or node_allocation.results.get(number)
+        if allocation is None:
+            continue
+        chosen = {result.request for result in allocation.results}
+        for request in claim.spec.devices.requests or ():
+            for index, each in enumerate(request.first_available or ()):
+                if f"{request.name}/{each.name}" in chosen:
+                    score += FIRST_AVAILABLE_MAX - index
+    return score
+
+
+# ---- readiness ------------------------------------------------------------------------------
+
+
+BINDING_FAILED = "device binding failed"
+BINDING_TIMEOUT = "device binding timeout"
+
+
+def is_ready(claim: ResourceClaim) -> bool | str:
+    """Whether all devices are ready; a text names the device that failed."""
+    if claim.allocation is None:
+        return False
+    for result in claim.allocation.results:
+        if not result.binding_conditions:
+            continue
+        reported = _reported(claim, result)
+        if reported is None:
+            return False
+        for name in result.binding_failure_conditions or ():
+            failed = _condition(reported, name)
+            if failed is not None and failed.status == "True":
+                what = f'reason={failed.reason}, message="{failed.message}"'
+                return f"{BINDING_FAILED}: claim={claim.metadata.name}, {what}"
+        if not all(_is_true(reported, name) for name in result.binding_conditions):
+            return False
+    return True
+
+
+def waits_for_conditions(claim: ResourceClaim) -> bool:
+    """Whether any of its devices names conditions."""
+    return claim.allocation is not None and any(
+        result.binding_conditions for result in claim.allocation.results
+    )
+
+
+def is_timed_out(claim: ResourceClaim, epoch_seconds: float, timeout_seconds: float) -> bool:
+    """Whether it was allocated so long ago that it is not waited for any longer."""
+    allocation = claim.allocation
+    if allocation is None or allocation.allocation_timestamp is None:
+        return False
+    allocated = epoch_of(allocation.allocation_timestamp)
+    has_conditions = any(r.binding_conditions is not None for r in allocation.results)
+    return has_conditions and allocated is not None and allocated + timeout_seconds < epoch_seconds
+
+
+def _reported(
+    claim: ResourceClaim, result: DeviceRequestAllocationResult
+) -> AllocatedDeviceStatus | None:
+    for status in claim.status.devices or ():
+        if (status.driver, status.pool, status.device) == (
+            result.driver,
+            result.pool,
+            result.device,
+        ):
+            return status
+    return None
+
+
+def _condition(status: AllocatedDeviceStatus, name: str) -> DeviceCondition | None:
+    return next((each for each in status.conditions or () if each.type == name), None)
+
+
+def _is_true(status: AllocatedDeviceStatus, name: str) -> bool:
+    condition = _condition(status, name)
+    return condition is not None and condition.status == "True"
+
+
+# ---- preparing ------------------------------------------------------------------------------
+
+
+def prepare(pod: PodInfo, devices: SharedDRAManager, pools: PoolsByNode) -> Attempt | Status:
+    """The pod's claims, ready for Filter; or why it cannot be placed now."""
+    claims = claims_of(pod, devices.resource_claims)
+    if isinstance(claims, Status):
+        return claims
+    has_special = requested_devices(pod, devices.device_classes)
+    if has_special:
+        claims.append(special_claim(pod, devices.resource_claims.list(pod.namespace)))
+    attempt = Attempt(claims, has_special)
+    why_not = _why_not(attempt, devices)
+    if why_not is not None:
+        return why_not
+    try:
+        attempt.selectors = [_terms(claim) for claim in claims]
+    except AllocationError as problem:
+        return Status(Code.ERROR, (str(problem),))
+    if any(claim.allocation is None for claim in claims):
+        allocated = devices.resource_claims.allocated
+        attempt.allocator = Allocator(pools, devices.device_classes, allocated)
+    return attempt
+
+
+def _terms(claim: ResourceClaim) -> Sequence[NodeTerm] | None:
+    if claim.allocation is None or claim.allocation.node_selector is None:
+        return None
+    return compiled(claim.allocation.node_selector)
+
+
+def _why_not(attempt: Attempt, devices: SharedDRAManager) -> Status | None:
+    for index, claim in attempt.unallocated():
+        if devices.resource_claims.pending_allocation(claim.uid) is not None:
+            return unresolvable(f"resource claim {claim.key} is in the process of being allocated")
+        if attempt.is_special(index):
+            continue
+        for request in claim.spec.devices.requests or ():
+            why_not = _class_missing(claim, request, devices.device_classes)
+            if why_not is not None:
+                return why_not
+    return None
+
+
+def _class_missing(
+    claim: ResourceClaim, request: DeviceRequest, classes: DeviceClassLister
+) -> Status | None:
+    if request.exactly is not None:
+        named = [(request.name, request.exactly.device_class_name)]
+    elif request.first_available:
+        named = [(f"{request.name}/{a.name}", a.device_class_name) for a in request.first_available]
+    else:
+        text = f"resource claim {claim.key}, request {request.name}: unknown request type"
+        return unresolvable(text)
+    for name, device_class in named:
+        if not device_class:
+            return Status(Code.ERROR, (f"request {name}: unsupported request type",))
+        if classes.get(device_class) is None:
+            return unresolvable(f"request {name}: device class {device_class} does not exist")
+    return None
+
+
+# ---- Filter ---------------------------------------------------------------------------------
+
 
 NOT_AVAILABLE = "resourceclaim not available on the node"
 CANNOT_ALLOCATE = "cannot allocate all claims"

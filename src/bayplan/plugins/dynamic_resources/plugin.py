@@ -54,16 +54,18 @@ from bayplan.framework.status import SKIP, Code, NodeToStatus, Status, unschedul
 from bayplan.framework.types import Nomination, Normalizer, PreFilterResult
 from bayplan.plugins.dynamic_resources import binding
 from bayplan.plugins.dynamic_resources.allocator import PoolsByNode
-from bayplan.plugins.dynamic_resources.attempt import Attempt, preference
 from bayplan.plugins.dynamic_resources.binding import BindingError
-from bayplan.plugins.dynamic_resources.claims import ClaimLookup, claims_of
 from bayplan.plugins.dynamic_resources.extended import may_want_devices
 from bayplan.plugins.dynamic_resources.features import GATES, features_of
-from bayplan.plugins.dynamic_resources.filtering import NodeFilter
-from bayplan.plugins.dynamic_resources.pre_filter import (
+from bayplan.plugins.dynamic_resources.filtering import (
     BINDING_TIMEOUT,
+    Attempt,
+    ClaimLookup,
+    NodeFilter,
+    claims_of,
     is_ready,
     is_timed_out,
+    preference,
     prepare,
     waits_for_conditions,
 )
