@@ -247,7 +247,7 @@ def _is_true(status: AllocatedDeviceStatus, name: str) -> bool:
     return condition is not None and condition.status == "True"
 
 
-# ---- preparing ------------------------------------------------------------------------------
+# ---- PreFilter ------------------------------------------------------------------------------
 
 
 def prepare(pod: PodInfo, devices: SharedDRAManager, pools: PoolsByNode) -> Attempt | Status:

@@ -1,4 +1,4 @@
-"""What a claim requests: its requests in one form, its constraints, and the devices allocated so far.
+"""What a claim requests: its requests, its constraints, and the devices allocated so far.
 
 A request asks for exactly one thing or for alternatives; `Request` is either. A constraint names
 attributes that the devices of a claim must share, or must differ in. Devices come and go while the
