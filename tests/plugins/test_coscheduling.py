@@ -29,8 +29,13 @@ from bayplan.framework.events import (
 from bayplan.framework.status import Code, NodeToStatus, code_of
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import AttemptRecord, Record
-from bayplan.plugins.coscheduling import Coscheduling
-from bayplan.plugins.coscheduling.plugin import Recent, member_events, missing, shortage_message
+from bayplan.plugins.coscheduling import (
+    Coscheduling,
+    Recent,
+    member_events,
+    missing,
+    shortage_message,
+)
 from bayplan.state.pods import PodInfo, pod_info
 from bayplan.testing import NodeOptions, PodOptions, SampleCluster, check_plugin, node, pod
 from tests.plugins.coscheduling_kit import (

@@ -1,20 +1,27 @@
-"""Coscheduling: members of a group wait at Permit until enough of them have a node.
+"""Coscheduling: the members of a pod group run together, or none of them does.
 
-The plugin of kubernetes-sigs/scheduler-plugins, with its extension points in the order in which
-they run. `Recent` remembers groups that were changed a moment ago. minResources is compared with
-the free amounts of the whole cluster; the check does not show whether a single node has room.
+With ``placement: group`` the engine places a group in one pass, and the plugin sorts the queue.
+With ``placement: pod`` members are placed one by one: each reserves its node and waits at Permit
+until enough members have a node. Two groups may then each hold nodes that the other one needs,
+until their waits time out. This placement is for comparisons, and for charts that ask for it.
+
+The plugin is the one of kubernetes-sigs/scheduler-plugins (pkg/coscheduling), with its extension
+points in the order in which they run. `Recent` remembers groups that were changed a moment ago.
+minResources is compared with the free amounts of the whole cluster; the check does not show whether
+a single node has room.
 
 Hints: a new or placed sibling may complete the group, a change of the group may lower its minimum,
 and freed amounts may let one more member wait. A node that a member gives back without a binding
 wakes no other group: two groups that are both too small would pass the node to each other for ever.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, final
+from typing import Any, Final, Literal, final
 
 import numpy as np
+from msgspec import field
 
 from bayplan.api.objects import Node, Pod
 from bayplan.api.pod_groups import GroupKey, PodGroup, PodGroupKinds
@@ -36,6 +43,7 @@ from bayplan.framework.plugin import (
     EnqueueExtensions,
     GroupPlacement,
     PermitPlugin,
+    PluginArgs,
     PostBindPlugin,
     PostFilterPlugin,
     PreFilterPlugin,
@@ -45,12 +53,84 @@ from bayplan.framework.plugin import (
 )
 from bayplan.framework.status import Code, NodeToStatus, Status, unresolvable, unschedulable
 from bayplan.framework.types import Nomination, PreFilterResult, QueuedPodInfo
-from bayplan.plugins.coscheduling.args import CoschedulingArgs
 from bayplan.ports import BindPort
 from bayplan.state.columns import Int64s
 from bayplan.state.nodes import NodeView
 from bayplan.state.pod_groups import GroupState, MemberStatus, PodGroups
 from bayplan.state.pods import DEFAULT_NAMESPACE, PodInfo, pod_info
+
+# ---- arguments ------------------------------------------------------------------------------
+
+
+DEFAULT_WAIT_SECONDS = 60
+
+#: Why a field has no effect where members are placed in one pass.
+_IN_ONE_PASS: Final = {
+    "permitWaitingTimeSeconds": (
+        "with placement: group no member waits at Permit; a group's own scheduleTimeoutSeconds "
+        "says when it gets the condition ScheduleTimedOut"
+    ),
+    "podGroupBackoffSeconds": (
+        "with placement: group no group is denied: one that failed has the queue's backoff"
+    ),
+    "deniedPGExpirationTimeSeconds": (
+        "with placement: group no group is denied: one that failed has the queue's backoff"
+    ),
+    "podGroupRejectPercentage": "with placement: group all members are placed, or none",
+}
+#: Why a field never has one.
+_NEVER: Final = dict.fromkeys(
+    ("kubeMaster", "kubeConfigPath"),
+    "clientConnection and --kubeconfig say how the API server is reached",
+)
+
+_SECONDS_MAX = 2**31 - 1
+
+
+class CoschedulingArgs(PluginArgs, frozen=True):
+    """``placement`` is Bayplan's own; the other fields have an effect with ``placement: pod``
+    only."""
+
+    placement: Literal["group", "pod"] = "group"
+    #: How long a member waits if its group sets no time; 0: the default time.
+    permit_waiting_time_seconds: int = DEFAULT_WAIT_SECONDS
+    #: How long a group that failed is denied; 0: not at all.
+    pod_group_backoff_seconds: int = 0
+    #: Where no more than this part of the minimum is missing, those that wait go on waiting.
+    pod_group_reject_percentage: int = 10
+    #: podGroupBackoffSeconds by its older name; the longer one counts.
+    denied_pg_expiration_time_seconds: int | None = field(
+        default=None, name="deniedPGExpirationTimeSeconds"
+    )
+    #: Of the older set; access to the API server is the scheduler's to configure.
+    kube_master: str | None = None
+    kube_config_path: str | None = None
+
+    @property
+    def wait_seconds(self) -> int:
+        return self.permit_waiting_time_seconds or DEFAULT_WAIT_SECONDS
+
+    @property
+    def denied_seconds(self) -> int:
+        return max(self.pod_group_backoff_seconds, self.denied_pg_expiration_time_seconds or 0)
+
+    def remarks(self, written: Collection[str]) -> Iterator[tuple[str, str]]:
+        without_effect = {**(_IN_ONE_PASS if self.placement == "group" else {}), **_NEVER}
+        return ((name, why) for name, why in without_effect.items() if name in written)
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        seconds = {
+            "permitWaitingTimeSeconds": self.permit_waiting_time_seconds,
+            "podGroupBackoffSeconds": self.pod_group_backoff_seconds,
+            "deniedPGExpirationTimeSeconds": self.denied_pg_expiration_time_seconds or 0,
+        }
+        for path, value in seconds.items():
+            if not 0 <= value <= _SECONDS_MAX:
+                yield path, f"{value}; wanted 0 to {_SECONDS_MAX}"
+        if not 0 <= self.pod_group_reject_percentage <= 100:
+            value = self.pod_group_reject_percentage
+            yield "podGroupRejectPercentage", f"{value}; wanted 0 to 100"
+
 
 # ---- hints ----------------------------------------------------------------------------------
 
@@ -192,9 +272,6 @@ def _free(resource: str, used: Sequence[tuple[int, Mapping[str, int]]], nodes: N
     for at, requests in used:
         free[at] += requests.get(resource, 0)
     return int(np.maximum(free, 0).sum())
-
-
-# ---- the plugin -----------------------------------------------------------------------------
 
 
 DENIED: Final = "pod with pgName: {} last failed in {}, deny."
