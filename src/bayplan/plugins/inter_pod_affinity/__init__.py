@@ -1,16 +1,13 @@
-"""InterPodAffinity: near the pods that a pod wants, away from those it does not, and vice versa.
+"""InterPodAffinity: places a pod near some pods and away from others, as its terms and theirs say.
 
-`plugin` says when what is asked; the rest is beneath it:
+- `plugin`: the extension points, and the events that make a rejected pod worth a retry;
+- `terms`: the terms of a pod, compiled once per shape.
 
-- `terms`: what a pod's own terms ask for, compiled once per shape;
-- `counts`: amounts by topology domain;
-- `hints`: what makes a rejected pod worth another attempt.
-
-Near and away are said of topology domains: the nodes that share a label's value. So everything is
-a count by domain. A pod's own terms count pods through the counters that the state keeps for each
-set of pods in use; what placed pods say about it is counted through their distinct terms, of which
-an index finds those that mean this pod. No pod is looked at here, and no node. Pods that are being
-deleted count like any other. Upstream: plugins/interpodaffinity.
+Near and away refer to topology domains: the nodes that share a label's value. So everything is a
+count by domain. The terms of the pod count pods through counters that the state keeps for each set
+of pods in use. The terms of placed pods are counted once per distinct term; an index finds those
+that match this pod. No pod and no node is read here. Pods that are being deleted count like any
+other. Upstream: plugins/interpodaffinity.
 """
 
 from bayplan.plugins.inter_pod_affinity.plugin import InterPodAffinity, InterPodAffinityArgs
