@@ -1,8 +1,9 @@
 """VolumeBinding: a pod fits nodes that reach its volumes, or where they can be provisioned.
 
-- `claims`: the claims of a pod, those with a volume and those that wait for one;
-- `plugin`: the volumes that the pod would get on each node, for all nodes at once, and scores by
-  the storage that remains;
+- `plugin`: the extension points, scores by the storage that remains, and the events that make a
+  rejected pod worth a retry;
+- `claims`: the claims of a pod, and the volumes that they would get on each node, for all nodes at
+  once;
 - `binding`: writes the decision, and waits until the volume controller has carried it out.
 """
 
