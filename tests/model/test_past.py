@@ -14,8 +14,13 @@ from bayplan.model.past import past_verdict, repeat
 from bayplan.plugins.registry import default_registry
 from bayplan.rng import Stream, stream
 from bayplan.sim.input.workload import Workload
-from bayplan.sim.output.run_folder import Manifest, RunFolder, RunFolderError
-from bayplan.sim.output.state_files import StateFiles, stored_state_before
+from bayplan.sim.output.run_folder import (
+    Manifest,
+    RunFolder,
+    RunFolderError,
+    StateFiles,
+    stored_state_before,
+)
 from bayplan.sim.replay import node_verdict
 from bayplan.sim.simulation import Simulation
 from tests.adapters.manifests import Content, container, node, pod, pod_group, priority_class

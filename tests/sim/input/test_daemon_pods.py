@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bayplan.adapters.embedded.api_validation import problems
-from bayplan.sim.input.daemon_pods import DaemonTemplate, daemon_pod, target_node
+from bayplan.sim.input.controller_pods import DaemonTemplate, daemon_pod, target_node
 from tests.adapters.manifests import Content, node, pod
 from tests.sim.manifests import controller, template
 

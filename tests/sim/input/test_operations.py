@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from bayplan.problems import Problem
-from bayplan.sim.input.operations import read_operation
-from bayplan.sim.input.scenario import Action
+from bayplan.sim.input.scenario import Action, read_operation
 from bayplan.sim.input.workload import Verb
 
 

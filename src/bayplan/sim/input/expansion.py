@@ -24,6 +24,7 @@ from bayplan.sim.input.controller_kinds import (
 )
 from bayplan.sim.input.controller_pods import (
     TEMPLATE_HASH_LABEL,
+    DaemonTemplate,
     is_active,
     is_ordered,
     is_running,
@@ -35,10 +36,10 @@ from bayplan.sim.input.controller_pods import (
     reference,
     replica_count,
     stateful_pod,
+    target_node,
     template_hash,
     with_uid,
 )
-from bayplan.sim.input.daemon_pods import DaemonTemplate, target_node
 from bayplan.sim.input.jobs import job_pods
 from bayplan.sim.input.object_checks import ObjectIndex
 from bayplan.sim.input.workload import Content, has_ended

@@ -30,8 +30,7 @@ from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.expansion import daemon_pods_for, daemon_pods_on, expand
 from bayplan.sim.input.jobs import JobTally
 from bayplan.sim.input.object_checks import ObjectChecks, ObjectIndex
-from bayplan.sim.input.operations import ObjectName, name_of, read_operation
-from bayplan.sim.input.scenario import Action
+from bayplan.sim.input.scenario import Action, ObjectName, name_of, read_operation
 from bayplan.sim.input.workload import (
     ExpansionMode,
     Step,

@@ -22,7 +22,7 @@ from bayplan.adapters.embedded.object_store import Stored
 from bayplan.api.objects import NODE, ObjectMeta, Pod, Workload, is_terminal
 from bayplan.clock import ManualClock
 from bayplan.sim.input.controller_kinds import CONTROLLERS
-from bayplan.sim.input.daemon_pods import target_node
+from bayplan.sim.input.controller_pods import target_node
 from bayplan.sim.input.workload import Content
 from bayplan.sim.output.result import LostPods, PodResult
 

@@ -27,7 +27,7 @@ from bayplan.durations import DurationError, parse_duration
 from bayplan.lazy_loader import built
 from bayplan.ports import ApiError
 from bayplan.sim.input.controller_kinds import CONTROLLERS, JOB, STATEFUL_SET
-from bayplan.sim.input.daemon_pods import is_daemon_pod, target_node
+from bayplan.sim.input.controller_pods import is_daemon_pod, target_node
 from bayplan.sim.input.workload import (
     DURATION_ANNOTATION,
     WHEN_DONE_ANNOTATION,

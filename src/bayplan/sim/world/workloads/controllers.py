@@ -36,8 +36,7 @@ from bayplan.sim.input.controller_kinds import (
     REPLICA_SET,
     STATEFUL_SET,
 )
-from bayplan.sim.input.controller_pods import is_active, pod_names, replica_count
-from bayplan.sim.input.daemon_pods import target_node
+from bayplan.sim.input.controller_pods import is_active, pod_names, replica_count, target_node
 from bayplan.sim.input.jobs import TRACKING_FINALIZER, JobTally, replaces_failed_only
 from bayplan.sim.input.workload import has_ended, is_pod
 from bayplan.sim.loop import running_loop

@@ -26,6 +26,7 @@ from bayplan.sim.input.controller_kinds import (
     STATEFUL_SET,
 )
 from bayplan.sim.input.controller_pods import (
+    DaemonTemplate,
     is_active,
     is_ordered,
     is_running,
@@ -34,8 +35,8 @@ from bayplan.sim.input.controller_pods import (
     pod_from,
     replica_count,
     stateful_pod,
+    target_node,
 )
-from bayplan.sim.input.daemon_pods import DaemonTemplate, target_node
 from bayplan.sim.input.workload import DURATION_ANNOTATION, has_ended
 
 # ---- the pods of a controller ---------------------------------------------------------------
