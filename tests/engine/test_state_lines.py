@@ -3,7 +3,10 @@
 import pytest
 
 from bayplan.api.objects import NODE, POD, decode
-from bayplan.engine.state_lines import (
+from bayplan.engine.state_log import (
+    Begun,
+    Decided,
+    Entry,
     Head,
     StatesError,
     decoded_head,
@@ -11,7 +14,6 @@ from bayplan.engine.state_lines import (
     encoded_head,
     entries_in,
 )
-from bayplan.engine.state_log import Begun, Decided, Entry
 from bayplan.ports import EventType, WatchEvent
 from tests.adapters.manifests import node, pod
 

@@ -13,8 +13,7 @@ import aiohttp
 import msgspec
 
 from bayplan.cli.event_loop import run_event_loop
-from bayplan.engine.state_lines import StatesError
-from bayplan.engine.state_log import Begun, PastState
+from bayplan.engine.state_log import Begun, PastState, StatesError
 from bayplan.problems import BadInputError
 from bayplan.serving import decision_history, dry_runs, past_attempts
 from bayplan.serving.decision_history import DecisionHistory

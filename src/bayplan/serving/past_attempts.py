@@ -12,8 +12,15 @@ from typing import Any, final
 import msgspec
 from msgspec import Struct
 
-from bayplan.engine.state_lines import StatesError, encoded_entries, entries_in
-from bayplan.engine.state_log import Begun, Entry, PastState, StateRing
+from bayplan.engine.state_log import (
+    Begun,
+    Entry,
+    PastState,
+    StateRing,
+    StatesError,
+    encoded_entries,
+    entries_in,
+)
 from bayplan.journal import AttemptRecord, MemorySink
 
 #: The path of the endpoint.

@@ -27,7 +27,7 @@ from bayplan.engine.placements import Placements
 from bayplan.engine.podgroups.backfill import DepartureOrder, find_reservation
 from bayplan.engine.podgroups.controller import missing_resources
 from bayplan.engine.podgroups.domains import best_pass, why_nowhere
-from bayplan.engine.podgroups.failed_passes import FailedPasses
+from bayplan.engine.podgroups.equal_members import FailedPasses
 from bayplan.engine.podgroups.placements import GroupPlacements
 from bayplan.engine.podgroups.preemption import PREFIX, PodGroupPreemptor
 from bayplan.engine.podgroups.refusals import (

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol, final
 
-from bayplan.engine.podgroups.domain_results import Worth, Worths
 from bayplan.engine.podgroups.equal_members import kind_of, ranking_for
-from bayplan.engine.podgroups.topology import Domain, Domains
+from bayplan.engine.podgroups.topology import Domain, Domains, Worth, Worths
 from bayplan.engine.podgroups.trial import PodGroupTrial, TrialSetup
 from bayplan.engine.telemetry import Telemetry
 from bayplan.framework.events import (

@@ -1,12 +1,22 @@
-"""The domains of topology keys: the nodes by their value of a label."""
+"""The domains of topology keys: the nodes by their value of a label; and results of their trials.
+
+How many members fit in a domain, and how high their nodes score, follows from what the members are
+and from what the nodes of the domain offer, if every draw of the trial is among equivalent nodes.
+So a domain is tried once. It is tried again after one of its rows changed, unless a domain of equal
+content was tried before. The domain in which a group is placed is tried in any case.
+"""
 
 from collections import defaultdict
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Final, final
+from typing import Final, NamedTuple, final
+from weakref import ref
 
 from bayplan.api.objects import Pod
+from bayplan.engine.ranked_domain import Content, DomainRows, RankedDomain
+from bayplan.engine.reuse.ranked_nodes import RankedNodes
 from bayplan.state.cache import Snapshot
-from bayplan.state.change_log import Facet
+from bayplan.state.change_log import ALL_FACETS, Facet
 from bayplan.state.node_table import NodeTable
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import PodInfo
@@ -65,3 +75,92 @@ def _domains(snapshot: Snapshot, key: str) -> list[Domain]:
 
 def _node_of(pod: Pod | PodInfo) -> str:
     return pod.node_name if isinstance(pod, PodInfo) else pod.spec.node_name or ""
+
+
+# ---- results shared by domains of equal content ---------------------------------------------
+
+
+#: Results that are remembered, and contents of domains.
+_RESULTS_MAX: Final = 1 << 14
+
+
+class Worth(NamedTuple):
+    """What domains are compared by."""
+
+    #: Members that fit; -1: one of them failed with an error.
+    placed_count: int
+    total_score: int
+
+
+#: Results of one content, by kind of members; see `DomainResults.kind`.
+Worths = dict[object, Worth]
+
+
+@final
+class DomainResults:
+    """Results by content of the domain and kind of members."""
+
+    def __init__(self) -> None:
+        self._by_content: dict[Content, Worths] = {}
+        self._result_count = 0
+        #: One object stands for a kind, because a kind takes long to hash.
+        self._kinds: dict[Hashable, object] = {}
+        #: By the nodes of a domain: the results of its content, for one ranking, as of a
+        #: generation; and the domain of a row.
+        self._by_domain: dict[frozenset[str], Worths] = {}
+        self._domain_of_row: dict[int, frozenset[str]] = {}
+        self._ranking: ref[RankedNodes] | None = None
+        self._generation = -1
+
+    def kind(self, description: Hashable) -> object:
+        """The object that stands for a kind of members."""
+        return self._kinds.setdefault(description, object())
+
+    def of(self, ranking: RankedNodes, domains: Sequence[Domain], rows: DomainRows) -> list[Worths]:
+        """By domain: the results of its content. ``ranking``: up to date; feasible rows have
+        totals."""
+        self._forget_changed(ranking)
+        by_domain, all_worths = self._by_domain, list[Worths]()
+        for domain in domains:
+            assert domain.nodes is not None, "all nodes are no domain"
+            worths = by_domain.get(domain.nodes)
+            if worths is None:
+                worths = self._of_content(ranking, domain.nodes, rows)
+            all_worths.append(worths)
+        return all_worths
+
+    def _of_content(self, ranking: RankedNodes, names: frozenset[str], rows: DomainRows) -> Worths:
+        of_domain = rows.of(names, ranking.table)
+        if len(self._by_content) >= _RESULTS_MAX:
+            self._forget_all()
+        content = RankedDomain(ranking, of_domain).content()
+        worths = self._by_domain[names] = self._by_content.setdefault(content, {})
+        self._domain_of_row |= dict.fromkeys(of_domain.tolist(), names)
+        return worths
+
+    def learn(self, worths: Worths, kind: object, worth: Worth) -> None:
+        """Add a result to those of a content."""
+        if self._result_count >= _RESULTS_MAX:
+            self._forget_all()
+        worths[kind] = worth
+        self._result_count += 1
+
+    def _forget_all(self) -> None:
+        self._by_content.clear()
+        self._by_domain.clear()
+        self._domain_of_row.clear()
+        self._kinds.clear()
+        self._result_count = 0
+
+    def _forget_changed(self, ranking: RankedNodes) -> None:
+        log = ranking.table.log
+        if self._ranking is None or self._ranking() is not ranking:
+            self._ranking = ref(ranking)
+            self._by_domain.clear()
+            self._domain_of_row.clear()
+        elif self._generation != log.generation:
+            for row in log.rows_since(self._generation, int(ALL_FACETS)).tolist():
+                names = self._domain_of_row.get(row)
+                if names is not None:
+                    self._by_domain.pop(names, None)
+        self._generation = log.generation

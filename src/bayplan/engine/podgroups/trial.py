@@ -22,8 +22,7 @@ from bayplan.engine.attempt_record import CycleEnd
 from bayplan.engine.core import EngineCore
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.extenders.results import Answered, Question
-from bayplan.engine.podgroups.domain_results import DomainResults
-from bayplan.engine.podgroups.topology import Domains
+from bayplan.engine.podgroups.topology import DomainResults, Domains
 from bayplan.engine.ranked_domain import RankedDomain
 from bayplan.engine.reservations import restrict_to_unreserved
 from bayplan.engine.reuse.ranked_nodes import RankedNodes
