@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.clock import ManualClock
 from bayplan.config import ConfigError, SchedulerConfig, config_from
-from bayplan.engine.extenders.configured import ConfiguredExtender
+from bayplan.engine.extenders.results import ConfiguredExtender
 from bayplan.engine.scheduler import QueueOrder, Scheduler
 from bayplan.framework.events import (
     KIND_OF_RESOURCE,

@@ -1,6 +1,6 @@
 """Extenders and devices, as the handle shows them to plugins."""
 
-from bayplan.engine.extenders.configured import ConfiguredExtender
+from bayplan.engine.extenders.results import ConfiguredExtender
 from bayplan.framework.handle import (
     DeviceClassLister,
     Extender,

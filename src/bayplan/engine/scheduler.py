@@ -28,8 +28,12 @@ from bayplan.engine.attempts import Attempts, DryRuns
 from bayplan.engine.binding import BindingOutcome
 from bayplan.engine.core import EngineCore
 from bayplan.engine.event_handlers import EventHandlers, NewPods
-from bayplan.engine.extenders.configured import configured_extenders, in_process_extenders
-from bayplan.engine.extenders.results import Extender, Extenders
+from bayplan.engine.extenders.results import (
+    Extender,
+    Extenders,
+    configured_extenders,
+    in_process_extenders,
+)
 from bayplan.engine.instrumentation import (
     QueueJournal,
     reuse_of,

@@ -8,7 +8,7 @@ from bayplan.api.objects import POD, Pod
 from bayplan.api.objects import decode as decode_object
 from bayplan.config.decoding import decode
 from bayplan.config.schema import Extender
-from bayplan.engine.extenders.configured import ConfiguredExtender, configured_extenders
+from bayplan.engine.extenders.results import ConfiguredExtender, configured_extenders
 from bayplan.ports import ExtenderVerb
 from bayplan.state.pods import pod_info
 from bayplan.testing import pod

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.engine.extenders.configured import ConfiguredExtender
+from bayplan.engine.extenders.results import ConfiguredExtender
 from bayplan.framework.status import Status, unschedulable
 from bayplan.ports import AskExtender, ExtenderAnswer, ExtenderVerb
 from tests.framework.answering import answering

@@ -1,4 +1,4 @@
-"""Calls of extenders, their answers, and what follows from the answers.
+"""Extenders: which are configured, their calls, their answers, and what follows from the answers.
 
 The engine does not wait for an answer: the cycle of the pod stops with a `Question` and starts
 again with the answer. Extenders that filter are called one after another, each for the nodes that
@@ -6,14 +6,18 @@ the one before left. Extenders that score are called at the same time.
 Upstream: schedule_one.go, findNodesThatPassExtenders, prioritizeNodes and extendersBinding.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
 
+from bayplan.api.objects import Container
+from bayplan.config.schema import Extender as ExtenderEntry
+from bayplan.config.schema import named_extenders, verb_paths
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.handle import Extender
+from bayplan.framework.in_process_extender import InProcessExtender
 from bayplan.framework.scoring import ScoreTable
 from bayplan.framework.status import EXTENDER_NAME, Code, Status
 from bayplan.framework.types import MAX_NODE_SCORE
@@ -26,7 +30,7 @@ from bayplan.ports import (
     raise_interruption,
 )
 from bayplan.state.columns import NodeScores
-from bayplan.state.pods import PodInfo
+from bayplan.state.pods import PodInfo, PodShape
 
 __all__ = ["ExtenderAnswer", "ExtenderVerb"]
 
@@ -212,3 +216,62 @@ def raised(name: str, problem: BaseException) -> str:
     """The error of a call that raised. Raises ``problem`` itself if it is an interruption."""
     raise_interruption(problem)
     return f"extender {name}: {type(problem).__name__}: {problem}"
+
+
+# ---- extenders of a configuration, and Python classes ---------------------------------------
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ConfiguredExtender:
+    """`framework.handle.Extender` for one entry."""
+
+    name: str
+    verbs: frozenset[ExtenderVerb]
+    weight: int = 1
+    ignorable: bool = False
+    #: Resources that it manages; none: it is interested in every pod.
+    managed_resources: frozenset[str] = frozenset()
+
+    def is_interested(self, pod: PodInfo) -> bool:
+        """Whether some container asks for a resource it manages. Upstream: IsInterested."""
+        if not self.managed_resources:
+            return True
+        return pod.shape.once((ConfiguredExtender, self.managed_resources), self._is_requested)
+
+    def _is_requested(self, shape: PodShape) -> bool:
+        containers = (*(shape.spec.containers or ()), *(shape.spec.init_containers or ()))
+        return any(not self.managed_resources.isdisjoint(_named(each)) for each in containers)
+
+
+def configured_extenders(entries: Sequence[ExtenderEntry]) -> list[ConfiguredExtender]:
+    """In the order of the configuration."""
+    return [
+        ConfiguredExtender(
+            name,
+            verbs=frozenset(verb_paths(entry)),
+            weight=entry.weight,
+            ignorable=entry.ignorable,
+            managed_resources=frozenset(resource.name for resource in entry.managed_resources),
+        )
+        for name, entry in named_extenders(entries).items()
+    ]
+
+
+def in_process_extenders(extenders: Sequence[InProcessExtender]) -> list[ConfiguredExtender]:
+    """Extenders that are Python classes, in their order."""
+    return [
+        ConfiguredExtender(
+            each.name,
+            verbs=each.verbs(),
+            weight=each.weight,
+            ignorable=each.ignorable,
+            managed_resources=frozenset(each.managed_resources),
+        )
+        for each in extenders
+    ]
+
+
+def _named(container: Container) -> set[str]:
+    resources = container.resources
+    return set() if resources is None else {*(resources.requests or ()), *(resources.limits or ())}
