@@ -44,6 +44,17 @@ class Problem:
         return Problem(joined(path, self.path), self.actual, self.expected)
 
 
+class ConfigError(BadInputError):
+    """A refused configuration, with all its errors."""
+
+    def __init__(self, problems: Iterable[Problem], source: str = "") -> None:
+        self.problems = tuple(problems)
+        self.source = source
+        assert self.problems
+        before = f"{source}: " if source else ""
+        super().__init__("\n".join(before + str(problem) for problem in self.problems))
+
+
 def joined(path: str, child: str) -> str:
     """Two paths joined: "a" and "[0].b" give "a[0].b"."""
     if not path or not child:

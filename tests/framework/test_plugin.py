@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from bayplan.config.problems import ConfigError
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import Plugin, PluginArgs, PreBindPlugin
 from bayplan.framework.types import (
@@ -16,6 +15,7 @@ from bayplan.framework.types import (
     Nomination,
     QueuedPodInfo,
 )
+from bayplan.problems import ConfigError
 from bayplan.testing import handle, plugin, pod
 from tests.framework.answering import answering, made
 

@@ -1,7 +1,6 @@
 """The configuration: KubeSchedulerConfiguration v1, read strictly and independent of plugins."""
 
 from bayplan.config.loading import SchedulerConfig, config_from, load_config
-from bayplan.config.problems import ConfigError
-from bayplan.problems import Problem
+from bayplan.problems import ConfigError, Problem
 
 __all__ = ["ConfigError", "Problem", "SchedulerConfig", "config_from", "load_config"]

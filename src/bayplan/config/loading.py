@@ -16,10 +16,9 @@ from bayplan.config.feature_gates import (
     parse_gates,
     resolve_gates,
 )
-from bayplan.config.problems import ConfigError
 from bayplan.config.schema import API_VERSION, KIND, KubeSchedulerConfiguration, with_defaults
 from bayplan.config.validation import problems_of
-from bayplan.problems import Problem
+from bayplan.problems import ConfigError, Problem
 from bayplan.yaml_documents import DocumentError, load_documents
 
 FEATURE_GATES_FLAG = "--feature-gates"

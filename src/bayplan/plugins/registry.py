@@ -17,14 +17,13 @@ from types import ModuleType
 from typing import Any, TypeVar, cast, final
 
 from bayplan.api.field_tables import path_fault
-from bayplan.config.problems import ConfigError
 from bayplan.framework.in_process_extender import InProcessExtender
 from bayplan.framework.plugin import Plugin, PluginArgs
 from bayplan.framework.profile import EXTENSION_POINTS, extension_points_of
 from bayplan.framework.validation import fault_of_methods, missing_methods
 from bayplan.lazy_loader import load
 from bayplan.ports import ExtenderVerb, raise_interruption
-from bayplan.problems import Problem, listed
+from bayplan.problems import ConfigError, Problem, listed
 from bayplan.rng import stable_hash
 
 ENTRY_POINT_GROUP = "bayplan.plugins"

@@ -13,7 +13,6 @@ from typing import Any, final
 from bayplan.config.decoding import path_within
 from bayplan.config.loading import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
-from bayplan.config.problems import ConfigError
 from bayplan.framework.calls import with_parts
 from bayplan.framework.events import (
     KIND_OF_RESOURCE,
@@ -38,7 +37,7 @@ from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.signing import Signer, enforce_signature
 from bayplan.plugins.registry import Registry
 from bayplan.ports import raise_interruption
-from bayplan.problems import Problem, joined
+from bayplan.problems import ConfigError, Problem, joined
 from bayplan.profile.handle import PluginHandle
 from bayplan.profile.plugin_sets import absence, plugin_name
 from bayplan.profile.resolved_config import Instance, ResolvedProfile, checked_args, resolve

@@ -15,7 +15,6 @@ import msgspec
 
 from bayplan.config.decoding import decode
 from bayplan.config.loading import SchedulerConfig
-from bayplan.config.problems import ConfigError
 from bayplan.config.schema import API_VERSION, Profile, ignored_resources
 from bayplan.config.upstream import UPSTREAM_PLUGINS, default_plugins
 from bayplan.config.validation import LABEL_SEPARATOR
@@ -24,7 +23,7 @@ from bayplan.framework.profile import EXTENSION_POINTS, extension_points_of
 from bayplan.framework.score_sources import reads_of
 from bayplan.plugins.node_resources_fit import NodeResourcesFitArgs
 from bayplan.plugins.registry import Registry
-from bayplan.problems import Problem, joined, shown, suggestion
+from bayplan.problems import ConfigError, Problem, joined, shown, suggestion
 from bayplan.profile.plugin_sets import (
     PluginLists,
     absence,

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bayplan.config.problems import ConfigError
 from bayplan.framework.plugin import Plugin
+from bayplan.problems import ConfigError
 from bayplan.testing.answer_checks import (
     leaves_its_mask_alone,
     notes_follow_a_what_if,

@@ -2,9 +2,9 @@
 
 from typing import Any, TypeVar, cast
 
-from bayplan.config.problems import ConfigError
 from bayplan.framework.handle import Handle
 from bayplan.framework.plugin import Plugin
+from bayplan.problems import ConfigError
 from bayplan.profile.resolved_config import checked_args
 from bayplan.testing.clusters import SampleCluster, handle_for
 

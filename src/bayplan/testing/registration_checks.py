@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from bayplan.config.problems import ConfigError
 from bayplan.framework.events import (
     ALL,
     ClusterEvent,
@@ -14,6 +13,7 @@ from bayplan.framework.events import (
 from bayplan.framework.object_changes import node_events, pod_events
 from bayplan.framework.plugin import Caching, EnqueueExtensions
 from bayplan.plugins.registry import Registry
+from bayplan.problems import ConfigError
 from bayplan.profile.profiles import REJECTING
 from bayplan.state.change_log import ALL_FACETS, Facet
 from bayplan.testing.cases import Scene, Subject

@@ -11,7 +11,6 @@ import pytest
 
 from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM, ResourceClaim
 from bayplan.api.objects import POD, Pod
-from bayplan.config.problems import ConfigError
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource
 from bayplan.framework.status import SKIP, Code, NodeToStatus, Status
@@ -21,6 +20,7 @@ from bayplan.plugins.dynamic_resources.plugin import RELEASE_POLL_SECONDS as POL
 from bayplan.plugins.dynamic_resources.plugin import Releases
 from bayplan.plugins.dynamic_resources.plugin import device_events as events
 from bayplan.ports import BindPort
+from bayplan.problems import ConfigError
 from bayplan.state.device_table import DeviceId
 from bayplan.state.pods import PodInfo
 from bayplan.testing import SampleCluster, check_plugin, plugin, pod

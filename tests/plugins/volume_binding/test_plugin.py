@@ -10,7 +10,6 @@ from typing import Any, cast
 import pytest
 
 from bayplan.api.objects import Pod
-from bayplan.config.problems import ConfigError
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.resource_scorers import UtilizationShapePoint, broken_line
 from bayplan.framework.status import SKIP, Code, Status
@@ -23,6 +22,7 @@ from bayplan.plugins.volume_binding.plugin import (
     scores,
 )
 from bayplan.ports import BindPort, ConflictError
+from bayplan.problems import ConfigError
 from bayplan.state.pods import PodInfo
 from bayplan.testing import check_plugin, pod
 from bayplan.testing.clusters import SampleCluster

@@ -25,11 +25,10 @@ from yarl import URL
 
 from bayplan.adapters.embedded.object_store import WholeObjects
 from bayplan.adapters.extenders.wire import GoneError, NonsenseError, decoded, encoded
-from bayplan.config.problems import ConfigError
 from bayplan.config.schema import Extender, ExtenderTLSConfig, named_extenders, verb_paths
 from bayplan.durations import duration_seconds
 from bayplan.ports import Ask, AskExtender, ExtenderAnswer, ExtenderVerb
-from bayplan.problems import Problem
+from bayplan.problems import ConfigError, Problem
 
 # ---- trust ----------------------------------------------------------------------------------
 

@@ -21,7 +21,6 @@ from bayplan.api.storage_objects import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from bayplan.config.problems import ConfigError
 from bayplan.framework.arithmetic import uniform
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
@@ -71,7 +70,7 @@ from bayplan.plugins.volume_binding.claims import (
     pod_claims,
 )
 from bayplan.ports import ApiError, BindPort, OutcomeUnknownError
-from bayplan.problems import Problem
+from bayplan.problems import ConfigError, Problem
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Int64s, Mask, NodeMask, NodeScores
 from bayplan.state.nodes import NodeView

@@ -1,7 +1,6 @@
 """A configuration that is refused."""
 
-from bayplan.config.problems import ConfigError
-from bayplan.problems import Problem
+from bayplan.problems import ConfigError, Problem
 
 
 def test_an_error_has_a_line_per_problem_and_names_its_source() -> None:
