@@ -1,6 +1,6 @@
 """What a comparison was made from."""
 
-from bayplan.comparison.about import About, ComparedConfiguration
+from bayplan.comparison.table import About, ComparedConfiguration
 
 ABOUT = About(
     configurations=(

@@ -4,9 +4,8 @@ from html.parser import HTMLParser
 
 from msgspec import structs
 
-from bayplan.comparison.about import About, ComparedConfiguration
 from bayplan.comparison.html import page
-from bayplan.comparison.table import SPEED, Comparison
+from bayplan.comparison.table import SPEED, About, ComparedConfiguration, Comparison
 from bayplan.sim.output.result import FailureResult
 from tests.comparison.kit import run
 

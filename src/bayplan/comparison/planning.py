@@ -14,12 +14,12 @@ import msgspec
 
 from bayplan.adapters.embedded.field_validation import key_of as object_key_of
 from bayplan.api.objects import POD, Pod, decode
-from bayplan.comparison.about import About, ComparedConfiguration
 from bayplan.comparison.experiment import ConfigurationSpec, ExperimentSpec, InputSpec
 from bayplan.comparison.extensions import installed_metrics, installed_preparations
 from bayplan.comparison.job import Configuration, Job, PluginFile, Watched, config_of
 from bayplan.comparison.metrics.catalogue import BUILT_IN
 from bayplan.comparison.renumbering import name_users
+from bayplan.comparison.table import About, ComparedConfiguration
 from bayplan.config import ConfigError
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.plugins.registry import Registry, default_registry

@@ -2,15 +2,59 @@
 
 A `Comparison` is a sequence of rows (dicts of plain values), which pandas, Polars and Arrow read as
 a table: ``pandas.DataFrame(comparison)``, ``polars.DataFrame(comparison)``.
+
+`About` names the inputs, configurations and versions, for the reader of the report.
 """
 
+import difflib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from platform import python_version
 from typing import Any, final, overload
 
-from bayplan.comparison.about import About
 from bayplan.comparison.statistics import Paired, Summary, paired, summary
 from bayplan.comparison.store import Run
 from bayplan.sim.output.result import FailureResult
+
+# ---- what is compared -----------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ComparedConfiguration:
+    name: str
+    #: The file or document of the configuration.
+    source: str
+    #: None: the default configuration.
+    text: str | None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class About:
+    """Inputs, configurations, plugins and versions."""
+
+    #: Input's name → its paths.
+    inputs: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    configurations: tuple[ComparedConfiguration, ...] = ()
+    plugin_files: tuple[str, ...] = ()
+
+    @property
+    def versions(self) -> str:
+        return f"Bayplan {version('bayplan')}, Python {python_version()}"
+
+    def difference(self, baseline: str, name: str) -> list[str]:
+        """Lines of a unified diff of two configurations; empty: the texts are equal."""
+        texts = {one.name: one.text or "" for one in self.configurations}
+        if baseline not in texts or name not in texts:
+            return []
+        one, other = texts[baseline].splitlines(), texts[name].splitlines()
+        return list(difflib.unified_diff(one, other, baseline, name, lineterm=""))
+
+
+# ---- the table ------------------------------------------------------------------------------
+
 
 Row = dict[str, Any]
 
