@@ -2,8 +2,7 @@
 
 import pytest
 
-from bayplan.comparison.formatting import difference, figure, spread
-from bayplan.comparison.statistics import Paired, summary
+from bayplan.comparison.statistics import Paired, difference, figure, spread, summary
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import final
 
-from bayplan.comparison.formatting import signed
 from bayplan.comparison.metrics.catalogue import HIGHER, metric_note
-from bayplan.comparison.statistics import Paired
+from bayplan.comparison.statistics import Paired, signed
 from bayplan.comparison.table import Comparison
 
 BETTER = "better"

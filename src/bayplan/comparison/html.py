@@ -9,10 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 
 from bayplan.comparison.findings import BETTER, WORSE, Finding, Findings, conclusions, findings
-from bayplan.comparison.formatting import difference, figure, spread
 from bayplan.comparison.metrics.catalogue import HIGHER, metric_note
 from bayplan.comparison.report import failure_lines
-from bayplan.comparison.statistics import CONFIDENCE, has_intervals
+from bayplan.comparison.statistics import CONFIDENCE, difference, figure, has_intervals, spread
 from bayplan.comparison.table import SPEED, Comparison
 
 _STYLE = """

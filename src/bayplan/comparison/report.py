@@ -8,8 +8,7 @@ from rich.text import Text
 
 from bayplan.comparison.decisions import Difference, Outcome
 from bayplan.comparison.findings import Findings, conclusions, findings
-from bayplan.comparison.formatting import difference, figure, spread
-from bayplan.comparison.statistics import CONFIDENCE, has_intervals
+from bayplan.comparison.statistics import CONFIDENCE, difference, figure, has_intervals, spread
 from bayplan.comparison.store import Run
 from bayplan.comparison.table import SPEED, Comparison
 from bayplan.sim.output.report import BLANK

@@ -1,9 +1,11 @@
-"""Means, deviations, percentiles and paired differences.
+"""Means, deviations, percentiles and paired differences, and how they are written.
 
 Runs with one seed and one input are pairs: they have the same pods in the same order. So
 configurations are compared by the differences within pairs, with Student's interval for their mean.
 The distribution comes from SciPy, which the extra `compare` installs. Without SciPy there are means
 and deviations, and no intervals.
+
+Numbers for readers have a sensible number of digits.
 """
 
 import importlib
@@ -118,3 +120,44 @@ def _scipy_stats() -> Any:
         return importlib.import_module("scipy.stats")
     except ImportError:
         return None
+
+
+# ---- numbers for readers --------------------------------------------------------------------
+
+
+#: Larger numbers are shown without decimals.
+_WHOLE_FROM = 1000
+_NONE = "–"
+
+
+def figure(value: float | None) -> str:
+    if value is None:
+        return _NONE
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}"
+    if abs(value) >= _WHOLE_FROM:
+        return f"{value:,.0f}"
+    if abs(value) >= 0.01:
+        return f"{value:,.2f}"
+    return f"{value:.2g}"
+
+
+def spread(value: Summary | None) -> str:
+    """Mean and deviation: `9.38 ± 0.19`."""
+    if value is None:
+        return _NONE
+    return figure(value.mean) if value.sd is None else f"{figure(value.mean)} ± {figure(value.sd)}"
+
+
+def difference(value: Paired | None) -> str:
+    """`-1.20 [-1.40, -1.00]`; without an interval if there is none."""
+    if value is None:
+        return _NONE
+    mean = signed(value.mean)
+    if value.low is None or value.high is None:
+        return mean
+    return f"{mean} [{signed(value.low)}, {signed(value.high)}]"
+
+
+def signed(value: float) -> str:
+    return figure(value) if value <= 0 else f"+{figure(value)}"

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from typing import final
 
 from bayplan.comparison.findings import Finding, conclusions, findings
-from bayplan.comparison.formatting import difference, spread
 from bayplan.comparison.metrics.catalogue import metric_note
+from bayplan.comparison.statistics import difference, spread
 from bayplan.comparison.table import Comparison
 from bayplan.ui.answers import (
     Experiment,
