@@ -6,8 +6,8 @@ import pytest
 
 from bayplan import Node
 from bayplan.testing import check_plugin, cluster, node, pod
+from bayplan.testing.clusters import plugin
 from bayplan.testing.evaluation import ask
-from bayplan.testing.instances import plugin
 from tests.examples.policies import chosen, cycle_with, policy
 
 PreferCheapNodes: Any = policy("prefer_cheap_nodes")

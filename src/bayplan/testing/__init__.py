@@ -6,11 +6,10 @@ def test_my_policy_keeps_to_the_contract() -> None:
     check_plugin(MyPolicy)
 """
 
-from bayplan.testing.clusters import SampleCluster, cluster, handle
+from bayplan.testing.clusters import SampleCluster, cluster, handle, plugin
 from bayplan.testing.conformance import CheckReport, check_plugin
 from bayplan.testing.evaluation import Answer, CheckFailed, ask
 from bayplan.testing.factories import NodeOptions, PodOptions, api_pod, node, pod
-from bayplan.testing.instances import plugin
 from bayplan.testing.memory_devices import MemoryDevices
 
 __all__ = [

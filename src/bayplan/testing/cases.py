@@ -11,11 +11,10 @@ from bayplan.framework.plugin import Plugin
 from bayplan.framework.recorded_pod import NotedKeys, Reads, recorded_pod
 from bayplan.rng import stream
 from bayplan.state.pods import PodInfo
-from bayplan.testing.clusters import PROFILE, SampleCluster, cluster
+from bayplan.testing.clusters import PROFILE, SampleCluster, cluster, plugin
 from bayplan.testing.evaluation import CheckFailed, alone, ask
 from bayplan.testing.factories import NodeOptions, PodOptions, node, pod
 from bayplan.testing.generators import Draws, Vocabulary
-from bayplan.testing.instances import plugin
 from bayplan.testing.node_generator import draw_node
 from bayplan.testing.pod_generator import draw_pod
 

@@ -4,10 +4,12 @@ A `SampleCluster` holds nodes, placed pods and other objects, and lends them as 
 does. It stands in for the engine behind the `Handle` of plugins (profile.handle.HandleServices):
 they see its clock, its nominations and its objects, and it records the actions that they request
 (activate, emit).
+
+`plugin` makes one plugin over such a cluster, with its args checked as in a configuration.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, final
+from typing import Any, TypeVar, cast, final
 
 from bayplan.api.objects import (
     NAMESPACE,
@@ -20,14 +22,16 @@ from bayplan.api.objects import (
 from bayplan.clock import ManualClock
 from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.engine.waiting import WaitingPods
-from bayplan.framework.handle import Extender, PodInPreBind, SharedDRAManager
+from bayplan.framework.handle import Extender, Handle, PodInPreBind, SharedDRAManager
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.runtime import Framework
 from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry
 from bayplan.ports import EmitEvent
+from bayplan.problems import ConfigError
 from bayplan.profile.handle import PluginHandle, Write
 from bayplan.profile.profiles import make_plugin
+from bayplan.profile.resolved_config import checked_args
 from bayplan.queue.nominator import Nominator
 from bayplan.rng import stream
 from bayplan.state.cache import ClusterView, Snapshot
@@ -191,3 +195,29 @@ def handle(
     ``kinds``: the kinds that ``handle.objects`` accepts, as the plugin class declares them.
     """
     return PluginHandle(cluster or SampleCluster(), PROFILE, name, tuple(kinds))
+
+
+P = TypeVar("P", bound=Plugin)
+
+
+def plugin(
+    plugin_class: type[P],
+    args: Any = None,
+    *,
+    cluster: SampleCluster | None = None,
+    handle: Handle | None = None,
+    instance_name: str | None = None,
+) -> P:
+    """An instance: ``plugin(LabelScore, {"label": "price"}, cluster=cluster(nodes=5))``.
+
+    ``args``: plain values as in pluginConfig, or the plugin's own struct. Raises ConfigError with
+    all their errors. Without ``handle``, the plugin gets a handle over ``cluster``, or over an
+    empty cluster.
+    """
+    checked, problems = checked_args(plugin_class, {} if args is None else args)
+    if problems:
+        raise ConfigError(problems, plugin_class.name)
+    name = instance_name or plugin_class.name
+    if handle is None:
+        handle = cast(Handle, handle_for(cluster or SampleCluster(), plugin_class, name))
+    return plugin_class(checked, handle, name)
