@@ -10,9 +10,7 @@ from bayplan.api.objects import NODE, POD, Node, Pod
 from bayplan.engine.cache_check import differences
 from bayplan.model.cluster_model import GATED_MESSAGE, ClusterModel
 from bayplan.rng import stream
-from bayplan.testing.generators import Draws
-from bayplan.testing.node_generator import draw_node
-from bayplan.testing.pod_generator import draw_placed_pod, draw_pod
+from bayplan.testing.generators import Draws, draw_node, draw_placed_pod, draw_pod
 from tests.kit.objects import node, pod
 from tests.model.clusters import model_of
 

@@ -22,8 +22,7 @@ from bayplan.state.pods import PodInfo
 from bayplan.testing import CheckFailed, api_pod, ask, pod
 from bayplan.testing.cases import Scene, Subject
 from bayplan.testing.factories import PodOptions
-from bayplan.testing.generators import Draws
-from bayplan.testing.pod_generator import FIELD_DRAWS, draw_field, draw_pod
+from bayplan.testing.generators import FIELD_DRAWS, Draws, draw_field, draw_pod
 from bayplan.testing.signature_checks import compare_pair
 from tests.framework.answering import plugins_of
 from tests.testing.broken_plugins import SignsTooLittle

@@ -6,8 +6,7 @@ from bayplan.rng import stream
 from bayplan.state.change_log import Facet
 from bayplan.state.node_table import changed_facets
 from bayplan.testing import node
-from bayplan.testing.generators import Draws, Vocabulary
-from bayplan.testing.node_generator import FACET_DRAWS, draw_node, merged
+from bayplan.testing.generators import FACET_DRAWS, Draws, Vocabulary, draw_node, merged
 
 
 @pytest.mark.parametrize("facet", FACET_DRAWS, ids=lambda facet: facet.name)

@@ -4,9 +4,9 @@ import pytest
 
 from bayplan.rng import stream
 from bayplan.testing import api_pod, pod
-from bayplan.testing.generators import Draws
-from bayplan.testing.pod_generator import (
+from bayplan.testing.generators import (
     FIELD_DRAWS,
+    Draws,
     draw_field,
     draw_placed_pod,
     draw_pod,

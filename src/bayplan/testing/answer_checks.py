@@ -22,8 +22,7 @@ from bayplan.testing.cases import Scene, Subject, rebuilt
 from bayplan.testing.evaluation import NO_NODE, Answer, alone, ask
 from bayplan.testing.factories import NodeOptions, node, pod
 from bayplan.testing.fingerprints import columns_of
-from bayplan.testing.node_generator import FACET_DRAWS, merged
-from bayplan.testing.pod_generator import draw_placed_pod
+from bayplan.testing.generators import FACET_DRAWS, draw_placed_pod, merged
 
 _SUBSETS: Final = 3
 _CHANGES: Final = 4

@@ -14,9 +14,7 @@ from bayplan.state.pods import PodInfo
 from bayplan.testing.clusters import PROFILE, SampleCluster, cluster, plugin
 from bayplan.testing.evaluation import CheckFailed, alone, ask
 from bayplan.testing.factories import NodeOptions, PodOptions, node, pod
-from bayplan.testing.generators import Draws, Vocabulary
-from bayplan.testing.node_generator import draw_node
-from bayplan.testing.pod_generator import draw_pod
+from bayplan.testing.generators import Draws, Vocabulary, draw_node, draw_pod
 
 _NODE_COUNT = 9
 _PLACED_COUNT = 14

@@ -38,9 +38,7 @@ from bayplan.state.cache import ClusterView, Snapshot
 from bayplan.state.cluster_objects import KindObjects
 from bayplan.state.pods import PodInfo
 from bayplan.testing.factories import node, pod
-from bayplan.testing.generators import NAMESPACES, Draws, Vocabulary
-from bayplan.testing.node_generator import draw_node
-from bayplan.testing.pod_generator import draw_placed_pod
+from bayplan.testing.generators import NAMESPACES, Draws, Vocabulary, draw_node, draw_placed_pod
 
 PROFILE = "default-scheduler"
 

@@ -27,8 +27,7 @@ from bayplan.state.pods import PodInfo
 from bayplan.testing.cases import Scene, Subject
 from bayplan.testing.evaluation import alone, ask, ask_prepared, prepared
 from bayplan.testing.factories import node, pod
-from bayplan.testing.node_generator import FACET_DRAWS, merged
-from bayplan.testing.pod_generator import draw_placed_pod
+from bayplan.testing.generators import FACET_DRAWS, draw_placed_pod, merged
 
 # ---- equivalent nodes and pods --------------------------------------------------------------
 

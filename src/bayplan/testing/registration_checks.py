@@ -18,8 +18,7 @@ from bayplan.profile.profiles import REJECTING
 from bayplan.state.change_log import ALL_FACETS, Facet
 from bayplan.testing.cases import Scene, Subject
 from bayplan.testing.factories import node, pod
-from bayplan.testing.node_generator import FACET_DRAWS, draw_node, merged
-from bayplan.testing.pod_generator import draw_placed_pod, draw_variant
+from bayplan.testing.generators import FACET_DRAWS, draw_node, draw_placed_pod, draw_variant, merged
 
 _CHANGES: Final = 6
 

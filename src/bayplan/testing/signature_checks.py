@@ -13,7 +13,7 @@ from bayplan.state.pods import PodInfo
 from bayplan.testing.cases import Scene, Subject
 from bayplan.testing.evaluation import CheckFailed, ask
 from bayplan.testing.factories import PodOptions, api_pod, pod
-from bayplan.testing.pod_generator import FIELD_DRAWS, draw_field
+from bayplan.testing.generators import FIELD_DRAWS, draw_field
 
 #: Pairs of pods that differ in a field that the plugin reads, and in any other field.
 _PAIRS_PER_READ: Final = 2

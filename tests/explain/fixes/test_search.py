@@ -12,9 +12,7 @@ from bayplan.explain.fixes.workload_edits import room_edits
 from bayplan.rng import stream
 from bayplan.testing import node as drawn_node
 from bayplan.testing import pod as drawn_pod
-from bayplan.testing.generators import Draws
-from bayplan.testing.node_generator import draw_node
-from bayplan.testing.pod_generator import draw_placed_pod, draw_pod
+from bayplan.testing.generators import Draws, draw_node, draw_placed_pod, draw_pod
 from tests.kit.objects import node, pod
 from tests.model.clusters import model_of
 
