@@ -22,8 +22,9 @@ from bayplan.api.pod_groups import (
 )
 from bayplan.engine.cache_check import differences
 from bayplan.framework.status import Code, Status
-from bayplan.framework.types import QueuedPodGroupInfo, QueuedPodInfo
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.ports import BindPod, EventType
+from bayplan.queue.entry import QueuedPodGroupInfo
 from bayplan.sim.world.checkers import GangChecker
 from bayplan.testing import PodOptions, node
 from tests.engine.kit import Engine, waiting_pod

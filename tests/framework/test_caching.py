@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from bayplan.framework.plugin import (
-    NO_PROMISES,
     Caching,
     PluginArgs,
     PreFilterPlugin,
@@ -36,7 +35,7 @@ def test_a_plugin_that_does_not_sign_promises_nothing() -> None:
     class Mine(_Base): ...
 
     assert Mine.caching is None
-    assert plugin(Mine).promises == NO_PROMISES
+    assert plugin(Mine).promises == Caching()
 
 
 def test_a_plugin_that_signs_is_cached_and_depends_on_all_of_a_node() -> None:
@@ -76,7 +75,7 @@ def test_each_old_attribute_is_read_and_the_warning_says_what_to_write(name: str
     with pytest.warns(DeprecationWarning, match=rf"write caching = Caching\({field}=") as caught:
         mine = type("Mine", (_Base, _Signs), {name: OLD[name]})
     assert getattr(mine.caching, field) == getattr(NEW, field)
-    assert mine.caching != NO_PROMISES
+    assert mine.caching != Caching()
     assert len(caught) == 1
 
 

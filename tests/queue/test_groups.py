@@ -1,8 +1,7 @@
 """Pod groups in the queue."""
 
 from bayplan.api.pod_groups import GroupKey
-from bayplan.framework.types import QueuedPodGroupInfo, QueueGroup
-from bayplan.queue.entry import State
+from bayplan.queue.entry import QueuedPodGroupInfo, QueueGroup, State
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.queue.settings import QueueProfile, QueueSettings
 from bayplan.state.pods import PodInfo

@@ -16,8 +16,7 @@ from bayplan.framework.events import (
     EVENT_UNSCHEDULABLE_TIMEOUT,
     QueueingHint,
 )
-from bayplan.framework.types import QueuedPodGroupInfo
-from bayplan.queue.entry import Cause, Entry, State
+from bayplan.queue.entry import Cause, Entry, QueuedPodGroupInfo, State
 from bayplan.queue.hints import Change, Hints, Strategy
 from bayplan.queue.settings import QueueProfile, QueueSettings
 from bayplan.queue.sub_queues import (

@@ -29,9 +29,10 @@ from bayplan.engine.schedule_one import CycleRunner
 from bayplan.engine.sync_preemption import SyncPreemptions
 from bayplan.framework.preemption import EVICTING, REVIEW, Evicting
 from bayplan.framework.status import FitError, Status, is_rejected
-from bayplan.framework.types import Nomination, QueuedPodGroupInfo, QueuedPodInfo
+from bayplan.framework.types import Nomination, QueuedPodInfo
 from bayplan.journal import AttemptRecord
 from bayplan.ports import ExtenderAnswer, ExtenderVerb
+from bayplan.queue.entry import QueuedPodGroupInfo
 from bayplan.rng import stream
 
 #: The share of attempts that record durations per plugin; upstream: pluginMetricsSamplePercent.

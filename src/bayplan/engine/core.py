@@ -20,12 +20,12 @@ from bayplan.engine.waiting import Activations, Deadlines, WaitingPods
 from bayplan.framework.handle import PodInPreBind, SharedDRAManager
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.runtime import Framework
-from bayplan.framework.types import QueueGroup
 from bayplan.journal import Journal
 from bayplan.plugins.registry import Registry
 from bayplan.ports import EmitEvent
 from bayplan.profile.handle import PluginHandle, Write
 from bayplan.profile.profiles import make_plugin
+from bayplan.queue.entry import QueueGroup
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.state.cache import ClusterView

@@ -18,7 +18,8 @@ from bayplan.engine.core import EngineCore
 from bayplan.engine.outbox import POD_SCHEDULED
 from bayplan.engine.resizes import needs_scheduling
 from bayplan.framework.status import Code, Diagnosis, Status, is_rejected, shared_names
-from bayplan.framework.types import NominatingMode, Nomination, QueuedPodGroupInfo, QueuedPodInfo
+from bayplan.framework.types import NominatingMode, Nomination, QueuedPodInfo
+from bayplan.queue.entry import QueuedPodGroupInfo
 from bayplan.state.pods import PodInfo
 
 _FALSE = "False"

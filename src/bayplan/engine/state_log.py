@@ -17,9 +17,10 @@ import msgspec
 from msgspec import Raw, Struct
 
 from bayplan.api.objects import POD, ApiObject, DecodeError, Pod, restored
-from bayplan.framework.types import QueuedPodGroupInfo, QueuedPodInfo
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import AttemptRecord, BindingRecord, Record
 from bayplan.ports import EventType, WatchEvent
+from bayplan.queue.entry import QueuedPodGroupInfo
 
 
 class Begun(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):

@@ -74,10 +74,10 @@ class Caching:
 
 
 #: What holds for a plugin without any promise.
-NO_PROMISES: Final = Caching()
+_NO_PROMISES: Final = Caching()
 
 #: Old attribute of a plugin → field of Caching.
-REPLACED: Final[Mapping[str, str]] = {
+_REPLACED: Final[Mapping[str, str]] = {
     "facets": "facets",
     "facets_unless_signed": "facets_if_unconcerned",
     "follows_amounts": "amounts_only",
@@ -87,7 +87,7 @@ REPLACED: Final[Mapping[str, str]] = {
 }
 
 
-def with_replaced(
+def _with_replaced(
     owner: str, caching: Caching | None, old: Mapping[str, Any], stacklevel: int
 ) -> Caching | None:
     """``caching`` with the values of old attributes; warns with what to write instead.
@@ -97,7 +97,7 @@ def with_replaced(
     """
     if not old:
         return caching
-    fields = {REPLACED[name]: value for name, value in old.items()}
+    fields = {_REPLACED[name]: value for name, value in old.items()}
     written = ", ".join(f"{name}={value!r}" for name, value in fields.items())
     warnings.warn(
         f"{owner}: {', '.join(old)} will not be read in the next release; "
@@ -105,7 +105,7 @@ def with_replaced(
         DeprecationWarning,
         stacklevel=stacklevel + 1,
     )
-    return replace(caching or NO_PROMISES, **fields)
+    return replace(caching or _NO_PROMISES, **fields)
 
 
 # ---- arguments and extension points ---------------------------------------------------------
@@ -157,7 +157,7 @@ class Plugin(ABC, Generic[ArgsT]):
     #: `sign_pod` that does not set it has `Caching()`.
     caching: Caching | None = None
     #: `caching`, or the value of a plugin that promises nothing. Set by this class.
-    promises: Caching = NO_PROMISES
+    promises: Caching = _NO_PROMISES
     #: The kinds that the plugin reads through `handle.objects`, e.g. ("v1 Service",).
     kinds: ClassVar[tuple[str, ...]] = ()
     #: Those of `kinds` that the plugin can do without where the API server does not offer them.
@@ -179,25 +179,27 @@ class Plugin(ABC, Generic[ArgsT]):
             if args_type is not None:
                 cls.args_type = args_type
         own = [each for each in reversed(cls.__mro__) if each is cls or not _is_plugin(each)]
-        old = {name: each.__dict__[name] for each in own for name in REPLACED if name in vars(each)}
+        old = {
+            name: each.__dict__[name] for each in own for name in _REPLACED if name in vars(each)
+        }
         if old:
             # Between this method and the class statement stands ABCMeta.__new__.
-            cls.caching = with_replaced(cls.__qualname__, cls.caching, old, stacklevel=3)
+            cls.caching = _with_replaced(cls.__qualname__, cls.caching, old, stacklevel=3)
         elif hasattr(cls, "sign_pod") and not any(
             "caching" in vars(each) for each in cls.__mro__ if each is not Plugin
         ):
-            cls.caching = NO_PROMISES
-        cls.promises = cls.caching or NO_PROMISES
+            cls.caching = _NO_PROMISES
+        cls.promises = cls.caching or _NO_PROMISES
 
     def __init__(self, args: Any, handle: Handle, instance_name: str | None = None) -> None:
         self.args: ArgsT = args
         self.handle = handle
         self.instance_name = instance_name or self.name
         self.setup()
-        old = {name: vars(self).pop(name) for name in REPLACED if name in vars(self)}
+        old = {name: vars(self).pop(name) for name in _REPLACED if name in vars(self)}
         if old:
-            self.caching = with_replaced(self.name, self.caching, old, stacklevel=2)
-        self.promises = self.caching or NO_PROMISES
+            self.caching = _with_replaced(self.name, self.caching, old, stacklevel=2)
+        self.promises = self.caching or _NO_PROMISES
 
     def setup(self) -> None:
         """Called once, when args and handle are set: prepare what depends on the args."""

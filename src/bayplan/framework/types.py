@@ -1,13 +1,11 @@
-"""What a plugin gets and returns, besides pods, nodes and statuses; and the entries of the queue.
+"""What a plugin gets and returns, besides pods, nodes and statuses.
 
 Upstream: k8s.io/kube-scheduler/framework (v1.37).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple, final
 
-from bayplan.api.pod_groups import GroupKey
 from bayplan.framework.status import Code
 from bayplan.state.pods import PodInfo
 
@@ -98,32 +96,3 @@ class QueuedPodInfo:
 
 #: The result of Filter for one node: codes, each with its reasons; empty: the node fits.
 Verdict = tuple[tuple[Code, tuple[str, ...]], ...]
-
-
-_NO_GROUP = GroupKey("", "", "")
-
-
-class QueueGroup(NamedTuple):
-    """A group whose members wait together, as the queue needs it."""
-
-    key: GroupKey
-    #: When the group's object was created: its place among entries of one priority.
-    created_seconds: float
-    #: Whether enough members exist for an attempt.
-    is_complete: bool
-
-
-@final
-@dataclass(slots=True)
-class QueuedPodGroupInfo(QueuedPodInfo):
-    """Members of one group, tried in one pass. ``pod`` is the first of them.
-
-    ``timestamp_seconds`` is when the group was created, and stays that; the counts are of the
-    attempts at the group. Upstream: QueuedPodGroupInfo.
-    """
-
-    key: GroupKey = _NO_GROUP
-    #: By uid, in the order in which they came.
-    members: dict[str, QueuedPodInfo] = field(default_factory=dict[str, QueuedPodInfo])
-    #: Whether enough members exist for an attempt.
-    is_complete: bool = False

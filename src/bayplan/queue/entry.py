@@ -7,11 +7,45 @@ table over the methods of PriorityQueue (backend/queue/scheduling_queue.go, v1.3
 """
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
-from bayplan.framework.types import QueuedPodGroupInfo, QueuedPodInfo
+from bayplan.api.pod_groups import GroupKey
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.state.pods import PodInfo
+
+# ---- groups ---------------------------------------------------------------------------------
+
+
+_NO_GROUP = GroupKey("", "", "")
+
+
+class QueueGroup(NamedTuple):
+    """A group whose members wait together, as the queue needs it."""
+
+    key: GroupKey
+    #: When the group's object was created: its place among entries of one priority.
+    created_seconds: float
+    #: Whether enough members exist for an attempt.
+    is_complete: bool
+
+
+@final
+@dataclass(slots=True)
+class QueuedPodGroupInfo(QueuedPodInfo):
+    """Members of one group, tried in one pass. ``pod`` is the first of them.
+
+    ``timestamp_seconds`` is when the group was created, and stays that; the counts are of the
+    attempts at the group. Upstream: QueuedPodGroupInfo.
+    """
+
+    key: GroupKey = _NO_GROUP
+    #: By uid, in the order in which they came.
+    members: dict[str, QueuedPodInfo] = field(default_factory=dict[str, QueuedPodInfo])
+    #: Whether enough members exist for an attempt.
+    is_complete: bool = False
+
 
 # ---- entry ----------------------------------------------------------------------------------
 

@@ -12,8 +12,8 @@ from typing import final
 
 from bayplan.api.pod_groups import GroupKey
 from bayplan.framework.events import EVENT_UNSCHEDULED_POD_ADD
-from bayplan.framework.types import QueuedPodGroupInfo, QueuedPodInfo, QueueGroup
-from bayplan.queue.entry import Cause, Entry, State, is_waiting
+from bayplan.framework.types import QueuedPodInfo
+from bayplan.queue.entry import Cause, Entry, QueuedPodGroupInfo, QueueGroup, State, is_waiting
 from bayplan.queue.hints import Strategy
 from bayplan.queue.sub_queues import SubQueues
 from bayplan.state.pods import PodInfo

@@ -28,11 +28,12 @@ from bayplan.framework.events import (
     SCHEDULE_ATTEMPT_FAILURE,
     ClusterEvent,
 )
-from bayplan.framework.types import QueuedPodGroupInfo, QueuedPodInfo
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.queue.entry import (
     PENDING_QUEUES,
     Cause,
     Entry,
+    QueuedPodGroupInfo,
     State,
     counted_as,
     is_possible,

@@ -7,7 +7,8 @@ from typing import Any, Protocol
 from bayplan.framework.events import ClusterEventWithHint
 from bayplan.framework.plugin import PreEnqueuePlugin
 from bayplan.framework.status import Code, Status
-from bayplan.framework.types import QueuedPodInfo, QueueGroup
+from bayplan.framework.types import QueuedPodInfo
+from bayplan.queue.entry import QueueGroup
 from bayplan.state.pods import PodInfo
 
 #: (plugin instance, pod) → the part of the pod that decides the plugin's answers; None: unsigned.

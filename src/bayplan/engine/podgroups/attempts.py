@@ -62,8 +62,9 @@ from bayplan.framework.status import (
     shared_names,
     unschedulable,
 )
-from bayplan.framework.types import QueuedPodGroupInfo, QueuedPodInfo
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.ports import ExtenderVerb
+from bayplan.queue.entry import QueuedPodGroupInfo
 from bayplan.state.cache import Trial
 from bayplan.state.pod_groups import GroupState
 

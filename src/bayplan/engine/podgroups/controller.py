@@ -32,7 +32,7 @@ from bayplan.engine.reservations import RESERVATION_OVER
 from bayplan.framework.plugin import GroupPlacement
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import is_success
-from bayplan.framework.types import QueueGroup
+from bayplan.queue.entry import QueueGroup
 from bayplan.state.cache import Snapshot
 from bayplan.state.pod_groups import GroupState, MemberStatus
 from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo, pod_info

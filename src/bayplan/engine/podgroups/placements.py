@@ -16,7 +16,7 @@ from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler
 from bayplan.engine.placements import Placed, Placements
 from bayplan.framework.events import EVENT_ASSIGNED_POD_DELETE
 from bayplan.framework.status import Diagnosis, Status, is_rejected, shared_names
-from bayplan.framework.types import QueuedPodGroupInfo
+from bayplan.queue.entry import QueuedPodGroupInfo
 from bayplan.state.pods import PodInfo
 
 

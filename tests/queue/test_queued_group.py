@@ -1,7 +1,8 @@
 """A group in the queue."""
 
 from bayplan.api.pod_groups import GroupKey
-from bayplan.framework.types import QueuedPodGroupInfo, QueuedPodInfo
+from bayplan.framework.types import QueuedPodInfo
+from bayplan.queue.entry import QueuedPodGroupInfo
 from bayplan.testing import pod
 
 
