@@ -204,7 +204,9 @@ def _is_shared_here(picture: Picture, node: Content, claim: Key) -> bool:
     """Whether a pod that is assumed on the node is about to get the devices of a claim. The other
     users of the claim get the same devices."""
     return any(
-        key_of(pod)[0] == claim[0] and claim[1] in device_claim_names(pod)
+        not pod["spec"].get("nodeName")
+        and key_of(pod)[0] == claim[0]
+        and claim[1] in device_claim_names(pod)
         for pod in picture.occupants(node["metadata"]["name"])
     )
 
