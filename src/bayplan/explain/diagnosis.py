@@ -82,6 +82,13 @@ def pods_by_node(model: ClusterModel) -> dict[str, list[PodInfo]]:
     return placed
 
 
+def pods_on(model: ClusterModel, node: str) -> list[PodInfo]:
+    """The placed pods of one node."""
+    table = model.scheduler.cache.table
+    row = table.row_of.get(node)
+    return [] if row is None else list(table.pods[row].values())
+
+
 def in_natural_order(names: Iterable[str]) -> list[str]:
     """Names in a natural order: n2 before n10."""
     return sorted(names, key=lambda name: (len(name), name))

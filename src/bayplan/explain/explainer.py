@@ -166,6 +166,8 @@ def _preemption(model: ClusterModel, diagnosis: Diagnosis) -> Preemption | None:
     if not marker:
         never = pod.spec.preemption_policy == "Never"
         return Preemption(verdict="preemptionPolicy is Never") if never else None
+    if not any(model.objects(POD_DISRUPTION_BUDGET)):
+        return Preemption(verdict=verdict)
     nodes = {n for n, s in diagnosis.rejected.items() if s.code is Code.UNSCHEDULABLE}
     in_the_way = [
         each

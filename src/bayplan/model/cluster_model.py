@@ -148,6 +148,8 @@ class ClusterModel:
             absent_kinds=objects.absent,
         )
         self._objects: dict[ObjectKey, ApiObject] = {}
+        #: The same by kind.
+        self._by_kind: dict[str, dict[ObjectKey, ApiObject]] = {}
         self._uids: dict[str, ObjectKey] = {}
         #: The order in which pods came first, by uid: members of a group are tried in it.
         self._arrivals: dict[str, int] = {}
@@ -163,7 +165,8 @@ class ClusterModel:
         self.read_pods(objects.of(POD))
         for kind in objects.by_kind.keys() - {*kinds, POD}:
             # No plugin reads the kind: it is there for the questions.
-            self._objects |= {object_key_of(kind, each): each for each in objects.of(kind)}
+            for each in objects.of(kind):
+                self._note(object_key_of(kind, each), each)
         self._scheduler.take_effects()
 
     def read_pods(self, pods: Iterable[ApiObject]) -> None:
@@ -203,7 +206,7 @@ class ClusterModel:
 
     def objects(self, kind: str) -> Iterator[ApiObject]:
         """All objects of a kind as they are now."""
-        return (each for key, each in self._objects.items() if key.kind == kind)
+        return iter(self._by_kind.get(kind, {}).values())
 
     def all(self) -> Iterator[tuple[ObjectKey, ApiObject]]:
         """All objects as they are now."""
@@ -512,13 +515,14 @@ class ClusterModel:
 
     def _note(self, key: ObjectKey, new: ApiObject) -> None:
         self._objects[key] = new
+        self._by_kind.setdefault(key.kind, {})[key] = new
         if key.kind == POD:
             uid = new.metadata.uid or ""
             self._uids[uid] = key
             self._arrivals.setdefault(uid, len(self._arrivals))
 
     def _forget(self, key: ObjectKey, now: ApiObject) -> None:
-        del self._objects[key]
+        del self._objects[key], self._by_kind[key.kind][key]
         if key.kind == POD:
             self._uids.pop(now.metadata.uid or "", None)
         self._tell(EventType.DELETED, key.kind, now)

@@ -8,7 +8,7 @@ from typing import final
 
 from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.api.objects import POD, REPLICA_SET, OwnerReference
-from bayplan.explain.diagnosis import Diagnosis, pods_by_node
+from bayplan.explain.diagnosis import Diagnosis, pods_on
 from bayplan.explain.explanation import Change
 from bayplan.explain.fixes.edits import ObjectEdit, deletion_of
 from bayplan.explain.fixes.resource_edits import lacking_on
@@ -34,16 +34,16 @@ _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 def room_edits(model: ClusterModel, diagnosis: Diagnosis, pod: str) -> Iterator[ObjectEdit]:
     """Pods to remove from one node, as few as suffice there."""
-    placed, sizes = pods_by_node(model), _Sizes(model)
+    sizes = _Sizes(model)
     for node in _nearest_nodes(diagnosis):
-        removable = [each for each in placed.get(node, ()) if not _is_daemon(each)]
+        removable = [each for each in pods_on(model, node) if not _is_daemon(each)]
         chosen = _enough(model, pod, _in_order(removable, lacking_on(diagnosis, node)))
         if chosen:
             yield _edit(model, chosen, sizes)
     if diagnosis.attempt.pod.group_key is not None:
         # Members of a group take room on several nodes.
         nodes = {n for n, s in diagnosis.rejected.items() if s.code is Code.UNSCHEDULABLE}
-        listed = [each for node in sorted(nodes) for each in placed.get(node, ())]
+        listed = [each for node in sorted(nodes) for each in pods_on(model, node)]
         removable = [each for each in listed if not _is_daemon(each)]
         requests = dict(diagnosis.pod.requests)
         chosen = _enough(model, pod, _in_order(removable, requests))
