@@ -455,8 +455,7 @@ class NewPods:
         engine, uid = self._engine, pod.metadata.uid
         cluster = engine.cluster
         is_placed = pod.spec.node_name and pod.status.phase not in TERMINAL_PHASES
-        is_new = uid and uid not in cluster.pods and cluster.cache.pod(uid) is None
-        if not is_placed or not is_new or cluster.pod_groups.by_key:
+        if not is_placed or not uid or uid in cluster.pods or cluster.pod_groups.by_key:
             return None
         try:
             new = pod_info(pod, engine.group_kinds)

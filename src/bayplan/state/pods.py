@@ -303,16 +303,18 @@ def pod_info(pod: Pod, group_kinds: PodGroupKinds = BUILT_IN_KINDS) -> PodInfo:
     Raises QuantityError if a request is not a quantity.
     """
     spec, node_name = pod.spec, pod.spec.node_name or ""
-    if spec.volumes:
-        spec = _without_idle_volumes(spec)
+    volumes = spec.volumes and _read_volumes(spec.volumes)
     if node_name:
-        spec = msgspec.structs.replace(spec, node_name=None)
+        spec = msgspec.structs.replace(spec, node_name=None, volumes=volumes)
+    elif volumes is not spec.volumes:
+        spec = msgspec.structs.replace(spec, volumes=volumes)
     if spec is not pod.spec:
         pod = msgspec.structs.replace(pod, spec=spec)
     declared = NOTHING_DECLARED
     if pod.declared:
         declared = DeclaredFields("Pod", pod.metadata.name, pod.declared)
-    is_deferred = bool(node_name and pod.status.conditions) and _is_resize_deferred(pod.status)
+    has_conditions = bool(node_name and pod.status.conditions)
+    is_deferred = has_conditions and _pending_resize(pod.status) == _DEFERRED
     shape = _shape_of(pod, group_kinds, is_deferred=is_deferred)
     return PodInfo(pod.metadata, pod.status, shape, node_name, declared=declared)
 
@@ -321,17 +323,15 @@ _sources_of = attrgetter(*(name for name in Volume.__struct_fields__ if name != 
 _NO_SOURCES = _sources_of(Volume())
 
 
-def _without_idle_volumes(spec: PodSpec) -> PodSpec:
-    """The spec without volumes of which no plugin reads a source, such as configuration and tokens.
+def _read_volumes(volumes: tuple[Volume, ...]) -> tuple[Volume, ...] | None:
+    """The volumes without those of which no plugin reads a source, such as configuration and
+    tokens; None: there are no others.
 
     The admission of ServiceAccounts gives the token's volume a name of its own in each pod. With
     these names, no two pods of a template would have one shape.
     """
-    volumes = spec.volumes or ()
-    read = tuple(each for each in volumes if _sources_of(each) != _NO_SOURCES)
-    if len(read) == len(volumes):
-        return spec
-    return msgspec.structs.replace(spec, volumes=read or None)
+    read = [each for each in volumes if _sources_of(each) != _NO_SOURCES]
+    return volumes if len(read) == len(volumes) else tuple(read) or None
 
 
 def _read_only(spec: PodSpec) -> PodSpec:
@@ -381,21 +381,25 @@ def _status_part(status: PodStatus) -> object:
         return None
     statuses = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
     of_pod = (status.resources, status.allocated_resources)
-    if of_pod == (None, None) and all(
-        s.resources is None and s.allocated_resources is None for s in statuses
-    ):
-        return None
-    pending = [c.reason for c in status.conditions or () if c.type == "PodResizePending"]
-    return of_pod, statuses, pending[:1]
+    if of_pod == (None, None):
+        for each in statuses:
+            if each.resources is not None or each.allocated_resources is not None:
+                break
+        else:
+            return None
+    return of_pod, statuses, _pending_resize(status)
 
 
-def _is_resize_deferred(status: PodStatus) -> bool:
-    """Whether the first condition PodResizePending has the reason Deferred. Upstream:
-    IsPodResizeDeferred."""
+_DEFERRED = ("Deferred",)
+
+
+def _pending_resize(status: PodStatus) -> tuple[str | None, ...]:
+    """The reason of the first condition PodResizePending; empty: there is no such condition. A
+    resize whose reason is Deferred is deferred. Upstream: IsPodResizeDeferred."""
     for condition in status.conditions or ():
         if condition.type == "PodResizePending":
-            return condition.reason == "Deferred"
-    return False
+            return (condition.reason,)
+    return ()
 
 
 def _requests_equally(one: PodShape, other: PodShape) -> bool:
