@@ -7,6 +7,8 @@ import { html, useEffect, useRef } from "./lib.js";
 const HEIGHT = 200;
 // A shorter drag is a click.
 const DRAG_PIXELS = 6;
+// Seconds between the marks of an axis of time: round in minutes, hours and days.
+const TIMES = [0.001, 0.01, 0.1, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 432000, 864000, 2592000, 8640000];
 const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6];
 
 function color(name) {
@@ -38,7 +40,7 @@ export function Chart({ title, x, series, xLabel = "Time", formatX, formatY, isW
       legend: { live: true },
       scales: { x: { time: false }, y: { range: (_, low, high) => [Math.min(0, low), high > 0 ? high * 1.05 : 1] } },
       axes: [
-        axis({ values: (_, splits) => splits.map(formatX), space: 90 }),
+        axis({ values: (_, splits) => splits.map(formatX), space: 90, ...(xLabel === "Time" ? { incrs: TIMES } : {}) }),
         axis({ values: (_, splits) => splits.map(formatY), size: 58, ...(isWhole ? { incrs: WHOLE } : {}) }),
       ],
       series: [

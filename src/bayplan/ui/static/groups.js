@@ -65,7 +65,7 @@ function Attempts({ attempts }) {
   const shown = isWhole ? attempts : attempts.slice(-SHOWN);
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Attempts"><table><thead><tr><th class="number">Time</th><th>Result</th><th class="number">Assigned before</th><th class="number">Placed now</th><th>Domain</th><th>Message</th></tr></thead>
       <tbody>${shown.slice().reverse().map((one) => html`<tr key=${one.change}><td class="number">${time(one.seconds)}</td><td>${RESULTS[one.result] ?? one.result}</td>
-        <td class="number">${count(one.assigned)}</td><td class="number">${count(one.fitting)}</td><td>${one.domain || "–"}</td><td>${one.message}</td></tr>`)}</tbody></table></div>
+        <td class="number">${count(one.assigned)}</td><td class="number">${count(one.fitting)}</td><td>${one.domain || "–"}</td><td class="text">${one.message}</td></tr>`)}</tbody></table></div>
     ${shown.length < attempts.length && html`<p><button onClick=${() => setWhole(true)}>Show all ${count(attempts.length)} attempts</button></p>`}`;
 }
 
@@ -93,7 +93,7 @@ function Causes({ data, at }) {
 function Domains({ domains }) {
   const most = Math.max(1, ...domains.map((one) => one.members));
   return html`<h2>Domains</h2><div class="scroll" tabindex="0" role="region" aria-label="Domains"><table><thead><tr><th>Label</th><th>Domain</th><th class="wide">Members</th><th class="number">Nodes</th></tr></thead>
-    <tbody>${domains.map((one) => html`<tr key=${`${one.key}=${one.name}`}><td class="name">${one.key}</td>
+    <tbody>${domains.map((one) => html`<tr key=${`${one.key}=${one.name}`}><td class="name label">${one.key}</td>
       <th scope="row" class="name">${one.name}${one.isChosen && html` <span class="tag">chosen</span>`}</th>
       <td class="wide"><${Bar} share=${one.members / most} /><span class="share">${count(one.members)}</span></td><td class="number">${count(one.nodes)}</td></tr>`)}</tbody></table></div>`;
 }

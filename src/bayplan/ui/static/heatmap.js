@@ -258,7 +258,8 @@ export function HeatMap({ at, color, groupBy, sizeBy, isCount, label, onSelect }
       ${hover && state && hover.index < state.numbers.length && html`<${Tip} at=${at} number=${state.numbers[hover.index]} place=${hover}
         width=${canvas.current.clientWidth} value=${text(state.values[hover.index])} />`}
     </div>
-    ${data && html`<${Legend} high=${data.high} text=${text} label=${label} hasNone=${hasNone} />`}`;
+    ${data && html`<${Legend} high=${data.high} text=${text} label=${label} hasNone=${hasNone} />
+      ${sizeBy && html`<p class="note">The area of a cell is what its node offers of ${sizeBy}. A node that offers none has no cell.</p>`}`}`;
 }
 
 function paint(context, { plan, values }, { data, groupBy, text }) {

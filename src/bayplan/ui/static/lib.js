@@ -164,8 +164,8 @@ export function duration(seconds) {
   if (seconds < 120) return `${short.format(seconds)} s`;
   const [d, h] = [Math.floor(seconds / 86400), Math.floor(seconds / 3600) % 24];
   const [m, s] = [Math.floor(seconds / 60) % 60, Math.floor(seconds % 60)];
-  if (d) return `${d} d ${h} h`;
-  return h ? `${h} h ${m} m` : `${m} m ${s} s`;
+  const parts = d ? [[d, "d"], [h, "h"]] : h ? [[h, "h"], [m, "m"]] : [[m, "m"], [s, "s"]];
+  return parts.filter(([number]) => number).map(([number, unit]) => `${number} ${unit}`).join(" ");
 }
 
 // Long texts lose their middle: names often differ at their end. The title has the whole text.

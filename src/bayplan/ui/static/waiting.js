@@ -19,10 +19,17 @@ export const KIND_TITLES = {
 
 export function Waiting({ params }) {
   const { at, cause } = params;
-  // A link to a cause opens the page that has it; from then on, the buttons choose the page.
+  // The page of the open cause, or the one that the buttons chose.
   const [place, setPlace] = useState({ cause });
-  useEffect(() => setPlace(cause ? { cause } : {}), [at]);
   const { data, error } = useAnswer("waiting", { at, ...place, limit: PAGE });
+  useEffect(() => {
+    const isShown = data?.groups.some((group) => String(group.number) === cause);
+    if (cause && !isShown) setPlace({ cause });
+  }, [cause]);
+  const turn = (offset) => {
+    setPlace({ offset });
+    go("waiting", { ...params, cause: undefined }, { replace: true });
+  };
   if (error) return html`<${Problem} text=${error} />`;
   if (!data) return html`<${Loading} />`;
   return html`<h1>Waiting</h1>
@@ -31,7 +38,7 @@ export function Waiting({ params }) {
       <a class="csv" href=${tableAddress("waiting", { at })} download>CSV</a></div>
     <ol class="causes">${data.groups.map((group) => html`<${CauseCard} key=${group.number} group=${group} total=${data.total}
       now=${data.seconds} at=${at} isOpen=${cause === String(group.number)} params=${params} />`)}</ol>
-    <${Pager} page=${{ total: data.causeCount, offset: data.offset }} size=${PAGE} onOffset=${(offset) => setPlace({ offset })} />`}`;
+    <${Pager} page=${{ total: data.causeCount, offset: data.offset }} size=${PAGE} onOffset=${turn} />`}`;
 }
 
 const rounded = (seconds) => (seconds >= 10 ? Math.round(seconds) : seconds);

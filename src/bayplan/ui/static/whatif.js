@@ -3,7 +3,7 @@
 import { Computing, isPast, useComputed } from "./computed.js";
 import { live } from "./live.js";
 import {
-  Bar, Empty, Pager, Problem, address, amount, count, go, html, percent, plural, tableAddress, useAnswer,
+  Bar, Empty, Pager, Problem, address, amount, count, go, html, percent, plural, tableAddress, useAnswer, withUnit,
   useEffect, useState,
 } from "./lib.js";
 
@@ -33,7 +33,7 @@ export function WhatIf({ source, params }) {
   const rows = chosen(params);
   if (isPast(at)) return html`<h1>What if</h1><${PresentOnly} params=${params} />`;
   return html`<h1>What if</h1>
-    <p class="note">The changes happen at once${source.kind === "run" ? ", at the moment of the time bar" : ""}: capacity comes first, drains come last. Nothing really changes.</p>
+    <p class="note">The changes happen at once${source.kind === "run" ? ", at the moment of the time bar" : ""}: capacity comes first, drains come last. The changes are only tried.</p>
     <${NewChange} at=${at} params=${params} onChange=${set} />
     ${rows.length > 0 && html`<ul class="tags changes" aria-label="Changes">${rows.map((row) => html`<li key=${row.text} class="tag">${row.text}
       <button class="quiet" aria-label=${`Leave out: ${row.text}`} onClick=${() => set(row.without)}>✕</button></li>`)}</ul>
@@ -169,7 +169,7 @@ function BeforeAfter({ data }) {
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Before and after"><table><thead><tr><th><span class="visually-hidden">Number</span></th><th class="number">Before</th><th class="number">After</th></tr></thead>
     <tbody>${numbers.map(([key, label]) => html`<tr key=${key}><th scope="row">${label}</th><td class="number">${count(before[key])}</td>
         <td class=${`number ${before[key] === after[key] ? "" : "differs"}`}>${count(after[key])}</td></tr>`)}
-      ${shown.map((one) => html`<tr key=${one.resource}><th scope="row">${one.resource} requested</th>
+      ${shown.map((one) => html`<tr key=${one.resource}><th scope="row">${withUnit(one.resource)} requested</th>
         <td class="number"><${Share} usage=${before.usage.find((old) => old.resource === one.resource)} /></td>
         <td class="number"><${Share} usage=${one} /></td></tr>`)}
       ${Object.entries(before.headroom).map(([name, number]) => html`<tr key=${name}><th scope="row" class="name">room for more of ${name}</th>
