@@ -9,6 +9,7 @@ import binascii
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -35,13 +36,19 @@ def decode(value: Any, kind: type[S], path: str) -> tuple[S | None, list[Problem
         with suppress(msgspec.ValidationError):
             return msgspec.convert({}, built(kind)), []
     problems: list[Problem] = []
-    accepted = _Check(problems).of(value, inspect.type_info(built(kind)), path)
+    accepted = _Check(problems).of(value, _type_info(kind), path)
     try:
         return msgspec.convert({} if accepted is _REFUSED else accepted, built(kind)), problems
     except msgspec.ValidationError as error:
         if not problems:
             problems.append(_as_problem(error, path))
         return None, problems
+
+
+@lru_cache(maxsize=256)
+def _type_info(kind: type[Any]) -> inspect.Type:
+    """msgspec's description of a type, which takes longer than a check by it."""
+    return inspect.type_info(built(kind))
 
 
 def _as_problem(error: msgspec.ValidationError, path: str) -> Problem:

@@ -9,6 +9,7 @@ they are made.
 import dis
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -29,9 +30,10 @@ def undeclared_kinds(plugin: type[Plugin]) -> list[str]:
     return sorted({kind for owner in owners for kind in looked_up_kinds(owner)} - {*plugin.kinds})
 
 
-def looked_up_kinds(owner: type[Any]) -> set[str]:
+@lru_cache(maxsize=256)
+def looked_up_kinds(owner: type[Any]) -> frozenset[str]:
     """Kinds that the methods look up that this class itself defines."""
-    return {kind for method in _methods(owner) for kind in _looked_up(method)}
+    return frozenset(kind for method in _methods(owner) for kind in _looked_up(method))
 
 
 def _methods(owner: type[Any]) -> Iterator[FunctionType]:

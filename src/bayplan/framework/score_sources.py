@@ -65,6 +65,12 @@ def _description(kind: type[Any]) -> inspect.Type:
     return inspect.type_info(kind)
 
 
+@lru_cache(maxsize=256)
+def _encoded_names(struct: type[Any]) -> Mapping[str, str]:
+    """Name of a field → its name in a configuration."""
+    return {field.name: field.encode_name for field in structs.fields(struct)}
+
+
 def _marked(value: Any, kind: inspect.Type, path: str) -> Iterator[tuple[str, str, str]]:
     """(mark, path, value) of each part of ``value`` whose type carries a mark."""
     if isinstance(kind, inspect.Metadata):
@@ -77,10 +83,10 @@ def _marked(value: Any, kind: inspect.Type, path: str) -> Iterator[tuple[str, st
             if _may_be(value, member):
                 yield from _marked(value, member, path)
     elif isinstance(kind, inspect.StructType):
-        parts = {field.name: field for field in structs.fields(kind.cls)}
+        encoded = _encoded_names(kind.cls)
         for field in kind.fields:
             part = getattr(value, field.name)
-            yield from _marked(part, field.type, joined(path, parts[field.name].encode_name))
+            yield from _marked(part, field.type, joined(path, encoded[field.name]))
     elif isinstance(kind, inspect.ListType | inspect.VarTupleType):
         for index, item in enumerate(cast("Sequence[Any]", value)):
             yield from _marked(item, kind.item_type, f"{path}[{index}]")
