@@ -190,10 +190,10 @@ def _numbers(line: Timeline) -> Iterator[tuple[str, str, float]]:
         )
         resource = line.resources[index]
         # Within a moment, pods of a node that is gone still count for some changes.
-        yield f"{resource} requested at most", "share", round(float(share[settled].max()), 4)
+        yield f"{resource} requested, peak", "share", round(float(share[settled].max()), 4)
         if lasting.sum() > 0:
             mean = float((share * lasting).sum() / lasting.sum())
-            yield f"{resource} requested on average", "share", round(mean, 4)
+            yield f"{resource} requested, average", "share", round(mean, 4)
 
 
 def _wait_seconds(line: Timeline) -> NDArray[np.float64]:

@@ -38,7 +38,7 @@ function differenceText({ unit, one, other }) {
 function Numbers({ data }) {
   return html`<h2>Numbers</h2>
     ${data.rows.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Numbers"><table><thead><tr><th>Number</th>
-      <th class="number">A</th><th class="number">B</th><th class="number">B less A</th></tr></thead>
+      <th class="number">A</th><th class="number">B</th><th class="number">B − A</th></tr></thead>
       <tbody>${data.rows.map((row) => html`<tr key=${row.name}><th scope="row">${row.name}</th>
         <td class="number">${valueText(row.unit, row.one)}</td><td class="number">${valueText(row.unit, row.other)}</td>
         <td class="number">${differenceText(row)}</td></tr>`)}</tbody></table></div>`}

@@ -64,7 +64,7 @@ function CauseCard({ group, total, now, at, isOpen, params }) {
 export function CauseParts({ cause }) {
   if (cause.kind === "fits") return html`<p>An attempt now would place each of these pods alone.</p>`;
   if (!cause.parts.length) {
-    return cause.kind === "new" ? html`<p>No attempt and no gate has spoken about these pods.</p>` : null;
+    return cause.kind === "new" ? html`<p>Neither an attempt nor a gate has reported about these pods yet.</p>` : null;
   }
   return html`<ul class="reasons">${cause.parts.map((part) => html`<li key=${`${part.plugin} ${part.reason}`}>
     ${part.reason || "no reason"} ${part.plugin && html`<span class="plugin">${part.plugin}</span>`}</li>`)}</ul>`;
@@ -73,7 +73,7 @@ export function CauseParts({ cause }) {
 export function WakeEvents({ events }) {
   const entries = Object.entries(events).filter(([, names]) => names.length);
   if (!entries.length) return null;
-  return html`<details><summary>Events that wake them</summary>
+  return html`<details><summary>Events that cause another attempt</summary>
     <dl class="events">${entries.map(([plugin, names]) => html`<div key=${plugin}><dt>${plugin}</dt>
       <dd>${names.map((name) => html`<span key=${name}>${name}</span>`)}</dd></div>`)}</dl></details>`;
 }
