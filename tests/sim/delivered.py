@@ -161,7 +161,8 @@ class DeliveringPort:
     ) -> ApiObject:
         inner = self._inner
         patched = await _on_the_wire(lambda: inner.patch(kind, namespace, name, patch, subresource))
-        if kind == RESOURCE_CLAIM:
+        # A deallocation is known when the watch delivers it.
+        if kind == RESOURCE_CLAIM and allocated_devices(self._contents.of(patched)):
             self._answered(kind, patched)
         return patched
 
