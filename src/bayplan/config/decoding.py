@@ -36,7 +36,7 @@ def decode(value: Any, kind: type[S], path: str) -> tuple[S | None, list[Problem
         with suppress(msgspec.ValidationError):
             return msgspec.convert({}, built(kind)), []
     problems: list[Problem] = []
-    accepted = _Check(problems).of(value, _type_info(kind), path)
+    accepted = _Check(problems).of(value, type_info(kind), path)
     try:
         return msgspec.convert({} if accepted is _REFUSED else accepted, built(kind)), problems
     except msgspec.ValidationError as error:
@@ -46,7 +46,7 @@ def decode(value: Any, kind: type[S], path: str) -> tuple[S | None, list[Problem
 
 
 @lru_cache(maxsize=256)
-def _type_info(kind: type[Any]) -> inspect.Type:
+def type_info(kind: type[Any]) -> inspect.Type:
     """msgspec's description of a type, which takes longer than a check by it."""
     return inspect.type_info(built(kind))
 

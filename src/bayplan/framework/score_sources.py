@@ -17,6 +17,7 @@ from typing import Annotated, Any, Final, Literal, cast, final
 
 from msgspec import Meta, inspect, structs
 
+from bayplan.config.decoding import type_info
 from bayplan.problems import joined
 from bayplan.state.columns import NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
@@ -54,15 +55,9 @@ def reads_of(args: Any) -> Reads:
     """The sources that the fields of a struct name, including fields of inner structs."""
     if args is None:
         return NOTHING
-    marked = list(_marked(args, _description(cast("type[Any]", type(args))), ""))
+    marked = list(_marked(args, type_info(cast("type[Any]", type(args))), ""))
     named = tuple((path, value) for mark, path, value in marked if mark == _SOURCE)
     return Reads(named, any(mark == _OVER and value == "all" for mark, _, value in marked))
-
-
-@lru_cache(maxsize=256)
-def _description(kind: type[Any]) -> inspect.Type:
-    """msgspec's description of a type of args, which takes longer than to start most plugins."""
-    return inspect.type_info(kind)
 
 
 @lru_cache(maxsize=256)
