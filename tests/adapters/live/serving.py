@@ -24,12 +24,15 @@ async def serving(handler: Handler) -> AsyncGenerator[str]:
         await runner.cleanup()
 
 
-def kubeconfig(folder: Path, server: str, user: dict[str, Any] | None = None) -> str:
+def kubeconfig(
+    folder: Path, server: str, user: dict[str, Any] | None = None, *, is_verified: bool = True
+) -> str:
     """A kubeconfig with one context; returns its path."""
+    cluster = {"server": server} | ({} if is_verified else {"insecure-skip-tls-verify": True})
     content = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "c", "cluster": {"server": server}}],
+        "clusters": [{"name": "c", "cluster": cluster}],
         "users": [{"name": "u", "user": user or {"token": "secret"}}],
         "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
         "current-context": "x",

@@ -1,7 +1,13 @@
 """One request: what is retried and what is not."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+import gc
+import socket
+import ssl
+import threading
+import warnings
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -357,6 +363,47 @@ def test_an_untrusted_certificate_is_reported_and_not_retried(
     naps = Naps()
     asyncio.run(main())
     assert naps.taken == []
+
+
+@contextlib.contextmanager
+def serving_in_a_thread(tls: ssl.SSLContext) -> Iterator[int]:
+    """The port of a server that begins one answer, and then neither reads nor writes."""
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):  # the client gives up
+            connection, _ = listener.accept()
+            with tls.wrap_socket(connection, server_side=True) as accepted:
+                accepted.recv(2**16)
+                accepted.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n")
+                is_over.wait()
+
+    listener, is_over = socket.create_server(("127.0.0.1", 0)), threading.Event()
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        is_over.set()
+        thread.join()
+        listener.close()
+
+
+def test_a_stream_that_is_left_over_tls_closes_its_socket(tmp_path: Path) -> None:
+    """The server does not answer the shutdown of TLS, as a busy one."""
+
+    async def main(port: int) -> None:
+        config = kubeconfig(tmp_path, f"https://127.0.0.1:{port}", is_verified=False)
+        async with open_client(config, ClientOptions(sleep=Naps())) as client:
+            stream = client.stream("/watch", 60.0)
+            assert await anext(stream) == b"x"
+            await stream.aclose()
+
+    tls = self_signed_context("127.0.0.1", RealClock().epoch_seconds())
+    with serving_in_a_thread(tls) as port, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        asyncio.run(main(port))
+        gc.collect()
+    assert [str(each.message) for each in caught if each.category is ResourceWarning] == []
 
 
 def test_a_failure_is_raised_after_all_other_requests_have_ended() -> None:

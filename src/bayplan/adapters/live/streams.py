@@ -23,6 +23,7 @@ from bayplan.adapters.live.errors import (
     refusal,
 )
 from bayplan.adapters.live.transport import (
+    CLOSE_SECONDS,
     CONNECT_SECONDS,
     IDENTITY,
     Answer,
@@ -98,12 +99,14 @@ class Streams:
         self, path: str, limits: aiohttp.ClientTimeout
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         authorization = self._authorization()
-        return self._session.get(
-            URL(self._credentials.server + path, encoded=True),
-            headers={"Authorization": authorization} if authorization else {},
-            timeout=limits,
-            server_hostname=self._credentials.server_name,
-            proxy=self._credentials.proxy,
+        return _answered(
+            self._session.get(
+                URL(self._credentials.server + path, encoded=True),
+                headers={"Authorization": authorization} if authorization else {},
+                timeout=limits,
+                server_hostname=self._credentials.server_name,
+                proxy=self._credentials.proxy,
+            )
         )
 
     async def _expect_success(self, request: str, answer: aiohttp.ClientResponse) -> None:
@@ -131,6 +134,28 @@ def _session(credentials: Credentials, user_agent: str) -> aiohttp.ClientSession
         timeout=aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS),
         read_bufsize=READ_BUFFER_BYTES,
     )
+
+
+@contextlib.asynccontextmanager
+async def _answered(
+    request: AbstractAsyncContextManager[aiohttp.ClientResponse],
+) -> AsyncGenerator[aiohttp.ClientResponse]:
+    """The answer, whose connection is closed at the exit unless all of the body was read.
+
+    By itself aiohttp would begin a TLS shutdown and forget the connection: a server that does not
+    answer the shutdown keeps the socket open after the session is closed.
+    """
+    async with request as answer:
+        try:
+            yield answer
+        finally:
+            connection = answer.connection  # None: the whole body was read
+            protocol = None if connection is None else connection.protocol
+            if protocol is not None:
+                closed = protocol.closed
+                protocol.abort()
+                if closed is not None:
+                    await asyncio.wait((closed,), timeout=CLOSE_SECONDS)
 
 
 def keepalive_socket(address: Any) -> socket.socket:
@@ -169,14 +194,15 @@ class ProxiedSession:
         headers = dict(line.split(": ", 1) for line in head.splitlines())
         headers["Accept-Encoding"] = self._encoding
         try:
-            async with self._session.request(
+            request = self._session.request(
                 method,
                 URL(self._server + path, encoded=True),
                 data=body,
                 headers=headers,
                 server_hostname=self._server_name,
                 proxy=self._proxy,
-            ) as answer:
+            )
+            async with _answered(request) as answer:
                 read = await answer.read()
                 return Answer(answer.status, read, answer.headers.get("Retry-After", ""))
         except aiohttp.ClientConnectorCertificateError as problem:
