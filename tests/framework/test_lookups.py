@@ -1,6 +1,8 @@
 """Kinds that a plugin's code looks up are known before it runs."""
 
+import gc
 from typing import Any
+from weakref import ref
 
 from bayplan.framework.lookups import looked_up_kinds, undeclared_kinds
 from bayplan.framework.plugin import PreEnqueuePlugin
@@ -78,3 +80,16 @@ def test_the_plugins_of_the_tree_declare_what_they_look_up() -> None:
     }
     assert any(looked_up.values())
     assert all(looked_up[plugin.name] <= {*plugin.kinds} for plugin in in_tree_plugins())
+
+
+def test_a_class_that_nobody_uses_any_more_is_freed() -> None:
+    def looked_up() -> ref[type[Any]]:
+        class Local(Reads):
+            name = "Local"
+
+        assert undeclared_kinds(Local) == [QUOTA]
+        return ref(Local)
+
+    local = looked_up()
+    gc.collect()
+    assert local() is None

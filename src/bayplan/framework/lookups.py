@@ -9,9 +9,9 @@ they are made.
 import dis
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from bayplan.framework.plugin import Plugin
 
@@ -30,10 +30,17 @@ def undeclared_kinds(plugin: type[Plugin]) -> list[str]:
     return sorted({kind for owner in owners for kind in looked_up_kinds(owner)} - {*plugin.kinds})
 
 
-@lru_cache(maxsize=256)
+#: Weak: a class that a function or a notebook defines can refer to a whole scheduler.
+_KINDS_BY_CLASS: WeakKeyDictionary[type[Any], frozenset[str]] = WeakKeyDictionary()
+
+
 def looked_up_kinds(owner: type[Any]) -> frozenset[str]:
     """Kinds that the methods look up that this class itself defines."""
-    return frozenset(kind for method in _methods(owner) for kind in _looked_up(method))
+    kinds = _KINDS_BY_CLASS.get(owner)
+    if kinds is None:
+        kinds = frozenset(kind for method in _methods(owner) for kind in _looked_up(method))
+        _KINDS_BY_CLASS[owner] = kinds
+    return kinds
 
 
 def _methods(owner: type[Any]) -> Iterator[FunctionType]:
