@@ -110,6 +110,18 @@ def test_a_resize_is_tried_while_the_kubelet_reports_it_as_deferred() -> None:
     assert setup.state_of("p") is State.ABSENT
 
 
+@pytest.mark.parametrize("is_assumed", [False, True])
+def test_a_binding_and_a_deferred_resize_in_one_update_start_attempts(*, is_assumed: bool) -> None:
+    setup = engine(running())
+    setup.add(waiting_pod("p", cpu=1 if is_assumed else 8, priority=9))
+    setup.run()
+    assert bool(setup.placed_on("p")) is is_assumed
+    setup.update(resizing())
+    assert evicted(setup) == ["default/low"]
+    assert setup.attempts()[-1].message.endswith(MADE)
+    assert setup.state_of("p") is State.UNSCHEDULABLE
+
+
 def test_a_pod_that_leaves_is_no_longer_tried() -> None:
     for go in (
         lambda setup: setup.delete(resizing()),
@@ -137,6 +149,20 @@ def test_a_member_of_a_group_is_tried_alone() -> None:
     assert evicted(setup) == ["default/low"]
     assert setup.state_of("q") is not State.UNSCHEDULABLE
     assert setup.state_of("p") is State.UNSCHEDULABLE
+
+
+def test_a_member_is_tried_alone_if_it_is_bound_during_the_attempt_of_its_group() -> None:
+    group: Any = {"labels": {"scheduling.x-k8s.io/pod-group": "g", "far": "yes"}}
+    setup = engine(extenders=[Far()])
+    content = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": 2}}
+    setup.put(KIND, content)
+    setup.add(waiting_pod("q", **group), waiting_pod("p", **group))
+    calls = setup.run_for(AskExtender)
+    setup.update(resizing(**group))
+    answer = ExtenderAnswer(node_names=frozenset(("n1", "n2")))
+    for call in calls:
+        setup.scheduler.extender_answered(call.token, answer)
+    assert setup.state_of("p") is State.ACTIVE
 
 
 # ---- evaluation -----------------------------------------------------------------------------

@@ -270,6 +270,9 @@ class EventHandlers:
                 engine.queue.delete(old)
             handled = self._assigned(new)
             self._placements.give_up(new, "the pod was bound by another")
+            # A listing may show a binding and a deferred resize as one change. Upstream adds the
+            # pod at its next update only (eventhandlers.go, updatePod).
+            follow(engine, None, new)
             return handled
         return self._updated_pending(old, new, is_echo) if self._is_ours(new) else ()
 

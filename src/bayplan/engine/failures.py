@@ -16,7 +16,7 @@ from bayplan.api.objects import PodCondition
 from bayplan.clock import rfc3339
 from bayplan.engine.core import EngineCore
 from bayplan.engine.outbox import POD_SCHEDULED
-from bayplan.engine.resizes import needs_scheduling
+from bayplan.engine.resizes import end_attempt_of_member, needs_scheduling
 from bayplan.framework.status import Code, Diagnosis, Status, is_rejected, shared_names
 from bayplan.framework.types import NominatingMode, Nomination, QueuedPodInfo
 from bayplan.queue.entry import QueuedPodGroupInfo
@@ -81,7 +81,7 @@ class FailureHandler:
         for queued in members:
             current = engine.cluster.pods.get(queued.pod.uid)
             if current is None or current.node_name:
-                engine.queue.done(queued.pod.uid)
+                end_attempt_of_member(engine, queued.pod.uid)
                 continue
             if not rejected:
                 queued.unschedulable_plugins = queued.pending_plugins = shared_names()

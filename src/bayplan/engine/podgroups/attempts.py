@@ -53,6 +53,7 @@ from bayplan.engine.podgroups.trial import (
     TrialSetup,
     UnplacedMember,
 )
+from bayplan.engine.resizes import end_attempt_of_member
 from bayplan.engine.sync_preemption import SyncPreemptions
 from bayplan.framework.status import (
     Code,
@@ -190,7 +191,7 @@ class GroupAttempts:
         is_gone = pod.is_terminating or pod.uid not in engine.cluster.pods
         is_waiting = not is_gone and engine.cluster.cache.pod(pod.uid) is None
         if not is_waiting:
-            engine.queue.done(pod.uid)
+            end_attempt_of_member(engine, pod.uid)
         return is_waiting
 
     def answered(self, cycle: Cycle, answered: Answered) -> bool:
