@@ -280,6 +280,26 @@ def test_a_pod_that_left_during_its_extender_call_is_dropped(how: str) -> None:
     assert engine.scheduler.only_retries_wait
 
 
+@pytest.mark.parametrize("verb", [ExtenderVerb.FILTER, ExtenderVerb.PRIORITIZE])
+def test_a_node_that_gets_room_during_an_extender_call_is_tried_next(verb: ExtenderVerb) -> None:
+    far = Far(verbs=frozenset((verb,)))
+    engine = Engine(plugins=["NodeUnschedulable", "NodeResourcesFit"], extenders=[far])
+    names = ("n1", "n2")
+    engine.add(*(node(name, cpu=4) for name in names), node("n3", cpu=4, unschedulable=True))
+    engine.add(waiting_pod(cpu=3, **FAR))
+    call = question(engine)
+    assert sorted(call.node_names) == ["n1", "n2"]
+    engine.add(*(api_pod(f"on-{name}", node=name, cpu=2) for name in names))
+    engine.update(node("n3", cpu=4))
+    engine.scheduler.extender_answered(call.token, ExtenderAnswer(node_names=frozenset(names)))
+    assert engine.blamed("p") == {"NodeResourcesFit", "Extender"}
+    engine.until(2.0)
+    if verb is ExtenderVerb.PRIORITIZE:
+        assert engine.bound() == {"p": "n3"}
+    else:
+        assert question(engine).node_names == ("n3",)
+
+
 def test_without_a_feasible_node_after_the_extender_any_event_helps() -> None:
     engine = engine_with_extender()
     engine.add(waiting_pod(**FAR))

@@ -176,7 +176,7 @@ class Cycle:
             diagnosis.unschedulable_plugins.update(summary.plugins)
             diagnosis.pending_plugins.update(summary.pending_plugins)
             diagnosis.listed_reasons = self._listed_reasons(summary)
-        if self.extender_round.statuses:
+        if self.extender_round.statuses or self.extender_round.has_left_out_nodes:
             diagnosis.unschedulable_plugins.add(EXTENDER_NAME)
         if self.restriction.plugin:
             diagnosis.unschedulable_plugins.add(self.restriction.plugin)

@@ -129,6 +129,9 @@ class ExtenderRound:
     statuses: dict[str, Status] = field(default_factory=dict[str, Status])
     #: Whether extenders answered about nodes: other nodes take no part in this attempt.
     has_answers: bool = False
+    #: Whether a node became feasible during a call that was not about it. Such a node is left out
+    #: and no plugin rejects it any more, so the events that follow have to wake the pod.
+    has_left_out_nodes: bool = False
     #: Whether the node that the pod is nominated to was tried and does not fit.
     is_nominated_node_out: bool = False
 
@@ -145,12 +148,14 @@ class ExtenderRound:
     def begin_anew(self) -> None:
         """The cycle starts again from its first step; the answers stay."""
         self.statuses.clear()
+        self.has_left_out_nodes = False
 
     def give_up_nominated_node(self) -> None:
         """Drop the answers about the nominated node, which does not fit."""
         self.is_nominated_node_out = True
         self._filters, self.has_answers = (), self._scores is not None
         self.statuses.clear()
+        self.has_left_out_nodes = False
 
     # ---- the steps ------------------------------------------------------------------------
 
@@ -161,6 +166,7 @@ class ExtenderRound:
         left. Returns the next question, the status that ends the attempt, or None: all have
         answered."""
         for answered in self._filters:
+            self._leave_out_nodes(outcome, answered.question)
             status = applied(answered, outcome, self.statuses)
             if status is not None:
                 return status
@@ -175,12 +181,17 @@ class ExtenderRound:
         """Call all extenders that score at the same time, for the feasible nodes. A single feasible
         node needs no scores. Returns as `filter`."""
         if self._scores is not None:
-            keep_only(outcome, self._scores.question.node_names)
+            self._leave_out_nodes(outcome, self._scores.question)
             return None if is_any(outcome.feasible) else unschedulable()
         scoring = extenders.interested(pod, ExtenderVerb.PRIORITIZE)
         if not scoring or np.count_nonzero(outcome.feasible) == 1:
             return None
         return _question(outcome, scoring, ExtenderVerb.PRIORITIZE)
+
+    def _leave_out_nodes(self, outcome: FilterOutcome, question: Question) -> None:
+        """Leave out the nodes that the question was not about."""
+        left_out = keep_only(outcome, question.node_names)
+        self.has_left_out_nodes = self.has_left_out_nodes or bool(left_out)
 
     def add_scores(self, table: ScoreTable) -> None:
         """Add the scores of the extenders to those of the plugins."""
