@@ -163,9 +163,14 @@ class EventHandlers:
         groups_by_key = engine.cluster.pod_groups.by_key
         if new is not None and new.shape.group_key is None and not groups_by_key:
             return self._appeared(old, new)
+        state = None if new is None else engine.cluster.pod_groups.of(new)
+        assigned_count = 0 if state is None else state.assigned_count
         groups = engine.cluster.pod_groups.put_pod(pod)
         handled = () if new is None else self._appeared(old, new)
-        engine.group_controller.changed(groups)
+        # Another program bound a member, so fewer members have to fit. Upstream: gangscheduling.go,
+        # isSchedulableAfterPodAdded.
+        wakes = state is not None and state.assigned_count > assigned_count
+        engine.group_controller.changed(groups, wakes=wakes)
         return handled
 
     def _ended(self, kind: EventType, pod: Pod, old: PodInfo | None) -> Labels:

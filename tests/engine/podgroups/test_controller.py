@@ -58,6 +58,17 @@ def test_deleting_a_group_object_gates_its_members() -> None:
     play(story, plugins=FIT)
 
 
+def test_a_group_is_tried_again_if_another_program_binds_a_member() -> None:
+    labels = {LABELS[X_K8S]: "g"}
+    engine = Engine(plugins=["NodeResourcesFit"])
+    engine.put(X_K8S, {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": 3}})
+    engine.add(node("n1", cpu=2), *(waiting_pod(name, cpu=1, labels=labels) for name in "abc"))
+    assert engine.bound() == {}
+    engine.until(30)
+    engine.update(waiting_pod("c", cpu=1, node="n2", labels=labels))
+    assert engine.bound() == {"a": "n1", "b": "n1"}
+
+
 def test_a_group_that_lost_a_member_is_not_activated_before_it_is_complete_again() -> None:
     """What would help its members comes while its delay is running."""
 
