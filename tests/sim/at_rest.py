@@ -6,6 +6,7 @@ the scheduler are read.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
+from types import MappingProxyType
 from typing import cast
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
@@ -83,8 +84,13 @@ def pending(picture: Picture) -> Iterator[Content]:
             yield pod
 
 
-def waits_in_vain(picture: Picture, excused: Collection[str] = ()) -> list[str]:
-    """Pods that fit a node, and groups of which enough members do; `excused` by uid."""
+def waits_in_vain(
+    picture: Picture,
+    excused: Collection[str] = (),
+    excused_nodes: Mapping[str, Collection[str]] = MappingProxyType({}),
+) -> list[str]:
+    """Pods that fit a node, and groups of which enough members do. `excused`: pods by uid.
+    `excused_nodes`: uid of a pod → nodes that do not count for it."""
     found: list[str] = []
     groups: dict[Key, list[Content]] = defaultdict(list)
     for pod in pending(picture):
@@ -94,8 +100,9 @@ def waits_in_vain(picture: Picture, excused: Collection[str] = ()) -> list[str]:
             groups[key_of(pod)[0], group_of(pod)].append(pod)
             continue
         with_nominated = _with_nominated(picture, pod)
+        not_counted = excused_nodes.get(uid_of(pod), ())
         for name in nodes_that_take(picture, pod):
-            if not why_not(with_nominated, pod, name):
+            if name not in not_counted and not why_not(with_nominated, pod, name):
                 found.append(f"{'/'.join(key_of(pod))} fits {name} and waits")
                 break
     return found + [text for key, pods in groups.items() if (text := _fits(picture, key, pods))]

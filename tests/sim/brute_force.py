@@ -342,6 +342,11 @@ def _terms(pod: Content, kind: str) -> list[Content]:
     return affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or []
 
 
+def has_pod_terms(pod: Content) -> bool:
+    """Whether a pod has required affinity or anti-affinity terms to other pods."""
+    return bool(_terms(pod, "podAffinity") or _terms(pod, "podAntiAffinity"))
+
+
 def _is_meant(picture: Picture, owner: Content, term: Content, pod: Content) -> bool:
     """Whether a term of ``owner`` speaks of ``pod``."""
     namespace, names = key_of(pod)[0], term.get("namespaces") or []

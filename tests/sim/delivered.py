@@ -72,6 +72,8 @@ class DeliveringPort:
         self.on_delete_pod: Callable[[Content], None] | None = None
         #: Called when a node with other labels is delivered: the picture before, and the node.
         self.on_relabel_node: Callable[[Picture, Content], None] = _nothing
+        #: The same for a node that is added after the first listing of nodes.
+        self.on_add_node: Callable[[Picture, Content], None] = _nothing
         #: Kinds that were listed at least once.
         self.listed: set[str] = set()
 
@@ -89,6 +91,9 @@ class DeliveringPort:
         before = objects.get(key)
         if before is not None and uid_of(before) != uid_of(content):
             self._remove(kind, key)
+            before = None
+        if before is None and kind == NODE and kind in self.listed:
+            self.on_add_node(self.picture(), content)
         elif before is not None and _version_of(before) > _version_of(content):
             return  # the answer to a patch was newer
         elif before is not None and kind == NODE and labels_of(before) != labels_of(content):

@@ -12,8 +12,8 @@ does the same when other steps are left out. `shrinking` uses this.
 
 import asyncio
 import contextlib
-from collections import Counter
-from collections.abc import Set
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Set
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, cast, final
@@ -55,6 +55,7 @@ from tests.sim.at_rest import (
 from tests.sim.brute_force import (
     Key,
     Picture,
+    has_pod_terms,
     is_terminating,
     key_of,
     pods_kept_out_by,
@@ -78,6 +79,7 @@ BIND_TIMEOUT_SECONDS = 660.0
 
 _BURST = 5
 _UPSTREAM_POD_GC = (UPSTREAM_QUARANTINE_SECONDS, UPSTREAM_PERIOD_SECONDS)
+_POD_AFFINITY = "InterPodAffinity"
 _RESIZE_GATE = "InPlacePodVerticalScalingSchedulerPreemption"
 
 
@@ -109,6 +111,9 @@ class SilentReleases:
     - A node leaves its zone, and the anti-affinity of its pods leaves with it. The hint for a node
       looks at the terms of the waiting pod only (interpodaffinity/plugin.go,
       isSchedulableAfterNodeChange).
+    - A node is added or gets other labels, and no anti-affinity of a placed pod keeps the waiting
+      pod from it. If the waiting pod has no terms of its own, the same hint returns QueueSkip for
+      each node. If InterPodAffinity alone rejected the pod, no other hint is called.
     """
 
     def __init__(self) -> None:
@@ -116,14 +121,29 @@ class SilentReleases:
         self._nominated: dict[str, str] = {}
         self._tried_since: set[str] = set()
         self._tried_before: set[str] = set()
+        #: Pods that InterPodAffinity alone rejected at the last attempt.
+        self._only_kept_out: set[str] = set()
+        self._silent_nodes: dict[str, set[str]] = defaultdict(set)
 
     @property
     def excused_uids(self) -> Set[str]:
         """Pods whose last attempt was before the last release."""
         return self._tried_before - self._tried_since
 
+    @property
+    def excused_nodes(self) -> Mapping[str, Set[str]]:
+        """Uid of a pod → nodes whose arrival after its last attempt does not wake it."""
+        return self._silent_nodes
+
+    def node_added(self, before: Picture, node: Content) -> None:
+        """A new node is delivered. ``before``: what was delivered until then."""
+        for pod in pending(before):
+            if uid_of(pod) in self._only_kept_out and not has_pod_terms(pod):
+                self._silent_nodes[uid_of(pod)].add(key_of(node)[1])
+
     def node_relabelled(self, before: Picture, node: Content) -> None:
         """A node with other labels is delivered. ``before``: what was delivered until then."""
+        self.node_added(before, node)
         waiting = pods_kept_out_by(before, key_of(node)[1], pending(before))
         uids = {uid_of(pod) for pod in waiting}
         self._tried_before |= uids
@@ -133,6 +153,11 @@ class SilentReleases:
         if not isinstance(record, AttemptRecord):
             return
         self._tried_since.add(record.uid)
+        self._silent_nodes.pop(record.uid, None)
+        self._only_kept_out.discard(record.uid)
+        plugins = {each.plugin for each in record.rejections}
+        if record.result == "unschedulable" and plugins == {_POD_AFFINITY}:
+            self._only_kept_out.add(record.uid)
         if record.nominated_node:
             self._nominated[record.uid] = record.nominated_node
         elif record.result in ("scheduled", "waiting"):
@@ -155,6 +180,7 @@ class Leader:
         self.checker = DecisionChecker(port, world.findings, answers)
         port.on_delete_pod = self.checker.evicted
         port.on_relabel_node = world.releases.node_relabelled
+        port.on_add_node = world.releases.node_added
         registry, profile = _registry_of_the_tree(), {"schedulerName": "default-scheduler"}
         if plan.options.has_raising_plugin:
             registry = Registry()
@@ -599,7 +625,7 @@ class FaultWorld:
         excused = self.releases.excused_uids | self._bound_to_replaced_claims()
         if self.extender is not None:
             excused |= self.extender.rejected_uids
-        vain = waits_in_vain(picture_of(self.cluster), excused)
+        vain = waits_in_vain(picture_of(self.cluster), excused, self.releases.excused_nodes)
         if vain:
             self.findings.fail("woken", f"not woken: {vain}")
 
