@@ -110,6 +110,16 @@ def emitted(note: str = "Successfully assigned") -> EmitEvent:
     return EmitEvent(regarding, "Normal", "Scheduled", "Binding", note, "bayplan")
 
 
+def test_a_write_for_a_pod_that_another_replaced_finds_no_pod() -> None:
+    """As with a real API server: whoever evicts the old pod is told that the pod is gone."""
+    cluster = EmbeddedCluster(ManualClock())
+    cluster.create(pod())
+    with pytest.raises(NotFoundError, match="UID in precondition: old"):
+        done(cluster.delete_pod("default", "web", "old"))
+    with pytest.raises(NotFoundError, match="UID in precondition: old"):
+        done(cluster.patch_pod_status(PatchPodStatus("default", "web", "old", None, "n1")))
+
+
 def test_the_embedded_cluster_implements_the_port() -> None:
     async def main() -> list[str | None]:
         cluster = EmbeddedCluster(ManualClock())

@@ -34,6 +34,10 @@ class TooManyRequestsError(ApiError):
         self.cause = cause
 
 
+class OtherUidError(ConflictError):
+    """409: the object of this name has another uid than the write names."""
+
+
 def named(key: ObjectKey) -> str:
     """`pods "web"`."""
     return f'{resource_of(key.kind)} "{key.name}"'
@@ -51,9 +55,9 @@ def modified(key: ObjectKey) -> ConflictError:
     )
 
 
-def other_uid(key: ObjectKey, expected: str, own: str) -> ConflictError:
+def other_uid(key: ObjectKey, expected: str, own: str) -> OtherUidError:
     """The object of this name has another uid than the write names."""
-    return ConflictError(
+    return OtherUidError(
         f"Operation cannot be fulfilled on {named(key)}: Precondition failed: "
         f"UID in precondition: {expected}, UID in object meta: {own}"
     )

@@ -10,10 +10,11 @@ scheduler: users, controllers and kubelets.
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from functools import partial
 from typing import Any, cast, final
 
+from bayplan.adapters.embedded.api_errors import OtherUidError
 from bayplan.adapters.embedded.api_server import ApiServer
 from bayplan.adapters.embedded.claim_controller import ClaimController
 from bayplan.adapters.embedded.disruption_budgets import BudgetController, Evictions
@@ -32,6 +33,7 @@ from bayplan.ports import (
     EmitEvent,
     ImmediateCluster,
     Listing,
+    NotFoundError,
     PatchPodGroupStatus,
     PatchPodStatus,
 )
@@ -70,6 +72,15 @@ class ObjectPort:
     async def delete_object(self, kind: str, namespace: str, name: str, uid: str) -> None:
         """Raises ApiError."""
         self._server.delete(object_key(kind, namespace, name), uid)
+
+
+@contextlib.contextmanager
+def _meant_by_uid() -> Generator[None]:
+    """Raises NotFoundError if the object of that name has another uid, as the live adapter does."""
+    try:
+        yield
+    except OtherUidError as problem:
+        raise NotFoundError(str(problem)) from None
 
 
 def _within(patch: Content, subresource: str) -> Content:
@@ -136,15 +147,18 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
         self._server.bind(ObjectKey(POD, pod.namespace, pod.name), pod.uid, node_name)
 
     async def patch_pod_status(self, patch: PatchPodStatus) -> None:
-        self._server.patch_pod_status(patch)
+        with _meant_by_uid():
+            self._server.patch_pod_status(patch)
 
     async def patch_group_status(self, patch: PatchPodGroupStatus) -> None:
         key = object_key(patch.kind, patch.namespace, patch.name)
         meta = {"uid": patch.uid} if patch.uid else {}
-        self._server.patch(key, {"metadata": meta, "status": patch.status})
+        with _meant_by_uid():
+            self._server.patch(key, {"metadata": meta, "status": patch.status})
 
     async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
-        self._server.delete(object_key(POD, namespace, name), uid)
+        with _meant_by_uid():
+            self._server.delete(object_key(POD, namespace, name), uid)
 
     def create_event_now(self, event: EmitEvent) -> None:
         self._event_count += 1
