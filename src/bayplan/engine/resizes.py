@@ -44,9 +44,7 @@ def end_attempt_of_member(engine: EngineCore, uid: str) -> None:
     """End the attempt of a group's member that needs no node any more. If the member was bound
     during the attempt and waits for a deferred resize by now, it returns to the queue alone."""
     engine.queue.done(uid)
-    current = engine.cluster.pods.get(uid)
-    if current is not None and current.node_name and _is_tried(engine, current):
-        engine.queue.add(current)
+    follow(engine, None, engine.cluster.pods.get(uid))
 
 
 def waiting_for_kubelet(pod: PodInfo) -> Status:
