@@ -19,6 +19,8 @@ from bayplan.framework.plugin import Plugin
 _KIND = re.compile(r"(?:[a-z0-9.-]+/)?v[0-9][a-z0-9]* [A-Z]\w*")
 _METHOD = "objects"
 _OWN_MODULES = ("bayplan.framework.", "bayplan.plugins.")
+#: Weak: a class that a function or a notebook defines can refer to a whole scheduler.
+_KINDS_BY_CLASS: WeakKeyDictionary[type[Any], frozenset[str]] = WeakKeyDictionary()
 
 
 def undeclared_kinds(plugin: type[Plugin]) -> list[str]:
@@ -28,10 +30,6 @@ def undeclared_kinds(plugin: type[Plugin]) -> list[str]:
     """
     owners = [owner for owner in plugin.__mro__ if not owner.__module__.startswith(_OWN_MODULES)]
     return sorted({kind for owner in owners for kind in looked_up_kinds(owner)} - {*plugin.kinds})
-
-
-#: Weak: a class that a function or a notebook defines can refer to a whole scheduler.
-_KINDS_BY_CLASS: WeakKeyDictionary[type[Any], frozenset[str]] = WeakKeyDictionary()
 
 
 def looked_up_kinds(owner: type[Any]) -> frozenset[str]:
