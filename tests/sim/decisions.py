@@ -10,6 +10,7 @@ What a binding needs besides is checked when the API server carries it out: its 
 its devices are allocated to it and to nobody else that the scheduler knew of.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import final
@@ -73,6 +74,8 @@ class DecisionChecker:
         self.kinds: frozenset[str] = frozenset()
         #: The last one of each pod, by uid.
         self.decisions: dict[str, Decision] = {}
+        #: Uid of a pod → all nodes that it was ever to go to.
+        self._chosen_nodes: dict[str, set[str]] = defaultdict(set)
         self.count = 0
         #: Node → the highest priority of a pod that evicts others there.
         self._preemptors: dict[str, int] = {}
@@ -102,6 +105,7 @@ class DecisionChecker:
         self._check(pod, record)
         self.count += 1
         self.decisions[record.uid] = self._decision(pod, record.node)
+        self._chosen_nodes[record.uid].add(record.node)
         self._port.assumed[record.uid] = Placed(pod, record.node)
 
     def _preempts(self, record: AttemptRecord) -> None:
@@ -118,9 +122,9 @@ class DecisionChecker:
         placed = self._port.picture().placed.get(uid_of(victim))
         if placed is None:
             return
-        # Another program may have bound it elsewhere since it was chosen.
-        decision = self.decisions.get(uid_of(victim))
-        names = {placed.node_name, placed.node_name if decision is None else decision.node_name}
+        # Since it was chosen, another program may have bound it elsewhere, or its binding failed
+        # and it was placed again. Both schedulers delete it then, too (executor.go, PreemptPod).
+        names = {placed.node_name, *self._chosen_nodes[uid_of(victim)]}
         highest = max((self._preemptors[n] for n in names & self._preemptors.keys()), default=None)
         if highest is None or _priority(victim) >= highest:
             text = f"{_name(victim)} of priority {_priority(victim)} is evicted from"

@@ -72,6 +72,9 @@ from tests.sim.refusing_provisioner import RefusingProvisioner
 #: Longer than the longest backoff and the slowest calls, and shorter than the stay among the
 #: unschedulable pods: until then only events have woken pods.
 WOKEN_SECONDS = 60.0
+#: Longer than the longest backoff and the provisioning of a volume. A pod that fits a node at both
+#: ends of it was not woken; at one end, it may have just been woken.
+WOKEN_AGAIN_SECONDS = 15.0
 #: Longer than the stay among the unschedulable pods, which is 300 s, looked at every 30 s.
 CALM_SECONDS = 420.0
 #: Longer than bindTimeoutSeconds, which is 600 s, and the backoff after it.
@@ -301,7 +304,7 @@ class FaultWorld:
         self._calm()
         await self._until(self.clock.now() + WOKEN_SECONDS)
         await settled()
-        self._check_woken()
+        await self._check_woken()
         await self._until(self.clock.now() + CALM_SECONDS - WOKEN_SECONDS)
         await settled()
         if self._bound_to_replaced_claims():
@@ -619,15 +622,23 @@ class FaultWorld:
 
     # ---- when it is quiet -----------------------------------------------------------------
 
-    def _check_woken(self) -> None:
-        """A pod that fits a node was woken by the event that made room. An extender that changes
-        its answer is no event."""
+    async def _check_woken(self) -> None:
+        """A pod that fits a node was woken by the event that made room."""
+        vain = self._not_woken()
+        if not vain:
+            return
+        await self._until(self.clock.now() + WOKEN_AGAIN_SECONDS)
+        await settled()
+        still_vain = [each for each in self._not_woken() if each in vain]
+        if still_vain:
+            self.findings.fail("woken", f"not woken: {still_vain}")
+
+    def _not_woken(self) -> list[str]:
+        """Pods that fit a node and wait. An extender that changes its answer is no event."""
         excused = self.releases.excused_uids | self._bound_to_replaced_claims()
         if self.extender is not None:
             excused |= self.extender.rejected_uids
-        vain = waits_in_vain(picture_of(self.cluster), excused, self.releases.excused_nodes)
-        if vain:
-            self.findings.fail("woken", f"not woken: {vain}")
+        return waits_in_vain(picture_of(self.cluster), excused, self.releases.excused_nodes)
 
     def _check_at_rest(self) -> None:
         wrong = differences(self.leaders[-1].scheduler, self.cluster)

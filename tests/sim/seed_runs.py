@@ -8,7 +8,9 @@ it and the steps that matter. Exit code 1: something failed.
 """
 
 import argparse
+import contextlib
 import multiprocessing
+import signal
 import sys
 import tempfile
 import time  # noqa: TID251 - durations are printed
@@ -16,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import TextIO
 
 from bayplan.sim.world.checkers import InvariantBroken
@@ -28,6 +31,8 @@ from tests.sim.shrinking import failure_of, shrunk
 SEEDS_BY_DEFAULT = 20
 #: A line of progress at most so often, to a terminal and to a file.
 _TERMINAL_SECONDS, _FILE_SECONDS = 1.0, 30.0
+#: A seed takes about 0.3 s. One that takes so long does not end.
+_HANGS_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +46,40 @@ class SeedResult:
     failure: str = ""
 
 
-def run_seed(seed: int) -> SeedResult:
+class SeedHangs(KeyboardInterrupt):
+    """A seed does not end. asyncio lets only this kind of exception through a task."""
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raises SeedHangs in the main thread, once more after each ``seconds``."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise SeedHangs(f"does not end in {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def run_seed(seed: int, hangs_seconds: float = _HANGS_SECONDS) -> SeedResult:
     """Play both worlds of a seed."""
     world = FaultWorld(seed)
     try:
-        world.play()
+        with time_limit(hangs_seconds):
+            world.play()
+    except SeedHangs as problem:
+        return SeedResult(seed, world.counts, f"fault world: {problem}")
     except (Exception, InvariantBroken):  # noqa: BLE001 - whatever a bug breaks
         return SeedResult(seed, world.counts, _story(seed))
     try:
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder, time_limit(hangs_seconds):
             check(seed, Path(folder))
-    except (Exception, InvariantBroken) as problem:  # noqa: BLE001
+    except (Exception, InvariantBroken, SeedHangs) as problem:  # noqa: BLE001
         return SeedResult(seed, failure=f"disruptions of controllers: {problem!r}")
     return SeedResult(seed, world.counts)
 

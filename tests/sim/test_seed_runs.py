@@ -6,7 +6,8 @@ import pytest
 
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from tests.seeded import MANY_SEEDS, ONE_SEED
-from tests.sim.seed_runs import Progress, SeedResult, main
+from tests.sim.fault_world import FaultWorld
+from tests.sim.seed_runs import Progress, SeedResult, main, run_seed
 
 
 def test_seeds_that_pass_are_counted(
@@ -34,6 +35,19 @@ def test_a_failure_ends_with_its_story_and_its_replay(
     assert lines[1] == "seed 0 fails"
     assert lines[replay - 1].startswith("resources: at ")
     assert replay < 12
+
+
+def test_a_seed_that_does_not_end_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def spin(world: FaultWorld) -> None:
+        """A loop that no virtual time and no await ends."""
+        while not world.is_calm:
+            pass
+
+    monkeypatch.setattr(FaultWorld, "_check_at_rest", spin)
+    monkeypatch.setattr(FaultWorld, "_calm", lambda world: None)
+    result = run_seed(0, hangs_seconds=3.0)
+    assert result.failure == "fault world: does not end in 3 s"
+    assert result.counts["add_node"]
 
 
 def test_progress_says_how_many_seeds_are_left_and_how_many_failed() -> None:

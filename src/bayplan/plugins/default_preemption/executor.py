@@ -259,8 +259,7 @@ class Evictions:
     def __init__(self, handle: Handle, instance_name: str) -> None:
         self._handle = handle
         self._instance_name = instance_name
-        #: By the uids of the pods that room is made for.
-        #: By uid: the pods that room is made for.
+        #: By uid of the pod that room is made for.
         self.running: dict[str, _Eviction] = {}
 
     def is_running(self, uid: str) -> bool:
