@@ -233,11 +233,12 @@ def test_without_post_filter_a_rejected_pod_loses_its_nomination() -> None:
     assert (patch.nominated_node_name, engine.nominated_on("n1")) == ("", [])
 
 
-def test_an_attempt_that_ends_in_an_error_keeps_the_nomination() -> None:
+def test_an_attempt_that_ends_in_an_error_clears_the_nomination() -> None:
+    """schedule_one.go, schedulingAlgorithm: clearNominatedNode."""
     engine = engine_with(filter_node=BROKEN)
     engine.add(waiting_pod(nominated_node="n1"))
     (patch,) = engine.patches()
-    assert (patch.nominated_node_name, engine.nominated_on("n1")) == (None, ["p"])
+    assert (patch.nominated_node_name, engine.nominated_on("n1")) == ("", [])
 
 
 def test_a_nomination_that_the_api_has_not_reported_yet_can_be_cleared() -> None:

@@ -16,7 +16,7 @@ from bayplan.engine.core import EngineCore
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.extenders.results import Answered, Question
 from bayplan.engine.extenders.round import ExtendersReview
-from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler
+from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler, failure_by_error
 from bayplan.engine.pending_extender_calls import PendingExtenderCalls
 from bayplan.engine.placements import Placements
 from bayplan.engine.podgroups.attempts import GroupAttempts
@@ -200,7 +200,7 @@ class Attempts:
 
     def _failure(self, cycle: Cycle, status: Status) -> Failure | Question:
         if not is_rejected(status):
-            return Failure(status, status.message)
+            return failure_by_error(status, status.message)
         if not cycle.snapshot.node_count:
             return Failure(status, status.message, None, CLEAR_NOMINATION)
         fit_error = cycle.fit_error()

@@ -43,6 +43,12 @@ class Failure:
     at_once: bool = False
 
 
+def failure_by_error(status: Status, message: str) -> Failure:
+    """The failure of an attempt that an error ended: the pod loses its nomination, as upstream
+    (schedule_one.go, clearNominatedNode)."""
+    return Failure(status, message, None, CLEAR_NOMINATION)
+
+
 @final
 class FailureHandler:
     """Handles failed attempts."""
@@ -101,12 +107,16 @@ class FailureHandler:
             return
         engine.metrics.attempt(_result(failure), lead.pod.scheduler_name, seconds)
         for queued in list(lead.members.values()):
-            self._report_member(queued.pod, _reason(failure), failure)
+            if failure.nomination is not None:
+                engine.nominator.add_nominated_pod(queued.pod, failure.nomination)
+            self._report_member(queued.pod, failure)
 
-    def _report_member(self, pod: PodInfo, reason: str, failure: Failure) -> None:
-        condition = unschedulable_condition(self._engine, pod, reason, failure.message)
+    def _report_member(self, pod: PodInfo, failure: Failure) -> None:
+        """Write the condition and the nomination if they change, and an event if the condition
+        does."""
+        condition = unschedulable_condition(self._engine, pod, _reason(failure), failure.message)
+        self._engine.outbox.patch_status(pod, condition, _nominated_node(failure))
         if condition is not None:
-            self._engine.outbox.patch_status(pod, condition, None)
             self._emit(pod, failure)
 
     def _requeue(self, queued: QueuedPodInfo, failure: Failure) -> PodInfo | None:
@@ -127,12 +137,8 @@ class FailureHandler:
     def _write(self, pod: PodInfo, failure: Failure) -> None:
         """Write an event for each attempt, and the condition and the nomination if they change."""
         self._emit(pod, failure)
-        nomination = failure.nomination
-        nominated: str | None = None
-        if nomination is not None and nomination.mode is NominatingMode.OVERRIDE:
-            nominated = nomination.node_name
         condition = unschedulable_condition(self._engine, pod, _reason(failure), failure.message)
-        self._engine.outbox.patch_status(pod, condition, nominated)
+        self._engine.outbox.patch_status(pod, condition, _nominated_node(failure))
 
     def _emit(self, pod: PodInfo, failure: Failure) -> None:
         profile, note = pod.scheduler_name, failure.message
@@ -142,6 +148,14 @@ class FailureHandler:
         """Whether the pod was deleted, and no other pod has its name."""
         pods = self._engine.cluster.pods
         return pod.uid not in pods and all(other.key != pod.key for other in pods.values())
+
+
+def _nominated_node(failure: Failure) -> str | None:
+    """The node to write as the nomination; "" clears it. None: it stays."""
+    nomination = failure.nomination
+    if nomination is None or nomination.mode is not NominatingMode.OVERRIDE:
+        return None
+    return nomination.node_name
 
 
 def _result(failure: Failure) -> str:

@@ -17,7 +17,7 @@ from bayplan.engine.attempt_record import CycleEnd
 from bayplan.engine.binding import BindingCycle, BindingOutcome, PodInPreBind
 from bayplan.engine.core import EngineCore
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler
+from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler, failure_by_error
 from bayplan.engine.telemetry import Telemetry
 from bayplan.engine.waiting import PodWaitingOnPermit
 from bayplan.framework.cycle_state import CycleState
@@ -110,7 +110,7 @@ class AttemptBoundary:
             for each in queued:
                 self._drop(each.pod)
             text = f"{BUG_PREFIX}: {type(problem).__name__}: {problem}"
-            fail(Failure(Status(Code.ERROR, (text,)), text))
+            fail(failure_by_error(Status(Code.ERROR, (text,)), text))
 
 
 @final

@@ -53,6 +53,41 @@ def test_a_permit_rejection_of_one_member_releases_all_members() -> None:
     play(story, plugins=[*FIT, "Refuses"], classes=[refuses])
 
 
+def test_members_that_are_given_back_lose_their_nominations() -> None:
+    """The nominations of the wait at Permit would keep room from other pods."""
+    slow = answering("Slow", permit=lambda *_: (Status(Code.WAIT), 10.0))
+
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=4)
+        put_group(world, "g", 2)
+        add_member(world, "a", "g", cpu=2)
+        add_member(world, "b", "g", cpu=2)
+        await world.until(9)
+        assert [world.nominated(member) for member in "ab"] == ["n1", "n1"]
+        await world.until(10)
+        assert [world.nominated(member) for member in "ab"] == ["", ""]
+
+    play(story, plugins=[*FIT, "Slow"], classes=[slow])
+
+
+def test_an_error_of_an_attempt_clears_the_nominations_of_all_members() -> None:
+    """Another leader wrote them, and stopped."""
+    broken = answering("Broken", filter_node=lambda _, pod, __: LOST if pod.name == "b" else None)
+
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=4)
+        put_group(world, "g", 2)
+        add_member(world, "a", "g", cpu=2, nominated_node="n1")
+        add_member(world, "b", "g", cpu=2, nominated_node="n1")
+        await world.until(0)
+        assert [world.nominated(member) for member in "ab"] == ["", ""]
+        world.add_pod("c", cpu=4)
+        await world.until(0)
+        assert world.bound("c") == (0, "n1"), "the nominations keep room"
+
+    play(story, plugins=[*FIT, "Broken"], classes=[broken])
+
+
 def test_a_member_whose_binding_fails_is_retried_at_once_and_only_once() -> None:
     """Its sibling keeps its place. That the API refuses again and again is no reason to spin."""
     refuses = answering("Refuses", pre_bind=lambda _, pod, *__: LOST if pod.name == "b" else None)

@@ -21,7 +21,7 @@ from bayplan.engine.attempt_record import CycleEnd
 from bayplan.engine.core import EngineCore
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.extenders.results import Answered
-from bayplan.engine.failures import Failure, FailureHandler
+from bayplan.engine.failures import Failure, FailureHandler, failure_by_error
 from bayplan.engine.pending_extender_calls import PendingExtenderCalls
 from bayplan.engine.placements import Placements
 from bayplan.engine.podgroups.backfill import DepartureOrder, find_reservation
@@ -35,6 +35,7 @@ from bayplan.engine.podgroups.refusals import (
     PreemptionPlan,
     Refusal,
     by_error,
+    failure_of_member,
     mismatch,
     of_upstream,
 )
@@ -355,8 +356,7 @@ class GroupAttempts:
         for queued in members:
             unplaced = tried.get(queued.pod.uid)
             if unplaced is not None:
-                failure = Failure(unplaced.status, unplaced.message, unplaced.diagnosis)
-                self._failures.handle(queued, started_seconds, failure)
+                self._failures.handle(queued, started_seconds, failure_of_member(unplaced))
         self._groups.place(lead, [(f.cycle, f.pod) for f in group_trial.placed])
         engine.group_controller.changed([state])
 
@@ -438,7 +438,7 @@ class GroupAttempts:
 
     @staticmethod
     def _error(state: GroupState, members: Sequence[QueuedPodInfo], text: str) -> Refusal:
-        failure = Failure(Status(Code.ERROR, (text,)), text)
+        failure = failure_by_error(Status(Code.ERROR, (text,)), text)
         return by_error(failure, members) if state.is_upstream else Refusal(failure)
 
     def _refusal(
@@ -448,7 +448,8 @@ class GroupAttempts:
         if nowhere:
             return Failure(unschedulable(), no_domain(state, nowhere), Diagnosis())
         if result.error is not None:
-            return Failure(result.error.status, self._sentence(state, result, result.error))
+            error = result.error
+            return failure_by_error(error.status, self._sentence(state, result, error))
         if short:
             return Failure(unschedulable(), short_of_resources(state, short), Diagnosis())
         first = result.unplaced[0]

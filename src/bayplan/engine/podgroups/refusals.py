@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from bayplan.api.objects import PodSpec
-from bayplan.engine.failures import CLEAR_NOMINATION, Failure
+from bayplan.engine.failures import CLEAR_NOMINATION, Failure, failure_by_error
 from bayplan.engine.podgroups.trial import PassResult, UnplacedMember
 from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.framework.types import Nomination, QueuedPodInfo
@@ -115,7 +115,7 @@ def of_upstream(
     for queued in members:
         uid = queued.pod.uid
         if uid in unplaced:
-            failures[uid] = _own(unplaced[uid])
+            failures[uid] = failure_of_member(unplaced[uid])
         elif uid not in placed:
             failures[uid] = _rejection(short, None)
         elif is_being_made:
@@ -127,19 +127,19 @@ def of_upstream(
 
 def by_error(failure: Failure, members: Iterable[QueuedPodInfo]) -> Refusal:
     """The refusal for an error of the whole attempt, which is the error of every member."""
-    cleared = Failure(failure.status, failure.message, None, CLEAR_NOMINATION)
-    return Refusal(failure, "", {queued.pod.uid: cleared for queued in members})
+    own = failure_by_error(failure.status, failure.message)
+    return Refusal(failure, "", {queued.pod.uid: own for queued in members})
 
 
 def _by_error(failure: Failure, first: UnplacedMember, members: Iterable[QueuedPodInfo]) -> Refusal:
     text = f"failed to schedule other pod from a pod group: {first.message}"
     status = Status(Code.ERROR, (text,))
-    failures = {queued.pod.uid: Failure(status, text, None, CLEAR_NOMINATION) for queued in members}
-    failures[first.queued.pod.uid] = Failure(first.status, first.message, None, CLEAR_NOMINATION)
+    failures = {queued.pod.uid: failure_by_error(status, text) for queued in members}
+    failures[first.queued.pod.uid] = failure_by_error(first.status, first.message)
     return Refusal(failure, text, failures)
 
 
-def _own(one: UnplacedMember) -> Failure:
+def failure_of_member(one: UnplacedMember) -> Failure:
     """The failure of one member. Without any node in the cluster, its nomination is cleared."""
     nomination = CLEAR_NOMINATION if one.diagnosis is None else None
     return Failure(one.status, one.message, one.diagnosis, nomination)
