@@ -109,10 +109,13 @@ def waits_in_vain(
 
 
 def _with_nominated(picture: Picture, pod: Content) -> Picture:
-    """With the pods for which room was made, and which go first."""
+    """With the pods for which room was made, and which go first. Members of the pod's own group
+    are tried together with it."""
+    group = group_of(pod) and (key_of(pod)[0], group_of(pod))
     for other in pending(picture):
         node_name = (other.get("status") or {}).get("nominatedNodeName")
-        if node_name and other is not pod and priority_of(other) >= priority_of(pod):
+        is_own = other is pod or (group and group == (key_of(other)[0], group_of(other)))
+        if node_name and not is_own and priority_of(other) >= priority_of(pod):
             picture = picture.with_pod(other, node_name)
     return picture
 
@@ -128,6 +131,7 @@ def _fits(picture: Picture, key: Key, pods: list[Content]) -> str:
         for each in picture.placed.values()
     )
     placed_count = 0
+    picture = _with_nominated(picture, pods[0])
     for pod in pods if assigned_count + len(pods) >= minimum else ():
         names = nodes_that_take(picture, pod)
         if not names:

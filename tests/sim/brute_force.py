@@ -426,13 +426,40 @@ def pods_kept_out_by(picture: Picture, node_name: str, pods: Iterable[Content]) 
     ]
 
 
-def spreading(picture: Picture, pod: Content, node: Content) -> str:
-    """PodTopologySpread: every DoNotSchedule constraint."""
-    constraints = [
+def pods_drawn_to(picture: Picture, other: Content, pods: Iterable[Content]) -> list[Content]:
+    """The pods whose affinity terms all mean ``other``."""
+    return [
+        pod
+        for pod in pods
+        if (terms := _terms(pod, "podAffinity"))
+        and all(_is_meant(picture, pod, term, other) for term in terms)
+    ]
+
+
+def pods_spread_over(other: Content, pods: Iterable[Content]) -> list[Content]:
+    """The pods of which a DoNotSchedule constraint selects ``other``."""
+    return [
+        pod
+        for pod in pods
+        if key_of(pod)[0] == key_of(other)[0]
+        and any(
+            selects(constraint.get("labelSelector"), labels_of(other))
+            for constraint in _hard_constraints(pod)
+        )
+    ]
+
+
+def _hard_constraints(pod: Content) -> list[Content]:
+    return [
         each
         for each in pod["spec"].get("topologySpreadConstraints") or ()
         if each["whenUnsatisfiable"] == "DoNotSchedule"
     ]
+
+
+def spreading(picture: Picture, pod: Content, node: Content) -> str:
+    """PodTopologySpread: every DoNotSchedule constraint."""
+    constraints = _hard_constraints(pod)
     keys = [each["topologyKey"] for each in constraints]
     for constraint in constraints:
         why = _spreads(picture, pod, node, constraint, keys)

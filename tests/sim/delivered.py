@@ -14,7 +14,7 @@ from typing import Any, TypeVar, final
 
 from bayplan.adapters.embedded.object_store import Stored
 from bayplan.api.device_objects import RESOURCE_CLAIM
-from bayplan.api.objects import NODE, ApiObject, Pod
+from bayplan.api.objects import ApiObject, Pod
 from bayplan.ports import (
     Cluster,
     EmitEvent,
@@ -33,10 +33,10 @@ from tests.sim.brute_force import (
     Placed,
     is_terminating,
     key_of,
-    labels_of,
     uid_of,
 )
 from tests.sim.brute_force_storage import allocated_devices
+from tests.sim.silent_releases import SilentReleases
 
 T = TypeVar("T")
 
@@ -60,8 +60,9 @@ class Contents:
 class DeliveringPort:
     """ports.Cluster around another one, for one scheduler."""
 
-    def __init__(self, inner: Cluster, contents: Contents) -> None:
+    def __init__(self, inner: Cluster, contents: Contents, releases: SilentReleases) -> None:
         self._inner = inner
+        self._releases = releases
         self._contents = contents
         self._objects: dict[str, dict[Key, Content]] = {}
         #: Pods that have a node for all that the scheduler knows, by uid: it decided so, or the
@@ -70,10 +71,6 @@ class DeliveringPort:
         self._acknowledged: dict[str, Placed] = {}
         #: Called with the content of each pod that the scheduler deletes, before the request.
         self.on_delete_pod: Callable[[Content], None] | None = None
-        #: Called when a node with other labels is delivered: the picture before, and the node.
-        self.on_relabel_node: Callable[[Picture, Content], None] = _nothing
-        #: The same for a node that is added after the first listing of nodes.
-        self.on_add_node: Callable[[Picture, Content], None] = _nothing
         #: Kinds that were listed at least once.
         self.listed: set[str] = set()
 
@@ -92,20 +89,22 @@ class DeliveringPort:
         if before is not None and uid_of(before) != uid_of(content):
             self._remove(kind, key)
             before = None
-        if before is None and kind == NODE and kind in self.listed:
-            self.on_add_node(self.picture(), content)
-        elif before is not None and _version_of(before) > _version_of(content):
+        if before is not None and _version_of(before) > _version_of(content):
             return  # the answer to a patch was newer
-        elif before is not None and kind == NODE and labels_of(before) != labels_of(content):
-            self.on_relabel_node(self.picture(), content)
+        if kind in self.listed:
+            self._releases.delivered(kind, before, content, self.picture)
         objects[key] = content
         is_bound = kind == POD and content["spec"].get("nodeName")
         if kind == POD and (is_bound or is_terminating(content)):
             self._forget(content)
 
     def _remove(self, kind: str, key: Key) -> None:
-        gone = self._objects.get(kind, {}).pop(key, None)
-        if gone is not None and kind == POD:
+        gone = self.content(kind, key)
+        if gone is None:
+            return
+        self._releases.delivered(kind, gone, None, self.picture)
+        del self._objects[kind][key]
+        if kind == POD:
             self._forget(gone)
 
     def _forget(self, pod: Content) -> None:
@@ -191,10 +190,6 @@ class DeliveringPort:
 
     async def create_event(self, event: EmitEvent) -> None:
         await _on_the_wire(lambda: self._inner.create_event(event))
-
-
-def _nothing(before: Picture, node: Content) -> None:
-    """No observer of nodes."""
 
 
 def _version_of(content: Content) -> int:

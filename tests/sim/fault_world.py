@@ -12,8 +12,8 @@ does the same when other steps are left out. `shrinking` uses this.
 
 import asyncio
 import contextlib
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Set
+from collections import Counter
+from collections.abc import Set
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, cast, final
@@ -52,15 +52,7 @@ from tests.sim.at_rest import (
     picture_of,
     waits_in_vain,
 )
-from tests.sim.brute_force import (
-    Key,
-    Picture,
-    has_pod_terms,
-    is_terminating,
-    key_of,
-    pods_kept_out_by,
-    uid_of,
-)
+from tests.sim.brute_force import Key, is_terminating, uid_of
 from tests.sim.decisions import DecisionChecker, Findings, WriteChecker, named_claims
 from tests.sim.delivered import Contents, DeliveringPort
 from tests.sim.drawn_extender import DrawnExtender
@@ -68,6 +60,7 @@ from tests.sim.drawn_plugin import RAISING, drawn_plugin
 from tests.sim.fault_objects import OTHER_SCHEDULER, Content
 from tests.sim.fault_plan import FAULTY_SECONDS, Plan, Step
 from tests.sim.refusing_provisioner import RefusingProvisioner
+from tests.sim.silent_releases import SilentReleases
 
 #: Longer than the longest backoff and the slowest calls, and shorter than the stay among the
 #: unschedulable pods: until then only events have woken pods.
@@ -82,7 +75,6 @@ BIND_TIMEOUT_SECONDS = 660.0
 
 _BURST = 5
 _UPSTREAM_POD_GC = (UPSTREAM_QUARANTINE_SECONDS, UPSTREAM_PERIOD_SECONDS)
-_POD_AFFINITY = "InterPodAffinity"
 _RESIZE_GATE = "InPlacePodVerticalScalingSchedulerPreemption"
 
 
@@ -106,71 +98,6 @@ class Snatcher:
 
 
 @final
-class SilentReleases:
-    """A journal sink: room that comes free without an event that wakes the pods that may use it.
-
-    - A nominated pod is placed on another node. kube-scheduler removes the nomination and sends no
-      event (schedule_one.go, assume).
-    - A node leaves its zone, and the anti-affinity of its pods leaves with it. The hint for a node
-      looks at the terms of the waiting pod only (interpodaffinity/plugin.go,
-      isSchedulableAfterNodeChange).
-    - A node is added or gets other labels, and no anti-affinity of a placed pod keeps the waiting
-      pod from it. If the waiting pod has no terms of its own, the same hint returns QueueSkip for
-      each node. If InterPodAffinity alone rejected the pod, no other hint is called.
-    """
-
-    def __init__(self) -> None:
-        #: Uid → nominated node.
-        self._nominated: dict[str, str] = {}
-        self._tried_since: set[str] = set()
-        self._tried_before: set[str] = set()
-        #: Pods that InterPodAffinity alone rejected at the last attempt.
-        self._only_kept_out: set[str] = set()
-        self._silent_nodes: dict[str, set[str]] = defaultdict(set)
-
-    @property
-    def excused_uids(self) -> Set[str]:
-        """Pods whose last attempt was before the last release."""
-        return self._tried_before - self._tried_since
-
-    @property
-    def excused_nodes(self) -> Mapping[str, Set[str]]:
-        """Uid of a pod → nodes whose arrival after its last attempt does not wake it."""
-        return self._silent_nodes
-
-    def node_added(self, before: Picture, node: Content) -> None:
-        """A new node is delivered. ``before``: what was delivered until then."""
-        for pod in pending(before):
-            if uid_of(pod) in self._only_kept_out and not has_pod_terms(pod):
-                self._silent_nodes[uid_of(pod)].add(key_of(node)[1])
-
-    def node_relabelled(self, before: Picture, node: Content) -> None:
-        """A node with other labels is delivered. ``before``: what was delivered until then."""
-        self.node_added(before, node)
-        waiting = pods_kept_out_by(before, key_of(node)[1], pending(before))
-        uids = {uid_of(pod) for pod in waiting}
-        self._tried_before |= uids
-        self._tried_since -= uids
-
-    def write(self, record: Record) -> None:
-        if not isinstance(record, AttemptRecord):
-            return
-        self._tried_since.add(record.uid)
-        self._silent_nodes.pop(record.uid, None)
-        self._only_kept_out.discard(record.uid)
-        plugins = {each.plugin for each in record.rejections}
-        if record.result == "unschedulable" and plugins == {_POD_AFFINITY}:
-            self._only_kept_out.add(record.uid)
-        if record.nominated_node:
-            self._nominated[record.uid] = record.nominated_node
-        elif record.result in ("scheduled", "waiting"):
-            nominated_node = self._nominated.pop(record.uid, record.node)
-            if nominated_node != record.node:
-                self._tried_before |= self._tried_since
-                self._tried_since = set()
-
-
-@final
 class Leader:
     """A scheduler that runs against the cluster, and its checkers."""
 
@@ -178,12 +105,10 @@ class Leader:
         extender, plan = world.extender, world.plan
         options = replace(plan.faults, seed=plan.seed + 1_000_003 * number)
         self.faulty = FaultyCluster(world.cluster, options)
-        port = DeliveringPort(self.faulty, world.contents)
+        port = DeliveringPort(self.faulty, world.contents, world.releases)
         answers = {} if extender is None else extender.answers
         self.checker = DecisionChecker(port, world.findings, answers)
         port.on_delete_pod = self.checker.evicted
-        port.on_relabel_node = world.releases.node_relabelled
-        port.on_add_node = world.releases.node_added
         registry, profile = _registry_of_the_tree(), {"schedulerName": "default-scheduler"}
         if plan.options.has_raising_plugin:
             registry = Registry()

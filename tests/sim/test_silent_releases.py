@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.journal import AttemptRecord, RejectionCount
 from tests.sim.brute_force import POD, Content, Picture
-from tests.sim.fault_world import SilentReleases
+from tests.sim.silent_releases import SilentReleases
 
 NODE: Content = {"metadata": {"name": "n2", "labels": {"zone": "a"}}}
 
@@ -61,3 +61,55 @@ def test_the_next_attempt_sees_the_node() -> None:
     releases.node_added(picture(), NODE)
     releases.write(attempt("InterPodAffinity"))
     assert releases.excused_nodes == {}
+
+
+def waiting(**spec: Any) -> Content:
+    metadata = {"namespace": "default", "name": "p", "uid": "u", "labels": {"app": "db"}}
+    return {"metadata": metadata, "spec": spec}
+
+
+def drawn_to(app: str) -> Content:
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": app}}}
+    terms = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    return waiting(affinity={"podAffinity": terms})
+
+
+def spread_over(app: str) -> Content:
+    selector = {"matchLabels": {"app": app}}
+    constraint = {"whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}
+    return waiting(topologySpreadConstraints=[constraint])
+
+
+PLACED: Content = {
+    "metadata": {"namespace": "default", "name": "a", "uid": "a", "labels": {"app": "db"}},
+    "spec": {"nodeName": "n2"},
+}
+TERMINATING: Content = {
+    **PLACED,
+    "metadata": {**PLACED["metadata"], "deletionTimestamp": "2026-01-01T00:00:30Z"},
+}
+ENDED: Content = {**PLACED, "status": {"phase": "Succeeded"}}
+
+
+@pytest.mark.parametrize(
+    ("pod", "kind", "before", "after", "expected"),
+    [
+        pytest.param(drawn_to("db"), POD, PLACED, None, {"u"}, id="affinity, deleted"),
+        pytest.param(drawn_to("db"), POD, PLACED, ENDED, {"u"}, id="affinity, ended"),
+        pytest.param(drawn_to("db"), "v1 Node", NODE, None, {"u"}, id="affinity, node deleted"),
+        pytest.param(drawn_to("db"), POD, PLACED, TERMINATING, set(), id="affinity, terminates"),
+        pytest.param(drawn_to("web"), POD, PLACED, None, set(), id="affinity to another app"),
+        pytest.param(spread_over("db"), POD, PLACED, TERMINATING, {"u"}, id="spread, terminates"),
+        pytest.param(spread_over("db"), POD, TERMINATING, None, set(), id="spread, deleted"),
+        pytest.param(spread_over("web"), POD, PLACED, TERMINATING, set(), id="spread, another app"),
+    ],
+)
+def test_a_pod_that_stops_counting_is_no_event_for_pods_that_may_now_fit(
+    pod: Content, kind: str, before: Content, after: Content | None, expected: set[str]
+) -> None:
+    releases = SilentReleases()
+    objects = {("default", "p"): pod, ("default", "a"): before if kind == POD else PLACED}
+    releases.delivered(kind, before, after, lambda: Picture.of({POD: objects}, {}))
+    assert releases.excused_uids == expected
+    releases.write(attempt("InterPodAffinity"))
+    assert releases.excused_uids == set(), "the attempt saw the change"

@@ -1,0 +1,130 @@
+"""Room that comes free, as in kube-scheduler, without an event that wakes the pods that fit."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Set
+from typing import final
+
+from bayplan.journal import AttemptRecord, Record
+from tests.sim.at_rest import pending
+from tests.sim.brute_force import (
+    NODE,
+    POD,
+    Content,
+    Picture,
+    has_ended,
+    has_pod_terms,
+    is_terminating,
+    key_of,
+    labels_of,
+    pods_drawn_to,
+    pods_kept_out_by,
+    pods_spread_over,
+    uid_of,
+)
+
+_POD_AFFINITY = "InterPodAffinity"
+
+
+@final
+class SilentReleases:
+    """A journal sink: the pods that a waiting period may leave where they are, and why.
+
+    - A nominated pod is placed on another node. kube-scheduler removes the nomination and sends no
+      event (schedule_one.go, assume).
+    - A node leaves its zone, and the anti-affinity of its pods leaves with it. The hint for a node
+      looks at the terms of the waiting pod only (interpodaffinity/plugin.go,
+      isSchedulableAfterNodeChange).
+    - A node is added or gets other labels, and no anti-affinity of a placed pod keeps the waiting
+      pod from it. If the waiting pod has no terms of its own, the same hint returns QueueSkip for
+      each node. If InterPodAffinity alone rejected the pod, no other hint is called.
+    - The last pod that the affinity of a waiting pod means is gone, and the waiting pod means
+      itself. The hint for a deleted pod looks at anti-affinity only
+      (isSchedulableAfterAssignedPodChange); a deleted node is no event for this plugin.
+    - A pod begins to terminate. PodTopologySpread no longer counts it (common.go,
+      countPodsMatchSelector), and its hint sees no change of labels.
+    """
+
+    def __init__(self) -> None:
+        #: Uid → nominated node.
+        self._nominated: dict[str, str] = {}
+        self._tried_since: set[str] = set()
+        self._tried_before: set[str] = set()
+        #: Pods that InterPodAffinity alone rejected at the last attempt.
+        self._only_kept_out: set[str] = set()
+        self._silent_nodes: dict[str, set[str]] = defaultdict(set)
+
+    @property
+    def excused_uids(self) -> Set[str]:
+        """Pods whose last attempt was before the last release."""
+        return self._tried_before - self._tried_since
+
+    @property
+    def excused_nodes(self) -> Mapping[str, Set[str]]:
+        """Uid of a pod → nodes whose arrival after its last attempt does not wake it."""
+        return self._silent_nodes
+
+    def delivered(
+        self,
+        kind: str,
+        before: Content | None,
+        after: Content | None,
+        picture: Callable[[], Picture],
+    ) -> None:
+        """A change is delivered. ``picture``: makes the picture of all that came before."""
+        if kind == NODE and after is not None:
+            if before is None:
+                self.node_added(picture(), after)
+            elif labels_of(before) != labels_of(after):
+                self.node_relabelled(picture(), after)
+        elif kind == NODE and before is not None:
+            now = picture()
+            for pod in now.occupants(key_of(before)[1]):
+                self.pod_gone(now, pod)
+        elif kind == POD and before is not None:
+            if after is None or has_ended(after):
+                self.pod_gone(picture(), before)
+            elif is_terminating(after) and not is_terminating(before):
+                self.pod_terminates(picture(), before)
+
+    def pod_gone(self, before: Picture, pod: Content) -> None:
+        """A pod is deleted or has ended, or its node is deleted."""
+        if uid_of(pod) in before.placed:
+            self._excuse(pods_drawn_to(before, pod, pending(before)))
+
+    def pod_terminates(self, before: Picture, pod: Content) -> None:
+        """The deletion of a pod begins."""
+        self._excuse(pods_spread_over(pod, pending(before)))
+
+    def node_added(self, before: Picture, node: Content) -> None:
+        """A new node is delivered. ``before``: what was delivered until then."""
+        for pod in pending(before):
+            if uid_of(pod) in self._only_kept_out and not has_pod_terms(pod):
+                self._silent_nodes[uid_of(pod)].add(key_of(node)[1])
+
+    def node_relabelled(self, before: Picture, node: Content) -> None:
+        """A node with other labels is delivered. ``before``: what was delivered until then."""
+        self.node_added(before, node)
+        self._excuse(pods_kept_out_by(before, key_of(node)[1], pending(before)))
+
+    def _excuse(self, pods: Iterable[Content]) -> None:
+        """Excuse these pods until their next attempt."""
+        uids = {uid_of(pod) for pod in pods}
+        self._tried_before |= uids
+        self._tried_since -= uids
+
+    def write(self, record: Record) -> None:
+        if not isinstance(record, AttemptRecord):
+            return
+        self._tried_since.add(record.uid)
+        self._silent_nodes.pop(record.uid, None)
+        self._only_kept_out.discard(record.uid)
+        plugins = {each.plugin for each in record.rejections}
+        if record.result == "unschedulable" and plugins == {_POD_AFFINITY}:
+            self._only_kept_out.add(record.uid)
+        if record.nominated_node:
+            self._nominated[record.uid] = record.nominated_node
+        elif record.result in ("scheduled", "waiting"):
+            nominated_node = self._nominated.pop(record.uid, record.node)
+            if nominated_node != record.node:
+                self._tried_before |= self._tried_since
+                self._tried_since = set()
