@@ -23,6 +23,10 @@ from tests.sim.brute_force import (
 )
 
 _POD_AFFINITY = "InterPodAffinity"
+#: Other plugins that the labels of a node concern; they register UpdateNodeLabel.
+_WOKEN_BY_LABELS = frozenset(
+    {"DynamicResources", "NodeAffinity", "PodTopologySpread", "VolumeBinding", "VolumeZone"}
+)
 
 
 @final
@@ -36,7 +40,7 @@ class SilentReleases:
       isSchedulableAfterNodeChange).
     - A node is added or gets other labels, and no anti-affinity of a placed pod keeps the waiting
       pod from it. If the waiting pod has no terms of its own, the same hint returns QueueSkip for
-      each node. If InterPodAffinity alone rejected the pod, no other hint is called.
+      each node. Nothing else wakes the pod if no other plugin that rejected it registers the event.
     - The last pod that the affinity of a waiting pod means is gone, and the waiting pod means
       itself. The hint for a deleted pod looks at anti-affinity only
       (isSchedulableAfterAssignedPodChange); a deleted node is no event for this plugin.
@@ -49,8 +53,8 @@ class SilentReleases:
         self._nominated: dict[str, str] = {}
         self._tried_since: set[str] = set()
         self._tried_before: set[str] = set()
-        #: Pods that InterPodAffinity alone rejected at the last attempt.
-        self._only_kept_out: set[str] = set()
+        #: Uid → the plugins that rejected the pod at its last attempt.
+        self._rejecting: dict[str, frozenset[str]] = {}
         self._silent_nodes: dict[str, set[str]] = defaultdict(set)
 
     @property
@@ -98,12 +102,16 @@ class SilentReleases:
     def node_added(self, before: Picture, node: Content) -> None:
         """A new node is delivered. ``before``: what was delivered until then."""
         for pod in pending(before):
-            if uid_of(pod) in self._only_kept_out and not has_pod_terms(pod):
+            if self._rejecting.get(uid_of(pod)) == {_POD_AFFINITY} and not has_pod_terms(pod):
                 self._silent_nodes[uid_of(pod)].add(key_of(node)[1])
 
     def node_relabelled(self, before: Picture, node: Content) -> None:
         """A node with other labels is delivered. ``before``: what was delivered until then."""
-        self.node_added(before, node)
+        for pod in pending(before):
+            plugins = self._rejecting.get(uid_of(pod), frozenset())
+            has_hint = has_pod_terms(pod) or plugins & _WOKEN_BY_LABELS
+            if _POD_AFFINITY in plugins and not has_hint:
+                self._silent_nodes[uid_of(pod)].add(key_of(node)[1])
         self._excuse(pods_kept_out_by(before, key_of(node)[1], pending(before)))
 
     def _excuse(self, pods: Iterable[Content]) -> None:
@@ -117,10 +125,8 @@ class SilentReleases:
             return
         self._tried_since.add(record.uid)
         self._silent_nodes.pop(record.uid, None)
-        self._only_kept_out.discard(record.uid)
-        plugins = {each.plugin for each in record.rejections}
-        if record.result == "unschedulable" and plugins == {_POD_AFFINITY}:
-            self._only_kept_out.add(record.uid)
+        rejections = record.rejections if record.result == "unschedulable" else ()
+        self._rejecting[record.uid] = frozenset(each.plugin for each in rejections)
         if record.nominated_node:
             self._nominated[record.uid] = record.nominated_node
         elif record.result in ("scheduled", "waiting"):

@@ -55,6 +55,25 @@ def test_a_new_node_is_no_event_for_a_pod_that_only_placed_pods_keep_out(
     assert releases.excused_nodes == expected
 
 
+@pytest.mark.parametrize(
+    ("plugins", "expected"),
+    [
+        pytest.param(["InterPodAffinity", "NodeResourcesFit"], {"u": {"n2"}}, id="no label hint"),
+        pytest.param(
+            ["InterPodAffinity", "NodeAffinity"], {}, id="another plugin has a label hint"
+        ),
+        pytest.param(["NodeResourcesFit"], {}, id="no placed pod keeps it out"),
+    ],
+)
+def test_other_labels_are_no_event_unless_a_rejecting_plugin_registers_it(
+    plugins: list[str], expected: dict[str, set[str]]
+) -> None:
+    releases = SilentReleases()
+    releases.write(attempt(*plugins))
+    releases.node_relabelled(picture(), NODE)
+    assert releases.excused_nodes == expected
+
+
 def test_the_next_attempt_sees_the_node() -> None:
     releases = SilentReleases()
     releases.write(attempt("InterPodAffinity"))
