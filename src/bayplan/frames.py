@@ -14,8 +14,8 @@ from bayplan.lazy_loader import load
 
 Row: TypeAlias = dict[str, Any]
 
-#: pandas.DataFrame, polars.DataFrame or `Table`: the libraries are optional, so no type checker
-#: can be told which.
+#: pandas.DataFrame, polars.DataFrame or `Table`. The libraries are optional, so this type cannot
+#: name their classes.
 DataFrame: TypeAlias = Any
 
 _LIBRARIES = ("pandas", "polars")

@@ -405,7 +405,7 @@ class SchedulerMetrics:
         "scheduler_event_handling_duration_seconds",
         "event",
         (0.0001, 2, 12),
-        "How long it took to take in what the API told.",
+        "How long the handling of an event of the API server took.",
     )
     hint_duration = _histogram(
         "scheduler_queueing_hint_execution_duration_seconds",

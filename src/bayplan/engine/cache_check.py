@@ -1,9 +1,10 @@
-"""Where the scheduler's picture differs from the API's objects.
+"""Compares the scheduler's cache and queue with the API's objects.
 
-Computed from the API's objects alone, by other means than the scheduler does: a bug in its columns
-is seen here. Nodes, placed pods and their nodes, what the columns count; every pending pod of ours
-is in the queue or on its way, so is every one that is tried for a resize, and nothing else is. What
-has happened and was not told yet shows as a difference: ask when all is quiet, or ask twice.
+The expected values are computed from the API's objects alone, by other code than the scheduler's:
+a bug in the columns of the cache shows here. The comparison covers nodes, placed pods and their
+nodes, and the amounts in the columns. Each pending pod of the scheduler, and each pod that it tries
+for a resize, must be in the queue or in flight; no other pod may be there. A change that the watch
+has not delivered yet shows as a difference: compare when no change is under way, or compare twice.
 """
 
 from collections import Counter, defaultdict

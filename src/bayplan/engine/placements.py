@@ -314,11 +314,11 @@ class Placements:
         free = [claim for uid, claim in before.items() if uid not in after]
         rejected = is_rejected(failure.status)
         if not rejected:
-            _tell_of_room(self._engine, pod, free)
+            _wake_by_release(self._engine, pod, free)
         self._fail(placed, failure)
         if rejected:
             # That the pod left its node does not help the pod itself.
-            _tell_of_room(self._engine, pod, free, _other_than(pod.uid))
+            _wake_by_release(self._engine, pod, free, _other_than(pod.uid))
 
     # ---- giving back ----------------------------------------------------------------------
 
@@ -409,14 +409,15 @@ def _other_than(uid: str) -> Callable[[PodInfo], bool]:
     return lambda pod: pod.uid != uid
 
 
-def _tell_of_room(
+def _wake_by_release(
     engine: EngineCore,
     pod: PodInfo,
     claims: Iterable[ResourceClaim],
     pre_check: Callable[[PodInfo], bool] | None = None,
 ) -> None:
     """A pod left its node, and these claims do not get the devices that were allocated in memory.
-    The API server never knew of both, so the watch brings no event: the queue is told here."""
+    The API server never had these placements and allocations, so no watch brings an event. This
+    function sends the events to the queue."""
     engine.queue.move_all(EVENT_ASSIGNED_POD_DELETE, pod, None, pre_check)
     for claim in claims:
         status = msgspec.structs.replace(claim.status, allocation=None)

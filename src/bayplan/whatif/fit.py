@@ -33,7 +33,7 @@ from bayplan.whatif.text import (
     pod_count,
 )
 
-#: `--max` counts no further unless it is told to.
+#: `--max` stops at this count by default.
 LIMIT = 10_000
 #: At most so many pods that do not fit are explained.
 EXPLAINED_MAX = 3
