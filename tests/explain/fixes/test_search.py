@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+import pytest
+
 from bayplan.explain.diagnosis import diagnose
 from bayplan.explain.fixes.edits import Edit
 from bayplan.explain.fixes.new_node import new_node_edits
@@ -9,6 +11,7 @@ from bayplan.explain.fixes.object_edits import object_edits
 from bayplan.explain.fixes.rule_edits import rule_edits
 from bayplan.explain.fixes.search import TRIALS_MAX, Search
 from bayplan.explain.fixes.workload_edits import room_edits
+from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.rng import stream
 from bayplan.testing import node as drawn_node
 from bayplan.testing import pod as drawn_pod
@@ -48,6 +51,25 @@ def test_room_is_made_by_as_few_pods_as_suffice() -> None:
     model = model_of([node("n1", cpu="1")], [*placed, pod("p", cpu="500m")])
     edits = room_edits(model, diagnose(model, "default/p"), "default/p")
     assert texts(edits) == ["remove default/a1 from n1"]
+
+
+def test_only_removals_that_free_what_the_node_lacks_are_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    placed = [pod(f"a{i}", on="n1", cpu="250m") for i in range(4)]
+    model = model_of([node("n1", cpu="1")], [*placed, pod("p", cpu="1")])
+    diagnosis = diagnose(model, "default/p")
+    tried: list[str] = []
+    attempt = ClusterModel.attempt
+
+    def counted(self: ClusterModel, pod: str) -> Attempt:
+        tried.append(pod)
+        return attempt(self, pod)
+
+    monkeypatch.setattr(ClusterModel, "attempt", counted)
+    names = ", ".join(f"default/a{i}" for i in range(4))
+    assert texts(room_edits(model, diagnosis, "default/p")) == [f"remove {names} from n1"]
+    assert tried == ["default/p"]
 
 
 def test_a_new_node_has_what_the_pod_needs() -> None:

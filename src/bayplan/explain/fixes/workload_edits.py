@@ -2,12 +2,13 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import final
 
 from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.api.objects import POD, REPLICA_SET, OwnerReference
+from bayplan.api.pod_requests import PODS
 from bayplan.explain.diagnosis import Diagnosis, pods_on
 from bayplan.explain.explanation import Change
 from bayplan.explain.fixes.edits import ObjectEdit, deletion_of
@@ -37,7 +38,8 @@ def room_edits(model: ClusterModel, diagnosis: Diagnosis, pod: str) -> Iterator[
     sizes = _Sizes(model)
     for node in _nearest_nodes(diagnosis):
         removable = [each for each in pods_on(model, node) if not _is_daemon(each)]
-        chosen = _enough(model, pod, _in_order(removable, lacking_on(diagnosis, node)))
+        lacking = lacking_on(diagnosis, node)
+        chosen = _enough(model, pod, _in_order(removable, lacking), lacking)
         if chosen:
             yield _edit(model, chosen, sizes)
     if diagnosis.attempt.pod.group_key is not None:
@@ -46,7 +48,8 @@ def room_edits(model: ClusterModel, diagnosis: Diagnosis, pod: str) -> Iterator[
         listed = [each for node in sorted(nodes) for each in pods_on(model, node)]
         removable = [each for each in listed if not _is_daemon(each)]
         requests = dict(diagnosis.pod.requests)
-        chosen = _enough(model, pod, _in_order(removable, requests))
+        # The first removal may help: what the whole group lacks is not known.
+        chosen = _enough(model, pod, _in_order(removable, requests), {})
         if chosen:
             yield _edit(model, chosen, sizes)
 
@@ -73,24 +76,42 @@ def _in_order(pods: Sequence[PodInfo], lacking: dict[str, int]) -> list[PodInfo]
     """The least important first; among equals those that free the most of what is lacking."""
 
     def freed(pod: PodInfo) -> float:
-        return sum(min(pod.requests.get(name, 0) / lack, 1.0) for name, lack in lacking.items())
+        return sum(min(_request(pod, name) / lack, 1.0) for name, lack in lacking.items())
 
     return sorted(pods, key=lambda pod: (pod.priority, -freed(pod), pod.key))
 
 
-def _enough(model: ClusterModel, pod: str, pods: Sequence[PodInfo]) -> list[PodInfo]:
-    """The first pods whose removal gives the pod a node, without those that may stay."""
+def _request(pod: PodInfo, resource: str) -> int:
+    return 1 if resource == PODS else pod.requests.get(resource, 0)
+
+
+def _enough(
+    model: ClusterModel, pod: str, pods: Sequence[PodInfo], lacking: Mapping[str, int]
+) -> list[PodInfo]:
+    """The first pods whose removal gives the pod a node, without those that may stay.
+
+    ``lacking``: what their node lacks. A removal that frees less is not tried.
+    """
+
+    def may_suffice(removed: Sequence[PodInfo]) -> bool:
+        return all(
+            sum(_request(each, resource) for each in removed) >= amount
+            for resource, amount in lacking.items()
+        )
+
     removed: list[PodInfo] = []
     with model.trial():
         for each in pods[:_REMOVED_MAX]:
             model.remove(POD, each.namespace, each.name)
             removed.append(each)
-            if model.attempt(pod).fits:
+            if may_suffice(removed) and model.attempt(pod).fits:
                 break
         else:
             return []
     for each in removed[:-1]:
         fewer = [other for other in removed if other is not each]
+        if not may_suffice(fewer):
+            continue
         with model.trial():
             for other in fewer:
                 model.remove(POD, other.namespace, other.name)
