@@ -8,11 +8,11 @@ report failures with the exceptions of this module.
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, final
 
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from bayplan.api.objects import ApiObject, Pod, PodCondition
 from bayplan.state.pods import PodInfo
@@ -38,8 +38,7 @@ class WatchEvent(Struct, frozen=True):
     resource_version: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """All objects of a kind at one moment."""
 
     objects: Sequence[ApiObject]
@@ -248,8 +247,7 @@ class BindPod(NamedTuple):
     run: Callable[[BindPort, StartWork, "Ask"], Awaitable[Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class PatchPodStatus:
+class PatchPodStatus(Struct, frozen=True):
     """Set a condition and, unless None, status.nominatedNodeName ("" clears the field)."""
 
     namespace: str
@@ -268,8 +266,7 @@ class PatchPodStatus:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class PatchPodGroupStatus:
+class PatchPodGroupStatus(Struct, frozen=True):
     """Set fields of a group's status. A list replaces the whole list."""
 
     kind: str
@@ -331,8 +328,7 @@ class ExtenderVerb(StrEnum):
     BIND = "bind"
 
 
-@dataclass(frozen=True, slots=True)
-class Victims:
+class Victims(Struct, frozen=True):
     """Pods to evict from one node, the most important first."""
 
     pods: tuple[PodInfo, ...]
@@ -340,16 +336,14 @@ class Victims:
     pdb_violation_count: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class NamedVictims:
+class NamedVictims(Struct, frozen=True):
     """Victims in an extender's answer: pods by uid."""
 
     uids: tuple[str, ...]
     pdb_violation_count: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class AskExtender:
+class AskExtender(Struct, frozen=True):
     """Call an extender about a pod. The pod's cycle waits for the answer.
 
     The runner passes the answer to `Scheduler.extender_answered` with ``token``. The verb BIND is
@@ -365,8 +359,7 @@ class AskExtender:
     victims: Mapping[str, Victims] = field(default_factory=dict[str, Victims])
 
 
-@dataclass(frozen=True, slots=True)
-class ExtenderAnswer:
+class ExtenderAnswer(Struct, frozen=True):
     """An extender's answer. Fields of other verbs are empty."""
 
     #: Why there is no answer, as a sentence for the pod's condition.
@@ -385,8 +378,7 @@ class ExtenderAnswer:
 Ask = Callable[[AskExtender], Awaitable[ExtenderAnswer]]
 
 
-@dataclass(frozen=True, slots=True)
-class Perform:
+class Perform(Struct, frozen=True):
     """Writes that no cycle waits for. Their results arrive as watch events.
 
     ``run(port)`` does not raise the exceptions of this module.

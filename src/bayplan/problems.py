@@ -7,8 +7,9 @@ together. Configurations, objects and scenarios use the same words.
 import difflib
 import json
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from bayplan.durations import DESCRIPTION, DurationError, parse_duration
 from bayplan.printable import printable
@@ -27,8 +28,7 @@ class BadInputError(Exception):
     """An input that its author must correct. The message has one line per problem."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """``path``: for example profiles[0].plugins.score.enabled[2].name."""
 
     path: str

@@ -10,9 +10,10 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any, cast, final
+
+from msgspec.structs import replace
 
 from bayplan.api.objects import NODE, POD, ApiObject, Node, ObjectMeta, Pod, Unstructured
 from bayplan.engine.binding import BindingCycle, BindingOutcome

@@ -10,10 +10,11 @@ library, is seen only after it has ended.
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Final, Self, cast, final
+
+from msgspec import Struct
 
 from bayplan.clock import wall_seconds
 from bayplan.framework.plugin import Plugin
@@ -50,8 +51,7 @@ _POINTS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class BlockingCall:
+class BlockingCall(Struct, frozen=True):
     """A call of a plugin that has not returned for at least the limit."""
 
     plugin: str

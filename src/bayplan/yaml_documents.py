@@ -14,10 +14,10 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, cast
 
 import yaml
+from msgspec import Struct
 from yaml.events import (
     AliasEvent,
     CollectionStartEvent,
@@ -44,8 +44,7 @@ class DocumentError(Exception):
         self.line = line
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """One document of a stream: mappings, lists, strings, numbers and booleans."""
 
     value: Any
@@ -151,8 +150,7 @@ def _read_yaml(text: str, source: str, keeps_nulls: bool) -> Iterator[Document]:
         raise DocumentError(problem.reason, source, max(index, 1), line) from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Anchored:
+class _Anchored(Struct, frozen=True):
     """The value of an anchor, which aliases may repeat."""
 
     value: Any

@@ -5,11 +5,11 @@ Plugins inside plugins: whose extension points run under whose name.
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import fields
 
 from bayplan.framework.calls import Calls, calls_for, calls_of, parts_of, with_parts
 from bayplan.framework.cycle_state import CycleState

@@ -7,8 +7,10 @@ API group serve the same object.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bayplan.api.object_meta import Api, Int64, ObjectMeta, Quantities
 
@@ -121,8 +123,7 @@ class GroupKey(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class PodGroup:
+class PodGroup(Struct, frozen=True):
     """A group of pods that are placed together."""
 
     key: GroupKey
@@ -217,8 +218,7 @@ def api_group_of(kind: str) -> str:
 # ---- the table -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class PodGroupKind:
+class PodGroupKind(Struct, frozen=True):
     """One kind of group objects, and how pods name a group of this kind."""
 
     kind: str

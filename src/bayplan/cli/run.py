@@ -1,12 +1,12 @@
 """`bayplan run`: schedule the pods of a real cluster."""
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 import yaml
+from msgspec import structs
 
 from bayplan import __version__
 from bayplan.adapters.live.credentials import CredentialsError
@@ -137,7 +137,9 @@ def _options(flags: dict[str, Any]) -> ServerOptions:
     """Raises ConfigError."""
     registry = read_plugins(flags["plugins"])
     config = read_config(flags["config_path"], flags["feature_gates"], overrides(flags))
-    config = replace(config, unschedulable_max_seconds=duration_seconds(flags["unschedulable_max"]))
+    config = structs.replace(
+        config, unschedulable_max_seconds=duration_seconds(flags["unschedulable_max"])
+    )
     # Errors at start are reported now, before the API server answers.
     dry_start(config, registry)
     return ServerOptions(

@@ -7,7 +7,8 @@ Upstream: pkg/features/kube_features.go, component-base/featuregate.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from bayplan.problems import Problem, joined, suggestion
 
@@ -28,8 +29,7 @@ _TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
 _FALSE = frozenset(("0", "f", "F", "FALSE", "false", "False"))
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(Struct, frozen=True):
     """A gate of the scheduler. ``needs``: gates that must be on if this gate is on, without those
     that are locked on."""
 
@@ -161,8 +161,7 @@ OTHER_COMPONENTS_GATES = frozenset(
 ALL_NAMES = frozenset((*GATES, *OTHER_COMPONENTS_GATES, *STAGE_SWITCHES, *ALIASES))
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureGates:
+class FeatureGates(Struct, frozen=True):
     """All gates of the scheduler and their state."""
 
     values: Mapping[str, bool]

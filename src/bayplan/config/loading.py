@@ -5,9 +5,11 @@ together. `profile.profiles.resolve` does that, and nothing runs that it has not
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from bayplan.config.decoding import decode
 from bayplan.config.feature_gates import (
@@ -32,8 +34,7 @@ def _default_spec() -> KubeSchedulerConfiguration:
     return with_defaults(KubeSchedulerConfiguration(api_version=API_VERSION, kind=KIND))
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulerConfig:
+class SchedulerConfig(Struct, frozen=True):
     """A configuration with its defaults. Without arguments: the default configuration."""
 
     spec: KubeSchedulerConfiguration = field(default_factory=_default_spec)

@@ -11,6 +11,8 @@ from dataclasses import replace
 from functools import partial
 from typing import final
 
+from msgspec import structs
+
 from bayplan.engine.attempt_record import CycleEnd, OnAttempt
 from bayplan.engine.core import EngineCore
 from bayplan.engine.cycle import Cycle
@@ -179,7 +181,7 @@ class Attempts:
             return
         if cycle.pod.node_name:
             # The pod counts on its node already: it takes no nomination.
-            failure = replace(failure, nomination=None)
+            failure = structs.replace(failure, nomination=None)
         evicting: Evicting | None = cycle.state.get(EVICTING)
         if evicting is not None:
             self._evicting.hold(cycle, status, failure, evicting)

@@ -10,9 +10,10 @@ runtime/framework.go, RunPreBindPlugins; runtime/pods_in_prebind_map.go.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, TypeVar, final
+
+from msgspec import Struct
 
 from bayplan.engine.extenders.results import ExtenderBinding
 from bayplan.framework.calls import Bind, Calls, NamedCalls
@@ -134,8 +135,7 @@ def _cancel(works: Iterable[Work]) -> None:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class BindingOutcome:
+class BindingOutcome(Struct, frozen=True):
     """How a binding cycle ended. ``status`` None: the pod is bound."""
 
     uid: str

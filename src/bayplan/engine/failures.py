@@ -9,8 +9,9 @@ handleSchedulingFailure.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, final
+
+from msgspec import Struct
 
 from bayplan.api.objects import PodCondition
 from bayplan.clock import rfc3339
@@ -28,8 +29,7 @@ _NO_CONDITION = PodCondition()
 CLEAR_NOMINATION: Final = Nomination(NominatingMode.OVERRIDE, "")
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """The result of a failed attempt."""
 
     status: Status

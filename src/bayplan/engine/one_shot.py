@@ -5,8 +5,9 @@ cluster as it is now or as it would be without some victims. Nothing is decided,
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import final
+
+from msgspec import Struct, field
 
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome
@@ -27,8 +28,7 @@ class EvaluationError(Exception):
     """A plugin failed; the message names it."""
 
 
-@dataclass(slots=True)
-class FilterResult:
+class FilterResult(Struct):
     """Which of the nodes can take the pod, in the order in which they were named."""
 
     fitting: list[str] = field(default_factory=list[str])

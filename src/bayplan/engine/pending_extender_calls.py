@@ -1,15 +1,15 @@
 """Cycles that wait for answers of extenders. Each call has a token of its own."""
 
-from dataclasses import dataclass, field
 from typing import final
+
+from msgspec import Struct, field
 
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.extenders.results import Answered, Question
 from bayplan.ports import AskExtender, ExtenderAnswer
 
 
-@dataclass(slots=True)
-class _Parked:
+class _Parked(Struct):
     cycle: Cycle
     question: Question
     #: One for each extender of the question, in its order.

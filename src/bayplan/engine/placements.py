@@ -6,11 +6,12 @@ prepareForBindingCycle, bindingCycle and handleBindingCycleError.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import final
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bayplan.api.device_objects import ResourceClaim
 from bayplan.engine.attempt_record import CycleEnd
@@ -48,8 +49,7 @@ from bayplan.state.pods import PodInfo
 _CLAIM_UPDATE = ClusterEvent(EventResource.RESOURCE_CLAIM, UPDATE)
 
 
-@dataclass(slots=True)
-class Placed:
+class Placed(Struct):
     """A pod between its cycle and the end of its binding."""
 
     queued: QueuedPodInfo

@@ -10,8 +10,9 @@ The duration of a pod comes from an annotation. The annotation is a promise of t
 nothing enforces it. A simulation ends the pod accordingly.
 """
 
-from dataclasses import dataclass
 from typing import Final, final
+
+from msgspec import Struct
 
 from bayplan.api.pod_groups import GroupKey
 from bayplan.clock import Clock, epoch_of
@@ -60,8 +61,7 @@ RESERVATION_EVENTS: Final = (ClusterEventWithHint(RESERVATION_OVER),)
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Reservation:
+class Reservation(Struct, frozen=True):
     """Nodes that are reserved for a group."""
 
     key: GroupKey

@@ -7,11 +7,11 @@ error. Upstream: actuatePodPreemption, actuatePodGroupPreemption.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import final
 
 import msgspec
+from msgspec.structs import replace
 
 from bayplan.engine.attempt_record import CycleEnd
 from bayplan.engine.core import EngineCore

@@ -12,10 +12,12 @@ verdict about the pod is ignored.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial, update_wrapper
 from types import TracebackType
 from typing import Any, NoReturn, ParamSpec, Protocol, TypeVar, final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bayplan.framework import filtering as scalar
 from bayplan.framework.cycle_state import CallFilter, CallScore, CycleState
@@ -200,8 +202,7 @@ class Wrap(Protocol):
     ) -> Callable[P, Awaitable[R]]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Calls:
+class Calls(Struct, frozen=True):
     """(instance name, call) pairs per extension point, in the order in which they run. Unreserve
     has the reverse order."""
 

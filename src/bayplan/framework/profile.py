@@ -1,7 +1,8 @@
 """The plugins of one profile by extension point, in order, with their weights."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from bayplan.framework.plugin import (
     BindPlugin,
@@ -58,8 +59,7 @@ def extension_points_of(plugin: type[Plugin]) -> list[str]:
     return [point for point, bases in EXTENSION_POINTS.items() if issubclass(plugin, bases)]
 
 
-@dataclass(slots=True)
-class ProfilePlugins:
+class ProfilePlugins(Struct):
     """One profile's instances by extension point, each list in the order they run."""
 
     profile_name: str

@@ -12,13 +12,13 @@ Upstream: plugins/noderesources, resource_allocation.go and its three strategies
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Annotated, NamedTuple, Protocol, final
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 
 from bayplan.api.pod_requests import CPU, MEMORY, is_counted, is_scalar, may_be_devices
 from bayplan.framework.arithmetic import divide, mean, percent
@@ -210,8 +210,7 @@ class Demands:
         self.weight_sum = sum(demand.weight for demand in self.each)
 
 
-@dataclass(frozen=True, slots=True)
-class Scorer:
+class Scorer(Struct, frozen=True):
     """A scoring strategy. The form for many nodes uses arrays, and the form for one node uses plain
     numbers. Both give the same scores."""
 

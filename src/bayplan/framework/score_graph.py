@@ -12,10 +12,10 @@ feasible, after a PreScore of its own on a copy of the CycleState.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
+from msgspec import Struct, field
 
 from bayplan.framework.arithmetic import uniform, uniform_score
 from bayplan.framework.calls import Calls
@@ -41,8 +41,7 @@ from bayplan.state.pods import PodInfo
 Question = tuple[str, bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Scorer:
+class Scorer(Struct, frozen=True):
     """One instance in the graph."""
 
     plugin: Plugin
@@ -123,8 +122,7 @@ def graph_scores(
 
 
 @final
-@dataclass(slots=True)
-class ScoreRun:
+class ScoreRun(Struct):
     """The scores of one cycle. Each question is evaluated once."""
 
     graph: ScoreGraph

@@ -11,11 +11,10 @@ in the args, evaluates these sources first, and gives their scores to the reader
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, Final, Literal, cast, final
 
-from msgspec import Meta, inspect, structs
+from msgspec import Meta, Struct, inspect, structs
 
 from bayplan.config.decoding import type_info
 from bayplan.problems import joined
@@ -34,8 +33,7 @@ Over = Annotated[Literal["feasible", "all"], Meta(extra={_MARK: _OVER})]
 Stage = Literal["normalized", "raw"]
 
 
-@dataclass(frozen=True, slots=True)
-class Reads:
+class Reads(Struct, frozen=True):
     """The sources that a plugin's args name."""
 
     #: (path in the args, name of the source), in the order of the args.

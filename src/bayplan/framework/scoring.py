@@ -7,11 +7,11 @@ same time for any number of nodes, except the check of the range of scores.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from msgspec import Struct, field
 
 from bayplan import rng
 from bayplan.framework import filtering as scalar
@@ -29,8 +29,7 @@ from bayplan.state.pods import PodInfo
 # ---- score table ----------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class PluginScores:
+class PluginScores(Struct):
     """One instance's column of the table, int64[nodes] each."""
 
     name: str
@@ -66,8 +65,7 @@ class Reading(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class TieStep:
+class TieStep(Struct, frozen=True):
     """One tie-break key that was compared: how many nodes tied before and after it."""
 
     key: str
@@ -75,8 +73,7 @@ class TieStep:
     left_count: int
 
 
-@dataclass(slots=True)
-class ScoreTable:
+class ScoreTable(Struct):
     """All score plugins over the feasible nodes. ``totals``: int64[nodes]."""
 
     nodes: NodeView
@@ -197,8 +194,7 @@ class OutOfRange(RefusedAnswer):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreCall:
+class ScoreCall(Struct, frozen=True):
     """An instance of a score plugin with its calls."""
 
     name: str

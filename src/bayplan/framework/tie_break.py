@@ -8,10 +8,10 @@ key is evaluated.
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from msgspec import Struct
 
 from bayplan.framework.arithmetic import highest
 from bayplan.framework.cycle_state import CycleState
@@ -40,8 +40,7 @@ AskTieBreak = Callable[[CycleState, PodInfo, NodeView], NodeScores]
 Values = Callable[[CycleState, PodInfo, ScoreTable, Rows], NodeScores | None]
 
 
-@dataclass(frozen=True, slots=True)
-class TieBreakCall:
+class TieBreakCall(Struct, frozen=True):
     """One key with its call."""
 
     name: str

@@ -12,11 +12,11 @@ PluginExecutionDuration.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar, final
 
 import numpy as np
+from msgspec import Struct
 
 from bayplan.framework.cycle_state import CallFilter, CallScore, CycleState
 from bayplan.framework.status import Code, Rejection, Status
@@ -121,8 +121,7 @@ def _ignored(*_: object) -> Observe:
 def _ignore(_: float) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Watch:
+class Watch(Struct, frozen=True):
     """A clock, and the observers of durations."""
 
     #: Seconds on a monotonic scale.

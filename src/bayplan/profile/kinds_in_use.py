@@ -6,7 +6,7 @@ names the disabled ones.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from msgspec import structs
 
@@ -54,7 +54,7 @@ def without_absent(
         return config, []
     names = frozenset(each.plugin for each in absent)
     profiles = tuple(_profile(profile, names) for profile in config.spec.profiles)
-    return replace(config, spec=structs.replace(config.spec, profiles=profiles)), absent
+    return structs.replace(config, spec=structs.replace(config.spec, profiles=profiles)), absent
 
 
 def _plugins(resolved: ResolvedConfig) -> set[type[Plugin]]:

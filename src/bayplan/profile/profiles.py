@@ -6,9 +6,10 @@ the instances that have started are closed, and the error names every instance t
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, final
+
+from msgspec import Struct
 
 from bayplan.config.decoding import path_within
 from bayplan.config.loading import SchedulerConfig
@@ -61,8 +62,7 @@ REJECTING = (
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class BuiltProfile:
+class BuiltProfile(Struct, frozen=True):
     """One profile, ready to run."""
 
     plugins: ProfilePlugins

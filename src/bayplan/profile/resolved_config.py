@@ -8,10 +8,10 @@ label would create an instance with default args.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, final
 
 import msgspec
+from msgspec import Struct, field
 
 from bayplan.config.decoding import decode
 from bayplan.config.loading import SchedulerConfig
@@ -37,8 +37,7 @@ from bayplan.profile.plugin_sets import (
 # ---- instances ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Instance:
+class Instance(Struct, frozen=True):
     """The description of one plugin instance of a profile; `build_profiles` makes the instance."""
 
     name: str
@@ -87,8 +86,7 @@ def _kind_problems(name: str, args: PluginArgs) -> list[Problem]:
 # ---- resolved config ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedProfile:
+class ResolvedProfile(Struct, frozen=True):
     """One profile with its plugins. Default plugins that Bayplan lacks are left out."""
 
     name: str
@@ -111,8 +109,7 @@ class ResolvedProfile:
         return self.instances[self.lists["queueSort"][0].name]
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedConfig:
+class ResolvedConfig(Struct, frozen=True):
     """A configuration without errors."""
 
     config: SchedulerConfig
@@ -263,8 +260,7 @@ Unconfigured = Callable[[str], Instance]
 
 
 @final
-@dataclass(slots=True)
-class SourceFinder:
+class SourceFinder(Struct):
     """Finds the sources of one profile, and the problems of their names."""
 
     registry: Registry

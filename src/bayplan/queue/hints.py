@@ -6,9 +6,10 @@ costs an attempt, and no pod waits forever. Upstream: isPodWorthRequeuing.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final, final
+
+from msgspec import Struct
 
 from bayplan.framework.events import (
     ClusterEvent,
@@ -31,8 +32,7 @@ class Strategy(IntEnum):
     IMMEDIATELY = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """An event and its object: ``old`` is None for an add, ``new`` is None for a delete."""
 
     event: ClusterEvent

@@ -1,8 +1,9 @@
 """The settings of the queue, and the recorder of its metrics."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from bayplan.framework.events import ClusterEventWithHint
 from bayplan.framework.plugin import PreEnqueuePlugin
@@ -15,8 +16,7 @@ from bayplan.state.pods import PodInfo
 SignPart = Callable[[str, PodInfo], Hashable | None]
 
 
-@dataclass(frozen=True, slots=True)
-class QueueProfile:
+class QueueProfile(Struct, frozen=True):
     """The plugins of one profile that the queue calls."""
 
     #: In the order of the calls.
@@ -32,8 +32,7 @@ def _alone(pod: PodInfo) -> None:
     """No pod belongs to a group."""
 
 
-@dataclass(frozen=True, slots=True)
-class QueueSettings:
+class QueueSettings(Struct, frozen=True):
     """Delays and order. Defaults are upstream's."""
 
     #: The key of QueueSort. activeQ is in ascending order of this key, then of arrival.

@@ -20,14 +20,13 @@ then on every change of a node's counts is logged as a change of what the node o
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, final
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from msgspec import structs
+from msgspec import Struct, structs
 
 from bayplan.api.device_objects import (
     DEVICE_CLASS,
@@ -141,8 +140,7 @@ def _change(counts: Counter[DeviceId], device: DeviceId, by: int) -> None:
 ANY_NODE = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Reach:
+class _Reach(Struct, frozen=True):
     """The nodes that can use devices: one node, the nodes that one of the terms selects, or all."""
 
     node_name: str = ANY_NODE
@@ -161,8 +159,7 @@ class _Reach:
         return any(term.matches(labels, name) for term in self.terms)
 
 
-@dataclass(frozen=True, slots=True)
-class _Offer:
+class _Offer(Struct, frozen=True):
     """Devices of the class that one slice lists for the same nodes."""
 
     reach: _Reach

@@ -6,8 +6,9 @@ most important pod. Upstream: framework/preemption/types.go, Victim (KEP-5710).
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import final
+
+from msgspec import Struct
 
 from bayplan.api.pod_groups import GroupKey
 from bayplan.state.nodes import NodeView
@@ -17,8 +18,7 @@ from bayplan.state.ranked_pods import started_seconds
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(Struct, frozen=True):
     """Pods that are evicted together, the most important first."""
 
     pods: tuple[PodInfo, ...]

@@ -13,11 +13,11 @@ sorting thousands of names after each change of a node would cost more than a sc
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from bayplan.api.objects import Node, Taint, namespaced_name
 from bayplan.api.pod_requests import amounts
@@ -219,8 +219,7 @@ _PLACED = Facet.REQUESTED | Facet.PODS
 _ROWS_NOTED_MAX = 256
 
 
-@dataclass(slots=True)
-class Derived:
+class Derived(Struct):
     """A column computed from rows, and computed again for changed rows only."""
 
     column: Column

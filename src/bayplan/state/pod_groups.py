@@ -8,9 +8,10 @@ drift.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, final
+
+from msgspec import Struct, field
 
 from bayplan.api.objects import Pod
 from bayplan.api.pod_groups import (
@@ -73,8 +74,7 @@ def _no_members() -> dict[MemberStatus, dict[str, Pod]]:
 
 
 @final
-@dataclass(slots=True, eq=False)
-class GroupState:
+class GroupState(Struct, eq=False):
     """One group: its object, if it exists, and its pods."""
 
     key: GroupKey

@@ -10,7 +10,6 @@ pods that use the same amounts and host ports.
 """
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from itertools import count
 from sys import intern
 from typing import Any, NamedTuple, final
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple, final
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from bayplan.api.pod_requests import CPU, MEMORY, PODS, Amounts, is_counted
 from bayplan.state.columns import Column, Mask, Rows, Scratch, Stack, is_any
@@ -295,8 +295,7 @@ class _Resource:
         floats.values[row] = amount
 
 
-@dataclass(slots=True)
-class _Selection:
+class _Selection(Struct):
     """The columns of some resources. Valid until a resource is added, or a node is added, removed
     or changed."""
 

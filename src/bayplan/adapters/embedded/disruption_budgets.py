@@ -22,9 +22,10 @@ overwrites it at once.
 import re
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, cast, final
+
+from msgspec import Struct, field
 
 from bayplan.adapters.embedded.api_errors import ForbiddenError, TooManyRequestsError
 from bayplan.adapters.embedded.api_server import ApiServer, with_condition
@@ -62,8 +63,7 @@ class _Owner(NamedTuple):
 ScaleOf = Callable[[_Owner], tuple[ObjectKey, int | None]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Member:
+class _Member(Struct, frozen=True):
     """A pod that a budget selects."""
 
     is_healthy: bool
@@ -72,8 +72,7 @@ class _Member:
     owner: _Owner | None
 
 
-@dataclass(slots=True)
-class _TrackedBudget:
+class _TrackedBudget(Struct):
     """A budget, and the pods that it selects."""
 
     namespace: str

@@ -7,10 +7,10 @@ Upstream: schedule_one.go, findNodesThatPassExtenders, prioritizeNodes and exten
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
+from msgspec import Struct, field
 
 from bayplan.api.objects import Container
 from bayplan.config.schema import Extender as ExtenderEntry
@@ -40,8 +40,7 @@ MAX_EXTENDER_PRIORITY = 10
 _SCORE_MAX = 2**53
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """The call of extenders for which a cycle stops."""
 
     extenders: tuple[Extender, ...]
@@ -55,8 +54,7 @@ class Question:
         return self.extenders[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(Struct, frozen=True):
     """A question and its answers, one for each extender."""
 
     question: Question
@@ -184,8 +182,7 @@ class Extenders:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class ExtenderBinding:
+class ExtenderBinding(Struct, frozen=True):
     """The binding of a pod by extenders."""
 
     _binders: list[Extender]
@@ -222,8 +219,7 @@ def raised(name: str, problem: BaseException) -> str:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class ConfiguredExtender:
+class ConfiguredExtender(Struct, frozen=True):
     """`framework.handle.Extender` for one entry."""
 
     name: str

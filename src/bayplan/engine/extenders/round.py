@@ -10,10 +10,10 @@ extender.go, ProcessPreemption; framework/preemption/preemption.go, callExtender
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final, final
 
 import numpy as np
+from msgspec import Struct, field
 
 from bayplan.engine.extenders.results import (
     Answered,
@@ -37,8 +37,7 @@ from bayplan.state.pods import PodInfo
 
 
 @final
-@dataclass(slots=True)
-class CandidatesAfterReview:
+class CandidatesAfterReview(Struct):
     """The candidates that the answers so far leave."""
 
     left: dict[str, Victims]
@@ -117,8 +116,7 @@ _REVIEWS_MAX: Final = 10
 
 
 @final
-@dataclass(slots=True)
-class ExtenderRound:
+class ExtenderRound(Struct):
     """The extender calls of one attempt."""
 
     _filters: tuple[Answered, ...] = ()

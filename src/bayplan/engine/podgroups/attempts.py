@@ -10,11 +10,10 @@ member whose binding fails later is retried alone.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from dataclasses import replace as replace_field
 from functools import partial
 from typing import final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bayplan.engine.attempt_record import CycleEnd
@@ -71,8 +70,7 @@ from bayplan.state.cache import Trial
 from bayplan.state.pod_groups import GroupState
 
 
-@dataclass(slots=True, eq=False)
-class _Asking:
+class _Asking(Struct, eq=False):
     """A group that waits for the answers of extenders."""
 
     lead: QueuedPodGroupInfo
@@ -80,8 +78,7 @@ class _Asking:
     missing_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Refused:
+class _Refused(Struct, frozen=True):
     """An attempt that places no member, before it is recorded."""
 
     lead: QueuedPodGroupInfo
@@ -91,8 +88,7 @@ class _Refused:
     started_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Tried:
+class _Tried(Struct, frozen=True):
     """What a pass came to while the cluster was lent."""
 
     result: PassResult
@@ -280,7 +276,7 @@ class GroupAttempts:
         """Run a pass, and commit it if enough members fit; else undo it."""
         snapshot = self._engine.cluster.loan
         assert snapshot is not None
-        setup = replace_field(self._setup, questions=questions)
+        setup = replace(self._setup, questions=questions)
         group_trial = best_pass(setup, trial, members, state, needed_count=needed_count)
         has_error = group_trial.error is not None
         short = [] if has_error else missing_resources(state, snapshot, group_trial)
@@ -383,7 +379,7 @@ class GroupAttempts:
             return
         needed_count = max(1, state.min_member - state.assigned_count)
         unobserved = CycleEnd(engine.cluster, engine.telemetry, None)
-        unseen = replace_field(self._setup, end=unobserved, questions=GroupExtenderCalls())
+        unseen = replace(self._setup, end=unobserved, questions=GroupExtenderCalls())
 
         def place() -> PodGroupTrial | None:
             group_trial = best_pass(unseen, trial, members, state, needed_count=needed_count)

@@ -9,9 +9,10 @@ TopologyPlacementGenerator.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol, final
+
+from msgspec import Struct
 
 from bayplan.engine.podgroups.equal_members import kind_of, ranking_for
 from bayplan.engine.podgroups.topology import Domain, Domains, Worth, Worths
@@ -202,8 +203,7 @@ def _best(
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Remembered:
+class _Remembered(Struct, frozen=True):
     """Results of trials with members of the same kind."""
 
     #: Members of one kind get equal results in domains of equal content.

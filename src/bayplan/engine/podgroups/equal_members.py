@@ -11,7 +11,6 @@ members.
 """
 
 from collections.abc import Hashable, Sequence
-from dataclasses import replace as replace_field
 from typing import Final, final
 
 from msgspec import structs
@@ -170,7 +169,7 @@ class FailedPasses:
 
         tried = list(members)
         unplaced = [
-            replace_field(one, queued=queued, record=own(one.record, queued))
+            structs.replace(one, queued=queued, record=own(one.record, queued))
             for one in result.unplaced
             for queued in (tried[one.nth - 1],)
         ]
@@ -180,4 +179,4 @@ class FailedPasses:
             FittingMember(queued.pod.uid, own(one.record, queued))
             for one, queued in zip(result.placed, fitting, strict=False)
         ]
-        return replace_field(result, placed=placed, unplaced=unplaced)
+        return structs.replace(result, placed=placed, unplaced=unplaced)

@@ -6,9 +6,10 @@ and returns to the queue as one entry.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import final
+
+from msgspec import Struct, field
 
 from bayplan.engine.core import EngineCore
 from bayplan.engine.cycle import Cycle
@@ -20,8 +21,7 @@ from bayplan.queue.entry import QueuedPodGroupInfo
 from bayplan.state.pods import PodInfo
 
 
-@dataclass(slots=True, eq=False)
-class _WaitingGroup:
+class _WaitingGroup(Struct, eq=False):
     lead: QueuedPodGroupInfo
     members: list[Placed]
     #: Uids of members that some plugin has not allowed yet.

@@ -8,10 +8,10 @@ podgrouppreemption.go (v1.37), which tries the whole group again for each return
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+from msgspec import Struct
 
 from bayplan.engine.failures import CLEAR_NOMINATION
 from bayplan.engine.outbox import group_reference
@@ -36,8 +36,7 @@ _NO_VICTIMS = "No preemption victims found for incoming preemptor"
 _ONGOING = "ongoing preemption on nominated nodes"
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(Struct, frozen=True):
     members: Sequence[QueuedPodInfo]
     state: GroupState
     needed_count: int

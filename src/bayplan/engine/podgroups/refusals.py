@@ -8,8 +8,9 @@ submitPodGroupAlgorithmResult, and gangscheduling, PlacementFeasible.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from bayplan.api.objects import PodSpec
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, failure_by_error
@@ -27,8 +28,7 @@ _SAME: Final = "all pods in a single pod group should have the same"
 _PREEMPT_LOWER: Final = "PreemptLowerPriority"
 
 
-@dataclass(frozen=True, slots=True)
-class PreemptionPlan:
+class PreemptionPlan(Struct, frozen=True):
     """The nodes for the members, and the victims to evict."""
 
     #: (member, its node).
@@ -50,8 +50,7 @@ class PreemptionPlan:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class NoPreemption:
+class NoPreemption(Struct, frozen=True):
     """Why no pod is evicted for a group."""
 
     text: str
@@ -61,8 +60,7 @@ class NoPreemption:
     is_being_made: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """How an attempt at a group failed."""
 
     #: The failure of the group as a whole.

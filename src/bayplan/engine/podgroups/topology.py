@@ -8,9 +8,10 @@ content was tried before. The domain in which a group is placed is tried in any 
 
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple, final
 from weakref import ref
+
+from msgspec import Struct
 
 from bayplan.api.objects import Pod
 from bayplan.engine.ranked_domain import Content, DomainRows, RankedDomain
@@ -25,8 +26,7 @@ from bayplan.state.pods import PodInfo
 _FACETS: Final = int(Facet.NODE | Facet.LABELS)
 
 
-@dataclass(frozen=True, slots=True)
-class Domain:
+class Domain(Struct, frozen=True):
     """The nodes that share a value of a label. Without a name: all nodes."""
 
     name: str = ""

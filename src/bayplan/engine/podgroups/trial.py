@@ -13,10 +13,9 @@ again with the answers. A pass without a guess equals one that asks for each mem
 
 from collections import defaultdict
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple, final
 
-from msgspec import structs
+from msgspec import Struct, field, structs
 
 from bayplan.engine.attempt_record import CycleEnd
 from bayplan.engine.core import EngineCore
@@ -101,8 +100,7 @@ def _key(cycle: Cycle, question: Question) -> _QuestionKey:
 # ---- the trial ------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class PlacedMember:
+class PlacedMember(Struct):
     """A member that found a node."""
 
     cycle: Cycle
@@ -112,8 +110,7 @@ class PlacedMember:
     record: AttemptRecord | None
 
 
-@dataclass(slots=True)
-class UnplacedMember:
+class UnplacedMember(Struct):
     """A member that found no node."""
 
     queued: QueuedPodInfo
@@ -132,8 +129,7 @@ class FittingMember(NamedTuple):
     record: AttemptRecord | None
 
 
-@dataclass(frozen=True, slots=True)
-class PassResult:
+class PassResult(Struct, frozen=True):
     """The result of a pass, as messages and records need it."""
 
     placed: Sequence[FittingMember]
@@ -153,8 +149,7 @@ class PassResult:
         return next((one for one in self.unplaced if not is_rejected(one.status)), None)
 
 
-@dataclass(frozen=True, slots=True)
-class TrialSetup:
+class TrialSetup(Struct, frozen=True):
     """The parts of the engine that a pass uses."""
 
     engine: EngineCore

@@ -7,10 +7,10 @@ departure of the last row that has one of them, invalidates the ranking.
 
 from array import array
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import NamedTuple, final
 
 import numpy as np
+from msgspec import Struct
 
 from bayplan.engine.reuse.row_cache import CachedFilterResults, CachedScores, RowCache, RowCounts
 from bayplan.framework.arithmetic import normalized
@@ -197,8 +197,7 @@ class SkipSet(NamedTuple):
     scores: Set[str] | None
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluationPlan:
+class EvaluationPlan(Struct, frozen=True):
     """For one signature and skip set: the cached plugins and those called in every cycle."""
 
     skip_set: SkipSet

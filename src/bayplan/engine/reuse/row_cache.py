@@ -8,11 +8,11 @@ that holds the results, because there may be thousands of signatures.
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from bayplan.framework.arithmetic import uniform, uniform_score
 from bayplan.framework.cycle_state import CallFilter, CallScore, CycleState
@@ -38,8 +38,7 @@ _NARROW_MAX = 255
 EQUIVALENT_MAX = 1024
 
 
-@dataclass(slots=True)
-class RowCounts:
+class RowCounts(Struct):
     """Rows that an instance had to answer for, and rows that it was evaluated on."""
 
     needed: int = 0

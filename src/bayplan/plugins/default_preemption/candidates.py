@@ -5,11 +5,11 @@ only when they are read. Upstream: preemption.go, pickOneNodeForPreemption (v1.3
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from bayplan import rng
 from bayplan.framework.preemption import Victims
@@ -21,8 +21,7 @@ from bayplan.state.ranked_pods import started_seconds
 PRIORITY_OFFSET = 2**31
 
 
-@dataclass(slots=True)
-class Costs:
+class Costs(Struct):
     """The costs of evicting the victims of each candidate, in the order of comparison."""
 
     pdb_violation_counts: Int64s
@@ -62,8 +61,7 @@ class Costs:
         return left[values == values.max()]
 
 
-@dataclass(slots=True)
-class Batch:
+class Batch(Struct):
     """Some candidates: their positions among all nodes, their costs, and their victims."""
 
     positions: Rows

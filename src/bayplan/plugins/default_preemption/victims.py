@@ -10,11 +10,11 @@ matrix says which pods of each node are away, and the Filters that read amounts 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.handle import FilterRunner, Verdicts
@@ -42,8 +42,7 @@ def fits_without(node_name: str) -> Status:
     return Status(Code.ERROR, (f'expected at least one victim pod on node "{node_name}"',))
 
 
-@dataclass(slots=True)
-class _Node:
+class _Node(Struct):
     """A node as it would be."""
 
     runner: FilterRunner
@@ -152,8 +151,7 @@ SIDE_BY_SIDE_MIN = 128
 Places = npt.NDArray[np.bool_]  # [nodes, places]
 
 
-@dataclass(slots=True)
-class Side:
+class Side(Struct):
     """The results of a search for its nodes."""
 
     #: Positions among all nodes, where the pod fits once all have left, and victims are needed.
@@ -167,8 +165,7 @@ class Side:
     without_all: Verdicts
 
 
-@dataclass(slots=True)
-class _Search:
+class _Search(Struct):
     """Some nodes with their pods, the most important ones first."""
 
     runner: FilterRunner

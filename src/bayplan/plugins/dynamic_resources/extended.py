@@ -6,7 +6,6 @@ status which container gets which request. Upstream: extendeddynamicresources.go
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
 from msgspec import Struct
@@ -114,8 +113,7 @@ def claim_for_node(
 # ---- requests per container ----------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _ContainerRequests:
+class _ContainerRequests(Struct):
     """The requests of the containers for one resource."""
 
     requests: list[DeviceRequest]

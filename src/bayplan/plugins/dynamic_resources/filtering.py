@@ -13,10 +13,9 @@ that mean a failure. Upstream: isClaimReadyForBinding, isClaimTimeout.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol, final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from bayplan.api.device_objects import (
     FIRST_AVAILABLE_MAX,
@@ -107,8 +106,7 @@ def _name(pod: PodInfo, named: PodResourceClaim) -> str | Status | None:
 # ---- one attempt ----------------------------------------------------------------------------
 
 
-@dataclass(slots=True, eq=False)
-class NodeAllocation:
+class NodeAllocation(Struct, eq=False):
     """The result of Filter for one node."""
 
     #: Of the claims that were to be allocated, by their index.
@@ -116,8 +114,7 @@ class NodeAllocation:
     special: NodeClaim | None
 
 
-@dataclass(slots=True, eq=False)
-class Attempt:
+class Attempt(Struct, eq=False):
     """The pod's claims with their allocations."""
 
     #: Those that the pod names, then the special one for extended resources, if it needs one.

@@ -9,8 +9,9 @@ their names. Upstream: structured/internal/incubating/pools_incubating.go.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from bayplan.api.device_objects import CounterSet, Device, ResourceSlice
 from bayplan.api.object_meta import NodeSelector
@@ -41,8 +42,7 @@ class PoolId(NamedTuple):
         return f"{self.driver}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
+class Candidate(Struct, frozen=True, eq=False):
     """A device with its pool and slice."""
 
     id: DeviceId
@@ -51,8 +51,7 @@ class Candidate:
     pool: "Pool"
 
 
-@dataclass(slots=True, eq=False)
-class Pool:
+class Pool(Struct, eq=False):
     """Devices of one pool, as far as a node may use them."""
 
     id: PoolId

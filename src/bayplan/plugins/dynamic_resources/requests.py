@@ -7,8 +7,9 @@ Upstream: matchAttributeConstraint, distinctAttributeConstraint.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Protocol, final
+
+from msgspec import Struct, field
 
 from bayplan.api.device_objects import (
     ALL_DEVICES,
@@ -33,8 +34,7 @@ _NO_EXECUTE = "NoExecute"
 _NO_SCHEDULE = "NoSchedule"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Request:
+class Request(Struct, frozen=True, eq=False):
     """One request, or one alternative of a request."""
 
     name: str
@@ -217,8 +217,7 @@ def _value(attribute: DeviceAttribute) -> _Value | None:
 # ---- the record of a search -----------------------------------------------------------------
 
 
-@dataclass(slots=True, eq=False)
-class Alternative:
+class Alternative(Struct, eq=False):
     """One alternative of a request, with all that follows from the cluster before the search."""
 
     request: Request
@@ -232,8 +231,7 @@ class Alternative:
         return self.request.mode == ALL_DEVICES
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AssignedDevice:
+class AssignedDevice(Struct, frozen=True, eq=False):
     """A device that a request gets."""
 
     request: Request
@@ -245,8 +243,7 @@ class AssignedDevice:
     draws_counters: bool
 
 
-@dataclass(slots=True, eq=False)
-class ClaimSearch:
+class ClaimSearch(Struct, eq=False):
     """One claim: its requests, and the devices allocated so far."""
 
     #: "namespace/name"

@@ -9,8 +9,9 @@ allocateOne in structured/internal/incubating/allocator_incubating.go.
 """
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, final
+
+from msgspec import Struct
 
 from bayplan.api.device_objects import ALLOCATION_RESULTS_MAX
 from bayplan.plugins.dynamic_resources.pools import AllocationError, Candidate
@@ -40,8 +41,7 @@ class _Place(NamedTuple):
 _Choices = Generator[_Place, None, None]
 
 
-@dataclass(slots=True, eq=False)
-class _Frame:
+class _Frame(Struct, eq=False):
     choices: _Choices
     claim: int
     #: Of a choice among alternatives: whether each of them has failed by being too many.

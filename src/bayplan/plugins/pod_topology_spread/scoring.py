@@ -7,7 +7,6 @@ podtopologyspread/scoring.go, in the same order of float64 operations.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -33,8 +32,7 @@ _SIZES_REMEMBERED = 4096
 _FEW_SCORES = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Struct, frozen=True):
     """The part of a node's score for one constraint."""
 
     constraint: Constraint

@@ -8,7 +8,6 @@ controller sees, and not the assumed ones. Upstream: binder.go (AssumePodVolumes
 checkBindings).
 """
 
-from dataclasses import dataclass
 from typing import Any, Final, final
 
 import msgspec
@@ -33,8 +32,7 @@ from bayplan.state.volumes import Volumes
 
 
 @final
-@dataclass(slots=True)
-class Binding:
+class Binding(Struct):
     """A claim that will be bound to an existing volume."""
 
     claim: ClaimInfo
@@ -45,8 +43,7 @@ class Binding:
 
 
 @final
-@dataclass(slots=True)
-class Provision:
+class Provision(Struct):
     """A claim that a volume is made for."""
 
     claim: ClaimInfo
@@ -55,8 +52,7 @@ class Provision:
 
 
 @final
-@dataclass(slots=True)
-class Decision:
+class Decision(Struct):
     """For one pod on one node."""
 
     node_name: str

@@ -8,11 +8,10 @@ nodes. Upstream: volumebinding/binder.go (FindPodVolumes), component-helpers sto
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Final, final
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 
 from bayplan.api.csi_migration import NotTranslated
 from bayplan.api.objects import namespaced_name
@@ -145,8 +144,7 @@ def _no_problems() -> list[tuple[Mask, str]]:
     return []
 
 
-@dataclass(slots=True)
-class NodeVolumes:
+class NodeVolumes(Struct):
     """The volumes for the nodes of one view. Masks are bool[nodes]."""
 
     #: Nodes that do not reach a bound volume; nodes without a volume to bind or to provision; nodes

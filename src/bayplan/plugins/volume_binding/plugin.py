@@ -6,11 +6,11 @@ is computed per storage class and averaged over the classes. Upstream: volumebin
 """
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Final, final
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 
 from bayplan.api.objects import namespaced_name
 from bayplan.api.storage_objects import (
@@ -248,8 +248,7 @@ class VolumeBindingArgs(PluginArgs, frozen=True):
         return shape_problems("shape", self.shape)
 
 
-@dataclass(slots=True)
-class Notes:
+class Notes(Struct):
     """The state of one attempt; ``decision`` is set from Reserve on, None if all claims are
     bound."""
 

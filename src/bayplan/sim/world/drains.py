@@ -8,8 +8,9 @@ k8s.io/kubectl/pkg/drain (filters.go, drain.go).
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import cast, final
+
+from msgspec import Struct, field
 
 from bayplan.adapters.embedded.api_errors import TooManyRequestsError
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
@@ -36,8 +37,7 @@ _UNMANAGED = "cannot delete Pods that declare no controller (use --force to over
 # ---- which pods -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class DrainPlan:
+class DrainPlan(Struct, frozen=True):
     """What a drain does with the pods of a node."""
 
     #: In the order of their names.
@@ -97,8 +97,7 @@ def _controller_of(pod: Content) -> Content | None:
 # ---- drains under virtual time --------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Refused:
+class _Refused(Struct):
     """An eviction that a budget refused."""
 
     node: str
@@ -107,8 +106,7 @@ class _Refused:
     versions: tuple[int, ...]
 
 
-@dataclass(slots=True)
-class _Drain:
+class _Drain(Struct):
     """One drain that budgets delayed."""
 
     since_seconds: float

@@ -1,11 +1,11 @@
 """What workload controllers do next, of the controller, its pods and the nodes."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bayplan.adapters.embedded.field_validation import key_of
 from bayplan.sim.input.controller_pods import pod_names, with_uid

@@ -14,9 +14,10 @@ Upstream: pkg/controller/{replicaset,replication,statefulset,daemon,deployment}.
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import final
+
+from msgspec import Struct, field
 
 from bayplan.adapters.embedded.field_validation import Content, ObjectKey, key_of, kind_of
 from bayplan.sim.input.controller_kinds import (
@@ -90,8 +91,7 @@ def is_finished(pod: Content) -> bool:
     return DURATION_ANNOTATION in (pod["metadata"].get("annotations") or {})
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """What a controller sees besides its pods."""
 
     #: Seconds since 1970.
@@ -105,8 +105,7 @@ class Surroundings:
     nodes: Sequence[Content] = ()
 
 
-@dataclass(slots=True)
-class Plan:
+class Plan(Struct):
     """What a controller does in one pass, in this order: patches, deletions, creations."""
 
     create: list[Content] = field(default_factory=list[Content])
