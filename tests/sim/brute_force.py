@@ -342,9 +342,9 @@ def _terms(pod: Content, kind: str) -> list[Content]:
     return affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or []
 
 
-def has_pod_terms(pod: Content) -> bool:
-    """Whether a pod has required affinity or anti-affinity terms to other pods."""
-    return bool(_terms(pod, "podAffinity") or _terms(pod, "podAntiAffinity"))
+def topology_keys(pod: Content, kind: str) -> list[str]:
+    """The topology keys of a pod's required terms. ``kind``: podAffinity or podAntiAffinity."""
+    return [term["topologyKey"] for term in _terms(pod, kind)]
 
 
 def _is_meant(picture: Picture, owner: Content, term: Content, pod: Content) -> bool:

@@ -560,10 +560,16 @@ class FaultWorld:
 
     def _not_woken(self) -> list[str]:
         """Pods that fit a node and wait. An extender that changes its answer is no event."""
-        excused = self.releases.excused_uids | self._bound_to_replaced_claims()
+        picture, cache = picture_of(self.cluster), self.leaders[-1].scheduler.cache
+        in_binding = self._bound_to_replaced_claims()
+        for pod in pending(picture):
+            assumed = cache.pod(uid_of(pod)) if uid_of(pod) in in_binding else None
+            if assumed is not None:
+                picture = picture.with_pod(pod, assumed.node_name)
+        excused = self.releases.excused_uids | in_binding
         if self.extender is not None:
             excused |= self.extender.rejected_uids
-        return waits_in_vain(picture_of(self.cluster), excused, self.releases.excused_nodes)
+        return waits_in_vain(picture, excused, self.releases.excused_nodes)
 
     def _check_at_rest(self) -> None:
         wrong = differences(self.leaders[-1].scheduler, self.cluster)

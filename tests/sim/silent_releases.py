@@ -12,13 +12,13 @@ from tests.sim.brute_force import (
     Content,
     Picture,
     has_ended,
-    has_pod_terms,
     is_terminating,
     key_of,
     labels_of,
     pods_drawn_to,
     pods_kept_out_by,
     pods_spread_over,
+    topology_keys,
     uid_of,
 )
 
@@ -39,8 +39,9 @@ class SilentReleases:
       looks at the terms of the waiting pod only (interpodaffinity/plugin.go,
       isSchedulableAfterNodeChange).
     - A node is added or gets other labels, and no anti-affinity of a placed pod keeps the waiting
-      pod from it. If the waiting pod has no terms of its own, the same hint returns QueueSkip for
-      each node. Nothing else wakes the pod if no other plugin that rejected it registers the event.
+      pod from it. The same hint returns QueueSkip unless a topology key of the waiting pod's own
+      terms is concerned. No other hint is called unless a plugin that rejected the pod registers
+      the event.
     - The last pod that the affinity of a waiting pod means is gone, and the waiting pod means
       itself. The hint for a deleted pod looks at anti-affinity only
       (isSchedulableAfterAssignedPodChange); a deleted node is no event for this plugin.
@@ -79,7 +80,7 @@ class SilentReleases:
             if before is None:
                 self.node_added(picture(), after)
             elif labels_of(before) != labels_of(after):
-                self.node_relabelled(picture(), after)
+                self.node_relabelled(picture(), before, after)
         elif kind == NODE and before is not None:
             now = picture()
             for pod in now.occupants(key_of(before)[1]):
@@ -102,15 +103,16 @@ class SilentReleases:
     def node_added(self, before: Picture, node: Content) -> None:
         """A new node is delivered. ``before``: what was delivered until then."""
         for pod in pending(before):
-            if self._rejecting.get(uid_of(pod)) == {_POD_AFFINITY} and not has_pod_terms(pod):
+            plugins = self._rejecting.get(uid_of(pod))
+            if plugins == {_POD_AFFINITY} and not _is_woken_by_terms(pod, None, node):
                 self._silent_nodes[uid_of(pod)].add(key_of(node)[1])
 
-    def node_relabelled(self, before: Picture, node: Content) -> None:
+    def node_relabelled(self, before: Picture, old: Content, node: Content) -> None:
         """A node with other labels is delivered. ``before``: what was delivered until then."""
         for pod in pending(before):
             plugins = self._rejecting.get(uid_of(pod), frozenset())
-            has_hint = has_pod_terms(pod) or plugins & _WOKEN_BY_LABELS
-            if _POD_AFFINITY in plugins and not has_hint:
+            is_woken = _is_woken_by_terms(pod, old, node) or plugins & _WOKEN_BY_LABELS
+            if _POD_AFFINITY in plugins and not is_woken:
                 self._silent_nodes[uid_of(pod)].add(key_of(node)[1])
         self._excuse(pods_kept_out_by(before, key_of(node)[1], pending(before)))
 
@@ -134,3 +136,17 @@ class SilentReleases:
             if nominated_node != record.node:
                 self._tried_before |= self._tried_since
                 self._tried_since = set()
+
+
+def _is_woken_by_terms(pod: Content, old: Content | None, node: Content) -> bool:
+    """Whether the hint of InterPodAffinity for a node wakes a pod. ``old``: the node before, None
+    if it is new (interpodaffinity/plugin.go, isSchedulableAfterNodeChange)."""
+    labels, affinity = labels_of(node), topology_keys(pod, "podAffinity")
+    anti_affinity = topology_keys(pod, "podAntiAffinity")
+    if old is None:
+        return bool(anti_affinity) or any(key in labels for key in affinity)
+    before = labels_of(old)
+    changed = {key for key in {*before, *labels} if before.get(key) != labels.get(key)}
+    return any(key in changed and key in labels for key in affinity) or any(
+        key in changed and key in before for key in anti_affinity
+    )

@@ -9,6 +9,7 @@ from tests.sim.brute_force import POD, Content, Picture
 from tests.sim.silent_releases import SilentReleases
 
 NODE: Content = {"metadata": {"name": "n2", "labels": {"zone": "a"}}}
+OTHER_ZONE: Content = {"metadata": {"name": "n2", "labels": {"zone": "b"}}}
 
 
 def attempt(*plugins: str) -> AttemptRecord:
@@ -70,7 +71,24 @@ def test_other_labels_are_no_event_unless_a_rejecting_plugin_registers_it(
 ) -> None:
     releases = SilentReleases()
     releases.write(attempt(*plugins))
-    releases.node_relabelled(picture(), NODE)
+    releases.node_relabelled(picture(), OTHER_ZONE, NODE)
+    assert releases.excused_nodes == expected
+
+
+@pytest.mark.parametrize(
+    ("affinity", "expected"),
+    [
+        pytest.param({"podAntiAffinity": "host"}, {"u": {"n2"}}, id="a label that stays"),
+        pytest.param({"podAntiAffinity": "zone"}, {}, id="anti-affinity over the label"),
+        pytest.param({"podAffinity": "zone"}, {}, id="affinity over the label"),
+    ],
+)
+def test_other_labels_are_an_event_for_pods_with_terms_over_them(
+    affinity: dict[str, str], expected: dict[str, set[str]]
+) -> None:
+    releases = SilentReleases()
+    releases.write(attempt("InterPodAffinity"))
+    releases.node_relabelled(picture(**affinity), OTHER_ZONE, NODE)
     assert releases.excused_nodes == expected
 
 
