@@ -100,7 +100,8 @@ def config_file(path: Path, content: Mapping[str, Any]) -> str:
 
 
 def kubeconfig_with(token: str, model: str, name: str) -> str:
-    """A kubeconfig like ``model`` for whom a token stands; beside it, for it names files there."""
+    """A kubeconfig like ``model``, with a token instead of its credentials. It is written into the
+    folder of ``model``, because it names files there."""
     content = json.loads(Path(model).read_text())
     content["users"][0]["user"] = {"token": token}
     path = Path(model).with_name(name)

@@ -61,7 +61,7 @@ def test_a_pod_waits_until_its_failing_extender_recovers(
                 (container,) = waiting["spec"]["containers"]
                 container["resources"]["limits"] = {"example.com/licence": "1"}
                 await world.add_pods(waiting)
-                await world.until(says(world, "p", text), f"p is told: {text}")
+                await world.until(says(world, "p", text), f"the condition of p says: {text}")
                 await world.add_pods(account.pod("other"))
                 await world.until_bound("other")
                 assert "p" not in world.bound()

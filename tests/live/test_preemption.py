@@ -1,4 +1,4 @@
-"""Preemption against a real API server: whom a budget protects, and what becomes of victims.
+"""Preemption against a real API server: the pods that budgets protect, and the victims.
 
 The controllers of a real cluster are not here: what a PodDisruptionBudget allows is written by the
 test.
@@ -125,13 +125,13 @@ def test_a_budget_protects_as_many_pods_as_its_status_says(
         assert world.bound()["p"] == chosen
         assert set(world.bound()) == {*"abcdef", "p"} - {*names}
         for name in names:
-            # It is told why before it is told to go.
+            # The condition DisruptionTarget is written before the pod is deleted.
             assert seen.of(name) == ["bound", "target", "leaving"]
-        # The least important one is told when the others were.
+        # The least important victim gets it after the others are deleted.
         *others, last = names
-        told_last = seen.place(last, "target")
-        assert all(seen.place(name, "leaving") < told_last for name in others)
-        # p is told where it will go, and goes when they are gone.
+        last_target = seen.place(last, "target")
+        assert all(seen.place(name, "leaving") < last_target for name in others)
+        # p is nominated first, and bound when the victims are gone.
         assert seen.of("p") == [f"nominated to {chosen}", "bound"]
         assert not seen.beside["p"] & {*names}
 

@@ -121,7 +121,7 @@ def _with_nominated(picture: Picture, pod: Content) -> Picture:
 
 
 def _fits(picture: Picture, key: Key, pods: list[Content]) -> str:
-    """Members are alike: how many fit does not follow from their order."""
+    """Members have equal specs, so their order does not change how many fit."""
     group = picture.kind(POD_GROUP).get(key)
     if group is None:
         return ""

@@ -1,13 +1,13 @@
-"""Every decision of a scheduler, held against what it had been told at that moment.
+"""Compares each decision of a scheduler with the objects that were delivered to it until then.
 
-A decision is wrong where the objects that were delivered, together with the pods that the scheduler
-itself has placed and not given up, do not admit it. What changed in the API and was not delivered
-yet is nobody's fault. So there is no tolerance, and nothing is excused: neither a watch that lags
-nor a binding whose outcome is unknown. A pod counts on its node from the decision on, until the
-journal says that its binding failed; one that the API acknowledged counts in any case.
+A decision is wrong if the delivered objects, together with the scheduler's own placements, do not
+allow it. A change in the API that was not delivered yet does not count. So the check has no
+tolerance: a watch that lags, or a binding whose outcome is unknown, excuses nothing. A pod counts
+on its node from the decision on, until the journal says that its binding failed. A pod whose
+binding the API acknowledged counts in any case.
 
-What a binding needs besides is checked when the API server carries it out: its volumes are bound,
-its devices are allocated to it and to nobody else that the scheduler knew of.
+The other conditions of a binding are checked when the API server carries it out: its volumes are
+bound, and its devices are allocated to this pod and to no other pod that the scheduler knew of.
 """
 
 from collections import defaultdict
@@ -291,7 +291,7 @@ class WriteChecker:
 
 
 def _knew_of(decision: Decision, claim: Content, devices: set[Device]) -> bool:
-    """Whether the scheduler had been told of an allocation, or had made it itself."""
+    """Whether the allocation was delivered to the scheduler, or made by it, before the decision."""
     if decision.taken.get(uid_of(claim), set()) & devices:
         return True
     return bool(decision.assumed_uids & set(_users(claim)))

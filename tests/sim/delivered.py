@@ -1,11 +1,11 @@
-"""What one scheduler has been told: a port around the cluster that keeps every answer.
+"""A port that records all objects that were delivered to one scheduler.
 
-The picture is what the port has delivered, listing by listing and event by event, and nothing that
-the scheduler made of it. It is exact at each decision: a reflector hands on what it receives in the
-same step of the event loop, and the runner handles everything that it received before it tries a
-pod.
+The picture consists of what the port delivered, listing by listing and event by event. It contains
+nothing that the scheduler derived. The picture is exact at each decision: a reflector passes on an
+event in the step of the event loop in which it receives it, and the runner handles all events
+before it tries a pod.
 
-A writing call that has begun goes on when its scheduler stops, as a request on the wire does.
+A writing call that has begun continues when its scheduler stops, as a request on the wire does.
 """
 
 import asyncio

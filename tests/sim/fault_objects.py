@@ -349,8 +349,8 @@ def claims_of(random: Stream, created: Content) -> list[Content]:
 
 
 def gang(random: Stream, name: str) -> list[Content]:
-    """Members that are alike: how many fit does not follow from who goes first. Some are missing,
-    or too many, and the group's object may come last."""
+    """Members with equal specs, so their order does not change how many fit. There may be fewer
+    members than the minimum, or more, and the group's object may come last."""
     minimum = random.randint(2, 5)
     group = content(
         "scheduling.x-k8s.io/v1alpha1 PodGroup", name, "default", spec={"minMember": minimum}

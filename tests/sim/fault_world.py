@@ -377,7 +377,7 @@ class FaultWorld:
                 self.cluster.create(claim)
 
     def _add_burst(self) -> None:
-        """Pods of one moment: the next is tried before anybody tells of the one before."""
+        """Pods of one moment: a pod is tried before the binding of the one before is delivered."""
         for _ in range(_BURST):
             self._add_pod()
 

@@ -183,24 +183,24 @@ def _devices_in_flight_are_free(patch: Patch) -> None:
 
 
 def _some_deletions_are_dropped(patch: Patch) -> None:
-    told, numbers = runner.Reflector._changes_of, count()
+    changes_of, numbers = runner.Reflector._changes_of, count()
 
     def lossy(self: runner.Reflector, event: Any) -> Any:
         is_dropped = event.type is EventType.DELETED and self._kind == POD
         if is_dropped and next(numbers) % 10 == 9:
             self._delivered.pop(runner._key(event.object.metadata), None)
             return []
-        return told(self, event)
+        return changes_of(self, event)
 
     patch.setattr(runner.Reflector, "_changes_of", lossy)
 
 
 def _some_changes_are_dropped(patch: Patch) -> None:
-    told, numbers = runner.Reflector._changes_of, count()
+    changes_of, numbers = runner.Reflector._changes_of, count()
 
     def lossy(self: runner.Reflector, event: Any) -> Any:
         is_dropped = event.type is EventType.MODIFIED and next(numbers) % 30 == 29
-        return [] if is_dropped else told(self, event)
+        return [] if is_dropped else changes_of(self, event)
 
     patch.setattr(runner.Reflector, "_changes_of", lossy)
 

@@ -1,4 +1,4 @@
-"""A failure of a world is told by the few steps that matter."""
+"""The report of a failure contains only the steps that matter."""
 
 import pytest
 

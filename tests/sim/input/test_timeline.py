@@ -184,8 +184,8 @@ def test_a_deeply_nested_object_raises_no_exception() -> None:
 
 
 def test_a_controller_is_created_with_its_pods() -> None:
-    told = Played(*create(controller("Deployment", replicas=2), at=4)).step_lines()
-    assert [line.partition("-")[0] for line in told] == [
+    lines = Played(*create(controller("Deployment", replicas=2), at=4)).step_lines()
+    assert [line.partition("-")[0] for line in lines] == [
         "4 create Deployment default/web",
         "4 create ReplicaSet default/web",
         "4 create Pod default/web",

@@ -152,8 +152,8 @@ def test_each_signature_has_its_pods_cycles_and_rows(tmp_path: Path) -> None:
 
 
 def test_without_reuse_the_result_has_no_reuse_part(tmp_path: Path) -> None:
-    told = kinds(tmp_path, "--feature-gates", "OpportunisticBatching=false")
-    assert all(kind["rows_kept"] == 0 for kind in told)
+    rows = kinds(tmp_path, "--feature-gates", "OpportunisticBatching=false")
+    assert all(kind["rows_kept"] == 0 for kind in rows)
 
 
 # ---- failures -------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ def test_this_change_does_not_help(change: Callable[[EmbeddedCluster], object]) 
 
 
 def refusing_until(seconds: float) -> type[Any]:
-    """Whoever is tried before is to be tried then, for the first is told so."""
+    """A Filter plugin that rejects pods until this time, and then has the pod tried again."""
     plugins: list[Any] = []
 
     def refuse(state: Any, asked: Any, info: Any) -> Any:
