@@ -190,6 +190,7 @@ class WriteChecker:
         #: Pods that another program binds.
         self.foreign_uids: set[str] = set()
         self._objects: dict[tuple[str, Key], Content] = {}
+        self._node_versions: defaultdict[str, list[Content]] = defaultdict(list)
         self.count = 0
 
     def observe(self, before: Stored | None, after: Stored | None) -> None:
@@ -201,6 +202,8 @@ class WriteChecker:
             return
         old = None if before is None else before.content
         self._objects[kind, key] = after.content
+        if kind == NODE:
+            self._node_versions[after.key.name].append(after.content)
         if kind == POD and old is not None:
             self._see_pod(old, after.content)
         elif kind == RESOURCE_CLAIM and old is not None:
@@ -253,11 +256,18 @@ class WriteChecker:
             return "volume bound", "has no volume"
         volume = self._objects.get((PERSISTENT_VOLUME, ("", name)))
         required = ((volume or {}).get("spec", {}).get("nodeAffinity") or {}).get("required")
-        # The node may have changed since. A volume is made for the node as it is then.
-        nodes = (decision.node, self._objects.get((NODE, ("", decision.node_name))))
-        if required is None or any(selects_node(required, each) for each in nodes if each):
+        # A volume is made for the node as it is then, and the node may change again before the
+        # pod is bound.
+        nodes = (decision.node, *self._nodes_since(decision.node))
+        if required is None or any(selects_node(required, each) for each in nodes):
             return None
         return "bound volume in reach", f"has volume {name} out of the node's reach"
+
+    def _nodes_since(self, node: Content) -> list[Content]:
+        """The later versions of the node, also after it was replaced under its name."""
+        version = int(node["metadata"]["resourceVersion"])
+        later = self._node_versions[node["metadata"]["name"]]
+        return [each for each in later if int(each["metadata"]["resourceVersion"]) > version]
 
     def _why_not_allocated(
         self, claim: Content, pod: Content, decision: Decision

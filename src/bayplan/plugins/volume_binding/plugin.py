@@ -397,8 +397,9 @@ class VolumeBinding(
 async def _write(decision: Decision, port: BindPort) -> None:
     """Writes are not undone after a failure. Raises ApiError, OutcomeUnknownError."""
     for binding in decision.bindings:
-        if binding.new is not None:
-            await port.patch(*volume_write(binding))
+        # Also a volume that has these values already: another pod may have assumed them, and its
+        # write may fail. Upstream: binder.go, bindAPIUpdate.
+        await port.patch(*volume_write(binding))
         binding.is_written = True
     for provision in decision.provisions:
         await port.patch(*claim_write(provision))
