@@ -266,8 +266,8 @@ class WriteChecker:
     def _nodes_since(self, node: Content) -> list[Content]:
         """The later versions of the node, also after it was replaced under its name."""
         version = int(node["metadata"]["resourceVersion"])
-        later = self._node_versions[node["metadata"]["name"]]
-        return [each for each in later if int(each["metadata"]["resourceVersion"]) > version]
+        versions = self._node_versions[node["metadata"]["name"]]
+        return [each for each in versions if int(each["metadata"]["resourceVersion"]) > version]
 
     def _why_not_allocated(
         self, claim: Content, pod: Content, decision: Decision

@@ -50,7 +50,7 @@ def test_a_write_expects_the_version_it_was_made_of() -> None:
     assert patch == {"metadata": {"resourceVersion": "1", "annotations": {SELECTED: "n1"}}}
 
 
-def test_a_volume_with_the_right_claim_is_not_written() -> None:
+def test_a_volume_with_the_right_claim_is_not_assumed() -> None:
     over = world(claim("data"), volume("pv", claim="data", phase="Bound"))
     [binding] = decided(over, "data").bindings
     assert binding.new is None

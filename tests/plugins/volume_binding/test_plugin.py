@@ -34,6 +34,7 @@ from tests.plugins.volume_kit import (
     claim,
     cluster,
     csi_driver,
+    decided,
     instance,
     rejected,
     results_of,
@@ -163,6 +164,23 @@ def test_it_writes_and_waits_until_the_claim_is_bound() -> None:
 
     port = PatchingPort(over, controller)
     assert plugin.pre_bind_preflight(state, ASKING, "n1") is None
+    assert bound(plugin, state, port) is None
+    assert port.patches == [("v1 PersistentVolume", "pv")]
+    assert over.clock.now() == 3.0
+
+
+def test_a_volume_that_another_pod_assumed_is_written_and_awaited() -> None:
+    over = world(claim("data"), volume("pv"))
+    first = decided(over, "data")
+    first.assume(over.volumes)
+    plugin, state = reserved(over)
+    first.restore(over.volumes)
+
+    def controller(now: float) -> None:
+        if now == 3.0:
+            add(over, at(volume("pv", claim="data"), "2"), claim("data", bound_to="pv"))
+
+    port = PatchingPort(over, controller)
     assert bound(plugin, state, port) is None
     assert port.patches == [("v1 PersistentVolume", "pv")]
     assert over.clock.now() == 3.0

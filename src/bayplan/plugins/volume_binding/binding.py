@@ -37,9 +37,14 @@ class Binding(Struct):
 
     claim: ClaimInfo
     volume: VolumeInfo
-    #: The volume to be written; None: it has these values already.
+    #: The volume to be assumed; None: it has these values already, or another pod assumed them.
     new: PersistentVolume | None = None
     is_written: bool = False
+
+    @property
+    def target(self) -> PersistentVolume:
+        """The volume as each binding writes it."""
+        return self.new or self.volume.volume
 
 
 @final
@@ -135,7 +140,7 @@ Write = tuple[str, str, str, dict[str, Any]]
 
 def volume_write(binding: Binding) -> Write:
     """The API refuses the write if the volume changed meanwhile."""
-    new = binding.new or binding.volume.volume
+    new = binding.target
     patch = {
         "metadata": _expecting(new.metadata.resource_version, new.metadata.annotations),
         "spec": {"claimRef": msgspec.to_builtins(new.spec.claim_ref)},
@@ -200,7 +205,7 @@ class Progress(Struct, frozen=True):
             raise BindingFailed(
                 NOT_CHECKED.format(_not_in_cache("persistentvolumeclaims", binding.claim.key))
             )
-        if binding.new is not None and volume.version == binding.volume.version:
+        if volume.version == binding.volume.version and volume.volume != binding.target:
             return False  # what we wrote has not come back yet
         self._check_reach(volume)
         ref = volume.volume.spec.claim_ref

@@ -397,8 +397,8 @@ class VolumeBinding(
 async def _write(decision: Decision, port: BindPort) -> None:
     """Writes are not undone after a failure. Raises ApiError, OutcomeUnknownError."""
     for binding in decision.bindings:
-        # Also a volume that has these values already: another pod may have assumed them, and its
-        # write may fail. Upstream: binder.go, bindAPIUpdate.
+        # Each binding writes: the pod that assumed these values may fail to write them.
+        # Upstream: binder.go, bindAPIUpdate.
         await port.patch(*volume_write(binding))
         binding.is_written = True
     for provision in decision.provisions:
