@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bayplan.clock import ManualClock
 from bayplan.config import SchedulerConfig
@@ -53,6 +55,18 @@ def test_nodes_selected_by_tie_break_keys_come_before_their_equals() -> None:
     lines = [line.node for line in best_scores(score_table)]
     other_nodes = sorted((f"n{number}" for number in range(9) if number != 6), key=stable_hash)
     assert lines == ["n6", *other_nodes[:4]]
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=20))
+def test_the_best_nodes_are_the_first_of_all_nodes_by_total_and_draw_order(
+    totals: list[int],
+) -> None:
+    score_table = table(*totals)
+    names = [f"n{number}" for number in range(len(totals))]
+    total_of = dict(zip(names, totals, strict=True))
+    in_order = sorted(names, key=lambda name: (-total_of[name], stable_hash(name)))
+    lines = [line.node for line in best_scores(score_table)]
+    assert lines == in_order[:BEST_NODES_MAX]
 
 
 def test_a_table_of_few_nodes_is_recorded_completely() -> None:

@@ -10,6 +10,7 @@ from bayplan.engine.cycle import Cycle
 from bayplan.engine.ranked_domain import RankedDomain
 from bayplan.engine.reuse_steps import MergedColumns
 from bayplan.engine.telemetry import Telemetry
+from bayplan.framework.arithmetic import highest
 from bayplan.framework.scoring import PluginScores, ScoreTable
 from bayplan.framework.status import Status
 from bayplan.framework.types import Nomination
@@ -149,15 +150,17 @@ def best_scores(table: ScoreTable, count_max: int = BEST_NODES_MAX) -> tuple[Nod
 
 
 def _best_positions(table: ScoreTable, count_max: int) -> Rows:
+    """Positions of the best nodes by total, equals in the order of the draw."""
     totals, nodes = table.totals, table.nodes
     count = min(count_max, len(totals))
     best = nodes.table.first_drawn(table.best(), count)
-    if len(best) == count:
-        return best
-    limit = np.partition(totals, len(totals) - count)[len(totals) - count]
-    above = nodes.table.first_drawn(totals > limit, count)
-    above = above[np.argsort(-totals[above], kind="stable")]
-    return np.concatenate((above, nodes.table.first_drawn(totals == limit, count - len(above))))
+    total = highest(totals)
+    # One round for each distinct total. A partition takes many times as long where most are equal.
+    while len(best) < count:
+        total = highest(totals[totals < total])
+        equals = nodes.table.first_drawn(totals == total, count - len(best))
+        best = np.concatenate((best, equals))
+    return best
 
 
 def node_score(table: ScoreTable, position: int) -> NodeScore:
