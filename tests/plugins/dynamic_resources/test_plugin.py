@@ -278,6 +278,27 @@ def test_devices_that_tie_a_pod_to_a_node_it_cannot_use_are_given_up(
     assert (scenario.claim().allocation is None) is bool(message)
 
 
+def test_a_pod_is_not_bound_with_devices_that_its_last_attempt_released() -> None:
+    """Before the write is sent and the watch reports it, an attempt takes the claim for
+    allocated and reserved."""
+    pending = asking()
+    status = allocated(("n3", "x"), node_name="n3", users=(("p", pending.uid),))
+    scenario = Story(claim("c", exactly(), status=status))
+    scenario.filtered(pending)
+    stale, first = CycleState(), scenario.state
+    scenario.plugin.pre_filter(stale, pending, scenario.cluster.lend().nodes)
+    assert told(scenario, pending) == (
+        Code.UNSCHEDULABLE,
+        "deallocation of ResourceClaim completed",
+    )
+    assert scenario.state is first
+    scenario.write()
+    scenario.state = stale
+    bound = scenario.bound(pending, "n3")
+    assert bound is not None
+    assert bound.message == "claim default/c got deallocated elsewhere in the meantime"
+
+
 # ---- extended resources --------------------------------------------------------------------
 
 

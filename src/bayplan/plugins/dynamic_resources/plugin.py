@@ -135,7 +135,8 @@ COUNT_MAX: Final = 10_000
 
 @final
 class Releases:
-    """By the uids of claim and pod, since the pod's last PreBind."""
+    """Writes that take a pod's reservation or the devices of its claim away, by the uids of claim
+    and pod, since the pod's last PreBind."""
 
     def __init__(self) -> None:
         #: Whether the write is under way still.
@@ -271,7 +272,8 @@ class DynamicResources(
         for index in sorted(attempt.unavailable):
             claim = attempt.claims[index]
             if not attempt.is_special(index) and _is_free_but_for(claim, pod):
-                _perform(self.handle, claim, partial(binding.deallocate, claim=claim))
+                self._releases.begin(claim.uid, pod.uid)
+                _perform(self.handle, claim, partial(self._deallocate, claim, pod.uid))
                 return None, unschedulable(DEALLOCATED)
         if attempt.special is not None and attempt.special_is_in_api:
             claim = attempt.special
@@ -385,6 +387,15 @@ class DynamicResources(
             released = await binding.unreserve(port, claim, pod_uid)
             if released is not None:
                 self.handle.devices.resource_claims.assume(released)
+        finally:
+            self._releases.end(claim.uid, pod_uid)
+
+    async def _deallocate(self, claim: ResourceClaim, pod_uid: str, port: BindPort) -> None:
+        """The pod's next PreBind waits for this write: its attempt may not have seen the write, and
+        then takes the claim for allocated. Raises ApiError, OutcomeUnknownError."""
+        try:
+            released = await binding.deallocate(port, claim)
+            self.handle.devices.resource_claims.assume(released)
         finally:
             self._releases.end(claim.uid, pod_uid)
 
