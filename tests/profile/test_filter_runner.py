@@ -5,9 +5,9 @@ import numpy as np
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.handle import FilterRunner
 from bayplan.framework.status import Code
-from bayplan.profile.handle import filter_key, filter_relieved, only_amounts_matter
+from bayplan.profile.handle import filter_key, filter_overlay, only_amounts_matter
+from bayplan.state.amounts_overlay import VictimAmounts, without_victims
 from bayplan.state.change_log import Facet
-from bayplan.state.victim_overlay import VictimAmounts, without_victims
 from bayplan.testing import node, pod
 from tests.framework.answering import answering, framework_of
 from tests.plugins.preemption_kit import Scene, scene
@@ -41,9 +41,9 @@ def test_filters_see_nodes_without_the_removed_pods() -> None:
     ranked = snapshot.ranked_pods(snapshot.nodes)
     relief = VictimAmounts(ranked, ranked.priorities < 9)
     view = without_victims(snapshot.nodes, relief)
-    every = runner_of(over).filter_relieved(state, HIGH, view)
+    every = runner_of(over).filter_overlay(state, HIGH, view)
     assert every.feasible.tolist() == [True, False] and every.error is None
-    amounts = runner_of(over).filter_relieved(state, HIGH, view, Facet.REQUESTED)
+    amounts = runner_of(over).filter_overlay(state, HIGH, view, Facet.REQUESTED)
     assert np.all(amounts.feasible)
 
 
@@ -71,9 +71,9 @@ def test_a_filter_that_reads_more_than_amounts_is_an_error_of_the_outcome() -> N
     ranked = snapshot.ranked_pods(snapshot.nodes)
     nobody = np.zeros(ranked.priorities.shape, np.bool_)
     view = without_victims(snapshot.nodes, VictimAmounts(ranked, nobody))
-    error = filter_relieved(over.framework, state, HIGH, view).error
+    error = filter_overlay(over.framework, state, HIGH, view).error
     assert error is not None and error.code is Code.ERROR
-    assert "NodeView.info does not answer for nodes without their victims" in error.message
+    assert "NodeView.info does not answer in an overlay of amounts" in error.message
 
 
 def test_pods_with_equal_signatures_have_equal_filter_keys() -> None:

@@ -9,7 +9,8 @@ the extenders were not called for is left out, and a node that has no room any m
 Upstream: schedule_one.go, algorithm.go (v1.37).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,15 +19,18 @@ from bayplan.engine.extenders.results import Answered, Extender, Extenders, Ques
 from bayplan.engine.ranked_domain import DomainRows
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse_steps import ReuseSteps
-from bayplan.framework.filtering import FilterOutcome
+from bayplan.framework.filtering import Entry, FilterOutcome
 from bayplan.framework.handle import PodNominator
 from bayplan.framework.scoring import Choice, choose
 from bayplan.framework.status import NO_NODES_AVAILABLE, Code, Status, is_success, unschedulable
 from bayplan.framework.tie_break import break_ties
 from bayplan.framework.types import PreFilterResult
+from bayplan.profile.handle import filter_overlay, only_amounts_matter
+from bayplan.state.amounts_overlay import with_added
 from bayplan.state.cache import Snapshot
-from bayplan.state.columns import Mask, NodeMask, all_true, is_any
+from bayplan.state.columns import Mask, all_true, is_any
 from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo
 
 #: With sampling at least this many feasible nodes are collected (upstream:
 #: minFeasibleNodesToFind).
@@ -207,30 +211,10 @@ class CycleRunner:
     # ---- inside ---------------------------------------------------------------------------
 
     def _filter_all(self, cycle: Cycle, nodes: NodeView) -> FilterOutcome:
-        feasible, nominated = self._without_nominated(cycle, nodes)
-        framework, state, pod = cycle.framework, cycle.state, cycle.pod
-        outcome = framework.run_filter(state, pod, nodes, feasible)
-        for name, position in nominated:
-            if outcome.error is None:
-                status = framework.filter_with_nominated(state, pod, cycle.snapshot, name)
-                outcome.settle(position, status)
-        return outcome
-
-    def _without_nominated(
-        self, cycle: Cycle, nodes: NodeView
-    ) -> tuple[NodeMask, list[tuple[str, int]]]:
-        """bool[nodes]: the nodes to evaluate together; and (name, position) of the nodes with
-        nominated pods, which are evaluated one by one."""
-        feasible = all_true(len(nodes))
-        nominated: list[tuple[str, int]] = []
-        for name in self._nominator.nominated_nodes():
-            if not cycle.framework.nominated_ahead(cycle.pod, name):
-                continue
-            position = nodes.position(name)
-            if position is not None:
-                feasible[position] = False
-                nominated.append((name, position))
-        return feasible, nominated
+        nominated = _nominated_nodes(cycle, nodes, self._nominator.nominated_nodes())
+        if not nominated:
+            return cycle.framework.run_filter(cycle.state, cycle.pod, nodes, all_true(len(nodes)))
+        return _filter_at_once(cycle, nodes, nominated) or _filter_each(cycle, nodes, nominated)
 
     def _sample(self, cycle: Cycle, outcome: FilterOutcome) -> None:
         """percentageOfNodesToScore: only the first feasible nodes from a rotating start remain."""
@@ -273,3 +257,80 @@ def sampled(outcome: FilterOutcome, percentage: int, start: int) -> tuple[Mask, 
     is_sampled = np.zeros(count, np.bool_)
     is_sampled[order[:looked_at]] = True
     return is_sampled & outcome.feasible, looked_at
+
+
+# ---- nominated nodes ------------------------------------------------------------------------
+
+
+class _NominatedNode(NamedTuple):
+    """A node with nominated pods of the pod's priority or a higher one.
+
+    The node must pass Filter twice: with these pods and without them. The first rejection counts.
+    Upstream: RunFilterPluginsWithNominatedPods.
+    """
+
+    name: str
+    position: int
+    pods: Sequence[PodInfo]
+
+
+def _nominated_nodes(cycle: Cycle, nodes: NodeView, names: Iterable[str]) -> list[_NominatedNode]:
+    """``names``: of all nodes with nominated pods."""
+    nominated: list[_NominatedNode] = []
+    for name in names:
+        pods = cycle.framework.nominated_ahead(cycle.pod, name)
+        position = nodes.position(name) if pods else None
+        if position is not None:
+            nominated.append(_NominatedNode(name, position, pods))
+    return nominated
+
+
+def _filter_at_once(
+    cycle: Cycle, nodes: NodeView, nominated: Sequence[_NominatedNode]
+) -> FilterOutcome | None:
+    """An overlay evaluates all nominated nodes with their pods. None: pods on a node affect the
+    Filters through more than amounts, or a Filter failed."""
+    framework, state, pod = cycle.framework, cycle.state, cycle.pod
+    if not only_amounts_matter(framework, state) or framework.follows_added_pods(state, pod):
+        return None
+    added: list[list[PodInfo]] = []
+    for node in nominated:
+        # In a trial of a pod group, members may already be on the node they are nominated to.
+        placed = {other.uid for other in nodes.info(node.position).pods}
+        added.append([other for other in node.pods if other.uid not in placed])
+    positions = np.array([node.position for node in nominated], np.intp)
+    with_pods = filter_overlay(
+        framework, state.clone(), pod, with_added(nodes.take(positions), added)
+    )
+    if with_pods.error is not None:
+        return None
+    position_of = {node.name: node.position for node in nominated}
+    rejected: dict[Status, list[int]] = {}
+    for name, status in with_pods.statuses().items():
+        rejected.setdefault(status, []).append(position_of[name])
+    feasible = all_true(len(nodes))
+    entries: list[Entry] = []
+    for status, at in rejected.items():
+        feasible[at] = False
+        entries.append(
+            Entry(status.plugin, status.code, status.reasons, np.array(sorted(at), np.intp))
+        )
+    outcome = framework.run_filter(state, pod, nodes, feasible)
+    outcome.entries += entries
+    return outcome
+
+
+def _filter_each(
+    cycle: Cycle, nodes: NodeView, nominated: Sequence[_NominatedNode]
+) -> FilterOutcome:
+    """Each nominated node is evaluated in a trial."""
+    feasible = all_true(len(nodes))
+    feasible[[node.position for node in nominated]] = False
+    outcome = cycle.framework.run_filter(cycle.state, cycle.pod, nodes, feasible)
+    for node in nominated:
+        if outcome.error is None:
+            status = cycle.framework.filter_with_nominated(
+                cycle.state, cycle.pod, cycle.snapshot, node.name
+            )
+            outcome.settle(node.position, status)
+    return outcome

@@ -59,17 +59,17 @@ class FilterRunner(Protocol):
 
     def only_amounts_matter(self, state: CycleState) -> bool:
         """Whether pods on a node affect the Filters only through amounts of resources. If so,
-        `filter_relieved` can evaluate the node without some of its pods."""
+        `filter_overlay` can evaluate the node without some of its pods."""
         ...
 
     def filter_key(self, state: CycleState, pod: PodInfo) -> FilterKey | None:
         """The pod's key; None if a Filter is not signed, or reuse is off."""
         ...
 
-    def filter_relieved(
+    def filter_overlay(
         self, state: CycleState, pod: PodInfo, nodes: NodeView, reading: Facet = ALL_FACETS
     ) -> Verdicts:
-        """Evaluate a `VictimOverlay` with those Filters that read any of these facets."""
+        """Evaluate an `AmountsOverlay` with those Filters that read any of these facets."""
         ...
 
     def filter_with_nominated(

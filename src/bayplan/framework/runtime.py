@@ -272,6 +272,11 @@ class Framework:
         calls = self.calls(state, pod).add_pod
         return _changed(calls, "AddPod on PreFilter", state, pod, changed=added, node=node)
 
+    def follows_added_pods(self, state: CycleState, pod: PodInfo) -> bool:
+        """Whether a plugin that does not skip updates its PreFilter state for an added pod."""
+        calls = self.calls(state, pod).add_pod
+        return any(name not in state.skip_filter_plugins for name, _ in calls)
+
     def run_remove_pod(
         self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo
     ) -> Status | None:

@@ -1,8 +1,8 @@
 """The handle of a plugin instance. It is the same in a live cluster, a simulation and a test.
 
-`filter_relieved` runs Filters for nodes as they would be without some pods. The overlay has amounts
-of resources only (state/victim_overlay.py), so it can be used only if no Filter reads another value
-that depends on pods.
+`filter_overlay` runs Filters for nodes as they would be without some pods, or with more. The
+overlay has amounts of resources only (state/amounts_overlay.py), so it can be used only if no
+Filter reads another value that depends on pods.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -37,13 +37,13 @@ from bayplan.framework.validation import failure_of
 from bayplan.metrics import SchedulerMetrics
 from bayplan.ports import BindPort, EmitEvent, ObjectReference, pod_reference
 from bayplan.queue.nominator import Nominator
+from bayplan.state.amounts_overlay import OCCUPIED
 from bayplan.state.cache import ClusterView, Snapshot
 from bayplan.state.change_log import ALL_FACETS, Facet
 from bayplan.state.cluster_objects import KindObjects, UndeclaredKind
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
-from bayplan.state.victim_overlay import OCCUPIED
 from bayplan.state.volumes import STORAGE_KINDS, Volumes
 
 # ---- filters without victims ----------------------------------------------------------------
@@ -109,7 +109,7 @@ def _dependencies(
     return facet_bits, sorted(kinds)
 
 
-def filter_relieved(
+def filter_overlay(
     framework: Framework,
     state: CycleState,
     pod: PodInfo,
@@ -351,10 +351,10 @@ class _Runner:
             dependencies=self._dependencies,
         )
 
-    def filter_relieved(
+    def filter_overlay(
         self, state: CycleState, pod: PodInfo, nodes: NodeView, reading: Facet = ALL_FACETS
     ) -> Verdicts:
-        return filter_relieved(self._framework, state, pod, nodes, reading=reading)
+        return filter_overlay(self._framework, state, pod, nodes, reading=reading)
 
     def add_pod(
         self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo

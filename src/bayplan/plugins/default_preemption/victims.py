@@ -22,6 +22,7 @@ from bayplan.framework.preemption import Victims
 from bayplan.framework.status import Code, Status, is_success, unresolvable
 from bayplan.plugins.default_preemption.budgets import Budgets
 from bayplan.plugins.default_preemption.candidates import PRIORITY_OFFSET, Batch, Costs
+from bayplan.state.amounts_overlay import VictimAmounts, without_victims
 from bayplan.state.cache import Snapshot, Trial
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Mask, Rows
@@ -29,7 +30,6 @@ from bayplan.state.disruption_units import Unit, Units
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
 from bayplan.state.ranked_pods import RankedView, importance
-from bayplan.state.victim_overlay import VictimAmounts, without_victims
 
 # ---- on one node ----------------------------------------------------------------------------
 
@@ -180,8 +180,8 @@ class _Search(Struct):
         """The Filter results of the nodes without the pods that are away."""
         relieved = without_victims(self.nodes, VictimAmounts(self.ranked, away))
         if reading is None:
-            return self.runner.filter_relieved(self.state, self.pod, relieved)
-        return self.runner.filter_relieved(self.state, self.pod, relieved, reading)
+            return self.runner.filter_overlay(self.state, self.pod, relieved)
+        return self.runner.filter_overlay(self.state, self.pod, relieved, reading)
 
 
 def victims_on_all(

@@ -1,17 +1,18 @@
-"""The overlay of preemption's dry run: nodes as they would be without some of their pods.
+"""The overlay of a what-if: nodes with other amounts of resources in use.
 
-A `VictimOverlay` answers for many nodes at once, each without pods of its own, and leaves the table
+Preemption's dry run evaluates nodes without their victims. Filter evaluates nodes with the pods
+that are nominated to them. An `AmountsOverlay` answers for many nodes at once and leaves the table
 as it is. It holds a `NodeView` and its groups, and answers in three ways:
 
-- Amounts of resources are those without the victims.
+- Amounts of resources are those of the what-if.
 - What no pod changes (names, labels, taints, allocatable amounts, …) is passed on to the view.
 - Everything else raises `NotInOverlay`. An accessor that `NodeView` or a group gains later raises,
-  too: it cannot answer with the victims still there. The caller then tries the nodes one by one in
+  too: it cannot answer for the nodes as they are. The caller then evaluates the nodes one by one in
   a trial.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Final, cast, final
+from typing import Any, Final, Protocol, cast, final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from bayplan.api.pod_requests import PODS
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Int64s, Mask, Rows, as_positions, is_any
 from bayplan.state.nodes import GROUPS, REPLACED, NodeView, read_replaced
+from bayplan.state.pods import PodInfo
 from bayplan.state.ranked_pods import RankedView
 
 #: Accessors that no pod on a node changes: the overlay passes them on to the `NodeView`.
@@ -53,7 +55,15 @@ class NotInOverlay(RuntimeError):
     """The overlay has amounts of resources only."""
 
     def __init__(self, accessor: str) -> None:
-        super().__init__(f"NodeView.{accessor} does not answer for nodes without their victims")
+        super().__init__(f"NodeView.{accessor} does not answer in an overlay of amounts")
+
+
+class FreedAmounts(Protocol):
+    """What a what-if frees on each node, by resource; negative where it adds pods."""
+
+    def of(self, resource: str) -> Int64s:
+        """int64[nodes]."""
+        ...
 
 
 @final
@@ -78,20 +88,43 @@ class VictimAmounts:
         return amounts
 
 
+@final
+class _AddedAmounts:
+    """What added pods use, negated."""
+
+    def __init__(self, pods_by_node: Sequence[Sequence[PodInfo]]) -> None:
+        self._pods_by_node = pods_by_node
+
+    def of(self, resource: str) -> Int64s:
+        if resource == PODS:
+            added = [len(pods) for pods in self._pods_by_node]
+        else:
+            added = [
+                sum(pod.requests.get(resource, 0) for pod in pods) for pods in self._pods_by_node
+            ]
+        return -np.array(added, np.int64)
+
+
 def without_victims(nodes: NodeView, victims: VictimAmounts) -> NodeView:
     """The overlay of a view. ``victims``: of the nodes of the view, in their order."""
-    return VictimOverlay(_Amounts(nodes, victims, None)).as_view()
+    return AmountsOverlay(_Amounts(nodes, victims, None)).as_view()
+
+
+def with_added(nodes: NodeView, pods_by_node: Sequence[Sequence[PodInfo]]) -> NodeView:
+    """The overlay of a view with more pods. ``pods_by_node``: of the nodes of the view, in their
+    order; none of these pods is on its node."""
+    return AmountsOverlay(_Amounts(nodes, _AddedAmounts(pods_by_node), None)).as_view()
 
 
 @final
 class _Amounts:
     """The amounts of the nodes of an overlay; its parts share them."""
 
-    __slots__ = ("_positions", "_victims", "nodes")
+    __slots__ = ("_freed_amounts", "_positions", "nodes")
 
-    def __init__(self, nodes: NodeView, victims: VictimAmounts, positions: Rows | None) -> None:
+    def __init__(self, nodes: NodeView, freed: FreedAmounts, positions: Rows | None) -> None:
         self.nodes = nodes
-        self._victims = victims
+        self._freed_amounts = freed
         self._positions = positions
 
     def requested(self, resource: str) -> Int64s:
@@ -102,10 +135,10 @@ class _Amounts:
 
     def take(self, positions: Rows) -> "_Amounts":
         inner = positions if self._positions is None else self._positions[positions]
-        return _Amounts(self.nodes.take(positions), self._victims, inner)
+        return _Amounts(self.nodes.take(positions), self._freed_amounts, inner)
 
     def _freed(self, resource: str) -> Int64s:
-        amounts = self._victims.of(resource)
+        amounts = self._freed_amounts.of(resource)
         return amounts if self._positions is None else amounts[self._positions]
 
 
@@ -141,8 +174,8 @@ class _PodsOverlay(_GroupOverlay):
 
 
 @final
-class VictimOverlay:
-    """A view without some pods of each node. Plugins use it as a `NodeView`."""
+class AmountsOverlay:
+    """A view with other amounts in use. Plugins use it as a `NodeView`."""
 
     def __init__(self, amounts: _Amounts) -> None:
         self._amounts = amounts
@@ -170,7 +203,7 @@ class VictimOverlay:
         raise AttributeError(name)
 
     def take(self, positions: Rows | Mask | Sequence[int]) -> NodeView:
-        return VictimOverlay(self._amounts.take(as_positions(positions))).as_view()
+        return AmountsOverlay(self._amounts.take(as_positions(positions))).as_view()
 
     def requested(self, resource: str) -> Int64s:
         return self._amounts.requested(resource)

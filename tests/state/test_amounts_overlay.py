@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bayplan.api.selectors import NodeTerm, Requirement, Selector
+from bayplan.state.amounts_overlay import NotInOverlay, VictimAmounts, without_victims
 from bayplan.state.cache import Cache
 from bayplan.state.change_log import Facet
 from bayplan.state.domain_counts import PodSet
@@ -15,7 +16,6 @@ from bayplan.state.nodes import GROUPS, NodeView
 from bayplan.state.placed_terms import TermKind
 from bayplan.state.pods import PodInfo
 from bayplan.state.resources import Bundle
-from bayplan.state.victim_overlay import NotInOverlay, VictimAmounts, without_victims
 from bayplan.testing import node, pod
 from tests.kit.accessors import accessors
 
