@@ -10,7 +10,7 @@ import yaml
 
 from bayplan.cli import run
 from bayplan.cli.run import run_command
-from bayplan.cli.scheduler_flags import FIELD_FLAGS, IDLE_FLAGS
+from bayplan.cli.scheduler_flags import FIELD_FLAGS, IDLE_FLAGS, REMOVED_FLAGS
 from bayplan.serving.scheduler_server import ServerOptions
 from tests.cli.command_line import KUBEADM_ARGUMENTS, bayplan, profile, refusal, write_objects
 
@@ -151,6 +151,21 @@ def test_a_flag_without_effect_is_reported(served: list[ServerOptions], flag: An
     value = _VALUES[flag.kind.name]
     remarks = started(served, f"--{flag.name}={value}")[1]
     assert remarks == [f"--{flag.name} has no effect: {flag.reason}"]
+
+
+@pytest.mark.parametrize("name", REMOVED_FLAGS)
+def test_a_flag_of_older_versions_is_refused_with_what_replaces_it(name: str) -> None:
+    assert name not in UPSTREAM_FLAGS
+    for flag in (f"--{name}=1", f"--{name.replace('-', '_')}"):
+        done = bayplan("run", flag)
+        assert done.exit_code == 2
+        assert f"v1.37 has no --{name}; {REMOVED_FLAGS[name]}\n" in done.stderr
+
+
+def test_what_replaces_a_removed_flag_is_a_flag() -> None:
+    words = {word for text in REMOVED_FLAGS.values() for word in text.split()}
+    flags = {word.lstrip("-").partition("=")[0] for word in words if word.startswith("-")}
+    assert flags <= set(UPSTREAM_FLAGS)
 
 
 def test_profiling_has_no_effect(served: list[ServerOptions]) -> None:

@@ -5,7 +5,7 @@ an equals sign. The words of a name may be joined by underscores. A repeated lis
 Upstream: github.com/spf13/pflag (NoOptDefVal), component-base/cli/flag (WordSepNormalizeFunc).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast, final
 
 import click
@@ -70,7 +70,14 @@ class NameList(click.ParamType):
 
 @final
 class PflagCommand(click.Command):
-    """A command whose arguments have kube-scheduler's syntax."""
+    """A command whose arguments have kube-scheduler's syntax.
+
+    ``removed``: flags that kube-scheduler had once → what to use instead.
+    """
+
+    def __init__(self, *args: Any, removed: Mapping[str, str] | None = None, **extras: Any) -> None:
+        super().__init__(*args, **extras)
+        self._removed = removed or {}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, list(self._rewritten(ctx, args)))
@@ -94,6 +101,8 @@ class PflagCommand(click.Command):
             written, equals, value = arg.partition("=")
             name = written.replace("_", "-") if written.startswith("--") else written
             option = options.get(name)
+            if option is None and (advice := self._removed.get(name.removeprefix("--"))):
+                raise click.UsageError(f"kube-scheduler v1.37 has no {name}; {advice}", ctx)
             if option is None or option.is_flag:
                 yield f"{name}{equals}{value}"
             elif equals:

@@ -16,6 +16,7 @@ from bayplan.cli.options import KUBECONFIG_HELP, config_option, plugin_option, s
 from bayplan.cli.pflag import GoBool, GoDuration, PflagCommand, feature_gates_option
 from bayplan.cli.problems import refusals
 from bayplan.cli.scheduler_flags import (
+    REMOVED_FLAGS,
     endpoint_options,
     field_options,
     flag_remarks,
@@ -53,7 +54,7 @@ def _print_version(ctx: click.Context, param: click.Parameter, is_set: bool | No
         ctx.exit()
 
 
-@click.command("run", cls=PflagCommand)
+@click.command("run", cls=PflagCommand, removed=REMOVED_FLAGS)
 @click.option("--kubeconfig", metavar="FILE", help=KUBECONFIG_HELP)
 @click.option(
     "--master", default="", metavar="URL", help="URL of the API server; overrides the kubeconfig's"

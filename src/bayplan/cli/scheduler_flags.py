@@ -1,9 +1,10 @@
-"""The flags of kube-scheduler v1.37: flags that set a field, and flags without effect.
+"""The flags of kube-scheduler: those that set a field, those without effect, and removed ones.
 
 A manifest that was written for kube-scheduler starts Bayplan without edits. So Bayplan accepts each
-flag of kube-scheduler: with its meaning, or with a remark that says why the flag has no effect. A
-flag that sets a field of the configuration overrides the file. As in kube-scheduler, a deprecated
-flag has no effect if there is a file. Upstream: cmd/kube-scheduler/app/options.
+flag of v1.37: with its meaning, or with a remark that says why the flag has no effect. A flag of
+older versions is refused, with what replaces it. A flag that sets a field of the configuration
+overrides the file. As in kube-scheduler, a deprecated flag has no effect if there is a file.
+Upstream: cmd/kube-scheduler/app/options.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -106,6 +107,37 @@ IDLE_FLAGS = (
     IdleFlag("log-text-split-stream", GoBool(), _NO_BUFFER),
     IdleFlag("vmodule", click.STRING, "all modules have the same verbosity: -v"),
 )
+
+_STANDARD_ERROR = "the log goes to standard error"
+_PROFILES = "configure profiles in the file that --config names"
+
+#: Flags that older versions of kube-scheduler had → what to use instead.
+REMOVED_FLAGS = {
+    "address": "use --bind-address",
+    "port": "use --secure-port",
+    "scheduler-name": "set schedulerName of a profile in the file that --config names",
+    "algorithm-provider": _PROFILES,
+    "policy-config-file": _PROFILES,
+    "policy-configmap": _PROFILES,
+    "policy-configmap-namespace": _PROFILES,
+    "use-legacy-policy-config": _PROFILES,
+    "hard-pod-affinity-symmetric-weight": (
+        "set hardPodAffinityWeight in the args of InterPodAffinity, in the file that --config names"
+    ),
+    "lock-object-name": "use --leader-elect-resource-name",
+    "lock-object-namespace": "use --leader-elect-resource-namespace",
+    "logtostderr": _STANDARD_ERROR,
+    "alsologtostderr": _STANDARD_ERROR,
+    "stderrthreshold": _STANDARD_ERROR,
+    "log-dir": _STANDARD_ERROR,
+    "log-file": _STANDARD_ERROR,
+    "log-file-max-size": _STANDARD_ERROR,
+    "one-output": _STANDARD_ERROR,
+    "add-dir-header": "lines name the logger, not the file",
+    "skip-headers": "use --logging-format=json",
+    "skip-log-headers": _STANDARD_ERROR,
+    "log-backtrace-at": "there is no replacement",
+}
 
 
 def field_options(command: F) -> F:
