@@ -163,6 +163,10 @@ def test_the_notes_name_the_profiles_and_warn_about_kube_schedulers(tmp_path: Pa
     assert "WARNING" not in quiet
     loud = notes(tmp_path / "loud", "--set", "config.profiles[0].schedulerName=default-scheduler")
     assert "WARNING: the profile default-scheduler" in loud
+    for number, values in enumerate(("config.profiles=null", "config.profiles[0].plugins=null")):
+        unnamed = notes(tmp_path / f"unnamed-{number}", "--set", values)
+        assert "  default-scheduler\n" in unnamed
+        assert "WARNING: the profile default-scheduler" in unnamed
 
 
 def notes(folder: Path, *arguments: str) -> str:
