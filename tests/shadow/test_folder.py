@@ -3,9 +3,20 @@
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from bayplan.problems import BadInputError
-from bayplan.shadow.folder import DECISIONS, REPORT, DecisionFile, is_shadow, read_shadow
+from bayplan.shadow.folder import (
+    DECISIONS,
+    REPORT,
+    RUNNING,
+    DecisionFile,
+    is_shadow,
+    read_shadow,
+    write_report,
+    write_report_so_far,
+    written_so_far,
+)
 from tests.ui.example_shadow import DECISIONS as COUNT
 from tests.ui.example_shadow import LISTED_MAX, write_shadow
 
@@ -47,6 +58,28 @@ def test_the_files_are_the_owners_and_are_never_overwritten(tmp_path: Path) -> N
         assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
     with pytest.raises(FileExistsError):
         DecisionFile(tmp_path)
+
+
+def test_the_report_so_far_is_there_until_the_end(tmp_path: Path) -> None:
+    final = write_shadow(tmp_path)
+    (tmp_path / REPORT).unlink()
+    for seconds in (1.0, 2.0):
+        write_report_so_far(tmp_path, structs.replace(final, seconds=seconds))
+        assert is_shadow(tmp_path)
+        assert written_so_far(tmp_path) is not None
+        assert read_shadow(tmp_path)[0].seconds == seconds
+    assert (tmp_path / RUNNING).stat().st_mode & 0o777 == 0o600
+    write_report(tmp_path, final)
+    assert written_so_far(tmp_path) is None
+    assert sorted(path.name for path in tmp_path.iterdir()) == [DECISIONS, REPORT]
+    assert read_shadow(tmp_path)[0] == final
+
+
+def test_a_decision_that_is_written_in_part_is_not_read(tmp_path: Path) -> None:
+    write_shadow(tmp_path)
+    file = tmp_path / DECISIONS
+    file.write_bytes(file.read_bytes()[:-10])
+    assert len(read_shadow(tmp_path)[1]) == COUNT - 1
 
 
 @pytest.mark.parametrize("text", ["{", '{"kind": "ShadowReport"}'])

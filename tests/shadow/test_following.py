@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from bayplan.api.objects import NODE, POD, STORAGE_CLASS, ApiObject, Node, Pod
 from bayplan.config import SchedulerConfig
 from bayplan.plugins.registry import default_registry
 from bayplan.ports import ApiError, EventType, GoneError, Listing, WatchDroppedError, WatchEvent
+from bayplan.shadow.folder import read_shadow, written_so_far
 from bayplan.shadow.following import Following, FollowOptions, ShadowSource
 from bayplan.shadow.report import ShadowReport
 from tests.cli.command_line import answer
@@ -88,7 +89,9 @@ class Cluster:
         return json.dumps(content).encode()
 
 
-def followed(cluster: Cluster, folder: Path | None = None) -> tuple[ShadowReport, list[str]]:
+def followed(
+    cluster: Cluster, folder: Path | None = None, before_end: Callable[[], None] = lambda: None
+) -> tuple[ShadowReport, list[str]]:
     """The report after the last list and the last event, and the lines about the progress."""
     lines: list[str] = []
 
@@ -96,6 +99,7 @@ def followed(cluster: Cluster, folder: Path | None = None) -> tuple[ShadowReport
         while not cluster.is_at_its_end or not lines:
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.05)
+        before_end()
         stop.set()
 
     async def work() -> ShadowReport:
@@ -129,6 +133,14 @@ def test_a_decision_is_compared_and_recorded(tmp_path: Path) -> None:
     result = json.loads(answer("simulate", tmp_path / "recording", "--format", "json"))
     assert result["counts"]["scheduled"] == 1
     assert "2 changes recorded" in report.remarks[-1]
+
+
+def test_the_report_so_far_is_written_while_the_shadow_runs(tmp_path: Path) -> None:
+    reports: list[ShadowReport] = []
+    report, _ = followed(Cluster(), tmp_path, lambda: reports.append(read_shadow(tmp_path)[0]))
+    assert reports[0].nodes == report.nodes == 2
+    assert reports[0].seconds < report.seconds
+    assert (written_so_far(tmp_path), read_shadow(tmp_path)[0]) == (None, report)
 
 
 def test_a_kind_that_may_not_be_read_is_named_and_left_out() -> None:

@@ -1,17 +1,22 @@
 """The report of a shadow on the page."""
 
+import asyncio
 import csv
 import io
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
 import pytest
+from aiohttp import ClientSession
+from msgspec import structs
 
+from bayplan.shadow.folder import REPORT, write_report, write_report_so_far
 from bayplan.shadow.report import Decision, ShadowReport
 from bayplan.ui.shadow_pages import DisagreementPage, ShadowAnswer, ShownShadow, series_of
 from bayplan.ui.shown import ShownRun
 from tests.ui.example_shadow import DECISIONS, write_shadow
-from tests.ui.fetching import fetched
+from tests.ui.fetching import fetched, visited
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +68,30 @@ def test_the_table_has_all_disagreements(shadow: ShownShadow) -> None:
     counts = shadow.report.decisions
     assert response.status == 200
     assert len(rows) == 1 + counts.lower + counts.rejected
+
+
+def test_the_page_of_a_running_shadow_has_the_newest_report(tmp_path: Path) -> None:
+    final = write_shadow(tmp_path)
+    (tmp_path / REPORT).unlink()
+    write_report_so_far(tmp_path, structs.replace(final, seconds=1.0))
+    shown = ShownShadow(tmp_path)
+
+    async def ask(session: ClientSession, url: str) -> tuple[float, bool]:
+        async with session.get(url + "api/shadow") as response:
+            answer = msgspec.json.decode(await response.read(), type=ShadowAnswer)
+            report = msgspec.json.decode(answer.report, type=ShadowReport)
+            return report.seconds, answer.is_running
+
+    async def visit(session: ClientSession, url: str) -> list[tuple[float, bool]]:
+        while shown.answer().phase != "ready":
+            await asyncio.sleep(0.01)
+        answers = [await ask(session, url)]
+        write_report(tmp_path, final)
+        return [*answers, await ask(session, url)]
+
+    with ThreadPoolExecutor(1) as worker:
+        shown.start(worker)
+        assert visited([shown], visit) == [(1.0, True), (final.seconds, False)]
 
 
 def test_other_questions_are_refused(shadow: ShownShadow, shown: ShownRun) -> None:

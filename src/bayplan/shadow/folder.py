@@ -1,6 +1,7 @@
 """The folder of a shadow: its report and each decision, beside the recording.
 
     DIR/report.json        the ShadowReport
+    DIR/running.json       the ShadowReport so far, until the end
     DIR/decisions.jsonl    a Decision on each line; one that disagrees up to some seconds later
 
 Only the owner may read the files. `bayplan ui DIR` shows them.
@@ -8,6 +9,7 @@ Only the owner may read the files. `bayplan ui DIR` shows them.
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final, final
 
@@ -17,6 +19,7 @@ from bayplan.problems import BadInputError
 from bayplan.shadow.report import KIND, Decision, ShadowReport
 
 REPORT: Final = "report.json"
+RUNNING: Final = "running.json"
 DECISIONS: Final = "decisions.jsonl"
 #: The beginning of a file in which the kind of a report is looked for.
 _HEAD_BYTES = 400
@@ -33,14 +36,28 @@ class DecisionFile:
 
     def write(self, decision: Decision) -> None:
         self._file.write(msgspec.json.encode(decision) + b"\n")
+        self._file.flush()
 
     def close(self) -> None:
         self._file.close()
 
 
 def write_report(folder: Path, report: ShadowReport) -> None:
-    """Raises OSError, FileExistsError."""
-    with _new_file(folder / REPORT) as file:
+    """Write the report of the end. Raises OSError, FileExistsError."""
+    _write(folder / REPORT, report)
+    (folder / RUNNING).unlink(missing_ok=True)
+
+
+def write_report_so_far(folder: Path, report: ShadowReport) -> None:
+    """Raises OSError."""
+    part = folder / f"{RUNNING}.part"
+    part.unlink(missing_ok=True)
+    _write(part, report)
+    part.replace(folder / RUNNING)
+
+
+def _write(path: Path, report: ShadowReport) -> None:
+    with _new_file(path) as file:
         file.write(msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")
 
 
@@ -55,19 +72,27 @@ def _new_file(path: Path) -> BinaryIO:
 def is_shadow(path: Path) -> bool:
     """Whether a path is the folder of a shadow, or the report of one as JSON."""
     if path.is_dir():
-        return is_shadow(path / REPORT)
+        return is_shadow(path / REPORT) or is_shadow(path / RUNNING)
     if path.suffix != ".json" or not path.is_file():
         return False
     with path.open("rb") as file:
         return f'"{KIND}"'.encode() in file.read(_HEAD_BYTES)
 
 
+def written_so_far(folder: Path) -> int | None:
+    """When the report so far was written, in ns; None: the shadow is at its end."""
+    try:
+        return (folder / RUNNING).stat().st_mtime_ns
+    except OSError:
+        return None
+
+
 def read_shadow(path: Path) -> tuple[ShadowReport, Sequence[Decision]]:
     """The report, and all decisions in the order of time; of a report without a folder, those that
-    disagree. Raises BadInputError."""
+    disagree. While the shadow runs, the report is the one so far. Raises BadInputError."""
     file = path / REPORT if path.is_dir() else path
     try:
-        report = msgspec.json.decode(file.read_bytes(), type=ShadowReport)
+        report = msgspec.json.decode(_content(file), type=ShadowReport)
         decisions = _decisions(file.parent / DECISIONS) if path.is_dir() else None
     except (OSError, msgspec.MsgspecError) as problem:
         raise BadInputError(f"{file}: {problem}") from None
@@ -85,10 +110,21 @@ def read_shadow(path: Path) -> tuple[ShadowReport, Sequence[Decision]]:
     return report, sorted(decisions, key=lambda one: one.at_seconds)
 
 
+def _content(report: Path) -> bytes:
+    """Of the report, or of the one so far. Raises OSError."""
+    running = report.with_name(RUNNING)
+    if report.name == REPORT and not report.exists() and running.exists():
+        # The end may come here; it writes the report first.
+        with suppress(FileNotFoundError):
+            return running.read_bytes()
+    return report.read_bytes()
+
+
 def _decisions(path: Path) -> list[Decision] | None:
     """None: there is no such file."""
     if not path.exists():
         return None
     decoder = msgspec.json.Decoder(Decision)
     with path.open("rb") as file:
-        return [decoder.decode(line) for line in file]
+        # While the shadow runs, the last line may be written in part.
+        return [decoder.decode(line) for line in file if line.endswith(b"\n")]

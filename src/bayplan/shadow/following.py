@@ -47,7 +47,7 @@ from bayplan.profile.kinds_in_use import kinds_in_use
 from bayplan.runner import Reflector
 from bayplan.serving.discovery import offered_kinds
 from bayplan.serving.process import stop_on_signals
-from bayplan.shadow.folder import DecisionFile, write_report
+from bayplan.shadow.folder import DecisionFile, write_report, write_report_so_far
 from bayplan.shadow.metrics import MetricsEndpoint
 from bayplan.shadow.recording import Recording
 from bayplan.shadow.report import ShadowReport
@@ -62,6 +62,8 @@ _UNLIMITED_QPS = -1.0
 #: How often waiting pods are tried.
 _TICK_SECONDS: Final = 1.0
 _PROGRESS_SECONDS: Final = 30.0
+#: How often the report so far is written.
+_REPORT_SECONDS: Final = 5.0
 #: Events that are taken before the watches get a turn.
 _BATCH: Final = 50
 #: Different failures that are counted one by one.
@@ -396,11 +398,23 @@ class Following:
             recording.begin(contents)
         del contents
         endpoint = None if options.port is None else MetricsEndpoint(shadow)
+
+        def report() -> ShadowReport:
+            return shadow.report(
+                rfc3339(objects.epoch_seconds),
+                failures=self._reads.failures,
+                remarks=self._remarks(recording),
+            )
+
+        def write_so_far() -> None:
+            if options.folder is not None:
+                write_report_so_far(options.folder, report())
+
         try:
             if endpoint is not None and options.port is not None:
                 port = await endpoint.start(options.port)
                 self._say(f"metrics at http://127.0.0.1:{port}/metrics")
-            await self._take_all(shadow, recording, start, stop)
+            await self._take_all(shadow, recording, start, stop, write_so_far=write_so_far)
         finally:
             if endpoint is not None:
                 await endpoint.stop()
@@ -409,17 +423,13 @@ class Following:
             shadow.finish(self._clock.now())
             if decisions is not None:
                 decisions.close()
-        report = shadow.report(
-            rfc3339(objects.epoch_seconds),
-            failures=self._reads.failures,
-            remarks=self._remarks(recording),
-        )
+        result = report()
         if options.folder is not None:
-            write_report(options.folder, report)
+            write_report(options.folder, result)
         for each in (model, policy):
             if each is not None:
                 each.close()
-        return report
+        return result
 
     def _remarks(self, recording: Recording | None) -> tuple[str, ...]:
         remarks = [f"the API server does not have {kind}" for kind in sorted(self._source.absent)]
@@ -433,12 +443,18 @@ class Following:
     # ---- events -----------------------------------------------------------------------------
 
     async def _take_all(
-        self, shadow: Shadow, recording: Recording | None, start: float, stop: asyncio.Event
+        self,
+        shadow: Shadow,
+        recording: Recording | None,
+        start: float,
+        stop: asyncio.Event,
+        *,
+        write_so_far: Callable[[], None],
     ) -> None:
         """Take events until the end."""
         seconds = self._options.seconds
         end = inf if seconds is None else start + seconds
-        tick, progress = start + _TICK_SECONDS, start + _PROGRESS_SECONDS
+        tick, progress, report = start + _TICK_SECONDS, start + _PROGRESS_SECONDS, start
         while True:
             now = self._clock.now()
             is_over = stop.is_set() or now >= end
@@ -450,6 +466,9 @@ class Following:
                 tick = now + _TICK_SECONDS
                 shadow.check_waiting(now)
                 self._say_failures()
+            if now >= report:
+                report = now + _REPORT_SECONDS
+                write_so_far()
             if now >= progress:
                 progress = now + _PROGRESS_SECONDS
                 compared = sum(shadow.results.values())

@@ -3,6 +3,7 @@
 See docs/shadow.md. A report has no timeline: the other views are not shown.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, final
@@ -13,7 +14,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from bayplan.problems import BadInputError
-from bayplan.shadow.folder import read_shadow
+from bayplan.shadow.folder import read_shadow, written_so_far
 from bayplan.shadow.report import Decision, Disagreement, ShadowReport
 from bayplan.ui.answers import PAGE, Answer
 from bayplan.ui.pages import Part
@@ -46,6 +47,8 @@ class ShadowAnswer(Answer):
     series: AgreementSeries | None
     #: Plugins that differ, the most frequent first.
     plugins: tuple[str, ...]
+    #: The report is the one so far; the page asks for it again.
+    is_running: bool
 
 
 class DisagreementPage(Answer):
@@ -71,9 +74,22 @@ class ShownShadow(ShownFiles):
         self._path = path
         self._report: ShadowReport | None = None
         self._decisions: Sequence[Decision] = ()
+        #: When the report so far was written; None: the shadow is at its end.
+        self._written_at: int | None = None
 
     def _load(self) -> None:
+        self._written_at = written_so_far(self._path)
         self._report, self._decisions = read_shadow(self._path)
+
+    async def prepare(self) -> None:
+        """See `Shown.prepare`: while the shadow runs, its report is read again when it is new."""
+        if self.is_running and self._worker and written_so_far(self._path) != self._written_at:
+            await asyncio.wrap_future(self._worker.submit(self.load))
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the report is the one so far."""
+        return self._written_at is not None
 
     @property
     def report(self) -> ShadowReport:
@@ -143,6 +159,7 @@ def _answer(query: Query) -> Any:
         report=Raw(msgspec.json.encode(replace(report, disagreements=()))),
         series=series_of(shown.decisions, report.seconds, points) if has_all else None,
         plugins=tuple(sorted(counts, key=lambda name: (-counts[name], name))),
+        is_running=shown.is_running,
     )
 
 

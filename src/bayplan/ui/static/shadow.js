@@ -7,6 +7,8 @@ import {
 
 const PAGE = 50;
 const POINTS = 60;
+// How often the answers of a running shadow are asked for.
+const RENEW_MS = 5000;
 
 // Rounded down, so that 100% means all.
 export function exactShare(share) {
@@ -16,13 +18,20 @@ export function exactShare(share) {
 const signed = (number) => (number > 0 ? `+${count(number)}` : `−${count(-number)}`);
 
 export function Shadow({ params }) {
-  const { data, error } = useAnswer("shadow", { points: POINTS });
+  const [turn, setTurn] = useState(0);
+  const { data, error } = useAnswer("shadow", { points: POINTS, turn });
+  const isRunning = data?.isRunning ?? false;
+  useEffect(() => {
+    if (!isRunning) return undefined;
+    const timer = setInterval(() => document.hidden || setTurn((last) => last + 1), RENEW_MS);
+    return () => clearInterval(timer);
+  }, [isRunning]);
   if (error) return html`<h1>Shadow</h1><${Problem} text=${error} />`;
   if (!data) return html`<h1>Shadow</h1><${Loading} />`;
   const { report, series } = data;
   const { decisions } = report;
   return html`<h1>Shadow of ${report.schedulers.join(", ")}</h1>
-    <p class="note">${report.source}, ${plural(report.nodes, "node")}, from ${report.startedAt} for ${time(report.seconds)}.</p>
+    <p class="note">${report.source}, ${plural(report.nodes, "node")}, from ${report.startedAt} for ${time(report.seconds)}${isRunning && " so far"}.</p>
     <ul class="figures">
       <li><b>${exactShare(decisions.shareBest)}</b><span>of the decisions chose one of the shadow's best nodes
         <small>${exactShare(decisions.shareBestWhenReordered)} if bindings are reordered</small></span></li>
@@ -35,8 +44,8 @@ export function Shadow({ params }) {
     ${report.plugins.length > 0 && html`<${Plugins} plugins=${report.plugins} />`}
     <h2>Disagreements</h2>
     <p class="note">The points are by how much the total of the shadow's node is higher, with the plugins that differ.</p>
-    <${Disagreements} params=${params} plugins=${data.plugins} />
-    <${Waiting} waiting=${report.waiting} />
+    <${Disagreements} params=${params} plugins=${data.plugins} turn=${turn} />
+    <${Waiting} waiting=${report.waiting} isRunning=${isRunning} />
     ${report.policy && html`<${Policy} policy=${report.policy} />`}
     <${Stream} report=${report} />`;
 }
@@ -69,12 +78,12 @@ function Plugins({ plugins }) {
         <td class="number">${count(one.favoursShadow)}</td><td class="number">${count(one.points)}</td></tr>`)}</tbody></table></div>`;
 }
 
-function Disagreements({ params, plugins }) {
+function Disagreements({ params, plugins, turn }) {
   const { search = "", plugin = "" } = params;
   const [offset, setOffset] = useState(0);
   const set = (changes) => go("shadow", { ...params, ...changes }, { replace: true });
   useEffect(() => setOffset(0), [search, plugin]);
-  const { data, error } = useAnswer("disagreements", { search, plugin, offset, limit: PAGE });
+  const { data, error } = useAnswer("disagreements", { search, plugin, offset, limit: PAGE, turn });
   return html`<div class="controls"><${Search} label="Pod name" value=${search} onSearch=${(text) => set({ search: text || undefined })} />
       ${plugins.length > 0 && html`<label>Plugin <select value=${plugin} onChange=${(event) => set({ plugin: event.currentTarget.value || undefined })}>
         <option value="">all</option>${plugins.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}</select></label>`}
@@ -97,9 +106,9 @@ function Why({ row }) {
     <span class="note">, ${among}</span>${row.bestWhenReordered && html` <span class="tag">best if bindings are reordered</span>`}`;
 }
 
-function Waiting({ waiting }) {
+function Waiting({ waiting, isRunning }) {
   return html`<h2>Waiting</h2>
-    <p>${plural(waiting.pending, "pod")} ${waiting.pending === 1 ? "waits" : "wait"} at the end.${waiting.medianSeconds !== null && ` In the median, a pod waited ${time(waiting.medianSeconds)} for its node.`}</p>
+    <p>${plural(waiting.pending, "pod")} ${waiting.pending === 1 ? "waits" : "wait"} ${isRunning ? "now" : "at the end"}.${waiting.medianSeconds !== null && ` In the median, a pod waited ${time(waiting.medianSeconds)} for its node.`}</p>
     ${waiting.longer > 0 && html`<p>${plural(waiting.longer, "pod")} waited at least ${time(waiting.longerFromSeconds)} longer than in the shadow.</p>
       <div class="scroll" tabindex="0" role="region" aria-label="Longer waits"><table class="pods"><thead><tr><th>Pod</th><th class="number">Waited</th><th class="number">The shadow would have placed it</th><th>There</th><th>It is on</th></tr></thead>
         <tbody>${waiting.pods.map((one) => html`<tr key=${one.pod}><th scope="row" class="name">${one.pod}</th><td class="number">${time(one.waitedSeconds)}</td>
