@@ -12,7 +12,7 @@ _PAGES = [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "how-to").glob("*.md"
 DOCUMENTS = ("README.md", *sorted(path.relative_to(ROOT).as_posix() for path in _PAGES))
 
 _FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_INDENTED = re.compile(r"^    \S(?:[^\n\\]|\\\n|\\.)*$", re.MULTILINE)
+_INDENTED = re.compile(r"^ {4,}\S(?:[^\n\\]|\\\n|\\.)*$", re.MULTILINE)
 _INLINE = re.compile(r"`(bayplan [a-z][^`]*)`")
 _PROGRAM = re.compile(r"(\.venv/bin/)?bayplan ")
 
@@ -35,13 +35,26 @@ class Shown:
 
 def shown_in(text: str) -> list[Shown]:
     """Everything, by its place."""
+    text = _with_shell_indented(text)
     found = [*_fenced(text), *_commands(_without_fences(text)), *_mentions(_without_fences(text))]
     return sorted(found, key=lambda shown: shown.line)
 
 
 def make_targets(text: str) -> list[str]:
-    lines = [line.split() for line in re.findall(r"^    (make .*)$", text, re.MULTILINE)]
+    text = _with_shell_indented(text)
+    lines = [line.split() for line in re.findall(r"^ {4,}(make .*)$", text, re.MULTILINE)]
     return [words[1] for words in lines]
+
+
+def _with_shell_indented(text: str) -> str:
+    """With blocks of a shell as if they were indented; lines keep their numbers."""
+
+    def indented(found: re.Match[str]) -> str:
+        if found[1] not in ("sh", "bash"):
+            return found[0]
+        return "\n" + "".join(f"    {line}\n" for line in found[2].splitlines())
+
+    return _FENCED.sub(indented, text)
 
 
 def _fenced(text: str) -> Iterator[Shown]:

@@ -1,6 +1,6 @@
 """The parts of a document are found, and nothing else."""
 
-from tests.documents.reading import shown_in
+from tests.documents.reading import make_targets, shown_in
 
 TEXT = """# A
 
@@ -39,6 +39,15 @@ def test_a_console_block_is_read_unchanged() -> None:
         "$ bayplan plugins\nNodeName\n",
         3,
     )
+
+
+def test_commands_in_a_list_and_in_a_block_of_a_shell_are_read() -> None:
+    text = "3. Check:\n\n        bayplan plugins\n\n```sh\nmake sim SEED=7\nbayplan demo\n```\n"
+    assert [(shown.text, shown.line) for shown in shown_in(text)] == [
+        ("bayplan plugins", 3),
+        ("bayplan demo", 7),
+    ]
+    assert make_targets(text) == ["sim"]
 
 
 def test_the_words_of_a_command_exclude_its_comment_and_the_program() -> None:
