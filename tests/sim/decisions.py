@@ -191,6 +191,8 @@ class WriteChecker:
         self.foreign_uids: set[str] = set()
         self._objects: dict[tuple[str, Key], Content] = {}
         self._node_versions: defaultdict[str, list[Content]] = defaultdict(list)
+        #: Claim's uid → how many schedulers there were when its devices were last taken back.
+        self._released: dict[str, int] = {}
         self.count = 0
 
     def observe(self, before: Stored | None, after: Stored | None) -> None:
@@ -274,6 +276,8 @@ class WriteChecker:
     ) -> tuple[str, str] | None:
         status = claim.get("status") or {}
         if not status.get("allocation"):
+            if self._is_released_since(claim, decision):
+                return None
             return "devices allocated", "has no devices"
         users = {each.get("uid") for each in status.get("reservedFor") or ()}
         if uid_of(pod) not in users:
@@ -283,10 +287,22 @@ class WriteChecker:
             return None
         return "allocated devices in reach", "has devices out of the node's reach"
 
+    def _is_released_since(self, claim: Content, decision: Decision) -> bool:
+        """Whether the scheduler of the decision had stopped when another one took the devices back.
+
+        The binding was on its way then. kube-scheduler's leaders have the same race: the later one
+        sees a claim that is reserved for a pending pod alone (dynamicresources.go, PostFilter).
+        """
+        count = self._released.get(uid_of(claim), 0)
+        earlier = self.checkers[len(self.checkers) - count + 1 :]
+        return any(decision is each for one in earlier for each in one.decisions.values())
+
     # ---- devices ----------------------------------------------------------------------------
 
     def _see_allocation(self, before: Content, claim: Content) -> None:
         devices = allocated_devices(claim)
+        if not devices and allocated_devices(before):
+            self._released[uid_of(claim)] = len(self.checkers)
         if not devices or allocated_devices(before) == devices:
             return
         decision = self._decision(_users(claim))
