@@ -105,11 +105,10 @@ async def unreserve(port: BindPort, claim: ResourceClaim, pod_uid: str) -> Resou
     return None
 
 
-async def deallocate(port: BindPort, claim: ResourceClaim) -> ResourceClaim:
-    """Remove the allocation of a claim without users; returns the updated claim. Raises ApiError,
-    OutcomeUnknownError."""
+async def deallocate(port: BindPort, claim: ResourceClaim) -> None:
+    """Remove the allocation of a claim without users. Raises ApiError, OutcomeUnknownError."""
     cleared: Patch = {"reservedFor": None, "allocation": None, "devices": None}
-    return await _patched(port, claim, {"status": cleared})
+    await _patched(port, claim, {"status": cleared})
 
 
 async def delete_claim(port: BindPort, claim: ResourceClaim) -> None:

@@ -394,8 +394,7 @@ class DynamicResources(
         """The pod's next PreBind waits for this write: its attempt may not have seen the write, and
         then takes the claim for allocated. Raises ApiError, OutcomeUnknownError."""
         try:
-            released = await binding.deallocate(port, claim)
-            self.handle.devices.resource_claims.assume(released)
+            await binding.deallocate(port, claim)
         finally:
             self._releases.end(claim.uid, pod_uid)
 
