@@ -23,6 +23,7 @@ from tests.sim.brute_force import (
 )
 
 _POD_AFFINITY = "InterPodAffinity"
+_VOLUME_LIMITS = "NodeVolumeLimits"
 #: Other plugins that the labels of a node concern; they register UpdateNodeLabel.
 _WOKEN_BY_LABELS = frozenset(
     {"DynamicResources", "NodeAffinity", "PodTopologySpread", "VolumeBinding", "VolumeZone"}
@@ -42,6 +43,8 @@ class SilentReleases:
       pod from it. The same hint returns QueueSkip unless a topology key of the waiting pod's own
       terms is concerned. No other hint is called unless a plugin that rejected the pod registers
       the event.
+    - A node is added after its CSINode. NodeVolumeLimits registers an event for the CSINode alone
+      (nodevolumelimits/csi.go, EventsToRegister).
     - The last pod that the affinity of a waiting pod means is gone, and the waiting pod means
       itself. The hint for a deleted pod looks at anti-affinity only
       (isSchedulableAfterAssignedPodChange); a deleted node is no event for this plugin.
@@ -104,7 +107,9 @@ class SilentReleases:
         """A new node is delivered. ``before``: what was delivered until then."""
         for pod in pending(before):
             plugins = self._rejecting.get(uid_of(pod))
-            if plugins == {_POD_AFFINITY} and not _is_woken_by_terms(pod, None, node):
+            if not plugins or plugins - {_POD_AFFINITY, _VOLUME_LIMITS}:
+                continue
+            if _POD_AFFINITY not in plugins or not _is_woken_by_terms(pod, None, node):
                 self._silent_nodes[uid_of(pod)].add(key_of(node)[1])
 
     def node_relabelled(self, before: Picture, old: Content, node: Content) -> None:

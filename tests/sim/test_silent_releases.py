@@ -45,9 +45,12 @@ def picture(**affinity: Any) -> Picture:
         pytest.param(["InterPodAffinity", "NodePorts"], {}, {}, id="another plugin has a hint"),
         pytest.param(["InterPodAffinity"], {"podAffinity": "zone"}, {}, id="own affinity"),
         pytest.param(["InterPodAffinity"], {"podAntiAffinity": "zone"}, {}, id="own anti-affinity"),
+        pytest.param(["NodeVolumeLimits"], {"podAffinity": "zone"}, {"u": {"n2"}}, id="volumes"),
+        pytest.param(["NodeVolumeLimits", "NodePorts"], {}, {}, id="volumes and a hint"),
+        pytest.param([], {}, {}, id="not rejected"),
     ],
 )
-def test_a_new_node_is_no_event_for_a_pod_that_only_placed_pods_keep_out(
+def test_a_new_node_is_no_event_where_no_rejecting_plugin_registers_it(
     plugins: list[str], affinity: dict[str, str], expected: dict[str, set[str]]
 ) -> None:
     releases = SilentReleases()
