@@ -7,7 +7,7 @@ Each size is measured several times, and the best of its rounds counts, in proce
 process: what a busy machine adds is not growth. With --docs the plots in docs/images and the table
 in docs/benchmarks.md are made anew; that needs the extra `compare`. Exit status 1: a repeat
 placement in a row-local profile grows twofold from the smallest cluster to the largest, any other
-as much as the cluster, or the table of kept answers is larger than its bound.
+as much as the cluster, or the table of cached results is larger than its bound.
 """
 
 import gc
@@ -33,9 +33,9 @@ from benchmarks.shapes import SHAPES, Shape
 
 ROUNDS = 20
 PODS_PER_ROUND = 50
-#: Nothing in these looks across nodes, for the pods that come.
+#: Series in which no plugin reads other nodes for the pods that arrive.
 ROW_LOCAL = ("basic-5000", "node-affinity")
-OTHERS = ("topology-spreading", "pod-affinity", "pod-anti-affinity")
+ACROSS_NODES = ("topology-spreading", "pod-affinity", "pod-anti-affinity")
 KINDS = "kinds"
 KIND_NODES = 5000
 #: A repeat placement in a row-local profile grows by less than this over all sizes.
@@ -54,7 +54,7 @@ class Point:
 
 def by_nodes(name: str, sizes: Sequence[int]) -> list[Point]:
     """One kind of pods on ever larger clusters, which are as full."""
-    [shape] = [found for found in SHAPES if found.name == name]
+    [shape] = [s for s in SHAPES if s.name == name]
     points: list[Point] = []
     for size in sizes:
         init_pods = size // 5 if shape.init_pods else 0
@@ -96,7 +96,7 @@ def point(series: str, size: int, scheduler: Scheduler, rounds: int) -> Point:
 
 
 def attempt(scheduler: Scheduler, count: int) -> float:
-    """Seconds of this process per attempt: others do not count."""
+    """Seconds per attempt that this process uses; other processes do not count."""
     start = process_time()
     for _ in range(count):
         assert scheduler.schedule_one(), "pods ran out"
@@ -104,59 +104,59 @@ def attempt(scheduler: Scheduler, count: int) -> float:
     return (process_time() - start) / count
 
 
-# ---- what is told --------------------------------------------------------------------------
+# ---- report --------------------------------------------------------------------------------
 
 
 def growth(points: Sequence[Point], series: str) -> float:
-    """Times the first size's cost, at the last."""
-    found = [p for p in points if p.series == series]
-    return found[-1].micros / found[0].micros
+    """The cost at the last size over the cost at the first."""
+    costs = [p.micros for p in points if p.series == series]
+    return costs[-1] / costs[0]
 
 
 def problems(points: Sequence[Point]) -> list[str]:
-    told: list[str] = []
+    lines: list[str] = []
     for series in dict.fromkeys(p.series for p in points):
         sizes = [p.size for p in points if p.series == series]
-        wanted = GROWTH_MAX if series in ROW_LOCAL else sizes[-1] / sizes[0]
+        limit = GROWTH_MAX if series in ROW_LOCAL else sizes[-1] / sizes[0]
         grown = growth(points, series)
-        if len(sizes) > 1 and grown >= wanted:
-            told.append(f"{series}: {grown:.2f} times the first, wanted less than {wanted:g}")
+        if len(sizes) > 1 and grown >= limit:
+            lines.append(f"{series}: {grown:.2f} times the first, wanted less than {limit:g}")
     large = [p for p in points if p.bytes_used > BYTES_MAX]
-    return told + [f"{p.series} {p.size:,}: {p.bytes_used:,} bytes kept" for p in large]
+    return lines + [f"{p.series} {p.size:,}: {p.bytes_used:,} bytes kept" for p in large]
 
 
-def lines(points: Iterable[Point]) -> list[tuple[str, ...]]:
+def table_rows(points: Iterable[Point]) -> list[tuple[str, ...]]:
     firsts: dict[str, float] = {}
-    told: list[tuple[str, ...]] = []
-    for found in points:
-        first = firsts.setdefault(found.series, found.micros)
-        kept = f"{found.bytes_used / 1024:,.0f}"
-        ratio = f"{found.micros / first:.2f}"
-        told.append((found.series, f"{found.size:,}", f"{found.micros:,.0f}", ratio, kept))
-    return told
+    rows: list[tuple[str, ...]] = []
+    for p in points:
+        first = firsts.setdefault(p.series, p.micros)
+        kibibytes = f"{p.bytes_used / 1024:,.0f}"
+        ratio = f"{p.micros / first:.2f}"
+        rows.append((p.series, f"{p.size:,}", f"{p.micros:,.0f}", ratio, kibibytes))
+    return rows
 
 
 def write_docs(points: Sequence[Point], folder: Path) -> None:
-    """Two plots, and the table in benchmarks.md. Raises ValueError: it has no place for it."""
+    """Two plots, and the table in benchmarks.md. Raises ValueError: no place for the table."""
     (folder / "images").mkdir(exist_ok=True)
     nodes = [p for p in points if p.series != KINDS]
     plot(nodes, folder / "images" / "growth-nodes.svg", "nodes", log=True)
     kinds = [p for p in points if p.series == KINDS]
     plot(kinds, folder / "images" / "growth-kinds.svg", "kinds of pods in turns", log=False)
-    told = [f"Measured {today()}: {machine()}.", "", *markdown_table(HEADINGS, lines(points))]
-    put_between(folder / "benchmarks.md", "growth", told)
+    text = [f"Measured {today()}: {machine()}.", "", *markdown_table(HEADINGS, table_rows(points))]
+    put_between(folder / "benchmarks.md", "growth", text)
 
 
 def plot(points: Sequence[Point], path: Path, label: str, *, log: bool) -> None:
-    import matplotlib as mpl  # noqa: PLC0415 - only who plots needs it
+    import matplotlib as mpl  # noqa: PLC0415 - only plots need it
     import matplotlib.pyplot as plt  # noqa: PLC0415
 
     mpl.rcParams.update({"svg.hashsalt": "bayplan", "svg.fonttype": "none"})
     figure, axes = plt.subplots(figsize=(6, 4))
     draw: Callable[..., Any] = axes.loglog if log else axes.semilogx
     for series in dict.fromkeys(p.series for p in points):
-        found = [p for p in points if p.series == series]
-        draw([p.size for p in found], [p.micros for p in found], "o-", label=series)
+        in_series = [p for p in points if p.series == series]
+        draw([p.size for p in in_series], [p.micros for p in in_series], "o-", label=series)
     axes.set(xlabel=label, ylabel="µs per pod")
     axes.grid(visible=True, which="major", alpha=0.3)
     if log:
@@ -178,20 +178,20 @@ def numbers(text: str) -> list[int]:
 @click.option("--out", type=click.Path(path_type=Path), help="write the points as JSON, too")
 @click.option("--docs", type=click.Path(path_type=Path, exists=True, file_okay=False))
 def main(nodes: str, kinds: str, out: Path | None, docs: Path | None) -> None:
-    points = [found for name in (*ROW_LOCAL, *OTHERS) for found in by_nodes(name, numbers(nodes))]
+    points = [p for name in (*ROW_LOCAL, *ACROSS_NODES) for p in by_nodes(name, numbers(nodes))]
     points += by_kinds(numbers(kinds))
     table = Table(*HEADINGS)
-    for cells in lines(points):
+    for cells in table_rows(points):
         table.add_row(*cells)
     Console().print(table)
     if out is not None:
-        out.write_text(json.dumps([asdict(found) for found in points], indent=2) + "\n")
+        out.write_text(json.dumps([asdict(p) for p in points], indent=2) + "\n")
     if docs is not None:
         write_docs(points, docs)
-    told = problems(points)
-    for problem in told:
+    broken_limits = problems(points)
+    for problem in broken_limits:
         click.echo(problem, err=True)
-    sys.exit(bool(told))
+    sys.exit(bool(broken_limits))
 
 
 if __name__ == "__main__":

@@ -74,9 +74,10 @@ def measure_here(size: str) -> None:
 
 def ours(size: str) -> Peak:
     command = [sys.executable, "-m", "benchmarks.bench_memory", "--here", size]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    seconds, peak = done.stdout.split()
     shape = shape_of(size)
-    return Peak("Bayplan", shape.nodes, shape.init_pods, float(told[0]), int(told[1]))
+    return Peak("Bayplan", shape.nodes, shape.init_pods, float(seconds), int(peak))
 
 
 def peers(size: str, binary: Path, limit_seconds: float) -> Peak:
@@ -116,16 +117,16 @@ def main(
     if binary is not None:
         peaks.insert(1, peers(wanted[0], binary, limit))
     table = Table(*HEADINGS)
-    for found in peaks:
-        table.add_row(*found.cells())
+    for peak in peaks:
+        table.add_row(*peak.cells())
     Console().print(table)
     if markdown is not None:
-        told = [f"Measured {today()}: {machine()}.", ""]
-        told += ["    python -m benchmarks.bench_memory --kube-scheduler BINARY", ""]
+        text = [f"Measured {today()}: {machine()}.", ""]
+        text += ["    python -m benchmarks.bench_memory --kube-scheduler BINARY", ""]
         put_between(
             markdown,
             "memory",
-            [*told, *markdown_table(HEADINGS, [found.cells() for found in peaks])],
+            [*text, *markdown_table(HEADINGS, [peak.cells() for peak in peaks])],
         )
 
 

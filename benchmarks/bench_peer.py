@@ -3,10 +3,10 @@
     python -m benchmarks.bench_peer --peer-dir DIR [--repeat 3] [--seconds 2] [--only basic]
 
 Both sides do the same work on the same pods: from the queue's pop to the point where the binding
-would be sent; nothing that depends on nodes is computed before the pop. How much it takes to hand
-the pods' events over is told beside it. kube-scheduler samples nodes, as it does by default; here
-one core looks at all nodes. kube-scheduler's better figure of one and two cores counts. Exit
-status 1: a ratio wanted by ranges.yaml is missed, or pods that fit found no node.
+would be sent; nothing that depends on nodes is computed before the pop. A column beside that rate
+counts the delivery of the pods' events, too. kube-scheduler samples nodes, as it does by default;
+Bayplan evaluates all nodes on one core. Of kube-scheduler's rates on one and two cores, the better
+one counts. Exit status 1: a ratio is below its limit in ranges.yaml, or pods that fit got no node.
 """
 
 import json
@@ -144,8 +144,8 @@ def peer_binary(peer_dir: Path) -> Path:
 def peer_runs(binary: Path, shape: Shape, seconds: float) -> list[PeerRun]:
     """One run on each number of cores.
 
-    The program takes every shape whose name contains the one given, and goes on to score all
-    nodes; it is stopped as soon as it has told what is compared.
+    The program runs every shape whose name contains `shape.name`, and then each of them again with
+    all nodes scored. It is stopped as soon as it has printed the runs that are compared.
     """
     command = [str(binary), "-only", shape.name, "-procs", ",".join(map(str, CORES))]
     command += ["-repeat", "1", "-limit", f"{seconds}s"]
@@ -153,20 +153,20 @@ def peer_runs(binary: Path, shape: Shape, seconds: float) -> list[PeerRun]:
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stderr is not None
-        found: list[PeerRun] = []
+        runs: list[PeerRun] = []
         try:
-            for told in _told(process.stderr, shape):
-                found.append(told)
-                if len(found) == len(CORES):
+            for peer_run in _parsed(process.stderr, shape):
+                runs.append(peer_run)
+                if len(runs) == len(CORES):
                     break
         finally:
             process.kill()
-    if [told.cores for told in found] != list(CORES):
-        sys.exit(f"the peer told only of {len(found)} runs of {shape.name}: {' '.join(command)}")
-    return found
+    if [each.cores for each in runs] != list(CORES):
+        sys.exit(f"the peer printed only {len(runs)} runs of {shape.name}: {' '.join(command)}")
+    return runs
 
 
-def _told(lines: Iterable[str], shape: Shape) -> Iterator[PeerRun]:
+def _parsed(lines: Iterable[str], shape: Shape) -> Iterator[PeerRun]:
     for line in lines:
         if not line.startswith("{"):
             continue
@@ -228,10 +228,10 @@ def markdown_cells(found: Comparison) -> tuple[str, ...]:
 
 def write_markdown(path: Path, rows: Sequence[Comparison], command: str) -> None:
     """The table between the marks `peer` of a document, with what it was measured on."""
-    told = [f"Measured {today()}: {machine()}; kube-scheduler {PEER_VERSION}.", ""]
-    told += [f"    {command}", ""]
+    text = [f"Measured {today()}: {machine()}; kube-scheduler {PEER_VERSION}.", ""]
+    text += [f"    {command}", ""]
     put_between(
-        path, "peer", [*told, *markdown_table(MARKDOWN_HEADINGS, map(markdown_cells, rows))]
+        path, "peer", [*text, *markdown_table(MARKDOWN_HEADINGS, map(markdown_cells, rows))]
     )
 
 

@@ -343,10 +343,10 @@ def main(
             table.add_row(*line(rows[-1]))
     Console(width=110).print(table)
     if markdown is not None:
-        told = [f"Measured {today()}: {machine()}.", ""]
-        told += ["    python -m benchmarks.bench_reuse --trace FOLDER", ""]
-        told += markdown_table(HEADINGS, map(line, rows))
-        put_between(markdown, "reuse", told)
+        text = [f"Measured {today()}: {machine()}.", ""]
+        text += ["    python -m benchmarks.bench_reuse --trace FOLDER", ""]
+        text += markdown_table(HEADINGS, map(line, rows))
+        put_between(markdown, "reuse", text)
     if out is not None:
         out.write_text(json.dumps({"rows": [asdict(row) for row in rows]}, indent=2) + "\n")
     problems = [text for row in rows for text in row.problems(ranges().reuse_at_least)]

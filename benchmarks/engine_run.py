@@ -3,8 +3,8 @@
 The engine has what `bayplan run` has: metrics, and the sinks of the journal with log lines at the
 default verbosity.
 
-Where pods preempt, each is tried, its victims are told to go and are gone, and it is tried again:
-all of that is its time.
+Where pods preempt, a pod's time includes its first attempt, the eviction of its victims and its
+second attempt.
 """
 
 import gc
@@ -45,7 +45,7 @@ class Run:
     node_names: Sequence[str]
     #: What it took to hand one pod's event over, on the average.
     event_seconds: float
-    #: How many pods were told to go.
+    #: How many pods were evicted.
     victims: int = 0
 
     @property
@@ -196,13 +196,13 @@ def _measured(
 
 
 class _Evicting:
-    """An API server that lets everybody go at once, and keeps their keys."""
+    """An API server that deletes each pod at once and records its key."""
 
     def __init__(self) -> None:
         self.gone: list[str] = []
 
     async def patch_pod_status(self, patch: PatchPodStatus) -> None:
-        """That a pod is told why is part of the work; nobody reads it here."""
+        """A pod's condition is part of the measured work; nothing reads it here."""
 
     async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
         self.gone.append(f"{namespace}/{name}")
@@ -211,7 +211,7 @@ class _Evicting:
 def _preempting(
     shape: Shape, scheduler: Scheduler, events: Sequence[WatchEvent], limit_seconds: float
 ) -> Run:
-    """One pod after another: who waits for room stands in nobody's way."""
+    """One pod after another, so that no pod waits behind another one's victims."""
     placed = {f"{pod.namespace}/{pod.name}": pod for pod in scheduler.cache.pods()}
     ends: list[float] = []
     node_names: list[str] = []
@@ -235,7 +235,7 @@ def _preempting(
 
 
 def _victims(scheduler: Scheduler, event: WatchEvent) -> list[str]:
-    """Try a pod for the first time, and do what follows; the keys of those that had to go."""
+    """The keys of the pods that a pod's first attempt evicts, after its effects were performed."""
     scheduler.schedule_one()
     port = _Evicting()
     while effects := scheduler.take_effects():
@@ -248,7 +248,7 @@ def _victims(scheduler: Scheduler, event: WatchEvent) -> list[str]:
 
 
 def _perform(effect: Perform, port: _Evicting) -> None:
-    """Nothing of it waits for anything."""
+    """Perform a write; no step of it waits."""
     writing = effect.run(cast(BindPort, port))
     try:
         writing.send(None)
@@ -258,7 +258,7 @@ def _perform(effect: Perform, port: _Evicting) -> None:
 
 
 def _nominated(pod: ApiObject, node_name: str) -> WatchEvent:
-    """As the API tells it once that is written."""
+    """The watch event that the API sends after the nomination is written."""
     assert isinstance(pod, Pod)
     status = msgspec.structs.replace(pod.status, nominated_node_name=node_name)
     return WatchEvent(EventType.MODIFIED, POD, msgspec.structs.replace(pod, status=status))
