@@ -79,9 +79,9 @@ class FaultOptions:
         )
 
     def __str__(self) -> str:
-        """One line; what does not happen is left out: `seed=7 conflicts=0.1 …`."""
-        told = (f"{one.name}={getattr(self, one.name):g}" for one in fields(self)[1:])
-        return " ".join((f"seed={self.seed}", *(text for text in told if not text.endswith("=0"))))
+        """One line without the faults that do not happen: `seed=7 conflicts=0.1 …`."""
+        texts = (f"{one.name}={getattr(self, one.name):g}" for one in fields(self)[1:])
+        return " ".join((f"seed={self.seed}", *(text for text in texts if not text.endswith("=0"))))
 
 
 @final

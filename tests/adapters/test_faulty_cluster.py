@@ -50,8 +50,8 @@ def created(inner: EmbeddedCluster, name: str = "web") -> PodInfo:
 def test_options_follow_from_the_seed_and_print_as_one_line() -> None:
     assert FaultOptions.sampled(7) == FaultOptions.sampled(7)
     assert len({str(FaultOptions.sampled(seed)) for seed in range(20)}) == 20
-    told = FaultOptions(seed=3, conflicts=0.1, slow_seconds=20.0, node_losses=2)
-    assert str(told) == "seed=3 conflicts=0.1 slow_seconds=20 node_losses=2"
+    options = FaultOptions(seed=3, conflicts=0.1, slow_seconds=20.0, node_losses=2)
+    assert str(options) == "seed=3 conflicts=0.1 slow_seconds=20 node_losses=2"
 
 
 def test_each_fault_is_absent_in_some_seeds_and_present_in_others() -> None:

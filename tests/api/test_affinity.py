@@ -24,7 +24,7 @@ def term(**wire: Any) -> AffinityTerm:
     ("wire", "meant"),
     [
         pytest.param({"labelSelector": {}}, {"a"}, id="the pod's own namespace"),
-        pytest.param({}, set(), id="no selector selects nobody"),
+        pytest.param({}, set(), id="no selector selects no pod"),
         pytest.param({"labelSelector": {}, "namespaces": ["b"]}, {"b"}, id="the listed namespaces"),
         pytest.param({"labelSelector": {}, "namespaceSelector": {}}, {"a", "b"}, id="all of them"),
         pytest.param(

@@ -11,7 +11,7 @@ from tests.adapters.manifests import pod
 from tests.cli.command_line import answer, bayplan, process, profile, refusal, write_objects
 from tests.comparison.kit import cluster_file, configuration, node_with_cpu
 
-#: Ends its process at one seed, as long as it is told to.
+#: Ends its process at the seed that DIE_AT_SEED names.
 DEADLY = """
 import os
 from bayplan import ScalarScorePlugin

@@ -129,10 +129,10 @@ def test_closed_streams_are_not_a_failure(objects: Path, closed: str) -> None:
 
 
 def on_a_terminal(*arguments: str | Path, **env: str) -> tuple[int, str]:
-    """Exit code and all that a terminal of 60 columns gets to see."""
+    """Exit code and all output to a terminal of 60 columns."""
     ours, theirs = pty.openpty()
     variables = {"TERM": "xterm-256color", "COLUMNS": "60", **env}
-    # A terminal holds some kilobytes; then who writes waits until somebody reads.
+    # A terminal buffers some kilobytes; then a writer blocks until the buffer is read.
     with ThreadPoolExecutor(1) as reader:
         seen = reader.submit(all_of, ours)
         try:
@@ -144,13 +144,13 @@ def on_a_terminal(*arguments: str | Path, **env: str) -> tuple[int, str]:
 
 
 def all_of(terminal: int) -> bytes:
-    """Until nobody writes any more."""
+    """All output, until the other end is closed."""
     seen = b""
     try:
         while piece := os.read(terminal, 65536):
             seen += piece
     except OSError:
-        pass  # that is how a terminal says it
+        pass  # a terminal reports a closed end in this way
     return seen
 
 

@@ -17,7 +17,7 @@ NAME, MODULE = "PreferQuietNodes", "prefer_quiet_nodes"
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A package, freshly written into a folder where somebody works."""
+    """A new package in the working directory."""
     monkeypatch.chdir(tmp_path)
     assert f"pip install ./{MODULE}" in answer("plugins", "new", NAME)
     yield tmp_path / MODULE

@@ -309,7 +309,7 @@ def test_records_are_fetched_over_http_and_https() -> None:
 
 def test_the_certificate_is_verified_with_a_given_ca(tmp_path: Path) -> None:
     other = tmp_path / "ca.pem"
-    other.write_text("nobody")
+    other.write_text("no certificate")
     with pytest.raises(NotAnsweredError):
         fetched_history(
             lambda port: Address(f"https://127.0.0.1:{port}", ca_file=str(other)), tls=True

@@ -1,4 +1,4 @@
-"""Small comparisons for tests: manifests, configurations, and runs that nobody ran."""
+"""Small comparisons for tests: manifests, configurations, and results without runs."""
 
 import json
 from pathlib import Path

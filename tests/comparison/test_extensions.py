@@ -17,7 +17,7 @@ from tests.comparison.kit import spec
 
 
 class Seen(RunMetric):
-    """Counts everything it is told."""
+    """Counts all calls of its observer methods."""
 
     name = "seen"
 
@@ -58,7 +58,7 @@ def test_a_metric_of_an_installed_package_observes_each_run(
 
 
 @pytest.mark.parametrize(
-    ("what", "told"),
+    ("attribute", "message"),
     [
         ("spec", "not a metric; wanted a subclass of RunMetric"),
         ("Nameless", 'wanted a name, as in name = "nodes_used"'),
@@ -66,8 +66,8 @@ def test_a_metric_of_an_installed_package_observes_each_run(
     ],
 )
 def test_an_invalid_metric_is_refused_with_its_entry_point(
-    monkeypatch: pytest.MonkeyPatch, what: str, told: str
+    monkeypatch: pytest.MonkeyPatch, attribute: str, message: str
 ) -> None:
-    bring(monkeypatch, what)
-    with pytest.raises(InputError, match=f"^entry point one = .*:{what}: {told}"):
+    bring(monkeypatch, attribute)
+    with pytest.raises(InputError, match=f"^entry point one = .*:{attribute}: {message}"):
         installed_metrics()

@@ -22,7 +22,7 @@ def jobs(folder: Path, **fields: Any) -> tuple[Job, ...]:
 
 
 class RunRecorder:
-    """Who was told of which runs."""
+    """Records the calls of `on_run`."""
 
     def __init__(self, interrupt_after: int = 0) -> None:
         self.runs: list[tuple[str, int, bool]] = []
@@ -34,9 +34,9 @@ class RunRecorder:
             raise KeyboardInterrupt
 
 
-def run(wanted: tuple[Job, ...], store: RunStore | None, told: RunRecorder) -> list[Run]:
+def run(wanted: tuple[Job, ...], store: RunStore | None, recorder: RunRecorder) -> list[Run]:
     with executor_for(None, 1) as executor:
-        return run_matrix(wanted, executor, 1, store, on_run=told)
+        return run_matrix(wanted, executor, 1, store, on_run=recorder)
 
 
 def csv_of(runs: list[Run]) -> bytes:

@@ -57,7 +57,7 @@ def bound(name: str, node_name: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("workload", "users"),
     [
-        pytest.param(Workload(initial=(*NODES, pod_with_cpu("a"))), [], id="nobody"),
+        pytest.param(Workload(initial=(*NODES, pod_with_cpu("a"))), [], id="no user"),
         pytest.param(
             Workload(initial=(*NODES, pod_with_cpu("n01"))), [], id="a pod of the same name"
         ),

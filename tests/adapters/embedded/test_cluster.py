@@ -111,7 +111,7 @@ def emitted(note: str = "Successfully assigned") -> EmitEvent:
 
 
 def test_a_write_for_a_pod_that_another_replaced_finds_no_pod() -> None:
-    """As with a real API server: whoever evicts the old pod is told that the pod is gone."""
+    """As with a real API server: an eviction of the old pod fails with NotFound."""
     cluster = EmbeddedCluster(ManualClock())
     cluster.create(pod())
     with pytest.raises(NotFoundError, match="UID in precondition: old"):
@@ -246,7 +246,7 @@ def test_a_watch_receives_events_that_come_while_it_waits() -> None:
 
 @dataclass
 class Follower:
-    """What an informer does: list once, follow, resume, list again when told so."""
+    """What an informer does: list once, follow, resume, and list again after 410 Gone."""
 
     cluster: EmbeddedCluster
     known: dict[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""An extender on loopback, on a thread of its own: for what asks it from a loop without sockets.
+"""An extender on loopback, on a thread of its own, for callers whose loop has no sockets.
 
 with extender({"filter": {"NodeNames": ["n1"]}}) as server:
     config = {"urlPrefix": server.url, "filterVerb": "filter"}
@@ -17,12 +17,12 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-#: What a verb answers: JSON, bytes as they are, a response, or what is called with the question.
+#: What a verb answers: JSON, bytes as they are, a response, or a function of the request.
 Answer = Any
 
 
 class Extender:
-    """Answers each verb as it is told, and keeps what it was asked."""
+    """Answers each verb with its answer from `answers`, and records the requests."""
 
     def __init__(self, answers: Mapping[str, Answer]) -> None:
         self.answers = dict(answers)
@@ -34,7 +34,7 @@ class Extender:
 
     @property
     def verbs(self) -> list[str]:
-        """In the order in which they were asked for."""
+        """The verbs of all requests, in order."""
         return [name for name, _ in self._asked]
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -61,7 +61,7 @@ CUT = object()
 
 
 async def never() -> None:
-    """No answer, as long as somebody waits for one."""
+    """An answer that never comes."""
     await asyncio.Event().wait()
 
 
@@ -69,7 +69,7 @@ async def never() -> None:
 def extender(
     answers: Mapping[str, Answer], tls: ssl.SSLContext | None = None
 ) -> Iterator[Extender]:
-    """One that lives as long as the block."""
+    """A server that runs as long as the block."""
     server, loop = Extender(answers), asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
@@ -97,6 +97,6 @@ async def _started(server: Extender, tls: ssl.SSLContext | None) -> web.ServerRu
 
 
 def closed_port() -> int:
-    """One that nobody listens on."""
+    """A port on which no server listens."""
     with socket.create_server(("127.0.0.1", 0)) as opened:
         return opened.getsockname()[1]

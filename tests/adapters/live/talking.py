@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 class Server:
-    """Has pods and nodes; answers everything else as it is told, once each."""
+    """Has pods and nodes; answers every other request with the next of `answers`."""
 
     def __init__(self, *answers: web.StreamResponse) -> None:
         self.answers = list(answers)

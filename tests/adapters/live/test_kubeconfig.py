@@ -21,7 +21,7 @@ def written(folder: Path, user: Any, cluster: Any = None, **fields: Any) -> Path
         "clusters": [{"name": "c", "cluster": {"server": "https://x:6443/", **(cluster or {})}}],
         "users": [{"name": "u", "user": user}],
         "contexts": [
-            {"name": "other", "context": {"cluster": "c", "user": "nobody"}},
+            {"name": "other", "context": {"cluster": "c", "user": "missing"}},
             {"name": "x", "context": {"cluster": "c", "user": "u", "namespace": "n"}},
         ],
         "current-context": "x",
@@ -84,7 +84,7 @@ def test_a_missing_file_is_reported(tmp_path: Path) -> None:
         {"exec": {"command": "aws"}},
         {"auth-provider": {"name": "oidc"}},
         {"username": "u", "password": "p"},
-        {"token": "abc", "as": "somebody"},
+        {"token": "abc", "as": "admin"},
         {"token": 7},
         {"client-certificate-data": "!"},
         None,

@@ -320,10 +320,10 @@ def test_an_unreachable_proxy_means_that_nothing_was_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def main() -> None:
-        async def nobody(_: web.BaseRequest) -> web.StreamResponse:
+        async def refuse(_: web.BaseRequest) -> web.StreamResponse:
             raise AssertionError
 
-        async with serving(nobody) as gone:
+        async with serving(refuse) as gone:
             monkeypatch.setenv("http_proxy", gone)
         async with open_client(kubeconfig(tmp_path, FAR), ClientOptions(sleep=Naps())) as client:
             await client.request("POST", "/x", b"{}")
