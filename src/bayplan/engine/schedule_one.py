@@ -293,11 +293,7 @@ def _filter_at_once(
     framework, state, pod = cycle.framework, cycle.state, cycle.pod
     if not only_amounts_matter(framework, state) or framework.follows_added_pods(state, pod):
         return None
-    added: list[list[PodInfo]] = []
-    for node in nominated:
-        # In a trial of a pod group, members may already be on the node they are nominated to.
-        placed = {other.uid for other in nodes.info(node.position).pods}
-        added.append([other for other in node.pods if other.uid not in placed])
+    added = [framework.not_placed(node.pods, nodes.info(node.position)) for node in nominated]
     positions = np.array([node.position for node in nominated], np.intp)
     with_pods = filter_overlay(
         framework, state.clone(), pod, with_added(nodes.take(positions), added)

@@ -351,6 +351,15 @@ class Framework:
             if other.priority >= pod.priority and other.uid != pod.uid
         ]
 
+    @staticmethod
+    def not_placed(pods: Iterable[PodInfo], node: NodeInfo) -> list[PodInfo]:
+        """The pods that a what-if has to add to a node.
+
+        In a trial of a pod group, members may already be on the node they are nominated to.
+        """
+        placed = {other.uid for other in node.pods}
+        return [pod for pod in pods if pod.uid not in placed]
+
     def _verdict_with(
         self,
         added: Sequence[PodInfo],
@@ -361,12 +370,8 @@ class Framework:
         position: int,
     ) -> Status | None:
         what_if, node = state.clone(), snapshot.nodes.info(position)
-        # In a trial of a pod group, members may already be on the node they are nominated to.
-        placed = {other.uid for other in node.pods}
         with snapshot.trial() as trial:
-            for other in added:
-                if other.uid in placed:
-                    continue
+            for other in self.not_placed(added, node):
                 status = self.run_add_pod(what_if, pod, trial.assume(other, node.name), node)
                 if not is_success(status):
                     return status

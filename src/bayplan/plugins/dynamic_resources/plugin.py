@@ -272,8 +272,7 @@ class DynamicResources(
         for index in sorted(attempt.unavailable):
             claim = attempt.claims[index]
             if not attempt.is_special(index) and _is_free_but_for(claim, pod):
-                self._releases.begin(claim.uid, pod.uid)
-                _perform(self.handle, claim, partial(self._deallocate, claim, pod.uid))
+                self._take_back(claim, pod.uid, partial(binding.deallocate, claim=claim))
                 return None, unschedulable(DEALLOCATED)
         if attempt.special is not None and attempt.special_is_in_api:
             claim = attempt.special
@@ -316,8 +315,7 @@ class DynamicResources(
         self._give_back(attempt)
         for index, claim in enumerate(attempt.user_claims()):
             if index in attempt.written or claim.is_reserved_for(pod.uid):
-                self._releases.begin(claim.uid, pod.uid)
-                _perform(self.handle, claim, partial(self._release, claim, pod.uid))
+                self._take_back(claim, pod.uid, partial(self._release, claim, pod.uid))
         special = attempt.special
         if special is not None and attempt.special_is_in_api and attempt.written:
             _perform(self.handle, special, partial(binding.delete_claim, claim=special))
@@ -381,22 +379,27 @@ class DynamicResources(
             assert special is not None, f"{pod.key} has no claim for extended resources"
             await binding.tell_containers(port, pod, bound.metadata.name, special.mappings)
 
+    def _take_back(self, claim: ResourceClaim, pod_uid: str, write: binding.Write) -> None:
+        """Take the pod's reservation or the devices of its claim away.
+
+        The pod's next PreBind waits for the write: its attempt may not have seen the write, and
+        then takes the claim for reserved and allocated.
+        """
+        self._releases.begin(claim.uid, pod_uid)
+
+        async def tracked(port: BindPort) -> None:
+            try:
+                await write(port)
+            finally:
+                self._releases.end(claim.uid, pod_uid)
+
+        _perform(self.handle, claim, tracked)
+
     async def _release(self, claim: ResourceClaim, pod_uid: str, port: BindPort) -> None:
         """The pod uses the claim no more. Raises ApiError, OutcomeUnknownError."""
-        try:
-            released = await binding.unreserve(port, claim, pod_uid)
-            if released is not None:
-                self.handle.devices.resource_claims.assume(released)
-        finally:
-            self._releases.end(claim.uid, pod_uid)
-
-    async def _deallocate(self, claim: ResourceClaim, pod_uid: str, port: BindPort) -> None:
-        """The pod's next PreBind waits for this write: its attempt may not have seen the write, and
-        then takes the claim for allocated. Raises ApiError, OutcomeUnknownError."""
-        try:
-            await binding.deallocate(port, claim)
-        finally:
-            self._releases.end(claim.uid, pod_uid)
+        released = await binding.unreserve(port, claim, pod_uid)
+        if released is not None:
+            self.handle.devices.resource_claims.assume(released)
 
     async def _create_special(self, attempt: Attempt, node_name: str, port: BindPort) -> None:
         """From now on the claim has another uid."""
