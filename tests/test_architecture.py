@@ -47,7 +47,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
 }
 
 # At most this many modules, and of these with one importer and under SMALL_LINES lines.
-MODULES_MAX = 465
+MODULES_MAX = 467
 SINGLE_IMPORTER_MAX = 20
 SMALL_LINES = 100
 

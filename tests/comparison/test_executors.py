@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bayplan.comparison import executors
+from bayplan.comparison.comparing import run_matrix
 from bayplan.comparison.executors import ExecutorError, executor_for
-from bayplan.comparison.matrix import run_matrix
 from bayplan.comparison.outputs import results_csv
 from bayplan.comparison.planning import plan
 from bayplan.comparison.table import Comparison

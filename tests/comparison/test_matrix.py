@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from bayplan.comparison.comparing import RunFailed, run_matrix
 from bayplan.comparison.executors import executor_for
 from bayplan.comparison.job import Job
-from bayplan.comparison.matrix import RunFailed, run_matrix
 from bayplan.comparison.outputs import results_csv
 from bayplan.comparison.planning import plan
 from bayplan.comparison.store import Run, RunStore

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.perf.sampling import rate, samples, summarised
+from bayplan.perf.data_items import rate, samples, summarised
 
 
 def bound(*per_second: int) -> list[float]:

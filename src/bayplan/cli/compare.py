@@ -19,7 +19,7 @@ from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
 from bayplan.cli.progress_bar import progress_bar
 from bayplan.cli.streams import EXIT_FAILED, fail, put, remark
-from bayplan.comparison.comparing import performed
+from bayplan.comparison.comparing import OnRun, RunFailed, performed
 from bayplan.comparison.decisions import Decisions, decisions_in, differences
 from bayplan.comparison.executors import ExecutorError
 from bayplan.comparison.experiment import (
@@ -29,7 +29,6 @@ from bayplan.comparison.experiment import (
     is_experiment,
     read_experiment,
 )
-from bayplan.comparison.matrix import OnRun, RunFailed
 from bayplan.comparison.outputs import left_out, write_outputs
 from bayplan.comparison.planning import Plan, plan
 from bayplan.comparison.report import comparison_report, differences_report

@@ -11,6 +11,7 @@ from bayplan.engine.extenders.results import Question
 from bayplan.engine.extenders.round import ExtenderRound
 from bayplan.engine.ranked_domain import RankedDomain
 from bayplan.engine.reuse.entry import SignatureEntry
+from bayplan.engine.reuse.node_cells import CellAnswer
 from bayplan.engine.reuse.ranked_nodes import RankedNodes
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import Feasibility, FilterOutcome, RejectionSummary
@@ -97,7 +98,7 @@ class Cycle:
         #: The cache entry of the pod's signature; the ranking that answers in place of the steps
         #: filter and score; or a ranking that covers only some plugins.
         self.entry: SignatureEntry | None = None
-        self.ranking: RankedNodes | RankedDomain | None = None
+        self.ranking: RankedNodes | RankedDomain | CellAnswer | None = None
         self.partial_ranking: RankedNodes | None = None
         #: The results of the steps filter and score. None: the step did not run; see `ranking`.
         self.outcome: FilterOutcome | None = None

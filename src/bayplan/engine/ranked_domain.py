@@ -12,7 +12,7 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from bayplan.engine.reuse.ranked_nodes import FEASIBLE, NodeFeasibility, RankedNodes
+from bayplan.engine.reuse.ranked_nodes import FEASIBLE, NodeFeasibility, RankedNodes, table_of
 from bayplan.framework.filtering import Feasibility, FilterOutcome, Rejected
 from bayplan.framework.scoring import Choice, ScoreTable
 from bayplan.framework.status import Code, Codes, Status
@@ -148,7 +148,7 @@ class RankedDomain:
 
     def score_table(self, nodes: NodeView) -> ScoreTable:
         """``nodes``: the feasible ones."""
-        return self.whole.score_table(nodes)
+        return table_of(self.whole, nodes)
 
     def draws_among_equals(self) -> bool:
         """Whether the nodes that are drawn from are equivalent for such pods: whichever is drawn,

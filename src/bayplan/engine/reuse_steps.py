@@ -18,8 +18,13 @@ from bayplan.engine.extenders.results import Extenders
 from bayplan.engine.ranked_domain import DomainRows, RankedDomain, answers_for_domains
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse.entry import CachedPreState, SignatureEntry
-from bayplan.engine.reuse.evaluation_plan import RankingInvalid, SingleNodeEvaluator
-from bayplan.engine.reuse.ranked_nodes import NodeFeasibility, RankedNodes
+from bayplan.engine.reuse.evaluation_plan import (
+    OTHER_PLUGINS,
+    RankingInvalid,
+    SingleNodeEvaluator,
+)
+from bayplan.engine.reuse.node_cells import CellAnswer, NodeCells, rules_for, state_for_cells
+from bayplan.engine.reuse.ranked_nodes import NodeFeasibility, RankedNodes, table_of
 from bayplan.framework.cycle_state import CallFilter, CycleState
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.handle import PodNominator
@@ -82,6 +87,11 @@ class ReuseSteps:
             cycle.entry = None
             cache.count(entry, is_hinted=False, seconds=clock() - start)
             return
+        if entry.cells is not None:
+            self._answer_from_cells(cycle, entry, entry.cells)
+            if cycle.is_done:
+                cache.count(entry, is_hinted=True, seconds=clock() - start)
+                return
         pre_state = entry.pre_state
         if pre_state is None or not pre_state.fits(pod, cache.object_generation.now()):
             return
@@ -154,10 +164,12 @@ class ReuseSteps:
             return
         ranking = cycle.partial_ranking if cycle.ranking is None else cycle.ranking
         cache = self._caches[cycle.framework.profile_name]
-        if type(ranking) is RankedDomain:
+        if isinstance(ranking, RankedDomain | CellAnswer):
             ranking = ranking.whole
         if ranking is not None:
             cache.used(entry, ranking)
+            if ranking is cycle.partial_ranking:
+                self._make_cells(cycle, entry, ranking)
             return
         outcome, is_complete = cycle.outcome, cycle.status is None or is_rejected(cycle.status)
         if outcome is None or not is_complete or not self.may_rank(cycle):
@@ -175,6 +187,71 @@ class ReuseSteps:
             or not cycle.framework.is_plain_sum
             or 0 < cycle.framework.plugins.percentage_of_nodes_to_score < 100
         )
+
+    # ---- cells ----------------------------------------------------------------------------
+
+    def _answer_from_cells(self, cycle: Cycle, entry: SignatureEntry, cells: NodeCells) -> None:
+        """End the cycle with the cells of an earlier pod of this template. If they do not answer,
+        the cycle is as it was."""
+        cache, pod = self._caches[cycle.framework.profile_name], cycle.pod
+        generation = cache.object_generation.now_of_distinct_terms()
+        if (
+            cycle.within is not None
+            or pod.group_key
+            or not cells.fits(pod, generation)
+            or not self.may_rank(cycle)
+        ):
+            return
+        cycle.start_with(cells.state(), entry)
+        ranking = cells.ranking
+        try:
+            if not ranking.follow():
+                cycle.candidates = cycle.snapshot.nodes
+                ranking.update(_evaluator(cycle))
+                if ranking.is_behind:
+                    ranking.score(_evaluator(cycle))
+        except RankingInvalid as problem:
+            self._drop(cycle, ranking, problem.reason)
+        else:
+            answer = _answer_of(cells, cache, entry)
+            if answer is not None:
+                cycle.ranking = answer
+                cycle.choice = answer.choose(self._seed, pod.uid, cycle.queued.attempts)
+                return
+        cycle.candidates = None
+        cycle.start_with(CycleState(), None)
+
+    def _make_cells(self, cycle: Cycle, entry: SignatureEntry, ranking: RankedNodes) -> None:
+        """The ranking and array calls answered. Make cells for the next pod of this template."""
+        framework, state, pod, table = cycle.framework, cycle.state, cycle.pod, cycle.table
+        if (
+            table is None
+            or cycle.choice is None
+            or cycle.within is not None
+            or cycle.node_names is not None
+            or pod.group_key
+            or not framework.calls(state, pod).pre_state_per_template
+            or not entry.wants_cells(pod)
+        ):
+            return
+        cache = self._caches[framework.profile_name]
+        entry.drop_cells()
+        rules = rules_for(framework, ranking.plan, state, pod, nodes=cycle.snapshot.nodes)
+        try:
+            if rules is None:
+                raise RankingInvalid(OTHER_PLUGINS)
+            cells = NodeCells(
+                ranking,
+                rules,
+                pod,
+                state_for_cells(state, framework.plugins.instances()),
+                score_order=[plugin.instance_name for plugin, _ in framework.plugins.score],
+                object_generation=cache.object_generation.now_of_distinct_terms(),
+            )
+        except RankingInvalid:
+            entry.refuse_cells()
+        else:
+            cache.add_cells(entry, cells)
 
     # ---- rankings -------------------------------------------------------------------------
 
@@ -308,7 +385,7 @@ class ReuseSteps:
 
     def _keep_pre_state(self, cycle: Cycle, entry: SignatureEntry, object_generation: int) -> None:
         state, pod, ranking = cycle.state, cycle.pod, cycle.ranking
-        assert ranking is not None, "no ranking answered"
+        assert isinstance(ranking, RankedNodes | RankedDomain), "no complete ranking answered"
         if cycle.framework.calls(state, pod).pre_state_per_template:
             is_scored = ranking.feasible_count > 1
             whole = ranking.whole if isinstance(ranking, RankedDomain) else ranking
@@ -330,12 +407,25 @@ def score_table_of(cycle: Cycle) -> ScoreTable | None:
     if ranking is None:
         return cycle.table
     is_scored = cycle.choice is not None and ranking.feasible_count > 1
-    return ranking.score_table(_feasible_nodes(cycle, ranking)) if is_scored else None
+    if not is_scored:
+        return None
+    nodes = _feasible_nodes(cycle, ranking)
+    return table_of(ranking, nodes) if type(ranking) is RankedNodes else ranking.score_table(nodes)
 
 
-def _feasible_nodes(cycle: Cycle, ranking: RankedNodes | RankedDomain) -> NodeView:
+def _feasible_nodes(cycle: Cycle, ranking: RankedNodes | RankedDomain | CellAnswer) -> NodeView:
     nodes = cycle.snapshot.nodes if cycle.candidates is None else cycle.candidates
     return nodes.take_rows(ranking.feasible_rows)
+
+
+def _answer_of(cells: NodeCells, cache: ResultCache, entry: SignatureEntry) -> CellAnswer | None:
+    """None: the cells are dropped, or fewer than two nodes are feasible."""
+    try:
+        cells.update()
+        return cells.answer()
+    except RankingInvalid as problem:
+        cache.drop_cells(entry, problem.reason)
+        return None
 
 
 def _ranking_of(cycle: Cycle, entry: SignatureEntry, cache: ResultCache) -> RankedNodes | None:

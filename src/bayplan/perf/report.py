@@ -6,10 +6,9 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bayplan.perf.data_items import Measurement
+from bayplan.perf.data_items import SAMPLES_MIN, Measurement
 from bayplan.perf.planning import Plan, Refused
 from bayplan.perf.running import Outcome
-from bayplan.perf.sampling import SAMPLES_MIN
 from bayplan.sim.output.report import BLANK
 from bayplan.sim.output.report import new_table as new_table
 

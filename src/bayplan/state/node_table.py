@@ -451,11 +451,13 @@ class NodeTable:
         if pods is None:
             facets = NODES_BY_DOMAIN
             return self.domain_tables.of((pods, key), self.log, self.alive, labels, facets=facets)
+        return self.domain_tables.of((pods, key), self.log, self.pod_column(pods), labels)
+
+    def pod_column(self, pods: PodSet | PlacedTerm) -> Column:
+        """int32[rows]: how many of these pods each row has. Good until the next column is read."""
         if isinstance(pods, PlacedTerm):
-            column = self.placed_terms.pods(pods)
-        else:
-            column = self.selector_counts.counter(pods).column
-        return self.domain_tables.of((pods, key), self.log, column, labels)
+            return self.placed_terms.pods(pods)
+        return self.selector_counts.counter(pods).column
 
     def derived(
         self,

@@ -85,8 +85,9 @@ class PlacedTerms:
         self._columns_max = columns_max
         self._indexes = {kind: _TermIndex() for kind in TermKind}
         self._with_column: OrderedDict[PlacedTerm, None] = OrderedDict()
-        #: The number of times that a pod with terms was added or removed.
-        self.change_count = 0
+        #: The number of times that a pod with terms was added or removed; and that the first pod
+        #: with a distinct term was added, or the last one removed.
+        self.change_count = self.distinct_change_count = 0
         #: int32 per row: pods with any (anti-)affinity term; with a required anti-affinity term.
         self.with_affinity = Column(capacity, np.int32)
         self.with_required_anti_affinity = Column(capacity, np.int32)
@@ -145,7 +146,10 @@ class PlacedTerms:
             self.with_required_anti_affinity.values[row] += step
         for key in shape.once("placed_terms.keys", _keys_of):
             index = self._indexes[key.kind]
-            placed = index.terms.get(key) or index.enter(key)
+            placed = index.terms.get(key)
+            if placed is None:
+                placed = index.enter(key)
+                self.distinct_change_count += 1
             count = placed.rows.get(row, 0) + step
             if count:
                 placed.rows[row] = count
@@ -156,6 +160,7 @@ class PlacedTerms:
                 placed.column.values[row] = count
             if not placed.pod_count:
                 index.leave(key)
+                self.distinct_change_count += 1
                 self._with_column.pop(placed, None)
 
 

@@ -13,6 +13,9 @@ update    a row cache forgets the rows that changed in the facets it reads when 
           nothing happens at the change itself
 nominate  a repeated pod takes the best node of the ranking, after changed rows were evaluated
 
+PodTopologySpread and InterPodAffinity look across nodes, but by counts alone. `NodeCells` completes
+a ranking for the pods of one template with such constraints.
+
 A cycle takes the first way that applies:
 
 1. One pod was placed since, and its node is now equivalent to a node that was evaluated before:
@@ -41,6 +44,7 @@ lag behind the log:
 |                               |                                       | drops the ranking        |
 | `SignatureEntry.generation`   | when a cycle last used the entry, or  | the log; says how much   |
 |                               | -1; rankings may be older             | changed since            |
+| `NodeCells.generation`        | counts and cells as of then           | the log; update first    |
 | `ObjectGeneration.now()`      | changes of objects and affinity terms | nothing: an older state  |
 |                               |                                       | is not used              |
 

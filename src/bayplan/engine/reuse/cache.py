@@ -17,6 +17,7 @@ from bayplan.engine.reuse.evaluation_plan import (
     RankingInvalid,
     SingleNodeEvaluator,
 )
+from bayplan.engine.reuse.node_cells import NodeCells
 from bayplan.engine.reuse.ranked_nodes import CHANGES_MAX, RankedNodes
 from bayplan.engine.reuse.row_cache import (
     PASSES,
@@ -339,6 +340,17 @@ class ResultCache:
         if ranking.owner is not entry.signature:
             entry.pre_state = None
 
+    def drop_cells(self, entry: SignatureEntry, reason: str) -> None:
+        """The ranking stays; it is incomplete."""
+        self.flushed_counts[reason] += 1
+        entry.drop_cells()
+
+    def add_cells(self, entry: SignatureEntry, cells: NodeCells) -> None:
+        self._invest(_RANKING_COSTS)
+        assert entry.cells is None, "the ranking has cells"
+        entry.cells = cells
+        self._count_bytes(entry)
+
     def count(self, entry: SignatureEntry, is_hinted: bool, seconds: float) -> None:
         """An attempt used the cache, and a ranking answered it or not."""
         if is_hinted:
@@ -419,6 +431,7 @@ class ResultCache:
             self.bytes_used += cache.bytes_used - cache.bytes_counted
             cache.bytes_counted = cache.bytes_used
         of_rankings = sum(ranking.bytes_used for ranking in entry.rankings.values())
+        of_rankings += 0 if entry.cells is None else entry.cells.bytes_used
         self.bytes_used += _ENTRY_BYTES + of_rankings - entry.bytes_counted
         entry.bytes_counted = _ENTRY_BYTES + of_rankings
         while self.bytes_used > self._bytes_max and len(self._entries) > 1:

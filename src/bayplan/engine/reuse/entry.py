@@ -10,6 +10,7 @@ from typing import final
 from weakref import ref
 
 from bayplan.engine.reuse.evaluation_plan import SkipSet
+from bayplan.engine.reuse.node_cells import NodeCells
 from bayplan.engine.reuse.ranked_nodes import RankedNodes
 from bayplan.engine.reuse.row_cache import RowCaches, RowCounts
 from bayplan.framework.cycle_state import CycleState
@@ -17,7 +18,12 @@ from bayplan.framework.signing import PodSignature
 from bayplan.state.change_log import ChangeLog
 from bayplan.state.cluster_objects import ClusterObjects
 from bayplan.state.node_table import NodeTable
-from bayplan.state.pods import PodInfo
+from bayplan.state.pods import PodInfo, PodShape
+
+#: Cells that served so few pods took longer to make than they saved; and how many pods of one
+#: template at most must come before cells are made again.
+_CELLS_PAY_FROM = 32
+_CELLS_PATIENCE_MAX = 256
 
 #: Rankings that one entry has at most, each for another set of skipping plugins.
 RANKINGS_MAX = 4
@@ -34,6 +40,11 @@ class ObjectGeneration:
     def now(self) -> int:
         """Another number after an object changed, or a pod with affinity terms came or went."""
         return self._objects.change_count + self._terms.change_count
+
+    def now_of_distinct_terms(self) -> int:
+        """The same, but one more or less pod with terms that other placed pods have is no
+        change."""
+        return self._objects.change_count + self._terms.distinct_change_count
 
 
 @final
@@ -110,9 +121,13 @@ class SignatureEntry:
     """Cached results and rankings of one signature."""
 
     __slots__ = (
+        "_cells_patience",
         "_log",
+        "_shape",
+        "_shape_count",
         "bytes_counted",
         "caches",
+        "cells",
         "cycle_count",
         "evaluated_count",
         "example",
@@ -155,6 +170,13 @@ class SignatureEntry:
         self.sharing: Sharing | None = None
         #: Belongs to one of the rankings, or to a ranking that the entry shares.
         self.pre_state: CachedPreState | None = None
+        #: Of one of the rankings, for the pods of one template.
+        self.cells: NodeCells | None = None
+        #: The template of the last pods that cells could serve, how many they were, and how many
+        #: there must be before cells are made.
+        self._shape: PodShape | None = None
+        self._shape_count = 0
+        self._cells_patience = 1
         self.bytes_counted = 0
 
     def row_counts(self) -> Mapping[str, RowCounts]:
@@ -195,12 +217,40 @@ class SignatureEntry:
         ranking.add_counts(self.caches.counts)
         del self.rankings[ranking.plan.skip_set]
         ranking.is_dropped = True
+        if self.cells is not None and self.cells.ranking is ranking:
+            self.drop_cells()
         if self.pre_state is not None and self.pre_state.ranking is None:
             self.pre_state = None
 
     def drop_rankings(self) -> None:
         for ranking in list(self.rankings.values()):
             self.drop_ranking(ranking)
+
+    # ---- cells ----------------------------------------------------------------------------
+
+    def wants_cells(self, pod: PodInfo) -> bool:
+        """Whether pods of this template come so often that cells are worth making. Called for each
+        pod that cells could serve."""
+        if pod.shape is not self._shape:
+            self._shape, self._shape_count = pod.shape, 0
+        self._shape_count += 1
+        return self._shape_count > self._cells_patience
+
+    def refuse_cells(self) -> None:
+        """Cells cannot be made for these pods as the cluster is now: that is tried less often."""
+        self._shape_count = 0
+        self._cells_patience = min(4 * self._cells_patience, _CELLS_PATIENCE_MAX)
+
+    def drop_cells(self) -> None:
+        """The ranking stays."""
+        cells = self.cells
+        if cells is not None:
+            cells.close()
+            self.cells, self._shape_count = None, 0
+            if cells.answered_count < _CELLS_PAY_FROM:
+                self._cells_patience = min(2 * self._cells_patience, _CELLS_PATIENCE_MAX)
+            else:
+                self._cells_patience = 1
 
     def validate(self) -> None:
         """Recompute all rankings from the row caches. Raises AssertionError where they differ."""
@@ -212,6 +262,9 @@ class SignatureEntry:
             assert ranking.generation <= self._log.generation, "a ranking is ahead of the log"
             ranking.validate()
             assert not ranking.is_dropped, "a ranking is dropped, and in use"
+        if self.cells is not None:
+            assert self.cells.ranking in self.rankings.values(), "cells of a ranking that left"
+            self.cells.validate()
         shared = None if self.pre_state is None else self.pre_state.ranking
         if shared is not None and shared not in self.rankings.values():
             shared.validate()

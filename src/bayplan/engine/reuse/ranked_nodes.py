@@ -32,7 +32,7 @@ from bayplan.engine.reuse.row_cache import (
     RowCache,
     RowCounts,
 )
-from bayplan.engine.reuse.score_index import PlaceBlocks, ScoreIndex
+from bayplan.engine.reuse.score_index import PlaceBlocks, ScoreIndex, TotalIndex, as_array
 from bayplan.framework.arithmetic import normalized
 from bayplan.framework.filtering import (
     Entry,
@@ -339,6 +339,8 @@ class RankedNodes:
         self.feasibility.read(places_of(table.alive.values), evaluator)
         self._start(evaluator, scored)
         self._index = self._indexed(scored) if plan.is_complete else None
+        #: What follows each change of a total; see `attach`.
+        self._follower: TotalIndex | None = self._index
         #: Whether the entry that it belongs to dropped it: others no longer use it, either.
         self.is_dropped = False
         #: The signature of that entry.
@@ -409,8 +411,8 @@ class RankedNodes:
         if now == FEASIBLE:
             total = self._other_totals[row] + placed
             place = self._places.item(row)
-            if self._index is not None:
-                self._index.move(place, self._totals[row], total)
+            if self._follower is not None:
+                self._follower.move(place, self._totals[row], total)
             self._lines.pop(place, None)
             self._totals[row] = total
         else:
@@ -513,8 +515,8 @@ class RankedNodes:
         placed = self._sum_of(row, self._placed_scores, evaluator)
         self._equivalence.learn(row, FEASIBLE, placed)
         self._totals[row] = total = other_total + placed
-        if self._index is not None:
-            self._index.add(self._places.item(row), total)
+        if self._follower is not None:
+            self._follower.add(self._places.item(row), total)
 
     def _sum_of(
         self, row: int, scores: Sequence[WeightedScore], evaluator: SingleNodeEvaluator
@@ -535,8 +537,8 @@ class RankedNodes:
             return
         self._moved.add(row)
         place = self._places.item(row)
-        if self._index is not None:
-            self._index.remove(place, self._totals[row])
+        if self._follower is not None:
+            self._follower.remove(place, self._totals[row])
         self._lines.pop(place, None)
         for score in self._placed_scores:
             score.remove_row(row)
@@ -598,7 +600,7 @@ class RankedNodes:
         """The cached scores and their sums, of some rows with totals."""
         return self._lines_at(self._places[rows].tolist())
 
-    def _lines_at(self, places: Iterable[int]) -> list[NodeScore]:
+    def _lines_at(self, places: Sequence[int]) -> list[NodeScore]:
         lines = self._lines
         try:
             return list(map(lines.__getitem__, places))
@@ -632,6 +634,17 @@ class RankedNodes:
 
     # ---- parts ----------------------------------------------------------------------------
 
+    def attach(self, index: TotalIndex | None) -> None:
+        """Let ``index``, which has the totals of all feasible rows, follow their changes; None:
+        what was attached follows no longer. The ranking is incomplete."""
+        assert self._index is None and (index is None or not self.is_behind), "cannot follow"
+        assert index is None or self._follower is None, "another index follows"
+        self._follower = index
+
+    def total_of(self, row: int) -> int:
+        """Of a feasible row with a total."""
+        return self._totals[row]
+
     def totals_of(self, rows: Rows) -> Int64s:
         """int64[rows]: the totals of feasible rows, all of which have totals."""
         return as_array(self._totals)[rows]
@@ -642,11 +655,6 @@ class RankedNodes:
         others = as_array(self._other_totals)[rows].tolist()
         classes = self.table.resources.equivalence.of_row
         return zip(map(classes, rows.tolist()), others, strict=True)
-
-    def score_table(self, nodes: NodeView) -> ScoreTable:
-        """The same as arrays, over the feasible nodes."""
-        columns = self.columns(nodes)
-        return ScoreTable(nodes, columns, total_scores(columns, len(nodes)))
 
     def add_counts(self, counts: dict[str, RowCounts]) -> None:
         """Add the rows that the instances had to answer for. A row that was renewed by equivalence
@@ -703,6 +711,7 @@ class RankedNodes:
         return 18 * self._capacity + of_scores + of_index
 
 
-def as_array(totals: "array[int]") -> Int64s:
-    """The same memory."""
-    return np.frombuffer(totals, np.int64)
+def table_of(ranking: RankedNodes, nodes: NodeView) -> ScoreTable:
+    """The scores of a complete ranking as arrays. ``nodes``: the feasible ones."""
+    columns = ranking.columns(nodes)
+    return ScoreTable(nodes, columns, total_scores(columns, len(nodes)))

@@ -1,4 +1,5 @@
-"""ScoreIndex: rows by total score, and the rows of one score in draw order.
+"""ScoreIndex: rows by total score, and the rows of one score in draw order; CellIndex: one for each
+cell of `NodeCells`.
 
 To remove a row, add a row, count the best rows or read the k-th of them takes microseconds at any
 number of nodes: the rows of one score are a sorted array of places in the draw order, in blocks if
@@ -9,7 +10,7 @@ from array import array
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
 from itertools import chain, islice
-from typing import final
+from typing import Protocol, final
 
 import numpy as np
 
@@ -76,6 +77,16 @@ def _remove(places: "array[int]", place: int) -> None:
     at = bisect_left(places, place)
     assert places[at] == place, f"place {place} is not there"
     del places[at]
+
+
+class TotalIndex(Protocol):
+    """Follows the totals of rows, which are identified by their places in the draw order."""
+
+    def add(self, place: int, total: int) -> None: ...
+    def remove(self, place: int, total: int) -> None: ...
+    def move(self, place: int, before: int, now: int) -> None:
+        """The total of a row of this index changed."""
+        ...
 
 
 @final
@@ -162,3 +173,79 @@ class ScoreIndex:
 
 def _stored(places: "array[int]") -> "array[int] | PlaceBlocks":
     return PlaceBlocks(places) if len(places) > _ARRAY_MAX else places
+
+
+@final
+class CellIndex:
+    """A `ScoreIndex` per cell, for nodes by their places in the draw order."""
+
+    __slots__ = ("_indexes", "bests", "cell_of_place", "is_reshaped", "sizes")
+
+    def __init__(self, cell_of_place: "array[int]") -> None:
+        self.cell_of_place = cell_of_place
+        self._indexes: list[ScoreIndex] = []
+        #: By cell: its number of nodes, and the highest total of one; 0 for an empty cell.
+        self.sizes = array("q")
+        self.bests = array("q")
+        #: Whether a cell became empty, or was, since somebody set this to false.
+        self.is_reshaped = True
+
+    def open(self, totals: Int64s, places: Rows) -> None:
+        """One more cell. ``places``: ascending."""
+        index = ScoreIndex(totals, places)
+        self._indexes.append(index)
+        self.sizes.append(len(places))
+        self.bests.append(index.best_score if len(places) else 0)
+
+    def add(self, place: int, total: int) -> None:
+        cell = self.cell_of_place[place]
+        index = self._indexes[cell]
+        index.add(place, total)
+        self.sizes[cell] += 1
+        self.is_reshaped |= self.sizes[cell] == 1
+        self.bests[cell] = index.best_score
+
+    def remove(self, place: int, total: int) -> None:
+        cell = self.cell_of_place[place]
+        index = self._indexes[cell]
+        index.remove(place, total)
+        self.sizes[cell] -= 1
+        if self.sizes[cell]:
+            self.bests[cell] = index.best_score
+        else:
+            self.bests[cell] = 0
+            self.is_reshaped = True
+
+    def move(self, place: int, before: int, now: int) -> None:
+        """The total of a node changed."""
+        cell = self.cell_of_place[place]
+        index = self._indexes[cell]
+        index.move(place, before, now)
+        self.bests[cell] = index.best_score
+
+    def best(self, cell: int) -> "array[int] | PlaceBlocks":
+        """Places of the nodes with the highest total of a cell that is not empty, ascending."""
+        return self._indexes[cell].best()
+
+    def first(self, cell: int, count_max: int) -> "array[int]":
+        """Places of the best nodes of a cell that is not empty, best first."""
+        return self._indexes[cell].first(count_max)
+
+    def validate(self, totals: Mapping[int, int]) -> None:
+        """``totals``: by place. Raises AssertionError where the indexes hold anything else."""
+        by_cell: list[dict[int, int]] = [{} for _ in self._indexes]
+        for place, total in totals.items():
+            by_cell[self.cell_of_place[place]][place] = total
+        for cell, (index, expected) in enumerate(zip(self._indexes, by_cell, strict=True)):
+            index.validate(expected)
+            assert self.sizes[cell] == len(expected), f"size of cell {cell}"
+            assert self.bests[cell] == max(expected.values(), default=0), f"best of cell {cell}"
+
+    @property
+    def bytes_used(self) -> int:
+        return 4 * len(self.cell_of_place) + sum(index.bytes_used for index in self._indexes)
+
+
+def as_array(totals: "array[int]") -> Int64s:
+    """The same memory."""
+    return np.frombuffer(totals, np.int64)

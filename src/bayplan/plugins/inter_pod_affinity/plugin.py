@@ -17,8 +17,8 @@ import numpy as np
 
 from bayplan.api.affinity import AffinityTerm
 from bayplan.api.objects import NAMESPACE, Node
-from bayplan.framework.arithmetic import uniform
 from bayplan.framework.cycle_state import Cloneable, CycleState
+from bayplan.framework.domain_rules import DomainCount, DomainPlugin, DomainRules
 from bayplan.framework.events import (
     ActionType,
     ClusterEvent,
@@ -39,7 +39,15 @@ from bayplan.framework.plugin import (
     SignPlugin,
 )
 from bayplan.framework.status import SKIP, Code, Rejection, Status, unresolvable
-from bayplan.framework.types import MAX_NODE_SCORE, PreFilterResult
+from bayplan.framework.types import PreFilterResult
+from bayplan.plugins.inter_pod_affinity.domain_rules import (
+    NO_ANTI_AFFINITY,
+    REFUSED_BY_PLACED,
+    AffinityDomainRules,
+    TermCounts,
+    normalized,
+    rejections_of,
+)
 from bayplan.plugins.inter_pod_affinity.terms import OwnTerms, own_terms
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Floats, Mask, NodeMask, NodeScores
@@ -207,10 +215,6 @@ _NOTHING: Floats = np.zeros(1)
 # ---- plugin ---------------------------------------------------------------------------------
 
 
-NO_AFFINITY = "node(s) didn't match pod affinity rules"
-NO_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
-EXISTING_REFUSE = "node(s) didn't satisfy existing pods anti-affinity rules"
-
 _WEIGHT_MAX = 100
 
 
@@ -272,6 +276,7 @@ class InterPodAffinity(
     NormalizeScorePlugin,
     EnqueueExtensions,
     SignPlugin,
+    DomainPlugin,
 ):
     """Places pods by the pods that are already there."""
 
@@ -359,20 +364,10 @@ class InterPodAffinity(
     ) -> Iterable[Rejection]:
         """A node's first reason is its only one, in this order."""
         notes: _Notes = state[self._filter_key]
-        lacking = notes.lacking(nodes)
-        if lacking is not None and lacking.any():
-            yield Rejection(lacking, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (NO_AFFINITY,))
-        rejected = lacking
-        for counts, reason in ((notes.away, NO_ANTI_AFFINITY), (notes.refusing, EXISTING_REFUSE)):
-            for key in counts.keys:
-                occupied = counts.present(nodes, key)
-                if rejected is not None:
-                    occupied &= ~rejected
-                    rejected = rejected | occupied
-                else:
-                    rejected = occupied
-                if occupied.any():
-                    yield Rejection(occupied, Code.UNSCHEDULABLE, (reason,))
+        away, refusing = notes.away, notes.refusing
+        occupied = [(away.present(nodes, key), NO_ANTI_AFFINITY) for key in away.keys]
+        occupied += [(refusing.present(nodes, key), REFUSED_BY_PLACED) for key in refusing.keys]
+        return rejections_of(notes.lacking(nodes), occupied)
 
     # ---- score ----------------------------------------------------------------------------
 
@@ -404,13 +399,43 @@ class InterPodAffinity(
         return np.asarray(total).astype(np.int64)
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: NodeScores) -> NodeScores:
-        """Upstream divides first, in float64, and only then multiplies."""
-        if not len(scores):
-            return scores
-        lowest, highest = scores.min(), scores.max()
-        if lowest == highest:
-            return uniform(0, len(scores))
-        return (MAX_NODE_SCORE * ((scores - lowest) / (highest - lowest))).astype(np.int64)
+        return normalized(scores)
+
+    # ---- domains --------------------------------------------------------------------------
+
+    def domain_rules(self, pod: PodInfo, nodes: NodeView) -> DomainRules | None:
+        own = own_terms(pod)
+        if own.error:
+            return None
+        namespaces = self.handle.objects(NAMESPACE)
+        attracting = own.matching_all(namespaces) if own.together else None
+        refusing = [
+            DomainCount(placed.term.topology_key, placed)
+            for placed in self._terms_about(pod, TermKind.REQUIRED_ANTI_AFFINITY, nodes)
+        ]
+        worth = [
+            (DomainCount(placed.term.topology_key, placed), factor * placed.weight)
+            for kind, factor in self._scoring_kinds
+            for placed in self._terms_about(pod, kind, nodes)
+        ]
+        worth += [
+            (DomainCount(want.key, want.pods(namespaces)), want.weight) for want in own.preferred
+        ]
+        return AffinityDomainRules(
+            TermCounts(
+                near=[DomainCount(key, attracting) for key in own.keys]
+                if attracting is not None
+                else (),
+                wants_itself=attracting is not None and _belongs(pod, attracting),
+                away=[DomainCount(want.key, want.pods(namespaces)) for want in own.apart],
+                refusing=refusing,
+                worth=worth,
+                never_scores=self._ignores_preferred and not own.preferred,
+            )
+        )
+
+    def domain_note_keys(self) -> Iterable[Hashable]:
+        return self._filter_key, self._score_key
 
     # ---- sign and events ------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ TOO_SKEWED = "node(s) didn't match pod topology spread constraints"
 NO_LABEL = f"{TOO_SKEWED} (missing required label)"
 
 #: The count of upstream's emptiest domain if there is no domain.
-_NO_DOMAIN_COUNT = 2**31 - 1
+NO_DOMAIN_COUNT = 2**31 - 1
 
 
 class _Domains:
@@ -58,7 +58,7 @@ class _Domains:
             if len(present_counts) < min_domains:
                 self.lowest_count = 0.0
             else:
-                self.lowest_count = float(present_counts.min(initial=_NO_DOMAIN_COUNT))
+                self.lowest_count = float(present_counts.min(initial=NO_DOMAIN_COUNT))
         return self.lowest_count
 
     def change(self, slot: int, step: int) -> None:

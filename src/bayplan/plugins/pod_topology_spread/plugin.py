@@ -11,6 +11,7 @@ from typing import Final, final
 
 from bayplan.api.objects import Node
 from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.domain_rules import DomainPlugin, DomainRules
 from bayplan.framework.events import (
     ActionType,
     ClusterEvent,
@@ -38,6 +39,7 @@ from bayplan.plugins.pod_topology_spread.constraints import (
     SpreadRules,
     has_own,
 )
+from bayplan.plugins.pod_topology_spread.domain_rules import spread_domain_rules
 from bayplan.plugins.pod_topology_spread.filtering import HardSpread, hard_spread
 from bayplan.plugins.pod_topology_spread.scoring import SoftSpread, soft_spread
 from bayplan.state.change_log import Facet
@@ -151,6 +153,7 @@ class PodTopologySpread(
     NormalizeScorePlugin,
     EnqueueExtensions,
     SignPlugin,
+    DomainPlugin,
 ):
     """Rejects domains with too many matching pods, and prefers emptier domains."""
 
@@ -214,6 +217,15 @@ class PodTopologySpread(
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: NodeScores) -> NodeScores:
         return self._soft(state).normalized(scores)
+
+    def domain_rules(self, pod: PodInfo, nodes: NodeView) -> DomainRules | None:
+        hard, soft = self._rules.hard(pod), self._rules.soft(pod)
+        if hard.error is not None or soft.error is not None:
+            return None
+        return spread_domain_rules(hard.constraints, soft.constraints, pod, nodes)
+
+    def domain_note_keys(self) -> Iterable[Hashable]:
+        return self._hard_key, self._soft_key
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         return self._hints.events()

@@ -70,20 +70,23 @@ class SoftSpread(Struct, frozen=True):
 
     def normalized(self, scores: NodeScores) -> NodeScores:
         """int64[feasible nodes] in 0..100, reversed: the node with the most pods gets about 0."""
-        counted = scores if self.ignored is None else scores[~self.ignored]
-        if not len(counted):
-            return np.zeros(len(scores), np.int64)
-        lowest, highest = int(counted.min()), max(int(counted.max()), 0)
-        if not highest:
-            normalized = np.full(len(scores), MAX_NODE_SCORE, np.int64)
-        elif self.ignored is None and lowest >= 0 and highest - lowest < _FEW_SCORES:
-            every = np.arange(lowest, highest + 1)
-            normalized = divide(MAX_NODE_SCORE * (highest + lowest - every), highest).take(
-                scores - lowest
-            )
-        else:
-            normalized = divide(MAX_NODE_SCORE * (highest + lowest - scores), highest)
-        return normalized if self.ignored is None else normalized * ~self.ignored
+        return normalized(scores, self.ignored)
+
+
+def normalized(scores: NodeScores, ignored: Mask | None = None) -> NodeScores:
+    """int64[nodes] in 0..100; ``ignored``: bool[nodes], nodes that get 0; None: no node."""
+    counted = scores if ignored is None else scores[~ignored]
+    if not len(counted):
+        return np.zeros(len(scores), np.int64)
+    lowest, highest = int(counted.min()), max(int(counted.max()), 0)
+    if not highest:
+        final = np.full(len(scores), MAX_NODE_SCORE, np.int64)
+    elif ignored is None and lowest >= 0 and highest - lowest < min(_FEW_SCORES, len(scores)):
+        every = np.arange(lowest, highest + 1)
+        final = divide(MAX_NODE_SCORE * (highest + lowest - every), highest).take(scores - lowest)
+    else:
+        final = divide(MAX_NODE_SCORE * (highest + lowest - scores), highest)
+    return final if ignored is None else final * ~ignored
 
 
 def soft_spread(
@@ -101,14 +104,14 @@ def soft_spread(
     for constraint in constraints:
         if constraint.topology_key == HOSTNAME_LABEL:
             node_count = len(feasible) if complete is None else int(np.count_nonzero(complete))
-            parts.append(_Part(constraint, _weight(node_count), None))
+            parts.append(_Part(constraint, domain_weight(node_count), None))
             continue
         tracked = _tracked(near, constraint, complete)
         counts = _counts(everywhere, constraint, counted)
         if not require_all:
             _merge_empty(tracked, counts, feasible.labels.values(constraint.topology_key))
-        weight = _weight(int(np.count_nonzero(tracked)))
-        by_slot = _scored(counts, constraint, weight)
+        weight = domain_weight(int(np.count_nonzero(tracked)))
+        by_slot = scored(counts, constraint, weight)
         by_slot[ABSENT_SLOT] = 0
         parts.append(_Part(constraint, weight, by_slot))
     return SoftSpread(parts, require_all, None if complete is None else ~complete, near)
@@ -124,11 +127,12 @@ def _added(part: _Part, topology: Topology) -> Floats:
         counts: Floats = np.zeros(len(slots))
     else:
         counts = topology.nodes.pods.matching(constraint.pods).astype(np.float64)
-    scored = _scored(counts, constraint, part.weight)
-    return scored if slots.all() else scored * (slots != ABSENT_SLOT)
+    added = scored(counts, constraint, part.weight)
+    return added if slots.all() else added * (slots != ABSENT_SLOT)
 
 
-def _scored(counts: Floats, constraint: Constraint, weight: float) -> Floats:
+def scored(counts: Floats, constraint: Constraint, weight: float) -> Floats:
+    """float64[like ``counts``]: what domains with so many matching pods add to a raw score."""
     return counts * weight + float(constraint.max_skew - 1)
 
 
@@ -167,8 +171,11 @@ def _merge_empty(tracked: Mask, counts: Floats, values: Sequence[str]) -> None:
 
 
 @lru_cache(_SIZES_REMEMBERED)
-def _weight(domain_count: int) -> float:
-    """Smaller topologies are not watered down by larger ones. Upstream: math.Log(size + 2)."""
+def domain_weight(domain_count: int) -> float:
+    """The weight of a count. Smaller topologies are not watered down by larger ones.
+
+    Upstream: math.Log(size + 2).
+    """
     return go_log(domain_count + 2)
 
 

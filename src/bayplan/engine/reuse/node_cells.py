@@ -1,0 +1,725 @@
+"""NodeCells: plugins that count pods by topology domain, evaluated once per cell of nodes.
+
+A ranking whose plan calls only such plugins is incomplete: one placed pod may change the result of
+every node of a zone. `NodeCells` completes it for the pods of one template. A *cell* is a set of
+nodes that agree in everything the `DomainRules` read: the domain of each label with few domains
+(zones), and the counts of each label whose domains are single nodes (hosts). Per cell there is a
+`ScoreIndex` over the totals of the row-wise plugins, which the ranking keeps current. A cycle:
+
+1. The rows that changed are counted again. A row whose host counts changed moves to another cell; a
+   zone's count changes for its cells at once.
+2. The rules give each cell a verdict and a score. Extremes are those of the feasible cells.
+3. The best node is the best of the cell with the highest sum, and ties are drawn across cells.
+
+PreFilter and PreScore do not run: the counts stand for their notes. So the cells serve pods of one
+template until an object or a distinct affinity term comes or goes, or a plugin would begin or cease
+to skip.
+"""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from bayplan.engine.reuse.evaluation_plan import (
+    NODES_CAME_OR_WENT,
+    OTHER_PLUGINS,
+    TOO_MUCH_CHANGED,
+    EvaluationPlan,
+    RankingInvalid,
+)
+from bayplan.engine.reuse.ranked_nodes import (
+    CHANGES_MAX,
+    FEASIBLE,
+    NodeFeasibility,
+    RankedNodes,
+)
+from bayplan.engine.reuse.score_index import CellIndex, PlaceBlocks, as_array
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.domain_rules import CellCounts, DomainCount, DomainPlugin, DomainRules
+from bayplan.framework.filtering import Entry, Feasibility, FilterOutcome, Rejected
+from bayplan.framework.plugin import Plugin
+from bayplan.framework.runtime import Framework
+from bayplan.framework.scoring import Choice, PluginScores, ScoreTable, total_scores
+from bayplan.framework.status import Code, Codes, Status
+from bayplan.journal import NodeScore, PluginScore, RejectionCount
+from bayplan.rng import tie_index
+from bayplan.state.change_log import Facet
+from bayplan.state.columns import Floats, Int64s, Mask, NodeScores, Rows, places_of
+from bayplan.state.node_table import NodeTable
+from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo
+
+#: A label with at most so many domains divides the nodes by domain.
+FEW_DOMAINS = 64
+#: More cells than this take longer than arrays over all nodes.
+CELLS_MAX = 512
+
+#: What the counts and the domains of a row depend on.
+_FACETS = int(Facet.PODS | Facet.LABELS | Facet.NODE)
+_OF_DOMAINS = int(Facet.LABELS | Facet.NODE)
+
+#: By topology that has few domains, the domain; by count of hosts, the count.
+_CellKey = tuple[int, ...]
+_InOrder = Callable[[tuple[PluginScore, ...]], tuple[PluginScore, ...]]
+
+
+# ---- counts -----------------------------------------------------------------------------------
+
+
+@final
+class _Topology(Struct):
+    """One label, which all nodes have."""
+
+    key: str
+    #: intp[rows]: the number of the row's domain; undefined for rows without a node.
+    domains: Rows
+    domain_count: int
+    #: Otherwise each domain is one node.
+    has_few: bool
+
+
+@final
+class _Count(Struct):
+    """One `DomainCount`, as of `NodeCells.generation`."""
+
+    count: DomainCount
+    topology: _Topology
+    #: Its column in the keys of cells: the domain, or this count itself.
+    column: int
+    #: int32[rows]: pods of the set.
+    by_row: npt.NDArray[np.int32]
+    #: float64[domains] where the topology has few, else empty.
+    by_domain: Floats
+    #: Over all nodes.
+    total: int
+
+    def change_of(self, table: NodeTable, row: int) -> int:
+        """How many more pods a row has than it was counted with."""
+        now: int = table.pod_column(self.count.pods).values.item(row)
+        return now - self.by_row.item(row)
+
+    def add(self, row: int, change: int) -> None:
+        self.by_row[row] += change
+        self.total += change
+        if self.topology.has_few:
+            self.by_domain[self.topology.domains.item(row)] += change
+
+
+@final
+class NamedRules(Struct, frozen=True):
+    """The rules of one instance, in a cycle that called it or skipped it."""
+
+    name: str
+    weight: int
+    rules: DomainRules
+    filters: bool
+    scores: bool
+
+
+@final
+class _CountedRules(Struct, frozen=True):
+    """The same with what the rules count."""
+
+    named: NamedRules
+    counts: Sequence[_Count]
+
+    def check(self) -> None:
+        """Raises RankingInvalid where the plugin begins or ceases to skip."""
+        totals = [count.total for count in self.counts]
+        named = self.named
+        is_same = named.rules.filters(totals) == named.filters
+        if not is_same or named.rules.scores(totals) != named.scores:
+            raise RankingInvalid(OTHER_PLUGINS)
+
+
+@final
+class _SomeCells:
+    """Cells whose nodes are looked at, with their keys. ``keys``: int64[cells, columns]."""
+
+    __slots__ = ("_distinct", "cells", "columns")
+
+    def __init__(self, cells: Rows, keys: npt.NDArray[np.int64]) -> None:
+        self.cells = cells
+        #: By column, contiguous: int64[cells].
+        self.columns: list[Int64s] = list(np.ascontiguousarray(keys[cells].T))
+        self._distinct: dict[int, int] = {}
+
+    def domain_count(self, column: int) -> int:
+        count = self._distinct.get(column)
+        if count is None:
+            count = self._distinct[column] = len(set(self.columns[column].tolist()))
+        return count
+
+
+@final
+class _Counts(CellCounts):
+    """What one instance's rules read of some cells."""
+
+    __slots__ = ("_columns_of_keys", "_counts", "_node_count", "_some")
+
+    def __init__(
+        self,
+        counts: Sequence[_Count],
+        some: _SomeCells,
+        node_count: int,
+        columns_of_keys: Mapping[str, int],
+    ) -> None:
+        """``columns_of_keys``: topology keys with few domains → column."""
+        self._counts = counts
+        self._some = some
+        self._node_count = node_count
+        self._columns_of_keys = columns_of_keys
+
+    def of_cells(self, index: int) -> Floats:
+        count = self._counts[index]
+        column = self._some.columns[count.column]
+        if count.topology.has_few:
+            return count.by_domain.take(column)
+        return column.astype(np.float64)
+
+    def of_domains(self, index: int) -> Floats:
+        count = self._counts[index]
+        if count.topology.has_few:
+            return count.by_domain
+        # Each node is a domain.
+        return count.by_row[count.topology.domains].astype(np.float64)
+
+    @property
+    def node_count(self) -> int:
+        return self._node_count
+
+    def domain_count(self, topology_key: str) -> int:
+        column = self._columns_of_keys.get(topology_key)
+        return self._node_count if column is None else self._some.domain_count(column)
+
+
+# ---- cells ------------------------------------------------------------------------------------
+
+
+@final
+class NodeCells:
+    """The cells of one ranking, for pods of one template."""
+
+    def __init__(
+        self,
+        ranking: RankedNodes,
+        named_rules: Sequence[NamedRules],
+        pod: PodInfo,
+        state: CycleState,
+        *,
+        score_order: Sequence[str],
+        object_generation: int,
+    ) -> None:
+        """Right after a cycle that this ranking and these rules could have answered.
+
+        ``named_rules``: in the order of Filter. ``score_order``: names of all Score instances.
+        ``state``: after PreScore, without the notes that the rules replace; ``object_generation``:
+        see `ObjectGeneration.now_but_counts`. Raises RankingInvalid where there are too many cells,
+        or a node lacks a label.
+        """
+        self.ranking = ranking
+        self._table = table = ranking.table
+        self._shape = pod.shape
+        self._owners = pod.metadata.owner_references
+        self._object_generation = object_generation
+        self._state = state
+        self.generation = table.log.generation
+        #: Pods that the cells answered for.
+        self.answered_count = 0
+        rows = table.draw_order()
+        topologies = _topologies(table, named_rules, rows)
+        few = [topology for topology in topologies.values() if topology.has_few]
+        self._columns_of_keys = {topology.key: at for at, topology in enumerate(few)}
+        columns = [topology.domains[rows] for topology in few]
+        self._rules: list[_CountedRules] = []
+        for named in named_rules:
+            counts: list[_Count] = []
+            for each in named.rules.counts:
+                count = _count(table, each, topologies[each.topology_key], rows)
+                if count.topology.has_few:
+                    count.column = self._columns_of_keys[each.topology_key]
+                else:
+                    count.column = len(columns)
+                    columns.append(count.by_row[rows].astype(np.intp))
+                counts.append(count)
+            self._rules.append(_CountedRules(named, counts))
+        self._filters = [each for each in self._rules if each.named.filters]
+        self._scores = [each for each in self._rules if each.named.scores]
+        self._counts = [count for each in self._rules for count in each.counts]
+        self._few = few
+        self._host_counts = [count for count in self._counts if not count.topology.has_few]
+        self._open_cells(columns, rows)
+        self._filled: _SomeCells | None = None
+        #: The places of the instances' lines in the journal: those of the ranking come first.
+        names = [score.name for score in ranking.plan.scores]
+        names += [each.named.name for each in self._scores]
+        places = sorted(range(len(names)), key=lambda at: score_order.index(names[at]))
+        # A getter of one place returns no tuple; then there is nothing to order.
+        self._in_order: _InOrder = (
+            itemgetter(*places) if len(places) > 1 else tuple[PluginScore, ...]
+        )
+        self._score_order = score_order
+
+    def _open_cells(self, columns: Sequence[Rows], rows: Rows) -> None:
+        """``columns``: [nodes in draw order] each."""
+        table = self._table
+        if columns:
+            keys, cell_of_place = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+            cell_of_place = cell_of_place.reshape(-1)
+        else:
+            keys, cell_of_place = np.zeros((1, 0), np.int64), np.zeros(len(rows), np.int64)
+        if len(keys) > CELLS_MAX // 2:
+            raise RankingInvalid(TOO_MUCH_CHANGED)
+        #: int64[room for cells, columns]
+        self._keys = np.zeros((CELLS_MAX, len(columns)), np.int64)
+        self._keys[: len(keys)] = keys
+        self._cell_of_key = {tuple(key): cell for cell, key in enumerate(keys.tolist())}
+        self._index = CellIndex(array("i", cell_of_place.astype(np.int32).tobytes()))
+        feasible = self.ranking.feasibility.of_rows(rows) == FEASIBLE
+        totals = self.ranking.totals_of(rows)
+        self._order, self._places = rows, table.draw_places()
+        for cell in range(len(keys)):
+            places = places_of(feasible & (cell_of_place == cell))
+            self._index.open(totals[places], places)
+        self.ranking.attach(self._index)
+
+    def fits(self, pod: PodInfo, object_generation: int) -> bool:
+        """Whether the rules are those of ``pod``, and PreFilter and PreScore would leave the same
+        notes."""
+        return (
+            pod.shape is self._shape
+            and object_generation == self._object_generation
+            and pod.metadata.owner_references == self._owners
+        )
+
+    def state(self) -> CycleState:
+        """A copy that the cycle may write to."""
+        return self._state.clone()
+
+    # ---- up to date -----------------------------------------------------------------------
+
+    def update(self) -> None:
+        """Count the rows that changed since `generation`. All rows of the ranking have totals.
+        Raises RankingInvalid: drop the cells."""
+        log = self._table.log
+        if log.generation == self.generation:
+            return
+        changes = log.few_since(self.generation, CHANGES_MAX, _FACETS)
+        if changes is None:
+            raise RankingInvalid(TOO_MUCH_CHANGED)
+        rows = {row: None for row, _ in changes}
+        for _, bits in changes:
+            if bits & _OF_DOMAINS:
+                raise RankingInvalid(NODES_CAME_OR_WENT)
+        for row in rows:
+            self._count_again(row)
+        self.generation = log.generation
+
+    def _count_again(self, row: int) -> None:
+        moves = may_skip = False
+        for count in self._counts:
+            change = count.change_of(self._table, row)
+            if change:
+                had_none = not count.total
+                count.add(row, change)
+                may_skip |= had_none or not count.total
+                moves |= not count.topology.has_few
+        if moves:
+            self._move(row)
+        if may_skip:
+            for each in self._rules:
+                each.check()
+
+    def _move(self, row: int) -> None:
+        """The row belongs to another cell."""
+        key = self._key_of(row)
+        cell = self._cell_of_key.get(key)
+        if cell is None:
+            cell = len(self._cell_of_key)
+            if cell == CELLS_MAX:
+                raise RankingInvalid(TOO_MUCH_CHANGED)
+            self._cell_of_key[key] = cell
+            self._keys[cell] = key
+            self._index.open(np.zeros(0, np.int64), np.zeros(0, np.intp))
+        place, index = self._places.item(row), self._index
+        is_feasible = self.ranking.feasibility.of_row(row) == FEASIBLE
+        total = self.ranking.total_of(row)
+        if is_feasible:
+            index.remove(place, total)
+        index.cell_of_place[place] = cell
+        if is_feasible:
+            index.add(place, total)
+
+    def _key_of(self, row: int) -> _CellKey:
+        of_few = [topology.domains.item(row) for topology in self._few]
+        return (*of_few, *[count.by_row.item(row) for count in self._host_counts])
+
+    # ---- the answer -----------------------------------------------------------------------
+
+    def answer(self) -> "CellAnswer | None":
+        """Filter and Score, once per cell; None: fewer than two nodes are feasible. Up to date.
+        Raises RankingInvalid: drop the cells."""
+        index = self._index
+        if self._filled is None or index.is_reshaped:
+            index.is_reshaped = False
+            self._filled = _SomeCells(places_of(as_array(index.sizes)), self._keys)
+        filled = self._filled
+        sizes: Int64s = as_array(index.sizes)[filled.cells]
+        feasible, rejected = self._filter(filled, sizes)
+        if feasible is not None:
+            filled, sizes = _SomeCells(filled.cells[feasible], self._keys), sizes[feasible]
+        node_count = int(sizes.sum())
+        if node_count < 2:
+            return None
+        columns: list[PluginScores] = []
+        for each in self._scores:
+            named, counts = each.named, self._counts_of(each, filled, node_count)
+            raw = named.rules.raw_scores(counts)
+            final = named.rules.normalized(raw)
+            columns.append(PluginScores(named.name, named.weight, raw, final))
+        added = total_scores(columns, len(sizes))
+        self.answered_count += 1
+        return CellAnswer(
+            self, filled.cells, added, columns, rejected=rejected, node_count=node_count
+        )
+
+    def _filter(
+        self, some: _SomeCells, sizes: Int64s
+    ) -> tuple[Mask | None, list[tuple[Rejected, Rows]]]:
+        """bool[cells], None: all; and the rejections, each with its cells."""
+        rejected: list[tuple[Rejected, Rows]] = []
+        feasible: Mask | None = None
+        for each in self._filters:
+            before = feasible
+            counts = self._counts_of(each, some, 0)
+            for rejection in each.named.rules.rejections(counts):
+                mask = np.asarray(rejection.positions, np.bool_)
+                mask = mask if before is None else mask & before
+                if mask.any():
+                    feasible = ~mask if feasible is None else feasible & ~mask
+                    node_count = int(sizes[mask].sum())
+                    code, reasons = rejection.code, rejection.reasons
+                    cells = some.cells[mask]
+                    rejected.append((Rejected(each.named.name, code, reasons, node_count), cells))
+        return feasible, rejected
+
+    def _counts_of(self, each: _CountedRules, some: _SomeCells, node_count: int) -> _Counts:
+        return _Counts(each.counts, some, node_count, self._columns_of_keys)
+
+    def best_totals(self, cells: Rows) -> Int64s:
+        """int64[cells]: the highest total of the ranking in each."""
+        return as_array(self._index.bests)[cells]
+
+    def best(self, cell: int) -> "array[int] | PlaceBlocks":
+        """See `CellIndex`."""
+        return self._index.best(cell)
+
+    def first(self, cell: int, count_max: int) -> "array[int]":
+        """See `CellIndex`."""
+        return self._index.first(cell, count_max)
+
+    def name_of(self, place: int) -> str:
+        """The name of the node at a place of the draw order."""
+        return self._table.names[self._order.item(place)]
+
+    def total_at(self, place: int) -> int:
+        """The total of a feasible node in the ranking."""
+        return self.ranking.total_of(self._order.item(place))
+
+    def rows_at(self, places: Sequence[int]) -> Rows:
+        """intp[places]"""
+        return self._order[places]
+
+    def cells_of(self, rows: Rows) -> Rows:
+        """intp[rows]"""
+        places = self._places[rows]
+        return np.frombuffer(self._index.cell_of_place, np.int32)[places].astype(np.intp)
+
+    def line(self, line: NodeScore, total: int, of_cell: Sequence[PluginScore]) -> NodeScore:
+        """The ranking's line of a node, with the scores of its cell."""
+        return NodeScore(line.node, total, self._in_order((*line.plugins, *of_cell)))
+
+    def ordered(self, columns: Sequence[PluginScores]) -> list[PluginScores]:
+        """In the order of the profile."""
+        return sorted(columns, key=lambda column: self._score_order.index(column.name))
+
+    def close(self) -> None:
+        """The ranking goes on without the cells."""
+        self.ranking.attach(None)
+
+    @property
+    def bytes_used(self) -> int:
+        of_counts = sum(count.by_row.nbytes for count in self._counts)
+        return of_counts + self._index.bytes_used + self._keys.nbytes
+
+    def validate(self) -> None:
+        """Recompute counts and cells, if nothing changed since `generation`. Raises
+        AssertionError."""
+        if self.generation != self._table.log.generation or self.ranking.is_behind:
+            return
+        rows = self._table.draw_order()
+        for count in self._counts:
+            current = self._table.pod_column(count.count.pods).values[rows]
+            assert (count.by_row[rows] == current).all(), f"{count.count}: pods by row"
+            assert count.total == current.sum(), f"{count.count}: total"
+            if count.topology.has_few:
+                domains = count.topology.domains[rows]
+                by_domain = np.bincount(domains, current, count.topology.domain_count)
+                assert (count.by_domain == by_domain).all(), f"{count.count}: pods by domain"
+        for row in rows.tolist():
+            cell = self._index.cell_of_place[self._places.item(row)]
+            assert self._cell_of_key[self._key_of(row)] == cell, f"row {row} is in cell {cell}"
+        feasible = rows[self.ranking.feasibility.of_rows(rows) == FEASIBLE].tolist()
+        self._index.validate(
+            {self._places.item(row): self.ranking.total_of(row) for row in feasible}
+        )
+
+
+def _topologies(
+    table: NodeTable, named_rules: Sequence[NamedRules], rows: Rows
+) -> dict[str, _Topology]:
+    """By key. Raises RankingInvalid where a node lacks a label, or where the domains are neither
+    few nor single nodes."""
+    keys: dict[str, None] = {}
+    for named in named_rules:
+        keys |= dict.fromkeys(count.topology_key for count in named.rules.counts)
+        keys |= dict.fromkeys(named.rules.topology_keys)
+    topologies: dict[str, _Topology] = {}
+    for key in keys:
+        ids = table.label_column(key).ids.values[rows]
+        distinct, numbers = np.unique(ids, return_inverse=True)
+        has_few = len(distinct) <= FEW_DOMAINS
+        if (ids < 0).any() or not (has_few or len(distinct) == len(rows)):
+            raise RankingInvalid(OTHER_PLUGINS)
+        domains = rows
+        if has_few:
+            domains = np.zeros(table.capacity, np.intp)
+            domains[rows] = numbers.reshape(-1)
+        topologies[key] = _Topology(key, domains, len(distinct), has_few)
+    return topologies
+
+
+def _count(table: NodeTable, count: DomainCount, topology: _Topology, rows: Rows) -> _Count:
+    by_row = table.pod_column(count.pods).values.copy()
+    by_domain: Floats = np.zeros(0)
+    if topology.has_few:
+        by_domain = np.bincount(topology.domains[rows], by_row[rows], topology.domain_count).astype(
+            np.float64
+        )
+    return _Count(count, topology, -1, by_row, by_domain, int(by_row[rows].sum()))
+
+
+def rules_for(
+    framework: Framework, plan: EvaluationPlan, state: CycleState, pod: PodInfo, *, nodes: NodeView
+) -> list[NamedRules] | None:
+    """The rules that complete a plan, after PreScore; None: a plugin that looks across nodes, or
+    does not sign, has none. ``nodes``: all nodes."""
+    plugins, unconcerned = framework.plugins, framework.unconcerned(pod)
+    filters = {plugin.instance_name for plugin in plugins.filter} - state.skip_filter_plugins
+    weights = {plugin.instance_name: weight for plugin, weight in plugins.score}
+    scorers = [plugin for plugin, _ in plugins.score]
+    across = {
+        plugin.instance_name: plugin
+        for plugin in (*plugins.filter, *plugins.pre_filter, *plugins.pre_score, *scorers)
+        if plugin.scope != "row" and plugin.instance_name not in unconcerned
+    }
+    # The rules reject what is left after all other filters.
+    is_last = all(end == len(plan.filters) for end, _ in plan.called_filters)
+    called = {name for _, name in plan.called_filters} | set(plan.called_scores)
+    if not is_last or not called <= across.keys():
+        return None
+    named: list[NamedRules] = []
+    for name, plugin in across.items():
+        rules = plugin.domain_rules(pod, nodes) if isinstance(plugin, DomainPlugin) else None
+        if rules is None:
+            return None
+        scores = name in weights and name not in state.skip_score_plugins
+        named.append(NamedRules(name, weights.get(name, 0), rules, name in filters, scores))
+    return named
+
+
+def state_for_cells(state: CycleState, plugins: Iterable[Plugin]) -> CycleState:
+    """A copy of the notes after PreScore, without those that rules replace."""
+    copy = state.clone()
+    for plugin in plugins:
+        for key in plugin.domain_note_keys() if isinstance(plugin, DomainPlugin) else ():
+            if key in copy:
+                del copy[key]
+    return copy
+
+
+# ---- the answer of a cycle --------------------------------------------------------------------
+
+
+@final
+class CellAnswer:
+    """What Filter and Score came to in one cycle, by cell."""
+
+    __slots__ = ("_added", "_cells", "_columns", "_tied", "_totals", "feasibility", "node_cells")
+
+    def __init__(
+        self,
+        node_cells: NodeCells,
+        cells: Rows,
+        added: Int64s,
+        columns: Sequence[PluginScores],
+        *,
+        rejected: Sequence[tuple[Rejected, Rows]],
+        node_count: int,
+    ) -> None:
+        """``cells``: those with feasible nodes, ``node_count``; ``added``: what the scores of the
+        rules, ``columns``, add to each total, int64[cells]; ``rejected``: the other cells."""
+        self.node_cells = node_cells
+        self._cells = cells
+        self._added = added
+        self._columns = columns
+        #: int64[cells]: of the best node of each.
+        self._totals = node_cells.best_totals(cells) + added
+        self._tied = places_of(self._totals == self._totals.max()).tolist()
+        whole = node_cells.ranking.feasibility
+        self.feasibility = CellFeasibility(whole, node_cells, rejected, node_count)
+
+    @property
+    def whole(self) -> RankedNodes:
+        return self.node_cells.ranking
+
+    @property
+    def feasible_count(self) -> int:
+        return self.feasibility.feasible_count
+
+    def feasible_rows(self) -> Rows:
+        """Ascending."""
+        rows, nodes = self.whole.feasibility.feasible_rows(), self.node_cells
+        return rows[np.isin(nodes.cells_of(rows), self._cells)]
+
+    def choose(self, seed: int, pod_uid: str, attempt: int) -> Choice:
+        """The node with the highest total; among equals the one that is drawn."""
+        best = [self.node_cells.best(self._cells.item(at)) for at in self._tied]
+        count = sum(map(len, best))
+        index = tie_index(seed, pod_uid, attempt, count) if count > 1 else 0
+        return Choice(self.node_cells.name_of(nth_of(best, index)), count, index)
+
+    def best_total(self) -> int:
+        """The highest total."""
+        return int(self._totals.max())
+
+    def best_scores(self, count_max: int) -> tuple[NodeScore, ...]:
+        """The scores of the best nodes, best first; equals in draw order."""
+        best: list[tuple[int, int, int]] = []
+        node_cells = self.node_cells
+        order = np.argsort(-self._totals, kind="stable").tolist() if len(self._totals) > 1 else [0]
+        for at in order:
+            if len(best) == count_max and self._totals.item(at) < -best[-1][0]:
+                break
+            added, places = self._added.item(at), node_cells.first(self._cells.item(at), count_max)
+            best += [(-added - node_cells.total_at(place), place, at) for place in places]
+            best.sort()
+            del best[count_max:]
+        lines = self.whole.lines(node_cells.rows_at([place for _, place, _ in best]))
+        if not self._columns:
+            return tuple(lines)
+        of_cells = {at: self._lines_of(at) for at in {at for _, _, at in best}}
+        pairs = zip(lines, best, strict=True)
+        return tuple([node_cells.line(a, -total, of_cells[at]) for a, (total, _, at) in pairs])
+
+    def _lines_of(self, at: int) -> list[PluginScore]:
+        lines: list[PluginScore] = []
+        for column in self._columns:
+            raw, final = column.raw.item(at), column.normalized.item(at)
+            lines.append(PluginScore(column.name, raw, final, final * column.weight))
+        return lines
+
+    def score_table(self, nodes: NodeView) -> ScoreTable:
+        """The same as arrays. ``nodes``: the feasible ones."""
+        at = np.searchsorted(self._cells, self.node_cells.cells_of(nodes.table.rows))
+        columns = [
+            PluginScores(each.name, each.weight, _taken(each.raw, at), _taken(each.normalized, at))
+            for each in self._columns
+        ]
+        columns = self.node_cells.ordered([*self.whole.columns(nodes), *columns])
+        return ScoreTable(nodes, columns, total_scores(columns, len(nodes)))
+
+
+def _taken(scores: NodeScores, at: Rows) -> NodeScores:
+    return scores[at].astype(np.int64)
+
+
+def nth_of(parts: "Sequence[array[int] | PlaceBlocks]", index: int) -> int:
+    """The ``index``-th of the places of all parts together. Each part is ascending, and no place is
+    in two parts."""
+    if len(parts) == 1:
+        return parts[0][index]
+    if any(isinstance(part, PlaceBlocks) for part in parts):
+        places = np.concatenate([np.fromiter(part, np.int64, len(part)) for part in parts])
+        return np.partition(places, index).item(index)
+    low, high = min(part[0] for part in parts), max(part[-1] for part in parts)
+    while low < high:
+        middle, count = (low + high) // 2, 0
+        for part in parts:
+            count += bisect_right(part, middle)
+        if count > index:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@final
+class CellFeasibility(Feasibility):
+    """The feasibility of all nodes: what the ranking rejects, and what the rules reject."""
+
+    __slots__ = ("_feasible_count", "_node_cells", "_rejected", "_whole")
+
+    def __init__(
+        self,
+        whole: NodeFeasibility,
+        node_cells: NodeCells,
+        rejected: Sequence[tuple[Rejected, Rows]],
+        feasible_count: int,
+    ) -> None:
+        self._whole = whole
+        self._node_cells = node_cells
+        self._rejected = rejected
+        self._feasible_count = feasible_count
+
+    @property
+    def feasible_count(self) -> int:
+        return self._feasible_count
+
+    def rejection_counts(self) -> tuple[RejectionCount, ...]:
+        of_whole = self._whole.rejection_counts()
+        if not self._rejected:
+            return of_whole
+        if not of_whole and len(self._rejected) == 1:
+            plugin, code, reasons, node_count = self._rejected[0][0]
+            if len(reasons) == 1:
+                return (RejectionCount(plugin, str(code), reasons[0], nodes=node_count),)
+        return super().rejection_counts()
+
+    def rejected(self) -> Iterator[Rejected]:
+        yield from self._whole.rejected()
+        for rejected, _ in self._rejected:
+            yield rejected
+
+    def codes(self, nodes: NodeView, absent: Code) -> Codes:
+        return self.outcome(nodes).codes(nodes, absent)
+
+    def statuses_among(self, nodes: NodeView) -> dict[str, Status]:
+        return self.outcome(nodes).statuses()
+
+    def outcome(self, nodes: NodeView) -> FilterOutcome:
+        """The same as arrays, over all nodes."""
+        outcome = self._whole.outcome(nodes)
+        cells = self._node_cells.cells_of(nodes.table.rows)
+        for rejected, of_cells in self._rejected:
+            positions = places_of(outcome.feasible & np.isin(cells, of_cells))
+            entry = Entry(rejected.plugin, rejected.code, rejected.reasons, positions)
+            outcome.entries.append(entry)
+            outcome.feasible[positions] = False
+        return outcome
