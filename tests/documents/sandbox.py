@@ -1,13 +1,21 @@
 """A folder in which what a document shows can be tried: its files, and what it says of them.
 
-There is a cluster (nodes n1 to n8, in two zones and four racks), a StatefulSet and a Deployment
-`web`, several configurations, and the examples. Python becomes `my_policy.py`, a configuration
-`scheduler.yaml`,
-an experiment `experiment.yaml`, a scenario `scenario.yaml`, as the documents call them.
+There is a cluster (nodes n1 to n8, in two zones and four racks; a pod that fits nowhere), a
+StatefulSet and a Deployment `web`, several configurations, and the examples. Python becomes
+`my_policy.py`, a configuration `scheduler.yaml`, an experiment `experiment.yaml`, a scenario
+`scenario.yaml`, values of the chart `values.yaml`, as the documents call them. Ten seeds are run as
+two. How each command is tried stands in `trials.py`.
 """
 
+import contextlib
+import importlib.util
+import itertools
+import os
 import re
 import shlex
+import subprocess
+import sys
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +23,6 @@ import click
 import yaml
 
 from bayplan.cli import cli
-from bayplan.cli.cluster_source import EXIT_UNREADABLE
 from bayplan.comparison import RunMetric
 from bayplan.comparison.experiment import read_experiment
 from bayplan.config import load_config
@@ -24,31 +31,30 @@ from bayplan.plugins.registry import Registry
 from bayplan.profile.resolved_config import resolve
 from bayplan.sim.input.errors import InputErrors
 from tests.cli.command_line import answer, bayplan, write_objects
-from tests.comparison.kit import configuration, node_with_cpu
+from tests.comparison.kit import configuration, node_with_cpu, pod_with_cpu
 from tests.documents.reading import ROOT, Shown
+from tests.documents.trials import PRINTED, SCRIPTS, Trial, trial_of
+from tests.live.processes import SchedulerProcess, free_port, replicas
+from tests.perf.kit import case, op, write_cases
 
 KIND = "KubeSchedulerConfiguration"
+_NODES_HEADER = "sn,cpu_milli,memory_mib,gpu,model"
+_PODS_HEADER = "name,cpu_milli,memory_mib,num_gpu,gpu_milli"
 _HEADER = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": KIND}
 
-#: What wants a cluster, or a program that runs in one.
-_OUTSIDE = {"run", "capture", "serve-extender", "shadow", "ui"}
-#: Commands that read the cluster of kubectl unless they are given files.
-_QUESTIONS = {"fit", "headroom", "whatif", "why"}
-#: Commands whose exit code is an answer.
+#: Commands of a console whose exit code is an answer.
 _NO = {"fit": 1, "why": 1}
-#: Stands for something that the reader has.
-_PLACEHOLDER = re.compile(r"[…$]|^(PATH|DIR|FILE|POD|NAME)$|^DIR/|\.csv$|^--address$")
 
 
 class Sandbox:
-    """``has_run``: commands that were run as they stand there."""
+    """``has_run``: commands that were run, by their text in the document."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.has_run: list[str] = []
         self._names: dict[str, Any] = {"__name__": "__main__"}
         self._plugins: list[type[Plugin]] = []
-        for name in ("examples", "benchmarks", "deploy"):
+        for name in ("examples", "benchmarks", "deploy", "tests"):
             (folder / name).symlink_to(ROOT / name)
         _write_files(folder)
 
@@ -101,22 +107,72 @@ class Sandbox:
         elif kind == "Scenario":
             file = write_objects(self.folder / "scenario.yaml", shown.text)
             answer("simulate", file)
+        elif "image" in value:
+            write_objects(self.folder / "values.yaml", shown.text)
 
     def _command(self, shown: Shown) -> None:
         self._mention(shown)
-        words = shown.words
-        if words[0] in _OUTSIDE or any(map(_PLACEHOLDER.search, words)):
-            return
-        if words[0] == "bench":
-            words = [*words, "--list"]
-        if words[0] == "compare" and words[1].startswith("runs/"):
-            for run in words[1:]:
+        trial = trial_of(shown)
+        if not trial.cluster:
+            self.run(shown, trial)
+
+    def run(self, shown: Shown, trial: Trial, **values: str) -> None:
+        """Run a command as its trial says; ``values``: what stands for `{address}`."""
+        line = trial.command or shown.command
+        port = free_port()
+        words = [os.path.expanduser(word) for word in Shown("command", line, 0).words]
+        words = [word.format(port=port, **values) for word in words]
+        self._simulate_runs(words)
+        if trial.url:
+            url = trial.url.format(port=port)
+            printed = self.serve(shown, words, url)
+        else:
+            done = bayplan(*(word.replace("0..9", "0..1") for word in words))
+            printed = done.output
+            told = f"line {shown.line}: {shown.text}\n{printed}"
+            assert done.exit_code == trial.exit_code, told
+        assert re.search(trial.prints, printed), f"line {shown.line}: {shown.text}\n{printed}"
+        self.has_run.append(shown.command)
+
+    def _simulate_runs(self, words: list[str]) -> None:
+        """The runs that a command reads and no command has written."""
+        pairs = itertools.pairwise(["", *words])
+        for run in [word for before, word in pairs if before != "--out"]:
+            if run.startswith("runs/") and not (self.folder / run).exists():
                 answer("simulate", "cluster.yaml", "workload.yaml", "--out", run)
-        done = bayplan(*(word.replace("0..9", "0..1") for word in words))
-        if words[0] in _QUESTIONS and done.exit_code == EXIT_UNREADABLE:
-            return  # it wants the cluster of kubectl
-        assert done.exit_code == 0, f"line {shown.line}: {shown.text}\n{done.output}"
-        self.has_run.append(shown.text)
+
+    def serve(self, shown: Shown, words: list[str], url: str) -> str:
+        """Start a program, wait until ``url`` answers, end it with SIGTERM. Returns its output."""
+        process = SchedulerProcess(words[0], words, self.folder / "log")
+        with replicas(process):
+            if url == PRINTED:
+                process.wait_until_printed("http://")
+                found = re.search(r"http://\S+", process.said)
+                assert found is not None, process.said
+                url = found[0]
+            self.until_answered(process, url)
+            assert process.end() == 0, f"line {shown.line}: {shown.text}\n{process.said}"
+        assert "Traceback" not in process.said, process.said
+        return process.said
+
+    def until_answered(self, process: SchedulerProcess, url: str) -> None:
+        """Until the page is there."""
+        process.wait_until(lambda: answers(url), url)
+
+    def _other(self, shown: Shown) -> None:
+        """A script runs; the files and modules that another program gets exist."""
+        if shown.command in SCRIPTS:
+            _, *words = shlex.split(SCRIPTS[shown.command].command)
+            words, (_, file) = words[:-2], words[-2:]
+            done = subprocess.run([sys.executable, *words], capture_output=True, check=True)
+            (self.folder / file).write_bytes(done.stdout)
+            self.has_run.append(shown.command)
+            return
+        for word in shlex.split(shown.command):
+            if word.startswith(("deploy/", "examples/", "tests/")):
+                assert (self.folder / word).exists(), f"line {shown.line}: {word}"
+            elif word.startswith("benchmarks."):
+                assert importlib.util.find_spec(word), f"line {shown.line}: {word}"
 
     def _console(self, shown: Shown) -> None:
         """Each command prints what stands below it, but for how long that took."""
@@ -145,6 +201,13 @@ class Sandbox:
             assert not option.startswith("-") or option in known, f"line {shown.line}: {option}"
 
 
+def answers(url: str) -> bool:
+    """Whether a page is there and ready."""
+    with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=5) as response:
+        return response.status == 200
+    return False
+
+
 def steady(printed: str) -> str:
     """Without what differs from one run to the next, and blanks at the end of lines."""
     timeless = re.sub(r" in [\d.]+ s: (.*), [\d,]+ per second", r": \1", printed)
@@ -153,26 +216,48 @@ def steady(printed: str) -> str:
 
 
 def _write_files(folder: Path) -> None:
-    write_objects(folder / "cluster.yaml", *(_node(number) for number in range(1, 9)))
-    deployment = _workload("Deployment", "web", 2)
-    write_objects(folder / "workload.yaml", _workload("StatefulSet", "web", 4), deployment)
+    waiting = pod_with_cpu("waiting", 100)
+    nodes = [_node(number) for number in range(1, 9)]
+    write_objects(folder / "cluster.yaml", *nodes, waiting)
+    write_objects(folder / "workload.yaml", workload("StatefulSet", 4), workload("Deployment", 2))
+    for name in ("job", "shapes"):
+        (folder / f"{name}.yaml").symlink_to(ROOT / "examples" / "questions" / f"{name}.yaml")
     for name, strategy in (("a", "LeastAllocated"), ("b", "MostAllocated")):
         write_objects(folder / f"{name}.yaml", configuration(strategy))
     write_objects(folder / "packed.yaml", configuration("MostAllocated"))
     write_objects(folder / "scheduler.yaml", configuration("LeastAllocated"))
+    _write_traces(folder)
+    _write_upstream(folder / "upstream" / "affinity")
+
+
+def _write_traces(folder: Path) -> None:
+    """Two of the form of the openb trace."""
+    nodes = [f"t{number},96000,786432,8,G2" for number in range(20)]
+    (folder / "nodes.csv").write_text("\n".join([_NODES_HEADER, *nodes, ""]))
+    pods = [f"p{number},4000,1024,1,500" for number in range(20)]
+    (folder / "pods.csv").write_text("\n".join([_PODS_HEADER, *pods, ""]))
+
+
+def _write_upstream(folder: Path) -> None:
+    """A folder like those of scheduler_perf."""
+    folder.mkdir(parents=True)
+    operations = op("createNodes", count=2), op("createPods", count=5, collectMetrics=True)
+    small = {**case(*operations), "workloads": [{"name": "small", "labels": ["short"]}]}
+    write_cases(folder, small)
 
 
 def _node(number: int) -> dict[str, Any]:
-    found = node_with_cpu(f"n{number}")
-    found["metadata"]["labels"] = {
+    node = node_with_cpu(f"n{number}")
+    node["metadata"]["labels"] = {
         "topology.kubernetes.io/zone": f"z{number % 2}",
         "topology.example.com/rack": f"r{number % 4}",
     }
-    return found
+    return node
 
 
-def _workload(kind: str, name: str, replicas: int) -> dict[str, Any]:
-    labels = {"app": f"{kind}-{name}"}
+def workload(kind: str, replicas: int, name: str = "web") -> dict[str, Any]:
+    """Pods of one core in the namespace default."""
+    labels = {"app": f"{kind}-{name}".lower()}
     containers = [{"name": "main", "image": "x", "resources": {"requests": {"cpu": "1"}}}]
     return {
         "apiVersion": "apps/v1",
