@@ -47,7 +47,10 @@ _NO = {"fit": 1, "why": 1}
 
 
 class Sandbox:
-    """``has_run``: commands that were run, by their text in the document."""
+    """``has_run``: commands that were run, by their text in the document; ``has_cluster``: those
+    that need one are run, too."""
+
+    has_cluster = False
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -113,7 +116,7 @@ class Sandbox:
     def _command(self, shown: Shown) -> None:
         self._mention(shown)
         trial = trial_of(shown)
-        if not trial.cluster:
+        if self.has_cluster or not trial.cluster:
             self.run(shown, trial)
 
     def run(self, shown: Shown, trial: Trial, **values: str) -> None:
@@ -125,13 +128,13 @@ class Sandbox:
         self._simulate_runs(words)
         if trial.url:
             url = trial.url.format(port=port)
-            printed = self.serve(shown, words, url)
+            exit_code, printed = self.serve(words, url)
         else:
             done = bayplan(*(word.replace("0..9", "0..1") for word in words))
-            printed = done.output
-            told = f"line {shown.line}: {shown.text}\n{printed}"
-            assert done.exit_code == trial.exit_code, told
-        assert re.search(trial.prints, printed), f"line {shown.line}: {shown.text}\n{printed}"
+            exit_code, printed = done.exit_code, done.output
+        place = f"line {shown.line}: {shown.text}\n{printed}"
+        assert exit_code == trial.exit_code, place
+        assert re.search(trial.prints, printed), place
         self.has_run.append(shown.command)
 
     def _simulate_runs(self, words: list[str]) -> None:
@@ -141,8 +144,9 @@ class Sandbox:
             if run.startswith("runs/") and not (self.folder / run).exists():
                 answer("simulate", "cluster.yaml", "workload.yaml", "--out", run)
 
-    def serve(self, shown: Shown, words: list[str], url: str) -> str:
-        """Start a program, wait until ``url`` answers, end it with SIGTERM. Returns its output."""
+    def serve(self, words: list[str], url: str) -> tuple[int, str]:
+        """Start a program, wait until ``url`` answers, end it with SIGTERM. Returns its exit code
+        and its output."""
         process = SchedulerProcess(words[0], words, self.folder / "log")
         with replicas(process):
             if url == PRINTED:
@@ -151,13 +155,13 @@ class Sandbox:
                 assert found is not None, process.said
                 url = found[0]
             self.until_answered(process, url)
-            assert process.end() == 0, f"line {shown.line}: {shown.text}\n{process.said}"
+            exit_code = process.end()
         assert "Traceback" not in process.said, process.said
-        return process.said
+        return exit_code, process.said
 
     def until_answered(self, process: SchedulerProcess, url: str) -> None:
         """Until the page is there."""
-        process.wait_until(lambda: answers(url), url)
+        process.wait_until(lambda: page(url) is not None, url)
 
     def _other(self, shown: Shown) -> None:
         """A script runs; the files and modules that another program gets exist."""
@@ -201,11 +205,11 @@ class Sandbox:
             assert not option.startswith("-") or option in known, f"line {shown.line}: {option}"
 
 
-def answers(url: str) -> bool:
-    """Whether a page is there and ready."""
+def page(url: str) -> str | None:
+    """Its text; None: it is not there, or not ready."""
     with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=5) as response:
-        return response.status == 200
-    return False
+        return response.read().decode()
+    return None
 
 
 def steady(printed: str) -> str:

@@ -10,6 +10,7 @@ from tests.documents.reading import DOCUMENTS, ROOT, commands_of, make_targets, 
 from tests.documents.sandbox import Sandbox
 from tests.documents.trials import NOT_RUN, SCRIPTS, TRIALS, program_of, ways_of
 
+
 @pytest.mark.parametrize("path", DOCUMENTS)
 def test_a_document_works_as_written(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

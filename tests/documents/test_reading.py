@@ -63,5 +63,6 @@ def test_the_words_of_a_command_exclude_its_comment_and_the_program() -> None:
 
 
 def test_the_text_of_a_command_excludes_the_folder_of_the_program_and_blanks() -> None:
-    text = "Run:\n\n    .venv/bin/bayplan why  a \\\n      --run x   # why\n    kubectl bayplan fit\n"
+    first = "    .venv/bin/bayplan why  a \\\n      --run x   # why\n"
+    text = f"Run:\n\n{first}    kubectl bayplan fit\n"
     assert [shown.command for shown in shown_in(text)] == ["bayplan why a --run x", "bayplan fit"]

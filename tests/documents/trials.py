@@ -13,6 +13,7 @@ that a reader fills in, those that are shortened, and those that need more than 
 """
 
 import re
+import signal
 from dataclasses import dataclass
 from typing import Literal
 
@@ -29,7 +30,8 @@ _PLACEHOLDER = re.compile(r"[…$]|(?<![\w-])(PATH|DIR|FILE|POD|NAME|NODE|N|HOST
 @dataclass(frozen=True, kw_only=True)
 class Trial:
     """``command``: with values for what a reader fills in; empty: as it stands. `{port}` becomes a
-    free port, and `{address}` that of the scheduler ``beside``. ``prints``: a pattern in the
+    free port, and `{address}` that of the scheduler ``beside``. ``exit_code``: negative for a
+    program that the signal ends. ``prints``: a pattern in the
     output. ``url``: answers when a program works that ends at SIGTERM; `PRINTED`: see there."""
 
     command: str = ""
@@ -51,7 +53,8 @@ PRINTED = "printed"
 _HERE = "http://127.0.0.1:{port}"
 #: What a shadow prints at its end: the lines of docs/shadow.md with other numbers.
 _REPORT = (
-    r"default-scheduler: [\d.]+ % of \d+ decisions? chose one of the shadow's best nodes, in [\d.]+ s\n"
+    r"default-scheduler: [\d.]+ % of \d+ decisions? chose one of the shadow's best nodes,"
+    r" in [\d.]+ s\n"
     r"\ndecisions +count\n─+\ncompared +\d+\n  node is best +\d+\n"
     r"  node is feasible, another has a higher score +\d+\n  node is not feasible +\d+\n"
 )
@@ -74,10 +77,12 @@ def _shadow(command: str, prints: str = _REPORT) -> Trial:
 TRIALS: dict[str, Trial] = {
     # Values in place of what a reader fills in.
     "bayplan bench PATH… [--name REGEX] [--label-filter performance,-large] [--list]": Trial(
-        command="bayplan bench benchmarks/scenarios --name 500Nodes --label-filter performance,-large --list",
+        command="bayplan bench benchmarks/scenarios --name 500Nodes"
+        " --label-filter performance,-large --list",
         prints="Basic/500Nodes +performance",
     ),
-    "bayplan bench $KUBERNETES/test/integration/scheduler_perf/affinity --label-filter short": Trial(
+    "bayplan bench $KUBERNETES/test/integration/scheduler_perf/affinity"
+    " --label-filter short": Trial(
         command="bayplan bench upstream/affinity --label-filter short", prints="pods/s"
     ),
     "bayplan compare PATH… --config a.yaml --config b.yaml --seeds 0..9 --out DIR": Trial(
@@ -114,7 +119,8 @@ TRIALS: dict[str, Trial] = {
     "bayplan ui runs/a runs/b": Trial(url=PRINTED),
     "bayplan ui night": Trial(cluster=True, url=PRINTED),
     "bayplan serve-extender --config scheduler.yaml --plugin my_policy.py --port 8888": Trial(
-        command="bayplan serve-extender --config scheduler.yaml --plugin my_policy.py --port {port}",
+        command="bayplan serve-extender --config scheduler.yaml --plugin my_policy.py"
+        " --port {port}",
         cluster=True,
         url=f"{_HERE}/readyz",
     ),
@@ -122,10 +128,11 @@ TRIALS: dict[str, Trial] = {
         command="bayplan headroom -f shapes.yaml --serve :{port} --interval 60s",
         cluster=True,
         url=f"{_HERE}/metrics",
+        exit_code=-signal.SIGTERM,
     ),
-    "bayplan run --kubeconfig ~/.kube/config --config scheduler.yaml": Trial(
+    "bayplan run --kubeconfig ~/.kube/config --config scheduler.yaml --plugin my_policy.py": Trial(
         command="bayplan run --kubeconfig ~/.kube/config --config scheduler.yaml"
-        " --secure-port={port}",
+        " --plugin my_policy.py --secure-port={port}",
         cluster=True,
         url=f"{_HERE}/readyz",
     ),
@@ -170,13 +177,11 @@ TRIALS: dict[str, Trial] = {
     "bayplan fit -f workload.yaml --context staging": Trial(
         cluster=True, prints=r"2 pods fit into"
     ),
-    "bayplan whatif --drain n7 --add 2 --like n9": Trial(
-        cluster=True, prints=_DRAINED.format(11)
+    "bayplan whatif --drain n7 --add 2 --like n9": Trial(cluster=True, prints=_DRAINED.format(11)),
+    "bayplan whatif --drain n7 --add 3 --like n9": Trial(cluster=True, prints=_DRAINED.format(12)),
+    "bayplan whatif --drain-each": Trial(
+        cluster=True, prints=r"\d of 9 nodes of .* can be drained"
     ),
-    "bayplan whatif --drain n7 --add 3 --like n9": Trial(
-        cluster=True, prints=_DRAINED.format(12)
-    ),
-    "bayplan whatif --drain-each": Trial(cluster=True, prints=r"\d of 9 nodes of .* can be drained"),
     "bayplan whatif --scale deploy/web=20 --namespace shop": Trial(
         cluster=True, prints=r"scale Deployment shop/web to 20"
     ),
