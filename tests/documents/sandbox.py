@@ -22,7 +22,10 @@ from typing import Any
 import click
 import yaml
 
+from bayplan.api.field_tables import unknown_fields
+from bayplan.api.objects import POD
 from bayplan.cli import cli
+from bayplan.cli.headroom_metrics import HeadroomMetrics
 from bayplan.comparison import RunMetric
 from bayplan.comparison.experiment import read_experiment
 from bayplan.config import load_config
@@ -95,23 +98,46 @@ class Sandbox:
         return found
 
     def _yaml(self, shown: Shown) -> None:
-        value = yaml.safe_load(shown.text)
-        kind = value.get("kind")
-        if "plugins" in value:
+        """A configuration, or a part of one, is accepted; other documents do what they say."""
+        value: dict[str, Any] = yaml.safe_load(shown.text)
+        if value.keys() & {"plugins", "pluginConfig"}:
             value = {"profiles": [{"schedulerName": "default-scheduler", **value}]}
-        if "profiles" in value:
+        kind: str = value.get("kind", "")
+        if value.keys() & {"profiles", "extenders", "podGroups"}:
             file = write_objects(self.folder / "scheduler.yaml", {**_HEADER, **value})
             resolve(load_config(file.read_bytes(), str(file)), self.registry())
-        elif kind == "Experiment":
-            file = write_objects(self.folder / "experiment.yaml", shown.text)
+        elif kind:
+            self._document(kind, shown)
+        elif "image" in value:
+            write_objects(self.folder / "values.yaml", shown.text)
+        elif "spec" in value:
+            self._pod(value, shown.line)
+        elif "groups" in value:
+            _check_alerts(value["groups"])
+        else:
+            steps = [step for job in value["jobs"].values() for step in job["steps"]]
+            runs = [step.get("run", "") for step in steps]
+            for line in re.findall(r"^bayplan .*", "\n".join(runs), re.MULTILINE):
+                self._mention(Shown("mention", line, shown.line))
+
+    def _document(self, kind: str, shown: Shown) -> None:
+        """One of Bayplan's own kinds."""
+        assert kind in ("Experiment", "Scenario", "WhatIf"), f"line {shown.line}: {kind}"
+        file = write_objects(self.folder / f"{kind.lower()}.yaml", shown.text)
+        if kind == "Experiment":
             errors = InputErrors()
             read_experiment(str(file), errors)
             errors.raise_if_any()
         elif kind == "Scenario":
-            file = write_objects(self.folder / "scenario.yaml", shown.text)
             answer("simulate", file)
-        elif "image" in value:
-            write_objects(self.folder / "values.yaml", shown.text)
+        else:
+            answer("whatif", "examples/questions/cluster.yaml", "-f", file)
+
+    def _pod(self, value: dict[str, Any], line: int) -> None:
+        """A part of a pod has fields of pods; its command is one of ours."""
+        assert unknown_fields(POD, value) == [], f"line {line}"
+        for container in value["spec"].get("containers", ()):
+            self._mention(Shown("mention", shlex.join(container["command"]), line))
 
     def _command(self, shown: Shown) -> None:
         self._mention(shown)
@@ -203,6 +229,16 @@ class Sandbox:
         for word in words:
             option = word.partition("=")[0]
             assert not option.startswith("-") or option in known, f"line {shown.line}: {option}"
+
+
+def _check_alerts(groups: list[dict[str, Any]]) -> None:
+    """Their metrics exist."""
+    known = {sample.name for one in HeadroomMetrics().registry.collect() for sample in one.samples}
+    known |= {one.name for one in HeadroomMetrics().registry.collect()}
+    for rule in groups[0]["rules"]:
+        names = set(re.findall(r"bayplan_\w+", rule["expr"]))
+        assert names, rule
+        assert names <= known, names - known
 
 
 def page(url: str) -> str | None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bayplan.config import ConfigError
 from tests.documents.reading import DOCUMENTS, ROOT, commands_of, make_targets, shown_in
 from tests.documents.sandbox import Sandbox
 from tests.documents.trials import NOT_RUN, SCRIPTS, TRIALS, program_of, ways_of
@@ -25,6 +26,28 @@ def test_a_document_works_as_written(
         sandbox.try_out(each)
     here = [one.command for one in commands_of(path) if ways_of(one)[0] in ("folder", "server")]
     assert [command for command in here if command not in sandbox.has_run] == []
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "    bayplan fit -f missing.yaml cluster.yaml\n",
+        "    bayplan plugins --no-such-option\n",
+        "    kubectl apply -f deploy/missing\n",
+        "```console\n$ bayplan plugins new Mine\nsomething else\n```\n",
+        "```yaml\npodGroups: {reserveAfter: 600}\n```\n",
+        "```yaml\nspec: {schedulerNam: bayplan}\n```\n",
+        "```yaml\ngroups: [{rules: [{expr: bayplan_headroom_podz > 1}]}]\n```\n",
+        "```yaml\nkind: Unknown\n```\n",
+    ],
+)
+def test_a_block_that_does_not_work_fails(
+    block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (shown,) = shown_in(f"Look:\n\n{block}")
+    with pytest.raises((AssertionError, ConfigError)):
+        Sandbox(tmp_path).try_out(shown)
 
 
 @pytest.mark.parametrize("path", DOCUMENTS)
