@@ -76,6 +76,12 @@ def test_make_targets_in_documents_exist(path: str) -> None:
     assert set(make_targets((ROOT / path).read_text(encoding="utf-8"))) <= known
 
 
+def test_the_start_page_links_every_document() -> None:
+    text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    pages = [path.removeprefix("docs/") for path in DOCUMENTS if path.startswith("docs/")]
+    assert [page for page in pages if page != "index.md" and f"]({page})" not in text] == []
+
+
 def test_all_three_kinds_of_plugins_are_documented() -> None:
     """Copying is none of them: by the configuration, by a source, by holding another."""
     text = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
