@@ -1,21 +1,31 @@
 """A folder in which what a document shows can be tried: its files, and what it says of them.
 
-There is a cluster (nodes n1 to n8, in two zones and four racks), a StatefulSet and a Deployment
-`web`, several configurations, and the examples. Python becomes `my_policy.py`, a configuration
-`scheduler.yaml`,
-an experiment `experiment.yaml`, a scenario `scenario.yaml`, as the documents call them.
+There is a cluster (nodes n1 to n8, in two zones and four racks; a pod that fits nowhere), a
+StatefulSet and a Deployment `web`, several configurations, and the examples. Python becomes
+`my_policy.py`, a configuration `scheduler.yaml`, an experiment `experiment.yaml`, a scenario
+`scenario.yaml`, values of the chart `values.yaml`, as the documents call them. Ten seeds are run as
+two. How each command is tried stands in `trials.py`.
 """
 
+import contextlib
+import importlib.util
+import itertools
+import os
 import re
 import shlex
+import subprocess
+import sys
+import urllib.request
 from pathlib import Path
 from typing import Any
 
 import click
 import yaml
 
+from bayplan.api.field_tables import unknown_fields
+from bayplan.api.objects import POD
 from bayplan.cli import cli
-from bayplan.cli.cluster_source import EXIT_UNREADABLE
+from bayplan.cli.headroom_metrics import HeadroomMetrics
 from bayplan.comparison import RunMetric
 from bayplan.comparison.experiment import read_experiment
 from bayplan.config import load_config
@@ -24,31 +34,33 @@ from bayplan.plugins.registry import Registry
 from bayplan.profile.resolved_config import resolve
 from bayplan.sim.input.errors import InputErrors
 from tests.cli.command_line import answer, bayplan, write_objects
-from tests.comparison.kit import configuration, node_with_cpu
+from tests.comparison.kit import configuration, node_with_cpu, pod_with_cpu
 from tests.documents.reading import ROOT, Shown
+from tests.documents.trials import PRINTED, SCRIPTS, Trial, trial_of
+from tests.live.processes import SchedulerProcess, free_port, replicas
+from tests.perf.kit import case, op, write_cases
 
 KIND = "KubeSchedulerConfiguration"
+_NODES_HEADER = "sn,cpu_milli,memory_mib,gpu,model"
+_PODS_HEADER = "name,cpu_milli,memory_mib,num_gpu,gpu_milli"
 _HEADER = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": KIND}
 
-#: What wants a cluster, or a program that runs in one.
-_OUTSIDE = {"run", "capture", "serve-extender", "shadow", "ui"}
-#: Commands that read the cluster of kubectl unless they are given files.
-_QUESTIONS = {"fit", "headroom", "whatif", "why"}
-#: Commands whose exit code is an answer.
+#: Commands of a console whose exit code is an answer.
 _NO = {"fit": 1, "why": 1}
-#: Stands for something that the reader has.
-_PLACEHOLDER = re.compile(r"[…$]|^(PATH|DIR|FILE|POD|NAME)$|^DIR/|\.csv$|^--address$")
 
 
 class Sandbox:
-    """``has_run``: commands that were run as they stand there."""
+    """``has_run``: commands that were run, by their text in the document; ``has_cluster``: those
+    that need one are run, too."""
+
+    has_cluster = False
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.has_run: list[str] = []
         self._names: dict[str, Any] = {"__name__": "__main__"}
         self._plugins: list[type[Plugin]] = []
-        for name in ("examples", "benchmarks", "deploy"):
+        for name in ("examples", "benchmarks", "deploy", "tests"):
             (folder / name).symlink_to(ROOT / name)
         _write_files(folder)
 
@@ -86,37 +98,111 @@ class Sandbox:
         return found
 
     def _yaml(self, shown: Shown) -> None:
-        value = yaml.safe_load(shown.text)
-        kind = value.get("kind")
-        if "plugins" in value:
+        """A configuration, or a part of one, is accepted; other documents do what they say."""
+        value: dict[str, Any] = yaml.safe_load(shown.text)
+        if value.keys() & {"plugins", "pluginConfig"}:
             value = {"profiles": [{"schedulerName": "default-scheduler", **value}]}
-        if "profiles" in value:
+        kind: str = value.get("kind", "")
+        if value.keys() & {"profiles", "extenders", "podGroups"}:
             file = write_objects(self.folder / "scheduler.yaml", {**_HEADER, **value})
             resolve(load_config(file.read_bytes(), str(file)), self.registry())
-        elif kind == "Experiment":
-            file = write_objects(self.folder / "experiment.yaml", shown.text)
+        elif kind:
+            self._document(kind, shown)
+        elif "image" in value:
+            write_objects(self.folder / "values.yaml", shown.text)
+        elif "spec" in value:
+            self._pod(value, shown.line)
+        elif "groups" in value:
+            _check_alerts(value["groups"])
+        else:
+            steps = [step for job in value["jobs"].values() for step in job["steps"]]
+            runs = [step.get("run", "") for step in steps]
+            for line in re.findall(r"^bayplan .*", "\n".join(runs), re.MULTILINE):
+                self._mention(Shown("mention", line, shown.line))
+
+    def _document(self, kind: str, shown: Shown) -> None:
+        """One of Bayplan's own kinds."""
+        assert kind in ("Experiment", "Scenario", "WhatIf"), f"line {shown.line}: {kind}"
+        file = write_objects(self.folder / f"{kind.lower()}.yaml", shown.text)
+        if kind == "Experiment":
             errors = InputErrors()
             read_experiment(str(file), errors)
             errors.raise_if_any()
         elif kind == "Scenario":
-            file = write_objects(self.folder / "scenario.yaml", shown.text)
             answer("simulate", file)
+        else:
+            answer("whatif", "examples/questions/cluster.yaml", "-f", file)
+
+    def _pod(self, value: dict[str, Any], line: int) -> None:
+        """A part of a pod has fields of pods; its command is one of ours."""
+        assert unknown_fields(POD, value) == [], f"line {line}"
+        for container in value["spec"].get("containers", ()):
+            self._mention(Shown("mention", shlex.join(container["command"]), line))
 
     def _command(self, shown: Shown) -> None:
         self._mention(shown)
-        words = shown.words
-        if words[0] in _OUTSIDE or any(map(_PLACEHOLDER.search, words)):
-            return
-        if words[0] == "bench":
-            words = [*words, "--list"]
-        if words[0] == "compare" and words[1].startswith("runs/"):
-            for run in words[1:]:
+        trial = trial_of(shown)
+        if self.has_cluster or not trial.cluster:
+            self.run(shown, trial)
+
+    def run(self, shown: Shown, trial: Trial, **values: str) -> None:
+        """Run a command as its trial says; ``values``: what stands for `{address}`."""
+        line = trial.command or shown.command
+        port = free_port()
+        words = [os.path.expanduser(word) for word in Shown("command", line, 0).words]
+        words = [word.format(port=port, **values) for word in words]
+        self._simulate_runs(words)
+        if trial.url:
+            url = trial.url.format(port=port)
+            exit_code, printed = self.serve(words, url)
+        else:
+            done = bayplan(*(word.replace("0..9", "0..1") for word in words))
+            exit_code, printed = done.exit_code, done.output
+        place = f"line {shown.line}: {shown.text}\n{printed}"
+        assert exit_code == trial.exit_code, place
+        assert re.search(trial.prints, printed), place
+        self.has_run.append(shown.command)
+
+    def _simulate_runs(self, words: list[str]) -> None:
+        """The runs that a command reads and no command has written."""
+        pairs = itertools.pairwise(["", *words])
+        for run in [word for before, word in pairs if before != "--out"]:
+            if run.startswith("runs/") and not (self.folder / run).exists():
                 answer("simulate", "cluster.yaml", "workload.yaml", "--out", run)
-        done = bayplan(*(word.replace("0..9", "0..1") for word in words))
-        if words[0] in _QUESTIONS and done.exit_code == EXIT_UNREADABLE:
-            return  # it wants the cluster of kubectl
-        assert done.exit_code == 0, f"line {shown.line}: {shown.text}\n{done.output}"
-        self.has_run.append(shown.text)
+
+    def serve(self, words: list[str], url: str) -> tuple[int, str]:
+        """Start a program, wait until ``url`` answers, end it with SIGTERM. Returns its exit code
+        and its output."""
+        process = SchedulerProcess(words[0], words, self.folder / "log")
+        with replicas(process):
+            if url == PRINTED:
+                process.wait_until_printed("http://")
+                found = re.search(r"http://\S+", process.said)
+                assert found is not None, process.said
+                url = found[0]
+            self.until_answered(process, url)
+            exit_code = process.end()
+        assert "Traceback" not in process.said, process.said
+        return exit_code, process.said
+
+    def until_answered(self, process: SchedulerProcess, url: str) -> None:
+        """Until the page is there."""
+        process.wait_until(lambda: page(url) is not None, url)
+
+    def _other(self, shown: Shown) -> None:
+        """A script runs; the files and modules that another program gets exist."""
+        if shown.command in SCRIPTS:
+            _, *words = shlex.split(SCRIPTS[shown.command].command)
+            words, (_, file) = words[:-2], words[-2:]
+            done = subprocess.run([sys.executable, *words], capture_output=True, check=True)
+            (self.folder / file).write_bytes(done.stdout)
+            self.has_run.append(shown.command)
+            return
+        for word in shlex.split(shown.command):
+            if word.startswith(("deploy/", "examples/", "tests/")):
+                assert (self.folder / word).exists(), f"line {shown.line}: {word}"
+            elif word.startswith("benchmarks."):
+                assert importlib.util.find_spec(word), f"line {shown.line}: {word}"
 
     def _console(self, shown: Shown) -> None:
         """Each command prints what stands below it, but for how long that took."""
@@ -145,6 +231,23 @@ class Sandbox:
             assert not option.startswith("-") or option in known, f"line {shown.line}: {option}"
 
 
+def _check_alerts(groups: list[dict[str, Any]]) -> None:
+    """Their metrics exist."""
+    known = {sample.name for one in HeadroomMetrics().registry.collect() for sample in one.samples}
+    known |= {one.name for one in HeadroomMetrics().registry.collect()}
+    for rule in groups[0]["rules"]:
+        names = set(re.findall(r"bayplan_\w+", rule["expr"]))
+        assert names, rule
+        assert names <= known, names - known
+
+
+def page(url: str) -> str | None:
+    """Its text; None: it is not there, or not ready."""
+    with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=5) as response:
+        return response.read().decode()
+    return None
+
+
 def steady(printed: str) -> str:
     """Without what differs from one run to the next, and blanks at the end of lines."""
     timeless = re.sub(r" in [\d.]+ s: (.*), [\d,]+ per second", r": \1", printed)
@@ -153,26 +256,48 @@ def steady(printed: str) -> str:
 
 
 def _write_files(folder: Path) -> None:
-    write_objects(folder / "cluster.yaml", *(_node(number) for number in range(1, 9)))
-    deployment = _workload("Deployment", "web", 2)
-    write_objects(folder / "workload.yaml", _workload("StatefulSet", "web", 4), deployment)
+    waiting = pod_with_cpu("waiting", 100)
+    nodes = [_node(number) for number in range(1, 9)]
+    write_objects(folder / "cluster.yaml", *nodes, waiting)
+    write_objects(folder / "workload.yaml", workload("StatefulSet", 4), workload("Deployment", 2))
+    for name in ("job", "shapes"):
+        (folder / f"{name}.yaml").symlink_to(ROOT / "examples" / "questions" / f"{name}.yaml")
     for name, strategy in (("a", "LeastAllocated"), ("b", "MostAllocated")):
         write_objects(folder / f"{name}.yaml", configuration(strategy))
     write_objects(folder / "packed.yaml", configuration("MostAllocated"))
     write_objects(folder / "scheduler.yaml", configuration("LeastAllocated"))
+    _write_traces(folder)
+    _write_upstream(folder / "upstream" / "affinity")
+
+
+def _write_traces(folder: Path) -> None:
+    """Two of the form of the openb trace."""
+    nodes = [f"t{number},96000,786432,8,G2" for number in range(20)]
+    (folder / "nodes.csv").write_text("\n".join([_NODES_HEADER, *nodes, ""]))
+    pods = [f"p{number},4000,1024,1,500" for number in range(20)]
+    (folder / "pods.csv").write_text("\n".join([_PODS_HEADER, *pods, ""]))
+
+
+def _write_upstream(folder: Path) -> None:
+    """A folder like those of scheduler_perf."""
+    folder.mkdir(parents=True)
+    operations = op("createNodes", count=2), op("createPods", count=5, collectMetrics=True)
+    small = {**case(*operations), "workloads": [{"name": "small", "labels": ["short"]}]}
+    write_cases(folder, small)
 
 
 def _node(number: int) -> dict[str, Any]:
-    found = node_with_cpu(f"n{number}")
-    found["metadata"]["labels"] = {
+    node = node_with_cpu(f"n{number}")
+    node["metadata"]["labels"] = {
         "topology.kubernetes.io/zone": f"z{number % 2}",
         "topology.example.com/rack": f"r{number % 4}",
     }
-    return found
+    return node
 
 
-def _workload(kind: str, name: str, replicas: int) -> dict[str, Any]:
-    labels = {"app": f"{kind}-{name}"}
+def workload(kind: str, replicas: int, name: str = "web") -> dict[str, Any]:
+    """Pods of one core in the namespace default."""
+    labels = {"app": f"{kind}-{name}".lower()}
     containers = [{"name": "main", "image": "x", "resources": {"requests": {"cpu": "1"}}}]
     return {
         "apiVersion": "apps/v1",

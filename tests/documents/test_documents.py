@@ -6,20 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.documents.reading import DOCUMENTS, ROOT, make_targets, shown_in
+from bayplan.config import ConfigError
+from tests.documents.reading import DOCUMENTS, ROOT, commands_of, make_targets, shown_in
 from tests.documents.sandbox import Sandbox
-
-#: So many commands of a document, at least, can be run here; the others want a cluster or files.
-RUN = {
-    "README.md": 9,
-    "docs/benchmarks.md": 1,
-    "docs/comparing.md": 2,
-    "docs/fit.md": 4,
-    "docs/gangs.md": 1,
-    "docs/operations.md": 3,
-    "docs/plugins.md": 1,
-    "docs/what-if.md": 4,
-}
+from tests.documents.trials import NOT_RUN, SCRIPTS, TRIALS, program_of, ways_of
 
 
 @pytest.mark.parametrize("path", DOCUMENTS)
@@ -31,9 +21,52 @@ def test_a_document_works_as_written(
     # Comparisons of two small runs: processes of their own would take longer to start.
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
     sandbox = Sandbox(tmp_path)
-    for shown in shown_in((ROOT / path).read_text(encoding="utf-8")):
-        sandbox.try_out(shown)
-    assert len(sandbox.has_run) >= RUN.get(path, 0), sandbox.has_run
+    shown = shown_in((ROOT / path).read_text(encoding="utf-8"))
+    for each in shown:
+        sandbox.try_out(each)
+    here = [one.command for one in commands_of(path) if ways_of(one)[0] in ("folder", "server")]
+    assert [command for command in here if command not in sandbox.has_run] == []
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "    bayplan fit -f missing.yaml cluster.yaml\n",
+        "    bayplan plugins --no-such-option\n",
+        "    kubectl apply -f deploy/missing\n",
+        "```console\n$ bayplan plugins new Mine\nsomething else\n```\n",
+        "```yaml\npodGroups: {reserveAfter: 600}\n```\n",
+        "```yaml\nspec: {schedulerNam: bayplan}\n```\n",
+        "```yaml\ngroups: [{rules: [{expr: bayplan_headroom_podz > 1}]}]\n```\n",
+        "```yaml\nkind: Unknown\n```\n",
+    ],
+)
+def test_a_block_that_does_not_work_fails(
+    block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (shown,) = shown_in(f"Look:\n\n{block}")
+    with pytest.raises((AssertionError, ConfigError)):
+        Sandbox(tmp_path).try_out(shown)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS)
+def test_each_command_of_a_document_is_tried_in_one_way(path: str) -> None:
+    """A command that no test runs has its reason in `trials.NOT_RUN`."""
+    ways = {f"line {one.line}: {one.text}": ways_of(one) for one in commands_of(path)}
+    assert {text: found for text, found in ways.items() if len(found) != 1} == {}
+
+
+def test_each_trial_is_of_a_command_in_a_document() -> None:
+    commands = [one for path in DOCUMENTS for one in commands_of(path)]
+    assert {*TRIALS, *SCRIPTS} - {one.command for one in commands} == set()
+    assert NOT_RUN.keys() - {program_of(one) for one in commands} == set()
+
+
+def test_a_command_of_an_unknown_program_and_a_placeholder_are_tried_in_no_way() -> None:
+    for text in ("terraform apply", "bayplan why default/FILE", "bayplan fit -f MINE.csv"):
+        (shown,) = shown_in(f"Run:\n\n    {text}\n")
+        assert ways_of(shown) == [], text
 
 
 @pytest.mark.parametrize("path", DOCUMENTS)
@@ -41,6 +74,12 @@ def test_make_targets_in_documents_exist(path: str) -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     known = set(re.findall(r"^([a-z0-9-]+):", makefile, re.MULTILINE))
     assert set(make_targets((ROOT / path).read_text(encoding="utf-8"))) <= known
+
+
+def test_the_start_page_links_every_document() -> None:
+    text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    pages = [path.removeprefix("docs/") for path in DOCUMENTS if path.startswith("docs/")]
+    assert [page for page in pages if page != "index.md" and f"]({page})" not in text] == []
 
 
 def test_all_three_kinds_of_plugins_are_documented() -> None:

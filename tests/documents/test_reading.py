@@ -26,6 +26,7 @@ def test_code_commands_and_mentions_are_read_in_order() -> None:
     assert [(shown.sort, shown.line) for shown in shown_in(TEXT)] == [
         ("mention", 3),
         ("command", 6),
+        ("other", 7),
         ("command", 8),
         ("command", 8),
         ("python", 11),
@@ -45,16 +46,23 @@ def test_commands_in_a_list_and_in_a_block_of_a_shell_are_read() -> None:
     text = "3. Check:\n\n        bayplan plugins\n\n```sh\nmake sim SEED=7\nbayplan demo\n```\n"
     assert [(shown.text, shown.line) for shown in shown_in(text)] == [
         ("bayplan plugins", 3),
+        ("make sim SEED=7", 6),
         ("bayplan demo", 7),
     ]
     assert make_targets(text) == ["sim"]
 
 
 def test_the_words_of_a_command_exclude_its_comment_and_the_program() -> None:
-    commands = [shown.words for shown in shown_in(TEXT) if shown.sort != "python"]
+    commands = [shown.words for shown in shown_in(TEXT) if shown.sort in ("command", "mention")]
     assert commands == [
         ["config", "graph", "FILE"],
         ["simulate", "a.yaml", "--seed", "7"],
         ["capture", "-o", "x"],
         ["why", "default/p", "--run", "x"],
     ]
+
+
+def test_the_text_of_a_command_excludes_the_folder_of_the_program_and_blanks() -> None:
+    first = "    .venv/bin/bayplan why  a \\\n      --run x   # why\n"
+    text = f"Run:\n\n{first}    kubectl bayplan fit\n"
+    assert [shown.command for shown in shown_in(text)] == ["bayplan why a --run x", "bayplan fit"]

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +50,15 @@ class SchedulerProcess:
 
     def wait_until_printed(self, *texts: str) -> None:
         """One of them. Its log ends the story if it ends itself."""
+        self.wait_until(lambda: any(text in self.said for text in texts), f"said {texts}")
+
+    def wait_until(self, is_so: Callable[[], bool], what: str) -> None:
+        """Fails, with what it said, if it ends before or takes `READY_SECONDS`."""
         deadline = time.monotonic() + READY_SECONDS
-        while not any(text in self.said for text in texts):
+        while not is_so():
             ended = self._process.poll()
             assert ended is None, f"{self.name} ended with {ended}:\n{self.said[-3000:]}"
-            assert time.monotonic() < deadline, f"{self.name} never said {texts}:\n{self.said}"
+            assert time.monotonic() < deadline, f"{self.name} never: {what}\n{self.said}"
             time.sleep(POLL_SECONDS)
 
     def send(self, number: signal.Signals) -> None:

@@ -1,5 +1,6 @@
 """Redaction removes names, images and other confidential text from captured objects."""
 
+from pathlib import Path
 from typing import Any
 
 import msgspec.inspect as inspection
@@ -8,6 +9,7 @@ import pytest
 from bayplan.api import objects, storage_objects
 from bayplan.serving import redaction
 from bayplan.serving.redaction import redacted
+from tests.cli.command_line import answer, write_objects
 from tests.serving.confidential import NODE, POD
 
 Content = dict[str, Any]
@@ -90,6 +92,37 @@ def test_the_argument_is_not_changed() -> None:
     before = str(POD)
     hidden(NODE, POD)
     assert str(POD) == before
+
+
+CONTROLLERS = ("apps/v1 ReplicaSet", "apps/v1 StatefulSet", "v1 ReplicationController")
+
+
+@pytest.mark.parametrize("kind", CONTROLLERS)
+def test_a_controller_in_a_redacted_capture_creates_its_pods(kind: str, tmp_path: Path) -> None:
+    """Two replicas are missing in the capture; the template says what they request."""
+    meta = {"name": "billing", "namespace": "acme-prod", "uid": "u2"}
+    labels = {"app": "web"}
+    template = {"metadata": {"labels": labels}, "spec": POD["spec"] | {"nodeName": ""}}
+    selector = labels if kind.startswith("v1") else {"matchLabels": labels}
+    version, _, name = kind.partition(" ")
+    spec = {"replicas": 2, "selector": selector, "template": template}
+    controller = {"apiVersion": version, "kind": name, "metadata": meta, "spec": spec}
+    large = {**NODE, "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}}
+    captured = hidden(large, controller)
+    assert "hunter2" not in str(captured)
+    assert "acme" not in str(captured)
+    answer_text = answer("simulate", write_objects(tmp_path / "c.yaml", *captured))
+    assert answer_text.startswith("2 of 2 pods placed on 1 node\n")
+
+
+def test_only_the_text_of_listed_fields_of_a_template_remains() -> None:
+    markers = Markers()
+    template = markers.fill(inspection.type_info(objects.Pod))
+    content = {"apiVersion": "apps/v1", "kind": "StatefulSet", "spec": {"template": template}}
+    text = str(hidden(content))
+    places = {place for marker, place in markers.places.items() if marker in text}
+    assert not {place for place in places if not stays(place)}
+    assert ("PodSpec", "scheduler_name") in places
 
 
 # ---- a marker in every text field of every kind ----------------------------------------------

@@ -1,7 +1,8 @@
 """Redaction: captured objects without names and without the programs of their pods.
 
 Only the fields that a scheduler reads are decoded, so environment, commands and mounts of pods are
-dropped. `_PRESERVED_FIELDS` lists the decoded fields whose text stays. `_LABELS` lists maps of
+dropped. The template of a controller is redacted like a pod, so that a simulation can create its
+pods. `_PRESERVED_FIELDS` lists the decoded fields whose text stays. `_LABELS` lists maps of
 labels, whose keys stay. All other text is replaced by a numbered name. The same text gets the same
 name in the whole file, so objects still refer to each other and labels still match selectors. A
 field that is added to an API struct is replaced until it is listed.
@@ -31,8 +32,12 @@ from bayplan.api.object_meta import Api, ObjectMeta
 from bayplan.api.objects import (
     NAMESPACE,
     PRIORITY_CLASS,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    STATEFUL_SET,
     Unstructured,
     Workload,
+    at_path,
     decode,
 )
 
@@ -114,6 +119,8 @@ _PRESERVED_FIELDS: Final[dict[type[Api], frozenset[str]]] = {
         device_objects.DeviceTaintSelector: "driver",
     }.items()
 }
+#: Controllers that a scheduler reads and a simulation runs.
+_CONTROLLERS: Final = (REPLICA_SET, STATEFUL_SET, REPLICATION_CONTROLLER)
 #: Structs that select labels.
 _REQUIREMENTS: Final = (
     object_meta.LabelSelectorRequirement,
@@ -199,6 +206,7 @@ def redacted(contents: Iterable[Content]) -> Redacted:
     Raises DecodeError for an object that does not fit its kind.
     """
     decoded: list[tuple[str, Any]] = []
+    added: list[_Added] = []
     left_out: dict[str, int] = {}
     for content in contents:
         kind = kind_of(content)
@@ -207,13 +215,33 @@ def redacted(contents: Iterable[Content]) -> Redacted:
             left_out[kind] = left_out.get(kind, 0) + 1
         else:
             decoded.append((kind, value))
+            added.append(_added(kind, content))
     names = _Names()
     # A CSINode has the name of its node, and an ephemeral volume's claim has that of its pod.
     order = {objects.NODE: 0, objects.POD: 1}
     for kind, value in sorted(decoded, key=lambda pair: order.get(pair[0], 2)):
         _learn(names, kind, value)
     texts = _Texts(names, _drivers(value for _, value in decoded))
-    return Redacted([texts.content(kind, value) for kind, value in decoded], left_out)
+    pairs = zip(decoded, added, strict=True)
+    return Redacted([texts.content(*pair, more) for pair, more in pairs], left_out)
+
+
+@dataclass(frozen=True, slots=True)
+class _Added:
+    """What a simulation reads of a controller and a scheduler does not."""
+
+    template: objects.Pod | None = None
+    replicas: int | None = None
+
+
+def _added(kind: str, content: Content) -> _Added:
+    """Raises DecodeError."""
+    template = at_path(content, "spec.template") if kind in _CONTROLLERS else None
+    if not isinstance(template, dict):
+        return _Added()
+    replicas = at_path(content, "spec.replicas")
+    pod: Any = decode(objects.POD, template)
+    return _Added(pod, replicas if isinstance(replicas, int) else None)
 
 
 def _learn(names: "_Names", kind: str, value: Any) -> None:
@@ -295,7 +323,7 @@ class _Texts:
         self._names = names
         self._drivers = drivers
 
-    def content(self, kind: str, value: Any) -> Content:
+    def content(self, kind: str, value: Any, added: _Added) -> Content:
         """The redacted object as plain values."""
         version, _, name = kind.partition(" ")
         hidden = self._struct(value)
@@ -303,6 +331,13 @@ class _Texts:
             meta = msgspec.structs.replace(hidden.metadata, name=value.metadata.name)
             hidden = msgspec.structs.replace(hidden, metadata=meta)
         plain: Content = msgspec.json.decode(msgspec.json.encode(hidden))
+        if added.template is not None:
+            pod = msgspec.to_builtins(self._struct(added.template))
+            template = {part: pod[part] for part in ("metadata", "spec") if part in pod}
+            spec = {**(plain.get("spec") or {}), "template": template}
+            if added.replicas is not None:
+                spec["replicas"] = added.replicas
+            plain["spec"] = spec
         return {"apiVersion": version, "kind": name, **plain}
 
     def _struct(self, value: Any) -> Any:
