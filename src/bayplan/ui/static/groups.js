@@ -74,10 +74,12 @@ const missing = (group) => Math.max(0, group.minimum - group.members);
 function Verdict({ data }) {
   const { group, reservation } = data;
   const needed = Math.max(0, group.minimum - group.placed);
+  const isOver = needed > 0 && !missing(group) && !group.waiting;
   const text = !needed ? "The group has its minimum on nodes."
+    : isOver ? "No member waits: the members without a node have ended."
     : missing(group) ? `${plural(missing(group), "member")} must be created before the group is tried.`
       : `${plural(needed, "more member")} must fit at the same time.`;
-  return html`<p class=${`verdict ${needed ? "bad" : "good"}`}>${text}
+  return html`<p class=${`verdict ${needed && !isOver ? "bad" : "good"}`}>${text}
     ${reservation && html` <b>${plural(reservation.nodes, "node")} ${reservation.nodes === 1 ? "is" : "are"} kept for it</b> since ${time(reservation.sinceSeconds)}; expected start: ${reservation.startSeconds === null ? "once room is free" : time(reservation.startSeconds)}.`}</p>`;
 }
 

@@ -10,6 +10,7 @@ import { PodTable } from "./podtable.js";
 import { whatIfAddress } from "./whatif.js";
 
 const PAGE = 50;
+// Of the table; beside a node that is open, there is room for one less.
 const COLUMNS_MAX = 3;
 
 export function Nodes({ source, params }) {
@@ -46,7 +47,7 @@ export function Nodes({ source, params }) {
         ${isFit && !fits ? html`<${Empty}>Choose a pod: the map then shows for how many pods with its requests each node has room.</${Empty}>`
           : html`<${HeatMap} at=${at} color=${heatColor} groupBy=${group} sizeBy=${size} isCount=${isFit} label=${label}
               onSelect=${(name) => set({ node: name })} />`}
-        <${NodeTable} at=${at} params=${params} resources=${columnsOf(source.resources, color)} />
+        <${NodeTable} at=${at} params=${params} resources=${columnsOf(source.resources, color, node ? COLUMNS_MAX - 1 : COLUMNS_MAX)} />
       </div>
       ${node && html`<${NodePanel} key=${node} source=${source} at=${at} name=${node} isOpenedHere=${first.current === null} onClose=${() => set({ node: undefined })} />`}
     </div>`;
@@ -65,9 +66,9 @@ function PodField({ at, value, onPod }) {
 }
 
 // The table has the first resources, and always the one of the colors.
-function columnsOf(resources, color) {
+function columnsOf(resources, color, most) {
   const shares = resources.filter((one) => one !== "pods");
-  const first = shares.slice(0, COLUMNS_MAX);
+  const first = shares.slice(0, most);
   return first.includes(color) || !shares.includes(color) ? first : [...first.slice(0, -1), color];
 }
 

@@ -8,6 +8,8 @@ import {
 
 const POINTS = 400;
 const RESOURCES_MAX = 6;
+const RATE_SECONDS = 1;
+const RATES_MIN = 20;
 const KINDS = {
   unschedulable: "unschedulable",
   gated: "gated",
@@ -80,15 +82,15 @@ function Queues({ queues }) {
 }
 
 function Recent({ changes, at }) {
-  const [shown, element] = useHeld(changes);
   if (!changes.length) return html`<${Empty}>No pod and no node so far.</${Empty}>`;
-  return html`<div ref=${element}><${ChangeTable} changes=${shown} at=${at} /></div>`;
+  return html`<${ChangeTable} changes=${changes} at=${at} />`;
 }
 
 export function ChangeTable({ changes, at, hidePod = false }) {
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Changes"><table class="changes"><thead><tr><th class="number">Time</th><th>What</th>
+  const [rows, element] = useHeld(changes);
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Changes" ref=${element}><table class="changes"><thead><tr><th class="number">Time</th><th>What</th>
     ${!hidePod && html`<th>Pod or node</th>`}<th>Node</th></tr></thead>
-    <tbody>${changes.map((one) => html`<tr key=${one.change}>
+    <tbody>${rows.map((one) => html`<tr key=${one.change}>
       <td class="number">${time(one.seconds)}</td><td>${WHAT[one.what] ?? one.what}</td>
       ${!hidePod && html`<td class="name">${one.pod
         ? html`<a href=${address("pods", { at, name: one.pod })}><${Name} text=${one.pod} /></a>`
@@ -166,11 +168,16 @@ function chartedResources(usage) {
   return [entries.filter((one) => shown.includes(one)), entries.length - shown.length];
 }
 
+// Each rate is that of the second after its point, or of a part of it where the charts show few seconds.
 function rates({ seconds, attempts }) {
+  const last = seconds.length - 1;
+  const window = Math.min(RATE_SECONDS, (seconds[last] - seconds[0]) / RATES_MIN);
+  let next = 0;
   return seconds.map((moment, index) => {
-    const next = Math.min(index + 1, seconds.length - 1);
+    next = Math.max(next, Math.min(index + 1, last));
+    while (next < last && seconds[next] - moment < window) next += 1;
     const passed = seconds[next] - moment;
-    return passed > 0 ? (attempts[next] - attempts[index]) / passed : 0;
+    return passed > 0 ? (attempts[next] - attempts[index]) / Math.max(passed, window) : 0;
   });
 }
 

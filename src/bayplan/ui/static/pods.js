@@ -4,6 +4,7 @@ import { Explanation } from "./explanation.js";
 import {
   Button, Empty, Loading, Name, Problem, address, count, go, html, plural, time, useAnswer, useEffect, useFew, useState,
 } from "./lib.js";
+import { useHeld } from "./focus.js";
 import { live } from "./live.js";
 import { ChangeTable, WHAT } from "./overview.js";
 import { PodTable, requestsText } from "./podtable.js";
@@ -60,7 +61,7 @@ function History({ changes, at }) {
 function Attempts({ params, attempts, attempt }) {
   return html`<section aria-label="Decision">
     ${attempts.length > 1 && html`<${AttemptTable} params=${params} attempts=${attempts} attempt=${attempt} />`}
-    <div class="section-head"><h2>${attempts.length > 1 ? `Decision of attempt ${attempt}` : "Decision"}</h2></div>
+    <div class="section-head"><h2>${attempts.length > 1 ? `Decision of attempt ${count(attempt)}` : "Decision"}</h2></div>
     <${DecisionSteps} params=${params} attempt=${attempt} /></section>`;
 }
 
@@ -68,10 +69,10 @@ function Attempts({ params, attempts, attempt }) {
 function AttemptTable({ params, attempts, attempt }) {
   const newest = attempts.slice().reverse();
   const [few, button] = useFew(newest, ATTEMPTS_SHOWN, "attempts");
-  const shown = newest.filter((one, index) => index < few.length || one.attempt === attempt);
+  const [shown, element] = useHeld(newest.filter((one, index) => index < few.length || one.attempt === attempt));
   const link = (one) => address("pods", { ...params, attempt: one.attempt });
   return html`<h2>Attempts</h2>
-    <div class="scroll" tabindex="0" role="region" aria-label="Attempts"><table><thead><tr><th class="number">Attempt</th><th class="number">Time</th><th>Result</th><th>Node</th></tr></thead>
+    <div class="scroll" tabindex="0" role="region" aria-label="Attempts" ref=${element}><table><thead><tr><th class="number">Attempt</th><th class="number">Time</th><th>Result</th><th>Node</th></tr></thead>
       <tbody>${shown.map((one) => html`<tr key=${one.attempt} class=${one.attempt === attempt ? "chosen" : ""} aria-current=${one.attempt === attempt ? "true" : undefined}>
         <td class="number"><a href=${link(one)}>${count(one.attempt)}</a></td><td class="number">${time(one.seconds)}</td>
         <td>${WHAT[one.result] ?? one.result}</td><td class="name"><${Name} text=${one.node} /></td></tr>`)}</tbody></table></div>${button}`;
