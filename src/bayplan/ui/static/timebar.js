@@ -50,7 +50,9 @@ function RunBar({ source, route }) {
   const at = position(route, lastChange);
   const [seconds, setSeconds] = useState(endSeconds);
   const [isPlaying, setPlaying] = useState(false);
+  // The newest question about a time, and the last one that has its answer.
   const latest = useRef(0);
+  const settled = useRef(0);
 
   const move = (change) => {
     const bounded = Math.max(0, Math.min(lastChange, change));
@@ -60,15 +62,19 @@ function RunBar({ source, route }) {
   const moveToTime = async (moment) => {
     const number = ++latest.current;
     setSeconds(moment);
-    const answer = await ask("moment", { seconds: moment });
-    if (number === latest.current) move(answer.change);
+    const answer = await ask("moment", { seconds: moment }).catch(() => null);
+    if (number !== latest.current) return;
+    settled.current = number;
+    if (answer) move(answer.change);
   };
 
   useEffect(() => {
-    const number = ++latest.current;
+    let isOver = false;
+    // While a newer time is asked about, the slider stays there.
     ask("moment", { at }).then((answer) => {
-      if (number === latest.current) setSeconds(answer.seconds);
-    });
+      if (!isOver && settled.current === latest.current) setSeconds(answer.seconds);
+    }).catch(() => {});
+    return () => { isOver = true; };
   }, [at]);
 
   useEffect(() => {
