@@ -24,7 +24,7 @@ from bayplan.serving.page import LEADING, STANDBY, PageSources, ReplicaPhase
 from bayplan.testing import api_pod
 from bayplan.testing import node as sample_node
 from bayplan.ui import answers, pages
-from bayplan.ui.live import ShownScheduler
+from bayplan.ui.live import TICK_SECONDS, ShownScheduler
 from bayplan.ui.shown import NotReady
 from bayplan.ui.timeline import Happening
 from tests.adapters.manifests import container, node, pod
@@ -153,6 +153,34 @@ def test_a_browser_hears_that_another_replica_leads(live: LiveScheduler) -> None
             later = tick(stream)
         assert later.leader == "other-replica"
     live.replica = ReplicaPhase(LEADING)
+
+
+def test_a_tick_waits_until_a_burst_of_pods_is_bound(live: LiveScheduler) -> None:
+    """The browsers ask at each tick, on the event loop that sends the bindings."""
+    in_flight = live.scheduler.queue.in_flight
+    burst = [f"uid-{number}" for number in range(50)]
+    ends: list[int] = []
+
+    def end() -> None:
+        ends.append(len(in_flight))
+        in_flight.finish_all(burst)
+
+    def begin() -> None:
+        for uid in burst:
+            in_flight.start(uid)
+        live.cluster.create(pod("first-of-the-burst", containers=[container("100m")]))
+        live.loop.call_later(2 * TICK_SECONDS, end)
+
+    with urlopen(f"{live.url}api/events", timeout=20) as stream:
+        tick(stream)
+        live.create(pod("before-the-burst", containers=[container("100m")]))
+        before = tick(stream)
+        live.call(begin)
+        later = tick(stream)
+    assert ends, "the tick came before the end of the burst"
+    assert later.change > before.change
+    for name in ("first-of-the-burst", "before-the-burst"):
+        live.delete_pod(name)
 
 
 def test_those_who_follow_hear_why_the_scheduler_ends() -> None:

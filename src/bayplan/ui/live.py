@@ -7,7 +7,8 @@ that something changed, and a browser then asks for what it shows. Between two t
 about one timeline, so equal questions of many browsers are answered once.
 
 Everything runs on the scheduler's event loop. Ticks come at most once a second, and so rarely that
-the answers between them take at most one sixtieth of the time.
+the answers between them take at most one sixtieth of the time. While many pods are being placed, a
+tick waits some seconds: the browsers would ask while the scheduler sends its bindings.
 """
 
 import asyncio
@@ -39,6 +40,11 @@ STREAMS_MAX = 32
 #: A stream ends before the server's limit for an answer, and the browser opens the next one.
 STREAM_SECONDS_MAX = 45.0
 TICK_SECONDS, TICK_SECONDS_MAX = 1.0, 10.0
+#: A tick waits at most so long for the end of a burst of pods.
+CALM_SECONDS_MAX = 5.0
+_LOOK_SECONDS = 0.1
+#: More bindings under way are a burst. A single one may take minutes, until its volume is there.
+_BINDINGS_FEW = 16
 #: Without changes, a tick after this time says that the scheduler still answers.
 QUIET_SECONDS = 10.0
 #: The part of the time that answers may take, and recording while pods are ready for an attempt.
@@ -86,11 +92,17 @@ class ShownScheduler(Shown):
 
     @property
     def _is_busy(self) -> bool:
-        """Whether pods are ready for an attempt."""
-        return self.sources.scheduler.queue.counts()["active"] > 0
+        """Whether pods are ready for an attempt, or many bindings are under way."""
+        scheduler = self.sources.scheduler
+        if scheduler.queue.counts()["active"] > 0:
+            return True
+        in_flight = len(scheduler.queue.in_flight)
+        return in_flight > _BINDINGS_FEW and (
+            in_flight - len(scheduler.waiting_pods()) > _BINDINGS_FEW
+        )
 
     def _catch_up(self) -> None:
-        """Record what happened: a slice of it, or what the time allows while pods are ready."""
+        """Record what happened: a slice of it, or what the time allows while it is busy."""
         start, now = cpu_seconds(), self.sources.clock.now()
         allowed = (now - self._caught_up_seconds) * _WORK_SHARE if self._is_busy else inf
         try:
@@ -106,7 +118,7 @@ class ShownScheduler(Shown):
             await self._catch_up_in_slices()
 
     async def _catch_up_in_slices(self) -> None:
-        """Record all that happened, while no pod is ready for an attempt."""
+        """Record all that happened, while the scheduler is not busy."""
         while self._backlog and self._phase == READY and not self._is_busy:
             self._catch_up()
             await asyncio.sleep(0)
@@ -254,6 +266,7 @@ class ShownScheduler(Shown):
             pause = self._work_seconds / _WORK_SHARE
             self._work_seconds = 0.0
             await asyncio.sleep(min(max(TICK_SECONDS, pause), TICK_SECONDS_MAX))
+            await self._until_calm()
             if not self._streams_count or self._phase != READY:
                 self._backlog.look()
                 continue
@@ -264,6 +277,13 @@ class ShownScheduler(Shown):
                 last, last_seconds = state, now
                 self._renew()
                 self._announce()
+
+    async def _until_calm(self) -> None:
+        """Wait for the end of a burst of pods, but not for long."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + CALM_SECONDS_MAX
+        while self._streams_count and self._is_busy and loop.time() < end:
+            await asyncio.sleep(_LOOK_SECONDS)
 
     def _announce(self) -> None:
         ticked, self._ticked = self._ticked, asyncio.Event()

@@ -4,6 +4,7 @@ import {
 } from "./lib.js";
 import { Comparison } from "./comparison.js";
 import { Experiment } from "./experiment.js";
+import { keepFocus, useBeginnings } from "./focus.js";
 import { Groups } from "./groups.js";
 import { follow, setLive } from "./live.js";
 import { Nodes } from "./nodes.js";
@@ -69,6 +70,7 @@ function App() {
     const name = VIEWS.find(([view]) => view === route.view)?.[1] ?? "";
     document.title = source ? `${name} · ${source.name} · Bayplan` : "Bayplan";
   }, [route.view, source?.name]);
+  useBeginnings(`${run} ${isComparing} ${route.view} ${route.params.name ?? ""}`);
   if (!source) return error ? html`<${Problem} text=${error} />` : html`<p class="loading">Loading…</p>`;
   const notReady = (isComparing ? sources : [source]).find((one) => one.phase !== "ready");
   const isReady = !notReady;
@@ -149,4 +151,5 @@ function Figure({ number, label }) {
 
 const root = document.getElementById("app");
 root.replaceChildren();
+keepFocus(root);
 render(html`<${App} />`, root);

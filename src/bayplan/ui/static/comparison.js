@@ -1,6 +1,6 @@
 // Two runs side by side: only what differs.
 import {
-  Empty, Loading, Pager, Problem, Search, address, count, html, percent, plural, tableAddress, time,
+  Empty, Loading, Name, Pager, Problem, Search, address, count, html, percent, plural, tableAddress, time,
   useAnswer, useEffect, useState,
 } from "./lib.js";
 import { WHAT } from "./overview.js";
@@ -52,9 +52,9 @@ function First({ first }) {
     <p class="note">Decision ${count(first.number)} of each run.</p>
     <div class="scroll" tabindex="0" role="region" aria-label="First difference"><table><thead><tr><th>Run</th><th class="number">Time</th><th>Pod</th><th class="number">Attempt</th><th>Result</th><th>Node</th></tr></thead>
       <tbody>${rows.map(([name, run, step]) => html`<tr key=${name}><th scope="row">${name}</th><td class="number">${time(step.seconds)}</td>
-        <td class="name"><a href=${address("pods", { run, name: step.pod, attempt: step.attempt, at: step.change })}>${step.pod}</a></td>
+        <td class="name"><a href=${address("pods", { run, name: step.pod, attempt: step.attempt, at: step.change })}><${Name} text=${step.pod} /></a></td>
         <td class="number">${count(step.attempt)}</td><td>${WHAT[step.result] ?? step.result}</td>
-        <td class="name">${step.node && html`<a href=${address("nodes", { run, node: step.node, at: step.change })}>${step.node}</a>`}</td></tr>`)}</tbody></table></div>`;
+        <td class="name">${step.node && html`<a href=${address("nodes", { run, node: step.node, at: step.change })}><${Name} text=${step.node} /></a>`}</td></tr>`)}</tbody></table></div>`;
 }
 
 function Moved({ params }) {
@@ -68,14 +68,14 @@ function Moved({ params }) {
     <${Problem} text=${error} />
     ${!data ? html`<${Loading} />` : !data.total ? html`<${Empty}>No pod here has “${search}” in its name.</${Empty}>` : html`
     <div class="scroll" tabindex="0" role="region" aria-label="Pods that went elsewhere"><table class="moved"><thead><tr><th>Pod</th><th>Node in A</th><th>Why A preferred it</th><th>Node in B</th><th>Why B preferred it</th></tr></thead>
-      <tbody>${data.rows.map((row) => html`<tr key=${row.pod}><th scope="row" class="name">${row.pod}</th>
+      <tbody>${data.rows.map((row) => html`<tr key=${row.pod}><th scope="row" class="name"><${Name} text=${row.pod} /></th>
         <td class="name"><${Place} run="" pod=${row.pod} node=${row.one} /></td><td><${Why} preference=${row.inOne} other=${row.other} /></td>
         <td class="name"><${Place} run=${1} pod=${row.pod} node=${row.other} /></td><td><${Why} preference=${row.inOther} other=${row.one} /></td></tr>`)}</tbody></table></div>
     <${Pager} page=${data} size=${PAGE} onOffset=${setOffset} />`}`;
 }
 
 function Place({ run, pod, node }) {
-  return html`<a href=${address("pods", { run, name: pod })}>${node || "no node"}</a>`;
+  return html`<a href=${address("pods", { run, name: pod })}><${Name} text=${node || "no node"} /></a>`;
 }
 
 const signed = (number) => (number > 0 ? `+${count(number)}` : `−${count(-number)}`);
@@ -83,7 +83,7 @@ const signed = (number) => (number > 0 ? `+${count(number)}` : `−${count(-numb
 function Why({ preference, other }) {
   const shown = preference.plugins.slice(0, PLUGINS_MAX);
   const more = preference.plugins.length - shown.length;
-  return html`${preference.difference !== 0 && html`<b>${signed(preference.difference)}</b> <small>over ${other}</small>`}
+  return html`${preference.difference !== 0 && html`<b>${signed(preference.difference)}</b> <small>over <${Name} text=${other} /></small>`}
     ${shown.length > 0 && html`<ul class="plain">${shown.map((one) => html`<li key=${one.plugin}>${signed(one.difference)} <span class="plugin">${one.plugin}</span></li>`)}
       ${more > 0 && html`<li class="note">and ${plural(more, "plugin")} more</li>`}</ul>`}
     ${preference.note && html`<span class="note">${preference.note}</span>`}`;

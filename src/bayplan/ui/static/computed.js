@@ -2,7 +2,7 @@
 //
 // The engine answers about the present of a running scheduler. Questions of one component are about
 // one snapshot, which has a number; `renew` takes another one.
-import { Problem, ask, clock, html, query, readRoute, useEffect, useState } from "./lib.js";
+import { Button, Problem, ask, clock, html, query, readRoute, useEffect, useState } from "./lib.js";
 import { live } from "./live.js";
 
 const POLL_MS = 400;
@@ -44,7 +44,7 @@ export function useComputed(view, questionParams) {
 // When a running scheduler was asked, and the way to ask it again.
 function Snapshot({ state }) {
   if (!live.source || !(state.data || state.error)) return null;
-  return html`<p class="note">The state at ${clock(state.snapshot)}. <button class="quiet" disabled=${state.isComputing} onClick=${state.renew}>Ask again</button></p>`;
+  return html`<p class="note">The state at ${clock(state.snapshot)}. <${Button} class="quiet" isOff=${state.isComputing} onClick=${state.renew}>Ask again</${Button}></p>`;
 }
 
 // Whether a view is about the past of a running scheduler, about which the engine is not asked.

@@ -1,6 +1,6 @@
 // Why a pod has a node or none at this moment, and what would give it one: the answer of `bayplan why`.
 import { Computing, isPast, useComputed } from "./computed.js";
-import { address, count, go, html, plural } from "./lib.js";
+import { Name, address, count, go, html, plural } from "./lib.js";
 
 const SUBJECTS = { pod: "Change the pod", object: "Change another object", workload: "Change another workload", node: "Add a node" };
 const NODES_MAX = 8;
@@ -14,7 +14,7 @@ export function Explanation({ source, params, isWaiting }) {
   const isOpen = !isPast(at) && (source.kind === "cluster" || params.fixes === "1" || (isAtEnd && source.kind === "run"));
   const state = useComputed(isOpen ? "explanation" : null, { at, pod: name });
   const explanation = state.data?.explanation;
-  return html`<section aria-label="Fixes">
+  return html`<section aria-label="Fixes" tabindex="-1">
     <h2>${isWaiting ? "What would make it fit" : "Its node among all nodes"}</h2>
     ${!isOpen && html`<p><button onClick=${() => go("pods", { ...params, at: isLive ? undefined : at, fixes: 1 }, { replace: true })}>Find fixes ${isLive ? "now" : "at this moment"}</button>
       <span class="note"> ${isLive ? "tries each fix in a copy of the scheduler" : "repeats the run up to here and tries each fix in the engine"}</span></p>`}
@@ -27,11 +27,11 @@ export function Explanation({ source, params, isWaiting }) {
 
 function Waiting({ explanation, at, isCluster }) {
   const { node, message, causes = [], preemption, fixes = [], trials } = explanation;
-  if (node) return html`<p>An attempt now would place it on <a href=${address("nodes", { at, node })}>${node}</a>.</p>`;
+  if (node) return html`<p>An attempt now would place it on <a href=${address("nodes", { at, node })}><${Name} text=${node} /></a>.</p>`;
   return html`${isCluster && message && html`<p class="message">${message}</p>`}
     ${causes.length > 0 && html`<${Causes} causes=${causes} at=${at} />`}
     ${preemption && html`<p class="note">Preemption: ${preemption.verdict}</p>
-      ${preemption.victims?.length > 0 && html`<p>Victims: ${preemption.victims.map((name, index) => html`${index > 0 && ", "}<a key=${name} href=${address("pods", { at, name })}>${name}</a>`)}</p>`}
+      ${preemption.victims?.length > 0 && html`<p>Victims: ${preemption.victims.map((name, index) => html`${index > 0 && ", "}<a key=${name} href=${address("pods", { at, name })}><${Name} text=${name} /></a>`)}</p>`}
       ${(preemption.budgets ?? []).map((one) => html`<p key=${one.name} class="note">Budget <span class="tag">${one.name}</span> allows ${plural(one.disruptionsAllowed, "disruption")}.</p>`)}`}
     ${fixes.length ? html`<h3>Fixes</h3><ol class="cards fixes">${fixes.map((fix, index) => html`<li key=${index}><${Fix} fix=${fix} at=${at} /></li>`)}</ol>`
       : html`<p>No fix is known.</p>`}
@@ -42,7 +42,7 @@ function Causes({ causes, at }) {
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Causes"><table><thead><tr><th class="number">Nodes</th><th>Reason</th><th>Plugin</th><th>Nearest node</th></tr></thead>
     <tbody>${causes.map((one) => html`<tr key=${`${one.plugin} ${one.reason}`}><td class="number">${one.nodes ? count(one.nodes) : "all"}</td>
       <td>${one.reason}${(one.details ?? []).map((detail) => html`<span key=${detail} class="note line">${detail}</span>`)}</td><td>${one.plugin}</td>
-      <td>${one.nearest && html`<a href=${address("nodes", { at, node: one.nearest.node })}>${one.nearest.node}</a> <span class="note">${one.nearest.distance}</span>`}</td></tr>`)}</tbody></table></div>`;
+      <td>${one.nearest && html`<a href=${address("nodes", { at, node: one.nearest.node })}><${Name} text=${one.nearest.node} /></a> <span class="note">${one.nearest.distance}</span>`}</td></tr>`)}</tbody></table></div>`;
 }
 
 function Fix({ fix, at }) {
@@ -62,7 +62,7 @@ function Bound({ comparison, at }) {
   return html`<p>If the pod were pending now, ${plural(comparison.feasible, "node")} would be feasible.
       ${comparison.rejection ? ` ${comparison.node} would not: ${comparison.rejection}` : ` ${plural(comparison.better, "node")} would score higher than ${comparison.node}, ${count(comparison.equal)} as high.`}</p>
     ${plugins.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Scores"><table class="scores"><thead><tr><th>Plugin</th>
-      ${rows.map((row) => html`<th key=${row.node} class="number">${row.node}${row.node === comparison.node && html`<span class="tag">its node</span>`}</th>`)}</tr></thead>
+      ${rows.map((row) => html`<th key=${row.node} class="number"><${Name} text=${row.node} length=${32} />${row.node === comparison.node && html`<span class="tag">its node</span>`}</th>`)}</tr></thead>
       <tbody>${plugins.map((name) => html`<tr key=${name}><th scope="row">${name}</th>${rows.map((row) => html`<td key=${row.node} class="number">${count(row.scores?.[name] ?? 0)}</td>`)}</tr>`)}
         <tr class="total"><th scope="row">Total</th>${rows.map((row) => html`<td key=${row.node} class="number">${row.total === undefined || row.total === null ? "–" : count(row.total)}</td>`)}</tr></tbody></table></div>`}`;
 }

@@ -1,6 +1,7 @@
 // Groups: pods that are placed together.
 import {
-  Bar, Empty, Loading, Pager, Problem, Search, address, count, go, html, plural, tableAddress, time, useAnswer, useEffect, useState,
+  Bar, Empty, Loading, Name, Pager, Problem, Search, address, count, go, html, plural, tableAddress, time, useAnswer,
+  useEffect, useFew, useState,
 } from "./lib.js";
 import { PodTable } from "./podtable.js";
 import { CauseParts, KIND_TITLES } from "./waiting.js";
@@ -23,10 +24,10 @@ function GroupList({ params }) {
       onSearch=${(text) => go("groups", { ...params, search: text || undefined }, { replace: true })} />
       <a class="csv" href=${tableAddress("groups", { at, search })} download>CSV</a></div>
     <${Problem} text=${error} />
-    ${!data ? html`<${Loading} />` : !data.total ? html`<${Empty}>There is no such group.</${Empty}>` : html`
+    ${!data ? !error && html`<${Loading} />` : !data.total ? html`<${Empty}>${search ? `No group has “${search}” in its name.` : "There is no group at this moment."}</${Empty}>` : html`
     <div class="scroll" tabindex="0" role="region" aria-label="Groups"><table><thead><tr><th>Group</th><th class="wide">Placed</th><th class="number">Members</th><th class="number">Minimum</th><th class="number">Waiting</th><th>Last attempt</th></tr></thead>
       <tbody>${data.rows.map((row) => html`<tr key=${row.name}>
-        <th scope="row" class="name"><a href=${address("groups", { at, name: row.name })}>${row.name}</a></th>
+        <th scope="row" class="name"><a href=${address("groups", { at, name: row.name })}><${Name} text=${row.name} /></a></th>
         <td class="wide"><${Bar} share=${row.members ? row.placed / row.members : 0} /><span class="share">${count(row.placed)}</span></td>
         <td class="number">${count(row.members)}</td><td class="number">${count(row.minimum)}</td>
         <td class="number">${count(row.waiting)}</td><td>${RESULTS[row.result] ?? (row.result || "–")}</td></tr>`)}</tbody></table></div>
@@ -52,7 +53,7 @@ function Group({ params }) {
     <${Causes} data=${data} at=${at} />
     ${data.domains.length > 0 && html`<${Domains} domains=${data.domains} />`}
     ${Object.keys(nodes).length > 0 && html`<h2>Nodes</h2><ul class="tags">${Object.entries(nodes).map(([node, pods]) => html`<li key=${node} class="tag">
-      <a href=${address("nodes", { at, node })}>${node}</a> ${plural(pods, "member")}</li>`)}</ul>`}
+      <a href=${address("nodes", { at, node })}><${Name} text=${node} /></a> ${plural(pods, "member")}</li>`)}</ul>`}
     <h2>Attempts</h2>
     ${attempts.length ? html`<${Attempts} attempts=${attempts} />` : html`<${Empty}>No attempt so far.</${Empty}>`}
     <h2>Members</h2>
@@ -61,12 +62,10 @@ function Group({ params }) {
 
 // The newest attempts first.
 function Attempts({ attempts }) {
-  const [isWhole, setWhole] = useState(false);
-  const shown = isWhole ? attempts : attempts.slice(-SHOWN);
+  const [shown, button] = useFew(attempts.slice().reverse(), SHOWN, "attempts");
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Attempts"><table><thead><tr><th class="number">Time</th><th>Result</th><th class="number">Assigned before</th><th class="number">Placed now</th><th>Domain</th><th>Message</th></tr></thead>
-      <tbody>${shown.slice().reverse().map((one) => html`<tr key=${one.change}><td class="number">${time(one.seconds)}</td><td>${RESULTS[one.result] ?? one.result}</td>
-        <td class="number">${count(one.assigned)}</td><td class="number">${count(one.fitting)}</td><td>${one.domain || "–"}</td><td class="text">${one.message}</td></tr>`)}</tbody></table></div>
-    ${shown.length < attempts.length && html`<p><button onClick=${() => setWhole(true)}>Show all ${count(attempts.length)} attempts</button></p>`}`;
+      <tbody>${shown.map((one) => html`<tr key=${one.change}><td class="number">${time(one.seconds)}</td><td>${RESULTS[one.result] ?? one.result}</td>
+        <td class="number">${count(one.assigned)}</td><td class="number">${count(one.fitting)}</td><td>${one.domain || "–"}</td><td class="text">${one.message}</td></tr>`)}</tbody></table></div>${button}`;
 }
 
 const missing = (group) => Math.max(0, group.minimum - group.members);
@@ -75,10 +74,12 @@ const missing = (group) => Math.max(0, group.minimum - group.members);
 function Verdict({ data }) {
   const { group, reservation } = data;
   const needed = Math.max(0, group.minimum - group.placed);
+  const isOver = needed > 0 && !missing(group) && !group.waiting;
   const text = !needed ? "The group has its minimum on nodes."
+    : isOver ? "No member waits: the members without a node have ended."
     : missing(group) ? `${plural(missing(group), "member")} must be created before the group is tried.`
       : `${plural(needed, "more member")} must fit at the same time.`;
-  return html`<p class=${`verdict ${needed ? "bad" : "good"}`}>${text}
+  return html`<p class=${`verdict ${needed && !isOver ? "bad" : "good"}`}>${text}
     ${reservation && html` <b>${plural(reservation.nodes, "node")} ${reservation.nodes === 1 ? "is" : "are"} kept for it</b> since ${time(reservation.sinceSeconds)}; expected start: ${reservation.startSeconds === null ? "once room is free" : time(reservation.startSeconds)}.`}</p>`;
 }
 

@@ -1,6 +1,6 @@
 // The heat map: one cell of a canvas per node, group by group. The server sends two packed columns,
 // the number and the value of each node; names are asked for one at a time.
-import { Problem, ask, count, html, percent, useAnswer, useEffect, useMemo, useRef, useState } from "./lib.js";
+import { Name, Problem, ask, count, html, percent, plural, useAnswer, useEffect, useMemo, useRef, useState } from "./lib.js";
 
 // Of the element around the canvas.
 const PADDING = 12;
@@ -182,7 +182,9 @@ export function HeatMap({ at, color, groupBy, sizeBy, isCount, label, onSelect }
   const canvas = useRef(null);
   const drawing = useRef(null);
   const [hover, setHover] = useState(null);
+  // The cell that the keyboard has chosen. It stays chosen when the focus leaves the map.
   const [focused, setFocused] = useState(-1);
+  const [hasFocus, setFocus] = useState(false);
   const text = isCount ? count : percent;
   const hasNone = useMemo(() => data !== null && unpack(data.values, Float32Array).some(Number.isNaN), [data]);
 
@@ -227,14 +229,27 @@ export function HeatMap({ at, color, groupBy, sizeBy, isCount, label, onSelect }
     const node = await ask("node", { at, number: drawing.current.numbers[index] });
     onSelect(node.name);
   };
+  const point = (index) => {
+    setFocused(index);
+    setHover({ index, ...boxOf(drawing.current.plan, index) });
+  };
+  const enter = () => {
+    setFocus(true);
+    if (canvas.current.matches(":focus-visible") && focused >= 0 && focused < drawing.current?.numbers.length) point(focused);
+  };
+  const leave = () => {
+    setFocus(false);
+    setHover(null);
+  };
   const press = (event) => {
     const state = drawing.current;
     if (!state || !state.numbers.length) return;
     if (event.key.startsWith("Arrow")) {
       event.preventDefault();
-      const next = focused < 0 ? 0 : neighbour(state.plan, focused, event.key);
-      setFocused(next);
-      setHover({ index: next, ...boxOf(state.plan, next) });
+      const isChosen = focused >= 0 && focused < state.numbers.length;
+      point(isChosen ? neighbour(state.plan, focused, event.key) : 0);
+    } else if (event.key === "Escape") {
+      setHover(null);
     } else if (event.key === "Enter" && focused >= 0) {
       event.preventDefault();
       choose(focused);
@@ -247,13 +262,13 @@ export function HeatMap({ at, color, groupBy, sizeBy, isCount, label, onSelect }
     }
   };
   const state = drawing.current;
-  const ring = focused >= 0 && state && focused < state.numbers.length ? boxOf(state.plan, focused) : null;
+  const ring = hasFocus && focused >= 0 && state && focused < state.numbers.length ? boxOf(state.plan, focused) : null;
   return html`<${Problem} text=${error} />
     <div class="heat">
       <canvas ref=${canvas} tabindex="0" role="img"
         aria-label=${`${label}, one cell per node. Arrow keys move, Enter opens a node. The table below has the same nodes.`}
         onMouseMove=${move} onMouseLeave=${() => setHover(null)} onClick=${(event) => choose(under(event))}
-        onKeyDown=${press} onBlur=${() => { setFocused(-1); setHover(null); }}></canvas>
+        onKeyDown=${press} onFocus=${enter} onBlur=${leave}></canvas>
       ${ring && html`<div class="ring" style=${{ left: `${ring.x}px`, top: `${ring.y}px`, width: `${ring.width}px`, height: `${ring.height}px` }}></div>`}
       ${hover && state && hover.index < state.numbers.length && html`<${Tip} at=${at} number=${state.numbers[hover.index]} place=${hover}
         width=${canvas.current.clientWidth} value=${text(state.values[hover.index])} />`}
@@ -301,8 +316,8 @@ function Tip({ at, number, place, width, value }) {
     top: `${place.y + place.height + 4}px`,
     ...(isRight ? { right: `calc(100% - ${place.x + place.width}px)` } : { left: `${place.x}px` }),
   };
-  return html`<div class="tip" style=${style} role="status"><b>${isCurrent && data ? data.name : "…"}</b>
-    <span>${value}${isCurrent && data ? `, ${count(data.pods)} pods` : ""}</span></div>`;
+  return html`<div class="tip" style=${style} role="status"><b>${isCurrent && data ? html`<${Name} text=${data.name} />` : "…"}</b>
+    <span>${value}${isCurrent && data ? `, ${plural(data.pods, "pod")}` : ""}</span></div>`;
 }
 
 function Legend({ high, text, label, hasNone }) {

@@ -168,14 +168,40 @@ export function duration(seconds) {
   return parts.filter(([number]) => number).map(([number, unit]) => `${number} ${unit}`).join(" ");
 }
 
-// Long texts lose their middle: names often differ at their end. The title has the whole text.
-export function middle(text, length = 48) {
+// ---- small parts ------------------------------------------------------------------------------
+
+const NAME_MAX = 64;
+
+// A name of an object in a table. A long one loses its middle, because names often differ at their end;
+// the title has the whole name, and so has the page of the object.
+export function Name({ text, length = NAME_MAX }) {
   if (text.length <= length) return text;
   const half = Math.floor((length - 1) / 2);
-  return `${text.slice(0, half)}…${text.slice(text.length - half)}`;
+  return html`<span title=${text}>${text.slice(0, half)}…${text.slice(text.length - half)}</span>`;
 }
 
-// ---- small parts ------------------------------------------------------------------------------
+// A resource with its unit. It breaks after the domain.
+export function ResourceName({ resource }) {
+  const [domain, name] = withUnit(resource).split("/");
+  return name === undefined ? domain : html`${domain}/<wbr />${name}`;
+}
+
+// A button that can do nothing now. It stays in the order of the keyboard and has its focus.
+export function Button({ isOff = false, onClick, children, ...rest }) {
+  const press = (event) => {
+    if (isOff) event.preventDefault();
+    else onClick?.(event);
+  };
+  return html`<button ...${rest} aria-disabled=${isOff ? "true" : undefined} onClick=${press}>${children}</button>`;
+}
+
+// The first `few` of a list, and a button that shows all: [what is shown, the button].
+export function useFew(all, few, words) {
+  const [isWhole, setWhole] = useState(false);
+  if (all.length <= few) return [all, null];
+  const button = html`<p><button aria-expanded=${isWhole} onClick=${() => setWhole(!isWhole)}>${isWhole ? `Show ${count(few)} ${words}` : `Show all ${count(all.length)} ${words}`}</button></p>`;
+  return [isWhole ? all : all.slice(0, few), button];
+}
 
 export function Bar({ share, label }) {
   const width = Math.max(0, Math.min(1, share || 0)) * 100;
@@ -216,10 +242,10 @@ export function Pager({ page, size, onOffset }) {
   if (!page || page.total <= size) return null;
   const last = Math.min(page.offset + size, page.total);
   return html`<nav class="pager" aria-label="Pages">
-    <button disabled=${page.offset === 0}
-      onClick=${() => onOffset(Math.max(0, page.offset - size))}>Previous</button>
+    <${Button} isOff=${page.offset === 0}
+      onClick=${() => onOffset(Math.max(0, page.offset - size))}>Previous</${Button}>
     <span>${count(page.offset + 1)}–${count(last)} of ${count(page.total)}</span>
-    <button disabled=${last >= page.total}
-      onClick=${() => onOffset(page.offset + size)}>Next</button>
+    <${Button} isOff=${last >= page.total}
+      onClick=${() => onOffset(page.offset + size)}>Next</${Button}>
   </nav>`;
 }

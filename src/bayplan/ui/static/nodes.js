@@ -1,26 +1,31 @@
 // Nodes: the heat map, the table of nodes, and one node.
 import { HeatMap } from "./heatmap.js";
+import { useOpenedFocus } from "./focus.js";
 import { Computing, isPast, useComputed } from "./computed.js";
 import {
-  Bar, Empty, Loading, Pager, Problem, Search, address, amount, count, go, html, percent, plural,
-  tableAddress, time, useAnswer, useEffect, useState, withUnit,
+  Bar, Empty, Loading, Name, Pager, Problem, ResourceName, Search, address, amount, count, go, html, percent, plural,
+  tableAddress, time, useAnswer, useEffect, useRef, useState,
 } from "./lib.js";
 import { PodTable } from "./podtable.js";
 import { whatIfAddress } from "./whatif.js";
 
 const PAGE = 50;
+// Of the table; beside a node that is open, there is room for one less.
 const COLUMNS_MAX = 3;
 
 export function Nodes({ source, params }) {
   const { at, node, color = source.resources[0] ?? "", group = "", fits = "", size = "" } = params;
   const set = (changes) => go("nodes", { ...params, ...changes }, { replace: true });
+  // A node that the address had at first was not opened here.
+  const first = useRef(node);
+  if (node !== first.current) first.current = null;
   const isFit = color === "fits";
   const heatColor = isFit ? `fits:${fits}` : color;
   const label = isFit ? `Pods with the requests of ${fits || "…"} for which there is room`
     : color === "fragmentation" ? "Fragmentation: the largest free share less the smallest"
       : `Requested share of ${color}`;
   if (!source.resources.length) {
-    return html`<h1>Nodes</h1><${Empty}>There is no node with resources.</${Empty}>`;
+    return html`<h1>Nodes</h1><${Empty}>No node offers resources, so every pod waits.</${Empty}>`;
   }
   return html`<h1>Nodes</h1>
     <div class="controls">
@@ -42,9 +47,9 @@ export function Nodes({ source, params }) {
         ${isFit && !fits ? html`<${Empty}>Choose a pod: the map then shows for how many pods with its requests each node has room.</${Empty}>`
           : html`<${HeatMap} at=${at} color=${heatColor} groupBy=${group} sizeBy=${size} isCount=${isFit} label=${label}
               onSelect=${(name) => set({ node: name })} />`}
-        <${NodeTable} at=${at} params=${params} resources=${columnsOf(source.resources, color)} />
+        <${NodeTable} at=${at} params=${params} resources=${columnsOf(source.resources, color, node ? COLUMNS_MAX - 1 : COLUMNS_MAX)} />
       </div>
-      ${node && html`<${NodePanel} key=${node} source=${source} at=${at} name=${node} onClose=${() => set({ node: undefined })} />`}
+      ${node && html`<${NodePanel} key=${node} source=${source} at=${at} name=${node} isOpenedHere=${first.current === null} onClose=${() => set({ node: undefined })} />`}
     </div>`;
 }
 
@@ -61,9 +66,9 @@ function PodField({ at, value, onPod }) {
 }
 
 // The table has the first resources, and always the one of the colors.
-function columnsOf(resources, color) {
+function columnsOf(resources, color, most) {
   const shares = resources.filter((one) => one !== "pods");
-  const first = shares.slice(0, COLUMNS_MAX);
+  const first = shares.slice(0, most);
   return first.includes(color) || !shares.includes(color) ? first : [...first.slice(0, -1), color];
 }
 
@@ -78,11 +83,11 @@ function NodeTable({ at, params, resources: columns }) {
       ${data && html`<span class="note">${plural(data.total, "node")}</span>`}
       <a class="csv" href=${tableAddress("nodes", { at, search })} download>CSV</a></div>
     <${Problem} text=${error} />
-    ${!data ? html`<${Loading} />` : !data.total ? html`<${Empty}>No node has “${search}” in its name.</${Empty}>` : html`
+    ${!data ? !error && html`<${Loading} />` : !data.total ? html`<${Empty}>${search ? `No node has “${search}” in its name.` : "There is no node at this moment."}</${Empty}>` : html`
     <div class="scroll" tabindex="0" role="region" aria-label="Nodes"><table><thead><tr><th>Node</th><th class="number">Pods</th>
-      ${columns.map((one) => html`<th key=${one} colspan="2">${withUnit(one)}</th>`)}</tr></thead>
+      ${columns.map((one) => html`<th key=${one} colspan="2"><${ResourceName} resource=${one} /></th>`)}</tr></thead>
       <tbody>${data.rows.map((row) => html`<tr key=${row.name}>
-        <th scope="row" class="name"><a href=${address("nodes", { ...params, node: row.name })}>${row.name}</a>
+        <th scope="row" class="name"><a href=${address("nodes", { ...params, node: row.name })}><${Name} text=${row.name} /></a>
           ${row.isUnschedulable && html` <span class="tag">cordoned</span>`}</th>
         <td class="number">${count(row.pods)}</td>
         ${columns.map((one) => html`<${UsageCells} key=${one} usage=${row.usage.find((u) => u.resource === one)} />`)}
@@ -98,9 +103,13 @@ function UsageCells({ usage }) {
     <td class="number">${percent(share)}<small> of ${amount(usage.resource, usage.allocatable)}</small></td>`;
 }
 
-function NodePanel({ source, at, name, onClose }) {
+function NodePanel({ source, at, name, isOpenedHere, onClose }) {
   const { data, error } = useAnswer("node", { at, name });
-  return html`<aside class="panel" aria-label=${`Node ${name}`}>
+  const element = useOpenedFocus(isOpenedHere);
+  const press = (event) => {
+    if (event.key === "Escape") onClose();
+  };
+  return html`<aside class="panel" aria-label=${`Node ${name}`} tabindex="-1" ref=${element} onKeyDown=${press}>
     <div class="panel-head"><h2 class="name">${name}</h2><button class="quiet" onClick=${onClose} aria-label="Close the node">✕</button></div>
     <${Problem} text=${error} />
     ${data && !data.isThere && html`<${Empty}>This node does not exist at this moment.</${Empty}>`}
@@ -108,7 +117,7 @@ function NodePanel({ source, at, name, onClose }) {
       ${data.isUnschedulable && html`<p><span class="tag">cordoned</span> No pod is placed here: spec.unschedulable is true.</p>`}
       <table class="usage"><thead><tr><th>Resource</th><th class="wide"><span class="visually-hidden">Share</span></th><th class="number">Requested</th><th class="number">Allocatable</th></tr></thead>
         <tbody>${data.usage.filter((one) => one.allocatable > 0).map((one) => html`<tr key=${one.resource}>
-          <th scope="row">${withUnit(one.resource)}</th><td class="wide"><${Bar} share=${one.used / one.allocatable} /></td>
+          <th scope="row"><${ResourceName} resource=${one.resource} /></th><td class="wide"><${Bar} share=${one.used / one.allocatable} /></td>
           <td class="number">${amount(one.resource, one.used)}</td><td class="number">${amount(one.resource, one.allocatable)}</td></tr>`)}</tbody></table>
       ${source.hasModel && !isPast(at) && html`<p class="actions" role="group" aria-label="What if"><span class="note">What if: </span>
         <a href=${whatIfAddress(at, { drain: name })}>drain it</a> <a href=${whatIfAddress(at, { remove: name })}>it is gone</a>
@@ -128,7 +137,7 @@ function Rejections({ source, at, node }) {
   const { data } = state;
   const isRun = source.kind === "run";
   const title = isRun ? "What it rejected" : "What it would reject";
-  return html`<section aria-label=${title}><h3>${title}</h3>
+  return html`<section aria-label=${title} tabindex="-1"><h3>${title}</h3>
     ${!isOpen && html`<button onClick=${() => setOpen(true)}>Show ${title.toLowerCase()}</button> <span class="note">${isRun ? "repeats the run once" : "tries the waiting pods in a copy of the scheduler"}</span>`}
     <${Computing} state=${state} text=${!isRun ? "The waiting pods are tried…" : "The run is repeated…"} />
     ${data && !state.error && html`<p class="note">${data.isNow
@@ -137,6 +146,6 @@ function Rejections({ source, at, node }) {
       ${data.rows.length > 0 && html`<ul class="cards">${data.rows.map((row) => html`<li key=${`${row.plugin} ${row.reason} ${row.code}`}>
         <p class="name"><b>${row.reason || row.code}</b> <span class="plugin">${row.plugin}</span></p>
         <p class="note">${data.isNow ? plural(row.pods, "pod") : `${plural(row.attempts, "attempt")} at ${plural(row.pods, "pod")}`}, ${data.isNow ? "for example" : "the last at"}
-          ${" "}${!data.isNow && `${time(row.seconds)}: `}<a href=${address("pods", { at, name: row.pod, attempt: row.attempt || undefined, node: row.attempt ? node : undefined })}>${row.pod}</a></p></li>`)}</ul>`}`}
+          ${" "}${!data.isNow && `${time(row.seconds)}: `}<a href=${address("pods", { at, name: row.pod, attempt: row.attempt || undefined, node: row.attempt ? node : undefined })}><${Name} text=${row.pod} /></a></p></li>`)}</ul>`}`}
   </section>`;
 }

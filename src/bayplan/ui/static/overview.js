@@ -1,12 +1,15 @@
 // Overview: numbers at this moment, curves over the run, and what changed last.
 import { Chart } from "./chart.js";
+import { useHeld } from "./focus.js";
 import { ZoomControls, useZoom } from "./zoom.js";
 import {
-  Bar, Loading, Problem, address, amount, count, go, html, percent, time, useAnswer, useMemo, useRef, withUnit,
+  Bar, Empty, Loading, Name, Problem, ResourceName, address, amount, count, go, html, percent, time, useAnswer, useMemo, useRef,
 } from "./lib.js";
 
 const POINTS = 400;
 const RESOURCES_MAX = 6;
+const RATE_SECONDS = 1;
+const RATES_MIN = 20;
 const KINDS = {
   unschedulable: "unschedulable",
   gated: "gated",
@@ -44,7 +47,7 @@ export function Overview({ source, params }) {
   return html`<h1>Overview</h1>
     <${Figures} data=${data} at=${at} />
     <div class="columns">
-      <section><h2>Requested resources</h2><${Utilization} usage=${data.usage} />
+      <section><h2>Requested resources</h2><${Utilization} usage=${data.usage} hasNodes=${data.nodes > 0} />
         ${source.hasDecisions && html`<h2>Queues</h2><${Queues} queues=${data.queues} />`}</section>
       ${source.hasDecisions && html`<section><h2>Last changes</h2><${Recent} changes=${data.recent} at=${at} /></section>`}
     </div>
@@ -55,20 +58,20 @@ export function Overview({ source, params }) {
 function Figures({ data, at }) {
   const kinds = Object.entries(data.waitingKinds).map(([kind, pods]) => `${count(pods)} ${KINDS[kind] ?? kind}`);
   return html`<ul class="figures">
-    <li><b>${count(data.placed)}</b><span>pods on nodes</span></li>
+    <li><b>${count(data.placed)}</b><span>${data.placed === 1 ? "pod" : "pods"} on nodes</span></li>
     <li class=${data.waiting ? "alert" : ""}><a href=${address("waiting", { at })}><b>${count(data.waiting)}</b></a>
-      <span>pods waiting${kinds.length > 0 && html`<small>${kinds.join(", ")}</small>`}</span></li>
-    <li><a href=${address("nodes", { at })}><b>${count(data.nodes)}</b></a><span>nodes</span></li>
-    <li><b>${count(data.attempts)}</b><span>attempts so far</span></li>
+      <span>${data.waiting === 1 ? "pod" : "pods"} waiting${kinds.length > 0 && html`<small>${kinds.join(", ")}</small>`}</span></li>
+    <li><a href=${address("nodes", { at })}><b>${count(data.nodes)}</b></a><span>${data.nodes === 1 ? "node" : "nodes"}</span></li>
+    <li><b>${count(data.attempts)}</b><span>${data.attempts === 1 ? "attempt" : "attempts"} so far</span></li>
   </ul>`;
 }
 
-function Utilization({ usage }) {
+function Utilization({ usage, hasNodes }) {
   const rows = usage.filter((one) => one.allocatable > 0);
-  if (!rows.length) return html`<p class="empty">No node offers a resource.</p>`;
+  if (!rows.length) return html`<${Empty}>${hasNodes ? "No node offers a resource." : "There is no node at this moment."}</${Empty}>`;
   return html`<table class="usage"><thead><tr><th>Resource</th><th class="wide"><span class="visually-hidden">Share</span></th>
     <th class="number">Requested</th><th class="number">Allocatable</th></tr></thead>
-    <tbody>${rows.map((one) => html`<tr key=${one.resource}><th scope="row">${withUnit(one.resource)}</th>
+    <tbody>${rows.map((one) => html`<tr key=${one.resource}><th scope="row"><${ResourceName} resource=${one.resource} /></th>
       <td class="wide"><${Bar} share=${one.used / one.allocatable} /><span class="share">${percent(one.used / one.allocatable)}</span></td>
       <td class="number">${amount(one.resource, one.used)}</td>
       <td class="number">${amount(one.resource, one.allocatable)}</td></tr>`)}</tbody></table>`;
@@ -79,19 +82,25 @@ function Queues({ queues }) {
 }
 
 function Recent({ changes, at }) {
-  if (!changes.length) return html`<p class="empty">Nothing has happened yet.</p>`;
+  if (!changes.length) return html`<${Empty}>No pod and no node so far.</${Empty}>`;
   return html`<${ChangeTable} changes=${changes} at=${at} />`;
 }
 
 export function ChangeTable({ changes, at, hidePod = false }) {
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Changes"><table class="changes"><thead><tr><th class="number">Time</th><th>What</th>
+  const [rows, element] = useHeld(changes);
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Changes" ref=${element}><table class="changes"><thead><tr><th class="number">Time</th><th>What</th>
     ${!hidePod && html`<th>Pod or node</th>`}<th>Node</th></tr></thead>
-    <tbody>${changes.map((one) => html`<tr key=${one.change}>
+    <tbody>${rows.map((one) => html`<tr key=${one.change}>
       <td class="number">${time(one.seconds)}</td><td>${WHAT[one.what] ?? one.what}</td>
       ${!hidePod && html`<td class="name">${one.pod
-        ? html`<a href=${address("pods", { at, name: one.pod })}>${one.pod}</a>` : one.what.startsWith("node_") ? one.node : ""}</td>`}
-      <td class="name">${one.node && html`<a href=${address("nodes", { at, node: one.node })}>${one.node}</a>`}</td>
+        ? html`<a href=${address("pods", { at, name: one.pod })}><${Name} text=${one.pod} /></a>`
+        : html`<${NodeLink} at=${at} node=${one.node} />`}</td>`}
+      <td class="name">${(one.pod || hidePod) && html`<${NodeLink} at=${at} node=${one.node} />`}</td>
     </tr>`)}</tbody></table></div>`;
+}
+
+function NodeLink({ at, node }) {
+  return node ? html`<a href=${address("nodes", { at, node })}><${Name} text=${node} /></a>` : null;
 }
 
 function Curves({ source, params, data, byTime }) {
@@ -124,7 +133,7 @@ function Curves({ source, params, data, byTime }) {
 }
 
 function chartsOf(curves, byTime) {
-  const resources = Object.entries(curves.usage).slice(0, RESOURCES_MAX);
+  const [resources, more] = chartedResources(curves.usage);
   return [
     {
       title: "Pods",
@@ -136,7 +145,7 @@ function chartsOf(curves, byTime) {
       ],
     },
     {
-      title: "Requested share of the allocatable",
+      title: `Requested share of the allocatable${more ? `, ${resources.length} of ${resources.length + more} resources` : ""}`,
       format: percent,
       series: resources.map(([label, values]) => ({ label, values })),
     },
@@ -151,11 +160,24 @@ function chartsOf(curves, byTime) {
   ];
 }
 
+// The resources that have curves, and how many have none: those that pods request come first.
+function chartedResources(usage) {
+  const entries = Object.entries(usage);
+  const isRequested = ([, values]) => values.some((share) => share > 0);
+  const shown = entries.slice().sort((one, other) => isRequested(other) - isRequested(one)).slice(0, RESOURCES_MAX);
+  return [entries.filter((one) => shown.includes(one)), entries.length - shown.length];
+}
+
+// Each rate is that of the second after its point, or of a part of it where the charts show few seconds.
 function rates({ seconds, attempts }) {
+  const last = seconds.length - 1;
+  const window = Math.min(RATE_SECONDS, (seconds[last] - seconds[0]) / RATES_MIN);
+  let next = 0;
   return seconds.map((moment, index) => {
-    const next = Math.min(index + 1, seconds.length - 1);
+    next = Math.max(next, Math.min(index + 1, last));
+    while (next < last && seconds[next] - moment < window) next += 1;
     const passed = seconds[next] - moment;
-    return passed > 0 ? (attempts[next] - attempts[index]) / passed : 0;
+    return passed > 0 ? (attempts[next] - attempts[index]) / Math.max(passed, window) : 0;
   });
 }
 

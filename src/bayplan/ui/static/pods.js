@@ -2,8 +2,9 @@
 import { Computing, useComputed } from "./computed.js";
 import { Explanation } from "./explanation.js";
 import {
-  Empty, Loading, Problem, address, count, go, html, plural, time, useAnswer, useEffect, useState,
+  Button, Empty, Loading, Name, Problem, address, count, go, html, plural, time, useAnswer, useEffect, useFew, useState,
 } from "./lib.js";
+import { useHeld } from "./focus.js";
 import { live } from "./live.js";
 import { ChangeTable, WHAT } from "./overview.js";
 import { PodTable, requestsText } from "./podtable.js";
@@ -33,11 +34,11 @@ function Pod({ source, params }) {
     <h1 class="name">${pod.name}</h1>
     <dl class="facts">
       <div><dt>State</dt><dd><span class=${`state ${pod.state}`}>${pod.state}</span> ${pod.state === "absent" ? "created later, at" : "since"} ${time(pod.sinceSeconds)}</dd></div>
-      ${pod.node && html`<div><dt>Node</dt><dd><a href=${address("nodes", { at, node: pod.node })}>${pod.node}</a></dd></div>`}
+      ${pod.node && html`<div><dt>Node</dt><dd><a href=${address("nodes", { at, node: pod.node })}><${Name} text=${pod.node} /></a></dd></div>`}
       <div><dt>Requests</dt><dd>${requestsText(pod.requests)}</dd></div>
       <div><dt>Priority</dt><dd>${count(data.priority)}</dd></div>
       ${data.profile && html`<div><dt>Profile</dt><dd>${data.profile}</dd></div>`}
-      ${data.group && html`<div><dt>Group</dt><dd><a href=${address("groups", { at, name: data.group })}>${data.group}</a></dd></div>`}
+      ${data.group && html`<div><dt>Group</dt><dd><a href=${address("groups", { at, name: data.group })}><${Name} text=${data.group} /></a></dd></div>`}
     </dl>
     ${data.cause && data.cause.kind !== "fits" && html`<section class="why"><h2>Why it waits: ${KIND_TITLES[data.cause.kind] ?? data.cause.kind}</h2>
       <${CauseParts} cause=${data.cause} /><${WakeEvents} events=${data.events} /></section>`}
@@ -52,32 +53,29 @@ function Pod({ source, params }) {
 
 // The newest changes of the pod, the newest first.
 function History({ changes, at }) {
-  const [isWhole, setWhole] = useState(false);
+  const [shown, button] = useFew(changes.slice().reverse(), CHANGES_SHOWN, "changes");
   if (!changes.length) return html`<${Empty}>Nothing so far.</${Empty}>`;
-  const left = isWhole ? 0 : Math.max(0, changes.length - CHANGES_SHOWN);
-  return html`<${ChangeTable} changes=${changes.slice(left).reverse()} at=${at} hidePod=${true} />
-    ${left > 0 && html`<p><button onClick=${() => setWhole(true)}>Show ${count(left)} earlier</button></p>`}`;
+  return html`<${ChangeTable} changes=${shown} at=${at} hidePod=${true} />${button}`;
 }
 
 function Attempts({ params, attempts, attempt }) {
   return html`<section aria-label="Decision">
     ${attempts.length > 1 && html`<${AttemptTable} params=${params} attempts=${attempts} attempt=${attempt} />`}
-    <div class="section-head"><h2>${attempts.length > 1 ? `Decision of attempt ${attempt}` : "Decision"}</h2></div>
+    <div class="section-head"><h2>${attempts.length > 1 ? `Decision of attempt ${count(attempt)}` : "Decision"}</h2></div>
     <${DecisionSteps} params=${params} attempt=${attempt} /></section>`;
 }
 
 // The newest attempts, and the one that is shown below.
 function AttemptTable({ params, attempts, attempt }) {
-  const [isWhole, setWhole] = useState(false);
   const newest = attempts.slice().reverse();
-  const shown = isWhole ? newest : newest.filter((one, index) => index < ATTEMPTS_SHOWN || one.attempt === attempt);
+  const [few, button] = useFew(newest, ATTEMPTS_SHOWN, "attempts");
+  const [shown, element] = useHeld(newest.filter((one, index) => index < few.length || one.attempt === attempt));
   const link = (one) => address("pods", { ...params, attempt: one.attempt });
   return html`<h2>Attempts</h2>
-    <div class="scroll" tabindex="0" role="region" aria-label="Attempts"><table><thead><tr><th class="number">Attempt</th><th class="number">Time</th><th>Result</th><th>Node</th></tr></thead>
+    <div class="scroll" tabindex="0" role="region" aria-label="Attempts" ref=${element}><table><thead><tr><th class="number">Attempt</th><th class="number">Time</th><th>Result</th><th>Node</th></tr></thead>
       <tbody>${shown.map((one) => html`<tr key=${one.attempt} class=${one.attempt === attempt ? "chosen" : ""} aria-current=${one.attempt === attempt ? "true" : undefined}>
         <td class="number"><a href=${link(one)}>${count(one.attempt)}</a></td><td class="number">${time(one.seconds)}</td>
-        <td>${WHAT[one.result] ?? one.result}</td><td class="name">${one.node}</td></tr>`)}</tbody></table></div>
-    ${shown.length < attempts.length && html`<p><button onClick=${() => setWhole(true)}>Show all ${count(attempts.length)} attempts</button></p>`}`;
+        <td>${WHAT[one.result] ?? one.result}</td><td class="name"><${Name} text=${one.node} /></td></tr>`)}</tbody></table></div>${button}`;
 }
 
 // ---- one decision -----------------------------------------------------------------------------
@@ -132,7 +130,7 @@ function Scores({ scores, chosen }) {
     .filter(({ index }) => scores.some((node) => node.plugins[index].raw || node.plugins[index].weighted));
   const zeros = scores[0].plugins.filter((one) => !plugins.some((other) => other.name === one.plugin));
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Scores"><table class="scores"><thead><tr><th>Plugin</th>
-      ${scores.map((node) => html`<th key=${node.node} class=${`number ${node.node === chosen ? "chosen" : ""}`}>${node.node}${node.node === chosen && html`<span class="tag">chosen</span>`}</th>`)}</tr></thead>
+      ${scores.map((node) => html`<th key=${node.node} class=${`number ${node.node === chosen ? "chosen" : ""}`}><${Name} text=${node.node} length=${32} />${node.node === chosen && html`<span class="tag">chosen</span>`}</th>`)}</tr></thead>
     <tbody>${plugins.map(({ name, index }) => html`<tr key=${name}><th scope="row">${name}</th>
       ${scores.map((node) => html`<td key=${node.node} class=${`number ${node.node === chosen ? "chosen" : ""}`}><${Score} score=${node.plugins[index]} /></td>`)}</tr>`)}
       <tr class="total"><th scope="row">Total</th>${scores.map((node) => html`<td key=${node.node} class=${`number ${node.node === chosen ? "chosen" : ""}`}>${count(node.total)}</td>`)}</tr></tbody></table></div>
@@ -154,8 +152,8 @@ function TieBreak({ record }) {
 function Outcome({ data, params }) {
   const { record, victims } = data;
   return html`${record.message && html`<p class="message">${record.message}</p>`}
-    ${record.nominated_node && html`<p>Nominated to <a href=${address("nodes", { at: params.at, node: record.nominated_node })}>${record.nominated_node}</a>.</p>`}
-    ${victims.length > 0 && html`<p>${plural(victims.length, "victim")} of preemption: ${victims.map((name, index) => html`${index > 0 && ", "}<a key=${name} href=${address("pods", { at: params.at, name })}>${name}</a>`)}</p>`}`;
+    ${record.nominated_node && html`<p>Nominated to <a href=${address("nodes", { at: params.at, node: record.nominated_node })}><${Name} text=${record.nominated_node} /></a>.</p>`}
+    ${victims.length > 0 && html`<p>${plural(victims.length, "victim")} of preemption: ${victims.map((name, index) => html`${index > 0 && ", "}<a key=${name} href=${address("pods", { at: params.at, name })}><${Name} text=${name} /></a>`)}</p>`}`;
 }
 
 // ---- any node ---------------------------------------------------------------------------------
@@ -171,7 +169,7 @@ function OtherNode({ params, attempt }) {
   return html`<section class="other"><h3>Ask about any node</h3>
     <form class="controls" onSubmit=${submit}><label>Node <input list="node-names" value=${text} onInput=${(event) => setText(event.currentTarget.value)} /></label>
       <datalist id="node-names">${(data?.rows ?? []).map((row) => html`<option key=${row.name} value=${row.name} />`)}</datalist>
-      <button type="submit" disabled=${!text}>Explain</button></form>
+      <${Button} type="submit" isOff=${!text}>Explain</${Button}></form>
     ${params.node && html`<${Verdict} pod=${params.name} attempt=${attempt} node=${params.node} />`}</section>`;
 }
 

@@ -1,6 +1,6 @@
 // A paged table of pods, with a search by name and the table as CSV.
 import {
-  Empty, Loading, Pager, Problem, Search, address, amount, count, html, plural, query, tableAddress, time, useAnswer,
+  Empty, Loading, Name, Pager, Problem, Search, address, amount, count, html, plural, query, tableAddress, time, useAnswer,
   useEffect, useState,
 } from "./lib.js";
 
@@ -25,10 +25,10 @@ export function PodTable({ at, filter, show, empty, search: fixed, onSearch }) {
       ${show.includes("since") && html`<th class="number">Since</th>`}
       ${show.includes("attempts") && html`<th class="number">Attempts</th>`}
       ${show.includes("requests") && html`<th>Requests</th>`}</tr></thead>
-      <tbody>${data.rows.map((row, index) => html`<tr key=${`${row.name} ${index}`}>
-        <th scope="row" class="name"><a href=${address("pods", { at, name: row.name })}>${row.name}</a></th>
+      <tbody>${keyed(data.rows).map(([row, key]) => html`<tr key=${key}>
+        <th scope="row" class="name"><a href=${address("pods", { at, name: row.name })}><${Name} text=${row.name} /></a></th>
         ${show.includes("state") && html`<td><span class=${`state ${row.state}`}>${row.state}</span></td>`}
-        ${show.includes("node") && html`<td class="name">${row.node && html`<a href=${address("nodes", { at, node: row.node })}>${row.node}</a>`}</td>`}
+        ${show.includes("node") && html`<td class="name">${row.node && html`<a href=${address("nodes", { at, node: row.node })}><${Name} text=${row.node} /></a>`}</td>`}
         ${show.includes("since") && html`<td class="number">${time(row.sinceSeconds)}</td>`}
         ${show.includes("attempts") && html`<td class="number">${count(row.attempts)}</td>`}
         ${show.includes("requests") && html`<td class="requests">${requestsText(row.requests)}</td>`}
@@ -36,7 +36,16 @@ export function PodTable({ at, filter, show, empty, search: fixed, onSearch }) {
     <${Pager} page=${data} size=${PAGE} onOffset=${setOffset} />`}`;
 }
 
+// A name and which pod of this name: a row keeps its element, and the focus in it, when other rows go.
+function keyed(rows) {
+  const seen = new Map();
+  return rows.map((row) => {
+    seen.set(row.name, (seen.get(row.name) ?? 0) + 1);
+    return [row, `${row.name} ${seen.get(row.name)}`];
+  });
+}
+
 export function requestsText(requests) {
-  const parts = Object.entries(requests).map(([resource, number]) => `${resource} ${amount(resource, number)}`);
+  const parts = Object.entries(requests).map(([resource, number]) => `${resource}: ${amount(resource, number)}`);
   return parts.length ? parts.join(", ") : "none";
 }

@@ -2,7 +2,7 @@
 //
 // The position is the number of a change; the address has it as `at`, and without it the page shows
 // the end. Where time passes in the run, the slider moves in time; otherwise it moves in changes.
-import { ask, count, go, html, time, useEffect, useRef, useState } from "./lib.js";
+import { Button, ask, count, go, html, time, useEffect, useRef, useState } from "./lib.js";
 import { ReplicaState, useSpan } from "./live.js";
 
 const FRAME_MS = 350;
@@ -33,8 +33,8 @@ function LiveBar({ route }) {
   return html`<section class="timebar" aria-label="Time">
     <div class="buttons">
       <button onClick=${() => (isPresent ? move(now - 0.001) : move(undefined))} aria-label=${isPresent ? "Pause" : "Follow the present"}>${isPresent ? "❚❚" : "▶"}</button>
-      <button onClick=${() => step(-1)} disabled=${seconds <= first} aria-label="One change back">‹</button>
-      <button onClick=${() => step(1)} disabled=${isPresent} aria-label="One change forward">›</button>
+      <${Button} onClick=${() => step(-1)} isOff=${seconds <= first} aria-label="One change back">‹</${Button}>
+      <${Button} onClick=${() => step(1)} isOff=${isPresent} aria-label="One change forward">›</${Button}>
     </div>
     <input type="range" aria-label="Time of the scheduler" aria-valuetext=${time(seconds)} min="0" max=${SLIDER_STEPS}
       value=${isPresent || now <= first ? SLIDER_STEPS : Math.round(((seconds - first) / (now - first)) * SLIDER_STEPS)} onInput=${slide} />
@@ -50,7 +50,9 @@ function RunBar({ source, route }) {
   const at = position(route, lastChange);
   const [seconds, setSeconds] = useState(endSeconds);
   const [isPlaying, setPlaying] = useState(false);
+  // The newest question about a time, and the last one that has its answer.
   const latest = useRef(0);
+  const settled = useRef(0);
 
   const move = (change) => {
     const bounded = Math.max(0, Math.min(lastChange, change));
@@ -60,15 +62,19 @@ function RunBar({ source, route }) {
   const moveToTime = async (moment) => {
     const number = ++latest.current;
     setSeconds(moment);
-    const answer = await ask("moment", { seconds: moment });
-    if (number === latest.current) move(answer.change);
+    const answer = await ask("moment", { seconds: moment }).catch(() => null);
+    if (number !== latest.current) return;
+    settled.current = number;
+    if (answer) move(answer.change);
   };
 
   useEffect(() => {
-    const number = ++latest.current;
+    let isOver = false;
+    // While a newer time is asked about, the slider stays there.
     ask("moment", { at }).then((answer) => {
-      if (number === latest.current) setSeconds(answer.seconds);
-    });
+      if (!isOver && settled.current === latest.current) setSeconds(answer.seconds);
+    }).catch(() => {});
+    return () => { isOver = true; };
   }, [at]);
 
   useEffect(() => {
@@ -101,8 +107,8 @@ function RunBar({ source, route }) {
   return html`<section class="timebar" aria-label="Time">
     <div class="buttons">
       <button onClick=${play} aria-label=${isPlaying ? "Pause" : "Play"}>${isPlaying ? "❚❚" : "▶"}</button>
-      <button onClick=${() => move(at - 1)} disabled=${at <= 0} aria-label="One change back">‹</button>
-      <button onClick=${() => move(at + 1)} disabled=${at >= lastChange} aria-label="One change forward">›</button>
+      <${Button} onClick=${() => move(at - 1)} isOff=${at <= 0} aria-label="One change back">‹</${Button}>
+      <${Button} onClick=${() => move(at + 1)} isOff=${at >= lastChange} aria-label="One change forward">›</${Button}>
     </div>
     <input type="range" aria-label="Time of the run" aria-valuetext=${text} min="0"
       max=${byTime ? SLIDER_STEPS : lastChange}

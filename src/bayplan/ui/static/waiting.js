@@ -1,6 +1,6 @@
 // Waiting: the pods without a node, grouped by cause. A cause keeps its place in the list.
 import {
-  Bar, Empty, Loading, Pager, Problem, address, count, duration, go, html, percent, plural, tableAddress, time, useAnswer,
+  Bar, Empty, Loading, Name, Pager, Problem, address, count, duration, go, html, percent, plural, tableAddress, time, useAnswer,
   useEffect, useState,
 } from "./lib.js";
 import { PodTable } from "./podtable.js";
@@ -51,7 +51,7 @@ function CauseCard({ group, total, now, at, isOpen, params }) {
         <${Bar} share=${group.pods / total} label=${percent(group.pods / total)} /></div>
       <div class="cause-text"><h2>${KIND_TITLES[group.cause.kind] ?? group.cause.kind}</h2>
         <${CauseParts} cause=${group.cause} />
-        <p class="note">The oldest, <a href=${address("pods", { at, name: group.example })}>${group.example}</a>, has waited since ${time(group.sinceSeconds)}${now > group.sinceSeconds ? `, for ${duration(rounded(now - group.sinceSeconds))}` : ""}.</p>
+        <p class="note">The oldest, <a href=${address("pods", { at, name: group.example })}><${Name} text=${group.example} /></a>, has waited since ${time(group.sinceSeconds)}${now > group.sinceSeconds ? `, for ${duration(rounded(now - group.sinceSeconds))}` : ""}.</p>
         <${WakeEvents} events=${group.events} />
       </div>
       <button aria-expanded=${isOpen} onClick=${toggle}>${isOpen ? "Hide pods" : "Show pods"}</button>

@@ -3,11 +3,12 @@
 import { Computing, isPast, useComputed } from "./computed.js";
 import { live } from "./live.js";
 import {
-  Bar, Empty, Pager, Problem, address, amount, count, go, html, percent, plural, tableAddress, useAnswer, withUnit,
-  useEffect, useState,
+  Bar, Button, Empty, Name, Pager, Problem, ResourceName, address, amount, count, go, html, percent, plural, tableAddress,
+  useAnswer, useEffect, useFew, useState,
 } from "./lib.js";
 
 const PAGE = 50;
+const REASONS_SHOWN = 10;
 const VERBS = [
   ["drain", "Drain a node"],
   ["remove", "Remove a node"],
@@ -34,11 +35,11 @@ export function WhatIf({ source, params }) {
   if (isPast(at)) return html`<h1>What if</h1><${PresentOnly} params=${params} />`;
   return html`<h1>What if</h1>
     <p class="note">The changes happen at once${source.kind === "run" ? ", at the moment of the time bar" : ""}: capacity comes first, drains come last. The changes are only tried.</p>
-    <${NewChange} at=${at} params=${params} onChange=${set} />
-    ${rows.length > 0 && html`<ul class="tags changes" aria-label="Changes">${rows.map((row) => html`<li key=${row.text} class="tag">${row.text}
+    <div role="group" aria-label="Choice of changes" tabindex="-1"><${NewChange} at=${at} params=${params} onChange=${set} />
+    ${rows.length > 0 && html`<ul class="tags changes" aria-label="Changes">${rows.map((row) => html`<li key=${row.text} class="tag"><${Name} text=${row.text} />
       <button class="quiet" aria-label=${`Leave out: ${row.text}`} onClick=${() => set(row.without)}>✕</button></li>`)}</ul>
     ${listed(params.drain).length > 0 && html`<label class="check"><input type="checkbox" checked=${params.force === "1"}
-      onChange=${(event) => set({ force: event.currentTarget.checked ? 1 : undefined })} /> also evict pods without a controller (they do not come back)</label>`}`}
+      onChange=${(event) => set({ force: event.currentTarget.checked ? 1 : undefined })} /> also evict pods without a controller (they do not come back)</label>`}`}</div>
     ${rows.length ? html`<${Result} at=${at} changes=${changesOf(params)} />`
       : html`<${Empty}>No change is chosen. Drain a node${live.source ? " or add nodes" : ", add nodes, or scale a workload"} to see which pods move.</${Empty}>`}`;
 }
@@ -92,7 +93,7 @@ function NewChange({ at, params, onChange }) {
       : html`<${NodeField} at=${at} value=${node} onValue=${setNode} />`}
     ${(isScale || verb === "add") && html`<label>${isScale ? "Replicas" : "Nodes"} <input type="number" class="short" min=${isScale ? 0 : 1} max=${isScale ? 20000 : 2000}
       value=${number} onInput=${(event) => setNumber(event.currentTarget.value)} /></label>`}
-    <button type="submit" disabled=${!isReady}>Add the change</button>
+    <${Button} type="submit" isOff=${!isReady}>Add the change</${Button}>
   </form>`;
 }
 
@@ -166,10 +167,10 @@ function BeforeAfter({ data }) {
     .filter(([key]) => before[key] || after[key] || key === "nodes");
   const shown = after.usage.filter((one) => one.used || before.usage.some((old) => old.resource === one.resource && old.used));
   const most = (number) => `${count(number)}${number >= data.headroomLimit ? "+" : ""}`;
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Before and after"><table><thead><tr><th><span class="visually-hidden">Number</span></th><th class="number">Before</th><th class="number">After</th></tr></thead>
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Before and after"><table class="compare"><thead><tr><th><span class="visually-hidden">Number</span></th><th class="number">Before</th><th class="number">After</th></tr></thead>
     <tbody>${numbers.map(([key, label]) => html`<tr key=${key}><th scope="row">${label}</th><td class="number">${count(before[key])}</td>
         <td class=${`number ${before[key] === after[key] ? "" : "differs"}`}>${count(after[key])}</td></tr>`)}
-      ${shown.map((one) => html`<tr key=${one.resource}><th scope="row">${withUnit(one.resource)} requested</th>
+      ${shown.map((one) => html`<tr key=${one.resource}><th scope="row"><${ResourceName} resource=${one.resource} /> requested</th>
         <td class="number"><${Share} usage=${before.usage.find((old) => old.resource === one.resource)} /></td>
         <td class="number"><${Share} usage=${one} /></td></tr>`)}
       ${Object.entries(before.headroom).map(([name, number]) => html`<tr key=${name}><th scope="row" class="name">room for more of ${name}</th>
@@ -184,20 +185,23 @@ function Share({ usage }) {
 }
 
 function PodLinks({ names, pods, at }) {
-  return html`<p class="note">${names.map((name, index) => html`${index > 0 && ", "}<a key=${name} href=${address("pods", { at, name })}>${name}</a>`)}${pods > names.length && ` and ${count(pods - names.length)} more`}</p>`;
+  return html`<p class="note">${names.map((name, index) => html`${index > 0 && ", "}<a key=${name} href=${address("pods", { at, name })}><${Name} text=${name} /></a>`)}${pods > names.length && ` and ${count(pods - names.length)} more`}</p>`;
 }
 
 function LeftOver({ rows, at }) {
+  // Those that waited anyway come last.
+  const isOld = (row) => Number(row.waitedBefore === row.pods);
+  const [shown, button] = useFew(rows.slice().sort((one, other) => isOld(one) - isOld(other)), REASONS_SHOWN, "reasons");
   if (!rows.length) return html`<h2>Left over</h2><${Empty}>No pod waits after the changes.</${Empty}>`;
-  return html`<h2>Left over</h2><ul class="cards">${rows.map((row) => html`<li key=${row.reason}>
+  return html`<h2>Left over</h2><ul class="cards">${shown.map((row) => html`<li key=${row.reason}>
     <p><b>${plural(row.pods, "pod")}</b>${row.waitedBefore > 0 && html` <span class="note">${row.waitedBefore === row.pods ? "waited before, too" : `${count(row.waitedBefore)} waited before, too`}</span>`}</p>
-    <p class="name">${row.reason || "The pod group waits."}</p><${PodLinks} names=${row.examples} pods=${row.pods} at=${at} /></li>`)}</ul>`;
+    <p class="name">${row.reason || "The pod group waits."}</p><${PodLinks} names=${row.examples} pods=${row.pods} at=${at} /></li>`)}</ul>${button}`;
 }
 
 function Blocked({ rows, at }) {
   if (!rows.length) return null;
   return html`<h2>Not evicted</h2><ul class="cards">${rows.map((row) => html`<li key=${row.reason + row.budgets.join()}>
-    <p><b>${plural(row.pods, "pod")}</b> ${row.budgets.map((name) => html`<span key=${name} class="tag">budget ${name}</span> `)}</p>
+    <p><b>${plural(row.pods, "pod")}</b> ${row.budgets.map((name) => html`<span key=${name} class="tag">budget <${Name} text=${name} /></span> `)}</p>
     <p class="name">${row.reason}</p><${PodLinks} names=${row.examples} pods=${row.pods} at=${at} /></li>`)}</ul>`;
 }
 
@@ -210,7 +214,7 @@ function Gone({ rows, at }) {
 function Moves({ data, at }) {
   if (!data.total) return html`<${Empty}>No pod moves.</${Empty}>`;
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Pods that get a node"><table class="pods"><thead><tr><th>Pod</th><th>From</th><th>To</th></tr></thead>
-    <tbody>${data.moves.map((row, index) => html`<tr key=${`${row.pod} ${index}`}><th scope="row" class="name">${row.pod}</th>
-      <td class="name">${row.source ? html`<a href=${address("nodes", { at, node: row.source })}>${row.source}</a>` : html`<span class="note">${row.waited ? "waited" : "new"}</span>`}</td>
-      <td class="name">${row.target}</td></tr>`)}</tbody></table></div>`;
+    <tbody>${data.moves.map((row, index) => html`<tr key=${`${row.pod} ${index}`}><th scope="row" class="name"><${Name} text=${row.pod} /></th>
+      <td class="name">${row.source ? html`<a href=${address("nodes", { at, node: row.source })}><${Name} text=${row.source} /></a>` : html`<span class="note">${row.waited ? "waited" : "new"}</span>`}</td>
+      <td class="name"><${Name} text=${row.target} /></td></tr>`)}</tbody></table></div>`;
 }

@@ -1,5 +1,5 @@
 // The span of the charts: all of the run, or a part of it that the address has as `from` and `to`.
-import { go, html } from "./lib.js";
+import { Button, go, html } from "./lib.js";
 import { useSpan } from "./live.js";
 
 const FACTOR = 2;
@@ -42,10 +42,10 @@ export function ZoomControls({ zoom, middle, format }) {
   const shift = (part) => zoom.show(from + length * part, to + length * part);
   return html`<div class="zoom" role="group" aria-label="Span of the charts">
     ${isZoomed && html`<span class="note" role="status">${format(from)} to ${format(to)}</span>`}
-    <button onClick=${() => shift(-1 / FACTOR)} disabled=${!isZoomed || from <= first}>Earlier</button>
-    <button onClick=${() => shift(1 / FACTOR)} disabled=${!isZoomed || to >= last}>Later</button>
-    <button onClick=${() => resize(1 / FACTOR)} disabled=${length / FACTOR < least}>Zoom in</button>
-    <button onClick=${() => resize(FACTOR)} disabled=${!isZoomed}>Zoom out</button>
-    <button onClick=${() => zoom.showAll()} disabled=${!isZoomed}>Show all</button>
+    <${Button} onClick=${() => shift(-1 / FACTOR)} isOff=${!isZoomed || from <= first}>Earlier</${Button}>
+    <${Button} onClick=${() => shift(1 / FACTOR)} isOff=${!isZoomed || to >= last}>Later</${Button}>
+    <${Button} onClick=${() => resize(1 / FACTOR)} isOff=${length / FACTOR < least}>Zoom in</${Button}>
+    <${Button} onClick=${() => resize(FACTOR)} isOff=${!isZoomed}>Zoom out</${Button}>
+    <${Button} onClick=${() => zoom.showAll()} isOff=${!isZoomed}>Show all</${Button}>
   </div>`;
 }
