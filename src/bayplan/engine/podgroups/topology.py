@@ -14,7 +14,7 @@ from weakref import ref
 from msgspec import Struct
 
 from bayplan.api.objects import Pod
-from bayplan.engine.ranked_domain import Content, DomainRows, RankedDomain
+from bayplan.engine.ranked_domain import Content, CountedContent, DomainRows
 from bayplan.engine.reuse.ranked_nodes import RankedNodes
 from bayplan.state.cache import Snapshot
 from bayplan.state.change_log import ALL_FACETS, Facet
@@ -106,9 +106,12 @@ class DomainResults:
         #: One object stands for a kind, because a kind takes long to hash.
         self._kinds: dict[Hashable, object] = {}
         #: By the nodes of a domain: the results of its content, for one ranking, as of a
-        #: generation; and the domain of a row.
+        #: generation; and the domains of a row, which has one for each topology key.
         self._by_domain: dict[frozenset[str], Worths] = {}
-        self._domain_of_row: dict[int, frozenset[str]] = {}
+        self._domains_of_row: dict[int, set[frozenset[str]]] = {}
+        #: The content of each domain, and the rows that changed since it was counted.
+        self._contents: dict[frozenset[str], CountedContent] = {}
+        self._changed_rows: dict[frozenset[str], set[int]] = {}
         self._ranking: ref[RankedNodes] | None = None
         self._generation = -1
 
@@ -133,9 +136,14 @@ class DomainResults:
         of_domain = rows.of(names, ranking.table)
         if len(self._by_content) >= _RESULTS_MAX:
             self._forget_all()
-        content = RankedDomain(ranking, of_domain).content()
-        worths = self._by_domain[names] = self._by_content.setdefault(content, {})
-        self._domain_of_row |= dict.fromkeys(of_domain.tolist(), names)
+        counted, changed_rows = self._contents.get(names), self._changed_rows.pop(names, ())
+        if counted is not None and counted.rows is of_domain:
+            counted.renew(ranking, changed_rows)
+        else:
+            counted = self._contents[names] = CountedContent(ranking, of_domain)
+            for row in of_domain.tolist():
+                self._domains_of_row.setdefault(row, set()).add(names)
+        worths = self._by_domain[names] = self._by_content.setdefault(counted.content(), {})
         return worths
 
     def learn(self, worths: Worths, kind: object, worth: Worth) -> None:
@@ -147,20 +155,24 @@ class DomainResults:
 
     def _forget_all(self) -> None:
         self._by_content.clear()
-        self._by_domain.clear()
-        self._domain_of_row.clear()
+        self._forget_domains()
         self._kinds.clear()
         self._result_count = 0
+
+    def _forget_domains(self) -> None:
+        self._by_domain.clear()
+        self._domains_of_row.clear()
+        self._contents.clear()
+        self._changed_rows.clear()
 
     def _forget_changed(self, ranking: RankedNodes) -> None:
         log = ranking.table.log
         if self._ranking is None or self._ranking() is not ranking:
             self._ranking = ref(ranking)
-            self._by_domain.clear()
-            self._domain_of_row.clear()
+            self._forget_domains()
         elif self._generation != log.generation:
             for row in log.rows_since(self._generation, int(ALL_FACETS)).tolist():
-                names = self._domain_of_row.get(row)
-                if names is not None:
+                for names in self._domains_of_row.get(row, ()):
                     self._by_domain.pop(names, None)
+                    self._changed_rows.setdefault(names, set()).add(row)
         self._generation = log.generation
