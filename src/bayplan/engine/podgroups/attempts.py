@@ -466,16 +466,18 @@ class GroupAttempts:
         """Note the plugins that rejected each member. An event that helps one member may help the
         group."""
         diagnoses = {one.queued.pod.uid: one.diagnosis for one in result.unplaced}
-        placed = {one.uid for one in result.placed}
+        placed = {one.uid for one in result.placed} if result.error is None else frozenset[str]()
+        none, rejecting = shared_names(), shared_names(result.rejecting)
+        further = frozenset(result.elsewhere)
         for queued in members:
             diagnosis = diagnoses.get(queued.pod.uid)
-            queued.unschedulable_plugins = queued.pending_plugins = shared_names()
+            names = queued.pending_plugins = none
             if diagnosis is not None:
-                queued.unschedulable_plugins = shared_names(diagnosis.unschedulable_plugins)
+                names = shared_names(diagnosis.unschedulable_plugins)
                 queued.pending_plugins = shared_names(diagnosis.pending_plugins)
-            elif queued.pod.uid in placed and result.error is None:
-                queued.unschedulable_plugins = shared_names(result.rejecting)
-            queued.unschedulable_plugins |= result.elsewhere
+            elif queued.pod.uid in placed:
+                names = rejecting
+            queued.unschedulable_plugins = names | further if further else names
             if is_short:
                 framework = self._engine.frameworks[queued.pod.scheduler_name]
                 filters = framework.plugins.filter

@@ -112,6 +112,12 @@ class DomainResults:
         #: The content of each domain, and the rows that changed since it was counted.
         self._contents: dict[frozenset[str], CountedContent] = {}
         self._changed_rows: dict[frozenset[str], set[int]] = {}
+        #: The domains of the last call with their places in it and their results; of those that
+        #: are outdated, the content changed since. None: none is remembered.
+        self._domains: Sequence[Domain] | None = None
+        self._places: dict[frozenset[str], int] = {}
+        self._latest: list[Worths] = []
+        self._outdated: set[frozenset[str]] = set()
         self._ranking: ref[RankedNodes] | None = None
         self._generation = -1
 
@@ -123,13 +129,23 @@ class DomainResults:
         """By domain: the results of its content. ``ranking``: up to date; feasible rows have
         totals."""
         self._forget_changed(ranking)
-        by_domain, all_worths = self._by_domain, list[Worths]()
+        if domains is self._domains:
+            places, latest = self._places, self._latest
+            for names in self._outdated:
+                if names in places:
+                    latest[places[names]] = self._of_content(ranking, names, rows)
+            self._outdated.clear()
+            return latest
+        by_domain, all_worths, places = self._by_domain, list[Worths](), dict[frozenset[str], int]()
         for domain in domains:
             assert domain.nodes is not None, "all nodes are no domain"
             worths = by_domain.get(domain.nodes)
             if worths is None:
                 worths = self._of_content(ranking, domain.nodes, rows)
+            places[domain.nodes] = len(all_worths)
             all_worths.append(worths)
+        self._domains, self._places, self._latest = domains, places, all_worths
+        self._outdated.clear()
         return all_worths
 
     def _of_content(self, ranking: RankedNodes, names: frozenset[str], rows: DomainRows) -> Worths:
@@ -164,6 +180,7 @@ class DomainResults:
         self._domains_of_row.clear()
         self._contents.clear()
         self._changed_rows.clear()
+        self._domains = None
 
     def _forget_changed(self, ranking: RankedNodes) -> None:
         log = ranking.table.log
@@ -174,5 +191,6 @@ class DomainResults:
             for row in log.rows_since(self._generation, int(ALL_FACETS)).tolist():
                 for names in self._domains_of_row.get(row, ()):
                     self._by_domain.pop(names, None)
+                    self._outdated.add(names)
                     self._changed_rows.setdefault(names, set()).add(row)
         self._generation = log.generation
