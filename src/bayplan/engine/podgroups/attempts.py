@@ -129,7 +129,7 @@ class GroupAttempts:
 
     def start(self, lead: QueuedPodGroupInfo, questions: GroupExtenderCalls | None = None) -> None:
         """Make one attempt at a popped group, or resume an attempt that waited for answers."""
-        members = [queued for queued in list(lead.members.values()) if self._is_waiting(queued)]
+        members = self._waiting(lead)
         state = self._engine.cluster.pod_groups.get(lead.key)
         if not members or state is None:
             for queued in members:
@@ -182,14 +182,18 @@ class GroupAttempts:
 
         self._placements.boundary.run(f"group {lead.key}", members, step, fail)
 
-    def _is_waiting(self, queued: QueuedPodInfo) -> bool:
-        """Whether the pod still needs a node; if not, remove it from the queue."""
-        engine, pod = self._engine, queued.pod
-        is_gone = pod.is_terminating or pod.uid not in engine.cluster.pods
-        is_waiting = not is_gone and engine.cluster.cache.pod(pod.uid) is None
-        if not is_waiting:
-            end_attempt_of_member(engine, pod.uid)
-        return is_waiting
+    def _waiting(self, lead: QueuedPodGroupInfo) -> list[QueuedPodInfo]:
+        """The members that still need a node. Removes all others from the queue."""
+        engine = self._engine
+        pods, placed, members = engine.cluster.pods, engine.cluster.cache.pod, list[QueuedPodInfo]()
+        for queued in list(lead.members.values()):
+            pod = queued.pod
+            uid = pod.uid
+            if uid in pods and not pod.is_terminating and placed(uid) is None:
+                members.append(queued)
+            else:
+                end_attempt_of_member(engine, uid)
+        return members
 
     def answered(self, cycle: Cycle, answered: Answered) -> bool:
         """Take the answers about a member. False: the cycle belongs to no group."""
@@ -487,11 +491,12 @@ class GroupAttempts:
 
     def _write(self, result: PassResult, *, fits: bool) -> None:
         """Write the record of each member. If the group does not fit, all are unschedulable."""
-        journal = self._engine.telemetry.journal
+        journal, outcome = self._engine.telemetry.journal, "scheduled" if fits else "unschedulable"
         for placed in result.placed:
-            if placed.record is not None:
-                outcome = "scheduled" if fits else "unschedulable"
-                journal.write(replace(placed.record, result=outcome))
+            record = placed.record
+            if record is not None:
+                is_final = record.result == outcome
+                journal.write(record if is_final else replace(record, result=outcome))
         for unplaced in result.unplaced:
             if unplaced.record is not None:
                 journal.write(unplaced.record)

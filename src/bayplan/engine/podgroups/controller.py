@@ -195,12 +195,13 @@ class PodGroupController:
         condition only if that is configured, because an autoscaler would add nodes for them."""
         changed, self.changes = self.changes, {}
         for state in changed.values():
-            waiting = list(self._waiting_uids(state))
-            if waiting and not state.is_met and not state.is_complete:
-                self._is_short(state, waiting)
-            elif not waiting:
+            if state.waiting_count <= 0:
                 state.message = ""
-            self._timeouts.note(state, is_waiting=self._queue_group_of(state) is not None)
+            elif not state.is_met and not state.is_complete:
+                self._is_short(state, list(self._waiting_uids(state)))
+            has_timeout = state.group is not None and state.group.schedule_timeout_seconds
+            is_waiting = bool(has_timeout) and self._queue_group_of(state) is not None
+            self._timeouts.note(state, is_waiting=is_waiting)
             self._writer.write(state)
 
     def _is_short(self, state: GroupState, waiting: list[str]) -> None:

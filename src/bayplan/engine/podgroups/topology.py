@@ -18,6 +18,7 @@ from bayplan.engine.ranked_domain import Content, CountedContent, DomainRows
 from bayplan.engine.reuse.ranked_nodes import RankedNodes
 from bayplan.state.cache import Snapshot
 from bayplan.state.change_log import ALL_FACETS, Facet
+from bayplan.state.columns import Rows
 from bayplan.state.node_table import NodeTable
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import PodInfo
@@ -108,7 +109,7 @@ class DomainResults:
         #: By the nodes of a domain: the results of its content, for one ranking, as of a
         #: generation; and the domains of a row, which has one for each topology key.
         self._by_domain: dict[frozenset[str], Worths] = {}
-        self._domains_of_row: dict[int, set[frozenset[str]]] = {}
+        self._domains_of_row: dict[int, tuple[frozenset[str], ...]] = {}
         #: The content of each domain, and the rows that changed since it was counted.
         self._contents: dict[frozenset[str], CountedContent] = {}
         self._changed_rows: dict[frozenset[str], set[int]] = {}
@@ -157,10 +158,16 @@ class DomainResults:
             counted.renew(ranking, changed_rows)
         else:
             counted = self._contents[names] = CountedContent(ranking, of_domain)
-            for row in of_domain.tolist():
-                self._domains_of_row.setdefault(row, set()).add(names)
+            self._note_rows(names, of_domain)
         worths = self._by_domain[names] = self._by_content.setdefault(counted.content(), {})
         return worths
+
+    def _note_rows(self, names: frozenset[str], rows: Rows) -> None:
+        known = self._domains_of_row
+        new = dict.fromkeys(rows.tolist(), (names,))
+        for row in known.keys() & new.keys():
+            new[row] = (*(other for other in known[row] if other != names), names)
+        known |= new
 
     def learn(self, worths: Worths, kind: object, worth: Worth) -> None:
         """Add a result to those of a content."""
