@@ -97,7 +97,16 @@ class DomainFeasibility(Feasibility):
 class RankedDomain:
     """The nodes of one domain, as a complete ranking has them at the moment."""
 
-    __slots__ = ("_drawn", "_rows", "_tied", "_totals", "feasibility", "whole")
+    __slots__ = (
+        "_drawn",
+        "_rows",
+        "_tied",
+        "_totals",
+        "feasibility",
+        "feasible_count",
+        "row_count",
+        "whole",
+    )
 
     def __init__(self, whole: RankedNodes, rows: Rows) -> None:
         """``whole``: `answers_for_domains`. ``rows``: of the domain, in draw order."""
@@ -109,14 +118,8 @@ class RankedDomain:
         self._totals: Int64s | None = None
         self._tied: Rows | None = None
         self.feasibility = DomainFeasibility(whole.feasibility, rows)
-
-    @property
-    def row_count(self) -> int:
-        return len(self._rows)
-
-    @property
-    def feasible_count(self) -> int:
-        return self.feasibility.feasible_count
+        self.feasible_count = self.feasibility.feasible_count
+        self.row_count = len(rows)
 
     def feasible_rows(self) -> Rows:
         """Ascending."""
@@ -161,7 +164,7 @@ class RankedDomain:
     def _drawn_rows(self) -> Rows:
         """The feasible rows in draw order."""
         if self._drawn is None:
-            is_all = self.feasible_count == len(self._rows)
+            is_all = self.feasible_count == self.row_count
             self._drawn = self._rows if is_all else self._rows[self.feasibility.is_feasible]
         return self._drawn
 

@@ -27,6 +27,7 @@ from bayplan.framework.events import (
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.state.cache import Snapshot, Trial
 from bayplan.state.pod_groups import GroupState
+from bayplan.state.resources import uses
 
 #: The plugin named for groups that fit in no domain. A new node or a changed label may help them.
 TOPOLOGY_NAME: Final = "PodGroupTopology"
@@ -227,4 +228,7 @@ def _remembered(
         return None
     results = setup.results
     worths = results.of(ranking, domains, setup.runner.domain_rows)
-    return _Remembered(results.kind(kind_of(ranking, members, needed_count)), worths)
+    pod = members[0].pod
+    of_members = pod.scheduler_name, uses(pod.shape), len(members), needed_count
+    kind = results.kind(of_members, partial(kind_of, ranking, members, needed_count))
+    return _Remembered(kind, worths)

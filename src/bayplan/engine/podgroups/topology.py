@@ -7,7 +7,7 @@ content was tried before. The domain in which a group is placed is tried in any 
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Final, NamedTuple, final
 from weakref import ref
 
@@ -106,6 +106,8 @@ class DomainResults:
         self._result_count = 0
         #: One object stands for a kind, because a kind takes long to hash.
         self._kinds: dict[Hashable, object] = {}
+        #: The same by what the kind depends on besides the ranking.
+        self._kinds_of_ranking: dict[Hashable, object] = {}
         #: By the nodes of a domain: the results of its content, for one ranking, as of a
         #: generation; and the domains of a row, which has one for each topology key.
         self._by_domain: dict[frozenset[str], Worths] = {}
@@ -122,9 +124,14 @@ class DomainResults:
         self._ranking: ref[RankedNodes] | None = None
         self._generation = -1
 
-    def kind(self, description: Hashable) -> object:
-        """The object that stands for a kind of members."""
-        return self._kinds.setdefault(description, object())
+    def kind(self, of_members: Hashable, describe: Callable[[], Hashable]) -> object:
+        """The object that stands for a kind of members. ``of_members``: what the kind depends on,
+        besides the ranking of the last `of`; ``describe``: the whole description."""
+        kind = self._kinds_of_ranking.get(of_members)
+        if kind is None:
+            kind = self._kinds.setdefault(describe(), object())
+            self._kinds_of_ranking[of_members] = kind
+        return kind
 
     def of(self, ranking: RankedNodes, domains: Sequence[Domain], rows: DomainRows) -> list[Worths]:
         """By domain: the results of its content. ``ranking``: up to date; feasible rows have
@@ -164,7 +171,7 @@ class DomainResults:
 
     def _note_rows(self, names: frozenset[str], rows: Rows) -> None:
         known = self._domains_of_row
-        new = dict.fromkeys(rows.tolist(), (names,))
+        new: dict[int, tuple[frozenset[str], ...]] = dict.fromkeys(rows.tolist(), (names,))
         for row in known.keys() & new.keys():
             new[row] = (*(other for other in known[row] if other != names), names)
         known |= new
@@ -187,6 +194,7 @@ class DomainResults:
         self._domains_of_row.clear()
         self._contents.clear()
         self._changed_rows.clear()
+        self._kinds_of_ranking.clear()
         self._domains = None
 
     def _forget_changed(self, ranking: RankedNodes) -> None:
