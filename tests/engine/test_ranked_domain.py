@@ -3,7 +3,12 @@
 import pytest
 
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.ranked_domain import DomainRows, RankedDomain, answers_for_domains
+from bayplan.engine.ranked_domain import (
+    CountedContent,
+    DomainRows,
+    RankedDomain,
+    answers_for_domains,
+)
 from bayplan.engine.schedule_one import CycleRunner
 from bayplan.framework.status import Code
 from bayplan.framework.types import QueuedPodInfo
@@ -85,3 +90,17 @@ def test_rows_are_found_anew_when_nodes_came() -> None:
     assert rows.of(names, table) is rows.of(names, table)
     attempts.add("n9", rank="1")
     assert len(rows.of(names, table)) == 2
+
+
+def test_a_changed_row_is_counted_again_without_the_others() -> None:
+    attempts = Attempts(Bad, Rank, nodes=LABELS)
+    ranking = attempts.ranking()
+    rows = DomainRows().of(frozenset(LABELS), ranking.table)
+    counted, before = CountedContent(ranking, rows), CountedContent(ranking, rows).content()
+    for name, bad in (("n2", "yes"), ("n5", "no"), ("n3", "no")):
+        attempts.label(name, bad=bad, rank="4")
+        attempts.attempt()
+        assert attempts.ranking() is ranking
+        counted.renew(ranking, [ranking.table.row_of[name]])
+        assert counted.content() == CountedContent(ranking, rows).content()
+    assert counted.content() != before

@@ -6,7 +6,7 @@ the ranking of all nodes answers for each domain, and is kept up to date once fo
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import final
 
 import numpy as np
@@ -97,7 +97,16 @@ class DomainFeasibility(Feasibility):
 class RankedDomain:
     """The nodes of one domain, as a complete ranking has them at the moment."""
 
-    __slots__ = ("_drawn", "_rows", "_tied", "_totals", "feasibility", "whole")
+    __slots__ = (
+        "_drawn",
+        "_rows",
+        "_tied",
+        "_totals",
+        "feasibility",
+        "feasible_count",
+        "row_count",
+        "whole",
+    )
 
     def __init__(self, whole: RankedNodes, rows: Rows) -> None:
         """``whole``: `answers_for_domains`. ``rows``: of the domain, in draw order."""
@@ -109,14 +118,8 @@ class RankedDomain:
         self._totals: Int64s | None = None
         self._tied: Rows | None = None
         self.feasibility = DomainFeasibility(whole.feasibility, rows)
-
-    @property
-    def row_count(self) -> int:
-        return len(self._rows)
-
-    @property
-    def feasible_count(self) -> int:
-        return self.feasibility.feasible_count
+        self.feasible_count = self.feasibility.feasible_count
+        self.row_count = len(rows)
 
     def feasible_rows(self) -> Rows:
         """Ascending."""
@@ -155,18 +158,13 @@ class RankedDomain:
         the same remains."""
         return len(set(self.whole.places_left(self._tied_rows()))) == 1
 
-    def content(self) -> Content:
-        """How many feasible nodes there are of each kind of equivalent nodes. In domains of equal
-        content equal members get equal totals, as long as each draw is among equivalent nodes."""
-        return frozenset(Counter(self.whole.places_left(self._drawn_rows())).items())
-
     def _name(self, row: int) -> str:
         return self.whole.table.names[row]
 
     def _drawn_rows(self) -> Rows:
         """The feasible rows in draw order."""
         if self._drawn is None:
-            is_all = self.feasible_count == len(self._rows)
+            is_all = self.feasible_count == self.row_count
             self._drawn = self._rows if is_all else self._rows[self.feasibility.is_feasible]
         return self._drawn
 
@@ -180,3 +178,40 @@ class RankedDomain:
         if self._totals is None:
             self._totals = self.whole.totals_of(self._drawn_rows())
         return self._totals
+
+
+@final
+class CountedContent:
+    """How many feasible nodes of each kind of equivalent nodes a domain has.
+
+    In domains of equal content equal members get equal totals, as long as each draw is among
+    equivalent nodes. A change of some rows is counted without the others.
+    """
+
+    __slots__ = ("_counts", "_kind_of_row", "rows")
+
+    def __init__(self, whole: RankedNodes, rows: Rows) -> None:
+        """``whole``: up to date, `answers_for_domains`. ``rows``: of the domain."""
+        self.rows = rows
+        feasible_rows = rows[whole.feasibility.of_rows(rows) == FEASIBLE]
+        kinds = whole.places_left(feasible_rows)
+        #: By feasible row; a row that is not there is rejected.
+        self._kind_of_row = dict(zip(feasible_rows.tolist(), kinds, strict=True))
+        self._counts = Counter(self._kind_of_row.values())
+
+    def content(self) -> Content:
+        return frozenset(self._counts.items())
+
+    def renew(self, whole: RankedNodes, changed_rows: Iterable[int]) -> None:
+        """Count these rows of the domain again. ``whole``: the same ranking, up to date."""
+        counts, kind_of_row = self._counts, self._kind_of_row
+        for row in changed_rows:
+            before = kind_of_row.pop(row, None)
+            if before is not None:
+                counts[before] -= 1
+                if not counts[before]:
+                    del counts[before]
+            if whole.feasibility.of_row(row) == FEASIBLE:
+                (kind,) = whole.places_left(np.array([row], np.intp))
+                kind_of_row[row] = kind
+                counts[kind] += 1

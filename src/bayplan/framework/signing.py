@@ -37,12 +37,20 @@ class PodSignature:
     """The values that the results of one profile's plugins for a pod depend on. Two signatures of
     one signer are equal only if they are the same object."""
 
+    profile_name: str
     #: Instance → its part, in the order of the profile; None: the instance does not sign.
     parts: Parts
-    #: (profile, (instance, part) of each that signed, names of those that did not). Two signatures
-    #: of a profile have equal keys if and only if they agree in all parts. The key contains sorted
-    #: tuples in place of sets, so that its repr does not depend on the hashes of strings.
-    key: Hashable
+
+    @property
+    def key(self) -> Hashable:
+        """(profile, (instance, part) of each that signed, names of those that did not). Two
+        signatures of a profile have equal keys if and only if they agree in all parts. The key
+        contains sorted tuples in place of sets, so that its repr does not depend on the hashes of
+        strings. Computed at each call: cycles compare signatures by identity."""
+        signed = tuple(
+            (name, _canonical(part)) for name, part in self.parts.items() if part is not None
+        )
+        return self.profile_name, signed, self.unsigned
 
     @property
     def unsigned(self) -> tuple[str, ...]:
@@ -134,8 +142,7 @@ class Signer:
         in_order = tuple(parts.values())
         signature = self._by_parts.get(in_order)
         if signature is None:
-            key = _key(self._profile_name, parts)
-            signature = PodSignature(MappingProxyType(dict(parts)), key)
+            signature = PodSignature(self._profile_name, MappingProxyType(dict(parts)))
             self._by_parts[in_order] = signature
         return signature
 
@@ -173,12 +180,6 @@ def part_of(signer: SignPlugin, pod: PodInfo) -> Hashable | None:
         raise_interruption(problem)
         return None
     return part
-
-
-def _key(profile_name: str, parts: Parts) -> Hashable:
-    signed = tuple((name, _canonical(part)) for name, part in parts.items() if part is not None)
-    unsigned = tuple(name for name, part in parts.items() if part is None)
-    return profile_name, signed, unsigned
 
 
 def _canonical(part: Hashable) -> Hashable:

@@ -203,7 +203,7 @@ class NodeAffinity(
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
         """The signature leaves out the added affinity, which is the same for all pods."""
-        return pod.shape.once("NodeAffinity.sign", _canonical)
+        return pod.shape.once_per_spec("NodeAffinity.sign", _canonical)
 
     def _after_node(self, pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
         """QUEUE if the node matches, and did not match or exist before.

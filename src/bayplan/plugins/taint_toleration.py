@@ -110,7 +110,7 @@ class TaintToleration(
         ]
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
-        return pod.shape.once("TaintToleration.sign", _canonical)
+        return pod.shape.once_per_spec("TaintToleration.sign", _canonical)
 
 
 # ---- hints ---------------------------------------------------------------------------------

@@ -113,7 +113,8 @@ class GroupState(Struct, eq=False):
     @property
     def assigned_count(self) -> int:
         """Members with a node: bound or assumed."""
-        return self.bound_count + len(self.assumed)
+        members = self.members
+        return len(members[_BOUND]) + len(members[_RUNNING]) + len(self.assumed)
 
     @property
     def bound_count(self) -> int:
@@ -182,7 +183,8 @@ class GroupState(Struct, eq=False):
 
     def take_out(self, uid: str) -> None:
         for members in self.members.values():
-            members.pop(uid, None)
+            if members:
+                members.pop(uid, None)
 
 
 @final

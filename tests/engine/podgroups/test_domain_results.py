@@ -108,3 +108,23 @@ def test_a_draw_among_unequal_nodes_is_not_shared(passes: list[frozenset[str] | 
     story.add_group("a", 1, cpu=0)
     story.schedule()
     assert len(passes) == 7
+
+
+def _tells_of_zones(story: Story) -> None:
+    """Four racks in two zones; groups require a rack or a zone in turn."""
+    for index in range(8):
+        content = node(index, 4)
+        content["metadata"]["labels"]["zone"] = f"z{index % 2}"
+        story.add(NODE, content)
+    for number in range(6):
+        topology = ("rack", "zone")[number % 2]
+        story.add_group(f"g{number}", 4, 900, topology=topology)
+        story.schedule()
+
+
+def test_a_pod_in_a_zone_changes_the_results_of_the_rack_too() -> None:
+    cached, evaluated = Story(is_cached=True), Story(is_cached=False)
+    for story in (cached, evaluated):
+        _tells_of_zones(story)
+    assert cached.nodes_of == evaluated.nodes_of
+    assert cached.sink.digest == evaluated.sink.digest

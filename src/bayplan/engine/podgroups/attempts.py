@@ -129,7 +129,7 @@ class GroupAttempts:
 
     def start(self, lead: QueuedPodGroupInfo, questions: GroupExtenderCalls | None = None) -> None:
         """Make one attempt at a popped group, or resume an attempt that waited for answers."""
-        members = [queued for queued in list(lead.members.values()) if self._is_waiting(queued)]
+        members = self._waiting(lead)
         state = self._engine.cluster.pod_groups.get(lead.key)
         if not members or state is None:
             for queued in members:
@@ -182,14 +182,18 @@ class GroupAttempts:
 
         self._placements.boundary.run(f"group {lead.key}", members, step, fail)
 
-    def _is_waiting(self, queued: QueuedPodInfo) -> bool:
-        """Whether the pod still needs a node; if not, remove it from the queue."""
-        engine, pod = self._engine, queued.pod
-        is_gone = pod.is_terminating or pod.uid not in engine.cluster.pods
-        is_waiting = not is_gone and engine.cluster.cache.pod(pod.uid) is None
-        if not is_waiting:
-            end_attempt_of_member(engine, pod.uid)
-        return is_waiting
+    def _waiting(self, lead: QueuedPodGroupInfo) -> list[QueuedPodInfo]:
+        """The members that still need a node. Removes all others from the queue."""
+        engine = self._engine
+        pods, placed, members = engine.cluster.pods, engine.cluster.cache.pod, list[QueuedPodInfo]()
+        for queued in list(lead.members.values()):
+            pod = queued.pod
+            uid = pod.uid
+            if uid in pods and not pod.is_terminating and placed(uid) is None:
+                members.append(queued)
+            else:
+                end_attempt_of_member(engine, uid)
+        return members
 
     def answered(self, cycle: Cycle, answered: Answered) -> bool:
         """Take the answers about a member. False: the cycle belongs to no group."""
@@ -466,16 +470,18 @@ class GroupAttempts:
         """Note the plugins that rejected each member. An event that helps one member may help the
         group."""
         diagnoses = {one.queued.pod.uid: one.diagnosis for one in result.unplaced}
-        placed = {one.uid for one in result.placed}
+        placed = {one.uid for one in result.placed} if result.error is None else frozenset[str]()
+        none, rejecting = shared_names(), shared_names(result.rejecting)
+        further = frozenset(result.elsewhere)
         for queued in members:
             diagnosis = diagnoses.get(queued.pod.uid)
-            queued.unschedulable_plugins = queued.pending_plugins = shared_names()
+            names = queued.pending_plugins = none
             if diagnosis is not None:
-                queued.unschedulable_plugins = shared_names(diagnosis.unschedulable_plugins)
+                names = shared_names(diagnosis.unschedulable_plugins)
                 queued.pending_plugins = shared_names(diagnosis.pending_plugins)
-            elif queued.pod.uid in placed and result.error is None:
-                queued.unschedulable_plugins = shared_names(result.rejecting)
-            queued.unschedulable_plugins |= result.elsewhere
+            elif queued.pod.uid in placed:
+                names = rejecting
+            queued.unschedulable_plugins = names | further if further else names
             if is_short:
                 framework = self._engine.frameworks[queued.pod.scheduler_name]
                 filters = framework.plugins.filter
@@ -485,11 +491,12 @@ class GroupAttempts:
 
     def _write(self, result: PassResult, *, fits: bool) -> None:
         """Write the record of each member. If the group does not fit, all are unschedulable."""
-        journal = self._engine.telemetry.journal
+        journal, outcome = self._engine.telemetry.journal, "scheduled" if fits else "unschedulable"
         for placed in result.placed:
-            if placed.record is not None:
-                outcome = "scheduled" if fits else "unschedulable"
-                journal.write(replace(placed.record, result=outcome))
+            record = placed.record
+            if record is not None:
+                is_final = record.result == outcome
+                journal.write(record if is_final else replace(record, result=outcome))
         for unplaced in result.unplaced:
             if unplaced.record is not None:
                 journal.write(unplaced.record)

@@ -56,6 +56,8 @@ class PodGroupController:
         self._timeouts = GroupTimeouts(engine.clock)
         # Read once, so that groups created in the same second have the same age.
         self._epoch_at_zero = engine.clock.epoch_seconds() - engine.clock.now()
+        #: (time stamp of an object, its time on the scheduler's clock): members come in a row.
+        self._last_created: tuple[str, float] = ("", 0.0)
         #: By profile: whether the members of a group are placed one by one.
         self._by_pod: dict[str, bool] = {}
         #: When `run_timers` has something to do.
@@ -84,20 +86,26 @@ class PodGroupController:
         return QueueGroup(state.key, self._created_seconds(state), state.is_complete)
 
     def _is_placed_as_one(self, profile_name: str) -> bool:
-        framework = self._engine.frameworks.get(profile_name)
-        if framework is None:
-            return False
-        if profile_name not in self._by_pod:
-            self._by_pod[profile_name] = _places_pod_by_pod(framework)
-        return not self._by_pod[profile_name]
+        by_pod = self._by_pod.get(profile_name)
+        if by_pod is None:
+            framework = self._engine.frameworks.get(profile_name)
+            if framework is None:
+                return False
+            by_pod = self._by_pod[profile_name] = _places_pod_by_pod(framework)
+        return not by_pod
 
     def _created_seconds(self, state: GroupState) -> float:
         """On the scheduler's clock. A group without an object sorts after all other groups."""
         group = state.group
         if group is None:
             return inf
-        created = epoch_of(group.metadata.creation_timestamp or "")
-        return 0.0 if created is None else created - self._epoch_at_zero
+        stamp = group.metadata.creation_timestamp or ""
+        last_stamp, seconds = self._last_created
+        if stamp != last_stamp:
+            created = epoch_of(stamp)
+            seconds = 0.0 if created is None else created - self._epoch_at_zero
+            self._last_created = stamp, seconds
+        return seconds
 
     # ---- changes --------------------------------------------------------------------------
 
@@ -112,9 +120,12 @@ class PodGroupController:
                 self._engine.queue.groups.wake(state.key)
 
     def _queue_group_of(self, state: GroupState) -> QueueGroup | None:
-        pods = self._engine.cluster.pods
-        first = next((pod for uid in self._waiting_uids(state) if (pod := pods.get(uid))), None)
-        return None if first is None else self._queue_group(state, first)
+        pods, assumed = self._engine.cluster.pods, state.assumed
+        for uid in state.members[MemberStatus.PENDING]:
+            pod = None if uid in assumed else pods.get(uid)
+            if pod is not None:
+                return self._queue_group(state, pod)
+        return None
 
     def _regroup(self, state: GroupState) -> None:
         """Update the group's entry in the queue. Members of a large group come one by one, so all
@@ -184,12 +195,13 @@ class PodGroupController:
         condition only if that is configured, because an autoscaler would add nodes for them."""
         changed, self.changes = self.changes, {}
         for state in changed.values():
-            waiting = list(self._waiting_uids(state))
-            if waiting and not state.is_met and not state.is_complete:
-                self._is_short(state, waiting)
-            elif not waiting:
+            if state.waiting_count <= 0:
                 state.message = ""
-            self._timeouts.note(state, is_waiting=self._queue_group_of(state) is not None)
+            elif not state.is_met and not state.is_complete:
+                self._is_short(state, list(self._waiting_uids(state)))
+            has_timeout = state.group is not None and state.group.schedule_timeout_seconds
+            is_waiting = bool(has_timeout) and self._queue_group_of(state) is not None
+            self._timeouts.note(state, is_waiting=is_waiting)
             self._writer.write(state)
 
     def _is_short(self, state: GroupState, waiting: list[str]) -> None:

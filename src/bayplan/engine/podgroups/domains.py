@@ -27,6 +27,7 @@ from bayplan.framework.events import (
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.state.cache import Snapshot, Trial
 from bayplan.state.pod_groups import GroupState
+from bayplan.state.resources import uses
 
 #: The plugin named for groups that fit in no domain. A new node or a changed label may help them.
 TOPOLOGY_NAME: Final = "PodGroupTopology"
@@ -169,18 +170,19 @@ def _best(
     placed."""
     if not domains:
         return None
-    best: Worth | None = None
-    best_domain = EVERYWHERE
     watch.generated(len(domains))
-    known, remembered = _remembered(setup, members, needed_count, domains), list[Domain]()
-    sufficing_count = 0
+    known = _remembered(setup, members, needed_count, domains)
+    worths: list[Worth | None] = [None] * len(domains)
+    if known is not None:
+        worths = [each.get(known.kind) for each in known.worths]
+    tried = set[int]()
     for place, domain in enumerate(domains):
+        if worths[place] is not None:
+            continue
+        # A domain of equal content may have been tried just before.
         worth = None if known is None else known.worths[place].get(known.kind)
-        if worth is not None:
-            remembered.append(domain)
-            suffices = worth.placed_count >= needed_count
-            sufficing_count += suffices
-        else:
+        if worth is None:
+            tried.add(place)
             if known is not None:
                 # The trials before may have changed more than the ranking follows.
                 ranking_for(setup, members)
@@ -190,16 +192,18 @@ def _best(
             worth = Worth(placed_count, group_trial.total_score)
             if known is not None and group_trial.is_repeatable:
                 setup.results.learn(known.worths[place], known.kind, worth)
-            suffices = placed_count >= needed_count
-            watch.evaluated(suffices=suffices)
-        if suffices and (best is None or worth > best):
-            best, best_domain = worth, domain
-    watch.remembered(len(remembered), sufficing_count)
-    if best is not None:
-        return run(best_domain)
-    for domain in remembered:
+            watch.evaluated(suffices=placed_count >= needed_count)
+        worths[place] = worth
+    all_worths = [worth for worth in worths if worth is not None]
+    remembered = [place for place in range(len(domains)) if place not in tried]
+    sufficing = [place for place in remembered if all_worths[place].placed_count >= needed_count]
+    watch.remembered(len(remembered), len(sufficing))
+    best = max(all_worths)
+    if best.placed_count >= needed_count:
+        return run(domains[all_worths.index(best)])
+    for place in remembered:
         # The plugins that reject members there are to be noted.
-        run(domain).undo()
+        run(domains[place]).undo()
     return None
 
 
@@ -224,4 +228,7 @@ def _remembered(
         return None
     results = setup.results
     worths = results.of(ranking, domains, setup.runner.domain_rows)
-    return _Remembered(results.kind(kind_of(ranking, members, needed_count)), worths)
+    pod = members[0].pod
+    of_members = pod.scheduler_name, uses(pod.shape), len(members), needed_count
+    kind = results.kind(of_members, partial(kind_of, ranking, members, needed_count))
+    return _Remembered(kind, worths)

@@ -138,7 +138,11 @@ class FailedPasses:
         if decides(ranking) and are_equal(self._setup, members):
             if len(self._results) >= _KINDS_MAX:
                 self._results.clear()
-            self._results[kind_of(ranking, members, needed_count)] = group_trial.result()
+            result = group_trial.result()
+            # The members that fit are recorded as unschedulable, because the group failed.
+            placed = [one._replace(record=_unschedulable(one.record)) for one in result.placed]
+            kind = kind_of(ranking, members, needed_count)
+            self._results[kind] = structs.replace(result, placed=placed)
 
     def stay(self) -> None:
         """The attempt left the cluster as it was: the results hold for the next attempt."""
@@ -180,3 +184,7 @@ class FailedPasses:
             for one, queued in zip(result.placed, fitting, strict=False)
         ]
         return structs.replace(result, placed=placed, unplaced=unplaced)
+
+
+def _unschedulable(record: AttemptRecord | None) -> AttemptRecord | None:
+    return None if record is None else structs.replace(record, result="unschedulable")

@@ -53,6 +53,8 @@ class PodGroupPreemptor:
     def __init__(self, setup: TrialSetup) -> None:
         self._setup = setup
         self._engine = setup.engine
+        #: (generation of the nodes, the lowest priority of a pod on a node).
+        self._lowest = (-1, NO_PRIORITY)
 
     def find(
         self, members: Sequence[QueuedPodInfo], state: GroupState, needed_count: int
@@ -139,11 +141,11 @@ class PodGroupPreemptor:
         """The lowest priority up to which pods must leave for the group to fit. None: no pod has a
         lower priority. A text: why the group does not fit even without all these pods, as upstream
         says it."""
-        ranked = snapshot.ranked_pods(snapshot.nodes)
         of_groups = {unit.priority for unit in self._units(snapshot).all_groups()}
-        lowest, own = ranked.lowest.min(initial=NO_PRIORITY), group.priority
-        if min(lowest, *of_groups, own) == own:
+        own = group.priority
+        if min(self._lowest_priority(snapshot), *of_groups, own) == own:
             return None
+        ranked = snapshot.ranked_pods(snapshot.nodes)
         priorities = of_groups.union(np.unique(ranked.priorities).tolist())
         levels = sorted(priority for priority in priorities if priority < own)
         why_not = self._why_not_without(snapshot, group, levels[-1])
@@ -157,6 +159,15 @@ class PodGroupPreemptor:
             else:
                 high = middle
         return levels[high]
+
+    def _lowest_priority(self, snapshot: Snapshot) -> int:
+        """The lowest priority of a pod on a node. In a full cluster one attempt after another reads
+        it while no pod comes or goes."""
+        generation = self._engine.cluster.cache.table.log.generation
+        if self._lowest[0] != generation:
+            lowest = snapshot.ranked_pods(snapshot.nodes).lowest.min(initial=NO_PRIORITY)
+            self._lowest = generation, int(lowest)
+        return self._lowest[1]
 
     def _why_not_without(self, snapshot: Snapshot, group: _Group, highest: int) -> str:
         """Why the group does not fit without all pods up to a priority; "" if it fits."""

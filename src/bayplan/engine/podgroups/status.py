@@ -211,7 +211,7 @@ class GroupStatusWriter:
         counted = self._of_upstream if group.is_upstream else self._of_ours
         fields = counted(state, group)
         sent = self._last_written(state)
-        last_fields = {**_reported(group), **sent}
+        last_fields = sent if sent.keys() >= fields.keys() else {**_reported(group), **sent}
         changed = {name: value for name, value in fields.items() if last_fields.get(name) != value}
         if not changed:
             return
@@ -301,6 +301,8 @@ class GroupStatusWriter:
     def _condition(self, name: str, state: GroupState, group: PodGroup) -> dict[str, Any]:
         """A condition as sent last, else as the API reported it."""
         sent: list[dict[str, Any]] = self._last_written(state).get("conditions", [])
+        if not sent and not group.status.conditions:
+            return _NONE
         reported = group.condition(name)
         reported_conditions = [] if reported is None else [to_builtins(reported)]
         return next((each for each in (*sent, *reported_conditions) if each["type"] == name), _NONE)

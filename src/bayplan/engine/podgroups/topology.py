@@ -7,17 +7,18 @@ content was tried before. The domain in which a group is placed is tried in any 
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Final, NamedTuple, final
 from weakref import ref
 
 from msgspec import Struct
 
 from bayplan.api.objects import Pod
-from bayplan.engine.ranked_domain import Content, DomainRows, RankedDomain
+from bayplan.engine.ranked_domain import Content, CountedContent, DomainRows
 from bayplan.engine.reuse.ranked_nodes import RankedNodes
 from bayplan.state.cache import Snapshot
 from bayplan.state.change_log import ALL_FACETS, Facet
+from bayplan.state.columns import Rows
 from bayplan.state.node_table import NodeTable
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import PodInfo
@@ -105,38 +106,75 @@ class DomainResults:
         self._result_count = 0
         #: One object stands for a kind, because a kind takes long to hash.
         self._kinds: dict[Hashable, object] = {}
+        #: The same by what the kind depends on besides the ranking.
+        self._kinds_of_ranking: dict[Hashable, object] = {}
         #: By the nodes of a domain: the results of its content, for one ranking, as of a
-        #: generation; and the domain of a row.
+        #: generation; and the domains of a row, which has one for each topology key.
         self._by_domain: dict[frozenset[str], Worths] = {}
-        self._domain_of_row: dict[int, frozenset[str]] = {}
+        self._domains_of_row: dict[int, tuple[frozenset[str], ...]] = {}
+        #: The content of each domain, and the rows that changed since it was counted.
+        self._contents: dict[frozenset[str], CountedContent] = {}
+        self._changed_rows: dict[frozenset[str], set[int]] = {}
+        #: The domains of the last call with their places in it and their results; of those that
+        #: are outdated, the content changed since. None: none is remembered.
+        self._domains: Sequence[Domain] | None = None
+        self._places: dict[frozenset[str], int] = {}
+        self._latest: list[Worths] = []
+        self._outdated: set[frozenset[str]] = set()
         self._ranking: ref[RankedNodes] | None = None
         self._generation = -1
 
-    def kind(self, description: Hashable) -> object:
-        """The object that stands for a kind of members."""
-        return self._kinds.setdefault(description, object())
+    def kind(self, of_members: Hashable, describe: Callable[[], Hashable]) -> object:
+        """The object that stands for a kind of members. ``of_members``: what the kind depends on,
+        besides the ranking of the last `of`; ``describe``: the whole description."""
+        kind = self._kinds_of_ranking.get(of_members)
+        if kind is None:
+            kind = self._kinds.setdefault(describe(), object())
+            self._kinds_of_ranking[of_members] = kind
+        return kind
 
     def of(self, ranking: RankedNodes, domains: Sequence[Domain], rows: DomainRows) -> list[Worths]:
         """By domain: the results of its content. ``ranking``: up to date; feasible rows have
         totals."""
         self._forget_changed(ranking)
-        by_domain, all_worths = self._by_domain, list[Worths]()
+        if domains is self._domains:
+            places, latest = self._places, self._latest
+            for names in self._outdated:
+                if names in places:
+                    latest[places[names]] = self._of_content(ranking, names, rows)
+            self._outdated.clear()
+            return latest
+        by_domain, all_worths, places = self._by_domain, list[Worths](), dict[frozenset[str], int]()
         for domain in domains:
             assert domain.nodes is not None, "all nodes are no domain"
             worths = by_domain.get(domain.nodes)
             if worths is None:
                 worths = self._of_content(ranking, domain.nodes, rows)
+            places[domain.nodes] = len(all_worths)
             all_worths.append(worths)
+        self._domains, self._places, self._latest = domains, places, all_worths
+        self._outdated.clear()
         return all_worths
 
     def _of_content(self, ranking: RankedNodes, names: frozenset[str], rows: DomainRows) -> Worths:
         of_domain = rows.of(names, ranking.table)
         if len(self._by_content) >= _RESULTS_MAX:
             self._forget_all()
-        content = RankedDomain(ranking, of_domain).content()
-        worths = self._by_domain[names] = self._by_content.setdefault(content, {})
-        self._domain_of_row |= dict.fromkeys(of_domain.tolist(), names)
+        counted, changed_rows = self._contents.get(names), self._changed_rows.pop(names, ())
+        if counted is not None and counted.rows is of_domain:
+            counted.renew(ranking, changed_rows)
+        else:
+            counted = self._contents[names] = CountedContent(ranking, of_domain)
+            self._note_rows(names, of_domain)
+        worths = self._by_domain[names] = self._by_content.setdefault(counted.content(), {})
         return worths
+
+    def _note_rows(self, names: frozenset[str], rows: Rows) -> None:
+        known = self._domains_of_row
+        new: dict[int, tuple[frozenset[str], ...]] = dict.fromkeys(rows.tolist(), (names,))
+        for row in known.keys() & new.keys():
+            new[row] = (*(other for other in known[row] if other != names), names)
+        known |= new
 
     def learn(self, worths: Worths, kind: object, worth: Worth) -> None:
         """Add a result to those of a content."""
@@ -147,20 +185,27 @@ class DomainResults:
 
     def _forget_all(self) -> None:
         self._by_content.clear()
-        self._by_domain.clear()
-        self._domain_of_row.clear()
+        self._forget_domains()
         self._kinds.clear()
         self._result_count = 0
+
+    def _forget_domains(self) -> None:
+        self._by_domain.clear()
+        self._domains_of_row.clear()
+        self._contents.clear()
+        self._changed_rows.clear()
+        self._kinds_of_ranking.clear()
+        self._domains = None
 
     def _forget_changed(self, ranking: RankedNodes) -> None:
         log = ranking.table.log
         if self._ranking is None or self._ranking() is not ranking:
             self._ranking = ref(ranking)
-            self._by_domain.clear()
-            self._domain_of_row.clear()
+            self._forget_domains()
         elif self._generation != log.generation:
             for row in log.rows_since(self._generation, int(ALL_FACETS)).tolist():
-                names = self._domain_of_row.get(row)
-                if names is not None:
+                for names in self._domains_of_row.get(row, ()):
                     self._by_domain.pop(names, None)
+                    self._outdated.add(names)
+                    self._changed_rows.setdefault(names, set()).add(row)
         self._generation = log.generation
