@@ -200,6 +200,8 @@ class Framework:
         self._nominator = nominator
         self._signer = signer or Signer(plugins)
         self.stopwatches = stopwatches(watch, self.profile_name)
+        #: Filters that are skipped → the cached result of profile.handle.only_amounts_matter.
+        self.only_amounts_matter: dict[frozenset[str], bool] = {}
         #: Counts the evaluations of each plugin.
         self.evaluations = Evaluations()
         self._calls = CallsByShape(plugins, Bare(), self.evaluations)

@@ -54,8 +54,16 @@ _OCCUPIED_BITS = int(OCCUPIED)
 
 def only_amounts_matter(framework: Framework, state: CycleState) -> bool:
     """Whether placed pods affect the Filters for this pod only through amounts of resources."""
+    skipped, cached = frozenset(state.skip_filter_plugins), framework.only_amounts_matter
+    answer = cached.get(skipped)
+    if answer is None:
+        answer = cached[skipped] = _only_amounts_matter(framework, skipped)
+    return answer
+
+
+def _only_amounts_matter(framework: Framework, skipped: frozenset[str]) -> bool:
     for plugin in framework.plugins.filter:
-        if plugin.instance_name in state.skip_filter_plugins:
+        if plugin.instance_name in skipped:
             continue
         if not isinstance(plugin, FilterPlugin) or plugin.scope != "row":
             return False
