@@ -154,7 +154,7 @@ class Cycle:
     @property
     def absent_status(self) -> Status:
         """Of the nodes that were not filtered."""
-        if self.feasibility is None and self.status is not None:
+        if self.status is not None and self.feasibility is None:
             return self.status
         if self.node_names is None:
             return _NOT_LOOKED_AT
@@ -166,7 +166,7 @@ class Cycle:
     def fit_error(self) -> FitError:
         """Why no node was found."""
         diagnosis = Diagnosis(unschedulable_plugins=set(self.narrowing))
-        feasibility = self.feasibility
+        feasibility = self.outcome if self.ranking is None else self.ranking.feasibility
         if feasibility is None:
             assert self.status is not None
             diagnosis.pre_filter_msg = self.status.message

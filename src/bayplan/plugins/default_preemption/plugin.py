@@ -152,9 +152,12 @@ class DefaultPreemption(
             metrics, seconds = self.handle.metrics, self.handle.now_seconds - began_seconds
             metrics.preemption_attempts.add()
             metrics.preemption_evaluation_duration.observe(seconds, POD, status.code)
-        if not status.message:
+        message = status.message
+        if not message:
             return nomination, status
-        return nomination, Status(status.code, (PREFIX + status.message,))
+        if status.code is Code.UNSCHEDULABLE:
+            return nomination, _prefixed(message)
+        return nomination, Status(status.code, (PREFIX + message,))
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         # A pod that PreEnqueue gates is moved by events of this plugin only.
@@ -315,6 +318,12 @@ def _disrupted_count(groups: PodGroups, victims: Sequence[PodInfo]) -> int:
     states = [state for pod in victims if (state := groups.of(pod)) and state.group is not None]
     wholes = {state.key for state in states if state.group and state.group.leaves_whole}
     return len(wholes) + sum(state.key not in wholes for state in states)
+
+
+@lru_cache(maxsize=16)
+def _prefixed(message: str) -> Status:
+    """The rejection with this message."""
+    return unschedulable(PREFIX + message)
 
 
 @lru_cache(maxsize=16)
