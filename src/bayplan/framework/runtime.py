@@ -159,8 +159,9 @@ def filter_one(calls: Calls, state: CycleState, pod: PodInfo, nodes: NodeView) -
         if name in calls.own_rows:
             try:
                 verdict = calls.filter_row[name](state, pod, node)
-                if verdict:
-                    outcome.add(name, [Rejection(_IT, *rejection) for rejection in verdict])
+                if not verdict:
+                    continue
+                outcome.add(name, [Rejection(_IT, *rejection) for rejection in verdict])
             except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
                 outcome.error = failure_of(name, "Filter", problem)
         else:
