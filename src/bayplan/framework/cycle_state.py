@@ -105,7 +105,7 @@ class CycleState:
         other.cached_results = None
         other._notes = notes = self._notes.copy()
         for key, value in self._notes.items():
-            if _is_cloneable(type(value)):
+            if _is_cloneable(value.__class__):
                 notes[key] = value.clone()
         other.skip_filter_plugins = self.skip_filter_plugins.copy()
         other.skip_score_plugins = self.skip_score_plugins.copy()

@@ -200,4 +200,3 @@ def _updates_of(resource: EventResource) -> _PodUpdates:
 
 _ASSIGNED_POD_UPDATES: Final = _updates_of(EventResource.ASSIGNED_POD)
 _TARGET_POD_UPDATES: Final = _updates_of(EventResource.TARGET_POD)
-

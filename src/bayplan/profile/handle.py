@@ -9,8 +9,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Protocol, final
 
-import numpy as np
-
 from bayplan.clock import Clock
 from bayplan.config.feature_gates import FeatureGates
 from bayplan.framework.cycle_state import CycleState
@@ -41,6 +39,7 @@ from bayplan.state.amounts_overlay import OCCUPIED
 from bayplan.state.cache import ClusterView, Snapshot
 from bayplan.state.change_log import ALL_FACETS, Facet
 from bayplan.state.cluster_objects import KindObjects, UndeclaredKind
+from bayplan.state.columns import all_true
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
@@ -129,7 +128,7 @@ def filter_overlay(
 
     ``reading``: only plugins that read one of these facets are evaluated.
     """
-    outcome = FilterOutcome(nodes, np.ones(len(nodes), np.bool_))
+    outcome = FilterOutcome(nodes, all_true(len(nodes)))
     # Integers, because arithmetic with flags is slow.
     facet_bits, filters = int(reading), framework.plugins.filter
     reads = [p.instance_name for p in filters if int(p.promises.facets) & facet_bits]

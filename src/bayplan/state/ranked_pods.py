@@ -205,7 +205,10 @@ class RankedView:
     @cached_property
     def _rows(self) -> Rows:
         index = self._index
-        return np.arange(index.stop) if isinstance(index, slice) else index
+        if not isinstance(index, slice):
+            return index
+        row_count: int = index.stop
+        return np.arange(row_count)
 
     @cached_property
     def priorities(self) -> Ranked:
