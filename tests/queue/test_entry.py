@@ -43,7 +43,7 @@ def test_an_entry_knows_whether_a_plugin_is_to_blame(
 
 
 def test_rejectors_are_unschedulable_and_pending_plugins_in_order() -> None:
-    assert rejectors(queued(rejected_by=["B", "C"], pending=["A", "B"])) == ["A", "B", "C"]
+    assert rejectors(queued(rejected_by=["B", "C"], pending=["A", "B"])) == ("A", "B", "C")
 
 
 def test_an_entry_is_gated_by_the_plugin_that_gates_its_pod() -> None:

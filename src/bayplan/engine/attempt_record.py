@@ -11,6 +11,7 @@ from bayplan.engine.ranked_domain import RankedDomain
 from bayplan.engine.reuse_steps import MergedColumns
 from bayplan.engine.telemetry import Telemetry
 from bayplan.framework.arithmetic import highest
+from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.scoring import PluginScores, ScoreTable
 from bayplan.framework.status import Status
 from bayplan.framework.types import Nomination
@@ -118,11 +119,13 @@ def _rejections(cycle: Cycle) -> tuple[RejectionCount, ...]:
         return feasibility.rejection_counts()
     ranking, absent = cycle.ranking, cycle.absent_status
     names = ", ".join(sorted(cycle.narrowing))
-    is_domain_feasible = (
-        isinstance(ranking, RankedDomain) and ranking.feasible_count == ranking.row_count
-    )
-    if is_domain_feasible and not statuses and len(absent.reasons) == 1:
-        # The usual case for a member of a group: only the nodes outside of its domain are rejected.
+    if isinstance(ranking, RankedDomain):
+        are_all_feasible = ranking.feasible_count == ranking.row_count
+    else:
+        are_all_feasible = isinstance(feasibility, FilterOutcome) and not feasibility.entries
+    if are_all_feasible and not statuses and len(absent.reasons) == 1:
+        # The usual case for a member of a group, whose domain leaves the other nodes out, and for a
+        # pod of a DaemonSet, for which PreFilter does.
         return (RejectionCount(names, str(absent.code), absent.reasons[0], nodes=absent_count),)
     counts = Counter(feasibility.reason_counts_by_plugin())
     for status in statuses.values():

@@ -5,6 +5,7 @@ start again with the answer; see `schedule_one.py`.
 """
 
 from collections.abc import Set
+from functools import lru_cache
 from typing import NamedTuple, final
 
 from bayplan.engine.extenders.results import Question
@@ -44,6 +45,13 @@ class Restriction(NamedTuple):
 #: A group that is to stay together is tried in one domain at a time.
 OUTSIDE_OF_DOMAIN = Restriction("", "node(s) outside of the domain that the group was tried in")
 _NOT_LOOKED_AT = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+
+
+@lru_cache(maxsize=64)
+def _left_out(narrowing: frozenset[str]) -> Status:
+    """The status of nodes that these plugins left out at PreFilter."""
+    listed = " ".join(sorted(narrowing))
+    return unresolvable(f"node(s) didn't satisfy plugin(s) [{listed}]")
 
 
 @final
@@ -155,19 +163,18 @@ class Cycle:
     @property
     def absent_status(self) -> Status:
         """Of the nodes that were not filtered."""
-        if self.feasibility is None and self.status is not None:
+        if self.status is not None and self.feasibility is None:
             return self.status
         if self.node_names is None:
             return _NOT_LOOKED_AT
         if not self.narrowing:
             return unresolvable(self.restriction.reason)
-        listed = " ".join(sorted(self.narrowing))
-        return unresolvable(f"node(s) didn't satisfy plugin(s) [{listed}]")
+        return _left_out(frozenset(self.narrowing))
 
     def fit_error(self) -> FitError:
         """Why no node was found."""
         diagnosis = Diagnosis(unschedulable_plugins=set(self.narrowing))
-        feasibility = self.feasibility
+        feasibility = self.outcome if self.ranking is None else self.ranking.feasibility
         if feasibility is None:
             assert self.status is not None
             diagnosis.pre_filter_msg = self.status.message

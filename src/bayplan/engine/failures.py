@@ -60,8 +60,10 @@ class FailureHandler:
         """``started_seconds``: the start of the attempt, in seconds of the clock."""
         engine, status = self._engine, failure.status
         seconds = engine.clock.now() - started_seconds
-        engine.metrics.attempt(_result(failure), queued.pod.scheduler_name, seconds)
-        if status.code is Code.ERROR and status.plugin:
+        is_error = not is_rejected(status)
+        result = "error" if is_error else "unschedulable"
+        engine.metrics.attempt(result, queued.pod.scheduler_name, seconds)
+        if is_error and status.code is Code.ERROR and status.plugin:
             engine.metrics.plugin_failures.add(status.plugin)
         current = self._requeue(queued, failure)
         if current is not None and not current.node_name:

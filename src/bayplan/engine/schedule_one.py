@@ -177,7 +177,7 @@ class CycleRunner:
     def _score(self, cycle: Cycle) -> None:
         outcome, framework = cycle.outcome, cycle.framework
         assert outcome is not None
-        nodes, feasible_count = outcome.nodes, int(np.count_nonzero(outcome.feasible))
+        nodes, feasible_count = outcome.nodes, outcome.feasible_count
         if feasible_count == 1:
             cycle.choice = Choice(nodes.name(int(np.argmax(outcome.feasible))))
             return

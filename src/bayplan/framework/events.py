@@ -142,6 +142,8 @@ class ClusterEvent:
     kind: str = field(default="", init=False, compare=False)
     #: Whether it is every change of every resource.
     is_wildcard: bool = field(default=False, init=False, compare=False)
+    #: As in metrics: "AssignedPodDelete".
+    label: str = field(default="", init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if " " in self.resource:
@@ -149,10 +151,7 @@ class ClusterEvent:
             object.__setattr__(self, "resource", resource_of_kind(self.resource))
         is_wildcard = self.resource == EventResource.WILDCARD and self.action == ALL
         object.__setattr__(self, "is_wildcard", is_wildcard)
-
-    @property
-    def label(self) -> str:
-        return self.special_label or f"{self.resource}{self.action}"
+        object.__setattr__(self, "label", self.special_label or f"{self.resource}{self.action}")
 
     def match(self, incoming: "ClusterEvent") -> bool:
         """Whether this registered event covers an incoming one.

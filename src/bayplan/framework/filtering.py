@@ -193,7 +193,8 @@ class FilterOutcome(Feasibility):
 
     @property
     def feasible_count(self) -> int:
-        return int(np.count_nonzero(self.feasible))
+        feasible = self.feasible
+        return int(np.count_nonzero(feasible)) if len(feasible) != 1 else int(feasible.item(0))
 
     @property
     def is_settled(self) -> bool:

@@ -6,7 +6,7 @@ the API machinery does: a missing map equals an empty map, "1" of cpu equals "10
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from bayplan.api.objects import Node, PodExtendedResourceClaimStatus, Quantities, Taint
 from bayplan.api.quantity import parse
@@ -120,22 +120,29 @@ def pod_events(old: PodInfo | None, new: PodInfo | None) -> list[ClusterEvent]:
     if old is not None and old.node_name:
         if new is None or not new.node_name:
             return [EVENT_ASSIGNED_POD_DELETE]
-        return _pod_updates(old, new, EventResource.ASSIGNED_POD)
+        return _pod_updates(old, new, _ASSIGNED_POD_UPDATES)
     if new is not None and new.node_name:
         return [EVENT_ASSIGNED_POD_ADD]
     if old is None:
         return []
-    events = [] if new is None else _pod_updates(old, new, EventResource.TARGET_POD)
+    events = [] if new is None else _pod_updates(old, new, _TARGET_POD_UPDATES)
     nominated = "" if new is None else new.nominated_node_name
     if old.nominated_node_name not in ("", nominated):
         events.append(EVENT_ASSIGNED_POD_DELETE)
     return events
 
 
-def _pod_updates(old: PodInfo, new: PodInfo, resource: EventResource) -> list[ClusterEvent]:
+class _PodUpdates(NamedTuple):
+    """The updates of pods of one resource; made once, because pods change often."""
+
+    special: Sequence[tuple[ClusterEvent, Callable[[PodInfo, PodInfo], bool]]]
+    general: ClusterEvent
+
+
+def _pod_updates(old: PodInfo, new: PodInfo, updates: _PodUpdates) -> list[ClusterEvent]:
     """One event for each special update, or one general update if no special update matches."""
-    actions = [action for action, changed in _POD_CHANGES if changed(old, new)]
-    return [ClusterEvent(resource, action) for action in actions or (UPDATE,)]
+    events = [event for event, changed in updates.special if changed(old, new)]
+    return events or [updates.general]
 
 
 def _pod_labels_changed(old: PodInfo, new: PodInfo) -> bool:
@@ -184,3 +191,12 @@ _POD_CHANGES: Final[Sequence[tuple[ActionType, Callable[[PodInfo, PodInfo], bool
     (ActionType.UPDATE_POD_TOLERATION, _tolerations_changed),
     (ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM, _generated_claims_changed),
 )
+
+
+def _updates_of(resource: EventResource) -> _PodUpdates:
+    special = [(ClusterEvent(resource, action), changed) for action, changed in _POD_CHANGES]
+    return _PodUpdates(special, ClusterEvent(resource, UPDATE))
+
+
+_ASSIGNED_POD_UPDATES: Final = _updates_of(EventResource.ASSIGNED_POD)
+_TARGET_POD_UPDATES: Final = _updates_of(EventResource.TARGET_POD)

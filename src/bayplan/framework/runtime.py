@@ -7,6 +7,7 @@ Error that names the plugin.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -24,10 +25,8 @@ from bayplan.framework.status import (
     NodeToStatus,
     Rejection,
     Status,
-    is_rejected,
     is_skip,
     is_success,
-    is_wait,
     unresolvable,
 )
 from bayplan.framework.timing import (
@@ -160,8 +159,9 @@ def filter_one(calls: Calls, state: CycleState, pod: PodInfo, nodes: NodeView) -
         if name in calls.own_rows:
             try:
                 verdict = calls.filter_row[name](state, pod, node)
-                if verdict:
-                    outcome.add(name, [Rejection(_IT, *rejection) for rejection in verdict])
+                if not verdict:
+                    continue
+                outcome.add(name, [Rejection(_IT, *rejection) for rejection in verdict])
             except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
                 outcome.error = failure_of(name, "Filter", problem)
         else:
@@ -173,6 +173,9 @@ def filter_one(calls: Calls, state: CycleState, pod: PodInfo, nodes: NodeView) -
 
 # ---- runtime --------------------------------------------------------------------------------
 
+
+#: The codes of rejections after which the next PostFilter plugin runs.
+_PLAIN_REJECTIONS = (Code.UNSCHEDULABLE, Code.PENDING)
 
 #: The codes with which PreFilter may reject a pod.
 _PRE_FILTER_REJECTS = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
@@ -200,6 +203,8 @@ class Framework:
         self._nominator = nominator
         self._signer = signer or Signer(plugins)
         self.stopwatches = stopwatches(watch, self.profile_name)
+        #: Filters that are skipped → the cached result of profile.handle.only_amounts_matter.
+        self.only_amounts_matter: dict[frozenset[str], bool] = {}
         #: Counts the evaluations of each plugin.
         self.evaluations = Evaluations()
         self._calls = CallsByShape(plugins, Bare(), self.evaluations)
@@ -404,10 +409,10 @@ class Framework:
                 return nomination, (status or Status(Code.SUCCESS)).with_plugin(name)
             if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 return nomination, status.with_plugin(name)
-            if is_wait(status):
+            if status.code is Code.WAIT:
                 # A CandidateReview waits for an extender.
                 return None, status.with_plugin(name)
-            if not is_rejected(status):
+            if status.code not in _PLAIN_REJECTIONS:
                 # The reasons stay unchanged, because they end the pod's message.
                 status_reasons = status.reasons or as_error(status, "PostFilter", name).reasons
                 return None, Status(Code.ERROR, status_reasons, name)
@@ -417,7 +422,7 @@ class Framework:
             blamed = blamed or name
         if not self.plugins.post_filter:
             return None, None
-        return best, Status(Code.UNSCHEDULABLE, tuple(reasons), blamed)
+        return best, _all_rejected(tuple(reasons), blamed)
 
     # ---- Score ----------------------------------------------------------------------------
 
@@ -523,6 +528,12 @@ def _changed(
         if status is not None and not is_success(status):
             return as_error(status, point, name)
     return None
+
+
+@lru_cache(maxsize=64)
+def _all_rejected(reasons: tuple[str, ...], plugin: str) -> Status:
+    """The status of PostFilter; pods of one template have mostly the same."""
+    return Status(Code.UNSCHEDULABLE, reasons, plugin)
 
 
 def _narrowed(

@@ -67,7 +67,10 @@ class Status:
 def shared_names(names: Iterable[str] | None = ()) -> frozenset[str]:
     """Names of plugins as one shared set for all pods that these plugins reject. A set for each of
     100,000 waiting pods would take 40 MB."""
-    return _shared(frozenset(names or ()))
+    return _shared(frozenset(names)) if names else _NO_NAMES
+
+
+_NO_NAMES: Final = frozenset[str]()
 
 
 @lru_cache(maxsize=4096)
@@ -120,6 +123,7 @@ def same(one: Status | None, other: Status | None) -> bool:
 
 
 _SUCCESS: Final = Status(Code.SUCCESS)
+_ABSENT: Final = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
 
 class NodeToStatus:
@@ -148,7 +152,7 @@ class NodeToStatus:
             self._find = explicit
         else:
             self._explicit = dict(explicit or {})
-        self._absent = absent or Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+        self._absent = absent or _ABSENT
 
     @cached_property
     def _explicit(self) -> dict[str, Status]:

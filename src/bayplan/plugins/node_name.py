@@ -18,14 +18,15 @@ from bayplan.framework.plugin import (
     EnqueueExtensions,
     FilterPlugin,
     PreFilterPlugin,
+    RowFilter,
     SignPlugin,
 )
 from bayplan.framework.status import Code, Rejection, Status
 from bayplan.framework.tie_break import TieBreakPlugin
-from bayplan.framework.types import PreFilterResult
+from bayplan.framework.types import PreFilterResult, Verdict
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import NodeMask, NodeScores
-from bayplan.state.nodes import NodeView
+from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
 
 # ---- node name ------------------------------------------------------------------------------
@@ -35,7 +36,7 @@ OTHER_NODE = "node(s) didn't match the requested node name"
 
 
 @final
-class NodeName(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
+class NodeName(PreFilterPlugin, FilterPlugin, RowFilter, EnqueueExtensions, SignPlugin):
     """Restricts a pod to the node that it names."""
 
     name = "NodeName"
@@ -56,6 +57,11 @@ class NodeName(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
         if position is not None:
             elsewhere[position] = False
         yield Rejection(elsewhere, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (OTHER_NODE,))
+
+    def filter_row(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Verdict:
+        if pod.node_name and pod.node_name != node.name:
+            return ((Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (OTHER_NODE,)),)
+        return ()
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         return [ClusterEventWithHint(ClusterEvent(EventResource.NODE, ActionType.ADD))]

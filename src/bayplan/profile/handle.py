@@ -9,8 +9,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Protocol, final
 
-import numpy as np
-
 from bayplan.clock import Clock
 from bayplan.config.feature_gates import FeatureGates
 from bayplan.framework.cycle_state import CycleState
@@ -41,6 +39,7 @@ from bayplan.state.amounts_overlay import OCCUPIED
 from bayplan.state.cache import ClusterView, Snapshot
 from bayplan.state.change_log import ALL_FACETS, Facet
 from bayplan.state.cluster_objects import KindObjects, UndeclaredKind
+from bayplan.state.columns import all_true
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
@@ -54,8 +53,16 @@ _OCCUPIED_BITS = int(OCCUPIED)
 
 def only_amounts_matter(framework: Framework, state: CycleState) -> bool:
     """Whether placed pods affect the Filters for this pod only through amounts of resources."""
+    skipped, cached = frozenset(state.skip_filter_plugins), framework.only_amounts_matter
+    answer = cached.get(skipped)
+    if answer is None:
+        answer = cached[skipped] = _only_amounts_matter(framework, skipped)
+    return answer
+
+
+def _only_amounts_matter(framework: Framework, skipped: frozenset[str]) -> bool:
     for plugin in framework.plugins.filter:
-        if plugin.instance_name in state.skip_filter_plugins:
+        if plugin.instance_name in skipped:
             continue
         if not isinstance(plugin, FilterPlugin) or plugin.scope != "row":
             return False
@@ -121,7 +128,7 @@ def filter_overlay(
 
     ``reading``: only plugins that read one of these facets are evaluated.
     """
-    outcome = FilterOutcome(nodes, np.ones(len(nodes), np.bool_))
+    outcome = FilterOutcome(nodes, all_true(len(nodes)))
     # Integers, because arithmetic with flags is slow.
     facet_bits, filters = int(reading), framework.plugins.filter
     reads = [p.instance_name for p in filters if int(p.promises.facets) & facet_bits]

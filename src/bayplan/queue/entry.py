@@ -9,6 +9,7 @@ table over the methods of PriorityQueue (backend/queue/scheduling_queue.go, v1.3
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import lru_cache
 from typing import Final, NamedTuple, final
 
 from bayplan.api.pod_groups import GroupKey
@@ -155,11 +156,14 @@ class Entry:
         return f"Entry({self.name or self.queued.pod.key} {self.state.name})"
 
 
-def rejectors(queued: QueuedPodInfo) -> list[str]:
+def rejectors(queued: QueuedPodInfo) -> tuple[str, ...]:
     """The plugins that rejected the pod, sorted: unschedulable and pending ones."""
-    if not queued.unschedulable_plugins and not queued.pending_plugins:
-        return []
-    return sorted(queued.unschedulable_plugins | queued.pending_plugins)
+    return _sorted(queued.unschedulable_plugins, queued.pending_plugins)
+
+
+@lru_cache(maxsize=1024)
+def _sorted(unschedulable: frozenset[str], pending: frozenset[str]) -> tuple[str, ...]:
+    return tuple(sorted(unschedulable | pending))
 
 
 # ---- transitions ----------------------------------------------------------------------------

@@ -303,11 +303,11 @@ class SchedulingQueue:
         error ended the attempt. A pod that already waits again (`done`, then `add`) stays as it is.
         ``at_once``: no delay.
         """
-        entry = self._returning(queued)
-        uids = [each.pod.uid for each in entry.pods]
+        entry, in_flight = self._returning(queued), self.in_flight
         if is_waiting(entry.state):
-            self.in_flight.finish(queued.pod.uid)
+            in_flight.finish(queued.pod.uid)
             return
+        uids = [each.pod.uid for each in entry.pods]
         returned = entry.group or queued
         entry.come_back(returned, self._clock(), next(self._sequence))
         # A member whose binding failed shares the counts of its group, so only its first retry
@@ -315,16 +315,16 @@ class SchedulingQueue:
         queued.unschedulable_count = returned.unschedulable_count
         queued.consecutive_errors_count = returned.consecutive_errors_count
         self._count_rejectors(entry.pods, 1)
-        if entry.has_rejectors and uids[0] in self.in_flight:
-            missed = self.in_flight.changes_since(uids[0])
+        if entry.has_rejectors and uids[0] in in_flight.marks:
+            missed = in_flight.changes_since(uids[0])
             strategy = strategy_of(self._hints, entry.pods, missed) if missed else Strategy.SKIP
-            self.in_flight.finish_all(uids)
+            in_flight.finish_all(uids)
             self._requeue(entry, strategy, SCHEDULE_ATTEMPT_FAILURE)
             return
         # The binding failed after `done`, so the changes since the pop are unknown. The retry waits
         # for the end of its delay. Upstream pops it early, and then runs a PreBind plugin that
         # rejects the pod again as fast as the API server answers (docs/decisions/0005).
-        self.in_flight.finish_all(uids)
+        in_flight.finish_all(uids)
         is_due = at_once or not self._sub_queues.backoff.is_running(entry)
         cause = Cause.WOKEN if is_due else Cause.ERRED
         self._sub_queues.move(entry, cause, SCHEDULE_ATTEMPT_FAILURE)

@@ -133,8 +133,10 @@ class _TextLines(_Lines):
     ) -> str:
         second, fraction = divmod(int(created * 1e6), 1_000_000)
         head = f"{_SEVERITIES.get(level, 'I')}{_second(second)}.{fraction:06}"
-        shown = "".join([f" {key}={_shown(value)}" for key, value in keys.items()])
-        return f"{head} {os.getpid():>7} {part}] {_shown(text)}{shown}"
+        line = f"{head} {os.getpid():>7} {part}] {_shown(text)}"
+        for key, value in keys.items():
+            line += f" {key}={_shown(value)}"
+        return line
 
 
 def _level(number: int) -> str:
@@ -180,9 +182,13 @@ class _LineHandler(logging.StreamHandler[TextIO]):
         return True
 
 
+# A union in place of this tuple would be made at every call.
+_NUMBERS = (int, float)
+
+
 def _shown(value: Any) -> str:
     """A value as in klog's text format: strings are quoted, on one line."""
-    if isinstance(value, bool | int | float):
+    if isinstance(value, _NUMBERS):
         return str(value).lower() if isinstance(value, bool) else str(value)
     text = str(value)
     if text.isprintable() and '"' not in text and "\\" not in text:

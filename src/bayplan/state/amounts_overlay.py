@@ -83,7 +83,8 @@ class VictimAmounts:
             if resource == PODS:
                 amounts = np.count_nonzero(self._victims, axis=1).astype(np.int64)
             else:
-                amounts = np.where(self._victims, self._ranked.amounts(resource), 0).sum(axis=1)
+                each = np.where(self._victims, self._ranked.amounts(resource), 0)
+                amounts = np.add.reduce(each, axis=1)
             self._amounts[resource] = amounts
         return amounts
 

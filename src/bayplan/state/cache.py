@@ -87,7 +87,7 @@ class Snapshot:
         """The pods of these nodes, the most important first."""
         table = self._open()
         table.ranked_pods.catch_up(table.log)
-        return RankedView(table.ranked_pods, nodes.table.rows)
+        return RankedView(table.ranked_pods, nodes.table.index)
 
     def is_pvc_used(self, key: str) -> bool:
         """Whether a placed pod names a claim ("namespace/name"). Upstream: StorageInfos."""

@@ -326,7 +326,7 @@ class TableRows(_Group):
         selection = self._selection
         places = selection.open().draw_places()
         rows = positions if selection.rows is None else selection.rows[positions]
-        return np.argpartition(places[rows], index).item(index)
+        return places.take(rows).argpartition(index).item(index)
 
     def first_drawn(self, marked: Mask, count_max: int) -> Rows:
         """Positions of the first marked nodes in the draw order, at most ``count_max``.

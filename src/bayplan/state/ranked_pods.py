@@ -197,9 +197,18 @@ def _grown(old: npt.NDArray[_Scalar], rows: int, places: int, empty: float) -> n
 class RankedView:
     """The ranked pods of some nodes, [nodes, places]; valid in one cycle."""
 
-    def __init__(self, ranked: RankedPods, rows: Rows) -> None:
+    def __init__(self, ranked: RankedPods, index: Rows | slice) -> None:
+        """``index``: the rows of these nodes; a slice from 0: their positions are their rows."""
         self._ranked = ranked
-        self._rows = rows
+        self._index = index
+
+    @cached_property
+    def _rows(self) -> Rows:
+        index = self._index
+        if not isinstance(index, slice):
+            return index
+        row_count: int = index.stop
+        return np.arange(row_count)
 
     @cached_property
     def priorities(self) -> Ranked:
@@ -215,6 +224,11 @@ class RankedView:
     def lowest(self) -> npt.NDArray[np.int64]:
         """int64[nodes]: the lowest priority of a node's pods; NO_PRIORITY without pods."""
         return self._ranked.lowest[self._rows]
+
+    def lowest_at(self, positions: Rows) -> npt.NDArray[np.int64]:
+        """The same of the nodes at these positions: int64[positions]."""
+        index = self._index
+        return self._ranked.lowest[positions if isinstance(index, slice) else index[positions]]
 
     @property
     def turn(self) -> int:
@@ -232,4 +246,5 @@ class RankedView:
 
     def pods(self, position: int) -> tuple[PodInfo, ...]:
         """The pods of one node; some may be older versions."""
-        return self._ranked.pods(int(self._rows[position]))
+        index = self._index
+        return self._ranked.pods(position if isinstance(index, slice) else int(index[position]))

@@ -13,12 +13,15 @@ from msgspec import Struct
 
 from bayplan import rng
 from bayplan.framework.preemption import Victims
-from bayplan.state.columns import Floats, Int64s, Mask, Rows
+from bayplan.state.columns import Floats, Int64s, Rows, is_any, places_of
 from bayplan.state.nodes import NodeView
 from bayplan.state.ranked_pods import started_seconds
 
 #: Makes every priority count as more than nothing: upstream's MaxInt32 + 1.
 PRIORITY_OFFSET = 2**31
+
+#: The methods `min` and `max` take twice as long to call.
+_lowest, _highest = np.minimum.reduce, np.maximum.reduce
 
 
 class Costs(Struct):
@@ -31,8 +34,15 @@ class Costs(Struct):
     #: When the first of the most important victims was started: the later, the better.
     starts: Floats
 
-    def take(self, chosen: Rows | Mask) -> "Costs":
-        return self.changed(lambda column: column[chosen])
+    def take(self, chosen: Rows) -> "Costs":
+        # The method takes half as long to call as an index.
+        return Costs(
+            self.pdb_violation_counts.take(chosen),
+            self.highest_priorities.take(chosen),
+            self.priority_sums.take(chosen),
+            self.victim_counts.take(chosen),
+            self.starts.take(chosen),
+        )
 
     def changed(self, change: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> "Costs":
         """With every column changed in the same way."""
@@ -50,15 +60,21 @@ class Costs(Struct):
     def cheapest(self) -> Rows:
         """The candidates that are equal to the best in every comparison, ascending; there is at
         least one candidate."""
-        left: Rows = np.arange(len(self.starts))
+        #: None: all.
+        left: Rows | None = None
         *counted, starts = self.columns()
         for cost in counted:
-            values = cost[left]
-            left = left[values == values.min()]
-            if len(left) == 1:
-                return left
-        values = starts[left]
-        return left[values == values.max()]
+            values = cost if left is None else cost.take(left)
+            is_worse = values != _lowest(values)
+            # Most candidates of one search have mostly equal costs.
+            if is_any(is_worse):
+                equals = places_of(~is_worse)
+                left = equals if left is None else left.take(equals)
+                if len(left) == 1:
+                    return left
+        values = starts if left is None else starts.take(left)
+        equals = places_of(values == _highest(values))
+        return equals if left is None else left.take(equals)
 
 
 class Batch(Struct):

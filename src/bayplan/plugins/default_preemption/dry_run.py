@@ -125,7 +125,8 @@ class DryRun:
 
     def _with_victims(self, positions: Rows, findings: Findings) -> Rows:
         """Those that have a pod of lower priority."""
-        has_victims = self.snapshot.ranked_pods(self.nodes).lowest[positions] < self.pod.priority
+        lowest = self.snapshot.ranked_pods(self.nodes).lowest_at(positions)
+        has_victims = lowest < self.pod.priority
         if not self.units.are_single:
             # A group may be less important than each of its pods.
             members = self.nodes.positions(sorted(self.units.node_names()))
@@ -153,7 +154,7 @@ class DryRun:
         return batch if batch is not None and len(batch) else None
 
     def _side(self, positions: Rows) -> Side | None:
-        lowest = self.snapshot.ranked_pods(self.nodes).lowest[positions]
+        lowest = self.snapshot.ranked_pods(self.nodes).lowest_at(positions)
         with_victims = positions[lowest < self.pod.priority]
         question = (self.runner, self.state.clone(), self.pod)
         return victims_on_all(self.snapshot, with_victims, question, self.budgets)

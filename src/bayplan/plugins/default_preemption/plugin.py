@@ -81,6 +81,9 @@ NO_CANDIDATE_LEFT = "no candidate node for preemption"
 PREEMPTED_MESSAGE = "found a potential placement for pod on node {}, preempting {} victims"
 UNDER_WAY = "waiting for the preemption for this pod to be finished"
 
+#: An array compares itself slowly with a member of an enumeration.
+_UNSCHEDULABLE = int(Code.UNSCHEDULABLE)
+
 _NOBODY = Nomination(NominatingMode.OVERRIDE, "")
 
 
@@ -132,6 +135,7 @@ class DefaultPreemption(
         #: Compiled from these objects.
         self._budgets: tuple[Sequence[Any], Budgets] = ((), Budgets())
         self._search_cache = SearchCache()
+        self._potential = _Potential()
         self._hopeless: WeakKeyDictionary[PodShape, _Hopeless] = WeakKeyDictionary()
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
@@ -148,9 +152,12 @@ class DefaultPreemption(
             metrics, seconds = self.handle.metrics, self.handle.now_seconds - began_seconds
             metrics.preemption_attempts.add()
             metrics.preemption_evaluation_duration.observe(seconds, POD, status.code)
-        if not status.message:
+        message = status.message
+        if not message:
             return nomination, status
-        return nomination, Status(status.code, (PREFIX + status.message,))
+        if status.code is Code.UNSCHEDULABLE:
+            return nomination, _prefixed(message)
+        return nomination, Status(status.code, (PREFIX + message,))
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         # A pod that PreEnqueue gates is moved by events of this plugin only.
@@ -207,12 +214,13 @@ class DefaultPreemption(
     def find(self, state: CycleState, pod: PodInfo, codes: Codes) -> Findings:
         """The dry run alone; ``codes``: of all nodes, uint8[nodes]. Nothing is evicted."""
         snapshot = self.handle.snapshot
-        positions = _potential(snapshot.nodes, codes)
+        nodes = snapshot.nodes
+        positions = self._potential.of(nodes, codes)
         count = len(positions)
         if not count:
             return Findings()
         start = rng.tie_index(self.handle.seed, pod.uid, 0, count)
-        units = Units(self.handle.pod_groups, snapshot.nodes)
+        units = Units(self.handle.pod_groups, nodes)
         question = (self.handle.runner, snapshot, state, pod)
         dry_run = DryRun(*question, self._current_budgets(), units, self._search_cache)
         nominated = self.handle.nominator.nominated_nodes()
@@ -241,7 +249,8 @@ class DefaultPreemption(
         snapshot = self.handle.snapshot
         if not node_to_status.may_have(Code.UNSCHEDULABLE):
             return _NOBODY, _not_helpful(snapshot.node_count)
-        codes = node_to_status.codes(snapshot.nodes)
+        nodes = snapshot.nodes
+        codes = node_to_status.codes(nodes)
         hopeless = self._hopeless.get(pod.shape)
         if hopeless is not None and _is_unchanged(hopeless, snapshot, codes):
             return _NOBODY, unschedulable(hopeless.message)
@@ -249,13 +258,13 @@ class DefaultPreemption(
         batch = findings.candidates
         if batch is None:
             return self._no_candidates(state, pod, codes, findings)
-        reviewed = _reviewed(state, batch, snapshot.nodes)
+        reviewed = _reviewed(state, batch, nodes)
         if isinstance(reviewed, Status):
             return None, reviewed
         if not len(reviewed):
             return None, unschedulable(NO_CANDIDATE_LEFT)
-        index = chosen(reviewed, snapshot.nodes, self.handle.seed, pod.uid)
-        name, victims = snapshot.nodes.name(int(reviewed.positions[index])), reviewed.victims(index)
+        index = chosen(reviewed, nodes, self.handle.seed, pod.uid)
+        name, victims = nodes.name(reviewed.positions.item(index)), reviewed.victims(index)
         self.handle.metrics.preemption_victims.observe(len(victims.pods))
         preemptor = Preemptor(POD, pod.uid, [pod], [name])
         if self._is_async:
@@ -271,7 +280,7 @@ class DefaultPreemption(
         if findings.errors:
             return None, Status(Code.ERROR, (_together(findings.errors),))
         snapshot = self.handle.snapshot
-        tried_count = int(np.count_nonzero(codes == Code.UNSCHEDULABLE))
+        tried_count = int(np.count_nonzero(codes == _UNSCHEDULABLE))
         reasons = Counter(findings.reasons)
         reasons[NOT_HELPFUL] += len(codes) - tried_count
         diagnosis = Diagnosis(listed_reasons=listed_reasons(+reasons))
@@ -312,16 +321,34 @@ def _disrupted_count(groups: PodGroups, victims: Sequence[PodInfo]) -> int:
 
 
 @lru_cache(maxsize=16)
+def _prefixed(message: str) -> Status:
+    """The rejection with this message."""
+    return unschedulable(PREFIX + message)
+
+
+@lru_cache(maxsize=16)
 def _not_helpful(node_count: int) -> Status:
     """No node fits the pod, whatever pods leave it."""
     diagnosis = Diagnosis(listed_reasons=f"{node_count} {NOT_HELPFUL}")
     return unschedulable(FitError("", node_count, diagnosis).message)
 
 
-def _potential(nodes: NodeView, codes: Codes) -> Rows:
-    """Positions of the nodes that evicting pods may help with, as ties are drawn."""
-    order = nodes.table.draw_order()
-    return order[codes[order] == Code.UNSCHEDULABLE]
+@final
+class _Potential:
+    """The nodes that evicting pods may help with; they are mostly those of the last search."""
+
+    def __init__(self) -> None:
+        self._order: Rows | None = None
+        self._codes = b""
+        self._positions: Rows = np.zeros(0, np.intp)
+
+    def of(self, nodes: NodeView, codes: Codes) -> Rows:
+        """Their positions, as ties are drawn. ``codes``: uint8[nodes]."""
+        order, as_bytes = nodes.table.draw_order(), codes.tobytes()
+        if order is not self._order or as_bytes != self._codes:
+            self._order, self._codes = order, as_bytes
+            self._positions = order[codes[order] == _UNSCHEDULABLE]
+        return self._positions
 
 
 def _is_unchanged(hopeless: _Hopeless, snapshot: Snapshot, codes: Codes) -> bool:

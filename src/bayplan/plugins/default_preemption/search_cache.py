@@ -96,7 +96,7 @@ class CachedSearch:
         while True:
             window = positions.first(size)
             rows = _rows_of(nodes, window)
-            kinds = self._kinds[rows]
+            kinds = self._kinds.take(rows)
             reached, is_enough = self._reached(rows, kinds, candidate_count)
             unknown = places_of(kinds == _UNKNOWN)
             if len(unknown) and (not is_enough or unknown[0] < reached[-1]):
@@ -111,7 +111,7 @@ class CachedSearch:
                 candidates = _rows_of(nodes, result.batch.positions)
                 self._put(_rows_of(nodes, chunk), candidates, result)
             elif is_enough or size >= count:
-                return self._batch(snapshot, window[reached], rows[reached])
+                return self._batch(snapshot, window.take(reached), rows.take(reached))
             else:
                 size *= 2
 
@@ -121,8 +121,11 @@ class CachedSearch:
         """The places of the candidates that would be reached, one after another, if the unknown
         were none; and whether they are enough."""
         candidates = places_of(kinds == _CANDIDATE)
-        if len(candidates) < candidate_count:
+        if not len(candidates) or len(candidates) < candidate_count:
             return candidates, False
+        if not len(self._budgets):
+            # No candidate violates one.
+            return candidates[: max(1, candidate_count)], True
         gentle = self._costs.pdb_violation_counts[rows[candidates]] == 0
         if not is_any(gentle):
             return candidates, False

@@ -25,7 +25,7 @@ from bayplan.plugins.default_preemption.candidates import PRIORITY_OFFSET, Batch
 from bayplan.state.amounts_overlay import VictimAmounts, without_victims
 from bayplan.state.cache import Snapshot, Trial
 from bayplan.state.change_log import Facet
-from bayplan.state.columns import Mask, Rows
+from bayplan.state.columns import Int64s, Mask, Rows, is_any
 from bayplan.state.disruption_units import Unit, Units
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
@@ -198,6 +198,8 @@ def victims_on_all(
     without_all = every.ask(every.evictable)
     if without_all.error is not None:
         return None
+    if not is_any(without_all.feasible):
+        return _no_side(every.evictable, without_all, budgets)
     fitting = np.flatnonzero(without_all.feasible)
     fitting_nodes = chosen.take(fitting)
     ranked = snapshot.ranked_pods(fitting_nodes)
@@ -218,6 +220,19 @@ def victims_on_all(
         )
 
     return Side(Batch(everybody[needed], costs, victims), leaving, violating, needless, without_all)
+
+
+def _no_side(evictable: Places, without_all: Verdicts, budgets: Budgets) -> Side:
+    """No node fits the pod, even without all of its pods that may be evicted."""
+    no_pods = evictable[:0]
+    none: Int64s = np.zeros(0, np.int64)
+    costs = Costs(none, none, none, none, np.zeros(0, np.float64))
+    batch = Batch(np.zeros(0, np.intp), costs, _no_victims)
+    return Side(batch, no_pods, no_pods if len(budgets) else None, [], without_all)
+
+
+def _no_victims(index: int) -> Victims:
+    raise IndexError(index)
 
 
 def _reprieved_on_nodes(search: _Search, violating: Places | None) -> Places:
