@@ -26,7 +26,9 @@ def term(**wire: Any) -> AffinityTerm:
         pytest.param({"labelSelector": {}}, {"a"}, id="the pod's own namespace"),
         pytest.param({}, set(), id="no selector selects no pod"),
         pytest.param({"labelSelector": {}, "namespaces": ["b"]}, {"b"}, id="the listed namespaces"),
-        pytest.param({"labelSelector": {}, "namespaceSelector": {}}, {"a", "b"}, id="all namespaces"),
+        pytest.param(
+            {"labelSelector": {}, "namespaceSelector": {}}, {"a", "b"}, id="all namespaces"
+        ),
         pytest.param(
             {"labelSelector": {}, "namespaceSelector": {"matchLabels": {"team": "b"}}},
             {"b"},
@@ -48,7 +50,9 @@ def term(**wire: Any) -> AffinityTerm:
         ),
     ],
 )
-def test_a_term_selects_pods_by_namespace_and_labels(wire: dict[str, Any], selected: set[str]) -> None:
+def test_a_term_selects_pods_by_namespace_and_labels(
+    wire: dict[str, Any], selected: set[str]
+) -> None:
     compiled = term(**wire)
     results = {n for n in ("a", "b") if compiled.matches(n, {"app": "web"}, {"team": n})}
     assert results == selected

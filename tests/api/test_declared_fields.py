@@ -13,7 +13,7 @@ def test_a_path_is_written_as_it_is_declared_or_without_its_kind() -> None:
     assert OS_IMAGE in FIELDS
 
 
-def test_the_error_for_an_absent_field_names_the_object_and_the_check_for_the_field() -> None:
+def test_the_error_for_an_absent_field_names_the_object_and_the_get_method() -> None:
     with pytest.raises(MissingField) as raised:
         FIELDS["Node.spec.podCIDR"]
     assert str(raised.value) == (

@@ -68,7 +68,9 @@ def test_an_attribute_that_the_device_does_not_have_is_an_error_with_advice() ->
 
 
 def test_an_error_in_an_operand_that_does_not_decide_is_ignored() -> None:
-    assert is_selected(f'device.attributes["{DRIVER}"].absent == "x" || device.driver == "{DRIVER}"')
+    assert is_selected(
+        f'device.attributes["{DRIVER}"].absent == "x" || device.driver == "{DRIVER}"'
+    )
 
 
 def test_a_value_that_is_not_a_boolean_is_an_error() -> None:

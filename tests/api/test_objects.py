@@ -120,7 +120,9 @@ def test_every_member_may_be_null_and_is_then_absent(kind: str) -> None:
         pytest.param(b"[]", "array", id="a list"),
         pytest.param(b"null", "null", id="null"),
         pytest.param(b'{"metadata":{"name":"\xff"}}', "utf-8", id="no UTF-8"),
-        pytest.param(b'{"spec":{"priority":"high"}}', "$.spec.priority", id="a value that is not a number"),
+        pytest.param(
+            b'{"spec":{"priority":"high"}}', "$.spec.priority", id="a value that is not a number"
+        ),
         pytest.param(b'{"spec":{"priority":1%s}}' % (b"0" * 30), "$.spec.priority", id="too wide"),
         pytest.param(b'{"spec":{"priority":null,"volumes":1}}', "$.spec.volumes", id="beside null"),
         pytest.param(b'{"spec":' * 100_000, "recursion", id="too deep"),

@@ -51,7 +51,7 @@ def wire(amount: Fraction) -> str:
 
 
 def largest_sum(containers: Sequence[Fraction], steps: Sequence[Step]) -> Fraction:
-    """The largest sum of the containers that run at the same time. Steps: (is a sidecar, amount)."""
+    """The largest sum of containers that run at the same time. Steps: (is a sidecar, amount)."""
     moments = [sum(containers, Fraction(0)) + sum(a for sidecar, a in steps if sidecar)]
     for number, (_, amount) in enumerate(steps):
         moments.append(amount + sum(a for sidecar, a in steps[:number] if sidecar))
@@ -219,7 +219,9 @@ def test_pod_level_amounts_of_the_status_replace_those_of_containers() -> None:
 def test_pod_level_requests_are_resized_in_the_same_way(reason: str, cpu: int) -> None:
     pending = [{"type": "PodResizePending", "reason": reason}]
     reports = {"resources": {"requests": {"cpu": 4}}, "allocatedResources": {"cpu": 5}}
-    requesting = pod_with_spec({**reports, "conditions": pending}, resources={"requests": {"cpu": 6}})
+    requesting = pod_with_spec(
+        {**reports, "conditions": pending}, resources={"requests": {"cpu": 6}}
+    )
     assert requested(requesting) == {"cpu": cpu}
 
 

@@ -109,7 +109,9 @@ def test_billionths_are_rounded_once_away_from_zero(amount: int) -> None:
         pytest.param("0" * 900 + "7", 7, 7000, id="zeros ahead"),
     ],
 )
-def test_a_quantity_has_a_value_in_units_and_one_in_thousandths(text: str, whole: int, milli: int) -> None:
+def test_a_quantity_has_a_value_in_units_and_one_in_thousandths(
+    text: str, whole: int, milli: int
+) -> None:
     assert (units(text), thousandths(text)) == (whole, milli)
 
 

@@ -138,7 +138,7 @@ def test_equal_selectors_are_equal_however_they_are_written() -> None:
     assert hash(one) == hash(other)
 
 
-def test_a_map_of_labels_is_a_selector_without_a_check() -> None:
+def test_the_labels_of_a_map_selector_are_not_checked() -> None:
     assert map_selector({"a": "not a value"}).matches({"a": "not a value"})
     assert map_selector({}) == EVERYTHING
 
@@ -220,9 +220,15 @@ def test_a_node_term_matches_if_all_conditions_are_true(
         pytest.param([condition("metadata.name", "In", "n1")], {"n1"}, id="one node"),
         pytest.param([condition("metadata.name", "NotIn", "n1")], {"n2"}, id="any other"),
         pytest.param([condition("spec.foo", "In", "x")], set(), id="no node has other fields"),
-        pytest.param([condition("spec.foo", "In", "")], {"n1", "n2"}, id="other fields read as empty"),
-        pytest.param([condition("spec.foo", "NotIn", "x")], {"n1", "n2"}, id="an empty field differs from x"),
-        pytest.param([condition("spec.foo", "NotIn", "")], set(), id="an empty field equals the empty value"),
+        pytest.param(
+            [condition("spec.foo", "In", "")], {"n1", "n2"}, id="other fields read as empty"
+        ),
+        pytest.param(
+            [condition("spec.foo", "NotIn", "x")], {"n1", "n2"}, id="an empty field differs from x"
+        ),
+        pytest.param(
+            [condition("spec.foo", "NotIn", "")], set(), id="an empty field equals the empty value"
+        ),
     ],
 )
 def test_conditions_on_fields(fields: list[dict[str, Any]], matching: set[str]) -> None:
@@ -234,17 +240,26 @@ def test_conditions_on_fields(fields: list[dict[str, Any]], matching: set[str]) 
 @pytest.mark.parametrize(
     "wire",
     [
-        pytest.param({"matchExpressions": [condition("a", "Gt", "1", "1")]}, id="Gt takes one value"),
+        pytest.param(
+            {"matchExpressions": [condition("a", "Gt", "1", "1")]}, id="Gt takes one value"
+        ),
         pytest.param({"matchExpressions": [condition("a", "Lt", "x")]}, id="Lt takes a number"),
         pytest.param({"matchExpressions": [condition("a", "Foo", "x")]}, id="an unknown operator"),
-        pytest.param({"matchFields": [condition("metadata.name", "Exists")]}, id="Exists is not for fields"),
-        pytest.param({"matchFields": [condition("metadata.name", "In")]}, id="a field without a value"),
         pytest.param(
-            {"matchFields": [condition("metadata.name", "In", "a", "a")]}, id="a field with two values"
+            {"matchFields": [condition("metadata.name", "Exists")]}, id="Exists is not for fields"
+        ),
+        pytest.param(
+            {"matchFields": [condition("metadata.name", "In")]}, id="a field without a value"
+        ),
+        pytest.param(
+            {"matchFields": [condition("metadata.name", "In", "a", "a")]},
+            id="a field with two values",
         ),
     ],
 )
-def test_a_node_term_that_does_not_parse_matches_nothing_and_has_an_error(wire: dict[str, Any]) -> None:
+def test_a_node_term_that_does_not_parse_matches_nothing_and_has_an_error(
+    wire: dict[str, Any],
+) -> None:
     term = node_term(msgspec.convert(wire, NodeSelectorTerm))
     assert term.error
     assert not term.is_empty
@@ -276,10 +291,14 @@ def test_preferred_terms_that_are_empty_or_weigh_nothing_are_left_out() -> None:
     ("toleration", "covered"),
     [
         pytest.param({"operator": "Exists"}, True, id="Exists without key covers every taint"),
-        pytest.param({"key": "k", "operator": "Exists", "value": "no"}, True, id="Exists covers every value"),
+        pytest.param(
+            {"key": "k", "operator": "Exists", "value": "no"}, True, id="Exists covers every value"
+        ),
         pytest.param({"key": "k", "value": "v"}, True, id="no operator means Equal"),
         pytest.param({"key": "k", "operator": "Equal", "value": "v"}, True, id="Equal"),
-        pytest.param({"key": "k", "value": "v", "effect": "NoSchedule"}, True, id="the same effect"),
+        pytest.param(
+            {"key": "k", "value": "v", "effect": "NoSchedule"}, True, id="the same effect"
+        ),
         pytest.param({"value": "v"}, True, id="a value without a key"),
         pytest.param({"key": "k", "value": "w"}, False, id="another value"),
         pytest.param({"key": "k"}, False, id="no value means the empty value"),
@@ -299,7 +318,7 @@ def test_a_taint_without_a_value_has_the_empty_value() -> None:
     assert tolerates(Toleration(key="k", value=""), taint)
 
 
-def test_the_first_untolerated_taint_is_the_first_in_the_list_with_a_hard_effect() -> None:
+def test_only_taints_that_count_can_be_the_first_untolerated_taint() -> None:
     soft, hard, covered = (
         Taint(key="soft", effect="PreferNoSchedule"),
         Taint(key="hard", effect="NoSchedule"),

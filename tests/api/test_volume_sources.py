@@ -70,5 +70,7 @@ def volume(**source: Any) -> Volume:
         pytest.param({"emptyDir": {"medium": "Memory"}}, Volume(name="v"), id="any other source"),
     ],
 )
-def test_the_fields_that_a_scheduler_reads_are_decoded(source: dict[str, Any], new_volume: Volume) -> None:
+def test_the_fields_that_a_scheduler_reads_are_decoded(
+    source: dict[str, Any], new_volume: Volume
+) -> None:
     assert volume(**source) == new_volume
