@@ -1,4 +1,4 @@
-"""How long the question takes which nodes of a large cluster can be drained.
+"""How long it takes to compute which nodes of a large cluster can be drained.
 
     python -m benchmarks.bench_drain [--nodes 1000] [--pods 30000] [--workloads 300]
         [--hard 0.02] [--fullness 0.75] [--out drain.json]

@@ -4,8 +4,8 @@
         [--turns 3] [--markdown benchmarks/RESULTS.md]
 
 etcd and kube-apiserver come from KUBEBUILDER_ASSETS. Turns with and without the page follow one
-another, each with a process of its own. With the page, a browser follows: at each tick it asks what
-the overview asks. First pods arrive at a rate and leave after some seconds. Then the process is
+another, each with its own process. With the page, a browser follows: at each tick it requests what
+the overview requests. First pods arrive at a rate and leave after some seconds. Then the process is
 stopped (SIGSTOP) while many pods are created, and continues: it binds them as fast as it can.
 
 Processor time is that of the scheduler's process. The time to a node is the mean of

@@ -2,8 +2,9 @@
 
 One turn is a scheduler with an API server in memory: pods arrive at a rate and leave after some
 seconds, then many arrive at once. Turns with and without the page follow one another. With the
-page, a browser in another process follows: at each tick it asks what the overview asks. All numbers
-are processor time of the scheduler's process, which includes the API server in memory.
+page, a browser in another process follows: at each tick it makes the requests of the
+overview. All numbers are processor time of the scheduler's process, which includes the API server
+in memory.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ from bayplan.ui.live_page import LivePage
 _STAY_SECONDS = 10
 _BATCHES_PER_SECOND = 10
 #: A program that does what the overview does in a browser. Its argument is the URL of the page.
-#: A program that asks what the overview asks in a browser. Its argument is the URL of the page.
+#: A program that requests what the overview requests. Its argument is the URL of the page.
 FOLLOWER = """
 import sys, urllib.request
 url = sys.argv[1]
