@@ -29,12 +29,12 @@ GANG = ("g1", "g2")
 
 
 def lasting(seconds: float | None) -> dict[str, Any]:
-    """``metadata`` of a pod that says how long it runs."""
+    """``metadata`` of a pod with a duration."""
     return {} if seconds is None else {"annotations": {"bayplan.dev/duration": f"{seconds:g}s"}}
 
 
 async def crowded(world: World, seconds: float | None) -> None:
-    """Two nodes with a small pod each, and a gang that wants both whole."""
+    """Two nodes with a small pod each, and a gang that needs both nodes."""
     for name, ends in (("n1", 30), ("n2", 40)):
         world.add_node(name, cpu=4)
         own = ends if seconds is not None else None
@@ -53,7 +53,7 @@ async def leave(world: World, at: dict[str, float], until: float) -> None:
 
 
 def assert_started(world: World) -> None:
-    """As soon as its delay is over: at most ten seconds by the square root of two."""
+    """Check that the group starts when its delay is over: at most 10 s times the root of 2."""
     first, second = bound(world, *GANG)
     assert first is not None
     assert first == second
@@ -218,9 +218,9 @@ def test_the_end_counts_from_the_start_and_is_never_in_the_past() -> None:
 # ---- reserved nodes in a cycle --------------------------------------------------------------
 
 
-def looked_at(within: frozenset[str] | None, *, is_held: bool) -> Any:
+def restricted_cycle(within: frozenset[str] | None, *, is_reserved: bool) -> Any:
     reservations = Reservations(ManualClock(), 10.0)
-    if is_held:
+    if is_reserved:
         key = GroupKey("x", "default", "g")
         reservations.current = Reservation(key, 0, frozenset({"n1"}), 100.0)
     nodes = SimpleNamespace(names=lambda: ["n1", "n2", "n3"])
@@ -232,11 +232,11 @@ def looked_at(within: frozenset[str] | None, *, is_held: bool) -> Any:
 
 
 def test_without_a_reservation_nothing_changes() -> None:
-    assert looked_at(None, is_held=False).within is None
+    assert restricted_cycle(None, is_reserved=False).within is None
 
 
 def test_reserved_nodes_are_excluded_from_all_nodes_and_from_a_domain() -> None:
-    cycle = looked_at(None, is_held=True)
+    cycle = restricted_cycle(None, is_reserved=True)
     assert cycle.within == {"n2", "n3"}
     assert cycle.restriction == (RESERVATION_NAME, RESERVED)
-    assert looked_at(frozenset({"n1", "n3"}), is_held=True).within == {"n3"}
+    assert restricted_cycle(frozenset({"n1", "n3"}), is_reserved=True).within == {"n3"}

@@ -66,7 +66,7 @@ def test_a_member_that_fits_on_no_node_blocks_its_group_until_a_node_fits() -> N
 
 
 def test_later_members_see_the_placements_of_earlier_members() -> None:
-    """Each wants a node without a sibling: the second does not go where the first will be."""
+    """Each needs a node without a sibling, so the second does not use the node of the first."""
     term = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
@@ -107,7 +107,7 @@ def test_a_lowered_minimum_lets_the_members_that_fit_start() -> None:
         put_group(world, "g", 2)
         await world.until(31)
         assert list(bound(world, *TRIO)) == [30, 30, None]
-        # The third is alone from now on, and says what one pod says.
+        # The third member is tried alone from now on, and has the message of a single pod.
         await world.until(45)
         assert message(world, "c") == "0/1 nodes are available: 1 Insufficient cpu."
 
@@ -143,8 +143,8 @@ def test_a_group_whose_object_is_deleted_and_created_again_is_placed() -> None:
     play(story, plugins=FIT)
 
 
-def test_an_older_group_goes_before_a_younger_lone_pod_of_its_priority() -> None:
-    """G-051: the group was made first, though its last member came after the pod."""
+def test_an_older_group_is_tried_before_a_younger_single_pod_of_its_priority() -> None:
+    """G-051: the group was created first, although its last member arrived after the pod."""
 
     async def story(world: World) -> None:
         world.add_node("tiny", cpu="1m")
@@ -162,7 +162,7 @@ def test_an_older_group_goes_before_a_younger_lone_pod_of_its_priority() -> None
     play(story, plugins=FIT)
 
 
-def test_a_higher_priority_goes_before_an_older_group() -> None:
+def test_a_higher_priority_is_tried_before_an_older_group() -> None:
     async def story(world: World) -> None:
         world.add_node("tiny", cpu="1m")
         put_group(world, "g", 2)
@@ -197,7 +197,7 @@ def test_an_error_of_a_plugin_ends_the_attempt_and_names_the_plugin() -> None:
 
 
 def test_a_bug_in_an_attempt_loses_no_pod() -> None:
-    """What raises inside of the engine fails this attempt; the members are tried again."""
+    """An exception inside the engine fails this attempt; the members are tried again."""
     fails = [True]
     reserves = answering("Reserves", reserve=None, unreserve=None)
 
@@ -234,7 +234,7 @@ async def _assemble(world: World, count: int) -> None:
 
 
 def test_nothing_is_written_to_members_while_their_group_assembles() -> None:
-    """An autoscaler would add nodes for pods that are not all there yet."""
+    """Otherwise an autoscaler would add nodes for an incomplete group."""
 
     async def story(world: World) -> None:
         await _assemble(world, 40)

@@ -70,7 +70,7 @@ def test_a_group_is_tried_again_if_another_program_binds_a_member() -> None:
 
 
 def test_a_group_that_lost_a_member_is_not_activated_before_it_is_complete_again() -> None:
-    """What would help its members comes while its delay is running."""
+    """An event that helps its members arrives during its delay."""
 
     async def story(world: World) -> None:
         world.add_node("n1", cpu=1)
@@ -116,8 +116,8 @@ def test_s14_min_resources_is_a_lower_bound_that_is_checked() -> None:
             add_member(world, name, "g", cpu=1)
         await world.until(10)
         assert list(bound(world, "g1", "g2")) == [None, None]
-        said = "minResources are not free in the cluster: cpu (wanted 6, found 4)"
-        assert said in message(world, "g1")
+        expected = "minResources are not free in the cluster: cpu (wanted 6, found 4)"
+        assert expected in message(world, "g1")
         world.add_node("n2", cpu=4)
         await world.until(20)
         assert None not in list(bound(world, "g1", "g2"))

@@ -37,7 +37,7 @@ def members(world: World, *names: str, kind: str = X_K8S, cpu: int = 3, **option
 
 
 def racks_of(world: World, *names: str) -> list[str]:
-    """Sorted; "" for one without a node."""
+    """The racks of the members, sorted; "" for a member without a node."""
     places = [world.bound(name) for name in names]
     return sorted("" if place is None else place[1].rpartition("-")[0] for place in places)
 

@@ -53,8 +53,8 @@ def test_a_permit_rejection_of_one_member_releases_all_members() -> None:
     play(story, plugins=[*FIT, "Refuses"], classes=[refuses])
 
 
-def test_members_that_are_given_back_lose_their_nominations() -> None:
-    """The nominations of the wait at Permit would keep room from other pods."""
+def test_released_members_lose_their_nominations() -> None:
+    """The nominations of the wait at Permit would block other pods."""
     slow = answering("Slow", permit=lambda *_: (Status(Code.WAIT), 10.0))
 
     async def story(world: World) -> None:
@@ -71,7 +71,7 @@ def test_members_that_are_given_back_lose_their_nominations() -> None:
 
 
 def test_an_error_of_an_attempt_clears_the_nominations_of_all_members() -> None:
-    """Another leader wrote them, and stopped."""
+    """A previous leader wrote the nominations."""
     broken = answering("Broken", filter_node=lambda _, pod, __: LOST if pod.name == "b" else None)
 
     async def story(world: World) -> None:
@@ -83,13 +83,13 @@ def test_an_error_of_an_attempt_clears_the_nominations_of_all_members() -> None:
         assert [world.nominated(member) for member in "ab"] == ["", ""]
         world.add_pod("c", cpu=4)
         await world.until(0)
-        assert world.bound("c") == (0, "n1"), "the nominations keep room"
+        assert world.bound("c") == (0, "n1"), "the nominations block the pod"
 
     play(story, plugins=[*FIT, "Broken"], classes=[broken])
 
 
 def test_a_member_whose_binding_fails_is_retried_at_once_and_only_once() -> None:
-    """Its sibling keeps its place. That the API refuses again and again is no reason to spin."""
+    """Its sibling stays placed. Repeated refusals of the API do not cause a loop."""
     refuses = answering("Refuses", pre_bind=lambda _, pod, *__: LOST if pod.name == "b" else None)
 
     async def story(world: World) -> None:
@@ -107,7 +107,7 @@ def test_a_member_whose_binding_fails_is_retried_at_once_and_only_once() -> None
 
 
 class _Once:
-    """Raises when it is called first; then does what it stands for."""
+    """Raises at the first call, and then calls the original."""
 
     def __init__(self, call: Any) -> None:
         self._call = call
@@ -126,7 +126,7 @@ class _Once:
 def test_a_bug_after_the_wait_of_a_group_releases_its_members(
     module: Any, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both before anything is given back, and in the middle of it."""
+    """Both before any member is released, and in the middle of the release."""
     slow = answering(
         "Slow",
         permit=lambda _, pod, __: (Status(Code.WAIT), 10.0) if pod.name == "b" else (None, 0.0),

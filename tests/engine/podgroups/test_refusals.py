@@ -1,4 +1,4 @@
-"""What a failed attempt at a scheduling.k8s.io group writes: kube-scheduler's words.
+"""Writes of a failed attempt at a scheduling.k8s.io group, in kube-scheduler's words.
 
 The expected texts are those of kube-scheduler 1.37 with the gate GenericWorkload.
 """
@@ -42,7 +42,7 @@ def initially_scheduled(world: World) -> tuple[str, str, str]:
     )
 
 
-def test_members_that_fit_get_the_reason_of_the_group_and_others_get_their_own() -> None:
+def test_members_that_fit_get_the_reason_of_the_group_and_further_members_get_their_own() -> None:
     async def story(world: World) -> None:
         world.add_node("n1", cpu=2)
         put_group(world, "g", 3, KIND)
@@ -115,7 +115,7 @@ def test_members_stay_nominated_with_a_message_while_victims_terminate() -> None
 
 
 def test_a_status_update_of_a_group_does_not_activate_the_group() -> None:
-    """The API tells of every condition that was written."""
+    """The API reports every written condition."""
 
     async def story(world: World) -> None:
         world.add_node("n1", cpu=1)
@@ -132,7 +132,7 @@ def test_a_status_update_of_a_group_does_not_activate_the_group() -> None:
 
 
 def test_nominated_members_of_one_group_do_not_block_each_other() -> None:
-    """Both are nominated to the node that one of them would fill."""
+    """Both are nominated to a node with room for one of them."""
 
     async def story(world: World) -> None:
         world.add_node("n1", cpu=2)

@@ -253,7 +253,7 @@ def test_counts_follow_members_that_end() -> None:
         assert counts(world) == ("Failed", 3, 1, 1, 1)
         add_member(world, "d", "g")
         await world.until(4)
-        # One that ended is no member, so a single one in its place is not enough to try.
+        # A pod that ended is no member, so a single new member is not enough for an attempt.
         assert counts(world) == ("Scheduling", 3, 1, 1, 1)
         assert "2 of 3 members are here" in explanation(world, "g")
         add_member(world, "e", "g")
@@ -268,7 +268,7 @@ def test_counts_follow_members_that_end() -> None:
 
 
 def test_an_attempt_with_an_error_has_the_error_reason_until_another_attempt_has_none() -> None:
-    """Of Kubernetes' own kind, whose condition gives the reason."""
+    """A group of Kubernetes' own kind, whose condition has the reason."""
     answers = [Status(Code.ERROR, ("out of order",)), unschedulable("not here")]
     kind = "scheduling.k8s.io/v1beta1 PodGroup"
 

@@ -1,4 +1,4 @@
-"""One pass over a group, with and without extenders. Nothing stays reserved during a call."""
+"""One pass over a group, with and without extenders. No node stays reserved during a call."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,30 +20,30 @@ Answer = Callable[[AskExtender], ExtenderAnswer]
 
 
 class Outside:
-    """An extender that thinks for a second, and notes what it was asked."""
+    """An extender that takes a second and records its calls."""
 
     def __init__(self, answer: Answer, *verbs: ExtenderVerb, **fields: Any) -> None:
         kinds = frozenset(verbs or (ExtenderVerb.FILTER,))
         self.extender = ConfiguredExtender("ext", kinds, **fields)
-        self.asked: list[AskExtender] = []
+        self.questions: list[AskExtender] = []
         self._answer = answer
         self.world: World | None = None
 
     async def ask(self, question: AskExtender) -> ExtenderAnswer:
-        self.asked.append(question)
+        self.questions.append(question)
         assert self.world is not None
-        # Nothing is held while it thinks.
+        # No pod is assumed during the call.
         assert self.world.scheduler.cache.assumed_count == 0
         await self.world.cluster.sleep(1.0)
         return self._answer(question)
 
     def play(self, scenario: Callable[[World], Any], **options: Any) -> None:
-        async def story_with_world(world: World) -> None:
+        async def run_in_world(world: World) -> None:
             self.world = world
             await scenario(world)
 
-        asks = {"ext": self.ask}
-        play(story_with_world, plugins=FIT, extenders=[self.extender], asks=asks, **options)
+        answers = {"ext": self.ask}
+        play(run_in_world, plugins=FIT, extenders=[self.extender], asks=answers, **options)
 
 
 def all_but(*names: str) -> Answer:
@@ -70,8 +70,8 @@ def test_the_extender_is_called_once_per_member_with_all_nodes() -> None:
         trio(world, 3)
         await world.until(5)
         assert list(bound(world, *TRIO)) == [1] * 3
-        assert sorted(one.pod.name for one in outside.asked) == list(TRIO)
-        assert [len(one.node_names) for one in outside.asked] == [3, 2, 1]
+        assert sorted(one.pod.name for one in outside.questions) == list(TRIO)
+        assert [len(one.node_names) for one in outside.questions] == [3, 2, 1]
         (attempt,) = group_attempts(world, "g")
         assert attempt.attempt == 1
 
@@ -85,8 +85,8 @@ def test_a_node_that_the_extender_rejects_gets_no_member() -> None:
         trio(world, 4)
         await world.until(10)
         assert {place[1] for name in TRIO if (place := world.bound(name))} == {"n2", "n3", "n4"}
-        # What it said of one is guessed of others alike: a round more, not one for each.
-        assert len(outside.asked) <= 6
+        # Its answer about one member is assumed for equal members: one more round in all.
+        assert len(outside.questions) <= 6
 
     outside.play(story)
 
@@ -116,7 +116,7 @@ def test_the_extender_is_not_called_for_a_group_that_does_not_fit() -> None:
         trio(world, 2)
         await world.until(10)
         assert list(bound(world, *TRIO)) == [None] * 3
-        assert outside.asked == []
+        assert outside.questions == []
 
     outside.play(story)
 
@@ -184,19 +184,19 @@ def test_a_node_that_fills_up_during_an_extender_call_is_noticed() -> None:
 
 
 class Log:
-    """A plugin that reserves, and notes what for."""
+    """A plugin that records Reserve and Unreserve."""
 
     def __init__(self, *refused: str) -> None:
-        self.said: list[str] = []
+        self.calls: list[str] = []
         self._refused = refused
         self.plugin = answering("Log", reserve=self._reserve, unreserve=self._unreserve)
 
     def _reserve(self, state: Any, pod: Any, node_name: str) -> Status | None:
-        self.said.append(f"+{pod.name}")
+        self.calls.append(f"+{pod.name}")
         return unschedulable("taken") if pod.name in self._refused else None
 
     def _unreserve(self, state: Any, pod: Any, node_name: str) -> None:
-        self.said.append(f"-{pod.name}")
+        self.calls.append(f"-{pod.name}")
 
     @property
     def options(self) -> dict[str, Any]:
@@ -224,7 +224,7 @@ def test_reserved_members_are_unreserved_in_reverse_order() -> None:
         for name, cpu in (("a", 1), ("b", 1), ("c", 9)):
             add_member(world, name, "g", cpu=cpu)
         await world.until(0)
-        assert log.said == ["+a", "+b", "-b", "-a"]
+        assert log.calls == ["+a", "+b", "-b", "-a"]
         assert world.requested("n1") == 0
 
     play(story, **log.options)
@@ -239,7 +239,7 @@ def test_a_node_whose_reserve_fails_is_offered_to_the_next_member() -> None:
         for name in "ab":
             add_member(world, name, "g", cpu=1)
         await world.until(0)
-        assert log.said[:3] == ["+a", "-a", "+b"]
+        assert log.calls[:3] == ["+a", "-a", "+b"]
         assert list(bound(world, "a", "b")) == [None, 0]
         first, *_ = world.attempts("a")
         assert (first.result, first.message, first.plugin) == ("unschedulable", "taken", "Log")
