@@ -5,11 +5,11 @@
 
 Most loads are placed on nodes with room for all. With "racks" in its name, a load requires that a
 group stays in one of 50 racks, and every rack is scored; its members are not placed one by one. In
-the last load groups wait in a full cluster: again and again a pod ends, what it leaves is too
-little for a group, and another pod takes it. Seconds are those of this process, so others on the
-machine do not count; of ``--repeat`` rounds the fastest counts. ``--divide 10``: a tenth of the
-nodes, groups, members and pods that end. Exit status 1: a pod was placed that should not have been,
-or the other way round; or a load of full size misses a limit of ranges.yaml.
+the last load groups wait in a full cluster: a pod ends repeatedly, its room is too small for a
+group, and another pod takes the room. Seconds are processor time of this process; the fastest of
+``--repeat`` rounds counts. ``--divide 10``: a tenth of the nodes, groups, members and pods that
+end. Exit status 1: the wrong pods were placed, or a load of full size misses a limit of
+ranges.yaml.
 """
 
 import sys

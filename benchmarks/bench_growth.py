@@ -4,8 +4,8 @@
         [--out growth.json] [--docs docs]
 
 Each size is measured several times, and the best of its rounds counts, in processor time of this
-process: what a busy machine adds is not growth. With --docs the plots in docs/images and the table
-in docs/benchmarks.md are made anew; that needs the extra `compare`. Exit status 1: a repeat
+process, because other programs only add time. With --docs the plots in docs/images and the table
+in docs/benchmarks.md are written again; that needs the extra `compare`. Exit status 1: a repeat
 placement in a row-local profile grows twofold from the smallest cluster to the largest, any other
 as much as the cluster, or the table of cached results is larger than its bound.
 """

@@ -3,12 +3,12 @@
     python -m benchmarks.bench_memory [--sizes 5000x100000,50000x500000]
         [--kube-scheduler BINARY] [--markdown benchmarks/RESULTS.md]
 
-Each size runs in a process of its own: nodes and placed pods are handed in one by one, as a watch
-would, and then a thousand pods are placed. The operating system reports the peak.
-kube-scheduler is measured at the first size: it watches an API server of this process that knows
-the same objects, and is stopped when it has bound the same thousand pods. It is the whole program,
-and reads JSON, where a real API server sends it protobuf; ours is the engine, fed with decoded
-objects one after another: the difference is an upper bound.
+Each size runs in its own process: the scheduler gets nodes and placed pods one by one, as from a
+watch, and then a thousand pods are placed. The operating system reports the peak.
+kube-scheduler is measured at the first size: it watches an API server of this process with the same
+objects, and is stopped when it has bound the same thousand pods. It is the whole program and reads
+JSON, while a real API server sends protobuf. Bayplan's side is the engine with decoded objects. So
+the difference is an upper bound.
 """
 
 import os
@@ -61,7 +61,7 @@ def shape_of(size: str) -> Shape:
 
 
 def measure_here(size: str) -> None:
-    """In this process: prints seconds and peak in bytes."""
+    """Measure in this process. Prints seconds and peak in bytes."""
     start, shape = perf_counter(), shape_of(size)
     scheduler = loaded(shape)
     for _ in islice(iter(scheduler.schedule_one, False), PENDING):
@@ -81,7 +81,7 @@ def ours(size: str) -> Peak:
 
 
 def peers(size: str, binary: Path, limit_seconds: float) -> Peak:
-    """Raises TimeoutError."""
+    """Measure kube-scheduler. Raises TimeoutError."""
     shape = shape_of(size)
     with PlacedApi(shape) as api, tempfile.TemporaryDirectory() as folder:
         kubeconfig = Path(folder) / "kubeconfig"

@@ -1,4 +1,4 @@
-"""What `bayplan run --ui` costs beside `bayplan run`, with a real API server over HTTP.
+"""The cost of `bayplan run --ui` compared with `bayplan run`, with a real API server over HTTP.
 
     python -m benchmarks.bench_page [--nodes 1000] [--rate 100] [--seconds 15] [--burst 1000]
         [--turns 3] [--markdown benchmarks/RESULTS.md]
@@ -52,9 +52,9 @@ HEADINGS = ("", "without the page", "with the page", "ratio (median of the turns
 class Turn:
     """Processor time and times of one process."""
 
-    #: Of one core, at the rate.
+    #: The share of one core, at the rate.
     share: float
-    #: From the creation of a pod to its binding, at the rate.
+    #: Seconds from the creation of a pod to its binding, at the rate.
     millis: float
     burst_cpu_seconds: float
     burst_seconds: float
@@ -77,7 +77,7 @@ async def in_parallel(works: Iterable[Awaitable[Any]]) -> None:
 
 
 async def scheduling_seconds(metrics: str) -> tuple[float, float]:
-    """Sum and count of the time to a node."""
+    """Sum and count of the time from creation to binding."""
     _, text = await get(metrics)
     sums = {"sum": 0.0, "count": 0.0}
     for line in text.splitlines():
@@ -94,7 +94,7 @@ async def until_bound(metrics: str, count: float) -> None:
 
 
 async def arrivals(client: ApiClient, profile: str, load: Load) -> None:
-    """Pods at the rate; each is deleted after some seconds."""
+    """Create pods at the rate; each is deleted after some seconds."""
     start = time.monotonic()
 
     async def one(number: int) -> None:

@@ -4,12 +4,12 @@
         [--trace FOLDER] [--out reuse.json] [--markdown benchmarks/RESULTS.md]
 
 Decisions per second are attempts over the processor time of this process between the queue's pop
-and the bind effect; the best of the rounds counts, for what a busy machine adds is not the
-scheduler's. Both sides are played in turn. The journals of one round of each are compared: a
+and the bind effect. The best of the rounds counts, because other programs only add time. Both
+sides run in turn. The journals of one round of each are compared: a
 difference ends with exit status 1. So does a ratio below its limit in ranges.yaml.
 
 FOLDER holds the openb trace: openb_node_list_gpu_node.csv and openb_pod_list_default.csv. Its pods
-come and go at their times; where nothing is free they wait, and are tried again as in a cluster.
+arrive and end at their times. Pods that do not fit wait, and are tried again as in a cluster.
 """
 
 import json
@@ -187,7 +187,7 @@ def _of_kind(index: int, kind: int) -> Object:
 
 
 def trace(folder: Path) -> Play:
-    """openb: pods come and go at their times. Raises OSError and ValueError."""
+    """openb: pods arrive and end at their times. Raises OSError and ValueError."""
     nodes = _table(folder / NODES_FILE, with_times=False).nodes
     pods = _table(folder / PODS_FILE, with_times=True).pods
 

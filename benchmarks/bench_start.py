@@ -1,4 +1,4 @@
-"""How long commands take to start, beside the imports of three libraries, in the same run.
+"""The start time of commands, compared with the imports of three libraries, in the same run.
 
     python -m benchmarks.bench_start [--repeat 9] [--without-bytecode] [--markdown RESULTS.md]
 
