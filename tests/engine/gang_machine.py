@@ -171,7 +171,7 @@ class GangMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.groups)
     @rule(place=some, attempts=then)
     def a_group_goes(self, place: int, attempts: int) -> None:
-        """Its pods stay."""
+        """The group object is deleted; its pods stay."""
         name = _nth(self.groups, place)
         self._tell_group(name, EventType.DELETED)
         del self.groups[name]

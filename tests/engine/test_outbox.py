@@ -85,10 +85,10 @@ def test_an_update_with_only_the_schedulers_patch_is_an_echo(
     ("old", "new"),
     [
         pytest.param(reported_pod(), reported_pod("something else"), id="another condition"),
-        pytest.param(reported_pod(), reported_pod("no", "n7"), id="another nomination besides"),
-        pytest.param(reported_pod(), reported_pod("no", labels={"a": "b"}), id="a label besides"),
+        pytest.param(reported_pod(), reported_pod("no", "n7"), id="another nomination, too"),
+        pytest.param(reported_pod(), reported_pod("no", labels={"a": "b"}), id="a label, too"),
         pytest.param(
-            reported_pod(), reported_pod("no", annotations={"a": "b"}), id="an annotation besides"
+            reported_pod(), reported_pod("no", annotations={"a": "b"}), id="an annotation, too"
         ),
         pytest.param(
             reported_pod(), reported_pod("no", terminating=True), id="a deletion timestamp"

@@ -64,7 +64,7 @@ def assert_started(world: World) -> None:
 def test_by_default_small_pods_take_the_nodes_that_the_group_waits_for(
     config: dict[str, Any],
 ) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await crowded(world, 30)
         world.add_pod("small", cpu=1)
         await world.until(12)
@@ -72,14 +72,14 @@ def test_by_default_small_pods_take_the_nodes_that_the_group_waits_for(
         await leave(world, {"old-n1": 30, "old-n2": 40}, 100)
         assert list(bound(world, *GANG)) == [None, None]
 
-    play(story, plugins=FIT, config=config)
+    play(scenario, plugins=FIT, config=config)
 
 
 @pytest.mark.parametrize("seconds", [30, None], ids=["known durations", "unknown durations"])
 def test_small_pods_of_unknown_duration_wait_and_the_group_starts(
     seconds: float | None,
 ) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await crowded(world, seconds)
         world.add_pod("small", cpu=1)
         await world.until(39)
@@ -95,11 +95,11 @@ def test_small_pods_of_unknown_duration_wait_and_the_group_starts(
         assert when is not None
         assert when >= 60
 
-    play(story, plugins=FIT, config=ON)
+    play(scenario, plugins=FIT, config=ON)
 
 
 def test_pods_that_end_in_time_are_placed_on_reserved_nodes() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await crowded(world, 30)
         world.add_pod("short", lasting(25), cpu=1)
         world.add_pod("long", lasting(35), cpu=1)
@@ -108,24 +108,24 @@ def test_pods_that_end_in_time_are_placed_on_reserved_nodes() -> None:
         await leave(world, {"old-n1": 30, "short": 35, "old-n2": 40}, 60)
         assert_started(world)
 
-    play(story, plugins=FIT, config=ON)
+    play(scenario, plugins=FIT, config=ON)
 
 
 def test_more_important_pods_and_daemons_use_reserved_nodes() -> None:
     daemon = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d"}
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await crowded(world, None)
         world.add_pod("important", cpu=1, priority=10)
         world.add_pod("daemon", {"ownerReferences": [daemon]}, cpu=1)
         await world.until(12)
         assert list(bound(world, "important", "daemon")) == [10, 10]
 
-    play(story, plugins=FIT, config=ON)
+    play(scenario, plugins=FIT, config=ON)
 
 
 def test_other_nodes_are_free_for_pods_and_other_groups() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await crowded(world, None)
         world.add_node("n3", cpu=3)
         put_group(world, "other", 2)
@@ -139,11 +139,11 @@ def test_other_nodes_are_free_for_pods_and_other_groups() -> None:
         await world.until(30)
         assert list(bound(world, "t1", "t2")) == [None, None]
 
-    play(story, plugins=FIT, config=ON)
+    play(scenario, plugins=FIT, config=ON)
 
 
 def test_a_deleted_group_releases_its_reservation() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await crowded(world, None)
         world.add_pod("small", cpu=1)
         await world.until(20)
@@ -154,11 +154,11 @@ def test_a_deleted_group_releases_its_reservation() -> None:
         assert when is not None
         assert 20 <= when <= 31
 
-    play(story, plugins=FIT, config=ON)
+    play(scenario, plugins=FIT, config=ON)
 
 
 def test_a_deleted_reserved_node_is_replaced() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await crowded(world, None)
         world.add_node("n3", cpu=4)
         world.add_pod("old-n3", cpu=4, priority=10)
@@ -173,7 +173,7 @@ def test_a_deleted_reserved_node_is_replaced() -> None:
         await world.until(100)
         assert list(bound(world, *GANG)) == [90, 90]
 
-    play(story, plugins=FIT, config=ON)
+    play(scenario, plugins=FIT, config=ON)
 
 
 # ---- durations of pods ----------------------------------------------------------------------

@@ -139,7 +139,7 @@ def test_scores_out_of_range_are_not_clipped() -> None:
 @pytest.mark.parametrize(
     "answer",
     [ExtenderAnswer(error="refused"), ExtenderAnswer(scores=(("b", 1), ("a", 2**60)))],
-    ids=["it failed", "no total could hold it"],
+    ids=["a failed call", "scores beyond the range of totals"],
 )
 def test_a_missing_answer_gives_no_scores_and_no_error(answer: ExtenderAnswer) -> None:
     table = scored(answer, ExtenderAnswer(scores=(("a", 1),)))

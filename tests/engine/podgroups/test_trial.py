@@ -66,7 +66,7 @@ def trio(world: World, node_count: int, cpu: int = 4) -> None:
 def test_the_extender_is_called_once_per_member_with_all_nodes() -> None:
     outside = Outside(all_but())
 
-    async def story(world: World) -> None:
+    async def run(world: World) -> None:
         trio(world, 3)
         await world.until(5)
         assert list(bound(world, *TRIO)) == [1] * 3
@@ -75,26 +75,26 @@ def test_the_extender_is_called_once_per_member_with_all_nodes() -> None:
         (attempt,) = group_attempts(world, "g")
         assert attempt.attempt == 1
 
-    outside.play(story)
+    outside.play(run)
 
 
 def test_a_node_that_the_extender_rejects_gets_no_member() -> None:
     outside = Outside(all_but("n1"))
 
-    async def story(world: World) -> None:
+    async def run(world: World) -> None:
         trio(world, 4)
         await world.until(10)
         assert {place[1] for name in TRIO if (place := world.bound(name))} == {"n2", "n3", "n4"}
         # Its answer about one member is assumed for equal members: one more round in all.
         assert len(outside.questions) <= 6
 
-    outside.play(story)
+    outside.play(run)
 
 
 def test_if_the_extender_leaves_too_few_nodes_nothing_is_bound_and_its_reason_is_reported() -> None:
     outside = Outside(all_but("n1"))
 
-    async def story(world: World) -> None:
+    async def run(world: World) -> None:
         trio(world, 3)
         await world.until(10)
         assert list(bound(world, *TRIO)) == [None] * 3
@@ -106,26 +106,26 @@ def test_if_the_extender_leaves_too_few_nodes_nothing_is_bound_and_its_reason_is
         await world.until(40)
         assert None not in list(bound(world, *TRIO))
 
-    outside.play(story)
+    outside.play(run)
 
 
 def test_the_extender_is_not_called_for_a_group_that_does_not_fit() -> None:
     outside = Outside(all_but())
 
-    async def story(world: World) -> None:
+    async def run(world: World) -> None:
         trio(world, 2)
         await world.until(10)
         assert list(bound(world, *TRIO)) == [None] * 3
         assert outside.questions == []
 
-    outside.play(story)
+    outside.play(run)
 
 
 @pytest.mark.parametrize(("ignorable", "expected"), [(True, [1, 1, 1]), (False, [None] * 3)])
 def test_an_extender_that_does_not_answer(ignorable: bool, expected: list[float | None]) -> None:
     failing = Outside(lambda _: ExtenderAnswer(error="extender ext: down"), ignorable=ignorable)
 
-    async def story(world: World) -> None:
+    async def run(world: World) -> None:
         trio(world, 3)
         await world.until(1.5)
         assert list(bound(world, *TRIO)) == expected
@@ -133,7 +133,7 @@ def test_an_extender_that_does_not_answer(ignorable: bool, expected: list[float 
             assert "extender ext: down" in message(world, "a")
             assert world.reason("a") == "SchedulerError"
 
-    failing.play(story)
+    failing.play(run)
 
 
 def test_the_scores_of_the_extender_count_for_members() -> None:
@@ -142,18 +142,18 @@ def test_the_scores_of_the_extender_count_for_members() -> None:
 
     outside = Outside(answer, ExtenderVerb.PRIORITIZE, weight=10)
 
-    async def story(world: World) -> None:
+    async def run(world: World) -> None:
         trio(world, 5)
         await world.until(10)
         assert {place[1] for name in TRIO if (place := world.bound(name))} == {"n3", "n4", "n5"}
 
-    outside.play(story)
+    outside.play(run)
 
 
 def test_a_member_deleted_while_its_extender_call_is_pending_leaves_the_group_incomplete() -> None:
     outside = Outside(all_but())
 
-    async def story(world: World) -> None:
+    async def run(world: World) -> None:
         trio(world, 3)
         await world.until(0.5)
         world.delete_pod("b")
@@ -164,20 +164,20 @@ def test_a_member_deleted_while_its_extender_call_is_pending_leaves_the_group_in
         await world.until(20)
         assert list(bound(world, "a", "c", "d")) == [11] * 3
 
-    outside.play(story)
+    outside.play(run)
 
 
 def test_a_node_that_fills_up_during_an_extender_call_is_noticed() -> None:
     outside = Outside(all_but())
 
-    async def story(world: World) -> None:
+    async def run(world: World) -> None:
         trio(world, 4)
         await world.until(0.5)
         world.add_pod("other", cpu=3, node="n2")
         await world.until(10)
         assert {place[1] for name in TRIO if (place := world.bound(name))} == {"n1", "n3", "n4"}
 
-    outside.play(story)
+    outside.play(run)
 
 
 # ---- one pass over a group ------------------------------------------------------------------
@@ -204,7 +204,7 @@ class Log:
 
 
 def test_no_further_member_is_tried_once_too_few_remain() -> None:
-    async def story(world: World) -> None:
+    async def run(world: World) -> None:
         world.add_node("n1", cpu=4)
         put_group(world, "g", 3)
         for name, cpu in (("a", 1), ("b", 9), ("c", 1)):
@@ -212,13 +212,13 @@ def test_no_further_member_is_tried_once_too_few_remain() -> None:
         await world.until(0)
         assert [len(world.attempts(name)) for name in "abc"] == [1, 1, 0]
 
-    play(story, plugins=FIT)
+    play(run, plugins=FIT)
 
 
 def test_reserved_members_are_unreserved_in_reverse_order() -> None:
     log = Log()
 
-    async def story(world: World) -> None:
+    async def run(world: World) -> None:
         world.add_node("n1", cpu=4)
         put_group(world, "g", 3)
         for name, cpu in (("a", 1), ("b", 1), ("c", 9)):
@@ -227,13 +227,13 @@ def test_reserved_members_are_unreserved_in_reverse_order() -> None:
         assert log.calls == ["+a", "+b", "-b", "-a"]
         assert world.requested("n1") == 0
 
-    play(story, **log.options)
+    play(run, **log.options)
 
 
 def test_a_node_whose_reserve_fails_is_offered_to_the_next_member() -> None:
     log = Log("a")
 
-    async def story(world: World) -> None:
+    async def run(world: World) -> None:
         world.add_node("n1", cpu=1)
         put_group(world, "g", 1)
         for name in "ab":
@@ -244,4 +244,4 @@ def test_a_node_whose_reserve_fails_is_offered_to_the_next_member() -> None:
         first, *_ = world.attempts("a")
         assert (first.result, first.message, first.plugin) == ("unschedulable", "taken", "Log")
 
-    play(story, **log.options)
+    play(run, **log.options)

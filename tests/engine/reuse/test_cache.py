@@ -218,7 +218,7 @@ def test_a_changed_node_and_a_new_node_cost_one_row_each() -> None:
     engine.update(small(other, labels={"bad": "yes"}))
     engine.add(small("n5"), equal("a2"))
     assert engine.bound()["a2"] != other
-    # That of the first pod, the labelled one and the new one.
+    # The rows of the first pod, of the labelled node and of the new node.
     assert evaluated_rows(engine) == before + 3
 
 
