@@ -158,7 +158,7 @@ def test_equal_scores_normalize_to_0_or_100() -> None:
 
 
 def test_min_max_rounds_the_quotient_before_it_is_scaled() -> None:
-    """As InterPodAffinity does: in whole numbers the second would be 58."""
+    """As in InterPodAffinity. In whole numbers the second score would be 58."""
     assert normalized(Normalizer.MIN_MAX, array(0, 29, 50)).tolist() == [0, 57, 100]
 
 

@@ -235,7 +235,7 @@ TOLERATIONS = [{"operator": "Exists"}]
             ["UpdatePodGeneratedResourceClaim"],
             id="an extended resource claim",
         ),
-        pytest.param({"status": {"phase": "Pending"}}, {}, ["Update"], id="anything else"),
+        pytest.param({"status": {"phase": "Pending"}}, {}, ["Update"], id="any other change"),
         pytest.param(
             {"schedulingGates": [{"name": "b"}], "cpu": "2"},
             {"labels": {"a": "1"}, "cpu": "1", "tolerations": TOLERATIONS, "status": CLAIM},

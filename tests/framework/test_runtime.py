@@ -90,9 +90,9 @@ def test_a_result_of_all_nodes_does_not_narrow() -> None:
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        pytest.param("A", "node(s) didn't satisfy plugin A", id="one"),
+        pytest.param("A", "node(s) didn't satisfy plugin A", id="one node"),
         pytest.param(
-            "BA", "node(s) didn't satisfy plugin(s) [A B] simultaneously", id="two, sorted"
+            "BA", "node(s) didn't satisfy plugin(s) [A B] simultaneously", id="two nodes, sorted"
         ),
     ],
 )
@@ -208,10 +208,14 @@ def test_the_diagnosis_names_the_instance() -> None:
     [
         pytest.param({"filter": ValueError("boom")}, "ValueError: boom", id="the method raises"),
         pytest.param({"filter_node": ValueError("boom")}, "ValueError: boom", id="for one node"),
-        pytest.param({"filter": None}, "TypeError", id="it answers nothing"),
+        pytest.param({"filter": None}, "TypeError", id="no result"),
         pytest.param({"filter_node": True}, "returned True", id="for one node, no status"),
         pytest.param({"filter_node": Status(Code.WAIT)}, "Wait", id="a code it may not answer"),
-        pytest.param({"filter": refused("n1", code=Code.SKIP)}, "Skip", id="and vectorised"),
+        pytest.param(
+            {"filter": refused("n1", code=Code.SKIP)},
+            "Skip",
+            id="a code it may not answer, vectorised",
+        ),
         pytest.param({"filter_node": ERROR}, "broken", id="an error of its own"),
     ],
 )
