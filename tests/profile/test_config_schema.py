@@ -26,7 +26,7 @@ TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 def fits(value: Any, schema: dict[str, Any], whole: dict[str, Any]) -> bool:
-    """As much of JSON Schema as the schema uses; an unknown keyword fails the test."""
+    """The part of JSON Schema that the schema uses. An unknown keyword fails the test."""
     return all(KEYWORDS[word](value, schema, whole) for word in schema)
 
 
