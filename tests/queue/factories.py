@@ -171,7 +171,7 @@ class Rig:
         return result
 
     def try_and_fail(self, *rejected_by: str, pending: Sequence[str] = ()) -> QueuedPodInfo:
-        """One attempt that ends at once; no plugin at all: by an error."""
+        """One attempt that fails at once, by an error if no plugin is named."""
         entry = self.pop()
         self.fail(entry, *rejected_by, pending=pending)
         return entry

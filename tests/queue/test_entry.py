@@ -58,7 +58,7 @@ def test_an_entry_is_gated_by_the_plugin_that_gates_its_pod() -> None:
     [
         pytest.param(5, None, 5, id="never flushed"),
         pytest.param(5, 305, 305, id="flushed later"),
-        pytest.param(5, 3, 5, id="flushed before it came back"),
+        pytest.param(5, 3, 5, id="flushed before its return"),
     ],
 )
 def test_the_wait_counts_from_the_return_or_from_the_last_flush(

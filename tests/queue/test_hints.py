@@ -95,7 +95,7 @@ def test_any_event_activates_a_pod_that_no_plugin_rejected() -> None:
         pytest.param(None, Strategy.AFTER_BACKOFF, id="without an object"),
         pytest.param(waiting_pod("p"), Strategy.AFTER_BACKOFF, id="about this pod"),
         pytest.param(waiting_pod("other"), Strategy.SKIP, id="about another pod"),
-        pytest.param("a node", Strategy.SKIP, id="about something else"),
+        pytest.param("a node", Strategy.SKIP, id="about another object"),
     ],
 )
 def test_a_wildcard_calls_no_hint(new: Any, strategy: Strategy) -> None:

@@ -171,7 +171,7 @@ def test_a_rejection_after_errors_counts_rejections_only() -> None:
     assert (result.consecutive_errors_count, result.unschedulable_count) == (0, 1)
 
 
-def test_a_returned_pod_is_behind_pods_that_came_meanwhile() -> None:
+def test_a_returned_pod_is_behind_pods_that_arrived_meanwhile() -> None:
     setting = rig(max_backoff_seconds=0)
     setting.queue.add(waiting_pod("first"))
     first = setting.pop()
@@ -382,7 +382,7 @@ def test_an_update_of_the_pod_during_its_attempt_counts_at_its_return() -> None:
     assert setting.state(waiting_pod("other")) == "UNSCHEDULABLE"
 
 
-def test_a_pod_deleted_during_its_attempt_is_gone_when_it_is_done() -> None:
+def test_a_pod_deleted_during_its_attempt_is_removed_when_it_is_done() -> None:
     setting = rig()
     setting.queue.add(waiting_pod())
     setting.pop()
