@@ -29,9 +29,9 @@ def overlay() -> NodeView:
             cache.add_pod(pod(f"p{index}{number}", cpu=cpu, node=f"n{index}", priority=-number))
     snapshot = cache.lend()
     nodes, ranked = snapshot.nodes, snapshot.ranked_pods(snapshot.nodes)
-    leaving = np.zeros(ranked.priorities.shape, np.bool_)
-    leaving[0, 0] = leaving[2, 1] = True
-    return without_victims(nodes, VictimAmounts(ranked, leaving))
+    victim_mask = np.zeros(ranked.priorities.shape, np.bool_)
+    victim_mask[0, 0] = victim_mask[2, 1] = True
+    return without_victims(nodes, VictimAmounts(ranked, victim_mask))
 
 
 def test_amounts_are_those_without_the_victims() -> None:

@@ -1,4 +1,4 @@
-"""NodeView and NodeInfo. Rows F-038 to F-041 and F-043 of the checklist, as far as state goes."""
+"""NodeView and NodeInfo. Rows F-038 to F-041 and F-043 of the checklist, for the package state."""
 
 import re
 from pathlib import Path

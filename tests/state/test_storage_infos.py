@@ -72,7 +72,7 @@ def test_a_volume_is_claimed_by_name_and_by_uid_if_it_has_one() -> None:
         pytest.param(
             [{"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["n1"]}]}],
             ((),),
-            id="so NotIn on the name is always true",
+            id="NotIn on the name is always true",
         ),
         pytest.param(
             [{"matchExpressions": [{"key": "a", "operator": "Wrong", "values": ["x"]}]}],
