@@ -66,9 +66,9 @@ def changed_answers(
 ) -> Counter[str]:
     """Field → number of examples where a change of it changed an answer. Raises CheckFailed.
 
-    ``number``: the seed; None: whatever this run draws with.
-    Pods come from seeds: what Hypothesis itself draws for each choice is alike so often that it
-    takes three times as many pods to find a difference.
+    ``number``: the seed; None means the seed of this run.
+    Pods are drawn from seeds: Hypothesis' own draws repeat values so often that it would take three
+    times as many pods to show a difference.
     """
     subject = Subject(plugin_class, args, (), None, seed=2)
     scenes = [subject.scene(index) for index in range(CLUSTERS)]

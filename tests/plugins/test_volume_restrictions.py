@@ -48,7 +48,7 @@ def rbd(*monitors: str, read_only: bool = False, image: str = "i") -> dict[str, 
     ("expected", "used", "clashes"),
     [
         pytest.param(gce("a"), gce("a"), True, id="one gce disk"),
-        pytest.param(gce("a", True), gce("a"), True, id="one of two only reads"),
+        pytest.param(gce("a", True), gce("a"), True, id="one of two pods only reads"),
         pytest.param(gce("a", True), gce("a", True), False, id="readers of a gce disk"),
         pytest.param(gce("a"), gce("b"), False, id="two gce disks"),
         pytest.param(ebs("a"), ebs("a"), True, id="an ebs disk, even for readers"),
@@ -129,7 +129,7 @@ def test_a_what_if_counts_users_of_this_namespace_only() -> None:
     ("gone", "expected"),
     [
         pytest.param(with_claims("g", "data", node="n1"), QueueingHint.QUEUE, id="a shared claim"),
-        pytest.param(with_claims("g", "x", node="n1"), QueueingHint.QUEUE_SKIP, id="another"),
+        pytest.param(with_claims("g", "x", node="n1"), QueueingHint.QUEUE_SKIP, id="another claim"),
         pytest.param(with_claims("g", node="n1", d=gce("a")), QueueingHint.QUEUE, id="a disk"),
         pytest.param(
             pod("g", namespace="other", node="n1", spec={"volumes": [{"name": "d", **gce("a")}]}),

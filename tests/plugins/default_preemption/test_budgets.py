@@ -38,11 +38,11 @@ def test_a_pod_violates_if_any_budget_is_used_up_and_uses_no_further_budget() ->
 @pytest.mark.parametrize(
     "selector",
     [
-        pytest.param(None, id="none"),
-        pytest.param({}, id="an empty one"),
-        pytest.param({"matchLabels": {"app": "db"}}, id="another"),
+        pytest.param(None, id="no selector"),
+        pytest.param({}, id="an empty selector"),
+        pytest.param({"matchLabels": {"app": "db"}}, id="another selector"),
         pytest.param(
-            {"matchExpressions": [{"key": "app", "operator": "Unheard"}]}, id="a broken one"
+            {"matchExpressions": [{"key": "app", "operator": "Unheard"}]}, id="an invalid selector"
         ),
     ],
 )

@@ -219,7 +219,7 @@ def test_removing_a_user_does_not_remove_other_users() -> None:
 
 
 @pytest.mark.parametrize(
-    "uid", [pytest.param("another", id="replaced"), pytest.param("", id="gone")]
+    "uid", [pytest.param("another", id="replaced by another claim"), pytest.param("", id="deleted")]
 )
 def test_rolling_back_a_deleted_claim_changes_nothing(uid: str) -> None:
     """Another claim of the same name is not changed, and there is no error."""

@@ -101,8 +101,8 @@ def test_updated_counts_equal_a_new_count(
     before, what_if = verdicts(original, waiting, nodes), original.clone()
     with snapshot.trial() as trial:
         coming = data.draw(drawn_placed(len(nodes)))
-        leaving = [each for info in nodes.infos() for each in info.pods if data.draw(st.booleans())]
-        for each in filter(counts_in_a_what_if(constraints), leaving):
+        removed = [each for info in nodes.infos() for each in info.pods if data.draw(st.booleans())]
+        for each in filter(counts_in_a_what_if(constraints), removed):
             what_if.change(waiting, each, snapshot.node(each.node_name), -1)
             trial.remove(each)
         for number, each in enumerate(filter(counts_in_a_what_if(constraints), coming)):

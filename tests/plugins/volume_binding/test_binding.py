@@ -58,7 +58,9 @@ def test_a_provision_is_complete_when_its_volume_exists_and_is_bound() -> None:
     ("objects", "text"),
     [
         pytest.param(
-            [at(volume("pv"), "2")], 'ClaimRef got reset for pv "pv"', id="the reservation is gone"
+            [at(volume("pv"), "2")],
+            'ClaimRef got reset for pv "pv"',
+            id="the reservation is removed",
         ),
         pytest.param(
             [at(volume("pv", claim="data", zone="b"), "2")],
