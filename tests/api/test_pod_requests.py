@@ -143,9 +143,11 @@ def test_init_containers_have_defaults_too() -> None:
 @pytest.mark.parametrize(
     ("containers", "level", "overhead", "cpu"),
     [
-        pytest.param([{}, {}], {"memory": 1}, {}, 200, id="nothing requests cpu"),
-        pytest.param([{}, {}], {"cpu": "1"}, {}, 1000, id="the pod level does"),
-        pytest.param([{"cpu": "1"}, {}], {"memory": 1}, {}, 1000, id="another container does"),
+        pytest.param([{}, {}], {"memory": 1}, {}, 200, id="no request for cpu"),
+        pytest.param([{}, {}], {"cpu": "1"}, {}, 1000, id="a pod-level request"),
+        pytest.param(
+            [{"cpu": "1"}, {}], {"memory": 1}, {}, 1000, id="a request of another container"
+        ),
         pytest.param([{}, {}], {"memory": 1}, {"cpu": "1m"}, 1, id="the overhead does"),
         pytest.param([{"cpu": "1"}, {}], {}, {}, 1100, id="no pod-level requests"),
     ],
