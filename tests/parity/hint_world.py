@@ -1,8 +1,8 @@
-"""A pending pod, rejected and waiting in real queues, and the change that may wake it.
+"""A pending pod that waits in real queues after rejections, and the change that may activate it.
 
-The change goes through the engine's own `EventHandlers`. Behind them stands a `Tap` in place of the
-scheduling queue: it notes what is announced, and hands every call on to queues in which the pod
-waits, one for each plugin that may have rejected it and each state the pod may be in.
+The change goes through the engine's own `EventHandlers`. A `Tap` replaces the scheduling queue
+behind them. It records the events, and passes every call to queues in which the pod waits: one
+queue for each plugin that may have rejected the pod and each state of the pod.
 """
 
 from collections.abc import Mapping, Sequence
