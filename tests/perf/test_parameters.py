@@ -12,9 +12,9 @@ from tests.perf.kit import Value, op
 
 def filled(params: Value, *operations: Value) -> list[Any]:
     made: Any = [convert(one, OPERATIONS[one["opcode"]]) for one in operations]
-    operations, problems = filled_in(made, params, "w")
+    result, problems = filled_in(made, params, "w")
     assert not problems
-    return operations
+    return result
 
 
 def refused(params: Value, *operations: Value) -> list[str]:
