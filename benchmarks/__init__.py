@@ -1,1 +1,1 @@
-"""Measurements, kept in the repository: ratios side by side in one run, never absolute limits."""
+"""Measurements of the repository: ratios side by side in one run, never absolute limits."""

@@ -1,4 +1,4 @@
-"""How long the page takes in a browser, with a large run.
+"""The loading time of the page in a browser, with a large run.
 
     python -m benchmarks.bench_browser [--nodes 15000] [--pods 100000] [--turns 5] [--pictures DIR]
 
@@ -59,7 +59,7 @@ def _overview(page: Page, url: str) -> None:
 
 def _search(page: Page, last: str) -> None:
     page.get_by_role("searchbox", name="Pod name").fill(last)
-    # Looks at each frame; `expect` looks after 100, 350 and 850 ms.
+    # Checks at each frame; `expect` checks after 100, 350 and 850 ms.
     page.wait_for_function("() => document.querySelectorAll('table.pods tbody tr').length === 1")
 
 

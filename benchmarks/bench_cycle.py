@@ -2,8 +2,8 @@
 
     python -m benchmarks.bench_cycle [--seconds 2] [--repeat 3] [--only basic,affinity]
 
-Absolute figures are for orientation. What is held to ranges.yaml is each shape's time per pod over
-that of basic-5000, measured in turn in the same run. Exit status 1: a range is not kept, or pods
+Absolute figures are for orientation. ranges.yaml limits each shape's time per pod over
+that of basic-5000, measured in turn in the same run. Exit status 1: a limit is exceeded, or pods
 that fit found no node.
 """
 
@@ -25,16 +25,16 @@ COLUMNS = ("nodes", "pods/s", "µs p50", "µs p99", "bound", "of", "nodes used",
 
 
 def measured_shapes(only: str) -> list[Shape]:
-    """Those asked for, the reference first: it is always among them."""
+    """The shapes whose names match ``only``, ordered from the smallest basic shape on."""
     basics = [s for s in SHAPES if s.name.startswith("basic-")]
-    known = {s.nodes for s in basics}
-    basics += [Shape(f"basic-{n}", n, "default", 3000) for n in SIZES if n not in known]
-    others = [s for s in SHAPES if s not in basics]
-    wanted = [part for part in only.split(",") if part]
+    node_counts = {s.nodes for s in basics}
+    basics += [Shape(f"basic-{n}", n, "default", 3000) for n in SIZES if n not in node_counts]
+    further = [s for s in SHAPES if s not in basics]
+    patterns = [part for part in only.split(",") if part]
     return [
         shape
-        for shape in (*sorted(basics, key=lambda s: s.nodes), *others)
-        if not wanted or any(part in shape.name for part in wanted)
+        for shape in (*sorted(basics, key=lambda s: s.nodes), *further)
+        if not patterns or any(part in shape.name for part in patterns)
     ]
 
 
@@ -59,11 +59,11 @@ def line(shape: Shape, runs: Sequence[Run], ratio: float) -> tuple[str, ...]:
 
 
 def problems_of(shape: Shape, runs: Sequence[Run], ratio: float) -> list[str]:
-    found = [f"{shape.name}: {r.problem}" for r in runs if r.problem]
+    messages = [f"{shape.name}: {r.problem}" for r in runs if r.problem]
     at_most = ranges().cycle_at_most.get(shape.name)
     if at_most is not None and ratio > at_most:
-        found.append(f"{shape.name}: {ratio:.2f} x {REFERENCE}, wanted at most {at_most:g}")
-    return found
+        messages.append(f"{shape.name}: {ratio:.2f} x {REFERENCE}, wanted at most {at_most:g}")
+    return messages
 
 
 @click.command(help=__doc__)
@@ -77,7 +77,7 @@ def main(seconds: float, repeat: int, only: str) -> None:
         column.justify = "right"
     problems: list[str] = []
     for shape in measured_shapes(only):
-        # In turn: a machine is not equally fast all the time.
+        # In turn, because the speed of a machine varies.
         pairs = [(run(reference, seconds), run(shape, seconds)) for _ in range(repeat)]
         runs = [pair[1] for pair in pairs]
         ratio = slowness(runs, [pair[0] for pair in pairs])

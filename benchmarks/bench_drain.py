@@ -1,12 +1,12 @@
-"""How long the question takes which nodes of a large cluster can be drained.
+"""How long it takes to compute which nodes of a large cluster can be drained.
 
     python -m benchmarks.bench_drain [--nodes 1000] [--pods 30000] [--workloads 300]
         [--hard 0.02] [--fullness 0.75] [--out drain.json]
 
 The pods belong to ReplicaSets; each workload has a PodDisruptionBudget that allows one disruption.
 A share of the workloads (--hard) has a required anti-affinity between its own pods, so that their
-replacements are placed in a trial. Processor time of this process is measured, on one core: what a
-busy machine adds does not count. Exit status 1: it takes longer than 10 s.
+replacements are placed in a trial. Processor time of this process is measured, on one core. Exit
+status 1: it takes longer than 10 s.
 """
 
 import gc
@@ -65,10 +65,10 @@ def main(out: Path | None, **sizes: Any) -> None:
 def cluster(
     node_count: int, pod_count: int, workload_count: int, hard_share: float, fullness: float
 ) -> ClusterObjects:
-    """Nodes of one kind in three zones, and pods dealt out to them one by one."""
+    """Equal nodes in three zones, with pods spread over them one by one."""
     per_node = max(pod_count // node_count, 1)
     cpu = f"{int(1000 * _NODE_CPU * fullness / per_node)}m"
-    # The pods of a workload are on nodes one after the other: at most one is on a node.
+    # Successive pods are on successive nodes, so a node has at most one pod of a workload.
     per_workload = max(pod_count // workload_count, 1)
     hard_count = int(workload_count * hard_share)
     return ClusterObjects(

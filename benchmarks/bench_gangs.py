@@ -5,11 +5,11 @@
 
 Most loads are placed on nodes with room for all. With "racks" in its name, a load requires that a
 group stays in one of 50 racks, and every rack is scored; its members are not placed one by one. In
-the last load groups wait in a full cluster: again and again a pod ends, what it leaves is too
-little for a group, and another pod takes it. Seconds are those of this process, so others on the
-machine do not count; of ``--repeat`` rounds the fastest counts. ``--divide 10``: a tenth of the
-nodes, groups, members and pods that end. Exit status 1: a pod was placed that should not have been,
-or the other way round; or a load of full size misses what ranges.yaml wants.
+the last load groups wait in a full cluster: a pod ends repeatedly, its room is too small for a
+group, and another pod takes the room. Seconds are processor time of this process; the fastest of
+``--repeat`` rounds counts. ``--divide 10``: a tenth of the nodes, groups, members and pods that
+end. Exit status 1: the wrong pods were placed, or a load of full size misses a limit of
+ranges.yaml.
 """
 
 import sys
@@ -41,7 +41,7 @@ IN_ONE_PASS, ONE_BY_ONE = "in one pass", "one by one"
 MODES = (IN_ONE_PASS, ONE_BY_ONE)
 #: After a pod ended: longer than the longest delay of a group of ten.
 PAUSE_SECONDS = 35.0
-#: How many members find room where a pod ended.
+#: How many members fit into the room of a pod that ended.
 GAP_MEMBERS = 4
 RACK = "example.com/rack"
 RACK_COUNT = 50
@@ -50,7 +50,7 @@ COLUMNS = ("nodes", "pods", "attempts", "bound", "seconds", "pods/s", "ms/attemp
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Groups that come to a cluster."""
+    """Groups that arrive in a cluster."""
 
     name: str
     nodes: int
@@ -62,7 +62,7 @@ class Load:
     racks: int = 0
 
     def divided(self, by: int) -> "Load":
-        """The same with fewer of everything."""
+        """The same load with a fraction of nodes, groups and members."""
 
         def part(count: int, at_least: int = 1) -> int:
             return max(at_least, count // by) if count else 0
@@ -78,7 +78,7 @@ class Load:
 
     @property
     def modes(self) -> tuple[str, ...]:
-        """One by one, the first member would choose the rack: that is another question."""
+        """With racks one pass only: one by one, the first member would choose the rack."""
         return (IN_ONE_PASS,) if self.racks else MODES
 
 
@@ -107,8 +107,8 @@ class Outcome:
 
     @property
     def problem(self) -> str:
-        """ "" where as many were bound as must; one by one, members hold what they found while they
-        wait, and may gather what several pods left."""
+        """ "" if as many pods were bound as expected. One by one, waiting members keep their nodes,
+        so a group may collect the room of several pods that ended."""
         expected = 0 if self.load.endings else self.load.pods
         if self.bound == expected or (self.load.endings and self.mode == ONE_BY_ONE):
             return ""
@@ -121,11 +121,11 @@ class Outcome:
 
     @property
     def failed_milliseconds(self) -> float:
-        """Of one failed attempt."""
+        """Milliseconds of one failed attempt."""
         return self.failed_seconds / self.failed * 1e3 if self.failed else 0.0
 
     def missed(self) -> str:
-        """What ranges.yaml wants of this load in one pass; "" if it is reached."""
+        """The limit of ranges.yaml that this load misses in one pass; "" if there is none."""
         name, expected = self.load.name, ranges()
         if self.mode == ONE_BY_ONE:
             return ""
@@ -195,7 +195,7 @@ def arrivals(load: Load) -> Iterator[WatchEvent]:
 
 @dataclass(slots=True)
 class Bench:
-    """A scheduler that is fed and measured."""
+    """A scheduler that gets events and is measured."""
 
     scheduler: Scheduler
     clock: ManualClock
@@ -207,7 +207,7 @@ class Bench:
 
     @classmethod
     def of(cls, load: Load, mode: str) -> "Bench":
-        """With the nodes, and what fills them."""
+        """A scheduler with the nodes of a load, and with the pods that fill them."""
         clock = ManualClock()
         scheduler = Scheduler(
             config_of(mode),
@@ -231,7 +231,7 @@ class Bench:
         self.seconds += process_time() - start
 
     def try_all(self) -> None:
-        """All that are ready."""
+        """Try all groups that are ready."""
         while True:
             start, bound = process_time(), self.bound
             if not self.scheduler.schedule_one():
@@ -244,7 +244,7 @@ class Bench:
                 self.failed_seconds += process_time() - start
 
     def wait(self, seconds: float) -> None:
-        """Let the clock run from one moment at which something is due to the next."""
+        """Advance the clock from one deadline to the next."""
         end = self.clock.now() + seconds
         while (due := self.scheduler.next_deadline_seconds()) is not None and due <= end:
             self.clock.advance_to(max(due, self.clock.now() + 0.001))
@@ -265,7 +265,7 @@ def place(bench: Bench, load: Load) -> None:
 
 
 def churn(bench: Bench, load: Load) -> None:
-    """What is measured begins when every group has been tried and waits."""
+    """The measurement begins when every group has been tried and waits."""
     for event in arrivals(load):
         bench.scheduler.handle(event)
     bench.try_all()
@@ -298,24 +298,24 @@ def run(load: Load, mode: str) -> Outcome:
 
 
 def fastest(load: Load, mode: str, rounds: int) -> Outcome:
-    """Of some rounds; or the first in which the wrong pods were placed."""
+    """The fastest of some rounds, or the first in which the wrong pods were placed."""
     outcomes = [run(load, mode) for _ in range(rounds)]
     wrong = next((each for each in outcomes if each.problem), None)
     return wrong or min(outcomes, key=lambda each: each.seconds)
 
 
-def line(found: Outcome) -> tuple[str, ...]:
-    load = found.load
-    failed = f"{found.failed_milliseconds:,.2f}" if load.endings else ""
+def line(measured: Outcome) -> tuple[str, ...]:
+    load = measured.load
+    failed = f"{measured.failed_milliseconds:,.2f}" if load.endings else ""
     return (
-        f"{load.name} {found.mode}",
+        f"{load.name} {measured.mode}",
         f"{load.nodes:,}",
         f"{load.pods:,}",
-        f"{found.attempts:,}",
-        f"{found.bound:,}",
-        f"{found.seconds:,.2f}",
-        f"{found.rate:,.0f}" if found.bound else "",
-        f"{found.seconds / found.attempts * 1e3:,.2f}" if found.attempts else "",
+        f"{measured.attempts:,}",
+        f"{measured.bound:,}",
+        f"{measured.seconds:,.2f}",
+        f"{measured.rate:,.0f}" if measured.bound else "",
+        f"{measured.seconds / measured.attempts * 1e3:,.2f}" if measured.attempts else "",
         failed,
     )
 
@@ -328,14 +328,14 @@ def line(found: Outcome) -> tuple[str, ...]:
     "--markdown", type=click.Path(path_type=Path, exists=True), help="put the table there"
 )
 def main(only: str, divide: int, repeat: int, markdown: Path | None) -> None:
-    wanted = [part for part in only.split(",") if part] or [""]
+    patterns = [part for part in only.split(",") if part] or [""]
     table = Table("load", *COLUMNS)
     for column in table.columns[1:]:
         column.justify = "right"
     problems: list[str] = []
     lines: list[tuple[str, ...]] = []
     for load in LOADS:
-        if not any(part in load.name for part in wanted):
+        if not any(part in load.name for part in patterns):
             continue
         for mode in load.modes:
             outcome = fastest(load.divided(divide) if divide > 1 else load, mode, repeat)

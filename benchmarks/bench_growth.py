@@ -1,11 +1,11 @@
-"""What one more pod costs as the cluster grows, and as there are more kinds of pods.
+"""The cost of one more pod in larger clusters, and with more kinds of pods.
 
     python -m benchmarks.bench_growth [--nodes 1000,5000,15000,50000] [--kinds 10,100,1000,5000]
         [--out growth.json] [--docs docs]
 
 Each size is measured several times, and the best of its rounds counts, in processor time of this
-process: what a busy machine adds is not growth. With --docs the plots in docs/images and the table
-in docs/benchmarks.md are made anew; that needs the extra `compare`. Exit status 1: a repeat
+process, because other programs only add time. With --docs the plots in docs/images and the table
+in docs/benchmarks.md are written again; that needs the extra `compare`. Exit status 1: a repeat
 placement in a row-local profile grows twofold from the smallest cluster to the largest, any other
 as much as the cluster, or the table of cached results is larger than its bound.
 """
@@ -53,13 +53,13 @@ class Point:
 
 
 def by_nodes(name: str, sizes: Sequence[int]) -> list[Point]:
-    """One kind of pods on ever larger clusters, which are as full."""
+    """One kind of pods on clusters of increasing size that are equally full."""
     [shape] = [s for s in SHAPES if s.name == name]
     points: list[Point] = []
     for size in sizes:
         init_pods = size // 5 if shape.init_pods else 0
         pods = (ROUNDS + 1) * PODS_PER_ROUND
-        # Pods that keep apart need a node each, besides those that are taken.
+        # Pods with anti-affinity need one free node each.
         pods = min(pods, size - init_pods) if name == "pod-anti-affinity" else pods
         scheduler = loaded(replace(shape, nodes=size, init_pods=init_pods, pods=pods))
         points.append(point(name, size, scheduler, pods // PODS_PER_ROUND - 1))
@@ -67,7 +67,7 @@ def by_nodes(name: str, sizes: Sequence[int]) -> list[Point]:
 
 
 def by_kinds(sizes: Sequence[int]) -> list[Point]:
-    """Ever more kinds of pods, in turns, on one cluster."""
+    """An increasing number of kinds of pods, in turns, on one cluster."""
     points: list[Point] = []
     for size in sizes:
         scheduler = with_cluster(Shape(KINDS, KIND_NODES, "default", 0))

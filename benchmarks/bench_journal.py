@@ -1,4 +1,4 @@
-"""What the journal costs: the time of an attempt with the sinks of `bayplan run` over that without.
+"""The cost of the journal: the time of an attempt with and without the sinks of `bayplan run`.
 
     python -m benchmarks.bench_journal [--nodes 1000,5000,20000,50000] [--shape basic-5000]
         [--rounds 40] [--markdown benchmarks/RESULTS.md]
@@ -55,7 +55,7 @@ class Measured:
 
 
 def measure(shape: Shape, round_count: int) -> Measured:
-    """A B B A A B …: neither side is always the second."""
+    """Run both sides in the order A B B A A B …, so that neither side is always the second."""
     with discarded_log():
         sides = (loaded(shape, journal=production_journal()), loaded(shape, journal=Journal()))
         with settled_memory():
@@ -80,7 +80,7 @@ def _round(scheduler: Scheduler) -> float:
 
 
 def sized(shape: Shape, nodes: int, round_count: int) -> Shape:
-    """The shape on another number of nodes, as full, with as many pods as the rounds need."""
+    """The shape on another number of nodes, equally full, with the pods that the rounds need."""
     init_pods = nodes * shape.init_pods // shape.nodes
     return replace(shape, nodes=nodes, init_pods=init_pods, pods=round_count * PODS_PER_ROUND)
 

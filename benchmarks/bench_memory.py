@@ -1,14 +1,14 @@
-"""Peak memory of a scheduler that knows a large cluster, and of kube-scheduler that knows the same.
+"""Peak memory of a scheduler of a large cluster, and of kube-scheduler with the same cluster.
 
     python -m benchmarks.bench_memory [--sizes 5000x100000,50000x500000]
         [--kube-scheduler BINARY] [--markdown benchmarks/RESULTS.md]
 
-Each size runs in a process of its own: nodes and placed pods are handed in one by one, as a watch
-would, and then a thousand pods are placed. The peak is what the operating system says of it.
-kube-scheduler is measured at the first size: it watches an API server of this process that knows
-the same objects, and is stopped when it has bound the same thousand pods. It is the whole program,
-and reads JSON, where a real API server sends it protobuf; ours is the engine, fed with decoded
-objects one after another: the difference is an upper bound.
+Each size runs in its own process: the scheduler gets nodes and placed pods one by one, as from a
+watch, and then a thousand pods are placed. The operating system reports the peak.
+kube-scheduler is measured at the first size: it watches an API server of this process with the same
+objects, and is stopped when it has bound the same thousand pods. It is the whole program and reads
+JSON, while a real API server sends protobuf. Bayplan's side is the engine with decoded objects. So
+the difference is an upper bound.
 """
 
 import os
@@ -32,7 +32,7 @@ from benchmarks.shapes import Shape
 
 PENDING = 1000
 MIB = 2**20
-#: What the operating system counts in.
+#: Bytes per unit of the operating system.
 RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 HEADINGS = ("who", "nodes", "placed pods", "seconds", "peak MiB", "bytes per pod")
 KUBECONFIG = """{{apiVersion: v1, kind: Config, current-context: c,
@@ -61,13 +61,13 @@ def shape_of(size: str) -> Shape:
 
 
 def measure_here(size: str) -> None:
-    """In this process: prints seconds and peak in bytes."""
+    """Measure in this process. Prints seconds and peak in bytes."""
     start, shape = perf_counter(), shape_of(size)
     scheduler = loaded(shape)
     for _ in islice(iter(scheduler.schedule_one, False), PENDING):
         scheduler.take_effects()
     placed = len(scheduler.cache.pods())
-    assert placed == shape.init_pods + PENDING, "some pods found no node"
+    assert placed == shape.init_pods + PENDING, "some pods have no node"
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RSS_UNIT
     click.echo(f"{perf_counter() - start:.1f} {peak}")
 
@@ -81,7 +81,7 @@ def ours(size: str) -> Peak:
 
 
 def peers(size: str, binary: Path, limit_seconds: float) -> Peak:
-    """Raises TimeoutError."""
+    """Measure kube-scheduler. Raises TimeoutError."""
     shape = shape_of(size)
     with PlacedApi(shape) as api, tempfile.TemporaryDirectory() as folder:
         kubeconfig = Path(folder) / "kubeconfig"
@@ -112,10 +112,10 @@ def main(
     if here is not None:
         measure_here(here)
         return
-    wanted = sizes.split(",")
-    peaks = [ours(size) for size in wanted]
+    cluster_sizes = sizes.split(",")
+    peaks = [ours(size) for size in cluster_sizes]
     if binary is not None:
-        peaks.insert(1, peers(wanted[0], binary, limit))
+        peaks.insert(1, peers(cluster_sizes[0], binary, limit))
     table = Table(*HEADINGS)
     for peak in peaks:
         table.add_row(*peak.cells())

@@ -2,13 +2,13 @@
 
     python -m benchmarks.bench_million [--nodes 1000000] [--pods 1000000] [--records FILE] [--out F]
 
-The engine gets the nodes as events of the API. Then the pods come in batches, as from a client that
-creates pods at the rate at which they are scheduled: each batch is handed over, scheduled, bound.
-Scheduling is the time from the queue's pop to the bind effect, with metrics, with the log line and
-with the record of the attempt, which is streamed to a file. Handing over is the time that the
-engine takes for the events of the pods, and for the ends of their bindings. There is no API server,
-and the time to make and decode objects is not measured. All times are processor time of this
-process.
+The engine gets the nodes as events of the API. Then the pods arrive in batches, as from a client
+that creates pods at the rate at which they are scheduled: each batch is handed over, scheduled and
+bound. Scheduling is the time from the queue's pop to the bind effect, with metrics, with the log
+line and with the record of the attempt, which is streamed to a file. Handing over is the time that
+the engine takes for the events of the pods, and for the ends of their bindings. There is no API
+server, and the time to make and decode objects is not measured. All times are processor time of
+this process.
 
 Exit status 1: a pod got no node, or at full size a limit of `LIMITS` is exceeded.
 """
@@ -46,23 +46,23 @@ LIMITS = {"set_up_seconds": 180.0, "scheduling_seconds": 90.0, "peak_gib": 5.0}
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What was measured, in seconds of processor time."""
+    """The measurements, in seconds of processor time."""
 
     nodes: int
     pods: int
     bound: int
     #: The events of the nodes, and the first attempt, which ranks all nodes.
     set_up_seconds: float
-    #: From the pop to the bind effect, all pods but the first.
+    #: From the pop to the bind effect, for all pods except the first.
     scheduling_seconds: float
     #: The events of the pods and the ends of their bindings.
     handing_over_seconds: float
-    #: Of resident memory, with the objects of all nodes and pods.
+    #: Resident memory with the objects of all nodes and pods.
     peak_gib: float
     records_mib: float
 
     def exceeded(self) -> list[str]:
-        """What is wrong; limits are for the full size only."""
+        """The limits that are exceeded; limits apply to the full size only."""
         problems = [] if self.bound == self.pods else [f"{self.bound:,} of {self.pods:,} bound"]
         if min(self.nodes, self.pods) >= FULL_SIZE:
             measured = asdict(self)
@@ -74,7 +74,7 @@ class Result:
         return problems
 
     def lines(self) -> Iterator[str]:
-        """The result as a person reads it."""
+        """The result as lines of text."""
         yield f"{self.bound:,} of {self.pods:,} pods bound on {self.nodes:,} nodes"
         for name, seconds, count, unit in (
             ("set-up", self.set_up_seconds, self.nodes, "node"),
@@ -153,7 +153,7 @@ def measure(node_count: int, pod_count: int, records: BinaryIO) -> Result:
 
 
 def batches(kind: str, contents: Iterator[shapes.Object], count: int) -> Iterator[list[WatchEvent]]:
-    """Events for new objects, so many at once."""
+    """Batches of events for new objects."""
     events: list[WatchEvent] = []
     for content in contents:
         events.append(added(kind, content))

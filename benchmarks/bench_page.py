@@ -1,11 +1,11 @@
-"""What `bayplan run --ui` costs beside `bayplan run`, with a real API server over HTTP.
+"""The cost of `bayplan run --ui` compared with `bayplan run`, with a real API server over HTTP.
 
     python -m benchmarks.bench_page [--nodes 1000] [--rate 100] [--seconds 15] [--burst 1000]
         [--turns 3] [--markdown benchmarks/RESULTS.md]
 
 etcd and kube-apiserver come from KUBEBUILDER_ASSETS. Turns with and without the page follow one
-another, each with a process of its own. With the page, a browser follows: at each tick it asks what
-the overview asks. First pods arrive at a rate and leave after some seconds. Then the process is
+another, each with its own process. With the page, a browser follows: at each tick it requests what
+the overview requests. First pods arrive at a rate and leave after some seconds. Then the process is
 stopped (SIGSTOP) while many pods are created, and continues: it binds them as fast as it can.
 
 Processor time is that of the scheduler's process. The time to a node is the mean of
@@ -52,9 +52,9 @@ HEADINGS = ("", "without the page", "with the page", "ratio (median of the turns
 class Turn:
     """Processor time and times of one process."""
 
-    #: Of one core, at the rate.
+    #: The share of one core, at the rate.
     share: float
-    #: From the creation of a pod to its binding, at the rate.
+    #: Seconds from the creation of a pod to its binding, at the rate.
     millis: float
     burst_cpu_seconds: float
     burst_seconds: float
@@ -77,7 +77,7 @@ async def in_parallel(works: Iterable[Awaitable[Any]]) -> None:
 
 
 async def scheduling_seconds(metrics: str) -> tuple[float, float]:
-    """Sum and count of the time to a node."""
+    """Sum and count of the time from creation to binding."""
     _, text = await get(metrics)
     sums = {"sum": 0.0, "count": 0.0}
     for line in text.splitlines():
@@ -94,7 +94,7 @@ async def until_bound(metrics: str, count: float) -> None:
 
 
 async def arrivals(client: ApiClient, profile: str, load: Load) -> None:
-    """Pods at the rate; each is deleted after some seconds."""
+    """Create pods at the rate; each is deleted after some seconds."""
     start = time.monotonic()
 
     async def one(number: int) -> None:

@@ -50,8 +50,8 @@ class PeerRun:
 
     @property
     def problem(self) -> str:
-        found = problem_of(self.shape, self.attempts, self.bound, self.victims)
-        return found and f"kube-scheduler on {self.cores} cores: {found}"
+        problem = problem_of(self.shape, self.attempts, self.bound, self.victims)
+        return problem and f"kube-scheduler on {self.cores} cores: {problem}"
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class Comparison:
     """Both sides' runs of one shape."""
 
     shape: Shape
-    wanted: float | None
+    ratio_min: float | None
     peer: list[PeerRun] = field(default_factory=list[PeerRun])
     ours: list[Run] = field(default_factory=list[Run])
 
@@ -84,30 +84,30 @@ class Comparison:
 
     @property
     def problems(self) -> list[str]:
-        """What makes the measurement worthless."""
+        """Reasons why the measurement is invalid."""
         return sorted({r.problem for r in (*self.peer, *self.ours)} - {""})
 
     @property
     def is_good(self) -> bool:
-        return not self.problems and (self.wanted is None or self.ratio >= self.wanted)
+        return not self.problems and (self.ratio_min is None or self.ratio >= self.ratio_min)
 
     @property
     def verdict(self) -> str:
         if self.problems:
             return f"NOT MEASURED: {'; '.join(self.problems)}"
-        if self.wanted is None:
+        if self.ratio_min is None:
             return ""
-        return f"{self.wanted:g} {'met' if self.is_good else 'MISSED'}"
+        return f"{self.ratio_min:g} {'met' if self.is_good else 'MISSED'}"
 
     def row(self) -> dict[str, Any]:
-        """For machines to read."""
+        """The row of the JSON file."""
         return {
             "shape": self.shape.name,
             "bayplan_pods_per_s": round(self.our_rate, 1),
             "bayplan_pods_per_s_from_event": round(self.our_rate_from_event, 1),
             "kube_scheduler_pods_per_s": round(self.peer_best, 1),
             "ratio": round(self.ratio, 2),
-            "wanted": self.wanted,
+            "wanted": self.ratio_min,
             "problems": self.problems,
         }
 
@@ -186,11 +186,11 @@ def _parsed(lines: Iterable[str], shape: Shape) -> Iterator[PeerRun]:
 
 def compared(binary: Path, shape: Shape, repeat: int, seconds: float) -> Comparison:
     """A B A B …"""
-    found = Comparison(shape, ranges().peer_at_least.get(shape.name))
+    comparison = Comparison(shape, ranges().peer_at_least.get(shape.name))
     for _ in range(repeat):
-        found.peer += peer_runs(binary, shape, seconds)
-        found.ours.append(run(shape, seconds))
-    return found
+        comparison.peer += peer_runs(binary, shape, seconds)
+        comparison.ours.append(run(shape, seconds))
+    return comparison
 
 
 def empty_table() -> Table:
@@ -221,8 +221,8 @@ MARKDOWN_HEADINGS = (
 )
 
 
-def markdown_cells(found: Comparison) -> tuple[str, ...]:
-    name, peer, ours, ratio, verdict, pods, used = found.cells()
+def markdown_cells(comparison: Comparison) -> tuple[str, ...]:
+    name, peer, ours, ratio, verdict, pods, used = comparison.cells()
     return (name, *peer.split(" / "), *ours.split(" / "), ratio, verdict, pods, used)
 
 
@@ -251,17 +251,17 @@ def main(
     markdown: Path | None,
 ) -> None:
     binary = peer_binary(peer_dir)
-    wanted = [part for part in only.split(",") if part]
+    patterns = [part for part in only.split(",") if part]
     table, rows = empty_table(), list[Comparison]()
     for shape in SHAPES:
-        if wanted and not any(part in shape.name for part in wanted):
+        if patterns and not any(part in shape.name for part in patterns):
             continue
-        found = compared(binary, shape, repeat, seconds)
-        click.echo(f"{shape.name}: {found.ratio:.1f} {found.verdict}", err=True)
-        table.add_row(*found.cells())
-        rows.append(found)
+        comparison = compared(binary, shape, repeat, seconds)
+        click.echo(f"{shape.name}: {comparison.ratio:.1f} {comparison.verdict}", err=True)
+        table.add_row(*comparison.cells())
+        rows.append(comparison)
         if out is not None:
-            # What is measured so far outlives an interruption.
+            # An interruption does not lose what is measured so far.
             out.write_text(json.dumps({"rows": [each.row() for each in rows]}, indent=2) + "\n")
     Console(width=140).print(table)
     if markdown is not None:

@@ -1,15 +1,15 @@
-"""What reuse of answers is worth: the same loads with it and without, and the same decisions.
+"""How much reuse of results saves: the same loads with and without it, and equal decisions.
 
     python -m benchmarks.bench_reuse [--pods 2000] [--repeat 3] [--only job,replicas]
         [--trace FOLDER] [--out reuse.json] [--markdown benchmarks/RESULTS.md]
 
 Decisions per second are attempts over the processor time of this process between the queue's pop
-and the bind effect; the best of the rounds counts, for what a busy machine adds is not the
-scheduler's. Both sides are played in turn. The journals of one round of each are compared: a
-difference ends with exit status 1. So does a ratio that ranges.yaml wants and that is missed.
+and the bind effect. The best of the rounds counts, because other programs only add time. Both
+sides run in turn. The journals of one round of each are compared: a
+difference ends with exit status 1. So does a ratio below its limit in ranges.yaml.
 
 FOLDER holds the openb trace: openb_node_list_gpu_node.csv and openb_pod_list_default.csv. Its pods
-come and go at their times; where nothing is free they wait, and are tried again as in a cluster.
+arrive and end at their times. Pods that do not fit wait, and are tried again as in a cluster.
 """
 
 import json
@@ -45,7 +45,7 @@ NODES_FILE, PODS_FILE = "openb_node_list_gpu_node.csv", "openb_pod_list_default.
 
 @final
 class Stage:
-    """A scheduler, and a cluster that does at once what it says."""
+    """A scheduler, and a cluster that performs its effects at once."""
 
     def __init__(self, *, reuse: bool, no_spread: bool, journal: Journal) -> None:
         shape = Shape("", 0, "", 0, no_spread=no_spread)
@@ -57,7 +57,7 @@ class Stage:
             journal=journal,
             raise_bugs=True,
         )
-        #: By uid: what a pod was made of, and its node.
+        #: By uid: the content of a pod, and its node.
         self.contents: dict[str, Object] = {}
         self.places: dict[str, str] = {}
         self.attempt_count = 0
@@ -70,16 +70,16 @@ class Stage:
 
     def delete(self, kind: str, content: Object) -> None:
         uid = content["metadata"].get("uid", "")
-        found = _placed(content, self.places.pop(uid, "")) if kind == POD else content
+        content = _placed(content, self.places.pop(uid, "")) if kind == POD else content
         self.contents.pop(uid, None)
-        self.scheduler.handle(WatchEvent(EventType.DELETED, kind, decode(kind, found)))
+        self.scheduler.handle(WatchEvent(EventType.DELETED, kind, decode(kind, content)))
 
     def wait_until(self, seconds: float) -> None:
         self.clock.advance_to(max(seconds, self.clock.now()))
         self.scheduler.run_timers()
 
     def schedule(self) -> None:
-        """Try all that is ready; what was bound is confirmed afterwards."""
+        """Try all pods that are ready, and confirm the bindings afterwards."""
         bound: list[BindPod] = []
         start = process_time()
         while self.scheduler.schedule_one():
@@ -90,16 +90,16 @@ class Stage:
             self._confirm(effect)
 
     def forget_time(self) -> None:
-        """What was done so far was to get ready."""
+        """Discard the time of the preparation."""
         self.attempt_count, self.cpu_seconds = 0, 0.0
 
     def _confirm(self, effect: BindPod) -> None:
         uid = effect.pod.uid
         self.places[uid] = effect.node_name
         self.scheduler.binding_finished(BindingOutcome(uid, None))
-        found = decode(POD, _placed(self.contents[uid], effect.node_name))
-        assert isinstance(found, Pod)
-        self.scheduler.handle(WatchEvent(EventType.MODIFIED, POD, found))
+        bound_pod = decode(POD, _placed(self.contents[uid], effect.node_name))
+        assert isinstance(bound_pod, Pod)
+        self.scheduler.handle(WatchEvent(EventType.MODIFIED, POD, bound_pod))
 
 
 def _placed(content: Object, node_name: str) -> Object:
@@ -108,7 +108,7 @@ def _placed(content: Object, node_name: str) -> Object:
 
 # ---- loads ---------------------------------------------------------------------------------
 
-#: Puts a load on; ``pods``: how many.
+#: Runs a load with so many ``pods``.
 Play = Callable[[Stage, int], None]
 
 
@@ -124,8 +124,8 @@ def of_shape(name: str) -> Play:
     [shape] = [each for each in SHAPES if each.name == name]
 
     def play(stage: Stage, pods: int) -> None:
-        for found in shapes.nodes(shape):
-            stage.add(NODE, found)
+        for content in shapes.nodes(shape):
+            stage.add(NODE, content)
         for index in range(min(pods, shape.pods)):
             stage.add(POD, shapes.make_pod(shape.template, f"pod-{index:06d}", "sched-1"))
         stage.schedule()
@@ -134,16 +134,16 @@ def of_shape(name: str) -> Play:
 
 
 def replicas(stage: Stage, pods: int) -> None:
-    """Fifty replicas of one workload after fifty of another."""
-    for found in shapes.nodes(Shape("", 1000, "default", 0)):
-        stage.add(NODE, found)
+    """Fifty replicas of one workload after fifty of another one."""
+    for content in shapes.nodes(Shape("", 1000, "default", 0)):
+        stage.add(NODE, content)
     for index in range(pods):
         stage.add(POD, _of_kind(index, index // 50))
         stage.schedule()
 
 
 def short_turns(kind_count: int) -> Play:
-    """Two pods of each of so many kinds in turn, on 5,000 nodes."""
+    """Two pods of each kind in turn, on 5,000 nodes."""
 
     def play(stage: Stage, pods: int) -> None:
         for node in shapes.nodes(Shape("", 5000, "default", 0)):
@@ -156,15 +156,15 @@ def short_turns(kind_count: int) -> Play:
 
 
 def reschedule(stage: Stage, pods: int) -> None:
-    """A tenth of the nodes fails, and the pods that were there, half as many, are made anew."""
-    found = list(shapes.nodes(Shape("", max(pods // 2, 10), "default", 0)))
-    for each in found:
+    """A tenth of the nodes fails, and half of the pods of these nodes are created again."""
+    cluster_nodes = list(shapes.nodes(Shape("", max(pods // 2, 10), "default", 0)))
+    for each in cluster_nodes:
         stage.add(NODE, each)
-    for index in range(10 * len(found)):
+    for index in range(10 * len(cluster_nodes)):
         stage.add(POD, _of_kind(index, index % 20))
     stage.schedule()
     stage.forget_time()
-    failed = found[: len(found) // 10]
+    failed = cluster_nodes[: len(cluster_nodes) // 10]
     names = {each["metadata"]["name"] for each in failed}
     lost = [uid for uid, name in stage.places.items() if name in names]
     for each in failed:
@@ -187,7 +187,7 @@ def _of_kind(index: int, kind: int) -> Object:
 
 
 def trace(folder: Path) -> Play:
-    """openb: pods come and go at their times. Raises OSError and ValueError."""
+    """openb: pods arrive and end at their times. Raises OSError and ValueError."""
     nodes = _table(folder / NODES_FILE, with_times=False).nodes
     pods = _table(folder / PODS_FILE, with_times=True).pods
 
@@ -203,14 +203,14 @@ def trace(folder: Path) -> Play:
 
 
 def _table(path: Path, *, with_times: bool) -> Any:
-    found = read_table(path.read_text(encoding="utf-8"), with_times=with_times)
-    if found.problems:
-        raise ValueError(f"{path}: {found.problems[0]}")
-    return found
+    table = read_table(path.read_text(encoding="utf-8"), with_times=with_times)
+    if table.problems:
+        raise ValueError(f"{path}: {table.problems[0]}")
+    return table
 
 
 def _timeline(pods: Sequence[TracePod]) -> list[tuple[float, bool, Object]]:
-    """(when, whether the pod comes, pod): at one time those that go first."""
+    """(time, whether the pod arrives, pod), with departures before arrivals at the same time."""
     events: list[tuple[float, bool, Object]] = []
     for pod, seconds in pods:
         meta = {**pod["metadata"], "uid": pod["metadata"]["name"]}
@@ -248,7 +248,7 @@ class Measured:
     decisions: int
     rate_on: float
     rate_off: float
-    #: How many of the attempts were answered by a ranking, and of the answers about nodes kept.
+    #: The share of attempts with a ranking, and the share of results of nodes from the cache.
     ranked: float
     kept: float
     is_identical: bool
@@ -257,16 +257,18 @@ class Measured:
     def ratio(self) -> float:
         return self.rate_on / self.rate_off
 
-    def problems(self, wanted: Mapping[str, float]) -> list[str]:
-        found = [] if self.is_identical else [f"{self.load}: decisions differ with reuse"]
-        least = wanted.get(self.load)
+    def problems(self, ratio_min: Mapping[str, float]) -> list[str]:
+        problems = [] if self.is_identical else [f"{self.load}: decisions differ with reuse"]
+        least = ratio_min.get(self.load)
         if least is not None and self.ratio < least:
-            found.append(f"{self.load}: {self.ratio:.1f} times as fast, wanted at least {least:g}")
-        return found
+            problems.append(
+                f"{self.load}: {self.ratio:.1f} times as fast, wanted at least {least:g}"
+            )
+        return problems
 
 
 def played(load: Load, pods: int, *, reuse: bool, journal: Journal | None = None) -> Stage:
-    """``journal``: None: that of `bayplan run`."""
+    """Run a load. ``journal``: None means the journal of `bayplan run`."""
     journal = production_journal() if journal is None else journal
     stage = Stage(reuse=reuse, no_spread=load.no_spread, journal=journal)
     with discarded_log():
@@ -276,7 +278,7 @@ def played(load: Load, pods: int, *, reuse: bool, journal: Journal | None = None
 
 
 def measure(load: Load, pods: int, repeat: int) -> Measured:
-    """In turn: a machine is not equally fast all the time."""
+    """Both sides in turn, because the speed of a machine varies."""
     rates: dict[bool, float] = {True: 0.0, False: 0.0}
     for _ in range(repeat):
         for reuse in (True, False):
@@ -303,16 +305,16 @@ def measure(load: Load, pods: int, repeat: int) -> Measured:
 HEADINGS = ("load", "decisions", "/s with", "/s without", "ratio", "ranked", "kept", "same")
 
 
-def line(found: Measured) -> tuple[str, ...]:
+def line(measured: Measured) -> tuple[str, ...]:
     return (
-        found.load,
-        f"{found.decisions:,}",
-        f"{found.rate_on:,.0f}",
-        f"{found.rate_off:,.0f}",
-        f"{found.ratio:.1f}",
-        f"{found.ranked:.0%}",
-        f"{found.kept:.1%}",
-        "yes" if found.is_identical else "NO",
+        measured.load,
+        f"{measured.decisions:,}",
+        f"{measured.rate_on:,.0f}",
+        f"{measured.rate_off:,.0f}",
+        f"{measured.ratio:.1f}",
+        f"{measured.ranked:.0%}",
+        f"{measured.kept:.1%}",
+        "yes" if measured.is_identical else "NO",
     )
 
 
@@ -334,11 +336,11 @@ def main(
     markdown: Path | None,
 ) -> None:
     loads = [*LOADS, *([Load("openb trace", trace(folder))] if folder is not None else [])]
-    wanted = [part for part in only.split(",") if part]
+    patterns = [part for part in only.split(",") if part]
     table = Table(*HEADINGS)
     rows: list[Measured] = []
     for load in loads:
-        if not wanted or any(part in load.name for part in wanted):
+        if not patterns or any(part in load.name for part in patterns):
             rows.append(measure(load, pods, repeat))
             table.add_row(*line(rows[-1]))
     Console(width=110).print(table)

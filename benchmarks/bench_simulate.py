@@ -4,8 +4,8 @@
 
 The command is a process of its own: it reads the cluster and the pods from a file, places the pods
 and prints its report. The engine alone places the same pods: from the queue's pop to the bind
-effect. Both are measured in processor time, in turns, and the best round of each counts: what other
-programs add is not theirs. Exit status 1: the command failed, or not every pod found a node.
+effect. Both are measured in processor time, in turns, and the best round of each counts,
+because other programs only add time. Exit status 1: the command failed, or a pod has no node.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""How long commands take to start, beside the imports of three libraries, in the same run.
+"""The start time of commands, compared with the imports of three libraries, in the same run.
 
     python -m benchmarks.bench_start [--repeat 9] [--without-bytecode] [--markdown RESULTS.md]
 
@@ -41,11 +41,11 @@ atexit.register(count)
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A command and the ratio that is wanted."""
+    """A command and its highest ratio."""
 
     name: str
     arguments: tuple[str, ...]
-    wanted: float
+    ratio_max: float
     #: Whether Python's own start counts on both sides.
     is_plain: bool = False
 
@@ -94,8 +94,8 @@ def measured(arguments: tuple[str, ...], env: Mapping[str, str]) -> tuple[float,
 
 def module_counts(case: Case) -> tuple[int, int]:
     """Modules that a command has loaded when it ends: Bayplan's, all."""
-    _, *rest = case.python
-    command = [sys.executable, "-c", _COUNTED + case.script, *rest[1:]]
+    _, *arguments = case.python
+    command = [sys.executable, "-c", _COUNTED + case.script, *arguments[1:]]
     done = subprocess.run(command, check=True, cwd=ROOT, capture_output=True, text=True)
     own, count = done.stderr.splitlines()[-1].split()
     return int(own), int(count)
@@ -107,7 +107,7 @@ def rows(repeat: int, *, without_bytecode: bool) -> list[list[str]]:
         env = environment(folder, without_bytecode=without_bytecode)
         sides = {"bare": BARE, "libraries": LIBRARIES, **{c.name: c.python for c in CASES}}
         for arguments in sides.values():
-            measured(arguments, env)  # writes the bytecode
+            measured(arguments, env)  # this round writes the bytecode
         rounds = [{n: measured(a, env) for n, a in sides.items()} for _ in range(repeat)]
     table: list[list[str]] = []
     for case in CASES:
@@ -117,8 +117,8 @@ def rows(repeat: int, *, without_bytecode: bool) -> list[list[str]]:
             ratios.append((each[case.name][0] - bare) / (each["libraries"][0] - bare))
         cpu, wall = (median(each[case.name][i] for each in rounds) * 1e3 for i in (0, 1))
         ratio = median(ratios)
-        verdict = f"{case.wanted} {'met' if ratio <= case.wanted else 'MISSED'}"
-        figures = [f"{cpu:.0f}", f"{wall:.0f}", f"{ratio:.2f}", verdict if case.wanted else ""]
+        verdict = f"{case.ratio_max} {'met' if ratio <= case.ratio_max else 'MISSED'}"
+        figures = [f"{cpu:.0f}", f"{wall:.0f}", f"{ratio:.2f}", verdict if case.ratio_max else ""]
         table.append([case.name, *figures, *map(str, module_counts(case))])
     for name in ("bare", "libraries"):
         cpu, wall = (median(each[name][i] for each in rounds) * 1e3 for i in (0, 1))

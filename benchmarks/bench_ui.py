@@ -1,4 +1,4 @@
-"""How long the page's server works for each answer, with a large timeline.
+"""The processor time of the page's server for each answer, with a large timeline.
 
     python -m benchmarks.bench_ui [--nodes 15000] [--pods 100000]
     python -m benchmarks.bench_ui --live [--nodes 1000] [--rate 100]
@@ -39,7 +39,7 @@ _ZONES, _RACK_SIZE = 9, 50
 #: One pod in this many waits.
 _WAITING = 20
 _DAY_SECONDS = 86_400.0
-#: cpu, memory, pods: of a node, and of three shapes of pods.
+#: (cpu, memory, pods) of a node, and of three shapes of pods.
 _AMOUNTS = [[64_000, 256 << 30, 110], [500, 1 << 30, 1], [2000, 4 << 30, 1], [4000, 8 << 30, 1]]
 _FULL = Cause("unschedulable", (CausePart("NodeResourcesFit", "Insufficient cpu"),))
 

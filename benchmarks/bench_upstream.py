@@ -64,27 +64,27 @@ ERRORS = {
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of one workload."""
+    """The result of one workload."""
 
     name: str
-    #: Why it does not run; "": it runs.
+    #: Why it does not run; "" if it runs.
     exception: str = ""
-    #: What is not as expected; "" for nothing.
+    #: The deviation from the expected result; "" for none.
     problem: str = ""
-    #: Whether it is one of the smallest, and was run.
+    #: Whether it is one of the smallest workloads and was run.
     has_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CaseResults:
-    """What came of a test case."""
+    """The results of a test case."""
 
     folder: str
     workloads: list[Result]
 
 
 def exception_of(name: str) -> str:
-    """Why a workload does not run; "" for one that should. ``name``: "TestCase/Workload"."""
+    """Why a workload does not run; "" if it should run. ``name``: "TestCase/Workload"."""
     reasons = (reason for pattern, reason in EXCEPTIONS.items() if fnmatchcase(name, pattern))
     return next(reasons, "")
 
@@ -126,7 +126,7 @@ def failure_of(plan: Plan, registry: Registry) -> str:
 
 
 def result_of(plan: Plan | Refused, registry: Registry, *, runs: bool) -> Result:
-    """Run a workload, or only see whether it can run."""
+    """Run a workload, or only check whether it can run."""
     exception = exception_of(plan.name)
     if isinstance(plan, Refused):
         reasons = "; ".join(plan.reasons)
@@ -153,7 +153,7 @@ def results_of(case: ReadCase, folder: Path, registry: Registry) -> CaseResults:
 
 
 def lines_of(cases: Sequence[CaseResults], version: str) -> list[str]:
-    """What ran, by folder, and the exceptions."""
+    """The workloads that ran, by folder, and the exceptions."""
     results = [one for case in cases for one in case.workloads]
     runnable = [one for one in results if not one.exception]
     lines = [

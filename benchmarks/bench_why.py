@@ -7,10 +7,10 @@ etcd and kube-apiserver are real: see `tests.live.binaries`. Nodes and pods are 
 JSON, in the size that they have in a cluster with kubelets. `bayplan why` is a process of its own
 and explains a pod of a Deployment that fits nowhere, with its fixes. The other side fetches the
 same lists in the same pages, over as many connections and compressed as kubectl accepts them, and
-reads no more of them than the token of the next page. Which lists these are is in the audit log of
-the API server. Both sides are measured in turn, in wall time; the best round of each counts,
-because what other programs add is not theirs. Exit status 1: the ratio is above the bound in
-ranges.yaml, or the answer is not the expected one.
+reads only the token of the next page. The audit log of the API server names the lists. Both sides
+are measured in turn, in wall time; the best round of each counts, because other programs only add
+time. Exit status 1: the ratio is above the bound in ranges.yaml, or the answer is not the expected
+one.
 """
 
 import http.client
@@ -54,7 +54,7 @@ HEADINGS = (
 POD = "default/trainer-5b7d8c9f4-x2x7q"
 _OWNER = POD.partition("/")[2].rpartition("-")[0]
 _WORKLOADS, _ZONES, _NODE_CPU = 500, 3, 32
-#: More than any node has left.
+#: More cpu than any node has free.
 _POD_CPU = 30
 _AUDIT_RULES = ({"level": "Metadata", "verbs": ["list"], "users": ["admin"]},)
 #: The token comes before the items.
@@ -209,7 +209,7 @@ def _service(workload: int) -> Object:
 
 
 def _pod_spec(workload: int, token_volume: str = "kube-api-access") -> Object:
-    """As a pod has it when the API server has filled in the defaults.
+    """The spec of a pod with the defaults of the API server.
 
     ``token_volume``: the admission of ServiceAccounts gives this volume a name of its own in each
     pod.
@@ -346,7 +346,7 @@ def _waiting_pod(name: str) -> Object:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Seconds of both sides, one after the other."""
+    """The seconds of both sides in one round."""
 
     list_seconds: float
     why_seconds: float
@@ -366,7 +366,7 @@ def why(kubeconfig: str, env: Mapping[str, str]) -> tuple[float, float, Object]:
     seconds = perf_counter() - start
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu_seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    if done.returncode != 1:  # it does not fit
+    if done.returncode != 1:  # the pod does not fit
         sys.exit(f"bayplan why ended with status {done.returncode}: {done.stderr.decode()}")
     return seconds, cpu_seconds, msgspec.json.decode(done.stdout)
 
@@ -375,7 +375,7 @@ class Lists:
     """Fetches lists as `bayplan why` does, and discards them."""
 
     def __init__(self, control_plane: ControlPlane, paths: Sequence[str]) -> None:
-        """``paths``: of the first pages."""
+        """``paths``: the paths of the first pages."""
         self._port = control_plane.port
         self._context = control_plane.client_ssl_context()
         #: The longest list first.
@@ -384,7 +384,7 @@ class Lists:
         self.request_count = 0
 
     def fetch(self) -> float:
-        """Seconds that all lists take."""
+        """Fetch all lists. Returns the seconds."""
         self.byte_count = self.request_count = 0
         start = perf_counter()
         with ThreadPoolExecutor(CONNECTIONS_MAX) as pool:
@@ -394,7 +394,7 @@ class Lists:
         return perf_counter() - start
 
     def _one(self, path: str) -> tuple[int, int]:
-        """Bytes and requests of one list."""
+        """Fetch one list. Returns its bytes and requests."""
         connection = http.client.HTTPSConnection(LOOPBACK, self._port, context=self._context)
         headers = {
             "Authorization": f"Bearer {token('admin')}",

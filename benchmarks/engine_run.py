@@ -1,4 +1,4 @@
-"""One measured run of the engine: from the queue's pop to the bind effect, nothing behind it.
+"""One measured run of the engine: from the queue's pop to the bind effect.
 
 The engine has what `bayplan run` has: metrics, and the sinks of the journal with log lines at the
 default verbosity.
@@ -41,9 +41,9 @@ class Run:
     shape: Shape
     #: When each attempt ended, in seconds from the start.
     ends: Sequence[float]
-    #: The node of each pod that found one, in order.
+    #: The nodes of the bound pods, in order.
     node_names: Sequence[str]
-    #: What it took to hand one pod's event over, on the average.
+    #: The average time of one pod's event.
     event_seconds: float
     #: How many pods were evicted.
     victims: int = 0
@@ -63,25 +63,25 @@ class Run:
 
     @property
     def rate_from_event(self) -> float:
-        """The same, with the time it took to hand the pods' events over."""
+        """The same rate, with the time of the pods' events."""
         return self.attempts / (self.ends[-1] + self.attempts * self.event_seconds)
 
     def micros(self, percentile: float) -> float:
-        """What an attempt took."""
+        """The microseconds of an attempt, by percentile."""
         return float(np.percentile(np.diff(self.ends, prepend=0.0), percentile)) * 1e6
 
     def nodes_used(self, bound: int) -> int:
-        """How many nodes the first so many pods went to: what speed must not be paid with."""
+        """The number of nodes of the first pods: more speed must not mean fewer nodes."""
         return len(set(self.node_names[:bound]))
 
     @property
     def problem(self) -> str:
-        """Empty where as many pods found a node as must."""
+        """Empty if as many pods have a node as expected."""
         return problem_of(self.shape, self.attempts, self.bound, self.victims)
 
 
 def problem_of(shape: Shape, attempts: int, bound: int, victims: int) -> str:
-    """What is wrong with a measurement: it should be one of successes, and not of no work."""
+    """What is wrong with a measurement, which should consist of successful attempts."""
     expected = shape.expected_bound(attempts)
     if not attempts:
         return "nothing was scheduled"
@@ -92,7 +92,7 @@ def problem_of(shape: Shape, attempts: int, bound: int, victims: int) -> str:
 
 
 def config_of(shape: Shape, *, reuse: bool = True) -> SchedulerConfig:
-    """The default profile, but for what the shape leaves out."""
+    """The default profile, without the plugins that the shape leaves out."""
     args = {"defaultingType": "List" if shape.no_spread else "System"}
     return config_from(
         {
@@ -109,13 +109,13 @@ def added(kind: str, content: dict[str, Any]) -> WatchEvent:
 
 
 def production_journal() -> Journal:
-    """With the sinks that it has in `bayplan run`."""
+    """A journal with the sinks of `bayplan run`."""
     return Journal([MemorySink(RECORDS_MAX), OutcomeLog()])
 
 
 @contextmanager
 def discarded_log() -> Generator[None]:
-    """Log lines at the default verbosity of `bayplan run` are made, and written to nowhere."""
+    """Log lines at the default verbosity of `bayplan run` are made and discarded."""
     root = logging.getLogger()
     before = root.handlers[:], root.level
     root.handlers.clear()
@@ -132,7 +132,7 @@ def discarded_log() -> Generator[None]:
 
 @contextmanager
 def settled_memory() -> Generator[None]:
-    """As `bayplan run` does once its caches are full."""
+    """Settle the garbage collector as `bayplan run` does when its caches are full."""
     before = gc.get_threshold()
     settle_memory()
     try:
@@ -143,7 +143,7 @@ def settled_memory() -> Generator[None]:
 
 
 def with_cluster(shape: Shape, *, reuse: bool = True, journal: Journal | None = None) -> Scheduler:
-    """A scheduler that knows the shape's cluster. ``journal``: None: `production_journal`."""
+    """A scheduler with the shape's cluster. ``journal``: None means `production_journal`."""
     scheduler = Scheduler(
         config_of(shape, reuse=reuse),
         default_registry(),
@@ -153,25 +153,25 @@ def with_cluster(shape: Shape, *, reuse: bool = True, journal: Journal | None = 
     )
     for namespace in ("sched-0", "sched-1"):
         scheduler.handle(added(NAMESPACE, {"metadata": {"name": namespace}}))
-    for found in shapes.nodes(shape):
-        scheduler.handle(added(NODE, found))
-    for found in shapes.init_pods(shape):
-        scheduler.handle(added(POD, found))
+    for each in shapes.nodes(shape):
+        scheduler.handle(added(NODE, each))
+    for each in shapes.init_pods(shape):
+        scheduler.handle(added(POD, each))
     return scheduler
 
 
 def loaded(shape: Shape, *, reuse: bool = True, journal: Journal | None = None) -> Scheduler:
-    """The same with the shape's pods queued."""
+    """A scheduler with the shape's cluster and its pods in the queue."""
     scheduler = with_cluster(shape, reuse=reuse, journal=journal)
-    for found in shapes.pods(shape):
-        scheduler.handle(added(POD, found))
+    for each in shapes.pods(shape):
+        scheduler.handle(added(POD, each))
     return scheduler
 
 
 def run(shape: Shape, limit_seconds: float, *, reuse: bool = True) -> Run:
     """Schedule until the pods or the time are used up."""
     scheduler = with_cluster(shape, reuse=reuse)
-    events = [added(POD, found) for found in shapes.pods(shape)]
+    events = [added(POD, each) for each in shapes.pods(shape)]
     with discarded_log(), settled_memory():
         if shape.preempts:
             return _preempting(shape, scheduler, events, limit_seconds)
@@ -202,7 +202,7 @@ class _Evicting:
         self.gone: list[str] = []
 
     async def patch_pod_status(self, patch: PatchPodStatus) -> None:
-        """A pod's condition is part of the measured work; nothing reads it here."""
+        """A pod's condition is part of the measured work. Its patch is ignored here."""
 
     async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
         self.gone.append(f"{namespace}/{name}")

@@ -1,9 +1,10 @@
-"""What the page of `bayplan run --ui` costs its scheduler.
+"""The cost of the page of `bayplan run --ui` for its scheduler.
 
 One turn is a scheduler with an API server in memory: pods arrive at a rate and leave after some
 seconds, then many arrive at once. Turns with and without the page follow one another. With the
-page, a browser in another process follows: at each tick it asks what the overview asks. All numbers
-are processor time of the scheduler's process, which includes the API server in memory.
+page, a browser in another process follows: at each tick it makes the requests of the
+overview. All numbers are processor time of the scheduler's process, which includes the API server
+in memory.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ from bayplan.ui.live_page import LivePage
 _STAY_SECONDS = 10
 _BATCHES_PER_SECOND = 10
 #: A program that does what the overview does in a browser. Its argument is the URL of the page.
-#: A program that asks what the overview asks in a browser. Its argument is the URL of the page.
+#: A program that requests what the overview requests. Its argument is the URL of the page.
 FOLLOWER = """
 import sys, urllib.request
 url = sys.argv[1]
@@ -48,7 +49,7 @@ for line in stream:
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """What a turn does."""
+    """The load of a turn."""
 
     nodes: int
     #: Pods per second.
@@ -62,9 +63,9 @@ class Load:
 class Turn:
     """Processor seconds of one turn."""
 
-    #: Per second, at the rate.
+    #: Processor seconds per second, at the rate.
     share: float
-    #: Of the pods that arrive at once.
+    #: Processor seconds for the pods that arrive at once.
     burst_seconds: float
     ticks: int
 
@@ -75,9 +76,9 @@ class Costs:
 
     share_without: float
     share_with: float
-    #: The processor time of the burst with the page, by that without.
+    #: The ratio of the processor time of the burst with the page to that without.
     slowdown: float
-    #: Ticks that the browser got, per turn.
+    #: Ticks that the browser received, per turn.
     ticks: float
 
 
@@ -150,14 +151,14 @@ def _follower(url: str) -> subprocess.Popen[bytes]:
 
 
 def _ended(follower: subprocess.Popen[bytes]) -> int:
-    """The ticks that the browser got."""
+    """The ticks that the browser received."""
     follower.kill()
     heard, _ = follower.communicate()
     return heard.count(b"tick")
 
 
 async def _arrivals(cluster: EmbeddedCluster, load: Load) -> None:
-    """Pods at the rate; each leaves after some seconds."""
+    """Create pods at the rate; each is deleted after some seconds."""
     loop = asyncio.get_running_loop()
     start, created, deleted = loop.time(), 0, 0
     while (passed := loop.time() - start) < load.seconds:
@@ -203,7 +204,7 @@ def _pod(name: str) -> Content:
 
 
 def rows_of(costs: Costs) -> Sequence[tuple[str, str]]:
-    """What is measured, and the number as text."""
+    """(name of the measurement, number as text)."""
     page = costs.share_with - costs.share_without
     return (
         ("scheduler and API server, of one core", f"{costs.share_without:.1%}"),

@@ -1,4 +1,4 @@
-"""What a measurement was made on, and tables as they stand in documents."""
+"""The machine of a measurement, and the tables in documents."""
 
 import os
 import platform
@@ -12,13 +12,13 @@ _CPU_INFO = Path("/proc/cpuinfo")
 
 def machine() -> str:
     """Processor, cores, system and versions, in a line."""
-    found = [processor(), f"{os.cpu_count()} cores", f"{platform.system()} {platform.machine()}"]
-    found += [f"Python {platform.python_version()}", f"numpy {version('numpy')}"]
-    return ", ".join([*found, f"Bayplan {version('bayplan')}"])
+    parts = [processor(), f"{os.cpu_count()} cores", f"{platform.system()} {platform.machine()}"]
+    parts += [f"Python {platform.python_version()}", f"numpy {version('numpy')}"]
+    return ", ".join([*parts, f"Bayplan {version('bayplan')}"])
 
 
 def processor() -> str:
-    """Its model, where the system tells."""
+    """The model of the processor, if the system reports it."""
     if _CPU_INFO.exists():
         for line in _CPU_INFO.read_text(encoding="utf-8").splitlines():
             name, _, value = line.partition(":")
@@ -32,16 +32,16 @@ def today() -> str:
 
 
 def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """The first column is text, all others are numbers."""
+    """A table in Markdown. The first column is text; all other columns are numbers."""
     lines = [headings, ["---", *["---:"] * (len(headings) - 1)], *rows]
     return ["| " + " | ".join(cells) + " |" for cells in lines]
 
 
 def put_between(path: Path, name: str, lines: Iterable[str]) -> None:
-    """Write over what stands between a document's two marks of this name. Raises ValueError."""
+    """Replace the lines between a document's two marks of this name. Raises ValueError."""
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    before, mark, rest = path.read_text(encoding="utf-8").partition(begin)
-    _, other_mark, after = rest.partition(end)
+    before, mark, remaining = path.read_text(encoding="utf-8").partition(begin)
+    _, other_mark, after = remaining.partition(end)
     if not mark or not other_mark:
         raise ValueError(f"{path} has no lines {begin} and {end}: put them where the table goes")
     path.write_text("\n".join([before + begin, *lines, end]) + after, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""An API server that knows nodes and placed pods, and takes bindings: enough for kube-scheduler.
+"""An API server with nodes and placed pods that accepts bindings: enough for kube-scheduler.
 
 It is there to measure the memory of a scheduler beside it. Nodes and pods are streamed as the first
 events of a watch; everything else is an empty list. Nothing is stored: a binding is counted.
@@ -20,7 +20,7 @@ _INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 
 
 class PlacedApi:
-    """Serves one shape's cluster from when it is entered until it is left."""
+    """Serves one shape's cluster while its context is open."""
 
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
@@ -38,10 +38,10 @@ class PlacedApi:
 
     def objects(self, kind: str) -> Iterator[Object]:
         if kind == "Node":
-            found: Iterable[Object] = shapes.nodes(self._shape)
+            contents: Iterable[Object] = shapes.nodes(self._shape)
         else:
-            found = chain(shapes.init_pods(self._shape), shapes.pods(self._shape))
-        for each in found:
+            contents = chain(shapes.init_pods(self._shape), shapes.pods(self._shape))
+        for each in contents:
             meta = {**each["metadata"], "resourceVersion": "1"}
             yield {**each, "apiVersion": "v1", "kind": kind, "metadata": meta}
 
@@ -65,7 +65,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """The client was stopped while it was talking."""
+        """Ignore the error of a client that was stopped."""
 
 
 class _Requests(BaseHTTPRequestHandler):
@@ -77,7 +77,7 @@ class _Requests(BaseHTTPRequestHandler):
         query, kind = parse_qs(parts.query), _KINDS.get(parts.path)
         is_first = "sendInitialEvents" in query
         if is_first and kind is None:
-            # The client then asks for a list.
+            # The client then requests a list.
             self._answer(422, {"kind": "Status", "apiVersion": "v1", "reason": "Invalid"})
         elif "watch" in query:
             self._watch(kind if is_first else None)
@@ -95,7 +95,7 @@ class _Requests(BaseHTTPRequestHandler):
         self.do_POST()
 
     def _watch(self, kind: str | None) -> None:
-        """The events that there are, and no more."""
+        """Send the events of all objects, and then none."""
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Transfer-Encoding", "chunked")
@@ -112,8 +112,8 @@ class _Requests(BaseHTTPRequestHandler):
         except OSError:
             self.close_connection = True
 
-    def _event(self, what: str, found: Object) -> None:
-        line = json.dumps({"type": what, "object": found}).encode() + b"\n"
+    def _event(self, what: str, content: Object) -> None:
+        line = json.dumps({"type": what, "object": content}).encode() + b"\n"
         self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
 
     def _answer(self, code: int, content: Any) -> None:
@@ -125,4 +125,4 @@ class _Requests(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
-        """Nothing is said."""
+        """Log nothing."""

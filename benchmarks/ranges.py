@@ -1,4 +1,4 @@
-"""The ratios that are wanted: `ranges.yaml`, read strictly."""
+"""The expected ratios: `ranges.yaml`, read strictly."""
 
 from pathlib import Path
 
@@ -9,21 +9,21 @@ PATH = Path(__file__).with_name("ranges.yaml")
 
 
 class Ranges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Shape by shape; a shape that is not named has no range."""
+    """Limits by shape. A shape without an entry has no limit."""
 
-    #: Rate here over kube-scheduler's better one: at least.
+    #: Minimum of Bayplan's rate over the better rate of kube-scheduler.
     peer_at_least: dict[str, float]
-    #: Time per pod over that of basic-5000: at most.
+    #: Maximum of the time per pod over that of basic-5000.
     cycle_at_most: dict[str, float]
-    #: Rate with reuse over that without: at least, by load of bench_reuse.
+    #: Minimum of the rate with reuse over that without, by load of bench_reuse.
     reuse_at_least: dict[str, float]
-    #: Time per attempt with the sinks of `bayplan run` over that without, at any size: at most.
+    #: Maximum of the time per attempt with the sinks of `bayplan run` over that without.
     journal_at_most: float
-    #: Time of `bayplan why` on a live cluster over that of its lists: at most.
+    #: Maximum of the time of `bayplan why` on a live cluster over that of its lists.
     why_at_most: float
-    #: Pods bound in one pass per second of processor time: at least, by load of bench_gangs.
+    #: Minimum of pods bound in one pass per second of processor time, by load of bench_gangs.
     group_pods_per_second_at_least: dict[str, float]
-    #: Processor time of an attempt at a group that does not fit: at most, in milliseconds.
+    #: Maximum of the milliseconds of processor time of an attempt at a group that does not fit.
     failed_group_milliseconds_at_most: float
 
 

@@ -11,11 +11,11 @@ from typing import Any
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"
 MOON = ("moon-1", "moon-2", "moon-3")
-#: Asks for more cpu than any node has.
+#: Requests more cpu than any node has.
 TOO_LARGE = "large-cpu"
-#: Takes the place of less important pods.
+#: Preempts less important pods.
 PREEMPTING = "high-priority"
-#: So many of those are on each node, and so many have to go for one.
+#: The number of less important pods on each node, and of victims for one pod.
 LESS_IMPORTANT, VICTIMS_PER_POD = 4, 3
 _WITHOUT_LIMITS = (TOO_LARGE, "hostport", "saturation")
 
@@ -24,7 +24,7 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One load: what is there, and which pods come."""
+    """One load: the cluster and the pods that arrive."""
 
     name: str
     nodes: int
@@ -33,24 +33,24 @@ class Shape:
     zones: tuple[str, ...] = ()
     init_pods: int = 0
     init_template: str = "default"
-    #: One pod that fits no node comes before every n-th pod.
+    #: One pod that fits no node arrives before every n-th pod.
     unschedulable_every: int = 0
     #: A further node without a zone that takes many pods.
     big_node: bool = False
-    #: Without the constraints that pods of a Service or a workload are spread by otherwise.
+    #: Without the default constraints that spread pods of a Service or a workload.
     no_spread: bool = False
 
     @property
     def preempts(self) -> bool:
-        """Whether each pod has to make room for itself."""
+        """Whether each pod preempts others."""
         return self.template == PREEMPTING
 
     def expected_victims(self, bound: int) -> int:
-        """How many pods must have made room for the first that found a node."""
+        """The number of victims of the first ``bound`` pods."""
         return bound * VICTIMS_PER_POD if self.preempts else 0
 
     def expected_bound(self, attempts: int) -> int:
-        """How many of the first attempts must have found a node, if nothing is wrong."""
+        """The number of the first attempts that must be successful."""
         if self.template == TOO_LARGE:
             return 0
         if not self.unschedulable_every:
@@ -60,12 +60,12 @@ class Shape:
 
 
 def _affinity(template: str, pods: int, init_pods: int, zones: tuple[str, ...] = ()) -> Shape:
-    """Pods among others of their own kind, on 5,000 nodes."""
+    """Pods among placed pods of the same kind, on 5,000 nodes."""
     return Shape(template, 5000, template, pods, zones, init_pods, init_template=template)
 
 
 def _preemption(nodes: int) -> Shape:
-    """As many pods as nodes, which are full of less important ones."""
+    """As many pods as nodes; the nodes are full of less important pods."""
     init_pods = nodes * LESS_IMPORTANT
     name = f"preemption-{nodes}"
     return Shape(name, nodes, PREEMPTING, nodes, (), init_pods, "low-priority")
@@ -126,7 +126,7 @@ def nodes(shape: Shape) -> Iterator[Object]:
 
 
 def init_pods(shape: Shape) -> Iterator[Object]:
-    """Pods that are there already, one after another on the nodes."""
+    """Placed pods, one after another on the nodes."""
     for index in range(shape.init_pods):
         pod = make_pod(shape.init_template, f"init-{index:06d}", "sched-0")
         pod["spec"]["nodeName"] = f"node-{index % shape.nodes:05d}"
@@ -134,7 +134,7 @@ def init_pods(shape: Shape) -> Iterator[Object]:
 
 
 def pods(shape: Shape) -> Iterator[Object]:
-    """The pods that come, in their order."""
+    """The pods that arrive, in order."""
     for index in range(shape.pods):
         if shape.unschedulable_every and index % shape.unschedulable_every == 0:
             yield make_pod(TOO_LARGE, f"big-{index:06d}", "sched-1")
@@ -164,7 +164,7 @@ def make_pod(template: str, name: str, namespace: str) -> Object:
 
 
 def _template(name: str) -> tuple[dict[str, str], Object]:
-    """(labels, what the spec has besides its container)."""
+    """(labels, fields of the spec besides its container)."""
     if name == "default":
         return {}, {}
     if name == TOO_LARGE:

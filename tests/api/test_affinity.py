@@ -1,4 +1,4 @@
-"""Which pods an affinity term means."""
+"""Which pods an affinity term selects."""
 
 from typing import Any
 
@@ -16,21 +16,23 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def term(**wire: Any) -> AffinityTerm:
-    """A term of a pod in namespace a."""
+    """The term of a pod in namespace a."""
     return affinity_term(msgspec.convert(wire, PodAffinityTerm), "a")
 
 
 @pytest.mark.parametrize(
-    ("wire", "meant"),
+    ("wire", "selected"),
     [
         pytest.param({"labelSelector": {}}, {"a"}, id="the pod's own namespace"),
         pytest.param({}, set(), id="no selector selects no pod"),
         pytest.param({"labelSelector": {}, "namespaces": ["b"]}, {"b"}, id="the listed namespaces"),
-        pytest.param({"labelSelector": {}, "namespaceSelector": {}}, {"a", "b"}, id="all of them"),
+        pytest.param(
+            {"labelSelector": {}, "namespaceSelector": {}}, {"a", "b"}, id="all namespaces"
+        ),
         pytest.param(
             {"labelSelector": {}, "namespaceSelector": {"matchLabels": {"team": "b"}}},
             {"b"},
-            id="the selected namespaces, without its own",
+            id="the selected namespaces without the pod's own",
         ),
         pytest.param(
             {
@@ -39,22 +41,24 @@ def term(**wire: Any) -> AffinityTerm:
                 "namespaceSelector": {"matchLabels": {"team": "b"}},
             },
             {"a", "b"},
-            id="listed or selected",
+            id="the listed and the selected namespaces",
         ),
         pytest.param(
             {"labelSelector": {"matchLabels": {"app": "db"}}},
             set(),
-            id="other labels are not meant",
+            id="no pod has the labels",
         ),
     ],
 )
-def test_a_term_selects_pods_by_namespace_and_labels(wire: dict[str, Any], meant: set[str]) -> None:
+def test_a_term_selects_pods_by_namespace_and_labels(
+    wire: dict[str, Any], selected: set[str]
+) -> None:
     compiled = term(**wire)
     results = {n for n in ("a", "b") if compiled.matches(n, {"app": "web"}, {"team": n})}
-    assert results == meant
+    assert results == selected
 
 
-def test_label_keys_to_match_are_the_api_servers_to_merge() -> None:
+def test_label_keys_to_match_are_ignored_because_the_api_server_merges_them() -> None:
     with_keys = term(labelSelector={}, matchLabelKeys=["app"], mismatchLabelKeys=["x"])
     assert with_keys == term(labelSelector={})
 
@@ -78,7 +82,7 @@ def test_preferred_terms_keep_their_weights() -> None:
     assert not errors
 
 
-def test_one_bad_term_spoils_its_list_and_is_named_but_not_the_other_list() -> None:
+def test_an_invalid_term_is_reported_and_empties_its_own_list_only() -> None:
     wire = {REQUIRED: [GOOD, BAD], PREFERRED: [{"weight": 3, "podAffinityTerm": GOOD}]}
     terms, errors = compiled(wire)
     assert terms.required == ()
@@ -86,7 +90,7 @@ def test_one_bad_term_spoils_its_list_and_is_named_but_not_the_other_list() -> N
     assert errors == ["spec.x.required[1]: 'not a value' is no label value"]
 
 
-def test_a_bad_preferred_term_spoils_the_preferred_ones() -> None:
+def test_an_invalid_preferred_term_empties_the_list_of_preferred_terms() -> None:
     bad = {**GOOD, "namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "Foo"}]}}
     wire = [{"weight": weight, "podAffinityTerm": each} for weight, each in ((1, GOOD), (2, bad))]
     terms, errors = compiled({REQUIRED: [GOOD], PREFERRED: wire})

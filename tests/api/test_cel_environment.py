@@ -50,7 +50,7 @@ def value_of(expression: str) -> Any:
         "1 / 0 == 1 || true",
     ],
 )
-def test_what_selectors_use_holds(expression: str) -> None:
+def test_expressions_that_selectors_use_are_true(expression: str) -> None:
     assert value_of(expression) is True
 
 
@@ -65,6 +65,6 @@ def test_what_selectors_use_holds(expression: str) -> None:
         "1 / 0 == 1",
     ],
 )
-def test_what_makes_no_sense_is_an_error(expression: str) -> None:
+def test_an_expression_without_a_meaning_is_an_error(expression: str) -> None:
     result = environment().compile(expression).eval(data=EMPTY)
     assert result.type().name() == "*error*" or "ERROR" in str(result.type())

@@ -1,4 +1,4 @@
-"""In-tree volumes in the words of the CSI drivers that took over."""
+"""In-tree volumes as the CSI drivers that replace them describe them."""
 
 from typing import Any
 
@@ -61,7 +61,7 @@ GCE = {"gcePersistentDisk": {"pdName": "d"}}
         pytest.param(
             volume(**GCE),
             "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d",
-            id="a gce disk of no known zone",
+            id="a gce disk without a zone",
         ),
         pytest.param(
             volume({"topology.kubernetes.io/zone": "us-a1-b"}, **GCE),
@@ -97,7 +97,7 @@ def test_a_disk_without_a_translation_is_reported(the_volume: PersistentVolume) 
         translated(the_volume)
 
 
-def test_a_volume_of_no_such_plugin_is_nobodys() -> None:
+def test_a_volume_without_a_migrated_plugin_has_no_driver() -> None:
     assert plugin_of(volume(csi={"driver": "d", "volumeHandle": "h"}).spec) is None
     assert plugin_of(inline(emptyDir={})) is None
 
@@ -129,23 +129,23 @@ def zone(key: str, *values: str) -> Any:
     return {"matchExpressions": [{"key": key, "operator": "In", "values": list(values)}]}
 
 
-def test_a_zone_in_the_affinity_is_spelled_as_the_driver_spells_it() -> None:
+def test_a_zone_label_in_the_affinity_is_renamed_as_the_driver_names_it() -> None:
     the_volume = volume(terms=[zone("topology.kubernetes.io/zone", "a")], **GCE)
     assert expressions(the_volume) == [("topology.gke.io/zone", ("a",))]
 
 
-def test_a_zone_in_the_labels_becomes_a_demand() -> None:
+def test_a_zone_in_the_labels_becomes_a_required_term() -> None:
     the_volume = volume({"topology.kubernetes.io/zone": "b__a"}, cinder={"volumeID": "c"})
     assert expressions(the_volume) == [("topology.cinder.csi.openstack.org/zone", ("a", "b"))]
 
 
-def test_the_affinity_counts_before_the_labels() -> None:
+def test_the_affinity_overrides_the_labels() -> None:
     key = "failure-domain.beta.kubernetes.io/zone"
     the_volume = volume({"topology.kubernetes.io/zone": "b"}, terms=[zone(key, "a")], **GCE)
     assert expressions(the_volume) == [("topology.gke.io/zone", ("a",))]
 
 
-def test_an_old_region_is_spelled_anew() -> None:
+def test_an_old_region_label_is_renamed() -> None:
     keys = [zone(f"failure-domain.beta.kubernetes.io/{each}", "x") for each in ("zone", "region")]
     the_volume = volume(terms=keys, **GCE)
     assert expressions(the_volume) == [

@@ -1,4 +1,4 @@
-"""A declared field is read by its path; what is absent says why."""
+"""A declared field is read by its path. The error for an absent field names the reason."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def test_a_path_is_written_as_it_is_declared_or_without_its_kind() -> None:
     assert OS_IMAGE in FIELDS
 
 
-def test_a_field_that_the_object_lacks_names_the_object_and_the_way_to_ask() -> None:
+def test_the_error_for_an_absent_field_names_the_object_and_the_get_method() -> None:
     with pytest.raises(MissingField) as raised:
         FIELDS["Node.spec.podCIDR"]
     assert str(raised.value) == (
@@ -30,7 +30,7 @@ def test_a_misspelling_of_a_declared_field_names_that_field() -> None:
     assert str(raised.value).endswith(f'did you mean "{OS_IMAGE}"?')
 
 
-def test_an_undeclared_field_says_where_to_declare_it() -> None:
+def test_the_error_for_an_undeclared_field_names_the_place_to_declare_it() -> None:
     with pytest.raises(UndeclaredField) as raised:
         FIELDS.get("Node.metadata.generation")
     assert str(raised.value) == (

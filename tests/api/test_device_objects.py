@@ -33,7 +33,7 @@ CLAIM = {
 }
 
 
-def test_a_claim_comes_back_as_it_was() -> None:
+def test_a_claim_is_encoded_as_it_was_decoded() -> None:
     decoded = decode(RESOURCE_CLAIM, CLAIM)
     assert msgspec.json.decode(msgspec.json.encode(decoded)) == CLAIM
 

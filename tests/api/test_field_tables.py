@@ -33,7 +33,7 @@ def test_a_path_that_a_node_may_have_is_accepted(path: str) -> None:
         ("spec.podCIDR.ip", "Node.spec.podCIDR is a plain value; it has no field ip"),
     ],
 )
-def test_another_path_says_where_it_leaves_the_object(path: str, message: str) -> None:
+def test_the_error_for_a_wrong_path_names_the_first_wrong_part(path: str, message: str) -> None:
     assert message in str(path_fault("v1 Node", path))
 
 
@@ -90,7 +90,7 @@ def test_the_tables_list_legal_fields_that_are_not_read() -> None:
     assert unknown_fields("v1 Pod", whole) == []
 
 
-def test_a_template_inside_of_another_kind_is_looked_into() -> None:
+def test_fields_of_a_template_inside_another_kind_are_checked() -> None:
     template = {"metadata": {}, "spec": {"tolerations": [{"kye": "a"}]}}
     content = {"spec": {"template": template, "replica": 3}}
     assert [path for path, _ in unknown_fields("apps/v1 Deployment", content)] == [
@@ -99,7 +99,7 @@ def test_a_template_inside_of_another_kind_is_looked_into() -> None:
     ]
 
 
-def test_the_values_of_a_map_are_looked_into() -> None:
+def test_fields_of_the_values_of_a_map_are_checked() -> None:
     devices = [{"name": "d", "attributes": {"model": {"strng": "a"}}}]
     content = {"spec": {"devices": devices}}
     fields = unknown_fields("resource.k8s.io/v1 ResourceSlice", content)
@@ -107,12 +107,12 @@ def test_the_values_of_a_map_are_looked_into() -> None:
 
 
 @pytest.mark.parametrize("value", [None, 7, "text", [{"a": 1}], {"a": 1}])
-def test_a_value_of_another_type_is_not_looked_into(value: Any) -> None:
+def test_a_value_of_a_wrong_type_is_not_checked(value: Any) -> None:
     assert unknown_fields("v1 Pod", a_pod(nodeName=value)) == []
     assert unknown_fields("example.com/v1 Quota", {"spec": value}) == []
 
 
-def test_every_custom_resource_that_is_delivered_has_its_fields_in_the_table() -> None:
+def test_the_table_has_the_fields_of_every_custom_resource_in_deploy() -> None:
     for path in Path("deploy/crds").glob("*.yaml"):
         crd = yaml.safe_load(path.read_text(encoding="utf-8"))
         version = crd["spec"]["versions"][0]

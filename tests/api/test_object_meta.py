@@ -1,4 +1,4 @@
-"""What all kinds share decodes and encodes as the API writes it."""
+"""The metadata of all kinds decodes and encodes as the API writes it."""
 
 import msgspec
 import pytest
@@ -15,11 +15,11 @@ def test_fields_are_camel_case_on_the_wire() -> None:
     assert msgspec.json.decode(b'{"nodeName": "n1"}', type=Sample).node_name == "n1"
 
 
-def test_what_has_its_default_is_left_out_when_written() -> None:
+def test_a_field_with_its_default_value_is_not_written() -> None:
     assert msgspec.json.encode(Sample(node_name="n1")) == b'{"nodeName":"n1"}'
 
 
-def test_an_integer_beyond_the_widest_is_refused() -> None:
+def test_an_integer_that_is_too_large_is_refused() -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.decode(b'{"big": 9223372036854775808}', type=Sample)
 

@@ -1,4 +1,4 @@
-"""Objects from bytes: what is decoded, what null means, and that nothing else is ever raised."""
+"""Objects from bytes: what is decoded, what null means, and that only DecodeError is raised."""
 
 import json
 from typing import Any
@@ -72,7 +72,7 @@ def test_names_on_the_wire_are_the_fields_own() -> None:
     assert json.loads(msgspec.json.encode(pod.spec)) == spec
 
 
-def test_an_empty_list_is_not_an_absent_one() -> None:
+def test_an_empty_list_differs_from_an_absent_one() -> None:
     empty, absent = decode(POD, {"spec": {"nodeSelector": {}}}), decode(POD, {"spec": {}})
     assert isinstance(empty, Pod)
     assert isinstance(absent, Pod)
@@ -83,7 +83,7 @@ def test_an_empty_list_is_not_an_absent_one() -> None:
 
 
 def all_null(shape: inspect.Type) -> Any:
-    """A value of this type in which every member that can be null on the wire is."""
+    """A value of this type. Every member that can be null on the wire is null."""
     if isinstance(shape, inspect.UnionType):
         within = [all_null(part) for part in shape.types if not isinstance(part, inspect.NoneType)]
         return next((value for value in within if value is not None), None)
@@ -120,7 +120,9 @@ def test_every_member_may_be_null_and_is_then_absent(kind: str) -> None:
         pytest.param(b"[]", "array", id="a list"),
         pytest.param(b"null", "null", id="null"),
         pytest.param(b'{"metadata":{"name":"\xff"}}', "utf-8", id="no UTF-8"),
-        pytest.param(b'{"spec":{"priority":"high"}}', "$.spec.priority", id="no number"),
+        pytest.param(
+            b'{"spec":{"priority":"high"}}', "$.spec.priority", id="a value that is not a number"
+        ),
         pytest.param(b'{"spec":{"priority":1%s}}' % (b"0" * 30), "$.spec.priority", id="too wide"),
         pytest.param(b'{"spec":{"priority":null,"volumes":1}}', "$.spec.volumes", id="beside null"),
         pytest.param(b'{"spec":' * 100_000, "recursion", id="too deep"),
@@ -138,7 +140,7 @@ def test_an_unknown_kind_must_be_an_object_with_metadata_too(content: bytes) -> 
         decode(UNKNOWN, content)
 
 
-def test_plain_values_that_are_no_object_are_an_error() -> None:
+def test_plain_values_that_are_not_an_object_are_an_error() -> None:
     cyclic: dict[str, Any] = {"metadata": {"name": 1}}
     cyclic["spec"] = cyclic
     for content in ([], None, 5, {1: 2}, {"metadata": {"labels": {1: "a"}}}, cyclic):
@@ -214,5 +216,5 @@ def test_a_namespaced_name() -> None:
     ("phase", "terminal"),
     [("Succeeded", True), ("Failed", True), ("Running", False), ("Pending", False), (None, False)],
 )
-def test_finished_pods_take_no_room(phase: str | None, terminal: bool) -> None:
+def test_finished_pods_request_nothing(phase: str | None, terminal: bool) -> None:
     assert is_terminal(Pod(status=PodStatus(phase=phase))) is terminal

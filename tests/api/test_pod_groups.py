@@ -1,4 +1,4 @@
-"""Every kind of group objects comes to the same PodGroup."""
+"""Group objects of every kind become the same PodGroup."""
 
 from typing import Any
 
@@ -81,7 +81,10 @@ def test_upstreams_basic_policy_has_no_minimum(kind: str) -> None:
         pytest.param({"pod-group.scheduling.ming.io": "g"}, None, "scheduling.ming.io", id="ming"),
         pytest.param({}, "g", "scheduling.k8s.io", id="upstream"),
         pytest.param(
-            {"scheduling.x-k8s.io/pod-group": "old"}, "g", "scheduling.k8s.io", id="a field beats"
+            {"scheduling.x-k8s.io/pod-group": "old"},
+            "g",
+            "scheduling.k8s.io",
+            id="a field overrides a label",
         ),
         pytest.param({"scheduling.x-k8s.io/pod-group": ""}, None, None, id="an empty label"),
     ],

@@ -1,4 +1,4 @@
-"""What a pod asks for: against exact fractions, and every rule by its example."""
+"""What a pod requests: compared with exact fractions, and one example for each rule."""
 
 import math
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ def container(name: str = "c", restart: str | None = None, **requests: Any) -> W
 
 # ---- containers, init containers, sidecars -------------------------------------------------
 
-#: Finer than a thousandth: what is rounded too early shows in the sum.
+#: Finer than a thousandth, so that an amount which is rounded too early changes the sum.
 MICRO = st.sampled_from([0, 1, 250, 400, 999])
 AMOUNTS = st.builds(lambda whole, micro: whole + Fraction(micro, 10**6), st.integers(0, 4), MICRO)
 Step = tuple[bool, Fraction]
@@ -50,8 +50,8 @@ def wire(amount: Fraction) -> str:
     return f"{int(amount * 10**6)}u"
 
 
-def most_at_a_time(containers: Sequence[Fraction], steps: Sequence[Step]) -> Fraction:
-    """The largest sum of what runs together, moment by moment. Steps: (is a sidecar, amount)."""
+def largest_sum(containers: Sequence[Fraction], steps: Sequence[Step]) -> Fraction:
+    """The largest sum of containers that run at the same time. Steps: (is a sidecar, amount)."""
     moments = [sum(containers, Fraction(0)) + sum(a for sidecar, a in steps if sidecar)]
     for number, (_, amount) in enumerate(steps):
         moments.append(amount + sum(a for sidecar, a in steps[:number] if sidecar))
@@ -63,7 +63,7 @@ def most_at_a_time(containers: Sequence[Fraction], steps: Sequence[Step]) -> Fra
     st.lists(st.tuples(st.booleans(), AMOUNTS), max_size=4),
     AMOUNTS,
 )
-def test_a_pod_requests_its_largest_moment_rounded_once(
+def test_a_pod_requests_the_largest_sum_rounded_once(
     containers: list[Fraction], steps: list[Step], overhead: Fraction
 ) -> None:
     result = requested(
@@ -76,7 +76,7 @@ def test_a_pod_requests_its_largest_moment_rounded_once(
             overhead={"cpu": wire(overhead), "memory": wire(overhead)},
         )
     )
-    total = most_at_a_time(containers, steps) + overhead
+    total = largest_sum(containers, steps) + overhead
     assert result == {"cpu": math.ceil(total * 1000), "memory": math.ceil(total)}
 
 
@@ -85,7 +85,7 @@ def test_two_halves_of_a_millicore_are_one() -> None:
     assert requested(pod_with_spec(containers=halves)) == {"cpu": 1}
 
 
-def test_each_resource_has_its_own_largest_moment() -> None:
+def test_each_resource_has_its_own_largest_sum() -> None:
     init = container(cpu="3", memory="1Mi")
     result = requested(
         pod_with_spec(containers=[container(cpu=1, memory="2Mi")], initContainers=[init])
@@ -97,7 +97,7 @@ def test_a_pod_without_containers_requests_nothing() -> None:
     assert requested(pod_with_spec()) == {}
 
 
-def test_what_is_no_quantity_is_refused() -> None:
+def test_an_invalid_quantity_is_refused() -> None:
     with pytest.raises(QuantityError):
         requested(pod_with_spec(containers=[container(cpu="much")]))
 
@@ -110,42 +110,44 @@ def test_sums_beyond_int64_stay_at_its_limit() -> None:
 # ---- pod-level requests --------------------------------------------------------------------
 
 
-def test_what_the_pod_requests_as_a_whole_replaces_the_sum() -> None:
+def test_pod_level_requests_replace_the_sum() -> None:
     level = {"requests": {"cpu": "500m", "hugepages-2Mi": "4Mi", "ephemeral-storage": 9}}
     storing = {"name": "s", "resources": {"requests": {"ephemeral-storage": 1}}}
-    asking = pod_with_spec(
+    requesting = pod_with_spec(
         containers=[container(cpu=2, memory=5), storing],
         resources=level,
         overhead={"cpu": "100m"},
     )
-    # Storage cannot be requested for the whole; overhead comes on top all the same.
+    # Storage cannot be requested at pod level. Overhead is added in any case.
     expected = {"cpu": 600, "memory": 5, "ephemeral-storage": 1, "hugepages-2Mi": 4 * MIB}
-    assert requested(asking) == expected
-    assert requested(asking, pod_level=False)["cpu"] == 2100
+    assert requested(requesting) == expected
+    assert requested(requesting, pod_level=False)["cpu"] == 2100
 
 
 # ---- defaults where they are scored --------------------------------------------------------
 
 
-def test_silent_containers_count_as_something() -> None:
+def test_containers_without_requests_count_with_the_defaults() -> None:
     silent, explicit = container(), container(cpu=0, memory=0)
     result = requested(pod_with_spec(containers=[silent, explicit]), defaults=NON_ZERO_DEFAULTS)
     assert result == {"cpu": 100, "memory": 200 * MIB}
 
 
 def test_init_containers_have_defaults_too() -> None:
-    asking = pod_with_spec(
+    requesting = pod_with_spec(
         containers=[container(cpu="50m", memory=1)], initContainers=[container()]
     )
-    assert requested(asking, defaults=NON_ZERO_DEFAULTS) == {"cpu": 100, "memory": 200 * MIB}
+    assert requested(requesting, defaults=NON_ZERO_DEFAULTS) == {"cpu": 100, "memory": 200 * MIB}
 
 
 @pytest.mark.parametrize(
     ("containers", "level", "overhead", "cpu"),
     [
-        pytest.param([{}, {}], {"memory": 1}, {}, 200, id="nothing requests cpu"),
-        pytest.param([{}, {}], {"cpu": "1"}, {}, 1000, id="the pod level does"),
-        pytest.param([{"cpu": "1"}, {}], {"memory": 1}, {}, 1000, id="another container does"),
+        pytest.param([{}, {}], {"memory": 1}, {}, 200, id="no request for cpu"),
+        pytest.param([{}, {}], {"cpu": "1"}, {}, 1000, id="a pod-level request"),
+        pytest.param(
+            [{"cpu": "1"}, {}], {"memory": 1}, {}, 1000, id="a request of another container"
+        ),
         pytest.param([{}, {}], {"memory": 1}, {"cpu": "1m"}, 1, id="the overhead does"),
         pytest.param([{"cpu": "1"}, {}], {}, {}, 1100, id="no pod-level requests"),
     ],
@@ -153,19 +155,19 @@ def test_init_containers_have_defaults_too() -> None:
 def test_beside_pod_level_requests_defaults_apply_to_missing_resources(
     containers: list[Wire], level: Wire, overhead: Wire, cpu: int
 ) -> None:
-    asking = pod_with_spec(
+    requesting = pod_with_spec(
         containers=[container(**each) for each in containers],
         resources={"requests": level},
         overhead=overhead,
     )
-    assert requested(asking, defaults=NON_ZERO_DEFAULTS)["cpu"] == cpu
+    assert requested(requesting, defaults=NON_ZERO_DEFAULTS)["cpu"] == cpu
 
 
 # ---- in-place resize -----------------------------------------------------------------------
 
 
 def resized(reason: str = "", **more: Any) -> Pod:
-    """A container that asks for 2 cpu, got 1 and has 3; and what the status says beside it."""
+    """A container that requests 2 cpu, is allocated 1 and uses 3; ``more`` fields of the status."""
     reports = {
         "name": "c",
         "allocatedResources": {"cpu": 1},
@@ -181,12 +183,12 @@ def test_under_resize_the_largest_sum_counts() -> None:
     assert requested(resized("Deferred")) == {"cpu": 8000}
 
 
-def test_an_infeasible_resize_counts_what_the_kubelet_gave() -> None:
+def test_an_infeasible_resize_counts_the_resources_in_the_status() -> None:
     assert requested(resized("Infeasible")) == {"cpu": 3000}
 
 
 def test_sums_are_compared_not_containers() -> None:
-    """Allocated 1 + 4, actuated 4 + 1, asked for 2 + 2: five at most, not eight."""
+    """Allocated 1 + 4, actuated 4 + 1, requested 2 + 2: the largest sum is 5, not 8."""
     reports = [
         {
             "name": name,
@@ -195,18 +197,18 @@ def test_sums_are_compared_not_containers() -> None:
         }
         for name, got, has in (("a", 1, 4), ("b", 4, 1))
     ]
-    asking = [container("a", cpu=2), container("b", cpu=2)]
-    assert requested(pod_with_spec({"containerStatuses": reports}, containers=asking)) == {
+    requesting = [container("a", cpu=2), container("b", cpu=2)]
+    assert requested(pod_with_spec({"containerStatuses": reports}, containers=requesting)) == {
         "cpu": 5000
     }
 
 
 def test_the_status_of_an_init_container_is_in_its_own_list() -> None:
     reports = [{"name": "s", "allocatedResources": {"cpu": 4}}]
-    asking = pod_with_spec(
+    requesting = pod_with_spec(
         {"initContainerStatuses": reports}, initContainers=[container("s", "Always", cpu=1)]
     )
-    assert requested(asking) == {"cpu": 4000}
+    assert requested(requesting) == {"cpu": 4000}
 
 
 def test_pod_level_amounts_of_the_status_replace_those_of_containers() -> None:
@@ -219,8 +221,10 @@ def test_pod_level_amounts_of_the_status_replace_those_of_containers() -> None:
 def test_pod_level_requests_are_resized_in_the_same_way(reason: str, cpu: int) -> None:
     pending = [{"type": "PodResizePending", "reason": reason}]
     reports = {"resources": {"requests": {"cpu": 4}}, "allocatedResources": {"cpu": 5}}
-    asking = pod_with_spec({**reports, "conditions": pending}, resources={"requests": {"cpu": 6}})
-    assert requested(asking) == {"cpu": cpu}
+    requesting = pod_with_spec(
+        {**reports, "conditions": pending}, resources={"requests": {"cpu": 6}}
+    )
+    assert requested(requesting) == {"cpu": cpu}
 
 
 # ---- names ---------------------------------------------------------------------------------
@@ -241,7 +245,7 @@ def test_pod_level_requests_are_resized_in_the_same_way(reason: str, cpu: int) -
         ("requests.example.com/gpu", False, False, False, False),
     ],
 )
-def test_what_kind_of_resource_a_name_means(
+def test_a_name_determines_the_kind_of_its_resource(
     name: str, counted: bool, scalar: bool, extended: bool, pod_level: bool
 ) -> None:
     result = (is_counted(name), is_scalar(name), is_extended(name), is_pod_level(name))
@@ -261,7 +265,7 @@ def test_only_extended_resources_may_be_devices(name: str, may: bool) -> None:
     assert may_be_devices(name) is may
 
 
-def test_cpu_is_counted_in_thousandths_all_else_in_units() -> None:
+def test_cpu_is_counted_in_thousandths_and_every_other_resource_in_units() -> None:
     assert amounts({"cpu": "1.5", "memory": "1.5", "example.com/gpu": 2}) == {
         "cpu": 1500,
         "memory": 2,

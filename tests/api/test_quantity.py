@@ -43,8 +43,8 @@ def rounded_away(value: Fraction) -> int:
     return math.ceil(value) if value >= 0 else math.floor(value)
 
 
-def kept(number: int) -> int:
-    """In the range of an int64, as far as it is used."""
+def clamped(number: int) -> int:
+    """Limited to the symmetric range of an int64."""
     return max(-INT64_MAX, min(number, INT64_MAX))
 
 
@@ -59,27 +59,27 @@ SIGNS = st.sampled_from(["", "+", "-"])
 EXPONENTS = st.integers(-30, 30)
 
 
-def says_exactly(text: str, value: Fraction) -> bool:
-    """Whether all readings of ``text`` are those of ``value``."""
+def reads_exactly(text: str, value: Fraction) -> bool:
+    """Whether every function that reads ``text`` returns ``value``."""
     return (
         parse(text) == value
         and nanos(text) == rounded_away(value * 10**9)
-        and units(text) == kept(rounded_away(value))
-        and thousandths(text) == kept(rounded_away(value * 1000))
+        and units(text) == clamped(rounded_away(value))
+        and thousandths(text) == clamped(rounded_away(value * 1000))
     )
 
 
 @given(SIGNS, NUMBERS, st.sampled_from(sorted(SUFFIXES)))
 def test_a_number_with_a_suffix_is_their_product(sign: str, number: str, suffix: str) -> None:
     value = Fraction(number.removesuffix(".")) * SUFFIXES[suffix]
-    assert says_exactly(f"{sign}{number}{suffix}", -value if sign == "-" else value)
+    assert reads_exactly(f"{sign}{number}{suffix}", -value if sign == "-" else value)
 
 
 @given(NUMBERS, st.sampled_from("eE"), st.sampled_from(["", "0", "00"]), EXPONENTS)
 def test_an_exponent_is_a_power_of_ten(number: str, e: str, zeros: str, exponent: int) -> None:
     value = Fraction(number.removesuffix(".")) * Fraction(10) ** exponent
     sign = "-" if exponent < 0 else ""
-    assert says_exactly(f"{number}{e}{sign}{zeros}{abs(exponent)}", value)
+    assert reads_exactly(f"{number}{e}{sign}{zeros}{abs(exponent)}", value)
 
 
 @given(st.integers() | st.floats(-1e30, 1e30))
@@ -89,8 +89,8 @@ def test_a_bare_number_is_read_as_it_would_be_written(number: float) -> None:
 
 @given(st.integers(-(2**70), 2**70))
 def test_billionths_are_rounded_once_away_from_zero(amount: int) -> None:
-    assert units_of(amount) == kept(rounded_away(Fraction(amount, 10**9)))
-    assert thousandths_of(amount) == kept(rounded_away(Fraction(amount, 10**6)))
+    assert units_of(amount) == clamped(rounded_away(Fraction(amount, 10**9)))
+    assert thousandths_of(amount) == clamped(rounded_away(Fraction(amount, 10**6)))
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_billionths_are_rounded_once_away_from_zero(amount: int) -> None:
         pytest.param("0.1", 1, 100, id="a decimal fraction"),
         pytest.param("1Gi", 1073741824, 1073741824000, id="binary"),
         pytest.param("1e3", 1000, 1000000, id="an exponent"),
-        pytest.param("1E", 10**18, INT64_MAX, id="E without digits is exa"),
-        pytest.param("1n", 1, 1, id="little is something"),
+        pytest.param("1E", 10**18, INT64_MAX, id="E without digits means exa"),
+        pytest.param("1n", 1, 1, id="a small amount is rounded up"),
         pytest.param("0.0000000001", 1, 1, id="less than a billionth, too"),
         pytest.param("16Ei", INT64_MAX, INT64_MAX, id="beyond int64"),
         pytest.param("-1.5", -2, -1500, id="negative"),
@@ -109,7 +109,9 @@ def test_billionths_are_rounded_once_away_from_zero(amount: int) -> None:
         pytest.param("0" * 900 + "7", 7, 7000, id="zeros ahead"),
     ],
 )
-def test_both_readings_of_what_is_written(text: str, whole: int, milli: int) -> None:
+def test_a_quantity_has_a_value_in_units_and_one_in_thousandths(
+    text: str, whole: int, milli: int
+) -> None:
     assert (units(text), thousandths(text)) == (whole, milli)
 
 
@@ -118,12 +120,12 @@ NO_QUANTITIES = "|.|-|m|Ki|1 Gi|1K|1ki|1e|1e+|1mm|1m2|0x1|1,5|inf|nan|1_000|٣|-
 
 
 @pytest.mark.parametrize("text", [*NO_QUANTITIES.split("|"), "9" * 5000])
-def test_what_is_no_quantity_is_refused(text: str) -> None:
+def test_an_invalid_quantity_is_refused(text: str) -> None:
     with pytest.raises(QuantityError, match="wanted a quantity"):
         units(text)
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), True])
-def test_what_is_no_number_is_refused(number: float) -> None:
+def test_a_value_that_is_not_a_number_is_refused(number: float) -> None:
     with pytest.raises(QuantityError):
         parse(number)

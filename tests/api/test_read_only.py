@@ -25,21 +25,21 @@ CHANGES: dict[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_every_change_is_refused_with_what_to_do(change: str) -> None:
+def test_the_error_for_a_change_names_the_alternative(change: str) -> None:
     fields = ReadOnlyDict({"a": "b"})
     with pytest.raises(ReadOnlyError, match="read-only; change a copy"):
         CHANGES[change](fields)
     assert fields == {"a": "b"}
 
 
-def test_it_is_read_copied_and_written_as_any_dict() -> None:
+def test_a_read_only_mapping_is_read_copied_and_written_like_a_dict() -> None:
     fields = ReadOnlyDict({"a": "b"})
     assert msgspec.json.encode(fields) == b'{"a":"b"}'
     assert pickle.loads(pickle.dumps(fields)) == copy.deepcopy(fields) == fields
     assert {**fields, "x": "y"} == fields | {"x": "y"} == {"a": "b", "x": "y"}
 
 
-def test_what_a_plugin_is_handed_of_a_pod_cannot_be_changed() -> None:
+def test_the_mappings_of_a_pod_cannot_be_changed() -> None:
     result = pod_info(
         api_pod("p", cpu=1, labels={"a": "b"}, annotations={"c": "d"}, node_selector={"e": "f"})
     )
@@ -50,7 +50,7 @@ def test_what_a_plugin_is_handed_of_a_pod_cannot_be_changed() -> None:
     assert result.pod.spec.node_selector == {"e": "f"}
 
 
-def test_what_a_plugin_is_handed_of_a_node_cannot_be_changed() -> None:
+def test_the_mappings_of_a_node_cannot_be_changed() -> None:
     cluster = SampleCluster().add(node("n1", cpu=4, labels={"a": "b"}))
     info = cluster.lend().nodes.info(0)
     for mapping in (info.labels, info.annotations, info.requested, info.allocatable):

@@ -56,7 +56,7 @@ def condition(key: str, operator: str, *values: str) -> dict[str, Any]:
         ("0" * 5000 + "1", 1),
     ],
 )
-def test_what_go_reads_as_an_integer_is_one(text: str, number: int) -> None:
+def test_text_that_go_reads_as_an_integer_is_an_integer(text: str, number: int) -> None:
     assert parse_int64(text) == number
 
 
@@ -64,7 +64,7 @@ def test_what_go_reads_as_an_integer_is_one(text: str, number: int) -> None:
     "text",
     ["", "+", "1.0", "1_0", " 1", "1\n", "0x1", "９", "9223372036854775808", "9" * 5000],
 )
-def test_what_go_does_not_read_as_an_integer_is_none(text: str) -> None:
+def test_text_that_go_does_not_read_as_an_integer_is_refused(text: str) -> None:
     assert parse_int64(text) is None
 
 
@@ -78,31 +78,31 @@ def test_only_64_bits_are_integers(number: int) -> None:
 
 
 @pytest.mark.parametrize("value", ["", "a", "A.b-c_d", "1", "a" * 63])
-def test_a_label_value_may_be(value: str) -> None:
+def test_valid_label_values(value: str) -> None:
     assert is_label_value(value)
 
 
 @pytest.mark.parametrize("value", ["-a", "a-", "a b", "a" * 64, "ä", "a\n"])
-def test_a_label_value_may_not_be(value: str) -> None:
+def test_invalid_label_values(value: str) -> None:
     assert not is_label_value(value)
 
 
 @pytest.mark.parametrize("key", ["a", "A_b.c-d", "kubernetes.io/hostname", "a" * 63, "a/" + "b"])
-def test_a_label_key_may_be(key: str) -> None:
+def test_valid_label_keys(key: str) -> None:
     assert is_label_key(key)
 
 
 @pytest.mark.parametrize(
     "key", ["", "/a", "a/", "a/b/c", "A/b", "a" * 64, "a" * 254 + "/b", "-a", "a..b/c"]
 )
-def test_a_label_key_may_not_be(key: str) -> None:
+def test_invalid_label_keys(key: str) -> None:
     assert not is_label_key(key)
 
 
 # ---- label selectors -----------------------------------------------------------------------
 
 
-def test_no_selector_matches_nothing_and_an_empty_one_everything() -> None:
+def test_a_missing_selector_matches_nothing_and_an_empty_one_everything() -> None:
     assert selector(None) == NOTHING
     assert selector({}) == EVERYTHING
     assert not NOTHING.matches({})
@@ -114,12 +114,12 @@ def test_no_selector_matches_nothing_and_an_empty_one_everything() -> None:
 @pytest.mark.parametrize(
     "wire",
     [
-        pytest.param({"matchExpressions": [condition("a", "In")]}, id="In wants values"),
-        pytest.param({"matchExpressions": [condition("a", "NotIn")]}, id="NotIn wants values"),
+        pytest.param({"matchExpressions": [condition("a", "In")]}, id="In needs values"),
+        pytest.param({"matchExpressions": [condition("a", "NotIn")]}, id="NotIn needs values"),
         pytest.param({"matchExpressions": [condition("a", "Exists", "x")]}, id="Exists takes none"),
         pytest.param({"matchExpressions": [condition("a", "Gt", "1")]}, id="Gt is for nodes only"),
-        pytest.param({"matchExpressions": [condition("a b", "Exists")]}, id="the key is no key"),
-        pytest.param({"matchLabels": {"a": "b c"}}, id="the value is no value"),
+        pytest.param({"matchExpressions": [condition("a b", "Exists")]}, id="an invalid key"),
+        pytest.param({"matchLabels": {"a": "b c"}}, id="an invalid value"),
     ],
 )
 def test_a_selector_that_does_not_parse_is_an_error(wire: dict[str, Any]) -> None:
@@ -138,12 +138,12 @@ def test_equal_selectors_are_equal_however_they_are_written() -> None:
     assert hash(one) == hash(other)
 
 
-def test_a_map_is_taken_as_it_is() -> None:
+def test_the_labels_of_a_map_selector_are_not_checked() -> None:
     assert map_selector({"a": "not a value"}).matches({"a": "not a value"})
     assert map_selector({}) == EVERYTHING
 
 
-def test_more_requirements_narrow_a_selector_but_nothing_stays_nothing() -> None:
+def test_added_requirements_narrow_a_selector_and_a_selector_of_nothing_stays_one() -> None:
     more = [Requirement("b", "In", ("2",))]
     narrowed = with_requirements(selector({"matchLabels": {"a": "1"}}), more)
     assert narrowed == selector({"matchLabels": {"a": "1", "b": "2"}})
@@ -173,8 +173,8 @@ COMPARISONS = st.builds(
 )
 
 
-def holds(wire: dict[str, Any], labels: dict[str, str]) -> bool:
-    """One condition, said plainly."""
+def is_true(wire: dict[str, Any], labels: dict[str, str]) -> bool:
+    """Whether the labels meet one condition, by the plain rules."""
     value, expected = labels.get(wire["key"]), wire["values"]
     match wire["operator"]:
         case "In":
@@ -192,10 +192,10 @@ def holds(wire: dict[str, Any], labels: dict[str, str]) -> bool:
 
 
 @given(st.dictionaries(KEYS, VALUES), st.lists(CONDITIONS, max_size=3), LABELS)
-def test_a_selector_matches_when_all_of_it_holds(
+def test_a_selector_matches_if_all_conditions_are_true(
     pairs: dict[str, str], conditions: list[dict[str, Any]], labels: dict[str, str]
 ) -> None:
-    expected = pairs.items() <= labels.items() and all(holds(c, labels) for c in conditions)
+    expected = pairs.items() <= labels.items() and all(is_true(c, labels) for c in conditions)
     result = selector({"matchLabels": pairs, "matchExpressions": conditions})
     assert result.matches(labels) == expected
     pair = result.equality()
@@ -206,23 +206,29 @@ def test_a_selector_matches_when_all_of_it_holds(
 
 
 @given(st.lists(st.one_of(CONDITIONS, COMPARISONS), max_size=3), LABELS)
-def test_a_node_term_matches_when_all_of_it_holds(
+def test_a_node_term_matches_if_all_conditions_are_true(
     conditions: list[dict[str, Any]], labels: dict[str, str]
 ) -> None:
     term = node_term(msgspec.convert({"matchExpressions": conditions}, NodeSelectorTerm))
-    expected = bool(conditions) and all(holds(c, labels) for c in conditions)
+    expected = bool(conditions) and all(is_true(c, labels) for c in conditions)
     assert term.matches(labels, "n1") == expected
 
 
 @pytest.mark.parametrize(
     ("fields", "matching"),
     [
-        pytest.param([condition("metadata.name", "In", "n1")], {"n1"}, id="that node"),
+        pytest.param([condition("metadata.name", "In", "n1")], {"n1"}, id="one node"),
         pytest.param([condition("metadata.name", "NotIn", "n1")], {"n2"}, id="any other"),
         pytest.param([condition("spec.foo", "In", "x")], set(), id="no node has other fields"),
-        pytest.param([condition("spec.foo", "In", "")], {"n1", "n2"}, id="which read as empty"),
-        pytest.param([condition("spec.foo", "NotIn", "x")], {"n1", "n2"}, id="and differ from x"),
-        pytest.param([condition("spec.foo", "NotIn", "")], set(), id="but not from empty"),
+        pytest.param(
+            [condition("spec.foo", "In", "")], {"n1", "n2"}, id="other fields read as empty"
+        ),
+        pytest.param(
+            [condition("spec.foo", "NotIn", "x")], {"n1", "n2"}, id="an empty field differs from x"
+        ),
+        pytest.param(
+            [condition("spec.foo", "NotIn", "")], set(), id="an empty field equals the empty value"
+        ),
     ],
 )
 def test_conditions_on_fields(fields: list[dict[str, Any]], matching: set[str]) -> None:
@@ -234,17 +240,26 @@ def test_conditions_on_fields(fields: list[dict[str, Any]], matching: set[str]) 
 @pytest.mark.parametrize(
     "wire",
     [
-        pytest.param({"matchExpressions": [condition("a", "Gt", "1", "1")]}, id="Gt takes one"),
-        pytest.param({"matchExpressions": [condition("a", "Lt", "x")]}, id="and a number"),
-        pytest.param({"matchExpressions": [condition("a", "Foo", "x")]}, id="no such operator"),
-        pytest.param({"matchFields": [condition("metadata.name", "Exists")]}, id="nor for fields"),
-        pytest.param({"matchFields": [condition("metadata.name", "In")]}, id="a field takes one"),
         pytest.param(
-            {"matchFields": [condition("metadata.name", "In", "a", "a")]}, id="exactly one"
+            {"matchExpressions": [condition("a", "Gt", "1", "1")]}, id="Gt takes one value"
+        ),
+        pytest.param({"matchExpressions": [condition("a", "Lt", "x")]}, id="Lt takes a number"),
+        pytest.param({"matchExpressions": [condition("a", "Foo", "x")]}, id="an unknown operator"),
+        pytest.param(
+            {"matchFields": [condition("metadata.name", "Exists")]}, id="Exists is not for fields"
+        ),
+        pytest.param(
+            {"matchFields": [condition("metadata.name", "In")]}, id="a field without a value"
+        ),
+        pytest.param(
+            {"matchFields": [condition("metadata.name", "In", "a", "a")]},
+            id="a field with two values",
         ),
     ],
 )
-def test_a_node_term_that_does_not_parse_matches_nothing_and_says_why(wire: dict[str, Any]) -> None:
+def test_a_node_term_that_does_not_parse_matches_nothing_and_has_an_error(
+    wire: dict[str, Any],
+) -> None:
     term = node_term(msgspec.convert(wire, NodeSelectorTerm))
     assert term.error
     assert not term.is_empty
@@ -276,30 +291,34 @@ def test_preferred_terms_that_are_empty_or_weigh_nothing_are_left_out() -> None:
     ("toleration", "covered"),
     [
         pytest.param({"operator": "Exists"}, True, id="Exists without key covers every taint"),
-        pytest.param({"key": "k", "operator": "Exists", "value": "no"}, True, id="whatever value"),
+        pytest.param(
+            {"key": "k", "operator": "Exists", "value": "no"}, True, id="Exists covers every value"
+        ),
         pytest.param({"key": "k", "value": "v"}, True, id="no operator means Equal"),
         pytest.param({"key": "k", "operator": "Equal", "value": "v"}, True, id="Equal"),
-        pytest.param({"key": "k", "value": "v", "effect": "NoSchedule"}, True, id="the effect too"),
-        pytest.param({"value": "v"}, True, id="no key, but the value"),
+        pytest.param(
+            {"key": "k", "value": "v", "effect": "NoSchedule"}, True, id="the same effect"
+        ),
+        pytest.param({"value": "v"}, True, id="a value without a key"),
         pytest.param({"key": "k", "value": "w"}, False, id="another value"),
-        pytest.param({"key": "k"}, False, id="no value is the empty one"),
+        pytest.param({"key": "k"}, False, id="no value means the empty value"),
         pytest.param({"key": "l", "operator": "Exists"}, False, id="another key"),
         pytest.param({"operator": "Exists", "effect": "NoExecute"}, False, id="another effect"),
         pytest.param({"key": "k", "operator": "Gt", "value": "v"}, False, id="Gt is an alpha gate"),
     ],
 )
-def test_which_tolerations_cover_a_taint(toleration: dict[str, str], covered: bool) -> None:
+def test_tolerations_cover_taints(toleration: dict[str, str], covered: bool) -> None:
     taint = Taint(key="k", value="v", effect="NoSchedule")
     assert tolerates(msgspec.convert(toleration, Toleration), taint) is covered
 
 
-def test_a_taint_without_value_has_the_empty_one() -> None:
+def test_a_taint_without_a_value_has_the_empty_value() -> None:
     taint = Taint(key="k", effect="NoSchedule")
     assert tolerates(Toleration(key="k"), taint)
     assert tolerates(Toleration(key="k", value=""), taint)
 
 
-def test_the_first_untolerated_taint_is_the_first_that_counts() -> None:
+def test_only_taints_that_count_can_be_the_first_untolerated_taint() -> None:
     soft, hard, covered = (
         Taint(key="soft", effect="PreferNoSchedule"),
         Taint(key="hard", effect="NoSchedule"),

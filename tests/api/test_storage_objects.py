@@ -85,11 +85,11 @@ def test_a_claim_has_its_request_and_its_volume() -> None:
         ),
     ],
 )
-def test_kinds_without_surprises(kind: str, content: Any, expected: Any) -> None:
+def test_classes_and_drivers_have_their_fields(kind: str, content: Any, expected: Any) -> None:
     assert decode(kind, content) == expected
 
 
-def test_a_node_says_how_many_volumes_a_driver_may_attach() -> None:
+def test_a_csi_node_has_the_limit_of_volumes_per_driver() -> None:
     drivers = [{"name": "disk.test", "allocatable": {"count": 3}, "topologyKeys": ["zone"]}]
     csinode = decode(CSI_NODE, {"metadata": {"name": "n1"}, "spec": {"drivers": drivers}})
     assert isinstance(csinode, CSINode)
@@ -97,7 +97,7 @@ def test_a_node_says_how_many_volumes_a_driver_may_attach() -> None:
     assert limits == [3]
 
 
-def test_how_much_storage_is_left_where() -> None:
+def test_a_storage_capacity_has_its_amount() -> None:
     content = {"nodeTopology": {"matchLabels": {"zone": "a"}}, "capacity": "1Gi"}
     csistorage_capacity = decode(CSI_STORAGE_CAPACITY, {**content, "storageClassName": "fast"})
     assert isinstance(csistorage_capacity, CSIStorageCapacity)

@@ -1,4 +1,4 @@
-"""A pod's volumes as the API writes them: what decides is read, the rest is passed over."""
+"""A pod's volumes as the API writes them: the fields that a scheduler reads are decoded."""
 
 from typing import Any
 
@@ -67,8 +67,10 @@ def volume(**source: Any) -> Volume:
             Volume(name="v", rbd=RBDSource(monitors=("m",), image="i", pool="p")),
             id="rbd",
         ),
-        pytest.param({"emptyDir": {"medium": "Memory"}}, Volume(name="v"), id="anything else"),
+        pytest.param({"emptyDir": {"medium": "Memory"}}, Volume(name="v"), id="any other source"),
     ],
 )
-def test_of_each_source_what_decides_is_read(source: dict[str, Any], new_volume: Volume) -> None:
+def test_the_fields_that_a_scheduler_reads_are_decoded(
+    source: dict[str, Any], new_volume: Volume
+) -> None:
     assert volume(**source) == new_volume

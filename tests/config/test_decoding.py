@@ -71,8 +71,8 @@ def complaints(value: Any, kind: type[Struct] = Outer) -> list[str]:
     ],
 )
 def test_an_invalid_value_is_reported_with_its_path(value: Any, complaint: str) -> None:
-    [found] = complaints(value)
-    assert found.startswith(complaint)
+    [problem] = complaints(value)
+    assert problem.startswith(complaint)
 
 
 def test_an_invalid_choice_is_reported_with_all_choices_and_the_nearest() -> None:
@@ -109,7 +109,7 @@ def test_an_optional_field_may_be_null() -> None:
     assert decode({"inner": None}, Outer, "") == (Outer(), [])
 
 
-def test_a_problem_that_only_msgspec_finds_is_reported() -> None:
+def test_a_problem_that_only_msgspec_detects_is_reported() -> None:
     class Dated(Struct, rename="camel"):
         started: dict[str, tuple[int, str]] = {}
 
@@ -125,7 +125,7 @@ def test_a_valid_value_is_decoded_as_by_msgspec(inner: Inner) -> None:
     assert decode(msgspec.to_builtins(outer), Outer, "") == (outer, [])
 
 
-def test_a_part_is_found_by_identity() -> None:
+def test_a_path_leads_to_the_part_itself_and_not_to_an_equal_one() -> None:
     part = {"type": "x"}
     whole = Outer(parts=(Inner(),), free={"scorer": {"args": part}, "other": [dict(part)]})
     assert path_within(whole, part) == "free.scorer.args"

@@ -14,8 +14,8 @@ from bayplan.config.feature_gates import (
 )
 
 
-def resolved(**given: bool) -> tuple[dict[str, bool], list[str]]:
-    gates, problems = resolve_gates(("featureGates", given))
+def resolved(**values: bool) -> tuple[dict[str, bool], list[str]]:
+    gates, problems = resolve_gates(("featureGates", values))
     return dict(gates.values), [str(problem) for problem in problems]
 
 
@@ -118,7 +118,7 @@ def test_later_sources_override_earlier_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "given"),
+    ("text", "values"),
     [
         ("", {}),
         ("A=true", {"A": True}),
@@ -128,8 +128,8 @@ def test_later_sources_override_earlier_ones() -> None:
         ("kube:A=true, kube : B=false", {"A": True, "B": False}),
     ],
 )
-def test_the_flag_has_gos_syntax(text: str, given: dict[str, bool]) -> None:
-    assert parse_gates(text, "--feature-gates") == (given, [])
+def test_the_flag_has_gos_syntax(text: str, values: dict[str, bool]) -> None:
+    assert parse_gates(text, "--feature-gates") == (values, [])
 
 
 @pytest.mark.parametrize(
@@ -145,6 +145,6 @@ def test_the_flag_has_gos_syntax(text: str, given: dict[str, bool]) -> None:
     ],
 )
 def test_a_value_that_is_not_a_boolean_is_refused(text: str, complaint: str) -> None:
-    given, problems = parse_gates(f"B=true,{text}", "--feature-gates")
-    assert given == {"B": True}
+    values, problems = parse_gates(f"B=true,{text}", "--feature-gates")
+    assert values == {"B": True}
     assert [str(problem) for problem in problems] == [complaint]

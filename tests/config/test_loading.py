@@ -35,7 +35,7 @@ def test_the_default_configuration_has_upstreams_values() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a: 1\na: 2", 'some.yaml: line 2: key "a" is given twice'),
         ("a: [", "some.yaml: line 2: while parsing a flow node"),
@@ -45,8 +45,8 @@ def test_the_default_configuration_has_upstreams_values() -> None:
         (b"\xff", "some.yaml: line 1: not UTF-8"),
     ],
 )
-def test_invalid_text_is_refused_at_once(text: str | bytes, said: str) -> None:
-    assert refusal(text).startswith(said)
+def test_text_that_does_not_parse_is_refused(text: str | bytes, message: str) -> None:
+    assert refusal(text).startswith(message)
 
 
 @pytest.mark.parametrize("value", [[], "x", 3])
@@ -55,7 +55,7 @@ def test_a_document_that_is_not_a_mapping_has_one_problem(value: Any) -> None:
     assert str(problem).endswith("; wanted a mapping")
 
 
-def test_a_problem_hides_its_consequences() -> None:
+def test_a_problem_of_a_field_is_reported_without_its_consequences() -> None:
     config = config_from(
         HEAD
         | {
@@ -80,7 +80,7 @@ def test_gates_come_from_the_file_and_the_flag() -> None:
     assert config.gate("GenericWorkload")
 
 
-def test_problems_of_gates_are_reported_with_the_others() -> None:
+def test_problems_of_gates_are_reported_beside_all_other_problems() -> None:
     config = load_config(
         HEAD_YAML + "parallelism: 0\nfeatureGates: {OpportunisticBatchin: true, NodeSwap: 1}",
         "",

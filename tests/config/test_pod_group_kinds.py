@@ -38,7 +38,7 @@ def test_a_row_adds_a_kind_and_a_label() -> None:
     assert BUILT_IN_KINDS.membership("default", {"example.com/gang": "g"}, None) is None
 
 
-def test_a_row_may_give_a_known_kind_another_label() -> None:
+def test_a_row_may_replace_the_label_of_a_built_in_kind() -> None:
     row = {"group": "scheduling.x-k8s.io", "version": "v1alpha1", "label": "example.com/gang"}
     kinds = group_kinds(config(row).spec.pod_groups.kinds)
     assert set(kinds) == set(KINDS)

@@ -70,7 +70,7 @@ from bayplan.ports import ExtenderVerb
         ),
     ],
 )
-def test_fields_have_upstreams_names(kind: type, names: str) -> None:
+def test_fields_have_the_names_that_upstream_gives_them(kind: type, names: str) -> None:
     assert [field.encode_name for field in structs.fields(kind)] == names.split()
 
 
@@ -86,7 +86,7 @@ def names(spec: KubeSchedulerConfiguration) -> list[str | None]:
 
 
 @pytest.mark.parametrize(
-    ("scheduler", "given", "lease"),
+    ("scheduler", "fields", "lease"),
     [
         (None, {}, ("kube-scheduler", "kube-system")),
         ("default-scheduler", {}, ("kube-scheduler", "kube-system")),
@@ -96,20 +96,20 @@ def names(spec: KubeSchedulerConfiguration) -> list[str | None]:
     ],
 )
 def test_a_profile_for_kube_schedulers_pods_shares_its_lease(
-    scheduler: str | None, given: dict[str, Any], lease: tuple[str, str]
+    scheduler: str | None, fields: dict[str, Any], lease: tuple[str, str]
 ) -> None:
     spec = KubeSchedulerConfiguration(
-        profiles=(Profile(scheduler_name=scheduler),), leader_election=LeaderElection(**given)
+        profiles=(Profile(scheduler_name=scheduler),), leader_election=LeaderElection(**fields)
     )
     leader_election = with_defaults(spec).leader_election
     assert (leader_election.resource_name, leader_election.resource_namespace) == lease
 
 
-@pytest.mark.parametrize("given", ["0", "0s", "-0ms"])
-def test_a_zero_duration_means_the_default(given: str) -> None:
+@pytest.mark.parametrize("duration", ["0", "0s", "-0ms"])
+def test_a_zero_duration_means_the_default(duration: str) -> None:
     spec = KubeSchedulerConfiguration(
-        leader_election=LeaderElection(lease_duration=given, resource_name="mine"),
-        extenders=(Extender(http_timeout=given),),
+        leader_election=LeaderElection(lease_duration=duration, resource_name="mine"),
+        extenders=(Extender(http_timeout=duration),),
     )
     filled = with_defaults(spec)
     assert filled.leader_election == LeaderElection(resource_name="mine")
@@ -142,7 +142,7 @@ def test_contention_profiling_follows_profiling(
     assert with_defaults(spec).enable_contention_profiling is effective
 
 
-def test_plugin_sets_are_found_by_extension_point() -> None:
+def test_each_extension_point_has_its_plugin_set() -> None:
     own = PluginSet()
     by_point = Plugins(pre_enqueue=own).by_point()
     assert by_point["preEnqueue"] is own
@@ -171,7 +171,7 @@ def test_configured_verbs_are_called() -> None:
     }
 
 
-def test_only_marked_managed_resources_are_ignored_by_the_scheduler() -> None:
+def test_only_managed_resources_with_the_mark_are_ignored_by_the_scheduler() -> None:
     fpga = {"name": "example.com/fpga", "ignoredByScheduler": True}
     entries = [entry(managedResources=[fpga, {"name": "example.com/gpu"}]), entry()]
     assert ignored_resources(entries) == ("example.com/fpga",)

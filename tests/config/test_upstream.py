@@ -40,5 +40,5 @@ def test_feature_gates_add_plugins_at_their_positions() -> None:
     assert PLUGIN_GATES["GenericWorkload"] == ("GangScheduling",)
 
 
-def test_every_plugin_of_upstream_is_known() -> None:
+def test_the_list_of_upstream_plugins_is_complete() -> None:
     assert len(UPSTREAM_PLUGINS) == len(set(UPSTREAM_PLUGINS)) == 24

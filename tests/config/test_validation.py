@@ -1,4 +1,4 @@
-"""Fields that must agree, be unique, or be present. kube-scheduler was given each case, too."""
+"""Fields that must agree, be unique, or be present. The cases were tried in kube-scheduler, too."""
 
 from typing import Any
 
@@ -55,8 +55,8 @@ def test_the_default_configuration_is_valid() -> None:
     ],
 )
 def test_a_field_out_of_range_is_refused(fields: dict[str, Any], complaint: str) -> None:
-    [found] = complaints(**fields)
-    assert found.startswith(complaint)
+    [problem] = complaints(**fields)
+    assert problem.startswith(complaint)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_leader_election_needs_a_lease_and_consistent_durations(
     assert complaints(leaderElection=fields) == [f"leaderElection.{complaint}"]
 
 
-def test_without_an_election_its_settings_do_not_matter() -> None:
+def test_without_an_election_its_settings_are_not_checked() -> None:
     election = {"leaderElect": False, "leaseDuration": "5s", "resourceLock": "endpoints"}
     assert complaints(leaderElection=election) == []
 
@@ -96,7 +96,7 @@ def test_profile_names_are_unique() -> None:
     assert of_profile(schedulerName="")[0].startswith("profiles[0].schedulerName: missing")
 
 
-def test_args_are_given_once_per_instance() -> None:
+def test_an_instance_has_one_entry_of_args() -> None:
     configs = [{"name": name} for name in ("Fit", "Fit/a", "Fit/b", "Fit/a")]
     assert of_profile(pluginConfig=configs) == [
         'profiles[0].pluginConfig[3].name: "Fit/a" again; pluginConfig[1] has its args already'
@@ -105,14 +105,14 @@ def test_args_are_given_once_per_instance() -> None:
 
 @pytest.mark.parametrize("name", ["/a", "Fit/", "Fit/a/b"])
 def test_a_label_needs_a_plugin(name: str) -> None:
-    wanted = f'"{name}"; wanted Plugin, or Plugin/label if there are several instances'
+    message = f'"{name}"; wanted Plugin, or Plugin/label if there are several instances'
     assert of_profile(
         plugins={"score": {"enabled": [{"name": name}]}, "filter": {"disabled": [{"name": name}]}},
         pluginConfig=[{"name": name}],
     ) == [
-        f"profiles[0].plugins.filter.disabled[0].name: {wanted}",
-        f"profiles[0].plugins.score.enabled[0].name: {wanted}",
-        f"profiles[0].pluginConfig[0].name: {wanted}",
+        f"profiles[0].plugins.filter.disabled[0].name: {message}",
+        f"profiles[0].plugins.score.enabled[0].name: {message}",
+        f"profiles[0].pluginConfig[0].name: {message}",
     ]
 
 

@@ -1,8 +1,8 @@
 """A small cluster, one profile, and attempts at pods of one signature with their cache entry.
 
-    known = Attempts(Bad, Rank, nodes={"n1": {"rank": "3"}, "n2": {"bad": "broken"}})
-    assert chosen(known.attempt()) == "n1"
-    known.label("n1", bad="broken")
+    attempts = Attempts(Bad, Rank, nodes={"n1": {"rank": "3"}, "n2": {"bad": "broken"}})
+    assert chosen(attempts.attempt()) == "n1"
+    attempts.label("n1", bad="broken")
 
 The results of the plugins follow from the labels of a node. The plugins record the nodes that they
 are called for.
@@ -53,12 +53,12 @@ class Bad(ScalarFilterPlugin, SignPlugin):
     caching = Caching(facets=Facet.LABELS)
 
     def setup(self) -> None:
-        self.asked: list[str] = []
-        #: Raised or returned in place of any other result.
+        self.calls: list[str] = []
+        #: Raised or returned in place of the result.
         self.failure: Any = None
 
     def filter_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> Status | None:
-        self.asked.append(node.name)
+        self.calls.append(node.name)
         if isinstance(self.failure, Exception):
             raise self.failure
         reason = node.labels.get("bad")
@@ -74,7 +74,7 @@ class Worse(Bad):
     name = "Worse"
 
     def filter_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> Status | None:
-        self.asked.append(node.name)
+        self.calls.append(node.name)
         reason = node.labels.get("worse")
         return unschedulable(reason) if reason else None
 
@@ -86,11 +86,11 @@ class Rank(ScalarScorePlugin, SignPlugin):
     caching = Caching(facets=Facet.LABELS)
 
     def setup(self) -> None:
-        self.asked: list[str] = []
+        self.calls: list[str] = []
         self.failure: Any = None
 
     def score_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> int:
-        self.asked.append(node.name)
+        self.calls.append(node.name)
         if isinstance(self.failure, Exception):
             raise self.failure
         return int(node.labels.get("rank", "0")) if self.failure is None else self.failure
@@ -105,7 +105,7 @@ class MaxRank(Rank):
 
 
 class Attempts:
-    """The profile's plugins are made once; ``plugin(name)`` gives them."""
+    """A profile with its plugins, which ``plugin(name)`` returns."""
 
     def __init__(self, *plugins: Any, nodes: Mapping[str, Mapping[str, str]]) -> None:
         self.cluster = SampleCluster()
@@ -143,12 +143,12 @@ class Attempts:
     # ---- changes of nodes ---------------------------------------------------------------------
 
     def label(self, name: str, **labels: str) -> None:
-        """Give a node these labels and no others."""
+        """Replace the labels of a node."""
         self.cluster.take_back()
         self.cluster.cache.update_node(node(name, labels=labels))
 
     def taint(self, name: str) -> None:
-        """Change a node in what neither Bad nor Rank reads."""
+        """Change a node in a facet that neither Bad nor Rank reads."""
         new_node = self.cluster.cache.node(name)
         assert new_node is not None
         self.cluster.take_back()
@@ -158,7 +158,7 @@ class Attempts:
         )
 
     def untie(self, name: str, label: str) -> None:
-        """Take one label off a node, and leave all else as it is."""
+        """Remove one label from a node and change nothing else."""
         node = self.cluster.cache.node(name)
         assert node is not None
         self.cluster.take_back()
@@ -184,16 +184,16 @@ class Attempts:
         return self.reuse.entry_for(self.pod)
 
     def ranking(self) -> RankedNodes:
-        """The ranking, after as many attempts as it needs."""
+        """The ranking, after the number of attempts that it needs."""
         while not self.entry.rankings:
-            assert self.attempt_count < 5, "no ranking is made of such answers"
+            assert self.attempt_count < 5, "such results cannot be ranked"
             self.attempt()
         ranking = last_ranking(self.entry)
         assert ranking is not None and ranking.plan.is_complete
         return ranking
 
     def evaluator(self) -> SingleNodeEvaluator:
-        """Evaluates single rows as an attempt does."""
+        """The evaluator of single rows, as in an attempt."""
         state, nodes, pod = CycleState(), self.cluster.lend().nodes, self.pod
         state.cached_results = self.entry.caches
         self.framework.run_pre_filter(state, pod, nodes)
@@ -205,14 +205,14 @@ class Attempts:
         return next(each for each in instances if each.instance_name == name)
 
     def evaluated_nodes(self, name: str) -> list[str]:
-        """Nodes that a plugin was called for since the last call of this method."""
+        """The nodes that a plugin evaluated since the last call of this method."""
         plugin = self.plugin(name)
-        names, plugin.asked = plugin.asked, []
+        names, plugin.calls = plugin.calls, []
         return sorted(names)
 
 
 def last_ranking(entry: SignatureEntry) -> RankedNodes | None:
-    """The one that was used last."""
+    """The ranking that was used last."""
     return next(reversed(entry.rankings.values()), None)
 
 
@@ -221,7 +221,7 @@ def chosen(cycle: Cycle) -> str:
 
 
 def message(cycle: Cycle) -> str:
-    """Why no node was found."""
+    """The message of an attempt without a node."""
     return cycle.fit_error().message
 
 
@@ -230,10 +230,10 @@ class CountingFilter(ScalarFilterPlugin, SignPlugin):
 
     name = "CountingFilter"
     kinds = (SERVICE,)
-    asked = 0
+    call_count = 0
 
     def filter_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> Status | None:
-        self.asked += 1
+        self.call_count += 1
         return unschedulable("bad") if node.labels.get("bad") else None
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
@@ -275,10 +275,10 @@ class Unsigned(ScalarScorePlugin):
     name = "Unsigned"
 
     def setup(self) -> None:
-        self.asked_count = 0
+        self.call_count = 0
 
     def score_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> int:
-        self.asked_count += 1
+        self.call_count += 1
         return len(node.labels)
 
 

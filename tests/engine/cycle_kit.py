@@ -35,7 +35,7 @@ class Walk:
         self.runner = CycleRunner(self.nominator, 1, extenders)
 
     def cycle(self, pod_info: PodInfo | None = None) -> Cycle:
-        """Walked to its end, or to its question."""
+        """A cycle that has run to its end, or to its question for an extender."""
         queued = QueuedPodInfo(pod_info or pod("p"), 0.0, attempts=1)
         cycle = Cycle(queued, self.framework, self.cluster.lend())
         self.runner.run(cycle)

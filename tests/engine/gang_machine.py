@@ -1,4 +1,4 @@
-"""The machine that searches for a sequence of events after which groups are placed wrongly.
+"""The machine searches for a sequence of events after which groups are placed wrongly.
 
 Hypothesis draws the events of pods, groups, nodes and bindings. Each attempt is compared with
 `naive_gangs`: a placement must fit and reach the quorum, and a refused group must not fit member
@@ -61,13 +61,13 @@ class GangMachine(RuleBasedStateMachine):
         super().__init__()
         self.naive = NaiveCluster()
         self.engine: Engine | None = None
-        #: By name, all that have not ended.
+        #: By name, all pods that have not ended.
         self.pods: dict[str, Member] = {}
-        #: Name → its minimum, and what keeps its members together.
+        #: Name → its minimum and its topology key.
         self.groups: dict[str, tuple[int, str]] = {}
-        #: Pods whose binding is under way.
+        #: Pods with a binding in flight.
         self.binding: list[str] = []
-        #: What is tried, and the members in the order they have then.
+        #: Each attempt, with the members in their order at that time.
         self._popped: list[tuple[QueuedPodInfo, list[Member]]] = []
         self._names = 0
 
@@ -130,7 +130,7 @@ class GangMachine(RuleBasedStateMachine):
         self._did("a node went", attempts)
 
     def _put_node(self, name: str, size: int) -> None:
-        """One of several sizes, in one of two zones."""
+        """Add or replace a node of a drawn size in one of two zones."""
         room = Room((1000, 2000, 4000)[size % 3], (3, 110)[size % 2], "ab"[size % 2], size % 7 == 0)
         is_new = name not in self.naive.nodes
         self.naive.nodes[name] = room
@@ -171,7 +171,7 @@ class GangMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.groups)
     @rule(place=some, attempts=then)
     def a_group_goes(self, place: int, attempts: int) -> None:
-        """Its pods stay."""
+        """The group object is deleted; its pods stay."""
         name = _nth(self.groups, place)
         self._tell_group(name, EventType.DELETED)
         del self.groups[name]
@@ -260,18 +260,18 @@ class GangMachine(RuleBasedStateMachine):
     # ---- bindings -------------------------------------------------------------------------
 
     @precondition(lambda self: self.binding)
-    @rule(place=some, is_told_first=st.booleans(), attempts=then)
-    def a_binding_succeeds(self, place: int, is_told_first: bool, attempts: int) -> None:
-        self._succeed(self.binding[place % len(self.binding)], is_told_first=is_told_first)
+    @rule(place=some, is_reported_first=st.booleans(), attempts=then)
+    def a_binding_succeeds(self, place: int, is_reported_first: bool, attempts: int) -> None:
+        self._succeed(self.binding[place % len(self.binding)], is_reported_first=is_reported_first)
         self._did("a binding succeeded", attempts)
 
-    def _succeed(self, name: str, *, is_told_first: bool = True) -> None:
+    def _succeed(self, name: str, *, is_reported_first: bool = True) -> None:
         self.binding.remove(name)
         pod_info = self._pod(*self.naive.on[name])
-        if is_told_first:
+        if is_reported_first:
             self._it.update(pod_info)
         self._it.finish(name)
-        if not is_told_first:
+        if not is_reported_first:
             self._it.update(pod_info)
 
     @precondition(lambda self: self.binding)
@@ -293,7 +293,7 @@ class GangMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.pods)
     @rule()
     def all_is_quiet(self) -> None:
-        """Whoever waits then does so for a reason, and nobody is lost."""
+        """After a long time every waiting pod has a reason, and no pod is lost."""
         for _ in range(4):
             while self.binding:
                 self._succeed(self.binding[0])
@@ -308,11 +308,11 @@ class GangMachine(RuleBasedStateMachine):
         on = self.naive.on
         pods = [self._pod(*on.get(name, (member, ""))) for name, member in self.pods.items()]
         assert not differences(self._it.scheduler, nodes, pods)
-        self._nobody_waits_in_vain()
+        self._check_waiting_pods()
         self._did("all was quiet")
 
     def _try(self) -> bool:
-        """One attempt, held against the naive one."""
+        """Run one attempt and compare it with the naive scheduler."""
         before = self.naive.copy()
         was_busy = self._it.scheduler.schedule_one()
         popped, self._popped = self._popped, []
@@ -331,7 +331,7 @@ class GangMachine(RuleBasedStateMachine):
         return was_busy
 
     def _names_for(self, before: NaiveCluster, alone: Member) -> list[str]:
-        """Nodes that a pod may go to that is tried alone: where its group's others are."""
+        """Nodes for a member that is tried alone: those in the domain of its placed siblings."""
         _, topology = self.groups.get(alone.group, (0, ""))
         if topology != REQUIRED_TOPOLOGY or not before.placed_members(alone.group):
             return sorted(before.nodes)
@@ -339,7 +339,7 @@ class GangMachine(RuleBasedStateMachine):
         return domains[0] if domains else []
 
     def _members(self, queued: QueuedPodInfo) -> list[Member]:
-        """In the order of the queue."""
+        """The members in the order of the queue."""
         if not isinstance(queued, QueuedPodGroupInfo):
             return [self.pods[queued.pod.name]]
         return [self.pods[each.pod.name] for each in queued.members.values()]
@@ -351,7 +351,7 @@ class GangMachine(RuleBasedStateMachine):
         members: Sequence[Member],
         bound: Mapping[str, str],
     ) -> None:
-        """An attempt at a group."""
+        """Compare an attempt at a group."""
         minimum, topology = self.groups[group]
         needed_count = max(1, minimum - len(before.placed_members(group)))
         domains = before.domains(group, is_narrow=topology == REQUIRED_TOPOLOGY)
@@ -368,8 +368,8 @@ class GangMachine(RuleBasedStateMachine):
         if not topology:
             assert before.placed(members, before.nodes) == bound
 
-    def _nobody_waits_in_vain(self) -> None:
-        """Neither a group that would fit, nor a pod alone."""
+    def _check_waiting_pods(self) -> None:
+        """Check that no waiting group and no waiting single pod would fit."""
         groups = self._it.scheduler.queue.groups
         for group, (minimum, topology) in self.groups.items():
             entry = groups.get(GroupKey(COSCHEDULING_GROUP, "default", group))
@@ -382,7 +382,9 @@ class GangMachine(RuleBasedStateMachine):
             assert result < needed_count, f"{group} waits, and {result} of its members would fit"
         for name, member in self.pods.items():
             if not member.group and name not in self.naive.on:
-                assert not self.naive.choice(member, self.naive.nodes), f"{name} waits in vain"
+                assert not self.naive.choice(member, self.naive.nodes), (
+                    f"{name} waits and would fit"
+                )
 
     # ---- inside ---------------------------------------------------------------------------
 
@@ -392,7 +394,7 @@ class GangMachine(RuleBasedStateMachine):
         return self.engine
 
     def _did(self, what: str, attempts: int = 0) -> None:
-        """Something happened; then some are tried."""
+        """Run some attempts after an event."""
         self.tally[what] += 1
         for _ in range(attempts):
             if not self._try():

@@ -1,4 +1,4 @@
-"""A scheduler without a shell: events are handed in, effects are looked at or performed here.
+"""A scheduler without a shell: tests pass events, and read or perform effects.
 
 engine = Engine(plugins=["NodeResourcesFit"])
 engine.add(node("n1", cpu=4), api_pod("p", cpu=1))
@@ -39,7 +39,7 @@ E = TypeVar("E")
 
 
 def uid(name: str) -> str:
-    """As the factories make it."""
+    """The uid that the factories derive from a name."""
     return f"uid-default/{name}"
 
 
@@ -86,39 +86,39 @@ class Engine:
             self.scheduler.handle(WatchEvent(kind, what, each))
 
     def put(self, kind: str, content: dict[str, Any], event: EventType = EventType.ADDED) -> None:
-        """An object of any other kind as in a manifest."""
+        """Add an object of any other kind from a manifest."""
         self.scheduler.handle(WatchEvent(event, kind, decode(kind, content)))
 
     def until(self, seconds: float) -> None:
-        """Move the clock, and do what is due."""
+        """Advance the clock and run what is due."""
         self.clock.advance_to(seconds)
         self.scheduler.run_timers()
 
     # ---- effects out ----------------------------------------------------------------------
 
     def run(self) -> list[Effect]:
-        """Try all that is ready. What is to be performed."""
+        """Try all pods that are ready. Returns the effects."""
         while self.scheduler.schedule_one():
             pass
         return self.scheduler.take_effects()
 
     def run_for(self, expected: type[E]) -> list[E]:
-        """The same, effects of one type only."""
+        """Like `run`, with effects of one type only."""
         return [effect for effect in self.run() if isinstance(effect, expected)]
 
     def bound(self) -> dict[str, str]:
-        """Pods handed out to be bound, and where."""
+        """Pod → node of the bindings among the effects."""
         return {effect.pod.name: effect.node_name for effect in self.run_for(BindPod)}
 
     def notes(self) -> list[str]:
-        """Of the events about pods."""
+        """Notes of the events about pods."""
         return [effect.note for effect in self.run_for(EmitEvent)]
 
     def patches(self) -> list[PatchPodStatus]:
         return self.run_for(PatchPodStatus)
 
     def finish(self, name: str, failure: Status | None = None) -> None:
-        """A pod's binding comes to its end."""
+        """Report the end of a pod's binding."""
         self.scheduler.binding_finished(BindingOutcome(uid(name), failure))
 
     # ---- looking in -----------------------------------------------------------------------
@@ -136,7 +136,7 @@ class Engine:
         return queued.unschedulable_plugins
 
     def placed_on(self, name: str) -> str:
-        """Where the pod counts; "" for nowhere."""
+        """The node on which the pod counts; "" for none."""
         pod = self.scheduler.cache.pod(uid(name))
         return "" if pod is None else pod.node_name
 
@@ -150,7 +150,7 @@ class Engine:
         return [r for r in records if isinstance(r, AttemptRecord) and r.pod == key]
 
     def texts(self) -> list[str]:
-        """Of the notes in the journal."""
+        """Texts of the notes in the journal."""
         return [r.text for r in self.journal.records if isinstance(r, NoteRecord)]
 
     def metric(self, name: str, **labels: str) -> float:
@@ -193,23 +193,23 @@ def start_task(work: Coroutine[Any, Any, None]) -> TaskWork:
     return TaskWork(asyncio.get_running_loop().create_task(work))
 
 
-async def ask_nobody(question: AskExtender) -> ExtenderAnswer:
+async def no_extenders(question: AskExtender) -> ExtenderAnswer:
     """ports.Ask without extenders."""
     raise AssertionError(f"no extender {question.extender}")
 
 
 def performed(effect: BindPod, port: RecordingPort | None = None) -> BindingOutcome:
-    """How a binding cycle ends."""
+    """Run a binding cycle and return its status."""
 
     async def main() -> BindingOutcome:
-        return await effect.run(port or RecordingPort(), start_task, ask_nobody)
+        return await effect.run(port or RecordingPort(), start_task, no_extenders)
 
     return asyncio.run(main())
 
 
 @dataclass(frozen=True)
 class Far:
-    """An extender that wants to be asked about pods with its label."""
+    """An extender for pods with its label."""
 
     name: str = "far"
     ignorable: bool = False

@@ -1,4 +1,4 @@
-"""Groups of pods placed as a child would do it: an oracle that shares no code with the scheduler.
+"""A naive scheduler of groups: an oracle that shares no code with the scheduler.
 
 A node takes a pod that its zone, its taint, its cpu, its number of pods and the loners on it allow.
 Members are placed one by one in a given order, each on the node with most cpu left in percent, or
@@ -24,15 +24,15 @@ class Room:
 
 @dataclass(frozen=True)
 class Member:
-    """A pod; without a group it stands for itself."""
+    """A pod, with or without a group."""
 
     name: str
     group: str = ""
     cpu_milli: int = 0
-    #: The only zone it goes to; "" for any.
+    #: The only zone for the pod; "" for any zone.
     zone: str = ""
     tolerates: bool = False
-    #: It shares no node with another loner.
+    #: Whether the pod shares no node with another loner.
     is_loner: bool = False
 
 
@@ -42,7 +42,7 @@ class NaiveCluster:
 
     nodes: dict[str, Room] = field(default_factory=dict[str, Room])
     on: dict[str, tuple[Member, str]] = field(default_factory=dict[str, tuple[Member, str]])
-    #: Whether the emptiest node is taken, or the first by name.
+    #: Whether the emptiest node is chosen, or the first by name.
     is_spreading: bool = True
 
     def copy(self) -> "NaiveCluster":
@@ -69,7 +69,7 @@ class NaiveCluster:
         return "a loner is there" if pod.is_loner and any(o.is_loner for o in neighbours) else ""
 
     def choice(self, pod: Member, names: Iterable[str]) -> str:
-        """The node it would go to; "" for none."""
+        """The node that the naive scheduler chooses; "" for none."""
         fitting = [name for name in names if not self.why_not(pod, name)]
         return min(fitting, key=lambda name: (-self._worth(pod, name), name), default="")
 
@@ -83,11 +83,11 @@ class NaiveCluster:
     # ---- groups ---------------------------------------------------------------------------
 
     def placed_members(self, group: str) -> list[str]:
-        """Nodes of its members, one for each."""
+        """The nodes of the placed members, one per member."""
         return [where for member, where in self.on.values() if member.group == group]
 
     def placed(self, members: Sequence[Member], names: Iterable[str]) -> dict[str, str]:
-        """Those that find a node, one after another."""
+        """Members that are placed one after another, with their nodes."""
         world, names = self.copy(), list(names)
         node_names: dict[str, str] = {}
         for member in members:
@@ -98,7 +98,7 @@ class NaiveCluster:
         return node_names
 
     def domains(self, group: str, *, is_narrow: bool) -> list[list[str]]:
-        """Where its members may be: anywhere, or within any one zone that has those it has."""
+        """The sets of nodes for its members: all nodes, or each zone with all placed members."""
         if not is_narrow:
             return [sorted(self.nodes)]
         members, zones = self.placed_members(group), {node.zone for node in self.nodes.values()}
@@ -106,17 +106,17 @@ class NaiveCluster:
         return [sorted(names) for names in zone_nodes if set(members) <= set(names)]
 
     def most(self, members: Sequence[Member], domains: Iterable[Sequence[str]]) -> int:
-        """How many fit in this order, wherever most do."""
+        """The largest number of members that fit in this order, over all domains."""
         return max((len(self.placed(members, names)) for names in domains), default=0)
 
     def most_in_any_order(self, members: Sequence[Member], domains: Sequence[Sequence[str]]) -> int:
-        """The same for other orders: not all where there are many."""
+        """The same for other orders of members, with a limit on their number."""
         largest_first = sorted(members, key=lambda member: -member.cpu_milli)
         orders = [largest_first, *islice(permutations(members), ORDERS_MAX)]
         return max(self.most(order, domains) for order in orders)
 
     def problems(self, placed: Mapping[str, tuple[Member, str]]) -> list[str]:
-        """What is wrong with placements, all of which are made already."""
+        """The problems of placements that are already made."""
         wrong: list[str] = []
         for name, (member, where) in placed.items():
             world = self.copy()

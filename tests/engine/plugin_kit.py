@@ -70,18 +70,18 @@ class GateArgs(PluginArgs, frozen=True):
 
 @final
 class Gate(ScalarFilterPlugin, EnqueueExtensions):
-    """Takes args and registers an event; counts how often it is asked and closed."""
+    """Takes args and registers an event; lists when its events are read and when it is closed."""
 
     name = "Gate"
     args_type = GateArgs
-    asked: ClassVar[list[str]] = []
+    events_read: ClassVar[list[str]] = []
     closed: ClassVar[list[str]] = []
 
     def filter_node(self, state: Any, pod: Any, node: Any) -> None:
         return None
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        self.asked.append(self.instance_name)
+        self.events_read.append(self.instance_name)
         return [ClusterEventWithHint(NODE_ADDED)]
 
     def close(self) -> None:
@@ -95,7 +95,7 @@ class RackArgs(PluginArgs, frozen=True):
 
 @final
 class Rack(ScalarScorePlugin):
-    """Needs args, and makes another plugin of some of them."""
+    """Needs args. Some of them describe another plugin, which it makes."""
 
     name = "Rack"
     args_type = RackArgs
@@ -111,7 +111,7 @@ class Rack(ScalarScorePlugin):
 
 @final
 class Talkative(ScalarScorePlugin, EnqueueExtensions):
-    """Only scores; nobody should ask for its events."""
+    """Only scores, so its events must not be read."""
 
     name = "Talkative"
 
@@ -119,7 +119,7 @@ class Talkative(ScalarScorePlugin, EnqueueExtensions):
         return 0
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        raise AssertionError("a plugin that cannot reject is not asked")
+        raise AssertionError("the events of a plugin that cannot reject are not read")
 
 
 @final
@@ -145,7 +145,7 @@ class NoEvents(ScalarFilterPlugin, EnqueueExtensions):
 
 
 def registry(*plugins: type[Plugin]) -> Registry:
-    """One with a queue sort, a binder, and the given ones."""
+    """A registry with a queue sort, a binder and ``plugins``."""
     return Registry((Sort, Binder, *plugins))
 
 
@@ -165,7 +165,7 @@ def profile(
 
 
 def handles(registry: Registry) -> Any:
-    """What `build_profiles` asks for handles."""
+    """The function by which `build_profiles` makes handles."""
 
     def handle_for(profile_name: str, instance_name: str, plugin: type[Plugin]) -> Handle:
         return idle_handle(registry, profile_name, instance_name, plugin)
@@ -189,7 +189,7 @@ class Mean(ScorePlugin):
         return sum(state.scores(name) for name in self.args.score_from) // 2
 
 
-KNOWN = registry(Both, Gate, Invert, Mean, NodeNameOrder)
+REGISTRY = registry(Both, Gate, Invert, Mean, NodeNameOrder)
 
 
 def reads(name: str) -> dict[str, str]:

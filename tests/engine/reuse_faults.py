@@ -1,4 +1,4 @@
-"""Faults of reuse that a test plants into the scheduler with reuse.
+"""Faults that a test plants into the scheduler with reuse.
 
 Each is one that a change of the code could introduce; the machine must find all of them.
 """
@@ -31,7 +31,7 @@ from bayplan.state.resources import RowEquivalence
 from tests.engine.reuse_pair import Fault, no_fault
 from tests.engine.reuse_plugins import Most
 
-#: Plants a fault in all schedulers from now on, or returns what plants it in one of the pair.
+#: Plants a fault in all schedulers, or returns a function that plants it in one of the pair.
 Plant = Callable[[pytest.MonkeyPatch], Fault]
 
 
@@ -40,7 +40,7 @@ def table_of(scheduler: Scheduler) -> NodeTable:
 
 
 def an_entry_of_the_log_is_dropped(patch: pytest.MonkeyPatch) -> Fault:
-    """Every fifth change of a node says that nothing of it changed."""
+    """Every fifth change of a node is logged without facets."""
 
     def plant(scheduler: Scheduler) -> None:
         log, numbers = table_of(scheduler).log, count(1)
@@ -55,17 +55,17 @@ def an_entry_of_the_log_is_dropped(patch: pytest.MonkeyPatch) -> Fault:
 
 
 def a_generation_is_not_advanced(patch: pytest.MonkeyPatch) -> Fault:
-    """After every fifth change the log says that nothing happened since."""
+    """Every fifth change does not advance the log's generation."""
 
     def plant(scheduler: Scheduler) -> None:
         log, numbers = table_of(scheduler).log, count(1)
         note = log.note
 
-        def standing(row: int, facets: int) -> None:
+        def lagging(row: int, facets: int) -> None:
             note(row, facets)
             log.generation -= next(numbers) % 5 == 0
 
-        patch.setattr(log, "note", standing)
+        patch.setattr(log, "note", lagging)
 
     return plant
 
@@ -91,7 +91,7 @@ def a_domain_count_is_stale(patch: pytest.MonkeyPatch) -> Fault:
 
 
 def a_nomination_stays_in_a_mask(patch: pytest.MonkeyPatch) -> Fault:
-    """What is refused for the sake of nominated pods is kept as the plugin's own verdict."""
+    """A rejection because of nominated pods is cached as the plugin's own result."""
     run = CycleRunner._filter
 
     def keeping(runner: CycleRunner, cycle: Any) -> None:
@@ -108,7 +108,7 @@ def a_nomination_stays_in_a_mask(patch: pytest.MonkeyPatch) -> Fault:
 
 
 def answers_stay_with_the_row(patch: pytest.MonkeyPatch) -> Fault:
-    """A row that another node takes over is not asked about anew."""
+    """A row that another node takes over is not evaluated again."""
 
     def plant(scheduler: Scheduler) -> None:
         table = table_of(scheduler)
@@ -135,13 +135,13 @@ def ties_are_drawn_by_row(patch: pytest.MonkeyPatch) -> Fault:
 
 
 def an_extreme_does_not_move(patch: pytest.MonkeyPatch) -> Fault:
-    """When the last row with the lowest or highest score leaves, nothing is normalised anew."""
+    """When the last row with an extreme score is removed, no score is normalised again."""
     patch.setattr(WeightedScore, "check", lambda share: None)
     return no_fault
 
 
 def a_plugin_signs_too_little(patch: pytest.MonkeyPatch) -> Fault:
-    """Pods that ask for a score and pods that do not get each other's."""
+    """Pods with and without the score plugin share a signature."""
 
     def constant(plugin: Most, pod: Any) -> Hashable:
         return ""
@@ -151,7 +151,7 @@ def a_plugin_signs_too_little(patch: pytest.MonkeyPatch) -> Fault:
 
 
 def a_total_stays_as_it_was(patch: pytest.MonkeyPatch) -> Fault:
-    """A node that took a pod keeps its total, where plugins are asked besides."""
+    """A node that got a pod keeps its total if further plugins are evaluated."""
     move = RankedNodes._move
 
     def still(totals: RankedNodes, row: int) -> None:
@@ -162,8 +162,8 @@ def a_total_stays_as_it_was(patch: pytest.MonkeyPatch) -> Fault:
     return no_fault
 
 
-def whom_to_evict_is_not_searched_anew(patch: pytest.MonkeyPatch) -> Fault:
-    """What was found out about a node holds whatever becomes of its pods."""
+def victims_are_not_searched_again(patch: pytest.MonkeyPatch) -> Fault:
+    """Victims of a node are cached although its pods change."""
     catch_up = CachedSearch.catch_up
 
     def once(search: CachedSearch, snapshot: Snapshot) -> None:
@@ -175,13 +175,13 @@ def whom_to_evict_is_not_searched_anew(patch: pytest.MonkeyPatch) -> Fault:
 
 
 def what_was_prepared_outlives_what_it_follows_from(patch: pytest.MonkeyPatch) -> Fault:
-    """What PreFilter and PreScore said holds whatever objects and terms come and go."""
+    """Results of PreFilter and PreScore are cached although objects and terms change."""
     patch.setattr(ObjectGeneration, "now", lambda epoch: 0)
     return no_fault
 
 
 def different_nodes_count_as_equivalent(patch: pytest.MonkeyPatch) -> Fault:
-    """Nodes that nobody is on are alike, whatever they offer."""
+    """All empty nodes count as equivalent, whatever they offer."""
     set_empty = RowEquivalence.set_empty
 
     def careless(rows: RowEquivalence, row: int, offered: Hashable) -> None:
@@ -192,7 +192,7 @@ def different_nodes_count_as_equivalent(patch: pytest.MonkeyPatch) -> Fault:
 
 
 def an_entry_is_ahead_of_the_log(patch: pytest.MonkeyPatch) -> Fault:
-    """An entry says that a cycle used it at the next change. Decisions stay; validate() sees it."""
+    """An entry claims to be used at the next change. Decisions are equal; validate() detects it."""
     learn = ReuseSteps.learn
 
     def ahead(steps: ReuseSteps, cycle: Any) -> None:
@@ -209,7 +209,7 @@ def table_of_cycle(cycle: Any) -> NodeTable:
 
 
 def a_row_cache_misses_changes(patch: pytest.MonkeyPatch) -> Fault:
-    """Where few rows changed, every third row keeps its cached results."""
+    """If few rows changed, every third row keeps its cached results."""
     forget_changed = RowCache.forget_changed
 
     def forgetful(cache: RowCache, since: int, changes: Any) -> None:
@@ -220,7 +220,7 @@ def a_row_cache_misses_changes(patch: pytest.MonkeyPatch) -> Fault:
 
 
 def a_rejection_counts_twice(patch: pytest.MonkeyPatch) -> Fault:
-    """A node that is rejected now, and was not, counts as two nodes."""
+    """A newly rejected node counts as two nodes."""
     set_number = NodeFeasibility.set
 
     def doubled(feasibility: NodeFeasibility, row: int, number: int) -> None:
@@ -232,7 +232,7 @@ def a_rejection_counts_twice(patch: pytest.MonkeyPatch) -> Fault:
 
 
 def a_line_outlives_its_total(patch: pytest.MonkeyPatch) -> Fault:
-    """The journal's line of a node stays as it is when the node gets another total."""
+    """The journal's line of a node does not change with its total."""
 
     class Lasting(dict[int, NodeScore]):
         def pop(self, key: int, default: Any = None) -> Any:
@@ -250,7 +250,7 @@ def a_line_outlives_its_total(patch: pytest.MonkeyPatch) -> Fault:
 
 
 def a_node_does_not_move_in_the_index(patch: pytest.MonkeyPatch) -> Fault:
-    """A node that took a pod, and is equivalent to another one now, stays where it is."""
+    """A node that got a pod and became equivalent to another one does not move in the index."""
     patch.setattr(ScoreIndex, "move", lambda index, place, before, now: None)
     return no_fault
 
@@ -265,7 +265,7 @@ FAULTS: tuple[Plant, ...] = (
     an_extreme_does_not_move,
     a_plugin_signs_too_little,
     a_total_stays_as_it_was,
-    whom_to_evict_is_not_searched_anew,
+    victims_are_not_searched_again,
     what_was_prepared_outlives_what_it_follows_from,
     different_nodes_count_as_equivalent,
     an_entry_is_ahead_of_the_log,

@@ -1,4 +1,4 @@
-"""Kinds of pods and of nodes that the machine draws from: few values, so that they meet."""
+"""Kinds of pods and nodes that the machine draws from: few values, so that they coincide."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -133,7 +133,7 @@ def _one_image(name: str) -> Mapping[str, int]:
     return {name: _IMAGES[name]}
 
 
-#: What a change of a node may make of it, by what it concerns.
+#: The subject of a change → the possible new values of a node.
 CHANGES: Final[Mapping[str, Sequence[NodeOptions]]] = {
     "labels": [
         _labels(color, zone, rank)
@@ -175,7 +175,7 @@ CHANGES: Final[Mapping[str, Sequence[NodeOptions]]] = {
 def _node_kind(index: int) -> NodeOptions:
     options: dict[str, Any] = {}
     for place, values in enumerate(CHANGES.values()):
-        # Most nodes are plain in most ways: everything at once leaves nothing feasible.
+        # Most nodes are plain in most respects, because all options at once leave no feasible node.
         is_plain = place in (1, 2) and (index + place) % 4
         options |= values[0 if is_plain else (index * (place + 3)) % len(values)]
     if index % 4:
@@ -184,5 +184,5 @@ def _node_kind(index: int) -> NodeOptions:
 
 
 NODE_KINDS: Final = [_node_kind(index) for index in range(20)]
-#: Of nodes that are equal when they come, and have more room than the others.
+#: Options of nodes that are equal when added and have more room than other nodes.
 EQUAL_NODES: Final[NodeOptions] = {"cpu": 9, "memory": "20Gi", "pods": 30}

@@ -1,4 +1,4 @@
-"""The machine that searches for a sequence of events after which reuse changes a decision.
+"""The machine searches for a sequence of events after which reuse changes a decision.
 
 Hypothesis draws the events from few values, so that signatures are equal, nodes fill up, and one
 plugin changes what another one reads. Each rule ends with some attempts and a comparison of
@@ -43,9 +43,9 @@ FLAVOURS: Sequence[Mapping[str, Any]] = (
     {"is_plain": True, "has_keys": False, "bytes_max": _LARGE, "has_extenders": True},
 )
 
-#: Tried before all others, the newest first, so that one comes right after another.
+#: A high priority: these pods are tried first, the newest first, one right after another.
 _FIRST_OF_ALL = 100
-#: Kinds of the rows of pods that events break into, where every normaliser is at work.
+#: Kinds of the rows of pods that events interrupt, with every normaliser.
 _RANKED = ("all normalisers", "most", "fewest", "between", "small", "fails and ranks")
 _RANKS = ("0", "5", "7", "9")
 
@@ -64,10 +64,10 @@ class ReuseMachine(RuleBasedStateMachine):
         #: By name.
         self.nodes: dict[str, NodeOptions] = {}
         self.gone: dict[str, NodeOptions] = {}
-        #: By name: options and, where it is there already, the node.
+        #: By name: options, and the node if it exists already.
         self.pods: dict[str, PodOptions] = {}
         self.kinds: Sequence[str] = ()
-        #: Pods whose binding is under way, and where.
+        #: Pods with a binding in flight, with their nodes.
         self.binding: dict[str, str] = {}
         self.services: set[str] = set()
         #: Whether extenders answer in a later step.
@@ -98,7 +98,7 @@ class ReuseMachine(RuleBasedStateMachine):
         self.tally[what] += 1
 
     def _after(self, attempts: int) -> None:
-        """Try some pods, and compare."""
+        """Try some pods and compare the schedulers."""
         assert self.pair is not None
         self.tally["steps"] += 1
         self.pair.schedule(attempts)
@@ -120,7 +120,7 @@ class ReuseMachine(RuleBasedStateMachine):
 
     @rule(place=some, count=st.sampled_from((1, 3)))
     def pods_come_and_are_tried(self, place: int, count: int) -> None:
-        """One after another: what follows a placement is asked about its row only."""
+        """One after another, so that only the row of each placement is evaluated again."""
         kind = self.kinds[place % len(self.kinds)]
         for _ in range(count):
             self._new_pod(KINDS[kind])
@@ -132,7 +132,7 @@ class ReuseMachine(RuleBasedStateMachine):
         are_extenders_slow=st.booleans(),
     )
     def pods_come_for_extenders(self, kind: str, count: int, are_extenders_slow: bool) -> None:
-        """With pods of the same requests in between that no extender is called for."""
+        """Pods with equal requests, and without extender calls, arrive in between."""
         self.are_extenders_slow = are_extenders_slow
         self._row_of("licensed", count)
         self._row_of(kind, count)
@@ -146,7 +146,7 @@ class ReuseMachine(RuleBasedStateMachine):
 
     @rule(place=some, where=some, attempts=then)
     def a_pod_is_on_a_node(self, place: int, where: int, attempts: int) -> None:
-        """Bound by another; the node may be unknown."""
+        """Another scheduler bound the pod; the node may be unknown."""
         names = [*sorted({**self.nodes, **self.gone}), "elsewhere"]
         kind = self.kinds[place % len(self.kinds)]
         self._new_pod({**KINDS[kind], "node": names[where % len(names)], "gates": ()})
@@ -160,7 +160,7 @@ class ReuseMachine(RuleBasedStateMachine):
         attempts=then,
     )
     def a_group_comes(self, kind: str, count: int, minimum: int, attempts: int) -> None:
-        """Its members are placed together, or not at all where there are too few."""
+        """Its members are placed together, or not at all if there are too few."""
         assert self.pair is not None
         self._names += 1
         name = f"g{self._names}"
@@ -195,7 +195,7 @@ class ReuseMachine(RuleBasedStateMachine):
     @precondition(lambda self: self._pending())
     @rule(place=some, kind=some, attempts=then)
     def a_pod_changes(self, place: int, kind: int, attempts: int) -> None:
-        """It becomes one of another kind; its gates go with that."""
+        """The pod becomes one of another kind and loses its gates."""
         name = self._one_pending(place)
         options = KINDS[self.kinds[kind % len(self.kinds)]]
         old_options = {
@@ -211,13 +211,13 @@ class ReuseMachine(RuleBasedStateMachine):
     # ---- bindings -------------------------------------------------------------------------
 
     @precondition(lambda self: self.binding)
-    @rule(place=some, is_told_first=st.booleans(), attempts=then)
-    def a_binding_succeeds(self, place: int, is_told_first: bool, attempts: int) -> None:
-        """The watch tells before or after the call returns."""
+    @rule(place=some, is_reported_first=st.booleans(), attempts=then)
+    def a_binding_succeeds(self, place: int, is_reported_first: bool, attempts: int) -> None:
+        """The watch reports the binding before or after the call returns."""
         assert self.pair is not None
         name = sorted(self.binding)[place % len(self.binding)]
         where = self.binding.pop(name)
-        if is_told_first:
+        if is_reported_first:
             self._change_pod(name, node=where)
             self.pair.finish(uid(name), None)
         else:
@@ -250,7 +250,7 @@ class ReuseMachine(RuleBasedStateMachine):
 
     @rule(kind=st.sampled_from(("reserve", "permit")), attempts=then)
     def a_pod_is_turned_down(self, kind: str, attempts: int) -> None:
-        """By Reserve or Permit, when its node was chosen."""
+        """Reserve or Permit rejects the pod after the choice of its node."""
         self._row_of(kind, 1)
         self._after(attempts)
 
@@ -266,7 +266,7 @@ class ReuseMachine(RuleBasedStateMachine):
     def pods_preempt(
         self, place: int, rank: int, profile: str, count: int, are_evicted: bool
     ) -> None:
-        """Pods alike come to nodes that are full of less important ones."""
+        """Equal pods arrive at nodes that are full of less important pods."""
         names = sorted(self.nodes)
         for further in range(4):
             where = names[(place + further) % len(names)]
@@ -286,7 +286,7 @@ class ReuseMachine(RuleBasedStateMachine):
         self._after(attempts)
 
     def _evict(self) -> None:
-        """Write what is to be written; who is told to go is gone."""
+        """Perform the writes, and delete the evicted pods."""
         assert self.pair is not None
         for name in self.pair.perform():
             if name in self.pods:
@@ -295,7 +295,7 @@ class ReuseMachine(RuleBasedStateMachine):
                 self.binding.pop(name, None)
                 self._did("a pod was evicted")
 
-    # ---- what breaks into a row of pods alike ---------------------------------------------
+    # ---- events that interrupt a row of equal pods ---------------------------------------------
 
     @rule(kind=st.sampled_from(_RANKED), count=st.sampled_from((2, 3)), value=some)
     def much_changes_in_between(self, kind: str, count: int, value: int) -> None:
@@ -319,7 +319,7 @@ class ReuseMachine(RuleBasedStateMachine):
 
     @rule(where=some)
     def a_term_comes_in_between(self, where: int) -> None:
-        """A plugin that had nothing to say has, for a while."""
+        """A plugin that skipped takes part for some attempts."""
         self._row_of("lone", 3)
         for further in (0, 1):
             other = sorted(self.nodes)[(where + further) % len(self.nodes)]
@@ -359,7 +359,7 @@ class ReuseMachine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.nodes) + 3 <= NODES_MAX)
     @rule(kind=st.sampled_from(("small", "large", "two ports")), count=st.sampled_from((6, 12)))
     def equal_nodes_fill_up(self, kind: str, count: int) -> None:
-        """Equal pods make nodes equivalent again that differed one pod before."""
+        """Equal pods make nodes equivalent that differed by one pod."""
         assert self.pair is not None
         for _ in range(3):
             self._names += 1
@@ -371,7 +371,7 @@ class ReuseMachine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.nodes) > 1)
     @rule(place=some, kind=some, is_back=st.booleans(), attempts=then)
     def a_node_goes(self, place: int, kind: int, is_back: bool, attempts: int) -> None:
-        """Sometimes another comes under its name at once."""
+        """Sometimes another node with the same name is added at once."""
         assert self.pair is not None
         name = sorted(self.nodes)[place % len(self.nodes)]
         self.gone[name] = self.nodes.pop(name)
@@ -383,7 +383,7 @@ class ReuseMachine(RuleBasedStateMachine):
 
     @rule(place=some, kind=some, attempts=then)
     def a_node_is_replaced(self, place: int, kind: int, attempts: int) -> None:
-        """Its row is the newcomer's, if no pod is on it."""
+        """The new node gets its row if no pod is on it."""
         assert self.pair is not None
         name = sorted(self.nodes)[place % len(self.nodes)]
         self.gone[name] = self.nodes.pop(name)
@@ -414,7 +414,7 @@ class ReuseMachine(RuleBasedStateMachine):
 
     @rule(facet=st.sampled_from(("labels", "taints")), value=some, attempts=then)
     def many_nodes_change(self, facet: str, value: int, attempts: int) -> None:
-        """More than is judged again row by row."""
+        """More nodes change than are evaluated row by row."""
         self._change_many(facet, value)
         self._did("many nodes changed")
         self._after(attempts)
@@ -423,7 +423,7 @@ class ReuseMachine(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(("red", "web", "blue")), attempts=then)
     def a_service_comes_or_goes(self, name: str, attempts: int) -> None:
-        """It selects pods for default spreading, and some plugin looks its name up."""
+        """A service selects pods for default spreading, and a plugin looks up its name."""
         self._toggle_service(name)
         self._after(attempts)
 
@@ -443,7 +443,7 @@ class ReuseMachine(RuleBasedStateMachine):
     # ---- inside ---------------------------------------------------------------------------
 
     def _put(self, states: Sequence[Mapping[str, Any]], state: int) -> None:
-        """What an object is from now on; it goes where there is no such state."""
+        """Set the state of an object, or delete it if there is no such state."""
         assert self.pair is not None
         first_state = states[0]
         kind = f"{first_state['apiVersion']} {first_state['kind']}"
@@ -459,7 +459,7 @@ class ReuseMachine(RuleBasedStateMachine):
             self.pair.tell(EventType.DELETED, kind, decode(kind, self.objects.pop(key)))
 
     def _row_of(self, kind: str, count: int) -> None:
-        """Pods alike, tried one after another, with no nomination in their way."""
+        """Equal pods that are tried one after another, without nominations of other pods."""
         for name in self._pending():
             if self.pods[name].get("nominated_node"):
                 self._change_pod(name, nominated_node="")
@@ -533,7 +533,7 @@ class ReuseMachine(RuleBasedStateMachine):
 
 
 def uid(name: str) -> str:
-    """As the factory makes it."""
+    """The uid that the factory derives from a name."""
     return f"uid-default/{name}"
 
 

@@ -37,7 +37,7 @@ from bayplan.ports import (
 from bayplan.state.nodes import NodeView
 from tests.engine.reuse_plugins import ALL, FILTERING, KEYS, SCORING
 
-#: A table's, to begin with: it is to grow.
+#: The first capacity of the node table, small so that it grows.
 INITIAL_CAPACITY = 4
 FIRST, SECOND = "default-scheduler", "second"
 #: An extender is called for pods that request its resource.
@@ -54,7 +54,7 @@ _EXTENDERS: Sequence[Mapping[str, Any]] = [
     for name, resource, weight in (("first", LICENCES[0], 1), ("second", LICENCES[1], 3))
 ]
 
-#: Changes the scheduler that reuses answers, before anything happens.
+#: Changes the scheduler with reuse before the first event.
 Fault = Callable[[Scheduler], None]
 
 
@@ -111,7 +111,7 @@ def config_of(
 
 
 def seen(cycle: Cycle) -> Mapping[str, Any]:
-    """Everything that one attempt found out, node by node."""
+    """All results of one attempt, node by node."""
     statuses = cycle.node_to_status()
     details: dict[str, Any] = {
         "pod": cycle.pod.key,
@@ -137,7 +137,7 @@ def seen(cycle: Cycle) -> Mapping[str, Any]:
 
 @final
 class Side:
-    """One of the two."""
+    """One of the two schedulers."""
 
     def __init__(self, config: SchedulerConfig, tally: Counter[str], fault: Fault) -> None:
         registry = Registry()
@@ -164,15 +164,15 @@ class Side:
     def _note(self, cycle: Cycle) -> None:
         if self.is_on:
             self._tally["attempts"] += 1
-            self._tally["picks used"] += cycle.ranking is not None
-            self._tally["prepared alike"] += cycle.ranking is not None and cycle.step == 1
+            self._tally["rankings used"] += cycle.ranking is not None
+            self._tally["preparations reused"] += cycle.ranking is not None and cycle.step == 1
             self._tally["totals used"] += cycle.partial_ranking is not None
         self.tried[cycle.pod.key] = cycle
         self.attempts.append(seen(cycle))
 
     def validate(self) -> None:
-        """Everything cached for the pods that were tried is what the plugins say now, and the
-        rankings of all other pods are what their row caches say."""
+        """All cached results for the pods that were tried equal the plugins' results now, and the
+        rankings of all other signatures equal their row caches."""
         for profile in (FIRST, SECOND):
             for entry in self.scheduler.reuse(profile).entries():
                 entry.validate()
@@ -204,7 +204,7 @@ class Side:
         self.scheduler.run_timers()
 
     def schedule_one(self) -> bool:
-        """Notes, where answers are reused, of how many rows they were."""
+        """Run one attempt, and count the rows whose results were reused."""
         before = self._rows() if self.is_on else {}
         is_done = self.scheduler.schedule_one()
         if self.is_on:
@@ -228,7 +228,7 @@ class Side:
             for key, (evaluated, value) in after.items()
         ]
         self._tally["partial refreshes"] += any(a > 0 and k > 0 for a, k in changed)
-        self._tally["nothing asked"] += any(a == 0 and k > 0 for a, k in changed)
+        self._tally["nothing evaluated"] += any(a == 0 and k > 0 for a, k in changed)
 
     def state(self, uids: Sequence[str]) -> Mapping[str, Any]:
         """Queues, placements and nominations."""
@@ -256,7 +256,7 @@ class Side:
         }
 
     def comparable_records(self) -> list[Record]:
-        """The journal, without what only the one that reuses answers can say."""
+        """The journal without the fields that only exist with reuse."""
         records = self.journal.records
         refusals = [r for r in records if isinstance(r, AttemptRecord) and r.plugin == "Refuses"]
         self._tally["turned down by Reserve or Permit"] += len(refusals) if self.is_on else 0
@@ -275,7 +275,7 @@ class Side:
 
 @final
 class RecordingPort:
-    """A port that notes what it is told about pods; it waits for nothing."""
+    """A port that records patches of pods and waits for nothing."""
 
     def __init__(self) -> None:
         self.all: list[tuple[str, str]] = []
@@ -293,12 +293,12 @@ class RecordingPort:
 
 @final
 class Pair:
-    """The two of them."""
+    """Both schedulers."""
 
     def __init__(self, tally: Counter[str], fault: Fault = no_fault, **options: Any) -> None:
         """``options``: those of `config_of`."""
         self._tally = tally
-        #: What both want written beside all cycles, and has not been.
+        #: Pending writes of both schedulers outside of cycles.
         self.writes: list[tuple[Perform, Perform]] = []
         #: Calls of extenders without an answer.
         self.questions: list[AskExtender] = []
@@ -329,7 +329,7 @@ class Pair:
             side.scheduler.binding_finished(BindingOutcome(uid, failure))
 
     def end_wait(self, place: int, *, is_allowed: bool) -> bool:
-        """One of the pods at Permit goes on, or back. False: none is there."""
+        """One of the pods at Permit continues or returns. False if no pod waits."""
         for side in self._sides:
             waiting = side.scheduler.waiting_pods()
             if not waiting:
@@ -344,14 +344,14 @@ class Pair:
     def schedule(self, count: int) -> None:
         for _ in range(count):
             done = [side.schedule_one() for side in self._sides]
-            assert done[0] == done[1], "one has a pod to try, the other has none"
+            assert done[0] == done[1], "only one of them has a pod to try"
             if not done[0]:
                 return
 
     # ---- comparing ------------------------------------------------------------------------
 
     def compare(self, uids: Sequence[str]) -> list[Effect]:
-        """Raises AssertionError where the two differ. What is to be performed."""
+        """Returns the effects. Raises AssertionError if the schedulers differ."""
         on, off = self._sides
         for one, other in zip(on.attempts, off.attempts, strict=True):
             wrong = {key: (one.get(key), other[key]) for key in other if one.get(key) != other[key]}
@@ -391,7 +391,7 @@ class Pair:
         self._effects_since += effects[0]
 
     def perform(self) -> list[str]:
-        """Write what is to be written, and what follows from that; names of pods told to go."""
+        """Perform the writes and those that follow from them. Returns the names of evicted pods."""
         ports = RecordingPort(), RecordingPort()
         while self.writes:
             for write, port in zip(self.writes.pop(0), ports, strict=True):
@@ -410,7 +410,7 @@ class Pair:
 
 
 def comparable(effect: Effect) -> Any:
-    """What is run is each scheduler's own."""
+    """An effect without its functions, which belong to one scheduler."""
     if isinstance(effect, Perform):
         return Perform
     if isinstance(effect, BindPod):
@@ -421,7 +421,7 @@ def comparable(effect: Effect) -> Any:
 
 
 def answer_of(question: AskExtender) -> ExtenderAnswer:
-    """An extender's answer, which follows from the pod and the names of the nodes."""
+    """An extender's answer, which depends on the pod and the names of the nodes."""
     drawn = {
         name: zlib.crc32(f"{question.extender} {question.pod.uid} {name}".encode())
         for name in question.node_names

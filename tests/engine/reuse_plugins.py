@@ -1,6 +1,6 @@
-"""Plugins of every kind that reuse must cope with, for the machine that compares it on and off.
+"""Plugins of every kind for the machine that compares schedulers with and without reuse.
 
-Which of them take part is said by the pod's label "try": most pods leave most of them out, so that
+The pod's label "try" names the plugins that take part. Most pods leave most of them out, so that
 rankings live as long as they do in a real profile.
 """
 
@@ -90,7 +90,7 @@ class ShunColor(FilterPlugin, RowFilter, SignPlugin):
 
 @final
 class FewPods(ScalarFilterPlugin, SignPlugin):
-    """Node by node, with several codes and reasons; reads everything."""
+    """Node by node, with several codes and reasons; reads all facets."""
 
     name = "FewPods"
 
@@ -109,7 +109,7 @@ class FewPods(ScalarFilterPlugin, SignPlugin):
 
 @final
 class Fickle(PreFilterPlugin, ScalarFilterPlugin, SignPlugin):
-    """Signs some of its pods only; its answer follows from the pod's name where it does not."""
+    """Signs some pods only; for unsigned pods its result depends on the pod's name."""
 
     name = "Fickle"
     caching = Caching(facets=Facet.LABELS, pre_state_per_template=True)
@@ -128,7 +128,7 @@ class Fickle(PreFilterPlugin, ScalarFilterPlugin, SignPlugin):
 
 @final
 class NeverSigns(PreFilterPlugin, ScalarFilterPlugin):
-    """Has no sign_pod at all."""
+    """Has no sign_pod method."""
 
     name = "NeverSigns"
     caching = Caching(pre_state_per_template=True)
@@ -143,7 +143,7 @@ class NeverSigns(PreFilterPlugin, ScalarFilterPlugin):
 
 @final
 class FailsNowAndThen(PreFilterPlugin, ScalarFilterPlugin, ScalarScorePlugin, SignPlugin):
-    """Raises over some nodes and scores others out of range; reads labels and declares no less."""
+    """Raises for some nodes and scores some nodes out of range. Declares the labels it reads."""
 
     name = "FailsNowAndThen"
     caching = Caching(pre_state_per_template=True)
@@ -167,7 +167,7 @@ class FailsNowAndThen(PreFilterPlugin, ScalarFilterPlugin, ScalarScorePlugin, Si
 
 @final
 class Looks(ScalarFilterPlugin, SignPlugin):
-    """Refuses nodes whose color a service is named after."""
+    """Rejects nodes with the color that is the name of a service."""
 
     name = "Looks"
     caching = Caching(facets=Facet.LABELS)
@@ -188,7 +188,7 @@ class Looks(ScalarFilterPlugin, SignPlugin):
 
 @final
 class Balanced(PreFilterPlugin, FilterPlugin):
-    """Looks across nodes: refuses those with more pods than the average."""
+    """Reads all nodes: rejects nodes with more pods than the average."""
 
     name = "Balanced"
     caching = Caching(pre_state_per_template=True)
@@ -251,7 +251,7 @@ class Most(ScorePlugin, RowScore, SignPlugin):
 
 @final
 class Fewest(ScalarScorePlugin, PreScorePlugin, SignPlugin):
-    """MAX_REVERSED, node by node, over what every placement changes."""
+    """MAX_REVERSED, node by node, over amounts that every placement changes."""
 
     name = "Fewest"
     caching = Caching(facets=Facet.PODS | Facet.LABELS, pre_state_per_template=True)
@@ -307,7 +307,7 @@ class OwnNormal(ScorePlugin, PreScorePlugin, NormalizeScorePlugin, SignPlugin):
 
 @final
 class Emptiest(ScorePlugin, PreScorePlugin):
-    """Looks across nodes: how far below the fullest one is."""
+    """Reads all nodes: scores the distance to the fullest node."""
 
     name = "Emptiest"
     caching = Caching(pre_state_per_template=True)
@@ -336,7 +336,7 @@ class LowRank(TieBreakPlugin):
 
 @final
 class Refuses(ReservePlugin, PermitPlugin):
-    """Turns some first attempts down in Reserve or Permit, and lets some pods wait."""
+    """Rejects some first attempts in Reserve or Permit, and lets some pods wait."""
 
     name = "Refuses"
 
@@ -362,7 +362,7 @@ class Refuses(ReservePlugin, PermitPlugin):
         return is_first
 
 
-#: In the order of a profile; those that score have their weights.
+#: Plugins in the order of a profile, with the weights of score plugins.
 FILTERING: tuple[type[Plugin], ...] = (
     Narrows,
     ShunColor,

@@ -1,6 +1,6 @@
 """Storage objects and devices that the machine creates, changes and deletes.
 
-There are few of each, so that the pods that name them meet them in every state.
+There are few of each, so that pods that name them find them in every state.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ def _zone(name: str) -> Content:
     return {"labels": {ZONE_LABEL: name}}
 
 
-#: What each object may be; it goes, too.
+#: The possible states of each object. Objects are deleted, too.
 STORAGE: Final[Sequence[Sequence[Content]]] = (
     (claim("c0"), claim("c0", bound_to="v0"), claim("c0", class_name=MADE)),
     (claim("c1", class_name=MADE), claim("c1", bound_to="v1"), claim("c1", bound_to="gone")),
@@ -75,7 +75,7 @@ def _device(kind: str, content: Content) -> Content:
     return {"apiVersion": version, "kind": word, **content}
 
 
-#: The same of devices.
+#: The possible states of device objects.
 DEVICES: Final[Sequence[Sequence[Content]]] = (
     (
         _device(RESOURCE_CLAIM, device_claim("d0", exactly())),

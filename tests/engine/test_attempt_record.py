@@ -1,4 +1,4 @@
-"""What the journal records of a cycle."""
+"""The journal's record of a cycle."""
 
 from typing import Any
 
@@ -31,13 +31,13 @@ def table(*totals: int, weight: int = 1) -> ScoreTable:
     return ScoreTable(nodes, [PluginScores("A", weight, raw, raw * 2)], raw * 2 * weight)
 
 
-def test_a_score_line_gives_raw_normalized_and_weighted_scores() -> None:
+def test_a_score_line_has_raw_normalized_and_weighted_scores() -> None:
     result = node_score(table(3, 7, weight=5), 1)
     assert (result.node, result.total) == ("n1", 70)
     assert result.plugins == (PluginScore("A", 7, 14, 70),)
 
 
-def test_the_best_nodes_are_recorded_best_first() -> None:
+def test_the_best_nodes_are_recorded_from_the_best_one_on() -> None:
     lines = best_scores(table(5, 1, 9, 7, 3, 8, 2))
     assert [line.total for line in lines] == [18, 16, 14, 10, 6]
     assert len(lines) == BEST_NODES_MAX

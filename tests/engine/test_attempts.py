@@ -46,7 +46,7 @@ def test_a_pod_that_is_being_deleted_is_skipped_with_an_event() -> None:
 
 
 def test_a_pod_that_already_counts_on_a_node_is_skipped() -> None:
-    """An update while it was tried brought it back."""
+    """An update during the attempt added the pod to the queue again."""
     engine = engine_with(filter_node=None)
     engine.add(waiting_pod())
     engine.run()
@@ -163,7 +163,7 @@ def test_post_filter_runs_after_a_pre_filter_rejection() -> None:
     assert engine.blamed("p") == {"A"}
 
 
-def test_post_filter_runs_without_candidates_if_pre_filters_leave_no_common_node() -> None:
+def test_post_filter_runs_without_candidates_if_pre_filters_have_no_common_node() -> None:
     seen: list[Any] = []
 
     def looks(state: Any, pod: Any, statuses: Any) -> tuple[Nomination | None, Status | None]:
@@ -248,9 +248,13 @@ def test_an_answer_continues_the_cycle() -> None:
 def test_each_extender_call_has_its_own_token() -> None:
     engine = engine_with_extender()
     engine.add(waiting_pod("p", **FAR), waiting_pod("q", **FAR))
-    asks = engine.run_for(AskExtender)
-    engine.scheduler.extender_answered(asks[1].token, ExtenderAnswer(node_names=frozenset({"n1"})))
-    engine.scheduler.extender_answered(asks[0].token, ExtenderAnswer(node_names=frozenset({"n2"})))
+    questions = engine.run_for(AskExtender)
+    engine.scheduler.extender_answered(
+        questions[1].token, ExtenderAnswer(node_names=frozenset({"n1"}))
+    )
+    engine.scheduler.extender_answered(
+        questions[0].token, ExtenderAnswer(node_names=frozenset({"n2"}))
+    )
     assert engine.bound() == {"p": "n2", "q": "n1"}
 
 
@@ -265,7 +269,7 @@ def test_an_answer_with_an_unknown_token_is_ignored() -> None:
 
 
 @pytest.mark.parametrize("how", ["deleted", "bound by another"])
-def test_a_pod_that_left_during_its_extender_call_is_dropped(how: str) -> None:
+def test_a_pod_deleted_during_its_extender_call_is_dropped(how: str) -> None:
     engine = engine_with_extender()
     engine.add(waiting_pod(**FAR))
     ask = question(engine)
@@ -379,7 +383,7 @@ def test_a_bug_in_the_cycle_fails_one_attempt(monkeypatch: pytest.MonkeyPatch) -
     assert any("Traceback" in text for text in engine.texts())
     assert engine.state_of("p") is State.ERROR_BACKOFF
     monkeypatch.undo()
-    # The cluster was taken back: it may change, and the pod is tried again.
+    # The snapshot was returned, so the cluster may change, and the pod is tried again.
     engine.add(node("n3"))
     engine.until(3)
     assert list(engine.bound()) == ["p"]

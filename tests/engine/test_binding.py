@@ -15,7 +15,7 @@ from bayplan.framework.timing import Watch
 from bayplan.ports import AskExtender, ConflictError, ExtenderAnswer, ExtenderVerb
 from bayplan.state.pods import PodInfo
 from bayplan.testing import pod
-from tests.engine.kit import RecordingPort, ask_nobody, start_task
+from tests.engine.kit import RecordingPort, no_extenders, start_task
 from tests.framework.answering import Calls, answering, framework_of
 
 # ---- binding --------------------------------------------------------------------------------
@@ -38,7 +38,7 @@ def ended(
     )
 
     async def main() -> BindingOutcome:
-        return await cycle(port or RecordingPort(), start_task, ask_nobody)
+        return await cycle(port or RecordingPort(), start_task, no_extenders)
 
     return asyncio.run(main())
 
@@ -86,7 +86,9 @@ def test_a_pod_that_every_binder_skips_is_an_error(answers: tuple[Any, ...]) -> 
     [
         pytest.param(unschedulable("no"), Code.UNSCHEDULABLE, "no", id="rejects"),
         pytest.param(Status(Code.ERROR, ("broken",)), Code.ERROR, "broken", id="an Error"),
-        pytest.param(Status(Code.WAIT), Code.ERROR, "answered Wait", id="waits, which it may not"),
+        pytest.param(
+            Status(Code.WAIT), Code.ERROR, "answered Wait", id="waits, which is not allowed"
+        ),
         pytest.param(OSError("gone"), Code.ERROR, "OSError: gone", id="raises"),
         pytest.param(True, Code.ERROR, "returned True", id="no status"),
     ],
@@ -107,13 +109,13 @@ def test_the_first_failure_ends_the_binding_and_names_the_plugin(
 
 
 def test_a_skip_from_pre_bind_is_an_error() -> None:
-    """Whether there is something to prepare is asked before, in the preflight."""
+    """PreBind may skip only in the preflight."""
     status = ended(answering("A", pre_bind=SKIP), binder("B")).status
     assert status is not None
     assert "answered Skip, which it may not" in status.message
 
 
-def test_a_plugin_whose_pre_bind_pre_flight_skipped_is_left_out() -> None:
+def test_a_plugin_that_skips_in_the_preflight_is_left_out_of_pre_bind() -> None:
     log: Calls = []
     state = CycleState()
     state.skip_pre_bind_plugins.add("A")
@@ -122,7 +124,7 @@ def test_a_plugin_whose_pre_bind_pre_flight_skipped_is_left_out() -> None:
     assert log == [("B", "pre_bind"), ("B", "bind")]
 
 
-def test_an_exception_in_post_bind_is_a_remark() -> None:
+def test_an_exception_in_post_bind_is_noted_only() -> None:
     log: Calls = []
     plugins = [
         answering("A", log, bind=None, post_bind=ValueError("boom")),
@@ -158,7 +160,7 @@ def test_the_points_of_a_binding_are_timed() -> None:
     )
 
     async def main() -> None:
-        await cycle(RecordingPort(), start_task, ask_nobody)
+        await cycle(RecordingPort(), start_task, no_extenders)
 
     asyncio.run(main())
     assert reports == [("PreBind", Code.SUCCESS), ("Bind", Code.UNSCHEDULABLE)]
@@ -196,7 +198,7 @@ class Far:
 
 
 def through(error: str, *, ignorable: bool = False) -> tuple[BindingOutcome, Calls]:
-    """A binding that an extender is asked for, which answers so."""
+    """A binding through an extender with this answer."""
     log: Calls = []
 
     async def ask(question: AskExtender) -> ExtenderAnswer:
@@ -276,11 +278,11 @@ async def outcome_of(
     control = control or PodInPreBind()
     return await BindingCycle(
         framework, state, PLACED, "n1", extender_binding=None, in_pre_bind=control
-    )(RecordingPort(), start_task, ask_nobody)
+    )(RecordingPort(), start_task, no_extenders)
 
 
 class SleepingPort(RecordingPort):
-    """A port on which others go on meanwhile."""
+    """A port whose sleep lets other tasks run."""
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(0.0)
@@ -297,12 +299,14 @@ def run(main: Callable[[], Coroutine[Any, Any, BindingOutcome]]) -> Status | Non
     ("plugins", "skipped", "groups"),
     [
         pytest.param("Ab", "", ["Ab"], id="neighbours that allow it"),
-        pytest.param("aXb", "", ["a", "X", "b"], id="one that does not allow it is alone"),
+        pytest.param("aXb", "", ["a", "X", "b"], id="a plugin that does not allow it is alone"),
         pytest.param("XY", "", ["X", "Y"], id="neighbours that do not allow it"),
-        pytest.param("aXb", "X", ["a", "b"], id="a skipped one separates its neighbours"),
-        pytest.param("abc", "b", ["ac"], id="a skipped one that allows it does not"),
-        pytest.param("Xab", "a", ["X", "b"], id="the first of a group is skipped"),
-        pytest.param("ab", "ab", [], id="all are skipped"),
+        pytest.param("aXb", "X", ["a", "b"], id="a skipped plugin separates its neighbours"),
+        pytest.param(
+            "abc", "b", ["ac"], id="a skipped plugin that allows it does not separate them"
+        ),
+        pytest.param("Xab", "a", ["X", "b"], id="the first plugin of a group is skipped"),
+        pytest.param("ab", "ab", [], id="all plugins are skipped"),
     ],
 )
 def test_neighbouring_plugins_that_allow_it_run_as_one_parallel_group(
@@ -368,7 +372,7 @@ def test_a_cancelled_binding_fails_with_the_reason() -> None:
         await asyncio.sleep(0.0)
         await asyncio.sleep(0.0)
         assert control.cancel("preempted by P")
-        assert control.cancel("preempted by Q"), "it is cancelled already"
+        assert control.cancel("preempted by Q"), "the binding is cancelled already"
         await control.ended(SleepingPort())
         return await ends
 
@@ -393,7 +397,7 @@ def test_a_binding_cancelled_before_it_begins_fails() -> None:
 
 
 def test_cancelling_a_binding_that_has_not_begun_waits_for_its_end() -> None:
-    """Before PreBind, a binding waits for the status patch of the pod that is under way. Who
+    """Before PreBind, a binding waits for a pending status patch of the pod. Who
     tries again at once meanwhile finds the pod on its node still, and cancels it again."""
     log: Log = []
 

@@ -12,7 +12,7 @@ from tests.engine.kit import Engine, uid, waiting_pod
 
 
 class Over:
-    """All is quiet: one pod placed, one pending; and nothing wrong yet."""
+    """A consistent scheduler with one placed and one pending pod."""
 
     def __init__(self) -> None:
         self.engine = Engine(plugins=["NodeResourcesFit"])

@@ -76,9 +76,9 @@ def test_a_cut_note_ends_as_in_upstream() -> None:
 
 
 def patches(engine: EngineCore) -> list[tuple[PodCondition | None, str | None]]:
-    found = [e for e in engine.outbox.effects if isinstance(e, PatchPodStatus)]
+    effects = [e for e in engine.outbox.effects if isinstance(e, PatchPodStatus)]
     engine.outbox.effects.clear()
-    return [(patch.condition, patch.nominated_node_name) for patch in found]
+    return [(patch.condition, patch.nominated_node_name) for patch in effects]
 
 
 def test_a_condition_or_a_nomination_is_written() -> None:
@@ -97,7 +97,7 @@ def test_an_unchanged_nomination_is_not_written() -> None:
 
 
 def test_a_written_nomination_counts_before_the_api_reports_it() -> None:
-    """Else a nomination that is given up at once would stay for ever."""
+    """Otherwise a nomination that is cleared at once would stay for ever."""
     engine, _ = state()
     engine.outbox.patch_status(pod("p"), None, "n1")
     engine.outbox.patch_status(pod("p"), None, "n1")

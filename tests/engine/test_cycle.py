@@ -1,11 +1,11 @@
-"""What a cycle records about nodes that were not chosen."""
+"""The records of a cycle about nodes that were not chosen."""
 
 from bayplan.framework.status import Code, unresolvable, unschedulable
 from tests.engine.cycle_kit import Walk, only, refused
 from tests.framework.answering import answering
 
 
-def test_a_rejected_pod_has_a_message_and_blamed_plugins() -> None:
+def test_a_rejected_pod_has_a_message_and_the_rejecting_plugins() -> None:
     walk = Walk(
         answering("A", filter=refused("n1", "n2", reason="full")),
         answering("B", filter=refused("n3", reason="tainted", code=Code.PENDING)),
@@ -25,7 +25,7 @@ def test_a_pre_filter_rejection_applies_to_all_nodes() -> None:
     cycle = walk.cycle()
     error = cycle.fit_error()
     assert error.message == "0/3 nodes are available: x."
-    # The one that narrowed is to blame as well: without it another node might have done.
+    # The plugin that narrowed is named, too: without it another node might have been feasible.
     assert error.diagnosis.unschedulable_plugins == {"A", "N"}
     assert cycle.node_to_status().get("n2") == unschedulable("x").with_plugin("A")
 

@@ -24,14 +24,14 @@ from tests.framework.answering import answering
 from tests.scenarios.world import PROFILE
 
 STORAGE_CLASS = "storage.k8s.io/v1 StorageClass"
-Told = list[tuple[str, Any, Any]]
+HintCalls = list[tuple[str, Any, Any]]
 
 
 class RefusedPod:
-    """A scheduler with a pod p that is refused until `opened`, and all events p is told of."""
+    """A scheduler with a pod p that is refused until `opened`, and all calls of p's hints."""
 
     def __init__(self, **pod: Any) -> None:
-        self.told: Told = []
+        self.hint_calls: HintCalls = []
         self.opened = False
         self.answer = QueueingHint.QUEUE_SKIP
         resources = [r for r in EventResource if r is not EventResource.WILDCARD]
@@ -44,7 +44,7 @@ class RefusedPod:
         self.engine = Engine(plugins=["A"], classes=[plugin])
         self.engine.add(node("n1"), waiting_pod(**pod))
         self.engine.run()
-        self.told.clear()
+        self.hint_calls.clear()
 
     def _filter(self, state: Any, pod: Any, info: Any) -> Any:
         return None if self.opened or pod.name != "p" else unschedulable("closed")
@@ -52,14 +52,16 @@ class RefusedPod:
     def _hint(self, resource: str, action: ActionType) -> Any:
         def hint(pod: Any, old: Any, new: Any) -> QueueingHint:
             if pod.name == "p":
-                self.told.append((ClusterEvent(resource, action).label, _name(old), _name(new)))
+                self.hint_calls.append(
+                    (ClusterEvent(resource, action).label, _name(old), _name(new))
+                )
             return self.answer
 
         return hint
 
-    def hears(self) -> Told:
-        """What p was told of since the last time, under what it registered for."""
-        calls, self.told[:] = list(self.told), []
+    def take_hint_calls(self) -> HintCalls:
+        """The calls of p's hints since the last call of this method, by registered event."""
+        calls, self.hint_calls[:] = list(self.hint_calls), []
         return sorted(calls, key=str)
 
 
@@ -76,11 +78,11 @@ def test_a_node_is_added_updated_and_deleted() -> None:
     world = RefusedPod()
     engine = world.engine
     engine.add(node("n2"))
-    assert world.hears() == [("NodeAdd", None, "n2")]
+    assert world.take_hint_calls() == [("NodeAdd", None, "n2")]
     engine.update(node("n2", labels={"colour": "blue"}))
-    assert world.hears() == [("NodeUpdate", "n2", "n2")]
+    assert world.take_hint_calls() == [("NodeUpdate", "n2", "n2")]
     engine.delete(node("n2"))
-    assert world.hears() == [("NodeDelete", "n2", None)]
+    assert world.take_hint_calls() == [("NodeDelete", "n2", None)]
     assert engine.scheduler.cache.node("n2") is None
 
 
@@ -88,7 +90,7 @@ def test_a_node_update_without_a_relevant_change_is_ignored() -> None:
     world = RefusedPod()
     world.engine.update(node("n1"))
     world.engine.delete(node("ghost"))
-    assert world.hears() == []
+    assert world.take_hint_calls() == []
 
 
 def test_the_cache_changes_before_queueing_hints_run() -> None:
@@ -113,11 +115,11 @@ def test_an_invalid_node_is_ignored_and_noted() -> None:
     for kind in (engine.add, engine.update):
         kind(node("n1", cpu="many"))
         kind(node("n9", cpu="many"))
-    assert world.hears() == []
+    assert world.take_hint_calls() == []
     assert engine.scheduler.cache.node("n9") is None
     assert sum("ignored" in text for text in engine.texts()) == 4
     engine.add(node("n9"))
-    assert world.hears() == [("NodeAdd", None, "n9")]
+    assert world.take_hint_calls() == [("NodeAdd", None, "n9")]
 
 
 # ---- pending pods ---------------------------------------------------------------------------
@@ -136,13 +138,13 @@ def test_pods_of_other_schedulers_are_ignored() -> None:
 def test_an_update_of_a_pod_may_activate_the_pod() -> None:
     world = RefusedPod()
     world.engine.update(waiting_pod(labels={"colour": "blue"}))
-    assert world.hears() == [("PodUpdate", "p", "p"), ("TargetPodUpdate", "p", "p")]
+    assert world.take_hint_calls() == [("PodUpdate", "p", "p"), ("TargetPodUpdate", "p", "p")]
     queued = world.engine.scheduler.queue.find(uid("p"))
     assert queued is not None
     assert queued.pod.labels == {"colour": "blue"}
 
 
-def test_an_event_with_a_known_resource_version_is_ignored() -> None:
+def test_an_event_with_a_resource_version_seen_before_is_ignored() -> None:
     world = RefusedPod()
     engine = world.engine
 
@@ -150,14 +152,14 @@ def test_an_event_with_a_known_resource_version_is_ignored() -> None:
         return with_version(waiting_pod(**options), version)
 
     engine.update(at("7"))
-    world.hears()
+    world.take_hint_calls()
     engine.update(at("7", labels={"a": "b"}))
-    assert world.hears() == []
+    assert world.take_hint_calls() == []
     engine.update(at("8", labels={"a": "b"}))
-    assert len(world.hears()) == 2
-    # Objects of tests have no versions: each is news.
+    assert len(world.take_hint_calls()) == 2
+    # Objects of tests have no versions, so each of them counts as new.
     engine.update(waiting_pod())
-    assert len(world.hears()) == 2
+    assert len(world.take_hint_calls()) == 2
 
 
 def with_version(pod: Pod, version: str | None) -> Pod:
@@ -198,21 +200,21 @@ def test_a_placed_pod_is_added_updated_and_deleted() -> None:
     world = RefusedPod()
     engine = world.engine
     engine.add(api_pod("r", node="n1"))
-    assert world.hears() == [("AssignedPodAdd", None, "r"), ("PodAdd", None, "r")]
+    assert world.take_hint_calls() == [("AssignedPodAdd", None, "r"), ("PodAdd", None, "r")]
     assert engine.placed_on("r") == "n1"
     engine.update(api_pod("r", node="n1", labels={"a": "b"}))
-    assert world.hears() == [("AssignedPodUpdate", "r", "r"), ("PodUpdate", "r", "r")]
+    assert world.take_hint_calls() == [("AssignedPodUpdate", "r", "r"), ("PodUpdate", "r", "r")]
     engine.delete(api_pod("r", node="n1"))
-    assert world.hears() == [("AssignedPodDelete", "r", None), ("PodDelete", "r", None)]
+    assert world.take_hint_calls() == [("AssignedPodDelete", "r", None), ("PodDelete", "r", None)]
     assert engine.placed_on("r") == ""
 
 
 def test_a_placed_pod_that_ends_releases_its_resources() -> None:
     world = RefusedPod()
     world.engine.add(api_pod("r", node="n1"))
-    world.hears()
+    world.take_hint_calls()
     world.engine.update(api_pod("r", node="n1", status={"phase": "Succeeded"}))
-    assert world.hears() == [("AssignedPodDelete", "r", None), ("PodDelete", "r", None)]
+    assert world.take_hint_calls() == [("AssignedPodDelete", "r", None), ("PodDelete", "r", None)]
     assert world.engine.placed_on("r") == ""
 
 
@@ -278,9 +280,9 @@ def test_a_nomination_in_the_status_counts_from_the_start() -> None:
 @pytest.mark.parametrize(
     ("priority", "is_reported"),
     [
-        pytest.param(5, True, id="a lower priority is told"),
-        pytest.param(10, True, id="an equal one, too"),
-        pytest.param(20, False, id="a higher one had the room anyway"),
+        pytest.param(5, True, id="a lower priority has the event"),
+        pytest.param(10, True, id="an equal priority has the event"),
+        pytest.param(20, False, id="a higher priority had the room already"),
     ],
 )
 @pytest.mark.parametrize("how", ["moved", "deleted"])
@@ -311,9 +313,9 @@ def test_objects_of_other_kinds_are_added_updated_and_deleted() -> None:
         (EventType.DELETED, (f"{label}Delete", "object", None)),
     ):
         world.engine.put(STORAGE_CLASS, content, event)
-        assert world.hears() == [heard]
+        assert world.take_hint_calls() == [heard]
     world.engine.put(STORAGE_CLASS, content, EventType.DELETED)
-    assert world.hears() == []
+    assert world.take_hint_calls() == []
 
 
 def test_a_plugin_may_register_events_of_its_own_kind() -> None:
@@ -361,14 +363,14 @@ def test_a_taint_update_activates_only_plugins_that_registered_for_it() -> None:
     assert engine.state_of("p") is State.BACKOFF
 
 
-def test_a_deletion_found_by_a_relist_is_a_deletion() -> None:
-    """It is told by the metadata alone."""
+def test_an_object_missing_in_a_relist_is_deleted() -> None:
+    """The event has only the metadata of the object."""
     engine = Engine()
     placed = api_pod("gone", node="n1")
     engine.add(node("n1"), placed)
     assert engine.placed_on("gone") == "n1"
-    told = Unstructured(metadata=placed.metadata)
-    engine.scheduler.handle(WatchEvent(EventType.DELETED, POD, told))
+    metadata_only = Unstructured(metadata=placed.metadata)
+    engine.scheduler.handle(WatchEvent(EventType.DELETED, POD, metadata_only))
     assert engine.placed_on("gone") == ""
 
 
@@ -376,7 +378,7 @@ def test_a_deletion_found_by_a_relist_is_a_deletion() -> None:
 
 
 def handled(engine: Engine) -> dict[str, float]:
-    """By event: how often it was handled."""
+    """Event → the number of times it was handled."""
     name = "scheduler_event_handling_duration_seconds"
     (family,) = (f for f in engine.scheduler.metrics.registry.collect() if f.name == name)
     return {s.labels["event"]: s.value for s in family.samples if s.name.endswith("_count")}
@@ -445,5 +447,5 @@ def test_a_pending_pod_is_an_event_if_pod_groups_are_scheduled(is_on: bool) -> N
     engine.add(node("n1"), waiting_pod("p"))
     engine.run()
     engine.add(waiting_pod("q"))
-    engine.add(api_pod("other", scheduler_name="others"))
+    engine.add(api_pod("other", scheduler_name="another"))
     assert reports == (["p: q"] if is_on else [])

@@ -28,12 +28,12 @@ def engine_with(**answers: Any) -> Engine:
     return engine
 
 
-#: When a ManualClock begins.
+#: The start time of a ManualClock.
 BEGINNING = "2026-01-01T00:00:00Z"
 
 
 def condition(reason: str, message: str, since: str | None = BEGINNING) -> PodCondition:
-    """``since`` None: it has been False before."""
+    """``since``: the transition time; None means that the condition was False before."""
     return PodCondition(
         type="PodScheduled",
         status="False",
@@ -100,8 +100,8 @@ def test_the_event_names_the_newest_version_of_the_pod() -> None:
 @pytest.mark.parametrize(
     ("status", "since"),
     [
-        pytest.param("False", None, id="one that stays False keeps its time"),
-        pytest.param("True", BEGINNING, id="one that becomes False begins now"),
+        pytest.param("False", None, id="a condition that stays False keeps its time"),
+        pytest.param("True", BEGINNING, id="a condition that becomes False gets the current time"),
     ],
 )
 def test_the_condition_has_transition_time_and_generation(status: str, since: str | None) -> None:
@@ -121,7 +121,7 @@ def test_a_condition_that_the_pod_already_has_is_not_written() -> None:
     assert engine.patches() == []
 
 
-def test_the_blamed_plugins_are_those_of_the_last_attempt() -> None:
+def test_the_rejecting_plugins_are_those_of_the_last_attempt() -> None:
     answers = iter([unschedulable("no"), BROKEN])
     engine = engine_with(filter_node=lambda *_: next(answers))
     engine.add(waiting_pod())
@@ -155,7 +155,7 @@ def test_a_pod_recreated_during_its_attempt_gets_no_event() -> None:
 
 
 def test_a_failed_binding_of_a_pod_that_is_bound_writes_nothing() -> None:
-    """Its binding got no answer in time, and was carried out."""
+    """The binding had no answer in time, but the API performed it."""
     engine = engine_with(filter_node=None)
     engine.add(waiting_pod())
     engine.run()
@@ -203,7 +203,7 @@ def test_the_same_condition_is_not_written_again() -> None:
 
 
 def after_post_filter(nomination: Nomination | None, nominated: str = "") -> tuple[Any, Engine]:
-    """(what was written as the nomination, the engine) after an attempt without a node."""
+    """(the written nomination, the engine) after an attempt without a node."""
     engine = engine_with(filter_node=unschedulable("no"), post_filter=(nomination, unschedulable()))
     engine.add(waiting_pod(nominated_node=nominated))
     (patch,) = engine.patches()

@@ -1,4 +1,4 @@
-"""After many changes, all nodes are evaluated in place of the changed ones; decisions stay."""
+"""After many changes all nodes are evaluated, and not only changed ones; decisions are equal."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ KINDS = CHANGES_MAX + 4
 
 @pytest.fixture(autouse=True)
 def caching_pays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few pods of many signatures: everything is cached all the same."""
+    """There are few pods of many signatures; everything is cached anyway."""
     monkeypatch.setattr(module, "_BALANCE_MAX", 10**9)
 
 
@@ -27,7 +27,7 @@ def engine_of(*plugins: Any, **options: Any) -> Engine:
 
 
 def place(engine: Engine, count: int, *, kinds: int, first: int = 0) -> dict[str, str]:
-    """So many pods, of kinds in turn."""
+    """Place a number of pods, with signatures in turn."""
     places: dict[str, str] = {}
     for number in range(count):
         engine.add(waiting_pod(f"p{first + number}", cpu=f"{10 + number % kinds}m"))
@@ -52,8 +52,8 @@ def test_a_signature_that_returns_soon_is_brought_up_to_date() -> None:
         place(engine, 2 * KINDS, kinds=KINDS)
     before = evaluated_rows(on)
     assert place(on, 4, kinds=1, first=100) == place(off, 4, kinds=1, first=100)
-    # The first is asked about in full; the next about what changed since long ago, and then about
-    # one node each time.
+    # The first attempt evaluates all rows, the second one all rows that changed since, and each
+    # further one a single row.
     assert evaluated_rows(on) - before < 2 * 4 * NODES - 2 * NODES
 
 
@@ -63,7 +63,7 @@ def test_with_a_scalar_plugin_only_changed_nodes_are_evaluated() -> None:
     before = evaluated_rows(engine)
     place(engine, 1, kinds=1, first=100)
     assert evaluated_rows(engine) - before == 2 * KINDS
-    # One that cannot tell these kinds apart: a row for each placement.
+    # A plugin that does not distinguish these signatures evaluates one row per placement.
     assert evaluated_rows(engine, "CountingFilter") == NODES + 2 * KINDS
 
 

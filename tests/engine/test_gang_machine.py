@@ -64,7 +64,7 @@ FAULTS = (
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("plant", FAULTS, ids=lambda plant: plant.__name__)
-def test_a_planted_fault_is_found(plant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_planted_fault_is_detected(plant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
     with pytest.raises((AssertionError, InvariantBroken)):
         PLAY.run(0, {"tally": Counter[str]()}, is_shrunk=False)

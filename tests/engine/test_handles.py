@@ -1,4 +1,4 @@
-"""What plugins request through their handles, during a turn and outside of it."""
+"""Requests of plugins through their handles, during a turn and outside of it."""
 
 from typing import Any
 
@@ -14,49 +14,49 @@ NODE_ADDED = ClusterEvent(EventResource.NODE, ActionType.ADD)
 WAIT = (Status(Code.WAIT), 60.0)
 
 
-def holding(*names: str) -> type[Any]:
-    """Permit lets these pods wait."""
+def permit_waits(*names: str) -> type[Any]:
+    """A plugin whose Permit lets these pods wait."""
     return answering(
-        "Holds",
+        "PermitWaits",
         permit=lambda state, pod, where: WAIT if pod.name in names else (None, 0.0),
         events_to_register=[],
     )
 
 
 def test_waiting_pods_are_listed_by_uid() -> None:
-    engine = Engine(plugins=["Holds"], classes=[holding("b", "a")])
+    engine = Engine(plugins=["PermitWaits"], classes=[permit_waits("b", "a")])
     engine.add(node("n1"), waiting_pod("b"), waiting_pod("a"))
     engine.run()
-    handle = engine.plugin("Holds").handle
+    handle = engine.plugin("PermitWaits").handle
     assert [waiting.pod.name for waiting in handle.waiting_pods()] == ["a", "b"]
     assert handle.waiting_pod(uid("a")).node_name == "n1"
-    assert handle.waiting_pod(uid("nobody")) is None
+    assert handle.waiting_pod(uid("absent")) is None
 
 
 def test_rejecting_while_iterating_is_allowed() -> None:
-    engine = Engine(plugins=["Holds"], classes=[holding("a", "b", "c")])
+    engine = Engine(plugins=["PermitWaits"], classes=[permit_waits("a", "b", "c")])
     engine.add(node("n1"), *map(waiting_pod, "abc"))
     engine.run()
-    handle = engine.plugin("Holds").handle
+    handle = engine.plugin("PermitWaits").handle
     for waiting in handle.waiting_pods():
         assert handle.reject_waiting_pod(waiting.pod.uid)
     assert handle.waiting_pods() == []
     assert [engine.state_of(name) for name in "abc"] == [State.UNSCHEDULABLE] * 3
-    assert engine.blamed("a") == {"Holds"}
+    assert engine.blamed("a") == {"PermitWaits"}
 
 
-def test_a_pod_rejected_during_a_cycle_leaves_its_node_after_the_cycle() -> None:
-    """The cluster does not change under the cycle that reads it."""
+def test_a_pod_rejected_during_a_cycle_is_removed_from_its_node_after_the_cycle() -> None:
+    """The cluster does not change during a cycle."""
     seen: list[tuple[Any, ...]] = []
 
     def rejects(state: Any, pod: Any, where: str) -> Any:
         if pod.name == "q":
-            handle = engine.plugin("Holds").handle
+            handle = engine.plugin("PermitWaits").handle
             answers = [handle.reject_waiting_pod(uid("p")) for _ in range(2)]
             seen.append((*answers, dict(handle.snapshot.node("n1").requested)))
         return WAIT if pod.name == "p" else (None, 0.0)
 
-    engine = Engine(plugins=["Holds"], classes=[answering("Holds", permit=rejects)])
+    engine = Engine(plugins=["PermitWaits"], classes=[answering("PermitWaits", permit=rejects)])
     engine.add(node("n1"), waiting_pod("p", cpu=1))
     engine.run()
     engine.add(waiting_pod("q", cpu=2))
@@ -69,11 +69,11 @@ def test_a_pod_rejected_during_a_cycle_leaves_its_node_after_the_cycle() -> None
 def test_a_pod_allowed_during_a_cycle_is_bound_after_the_cycle() -> None:
     def allows(state: Any, pod: Any, where: str) -> Any:
         if pod.name == "q":
-            engine.plugin("Holds").handle.waiting_pod(uid("p")).allow("Holds")
+            engine.plugin("PermitWaits").handle.waiting_pod(uid("p")).allow("PermitWaits")
             return unschedulable("not me"), 0.0
         return WAIT
 
-    engine = Engine(plugins=["Holds"], classes=[answering("Holds", permit=allows)])
+    engine = Engine(plugins=["PermitWaits"], classes=[answering("PermitWaits", permit=allows)])
     engine.add(node("n1"), waiting_pod("p"))
     engine.run()
     engine.add(waiting_pod("q"))
@@ -119,7 +119,7 @@ def test_a_delayed_activation_happens_at_its_time() -> None:
 
 
 def test_activating_from_a_queueing_hint_is_allowed() -> None:
-    """The queue walks its parked pods while it asks."""
+    """The queue iterates over its unschedulable pods while it calls hints."""
     engine = Engine(plugins=["Fussy"], classes=[fussy()])
     engine.add(node("n1"), waiting_pod("p"), waiting_pod("q"))
     engine.run()
@@ -153,15 +153,15 @@ def fussy() -> type[Any]:
 
 
 def test_an_effect_outside_of_a_turn_wakes_the_shell() -> None:
-    engine = Engine(plugins=["Holds"], classes=[holding("p")])
+    engine = Engine(plugins=["PermitWaits"], classes=[permit_waits("p")])
     engine.add(node("n1"), waiting_pod("p"))
     engine.run()
     woken: list[str] = []
     engine.scheduler.on_wake(lambda: woken.append("woken"))
-    handle = engine.plugin("Holds").handle
-    handle.emit(handle.waiting_pods()[0].pod, "Normal", "Told", "Telling", "something")
+    handle = engine.plugin("PermitWaits").handle
+    handle.emit(handle.waiting_pods()[0].pod, "Normal", "Waits", "Waiting", "something")
     assert len(woken) == 1
-    handle.waiting_pod(uid("p")).allow("Holds")
+    handle.waiting_pod(uid("p")).allow("PermitWaits")
     assert len(woken) == 2
     handle.activate([])
     assert len(woken) == 3

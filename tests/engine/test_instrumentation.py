@@ -66,7 +66,7 @@ def test_waiting_groups_are_entities_of_their_own() -> None:
 
 
 def test_in_flight_pods_and_events_are_counted_when_the_metric_is_read() -> None:
-    engine = Engine(plugins=["Holds"], classes=[holding()])
+    engine = Engine(plugins=["PermitWaits"], classes=[permit_waits()])
     engine.add(node("n1"), waiting_pod("p"))
     engine.run()
 
@@ -78,10 +78,12 @@ def test_in_flight_pods_and_events_are_counted_when_the_metric_is_read() -> None
     assert (inflight_events("PodPopped"), inflight_events("NodeAdd")) == (1, 1)
 
 
-def holding() -> type[Any]:
+def permit_waits() -> type[Any]:
     wait = (Status(Code.WAIT), 60.0)
     event = ClusterEventWithHint(NODE_ADDED)
-    return answering("Holds", permit=lambda state, pod, where: wait, events_to_register=[event])
+    return answering(
+        "PermitWaits", permit=lambda state, pod, where: wait, events_to_register=[event]
+    )
 
 
 def test_the_cache_size_is_counted_when_the_metric_is_read() -> None:
@@ -161,19 +163,19 @@ def test_members_without_a_group_object_are_counted_apart_from_gated_pods() -> N
     for name in "ab":
         engine.add(waiting_pod(name, labels={"scheduling.x-k8s.io/pod-group": "g"}))
 
-    def told() -> list[float]:
+    def pending_counts() -> list[float]:
         queues = ("incomplete", "gated", "active", "pending")
         return [engine.metric("scheduler_pending_pods", queue=queue) for queue in queues]
 
     def gated_groups() -> float:
         return engine.metric("scheduler_queued_entities", queue="gated", type="podgroup")
 
-    assert (told(), gated_groups()) == ([2, 0, 0, 0], 0)
+    assert (pending_counts(), gated_groups()) == ([2, 0, 0, 0], 0)
     spec = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": 3}}
     engine.put("scheduling.x-k8s.io/v1alpha1 PodGroup", spec)
-    assert (told(), gated_groups()) == ([0, 2, 0, 0], 1)
+    assert (pending_counts(), gated_groups()) == ([0, 2, 0, 0], 1)
     engine.add(waiting_pod("c", labels={"scheduling.x-k8s.io/pod-group": "g"}))
-    assert (told(), gated_groups()) == ([0, 0, 3, 0], 0)
+    assert (pending_counts(), gated_groups()) == ([0, 0, 3, 0], 0)
 
 
 def test_members_that_arrive_during_an_attempt_at_their_group_are_pending() -> None:
@@ -194,12 +196,12 @@ def test_pre_enqueue_and_sign_are_timed() -> None:
     engine = Engine(plugins=["Gate"], classes=[gate])
     engine.add(node("n1"), *(waiting_pod(f"p{number}") for number in range(20)))
 
-    def told(point: str) -> float:
+    def metric_count(point: str) -> float:
         name = "scheduler_framework_extension_point_duration_seconds_count"
-        # As upstream: Success whatever the plugins say.
+        # As in upstream, the code is Success for any results of plugins.
         return engine.metric(name, extension_point=point, status="Success", profile=PROFILE)
 
-    assert told("PreEnqueue") == 20
+    assert metric_count("PreEnqueue") == 20
     by_plugin = "scheduler_plugin_execution_duration_seconds_count"
     labels = {"plugin": "Gate", "extension_point": "PreEnqueue"}
     rejected = "UnschedulableAndUnresolvable"
@@ -224,12 +226,12 @@ def test_evaluations_are_counted_by_pod_and_by_node() -> None:
     engine.add(*(node(f"n{number}") for number in range(5)), waiting_pod("p"))
     engine.run()
 
-    def told(point: str) -> float:
+    def metric_count(point: str) -> float:
         name = "scheduler_plugin_evaluation_total"
         return engine.metric(name, plugin="Mine", extension_point=point, profile=PROFILE)
 
     points = ("PreFilter", "Filter", "PreScore", "Score")
-    assert [told(point) for point in points] == [1, 5, 1, 4]
+    assert [metric_count(point) for point in points] == [1, 5, 1, 4]
 
 
 def test_feature_gates_are_shown_with_their_stages() -> None:

@@ -1,4 +1,4 @@
-"""Many new pods are added at once, as one by one."""
+"""Many new pods added at once have the same effect as one by one."""
 
 from typing import Any
 
@@ -51,7 +51,7 @@ def order(engine: Engine) -> list[list[str]]:
 
 
 def event_counts(engine: Engine) -> dict[Any, float]:
-    """Label → how many events were handled."""
+    """Label → the number of handled events."""
     (family,) = engine.scheduler.metrics.event_handling_duration.collect()
     return {
         tuple(sample.labels.items()): sample.value

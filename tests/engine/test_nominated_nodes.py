@@ -58,7 +58,7 @@ def results(outcome: FilterOutcome) -> tuple[Any, ...]:
 
 @settings(max_examples=200, deadline=None)
 @given(worlds())
-def test_all_nominated_nodes_at_once_give_the_result_of_one_by_one(
+def test_all_nominated_nodes_at_once_have_the_same_results_as_one_by_one(
     drawn: tuple[Scene, PodInfo],
 ) -> None:
     over, pending = drawn
@@ -87,7 +87,7 @@ def test_a_nominated_pod_that_is_on_its_node_counts_once() -> None:
     assert cycle.choice is not None and cycle.choice.node_name == "n1"
 
 
-def test_trials_are_used_where_a_filter_reads_more_than_amounts() -> None:
+def test_trials_are_used_if_a_filter_reads_more_than_amounts() -> None:
     over = scene(node("n1", cpu=4), node("n2", cpu=4))
     over.nominate(pod("high", priority=10, nominated_node="n1", host_ports=[80]))
     with_port = pod("pending", priority=5, host_ports=[80])

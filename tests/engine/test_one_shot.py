@@ -15,7 +15,7 @@ from tests.scenarios.world import PROFILE
 
 
 def advised(weight: int = 1, **answers: Any) -> Engine:
-    """Three nodes, and a plugin that answers so."""
+    """Three nodes and a plugin with these answers."""
     plugin = answering("A", events_to_register=[], **answers)
     scores = "score" in answers
     engine = Engine(plugins=[("A", weight) if scores else "A"], classes=[plugin])
@@ -39,7 +39,7 @@ UUU = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 def test_filter_returns_the_feasible_nodes_in_the_order_of_the_request() -> None:
     engine = advised(filter=no_n1)
     assert filtered(engine, "n3", "n1") == (["n3"], {"n1": (Code.UNSCHEDULABLE, "no licence")})
-    # Nothing was decided, and the cluster may change again.
+    # The snapshot was returned, so the cluster may change again.
     engine.add(node("n4"))
     assert filtered(engine, "n4") == (["n4"], {})
     assert engine.run() == []

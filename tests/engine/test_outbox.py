@@ -28,7 +28,7 @@ def patch(message: str = "", nominated: str | None = None) -> PatchPodStatus:
 
 
 def reported_pod(message: str = "", nominated: str = "", **options: Any) -> PodInfo:
-    """The pod as the API tells it, with a time stamp of its own."""
+    """The pod as the API reports it, with its own time stamp."""
     conditions: list[dict[str, Any]] = [{"type": "Ready", "status": "False"}]
     if message:
         conditions.append(
@@ -74,7 +74,7 @@ def writes(*patches: PatchPodStatus) -> PendingPatches:
         ),
     ],
 )
-def test_an_update_with_only_our_patch_is_an_echo(
+def test_an_update_with_only_the_schedulers_patch_is_an_echo(
     written: list[PatchPodStatus], old: PodInfo, new: PodInfo
 ) -> None:
     write_list = writes(*written)
@@ -85,18 +85,18 @@ def test_an_update_with_only_our_patch_is_an_echo(
     ("old", "new"),
     [
         pytest.param(reported_pod(), reported_pod("something else"), id="another condition"),
-        pytest.param(reported_pod(), reported_pod("no", "n7"), id="another nomination besides"),
-        pytest.param(reported_pod(), reported_pod("no", labels={"a": "b"}), id="a label besides"),
+        pytest.param(reported_pod(), reported_pod("no", "n7"), id="another nomination, too"),
+        pytest.param(reported_pod(), reported_pod("no", labels={"a": "b"}), id="a label, too"),
         pytest.param(
-            reported_pod(), reported_pod("no", annotations={"a": "b"}), id="an annotation besides"
+            reported_pod(), reported_pod("no", annotations={"a": "b"}), id="an annotation, too"
         ),
         pytest.param(
-            reported_pod(), reported_pod("no", terminating=True), id="it is being deleted"
+            reported_pod(), reported_pod("no", terminating=True), id="a deletion timestamp"
         ),
         pytest.param(
             reported_pod(),
             reported_pod("no", status={"resourceClaimStatuses": [{"name": "gpu"}]}),
-            id="a claim was made for it",
+            id="a generated claim",
         ),
     ],
 )
@@ -105,7 +105,7 @@ def test_an_update_with_a_change_of_another_writer_is_not_an_echo(
 ) -> None:
     written = writes(patch("no"))
     assert not written.is_echo(old, new)
-    # Ours may still come.
+    # The scheduler's own update may still arrive.
     assert written.is_echo(reported_pod(), reported_pod("no"))
 
 
@@ -157,13 +157,13 @@ def test_the_condition_of_a_refused_pod_does_not_activate_the_pod() -> None:
     queued = engine.scheduler.queue.find(UID)
     assert queued is not None
     assert len(queued.pod.status.conditions or ()) == 1
-    # The next change of the status is somebody else's.
+    # The next change of the status is made by another component.
     engine.update(refused_pod(resourceClaimStatuses=[{"name": "gpu"}]))
     assert engine.state_of("p") is State.BACKOFF
 
 
 def test_echoes_that_arrive_at_permit_are_consumed() -> None:
-    """Else they would stand for others later."""
+    """Otherwise later updates would be taken for echoes."""
     plugin = answering("A", permit=(Status(Code.WAIT), 5.0))
     engine = Engine(plugins=["A"], classes=[plugin])
     engine.add(node("n1"), waiting_pod())

@@ -24,21 +24,21 @@ class Far:
 
 
 class Waiting:
-    """As much of a cycle as is looked at."""
+    """The part of a cycle that is read."""
 
     pod = pod("p")
 
 
-def parked(*names: str) -> tuple[PendingExtenderCalls, Any, list[Any]]:
+def pending_cycles(*names: str) -> tuple[PendingExtenderCalls, Any, list[Any]]:
     cycles, cycle = PendingExtenderCalls(), Waiting()
     question = Question(tuple(map(Far, names)), ("n1",), ExtenderVerb.PRIORITIZE)
     return cycles, cycle, cycles.park(cycle, question)  # pyright: ignore[reportArgumentType]
 
 
 def test_each_extender_call_has_its_own_token() -> None:
-    cycles, cycle, asks = parked("one", "two")
-    assert [(ask.token, ask.extender) for ask in asks] == [(1, "one"), (2, "two")]
-    assert {(ask.verb, ask.pod, ask.node_names) for ask in asks} == {
+    cycles, cycle, calls = pending_cycles("one", "two")
+    assert [(ask.token, ask.extender) for ask in calls] == [(1, "one"), (2, "two")]
+    assert {(ask.verb, ask.pod, ask.node_names) for ask in calls} == {
         ("prioritize", cycle.pod, ("n1",))
     }
     assert len(cycles) == 1
@@ -46,7 +46,7 @@ def test_each_extender_call_has_its_own_token() -> None:
 
 @pytest.mark.parametrize("order", [(1, 2), (2, 1)])
 def test_a_cycle_continues_after_its_last_answer(order: tuple[int, int]) -> None:
-    cycles, cycle, _ = parked("one", "two")
+    cycles, cycle, _ = pending_cycles("one", "two")
     answers = {1: ExtenderAnswer(error="a"), 2: ExtenderAnswer(error="b")}
     first, last = order
     assert cycles.answered(first, answers[first]) is None
@@ -55,7 +55,7 @@ def test_a_cycle_continues_after_its_last_answer(order: tuple[int, int]) -> None
     assert complete is not None
     result, answered = complete
     assert result is cycle
-    # In the order of the question, however they came.
+    # In the order of the question, regardless of arrival.
     assert [(e.name, failures) for e, failures in answered.failures()] == [
         ("one", "a"),
         ("two", "b"),
@@ -64,7 +64,7 @@ def test_a_cycle_continues_after_its_last_answer(order: tuple[int, int]) -> None
 
 
 def test_a_repeated_answer_counts_once() -> None:
-    cycles, _, _ = parked("one", "two")
+    cycles, _, _ = pending_cycles("one", "two")
     assert cycles.answered(1, ExtenderAnswer()) is None
     assert cycles.answered(1, ExtenderAnswer()) is None
     assert cycles.answered(9, ExtenderAnswer()) is None

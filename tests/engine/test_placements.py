@@ -1,4 +1,4 @@
-"""From a chosen node to a bound pod, and the way back after a failure."""
+"""From a chosen node to a bound pod, and the rollback after a failure."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def test_a_chosen_pod_is_assumed_before_it_is_bound() -> None:
     assert (effect.node_name, effect.pod.node_name) == ("n1", "n1")
     assert engine.placed_on("p") == "n1"
     assert engine.scheduler.cache.is_assumed(uid("p"))
-    # It expects no room there any more: it has it.
+    # It is not nominated any more, because it is assumed.
     assert engine.nominated_on("n1") == []
     assert engine.state_of("p") is State.ABSENT
 
@@ -71,7 +71,7 @@ def test_a_bound_pod_gets_an_event_and_is_counted_and_timed() -> None:
     assert engine.metric("scheduler_scheduling_attempt_duration_seconds_sum", **labels) == 2.5
     sli = "scheduler_pod_scheduling_sli_duration_seconds_sum"
     assert engine.metric(sli, attempts="1") == 2.5
-    # The binding is no part of the algorithm.
+    # The duration of the algorithm excludes the binding.
     assert engine.metric("scheduler_scheduling_algorithm_duration_seconds_count") == 1
     assert engine.metric("scheduler_scheduling_algorithm_duration_seconds_sum") == 0
     assert engine.scheduler.only_retries_wait
@@ -116,7 +116,7 @@ def test_pods_to_activate_are_activated_after_the_cycle_and_after_the_binding() 
     engine.add(waiting_pod("l"))
     (effect,) = engine.run_for(BindPod)
     assert len(engine.attempts("f")) == 2
-    # The stash was emptied; what PostBind stashes counts when the binding has succeeded.
+    # The stash was emptied. Pods that PostBind stashes are activated after a successful binding.
     performed(effect)
     engine.finish("l")
     engine.run()
@@ -151,7 +151,7 @@ def test_a_rejection_at_the_end_of_the_cycle_unreserves_and_forgets_the_pod(
 
 
 def test_a_rejection_in_the_cycle_activates_no_other_pod() -> None:
-    """Nobody else has seen the pod on its node."""
+    """No other pod has seen the pod on its node."""
     engine = engine_with(
         reserve=lambda state, pod, where: unschedulable("no"), events_to_register=[ROOM_FREED]
     )
@@ -260,7 +260,7 @@ def test_a_pod_without_pre_bind_work_is_not_in_pre_bind() -> None:
 
 
 def test_a_pod_rejected_by_pre_bind_is_retried_after_a_backoff() -> None:
-    """Only Permit and what comes before it say that a pod does not fit."""
+    """Only Permit and earlier extension points can find that a pod does not fit."""
     engine = engine_with(pre_bind=unschedulable("not now"))
     engine.add(waiting_pod())
     (bind,) = engine.run_for(BindPod)
@@ -314,7 +314,7 @@ def test_a_pod_confirmed_before_its_binding_failed_stays_placed() -> None:
 
 
 def test_a_pod_deleted_during_its_binding_releases_its_resources_at_once() -> None:
-    """The binding goes on, and fails; nothing of it is left then."""
+    """The binding continues and fails, and leaves no state."""
     engine = engine_with(filter_node=None)
     engine.add(waiting_pod())
     engine.run()
@@ -326,7 +326,7 @@ def test_a_pod_deleted_during_its_binding_releases_its_resources_at_once() -> No
 
 
 def test_a_successful_binding_of_a_deleted_pod_leaves_no_state() -> None:
-    """It was bound and deleted, and the watch missed that it was bound."""
+    """The pod was bound and deleted, and the watch missed the binding."""
     engine = engine_with(filter_node=None)
     engine.add(waiting_pod())
     engine.run()
@@ -351,7 +351,7 @@ def test_a_pod_that_terminates_during_its_binding_releases_its_resources() -> No
 
 
 @pytest.mark.parametrize("how", ["deleted", "terminating", "bound by another"])
-def test_a_pod_that_leaves_at_permit_stops_waiting(how: str) -> None:
+def test_a_pod_deleted_at_permit_stops_waiting(how: str) -> None:
     log: Calls = []
     plugin = answering("A", log, permit=WAIT, reserve=None, events_to_register=[])
     engine = Engine(plugins=["A"], classes=[plugin])
@@ -375,7 +375,7 @@ def test_a_pod_that_leaves_at_permit_stops_waiting(how: str) -> None:
 
 
 class Broken(Exception):
-    """Something of ours."""
+    """A bug of the engine."""
 
 
 def raising(*_: Any, **__: Any) -> Any:

@@ -13,23 +13,23 @@ from bayplan.framework.status import Code, unschedulable
 from bayplan.plugins.registry import Registry
 from bayplan.ports import BindPod, Perform
 from bayplan.testing import node
-from tests.engine.kit import Engine, RecordingPort, ask_nobody, performed, start_task, waiting_pod
+from tests.engine.kit import Engine, RecordingPort, no_extenders, performed, start_task, waiting_pod
 from tests.framework.answering import answering
 
 
 class Outrage(BaseException):
-    """Derived from BaseException, as pytest's and trio's are."""
+    """Derived from BaseException, like the exceptions of pytest and trio."""
 
 
 RAISED = [
     pytest.param(ValueError("boom"), id="Exception"),
     pytest.param(SystemExit(7), id="sys.exit"),
     pytest.param(Outrage("boom"), id="BaseException"),
-    pytest.param(asyncio.CancelledError(), id="a cancellation that nobody asked for"),
+    pytest.param(asyncio.CancelledError(), id="a cancellation without a request"),
     pytest.param(GeneratorExit(), id="GeneratorExit"),
 ]
 
-#: Extension point → what makes the attempt come there.
+#: Extension point → answers that lead the attempt to it.
 POINTS: dict[str, dict[str, Any]] = {
     "pre_filter": {},
     "filter": {},
@@ -60,7 +60,7 @@ def test_an_exception_in_a_cycle_fails_the_attempt_and_names_the_plugin(
     assert engine.metric(
         "scheduler_schedule_attempts_total", result="error", profile="bayplan"
     ) == (
-        # PostFilter's failure ends the sentence of a pod that was rejected before, as upstream's.
+        # As in upstream, PostFilter's failure ends the message of a pod that was rejected before.
         0 if point == "post_filter" else 1
     )
 
@@ -90,7 +90,7 @@ def test_a_binding_cancelled_from_outside_is_cancelled() -> None:
     (effect,) = engine.run_for(BindPod)
 
     async def main() -> None:
-        task = asyncio.ensure_future(effect.run(RecordingPort(), start_task, ask_nobody))
+        task = asyncio.ensure_future(effect.run(RecordingPort(), start_task, no_extenders))
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

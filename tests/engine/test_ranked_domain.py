@@ -1,4 +1,4 @@
-"""A part of a ranking answers as the evaluation of its nodes does."""
+"""A part of a ranking has the same results as an evaluation of its nodes."""
 
 import pytest
 
@@ -68,7 +68,7 @@ def test_the_rejections_are_those_of_the_domain() -> None:
     assert not domain(attempts, "n1", "n2").feasibility.reason_counts()
 
 
-def test_the_best_scores_come_first_and_equals_in_draw_order() -> None:
+def test_the_best_scores_come_first_and_equal_nodes_in_draw_order() -> None:
     attempts = Attempts(Bad, Rank, nodes=LABELS)
     scores = domain(attempts, "n1", "n2", "n3", "n4", "n5").best_scores(3)
     assert [score.total for score in scores] == [7, 5, 5]
@@ -78,12 +78,12 @@ def test_the_best_scores_come_first_and_equals_in_draw_order() -> None:
     assert [score.node for score in scores[1:]] == sorted(("n3", "n4"), key=drawn.index)
 
 
-def test_scores_that_depend_on_other_nodes_are_not_taken_from_all_nodes() -> None:
+def test_scores_that_depend_on_other_nodes_are_not_reused_for_a_domain() -> None:
     assert answers_for_domains(Attempts(Bad, Rank, nodes=LABELS).ranking())
     assert not answers_for_domains(Attempts(Bad, MaxRank, nodes=LABELS).ranking())
 
 
-def test_rows_are_found_anew_when_nodes_came() -> None:
+def test_rows_of_the_domain_are_updated_when_nodes_are_added() -> None:
     attempts, rows = Attempts(Bad, Rank, nodes=LABELS), DomainRows()
     table, names = attempts.cluster.cache.table, frozenset(("n1", "n9"))
     assert len(rows.of(names, table)) == 1

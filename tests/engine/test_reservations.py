@@ -29,12 +29,12 @@ GANG = ("g1", "g2")
 
 
 def lasting(seconds: float | None) -> dict[str, Any]:
-    """``metadata`` of a pod that says how long it runs."""
+    """``metadata`` of a pod with a duration."""
     return {} if seconds is None else {"annotations": {"bayplan.dev/duration": f"{seconds:g}s"}}
 
 
 async def crowded(world: World, seconds: float | None) -> None:
-    """Two nodes with a small pod each, and a gang that wants both whole."""
+    """Two nodes with a small pod each, and a gang that needs both nodes."""
     for name, ends in (("n1", 30), ("n2", 40)):
         world.add_node(name, cpu=4)
         own = ends if seconds is not None else None
@@ -53,7 +53,7 @@ async def leave(world: World, at: dict[str, float], until: float) -> None:
 
 
 def assert_started(world: World) -> None:
-    """As soon as its delay is over: at most ten seconds by the square root of two."""
+    """Check that the group starts when its delay is over: at most 10 s times the root of 2."""
     first, second = bound(world, *GANG)
     assert first is not None
     assert first == second
@@ -64,7 +64,7 @@ def assert_started(world: World) -> None:
 def test_by_default_small_pods_take_the_nodes_that_the_group_waits_for(
     config: dict[str, Any],
 ) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await crowded(world, 30)
         world.add_pod("small", cpu=1)
         await world.until(12)
@@ -72,14 +72,14 @@ def test_by_default_small_pods_take_the_nodes_that_the_group_waits_for(
         await leave(world, {"old-n1": 30, "old-n2": 40}, 100)
         assert list(bound(world, *GANG)) == [None, None]
 
-    play(story, plugins=FIT, config=config)
+    play(scenario, plugins=FIT, config=config)
 
 
 @pytest.mark.parametrize("seconds", [30, None], ids=["known durations", "unknown durations"])
 def test_small_pods_of_unknown_duration_wait_and_the_group_starts(
     seconds: float | None,
 ) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await crowded(world, seconds)
         world.add_pod("small", cpu=1)
         await world.until(39)
@@ -95,11 +95,11 @@ def test_small_pods_of_unknown_duration_wait_and_the_group_starts(
         assert when is not None
         assert when >= 60
 
-    play(story, plugins=FIT, config=ON)
+    play(scenario, plugins=FIT, config=ON)
 
 
 def test_pods_that_end_in_time_are_placed_on_reserved_nodes() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await crowded(world, 30)
         world.add_pod("short", lasting(25), cpu=1)
         world.add_pod("long", lasting(35), cpu=1)
@@ -108,24 +108,24 @@ def test_pods_that_end_in_time_are_placed_on_reserved_nodes() -> None:
         await leave(world, {"old-n1": 30, "short": 35, "old-n2": 40}, 60)
         assert_started(world)
 
-    play(story, plugins=FIT, config=ON)
+    play(scenario, plugins=FIT, config=ON)
 
 
 def test_more_important_pods_and_daemons_use_reserved_nodes() -> None:
     daemon = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d"}
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await crowded(world, None)
         world.add_pod("important", cpu=1, priority=10)
         world.add_pod("daemon", {"ownerReferences": [daemon]}, cpu=1)
         await world.until(12)
         assert list(bound(world, "important", "daemon")) == [10, 10]
 
-    play(story, plugins=FIT, config=ON)
+    play(scenario, plugins=FIT, config=ON)
 
 
 def test_other_nodes_are_free_for_pods_and_other_groups() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await crowded(world, None)
         world.add_node("n3", cpu=3)
         put_group(world, "other", 2)
@@ -139,11 +139,11 @@ def test_other_nodes_are_free_for_pods_and_other_groups() -> None:
         await world.until(30)
         assert list(bound(world, "t1", "t2")) == [None, None]
 
-    play(story, plugins=FIT, config=ON)
+    play(scenario, plugins=FIT, config=ON)
 
 
 def test_a_deleted_group_releases_its_reservation() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await crowded(world, None)
         world.add_pod("small", cpu=1)
         await world.until(20)
@@ -154,11 +154,11 @@ def test_a_deleted_group_releases_its_reservation() -> None:
         assert when is not None
         assert 20 <= when <= 31
 
-    play(story, plugins=FIT, config=ON)
+    play(scenario, plugins=FIT, config=ON)
 
 
 def test_a_deleted_reserved_node_is_replaced() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await crowded(world, None)
         world.add_node("n3", cpu=4)
         world.add_pod("old-n3", cpu=4, priority=10)
@@ -173,7 +173,7 @@ def test_a_deleted_reserved_node_is_replaced() -> None:
         await world.until(100)
         assert list(bound(world, *GANG)) == [90, 90]
 
-    play(story, plugins=FIT, config=ON)
+    play(scenario, plugins=FIT, config=ON)
 
 
 # ---- durations of pods ----------------------------------------------------------------------
@@ -218,9 +218,9 @@ def test_the_end_counts_from_the_start_and_is_never_in_the_past() -> None:
 # ---- reserved nodes in a cycle --------------------------------------------------------------
 
 
-def looked_at(within: frozenset[str] | None, *, is_held: bool) -> Any:
+def restricted_cycle(within: frozenset[str] | None, *, is_reserved: bool) -> Any:
     reservations = Reservations(ManualClock(), 10.0)
-    if is_held:
+    if is_reserved:
         key = GroupKey("x", "default", "g")
         reservations.current = Reservation(key, 0, frozenset({"n1"}), 100.0)
     nodes = SimpleNamespace(names=lambda: ["n1", "n2", "n3"])
@@ -232,11 +232,11 @@ def looked_at(within: frozenset[str] | None, *, is_held: bool) -> Any:
 
 
 def test_without_a_reservation_nothing_changes() -> None:
-    assert looked_at(None, is_held=False).within is None
+    assert restricted_cycle(None, is_reserved=False).within is None
 
 
 def test_reserved_nodes_are_excluded_from_all_nodes_and_from_a_domain() -> None:
-    cycle = looked_at(None, is_held=True)
+    cycle = restricted_cycle(None, is_reserved=True)
     assert cycle.within == {"n2", "n3"}
     assert cycle.restriction == (RESERVATION_NAME, RESERVED)
-    assert looked_at(frozenset({"n1", "n3"}), is_held=True).within == {"n3"}
+    assert restricted_cycle(frozenset({"n1", "n3"}), is_reserved=True).within == {"n3"}

@@ -20,7 +20,7 @@ MADE = "preemption: found a potential placement for pod on node n1, preempting 1
 
 
 def resizing(name: str = "p", *, reason: str = "Deferred", **options: Any) -> Pod:
-    """Runs on n1, and wants 3 cpu by now."""
+    """A pod that runs on n1 and now requests 3 cpu."""
     pending = [{"type": "PodResizePending", "status": "True", "reason": reason}]
     there: Any = {"node": "n1", "cpu": 3, "priority": 9, "status": {"conditions": pending}}
     return waiting_pod(name, **(there | options))
@@ -32,8 +32,8 @@ def running(name: str = "low", **options: Any) -> Pod:
 
 
 def closed(name: str) -> Node:
-    """Its pods are not to leave for a resize."""
-    policy: Any = {"disableResizePreemption": ["somebody"]}
+    """A node that disables preemption for resizes."""
+    policy: Any = {"disableResizePreemption": ["policy"]}
     new_node = node(name, cpu=4, declared={"spec.podPreemptionPolicy": policy})
     decoded = decode(NODE, {"metadata": {"name": name}, "spec": {"podPreemptionPolicy": policy}})
     assert isinstance(decoded, Node)
@@ -41,7 +41,7 @@ def closed(name: str) -> Node:
 
 
 def engine(*objects: Any, gates: dict[str, bool] | None = None, **options: Any) -> Engine:
-    """Two nodes of 4 cpu, and what is on them."""
+    """Two nodes of 4 cpu with these objects."""
     named = options.pop("plugins", ["DeferredPodScheduling", "NodeResourcesFit"])
     plugins = [*named, "DefaultPreemption"]
     setup = Engine(plugins=plugins, gates={GATE: True, **(gates or {})}, **options)
@@ -50,7 +50,7 @@ def engine(*objects: Any, gates: dict[str, bool] | None = None, **options: Any) 
 
 
 def perform(effects: list[Any]) -> list[str]:
-    """Whom it has deleted."""
+    """Perform the effects. Returns the deleted pods."""
     port = EvictionPort()
     for effect in effects:
         if isinstance(effect, Perform):
@@ -88,9 +88,9 @@ def test_a_resize_attempt_writes_no_status_and_no_event() -> None:
     ("pod", "gates"),
     [
         pytest.param(resizing(), {GATE: False}, id="the gate is off"),
-        pytest.param(resizing(reason="Infeasible"), {}, id="it will never fit"),
-        pytest.param(resizing(scheduler_name="theirs"), {}, id="another scheduler's"),
-        pytest.param(resizing(status={}), {}, id="nothing is pending"),
+        pytest.param(resizing(reason="Infeasible"), {}, id="an infeasible resize"),
+        pytest.param(resizing(scheduler_name="theirs"), {}, id="a pod of another scheduler"),
+        pytest.param(resizing(status={}), {}, id="no pending resize"),
     ],
 )
 def test_other_running_pods_are_ignored(pod: Pod, gates: dict[str, bool]) -> None:
@@ -122,7 +122,7 @@ def test_a_binding_and_a_deferred_resize_in_one_update_start_attempts(*, is_assu
     assert setup.state_of("p") is State.UNSCHEDULABLE
 
 
-def test_a_pod_that_leaves_is_no_longer_tried() -> None:
+def test_a_deleted_pod_is_no_longer_tried() -> None:
     for go in (
         lambda setup: setup.delete(resizing()),
         lambda setup: setup.update(resizing(status={"phase": "Succeeded"})),
@@ -179,7 +179,7 @@ def test_plugins_other_than_resources_do_not_reject_a_resize() -> None:
 
 
 def test_the_current_requests_of_the_pod_count_once() -> None:
-    """3 of 4 cpu are its own already."""
+    """The pod already uses 3 of the 4 cpu."""
     setup = engine(running(cpu=1), resizing())
     assert evicted(setup) == []
     (attempt,) = setup.attempts()
@@ -193,7 +193,7 @@ def test_nothing_is_evicted_on_a_node_that_is_too_small() -> None:
 
 
 def test_the_pod_counts_once_more_in_the_number_of_pods() -> None:
-    """As upstream counts: it is one of them, and counted again."""
+    """As in upstream: the pod is on the node and is counted again."""
     setup = engine()
     setup.update(node("n1", cpu=4, pods=2))
     setup.add(running(cpu=1), resizing(cpu=1))
@@ -202,15 +202,19 @@ def test_the_pod_counts_once_more_in_the_number_of_pods() -> None:
 
 
 @pytest.mark.parametrize(
-    ("who", "wants"),
+    ("who", "options"),
     [
-        pytest.param(running(priority=9), {}, id="nobody is less important"),
-        pytest.param(running(), {"spec": {"preemptionPolicy": "Never"}}, id="it preempts nobody"),
-        pytest.param(running(node="n2", cpu=4), {"cpu": 5}, id="they are elsewhere"),
+        pytest.param(running(priority=9), {}, id="no less important pods"),
+        pytest.param(
+            running(), {"spec": {"preemptionPolicy": "Never"}}, id="preemption policy Never"
+        ),
+        pytest.param(
+            running(node="n2", cpu=4), {"cpu": 5}, id="less important pods on other nodes"
+        ),
     ],
 )
-def test_pods_that_must_not_be_evicted_stay(who: Pod, wants: dict[str, Any]) -> None:
-    setup = engine(who, resizing(**wants))
+def test_pods_that_must_not_be_evicted_stay(who: Pod, options: dict[str, Any]) -> None:
+    setup = engine(who, resizing(**options))
     assert evicted(setup) == []
     assert setup.state_of("p") is State.UNSCHEDULABLE
 
@@ -254,7 +258,7 @@ def test_a_resize_that_fits_waits_for_the_kubelet() -> None:
     assert setup.run() == []
 
 
-def test_a_resize_whose_room_is_taken_evicts_again() -> None:
+def test_a_resize_evicts_again_if_another_pod_took_the_room() -> None:
     setup = engine(resizing())
     assert evicted(setup) == []
     setup.add(running())
@@ -298,7 +302,7 @@ def test_with_the_gate_off_an_attempt_waits_for_its_evictions() -> None:
 
 
 @pytest.mark.parametrize("is_over", [False, True])
-def test_an_extender_is_called_for_a_resize_that_may_end_meanwhile(is_over: bool) -> None:
+def test_a_resize_may_end_while_an_extender_is_called(is_over: bool) -> None:
     result = engine(resizing(**FAR), running(), extenders=[Far()])
     result.update(node("n1", cpu=8))
     (ask,) = result.run_for(AskExtender)

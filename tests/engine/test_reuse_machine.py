@@ -33,8 +33,8 @@ from tests.seeded import Play, machine_seeds, replayable, table_of
 SEEDS_PER_TEST = 4
 STEPS_MIN = 20_000
 COUNT_MIN = 200
-#: Why rankings and answers are dropped, but for what only a plugin that signs wrongly brings about,
-#: and for a full table, which single tests are about.
+#: Reasons why rankings and results are dropped, except for those that need a plugin with a wrong
+#: signature, and for a full table. Single tests cover these.
 REASONS = (
     NODES_CAME_OR_WENT,
     TOO_MUCH_CHANGED,
@@ -45,14 +45,14 @@ REASONS = (
 PLAY = Play(ReuseMachine, sequences=95, steps_per_sequence=50)
 
 
-#: Faults that only some kinds of pods can meet.
+#: Faults that only some kinds of pods can show.
 POOLS: Mapping[Plant, Sequence[str]] = {
     a_domain_count_is_stale: ("web", "apart", "together", "likes company", "spread hard"),
     a_total_stays_as_it_was: ("looks", "across", "unsigned", "web", "spread soft", "prefers"),
     an_extreme_does_not_move: ("all normalisers", "most", "fewest", "between", "prefers rank"),
 }
 
-#: Each of them at least COUNT_MIN times.
+#: Events that each must occur at least COUNT_MIN times.
 EVENTS = (
     "pods came",
     "a second profile's pod came",
@@ -77,11 +77,11 @@ EVENTS = (
     "storage and devices changed",
     *(f"a node changed: {facet}" for facet in CHANGES),
     "partial refreshes",
-    "nothing asked",
+    "nothing evaluated",
     "an extender answered: filter",
     "an extender answered: prioritize",
-    "picks used",
-    "prepared alike",
+    "rankings used",
+    "preparations reused",
     "totals used",
     *(f"dropped: {reason}" for reason in REASONS),
 )
@@ -92,14 +92,14 @@ ASIDE_SEED = 4
 
 
 def blocks() -> list[list[int]]:
-    """The seeds that are tried, in tests."""
+    """The seeds in groups, one group per test."""
     numbers = machine_seeds(SEEDS_PER_TEST)
     return [numbers[at : at + SEEDS_PER_TEST] for at in range(0, len(numbers), SEEDS_PER_TEST)]
 
 
 @pytest.fixture(autouse=True)
 def _small_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that they grow, and sampling leaves nodes out."""
+    """Small tables grow, and small samples leave nodes out."""
     monkeypatch.setattr(Cache.__init__, "__defaults__", (INITIAL_CAPACITY,))
     monkeypatch.setattr("bayplan.engine.schedule_one.SAMPLED_NODES_MIN", 3)
 
@@ -112,14 +112,14 @@ def play(
     *,
     is_shrunk: bool = True,
 ) -> None:
-    """One seed. Raises AssertionError where the two schedulers differ."""
+    """Run one seed. Raises AssertionError if the two schedulers differ."""
     members = {"tally": tally, "fault": staticmethod(fault), "pool": pool}
     PLAY.run(number, members, is_shrunk=is_shrunk)
 
 
 @pytest.fixture(autouse=True)
 def caching_pays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few pods of many kinds come to few nodes: everything is cached all the same."""
+    """There are few pods of many kinds on few nodes; everything is cached anyway."""
     monkeypatch.setattr("bayplan.engine.reuse.cache._BALANCE_MAX", 10**9)
 
 
@@ -135,31 +135,31 @@ def test_reuse_changes_no_decision(numbers: list[int], capsys: pytest.CaptureFix
     if len(numbers) == SEEDS_PER_TEST:
         assert tally["steps"] >= STEPS_MIN
         rare = {event: tally[event] for event in EVENTS if tally[event] < COUNT_MIN}
-        assert not rare, "the machine says little about what hardly ever occurs"
+        assert not rare, "the machine tests too little of events that are rare"
 
 
 @pytest.mark.timeout(900)
 def test_a_cache_that_steps_aside_changes_no_decision(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rankings soon cost more than they save, and soon pay again."""
+    """The cache soon steps aside, and soon resumes."""
     monkeypatch.setattr("bayplan.engine.reuse.cache._BALANCE_MAX", 2)
     tally = Counter[str]()
     with replayable(ASIDE_SEED):
         play(ASIDE_SEED, tally)
-    assert tally["picks used"] >= COUNT_MIN
+    assert tally["rankings used"] >= COUNT_MIN
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("plant", FAULTS, ids=lambda plant: plant.__name__)
-def test_a_planted_fault_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_planted_fault_is_detected(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     fault = plant(monkeypatch)
     pool = POOLS.get(plant, tuple(sorted(KINDS)))
-    # A fault may as well run into something that cannot be. Where caches outlive a scheduler, the
+    # A fault may also cause an impossible state. If caches outlive a scheduler, the
     # same events need not fail again: Hypothesis then raises the failure in a FlakyFailure.
     with pytest.raises((AssertionError, IndexError, KeyError, FlakyFailure)):
         look_for(fault, pool)
 
 
 def look_for(fault: Fault, pool: Sequence[str]) -> None:
-    """Seed after seed: none has to meet every fault."""
+    """Run seed after seed, because not every seed shows every fault."""
     for number in range(SEEDS_PER_TEST):
         play(number, Counter[str](), fault, pool, is_shrunk=False)

@@ -18,7 +18,7 @@ PLUGINS = ("NodeResourcesFit", 1), ("NodeAffinity", 1), ("TaintToleration", 1), 
 
 @dataclass(frozen=True)
 class Growth:
-    """Of Python's memory while a pod of each shape came: with the table, and with it emptied."""
+    """Growth of Python's memory after one pod of each shape, with the table and with it emptied."""
 
     with_table_bytes: int
     without_table_bytes: int
@@ -27,7 +27,7 @@ class Growth:
 
 
 def growth(node_count: int, *, is_on: bool) -> Growth:
-    """Bindings stay in flight: what a pod was placed by must not stay with it."""
+    """Bindings stay in flight, so that pods must not refer to the results of their placement."""
     gates = {"OpportunisticBatching": is_on}
     engine = Engine(plugins=PLUGINS, gates=gates, config={"reuse": {"maxBytes": BYTES_MAX}})
     engine.add(*(node(f"n{k}", cpu=640, memory="640Gi") for k in range(node_count)))
@@ -60,7 +60,7 @@ def _traced_bytes() -> int:
 def test_a_thousand_shapes_on_five_thousand_nodes_stay_within_the_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """B-078. Every shape is cached, although it does not pay."""
+    """B-078. Every shape is cached, although that does not pay."""
     monkeypatch.setattr("bayplan.engine.reuse.cache._BALANCE_MAX", 10**9)
     # Caches of the whole process (quantities, requests) are filled before anything is measured.
     growth(5, is_on=False)
@@ -69,5 +69,5 @@ def test_a_thousand_shapes_on_five_thousand_nodes_stay_within_the_bound(
     # The bound was reached, so this is about the bound.
     assert on.dropped_count > 0
     assert on.with_table_bytes - on.without_table_bytes <= 1.1 * BYTES_MAX
-    # Nothing that left the table is held elsewhere.
+    # Results that left the table are not referenced elsewhere.
     assert on.without_table_bytes <= 1.1 * off.with_table_bytes

@@ -1,7 +1,7 @@
 """Scores that depend on devices are equal with and without reuse.
 
-Devices are allocated and released by the scheduler and by others; slices and classes come and
-go, and nodes change the labels that select devices.
+The scheduler and other writers allocate and release devices; slices and classes are added, changed
+and deleted, and nodes change the labels that select devices.
 """
 
 from collections import Counter
@@ -38,7 +38,7 @@ _RED: Final = {
         {"matchExpressions": [{"key": "color", "operator": "In", "values": ["red"]}]}
     ]
 }
-#: What each object may be; None: it is not there.
+#: The possible states of each object; None means that it does not exist.
 OBJECTS: Final[Sequence[tuple[str, Sequence[Any]]]] = (
     (DEVICE_CLASS, (class_of(extendedResourceName=GPU), class_of(), None)),
     (RESOURCE_SLICE, (slice_of("n0", "a", "b", "c"), slice_of("n0", "a"), None)),
@@ -83,7 +83,7 @@ steps = st.lists(
 
 
 class DeviceRun:
-    """Both schedulers, and what they were told."""
+    """Both schedulers and their events."""
 
     def __init__(self, fault: Fault = no_fault) -> None:
         self.tally: Counter[str] = Counter()
@@ -99,7 +99,7 @@ class DeviceRun:
         self.pod("one", 2)
 
     def pod(self, kind: str, count: int) -> None:
-        """Pods of one kind, one after another."""
+        """Add pods of one kind, one after another."""
         for _ in range(count):
             name = f"p{len(self._names)}"
             self._names.append(name)
@@ -123,7 +123,7 @@ class DeviceRun:
         self.pair.node(EventType.MODIFIED, _node(name, color))
 
     def binding(self, place: int, fails: bool) -> None:
-        """One ends: where it fails, devices are given back."""
+        """One binding ends. If it fails, its devices are released."""
         if self._binding:
             name = self._binding.pop(place % len(self._binding))
             self.pair.finish(f"uid-default/{name}", unschedulable("no") if fails else None)
@@ -152,16 +152,16 @@ def test_decisions_and_scores_are_the_same_with_reuse_and_without(
     DeviceRun().tell(calls)
 
 
-#: Each changes how many devices some node has, or how many of them are taken, and no row besides.
-TELLING: Final[Mapping[str, Sequence[tuple[Any, ...]]]] = {
+#: Changes of the devices of a node, or of taken devices, that change no row otherwise.
+CHANGES: Final[Mapping[str, Sequence[tuple[Any, ...]]]] = {
     "a slice": (("object", 3, 1),),
     "a slice of all nodes": (("object", 2, 1),),
-    "somebody's claim": (("object", 4, 0),),
-    "a claim that is given up": (("object", 4, 0), ("pod", "one", 1), ("object", 4, 2)),
+    "a claim of another writer": (("object", 4, 0),),
+    "a claim that is released": (("object", 4, 0), ("pod", "one", 1), ("object", 4, 2)),
 }
 
 
-@pytest.mark.parametrize("calls", TELLING.values(), ids=TELLING)
+@pytest.mark.parametrize("calls", CHANGES.values(), ids=CHANGES)
 def test_a_device_change_missing_from_the_change_log_is_detected(
     calls: Sequence[tuple[Any, ...]],
 ) -> None:
@@ -181,7 +181,7 @@ def test_a_label_that_selects_devices_is_noticed() -> None:
 
 
 def test_device_results_are_reused() -> None:
-    """Of four nodes one row changes with each pod: the others' scores are kept."""
+    """Each pod changes one of four rows. The cached scores of the other rows are reused."""
     run = DeviceRun()
     before = Counter(run.tally)
     run.pod("one", 4)

@@ -79,7 +79,7 @@ def framework(*plugins: Any) -> Framework:
 
 
 class CachedFilters:
-    """Stands for `NodeFeasibility`: the first cached plugin rejects one node."""
+    """Replaces `NodeFeasibility`: the first cached plugin rejects one node."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -89,7 +89,7 @@ class CachedFilters:
         self.ranges.append((start, end))
         if start == 0 < end:
             rejected = outcome.nodes.positions([self.name])
-            outcome.add("Known", [Rejection(rejected, Code.UNSCHEDULABLE, ("full",))])
+            outcome.add("Cached", [Rejection(rejected, Code.UNSCHEDULABLE, ("full",))])
 
 
 def three() -> NodeView:
@@ -97,7 +97,7 @@ def three() -> NodeView:
 
 
 def filtered(cached: CachedFilters, *plugins: Any) -> FilterOutcome:
-    """One cached plugin comes before the others, and one after them."""
+    """One cached plugin is called before the evaluated ones, and one after them."""
     run, state = framework(*plugins), CycleState()
     calls = [(1, name, call) for name, call in run.calls(state, POD).filter]
     feasibility: Any = cached
@@ -178,22 +178,22 @@ def test_totals_sum_both_parts_and_columns_have_the_order_of_the_profile() -> No
 # ---- whole attempts -------------------------------------------------------------------------
 
 
-#: Of answers about a few dozen kinds of pods on five nodes.
+#: The bytes of results for a few dozen signatures on five nodes.
 BYTES_MAX = 40_000
 
-#: Everything that upstream's default profile has, and the plugin that counts.
+#: Upstream's default profile with the counting plugin.
 DEFAULT_PROFILE = {"plugins": {"multiPoint": {"enabled": [{"name": COUNTING}]}}}
 TWENTY = 20
 
-Story = Callable[[Engine], Any]
+Scenario = Callable[[Engine], Any]
 
 
 def engine_of(*plugins: Any, **options: Any) -> Engine:
     return Engine(plugins=[COUNTING, *plugins], classes=[CountingFilter], **options)
 
 
-def same_outcome(scenario: Story, *plugins: Any, **options: Any) -> tuple[Any, Engine]:
-    """What becomes of a story, and the engine that reuses answers."""
+def same_outcome(scenario: Scenario, *plugins: Any, **options: Any) -> tuple[Any, Engine]:
+    """(the result of a scenario, equal with and without reuse; the engine with reuse)."""
     on = engine_of(*plugins, **options)
     off = engine_of(*plugins, gates=OFF, **options)
     result, expected = scenario(on), scenario(off)
@@ -215,7 +215,7 @@ def equal_pod(name: str, **options: Any) -> Pod:
 
 
 def many(engine: Engine, node_count: int = 50, pod_count: int = TWENTY, **options: Any) -> Any:
-    """So many pods of one kind on so many nodes: where each goes, in turn."""
+    """Place pods of one signature on nodes. Returns their nodes in order."""
     engine.add(*nodes(node_count))
     places: dict[str, str] = {}
     for number in range(pod_count):
@@ -226,7 +226,7 @@ def many(engine: Engine, node_count: int = 50, pod_count: int = TWENTY, **option
 
 
 def placed(engine: Engine, *pods: Pod) -> dict[str, str]:
-    """One after the other."""
+    """Place pods one after the other."""
     places: dict[str, str] = {}
     for each in pods:
         engine.add(each)
@@ -238,7 +238,7 @@ def placed(engine: Engine, *pods: Pod) -> dict[str, str]:
 
 
 def test_the_default_profile_needs_no_configuration_for_reuse() -> None:
-    """B-001: upstream's spread defaults leave every pod of it without a signature."""
+    """B-001: upstream's spread defaults leave every pod without a signature there."""
     engine = engine_of(profile=DEFAULT_PROFILE)
     many(engine, pod_count=2)
     assert engine.metric("bayplan_reuse_possible_total", profile=PROFILE) == 1
@@ -274,7 +274,9 @@ NEAR = {
         pytest.param("InterPodAffinity", {"affinity": NEAR}, id="a pod affinity"),
     ],
 )
-def test_beside_a_plugin_of_scope_cluster_all_others_are_reused(plugin: str, options: Any) -> None:
+def test_beside_a_plugin_of_scope_cluster_all_other_results_are_reused(
+    plugin: str, options: Any
+) -> None:
     """B-009, B-010, B-014."""
     _, engine = same_outcome(
         lambda each: many(each, labels={"app": "web"}, **options), (FIT, 1), (plugin, 1)
@@ -286,12 +288,12 @@ def test_beside_a_plugin_of_scope_cluster_all_others_are_reused(plugin: str, opt
 def test_services_and_default_constraints_do_not_prevent_reuse() -> None:
     """B-050."""
 
-    def story(engine: Engine) -> Any:
+    def scenario(engine: Engine) -> Any:
         meta = {"name": "s", "namespace": "default"}
         engine.put(SERVICE, {"metadata": meta, "spec": {"selector": {"app": "web"}}})
         return many(engine, labels={"app": "web"})
 
-    _, engine = same_outcome(story, profile=DEFAULT_PROFILE)
+    _, engine = same_outcome(scenario, profile=DEFAULT_PROFILE)
     assert evaluated_rows(engine) == 50 + 19
     # Once as a Filter and once as a Score.
     assert evaluated_rows(engine, FIT) == 2 * (50 + 19)
@@ -299,13 +301,13 @@ def test_services_and_default_constraints_do_not_prevent_reuse() -> None:
 
 
 class Unsigned(ScalarFilterPlugin):
-    """Written before there were signatures."""
+    """A plugin without a signature."""
 
     name = "Unsigned"
-    asked = 0
+    call_count = 0
 
     def filter_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> Status | None:
-        self.asked += 1
+        self.call_count += 1
         return None
 
 
@@ -313,7 +315,7 @@ def test_a_plugin_without_a_signature_is_evaluated_in_full_each_time() -> None:
     """B-016, B-017, B-025, B-067."""
     engine = Engine(plugins=[COUNTING, "Unsigned", (FIT, 1)], classes=[CountingFilter, Unsigned])
     many(engine)
-    assert engine.plugin("Unsigned").asked == TWENTY * 50
+    assert engine.plugin("Unsigned").call_count == TWENTY * 50
     assert evaluated_rows(engine) == 50 + 19
     assert evaluated_rows(engine, FIT) == 2 * (50 + 19)
     assert reuse_of(engine).framework.sign_pod(pod("x")).unsigned == ("Unsigned",)
@@ -334,7 +336,7 @@ def test_the_first_pod_of_a_signature_creates_its_entry() -> None:
 def test_a_full_node_is_rejected_and_the_other_results_stay() -> None:
     """B-022, and the counts of S-08 A: three nodes, four pods with one host port."""
 
-    def story(engine: Engine) -> Any:
+    def scenario(engine: Engine) -> Any:
         engine.add(*nodes(3))
         places = placed(
             engine, *(equal_pod(f"p{n}", cpu="100m", host_ports=[80]) for n in range(4))
@@ -342,14 +344,14 @@ def test_a_full_node_is_rejected_and_the_other_results_stay() -> None:
         assert sorted(places.values()) == ["n0", "n1", "n2"]
         return places, engine.attempts("p3")[0].message
 
-    (_, message), engine = same_outcome(story, "NodePorts", (FIT, 1))
+    (_, message), engine = same_outcome(scenario, "NodePorts", (FIT, 1))
     text = "3 node(s) didn't have free ports for the requested pod ports."
     assert message == f"0/3 nodes are available: {text}"
     assert evaluated_rows(engine, "NodePorts") == 3 + 1 + 1 + 1
 
 
 def test_pods_spread_over_the_nodes_as_without_reuse() -> None:
-    """B-023: a node is scored anew after each placement."""
+    """B-023: a node is scored again after each placement."""
     places, engine = same_outcome(lambda each: many(each, 5), (FIT, 1))
     taken = list(places.values())
     assert [len(set(taken[start : start + 5])) for start in range(0, TWENTY, 5)] == [5] * 4
@@ -360,21 +362,21 @@ def test_pods_spread_over_the_nodes_as_without_reuse() -> None:
 def test_pods_of_one_signature_may_arrive_in_any_order_and_at_any_time() -> None:
     """B-030: upstream's list is for the very next pod, and for half a second."""
 
-    def story(engine: Engine) -> Any:
+    def scenario(engine: Engine) -> Any:
         engine.add(*nodes(10))
         places = placed(engine, equal_pod("a0"), equal_pod("b0", cpu=1), equal_pod("a1"))
         engine.until(86_400)
         return places | placed(engine, equal_pod("b1", cpu=1), equal_pod("a2"))
 
-    _, engine = same_outcome(story, (FIT, 1))
-    # Two kinds of pods are one to the counting plugin: it is asked about what changed since.
+    _, engine = same_outcome(scenario, (FIT, 1))
+    # The counting plugin signs both equally, so it evaluates only the rows that changed since.
     assert evaluated_rows(engine) == 10 + 4
 
 
 def test_the_best_node_is_evaluated_again_after_a_label_change() -> None:
-    """B-028, B-035: the label changes between two pods alike."""
+    """B-028, B-035: the label changes between two equal pods."""
 
-    def story(engine: Engine) -> Any:
+    def scenario(engine: Engine) -> Any:
         engine.add(*nodes(3))
         placed(engine, equal_pod("p0"), equal_pod("p1"))
         third_node = ({"n0", "n1", "n2"} - {engine.placed_on("p0"), engine.placed_on("p1")}).pop()
@@ -383,11 +385,11 @@ def test_the_best_node_is_evaluated_again_after_a_label_change() -> None:
         assert places["p2"] != third_node
         return places
 
-    same_outcome(story, (FIT, 1))
+    same_outcome(scenario, (FIT, 1))
 
 
 def test_the_room_of_a_deleted_pod_is_noticed() -> None:
-    def story(engine: Engine) -> Any:
+    def scenario(engine: Engine) -> Any:
         engine.add(*nodes(2))
         first = placed(engine, *(equal_pod(f"p{n}", cpu=4) for n in range(3)))
         engine.delete(api_pod("p0", node=first["p0"], cpu=4, memory="1Gi"))
@@ -396,17 +398,17 @@ def test_the_room_of_a_deleted_pod_is_noticed() -> None:
         assert places == {"p2": first["p0"]}
         return first, places
 
-    same_outcome(story, (FIT, 1))
+    same_outcome(scenario, (FIT, 1))
 
 
-#: Write the journal's lines of best nodes that have none: of at most five nodes.
+#: Functions that write the journal's lines of best nodes, at most five nodes.
 LINES = ("RankedNodes._line", "RankedNodes._line.<locals>.<listcomp>", "WeightedScore.line")
 LINES += ("RankedNodes._lines_at",)
 LINES += ("CachedScores.of_row", "WeightedScore._normal", "_normalized_one", "normalized")
 
 
 def calls_of_a_repeat(engine: Engine, node_count: int) -> Counter[str]:
-    """Calls of Python functions other than LINES in one more attempt at a known kind of pods."""
+    """Calls of Python functions other than LINES in one more attempt at a cached signature."""
     many(engine, node_count, pod_count=5)
     engine.add(equal_pod("last"))
     counts = Counter[str]()
@@ -437,9 +439,9 @@ def test_a_repeat_runs_no_python_per_node(options: Any) -> None:
 
 
 def test_the_number_of_nodes_with_an_image_changes_the_scores_of_all_nodes() -> None:
-    """B-041: an image that more nodes hold counts for more."""
+    """B-041: an image on more nodes has a higher score."""
 
-    def story(engine: Engine) -> Any:
+    def scenario(engine: Engine) -> Any:
         size = 900 * 2**20
         engine.add(*nodes(3), node("x", cpu=4, memory="8Gi", images={"app:1": size}))
         scores: list[Any] = []
@@ -449,17 +451,17 @@ def test_the_number_of_nodes_with_an_image_changes_the_scores_of_all_nodes() -> 
             engine.run()
             [attempt] = engine.attempts(f"p{number}")
             scores.append({line.node: line.plugins[0].raw for line in attempt.scores})
-        # One row is the new node's; the others' score is another all the same.
+        # One row is the new node's; the scores of the other rows change, too.
         assert len({line["x"] for line in scores}) == 3
         return scores
 
-    same_outcome(story, ("ImageLocality", 1))
+    same_outcome(scenario, ("ImageLocality", 1))
 
 
 def test_the_anti_affinity_of_a_placed_pod_covers_labels_outside_of_any_row() -> None:
-    """B-042: two pods that differ in a label only, which somebody else's term selects."""
+    """B-042: two pods that differ only in a label, which the term of another pod selects."""
 
-    def story(engine: Engine) -> Any:
+    def scenario(engine: Engine) -> Any:
         term = {
             "topologyKey": "kubernetes.io/hostname",
             "labelSelector": {"matchLabels": {"tier": "x"}},
@@ -476,13 +478,13 @@ def test_the_anti_affinity_of_a_placed_pod_covers_labels_outside_of_any_row() ->
         assert places["b"] == "n2"
         return places
 
-    same_outcome(story, "InterPodAffinity", (FIT, 1))
+    same_outcome(scenario, "InterPodAffinity", (FIT, 1))
 
 
 def test_a_device_claim_of_a_pod_is_evaluated_and_everything_else_is_reused() -> None:
     """B-040: twenty pods, each with a claim of its own."""
 
-    def story(engine: Engine) -> Any:
+    def scenario(engine: Engine) -> Any:
         engine.put(DEVICE_CLASS, class_of())
         for number in range(50):
             engine.put(RESOURCE_SLICE, slice_of(f"n{number}", "a"))
@@ -492,13 +494,13 @@ def test_a_device_claim_of_a_pod_is_evaluated_and_everything_else_is_reused() ->
         claims = ([{"name": "g", "resourceClaimName": f"c{n}"}] for n in range(TWENTY))
         pods = (equal_pod(f"p{n}", spec={"resourceClaims": each}) for n, each in enumerate(claims))
         places = placed(engine, *pods)
-        # One device a node: what others took is seen, though no row tells of it.
+        # One device per node: devices of other pods count, although no row records them.
         assert len(set(places.values())) == TWENTY
         return places
 
-    _, engine = same_outcome(story, "DynamicResources", (FIT, 1))
+    _, engine = same_outcome(scenario, "DynamicResources", (FIT, 1))
     assert evaluated_rows(engine) == 50 + 19
-    # Verdict and score of each node, and again of each that took a pod.
+    # Filter and Score of each node, and again of each node that got a pod.
     assert evaluated_rows(engine, FIT) == 2 * 50 + 2 * 19
     assert evaluated_rows(engine, "DynamicResources") == TWENTY * 50
 
@@ -521,10 +523,10 @@ def zoned(engine: Engine) -> None:
         engine.add(node(f"n{number}", cpu=4, memory="8Gi", zone=zone, labels={"zone": zone}))
 
 
-def test_the_second_pod_sees_a_volume_added_after_the_first() -> None:
+def test_the_second_pod_uses_a_volume_added_after_the_first() -> None:
     """B-052."""
 
-    def story(engine: Engine) -> Any:
+    def scenario(engine: Engine) -> Any:
         zoned(engine)
         engine.put(
             STORAGE_CLASS,
@@ -542,13 +544,13 @@ def test_the_second_pod_sees_a_volume_added_after_the_first() -> None:
         assert list(places.values()) == ["n2"]
         return message, places
 
-    same_outcome(story, "VolumeBinding", (FIT, 1))
+    same_outcome(scenario, "VolumeBinding", (FIT, 1))
 
 
 def test_two_claims_of_one_shape_place_each_pod_at_its_own_volume() -> None:
     """B-049: claims are equal in all but their volumes."""
 
-    def story(engine: Engine) -> Any:
+    def scenario(engine: Engine) -> Any:
         zoned(engine)
         engine.put(STORAGE_CLASS, storage_class())
         for number in (1, 2):
@@ -559,13 +561,13 @@ def test_two_claims_of_one_shape_place_each_pod_at_its_own_volume() -> None:
         assert places == {"p1": "n1", "p2": "n2", "p3": "n1"}
         return places
 
-    same_outcome(story, "VolumeBinding", (FIT, 1))
+    same_outcome(scenario, "VolumeBinding", (FIT, 1))
 
 
 def test_a_read_write_once_pod_claim_blocks_the_second_pod() -> None:
-    """B-053: what is looked at stands in no row."""
+    """B-053: the plugin's inputs are in no row."""
 
-    def story(engine: Engine) -> Any:
+    def scenario(engine: Engine) -> Any:
         zoned(engine)
         alone = {"accessModes": ["ReadWriteOncePod"]}
         engine.put(PERSISTENT_VOLUME_CLAIM, bound_claim("c", "v", **alone))
@@ -573,14 +575,14 @@ def test_a_read_write_once_pod_claim_blocks_the_second_pod() -> None:
         assert list(places) == ["p1"]
         return places, engine.attempts("p2")[0].message
 
-    (_, message), _ = same_outcome(story, "VolumeRestrictions", (FIT, 1))
+    (_, message), _ = same_outcome(scenario, "VolumeRestrictions", (FIT, 1))
     assert "ReadWriteOncePod" in message
 
 
 def test_a_volume_that_gets_a_zone_between_two_pods_restricts_the_second() -> None:
     """B-054."""
 
-    def story(engine: Engine) -> Any:
+    def scenario(engine: Engine) -> Any:
         zoned(engine)
         own = volume("v", claim="c", phase="Bound")
         engine.put(PERSISTENT_VOLUME, own)
@@ -594,7 +596,7 @@ def test_a_volume_that_gets_a_zone_between_two_pods_restricts_the_second() -> No
         assert places["p3"] == "n7"
         return places
 
-    same_outcome(story, "VolumeZone", (FIT, 1))
+    same_outcome(scenario, "VolumeZone", (FIT, 1))
 
 
 # ---- switches -------------------------------------------------------------------------------
@@ -612,28 +614,28 @@ def test_the_gate_has_upstreams_name_and_the_name_of_the_kep(gate: str) -> None:
 
 @pytest.mark.parametrize("is_on", [True, False])
 def test_obstacles_to_reuse_are_counted_with_reuse_on_and_off(is_on: bool) -> None:
-    """B-039: shapes, what could have been reused, and why not."""
+    """B-039: shapes, possible reuse, and the obstacles."""
     gates = {"OpportunisticBatching": is_on}
     plugins = [(FIT, 1), "Unsigned", "Wide"]
     engine = Engine(plugins=plugins, classes=[Unsigned, Wide], gates=gates)
     many(engine, pod_count=3)
 
-    def told(name: str, **labels: str) -> float:
+    def metric_of(name: str, **labels: str) -> float:
         return engine.metric(name, profile=PROFILE, **labels)
 
     prevented = "bayplan_reuse_prevented_total"
-    assert told(prevented, plugin="Unsigned", reason="unsigned") == 3
-    assert told(prevented, plugin="Wide", reason="across_nodes") == 3
+    assert metric_of(prevented, plugin="Unsigned", reason="unsigned") == 3
+    assert metric_of(prevented, plugin="Wide", reason="across_nodes") == 3
     reused = [label for label in reuse_of(engine).prevented_counts() if label[0] == FIT]
     assert reused == []
-    assert told("bayplan_reuse_possible_total") == 2
-    assert told("bayplan_reuse_entries") == 1
+    assert metric_of("bayplan_reuse_possible_total") == 2
+    assert metric_of("bayplan_reuse_entries") == 1
     saved = reuse_of(engine).row_counts()[FIT].cached
     assert (saved > 0) is is_on
 
 
 class Wide(ScalarFilterPlugin, SignPlugin):
-    """Takes every node, and may look at others."""
+    """Accepts every node, and may read other nodes."""
 
     name = "Wide"
     scope = "cluster"
@@ -669,7 +671,7 @@ def test_reuse_is_configured_per_profile() -> None:
 
 
 def test_switching_reuse_off_and_on_leaves_no_trace() -> None:
-    """B-070 to B-072: nothing outlives the process, so three lives are three engines."""
+    """B-070 to B-072: no state outlives a process, so three processes are three engines."""
 
     def life(engine: Engine, start: int, before: dict[str, str]) -> dict[str, str]:
         engine.add(*nodes(7))
@@ -694,7 +696,7 @@ def equal_placed_pod(name: str, where: str) -> Pod:
 
 
 class Labelled(ScalarFilterPlugin, SignPlugin):
-    """Signs what stands nowhere else."""
+    """Signs a value that occurs nowhere else."""
 
     name = "Labelled"
 
@@ -705,8 +707,8 @@ class Labelled(ScalarFilterPlugin, SignPlugin):
         return "signed and sealed"
 
 
-def test_no_record_holds_a_signature() -> None:
-    """B-018: signatures are compared within one process, and may be another in the next."""
+def test_no_record_contains_a_signature() -> None:
+    """B-018: signatures are compared within one process only, and may differ in the next."""
     schema = msgspec.json.schema(Record)
     assert "attempt" in str(schema)
     assert "sign" not in str(schema).lower().replace("assign", "")
@@ -728,7 +730,7 @@ class Forgetful(ScalarScorePlugin, SignPlugin):
     caching = Caching(facets=Facet.LABELS)
 
     def score_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> int:
-        return 100 if pod.annotations.get("likes") == node.name else 0
+        return 100 if pod.annotations.get("favourite") == node.name else 0
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
         return ()
@@ -739,7 +741,7 @@ def test_a_wrong_signature_is_detected_within_a_thousand_attempts() -> None:
     engine = Engine(plugins=[("Forgetful", 1)], classes=[Forgetful])
     engine.add(*nodes(3))
     for number in range(1001):
-        engine.add(waiting_pod(f"p{number}", annotations={"likes": f"n{number % 2}"}))
+        engine.add(waiting_pod(f"p{number}", annotations={"favourite": f"n{number % 2}"}))
         engine.run()
     labels = {"profile": PROFILE, "plugin": "Forgetful"}
     assert engine.metric("bayplan_reuse_mismatch_total", **labels) == 1
@@ -751,10 +753,10 @@ def test_a_wrong_signature_is_detected_within_a_thousand_attempts() -> None:
 # ---- bounds ---------------------------------------------------------------------------------
 
 
-def test_ten_times_more_signatures_than_fit_change_no_decision() -> None:
-    """B-079: the oldest goes first."""
+def test_ten_times_more_signatures_than_fit_into_the_cache_change_no_decision() -> None:
+    """B-079: the oldest entry is evicted first."""
 
-    def story(engine: Engine) -> Any:
+    def scenario(engine: Engine) -> Any:
         engine.add(*nodes(5, pods=1000))
         places: dict[str, str] = {}
         for number in range(400):
@@ -765,7 +767,7 @@ def test_ten_times_more_signatures_than_fit_change_no_decision() -> None:
             assert reuse_of(engine).bytes_used <= BYTES_MAX
         return places
 
-    _, engine = same_outcome(story, (FIT, 1), config={"reuse": {"maxBytes": BYTES_MAX}})
+    _, engine = same_outcome(scenario, (FIT, 1), config={"reuse": {"maxBytes": BYTES_MAX}})
     reuse = reuse_of(engine)
     assert 2 <= len(reuse) <= 400 / 10
     assert reuse.dropped_counts["bytes"] == 400 - len(reuse)

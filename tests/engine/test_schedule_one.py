@@ -21,7 +21,7 @@ def chosen(cycle: Cycle) -> str:
 
 
 def best(name: str) -> Any:
-    """Scores this node 100."""
+    """A plugin that scores this node 100."""
     return lambda state, pod, nodes: np.array(
         [100 * (each == name) for each in nodes.names()], np.int64
     )
@@ -98,12 +98,14 @@ def test_a_feasible_nominated_node_is_taken_without_further_search() -> None:
 @pytest.mark.parametrize(
     ("nominated", "answers"),
     [
-        pytest.param("n3", {"filter": refused("n3")}, id="it does not take the pod"),
-        pytest.param("ghost", {}, id="it is gone"),
-        pytest.param("n3", {"pre_filter": only("n1", "n2")}, id="PreFilter left it out"),
+        pytest.param("n3", {"filter": refused("n3")}, id="the node rejects the pod"),
+        pytest.param("ghost", {}, id="the node is deleted"),
+        pytest.param("n3", {"pre_filter": only("n1", "n2")}, id="PreFilter excluded the node"),
     ],
 )
-def test_otherwise_all_nodes_are_evaluated(nominated: str, answers: dict[str, Any]) -> None:
+def test_if_the_nominated_node_is_not_feasible_all_nodes_are_evaluated(
+    nominated: str, answers: dict[str, Any]
+) -> None:
     walk = Walk(answering("A", **answers, score=best("n2")))
     assert chosen(walk.cycle(pod("p", nominated_node=nominated))) == "n2"
 
@@ -121,7 +123,7 @@ def test_an_error_on_the_nominated_node_is_evaluated_again() -> None:
 
 
 def takes(count: int) -> Any:
-    """Takes so many pods."""
+    """A filter that accepts a limited number of pods per node."""
     return lambda state, pod, info: unschedulable("full") if len(info.pods) >= count else None
 
 
@@ -137,7 +139,7 @@ def test_nominated_pods_count_on_their_nodes() -> None:
     cycle = walk.cycle()
     assert chosen(cycle) in ("n1", "n3")
     assert cycle.node_to_status().get("n2") == unschedulable("full").with_plugin("A")
-    # One of a higher priority takes the room.
+    # A nominated pod of higher priority takes the room.
     assert chosen(walk.cycle(pod("urgent", priority=20))) == "n2"
 
 
@@ -216,7 +218,7 @@ def test_without_a_feasible_node_no_extender_is_called() -> None:
     assert (cycle.status, cycle.question) == (unschedulable(), None)
 
 
-def test_the_answer_filters_and_then_the_scores_decide() -> None:
+def test_the_answer_filters_nodes_and_then_the_scores_decide() -> None:
     walk = Walk(answering("A", score=best("n1")), extenders=(Far(),))
     cycle = walk.cycle()
     walk.answered(cycle, "n2", "n3", failed={"n1": "licence missing"})
@@ -232,7 +234,7 @@ def test_each_extender_gets_the_nodes_that_the_previous_one_left() -> None:
     walk = Walk(answering("A", score=best("n1")), extenders=extenders)
     cycle = walk.cycle()
     assert cycle.question is not None
-    # One whose failure counts comes first.
+    # An extender whose failure counts is called first.
     assert cycle.question.extender.name == "hard"
     walk.answered(cycle, "n1", "n2")
     assert cycle.question is not None
@@ -241,7 +243,7 @@ def test_each_extender_gets_the_nodes_that_the_previous_one_left() -> None:
     assert chosen(cycle) == "n2"
 
 
-def test_an_extender_that_rejects_all_nodes_is_blamed_as_extender() -> None:
+def test_an_extender_that_rejects_all_nodes_is_named_as_extender() -> None:
     walk = Walk(answering("A", filter=refused("n3")), extenders=(Far(),))
     cycle = walk.cycle()
     walk.answered(cycle, failed={"n1": "licence missing", "n2": "licence missing"})
@@ -253,7 +255,7 @@ def test_an_extender_that_rejects_all_nodes_is_blamed_as_extender() -> None:
 @pytest.mark.parametrize(
     ("ignorable", "node_name", "code"), [(True, "n2", None), (False, "", Code.ERROR)]
 )
-def test_a_missing_answer_counts_as_the_extender_is_configured(
+def test_a_missing_answer_counts_according_to_the_extenders_configuration(
     ignorable: bool, node_name: str, code: Code | None
 ) -> None:
     walk = Walk(answering("A", score=best("n2")), extenders=(Far(ignorable=ignorable),))
@@ -306,7 +308,7 @@ def test_a_missing_answer_gives_no_scores() -> None:
     assert chosen(walk.answered(walk.cycle(), error="connection refused")) == "n2"
 
 
-def test_a_binding_extender_is_not_called_about_nodes() -> None:
+def test_an_extender_that_only_binds_is_not_called_for_nodes() -> None:
     binder = Far(verbs=frozenset((ExtenderVerb.BIND,)))
     assert chosen(Walk(answering("A", score=best("n2")), extenders=(binder,)).cycle()) == "n2"
 
@@ -337,12 +339,12 @@ def test_if_all_nodes_filled_up_meanwhile_the_pod_is_rejected() -> None:
 
 
 def nominated(**options: Any) -> tuple[Walk, Cycle]:
-    """A pod that is nominated to n3, where n1 is better."""
+    """A cycle of a pod that is nominated to n3, while n1 is better."""
     walk = Walk(answering("A", score=best("n1")), extenders=(Far(**options),))
     return walk, walk.cycle(pod("p", nominated_node="n3"))
 
 
-def test_extenders_are_called_about_the_nominated_node_alone() -> None:
+def test_extenders_are_called_for_the_nominated_node_alone() -> None:
     walk, cycle = nominated(verbs=BOTH)
     assert cycle.question is not None
     assert cycle.question.node_names == ("n3",)
@@ -364,7 +366,7 @@ def test_if_an_extender_rejects_the_nominated_node_all_nodes_are_evaluated(
     assert cycle.node_to_status().get("n3").plugin == EXTENDER_NAME
 
 
-def test_a_nominated_node_that_filled_up_during_the_call_is_given_up() -> None:
+def test_a_nominated_node_that_filled_up_during_the_call_is_left() -> None:
     walk = Walk(answering("A", filter_node=takes(1), score=best("n1")), extenders=(Far(),))
     cycle = walk.cycle(pod("p", nominated_node="n3"))
     walk.cluster.add(pod("other", node="n3"))
@@ -376,15 +378,15 @@ def test_a_nominated_node_that_filled_up_during_the_call_is_given_up() -> None:
 # ---- changes during an extender call --------------------------------------------------------
 
 
-def parked(**answers: Any) -> tuple[Walk, Cycle]:
-    """A cycle that waits for an answer about three nodes that take one pod each."""
+def pending_cycle(**answers: Any) -> tuple[Walk, Cycle]:
+    """A cycle that waits for an extender, with three nodes that accept one pod each."""
     plugin = answering("A", filter_node=takes(1), score=best("n1"), **answers)
     walk = Walk(plugin, extenders=(Far(),))
     return walk, walk.cycle()
 
 
 def test_a_node_that_filled_up_meanwhile_is_not_chosen() -> None:
-    walk, cycle = parked()
+    walk, cycle = pending_cycle()
     walk.cluster.add(pod("other", node="n1"))
     walk.answered(cycle, "n1", "n2")
     assert chosen(cycle) == "n2"
@@ -392,14 +394,14 @@ def test_a_node_that_filled_up_meanwhile_is_not_chosen() -> None:
 
 
 def test_the_message_describes_the_nodes_at_the_end_of_the_call() -> None:
-    walk, cycle = parked()
+    walk, cycle = pending_cycle()
     walk.cluster.add(*(pod(f"on-{name}", node=name) for name in THREE))
     walk.answered(cycle, "n1", "n2")
     assert cycle.fit_error().message == "0/3 nodes are available: 3 full."
 
 
 def test_a_node_added_during_the_call_is_not_chosen() -> None:
-    walk, cycle = parked()
+    walk, cycle = pending_cycle()
     walk.cluster.add(node("n0"))
     for name in ("n1", "n2"):
         walk.cluster.add(pod(f"on-{name}", node=name))
@@ -419,7 +421,7 @@ def test_a_node_that_became_feasible_during_the_call_is_not_chosen() -> None:
 
 
 def test_a_node_deleted_during_the_call_is_not_chosen() -> None:
-    walk, cycle = parked()
+    walk, cycle = pending_cycle()
     walk.cluster.take_back()
     walk.cluster.cache.remove_node("n1")
     walk.answered(cycle, "n1", "n2")
@@ -427,15 +429,15 @@ def test_a_node_deleted_during_the_call_is_not_chosen() -> None:
 
 
 def test_a_nomination_made_during_the_call_is_respected() -> None:
-    """Nothing about the node itself has changed."""
-    walk, cycle = parked()
+    """The node itself has not changed."""
+    walk, cycle = pending_cycle()
     nominate(walk, "high", "n1")
     walk.answered(cycle, "n1", "n2")
     assert chosen(cycle) == "n2"
 
 
 def test_if_all_nodes_are_deleted_during_the_call_the_pod_is_rejected() -> None:
-    walk, cycle = parked()
+    walk, cycle = pending_cycle()
     walk.cluster.take_back()
     for name in THREE:
         walk.cluster.cache.remove_node(name)

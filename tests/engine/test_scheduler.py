@@ -51,7 +51,7 @@ def test_priority_comes_before_age() -> None:
     assert [effect.pod.name for effect in engine.run_for(BindPod)] == ["young", "old"]
 
 
-def test_without_a_ready_pod_nothing_is_tried() -> None:
+def test_without_a_ready_pod_no_attempt_runs() -> None:
     engine = Engine()
     assert not engine.scheduler.schedule_one()
     assert engine.scheduler.next_deadline_seconds() is None
@@ -105,7 +105,7 @@ def test_the_next_deadline_is_the_earliest() -> None:
 # ---- kinds and fields -----------------------------------------------------------------------
 
 
-def test_a_scheduler_is_responsible_for_its_profiles() -> None:
+def test_a_scheduler_schedules_the_pods_of_its_profiles() -> None:
     engine = Engine()
     assert engine.scheduler.is_responsible_for("bayplan")
     assert not engine.scheduler.is_responsible_for("other")
@@ -215,7 +215,7 @@ def test_a_bug_in_an_event_does_not_stop_a_live_scheduler(monkeypatch: pytest.Mo
     monkeypatch.undo()
     engine.add(waiting_pod("q"))
     assert engine.bound() == {"q": "n1"}
-    # The next that is heard of the pod brings it back.
+    # The next event of the pod adds it again.
     engine.update(waiting_pod("p"))
     assert engine.bound() == {"p": "n1"}
 
@@ -251,7 +251,7 @@ def test_a_bug_in_one_timer_does_not_stop_the_other_timers(
     assert engine.metric("bayplan_bugs_total") == 1
 
 
-def test_a_bug_of_the_shell_is_counted() -> None:
+def test_a_bug_in_the_shell_is_counted() -> None:
     live = Engine(raise_bugs=False)
     live.scheduler.bug("v1 Pod", ValueError("odd object"))
     assert live.metric("bayplan_bugs_total") == 1
@@ -310,12 +310,12 @@ def test_a_pod_whose_key_fails_comes_last() -> None:
 @pytest.mark.parametrize(
     ("first", "second", "fits"),
     [
-        pytest.param(1, 2.5, True, id="numbers of any kind"),
-        pytest.param((1, "a"), (0.5, "b"), True, id="tuples of the same"),
+        pytest.param(1, 2.5, True, id="int and float"),
+        pytest.param((1, "a"), (0.5, "b"), True, id="tuples of equal types"),
         pytest.param(1, "a", False, id="a number and a text"),
-        pytest.param((1, 2), (1, None), False, id="deep inside"),
-        pytest.param((1,), (1, 2), False, id="of another length"),
-        pytest.param(1, None, False, id="nothing"),
+        pytest.param((1, 2), (1, None), False, id="nested tuples of different types"),
+        pytest.param((1,), (1, 2), False, id="tuples of different lengths"),
+        pytest.param(1, None, False, id="None"),
     ],
 )
 def test_all_keys_must_have_one_type(first: Any, second: Any, fits: bool) -> None:

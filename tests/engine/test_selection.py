@@ -1,4 +1,4 @@
-"""Which of the best nodes is chosen, and which nodes a sample contains."""
+"""The choice among the best nodes, and the nodes of a sample."""
 
 from collections import Counter
 
@@ -24,7 +24,7 @@ def table(nodes: NodeView, *totals: int) -> ScoreTable:
 
 
 def drawn(names: list[str]) -> list[str]:
-    """The order of the draw, the plain way."""
+    """The order of the draw by the plain rule."""
     return sorted(names, key=lambda name: (stable_hash(name), name))
 
 
@@ -37,7 +37,7 @@ def test_the_highest_total_is_chosen() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 16, 17, 60])
-def test_the_drawn_node_is_taken_among_equals(count: int) -> None:
+def test_among_equal_nodes_the_drawn_one_is_taken(count: int) -> None:
     names = [f"n{number}" for number in range(count)]
     nodes = nodes_called(*names)
     for attempt in range(1, 6):
@@ -135,7 +135,7 @@ def test_successive_searches_go_round_the_nodes() -> None:
 
 @settings(max_examples=40)
 @given(st.sets(st.integers(0, 299)), st.integers(0, 599))
-def test_the_sample_holds_the_first_feasible_nodes_from_the_start(
+def test_the_sample_has_the_first_feasible_nodes_from_its_start_on(
     feasible: set[int], start: int
 ) -> None:
     filter_outcome = outcome(300, feasible=sorted(feasible))

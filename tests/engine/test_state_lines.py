@@ -20,7 +20,7 @@ from tests.adapters.manifests import node, pod
 WIDGET = "example.com/v1 Widget"
 
 
-def test_entries_come_back_as_they_were_written() -> None:
+def test_entries_are_read_as_they_were_written() -> None:
     widget = decode(WIDGET, {"metadata": {"name": "w", "uid": "u"}, "spec": {"size": 3}})
     node_with_field = decode(NODE, {**node(), "x": {"y": 1}}, declared=("x.y",))
     tolerating = pod(tolerations=[{"operator": "Exists"}], nodeName="n1")
@@ -48,6 +48,6 @@ def test_another_first_line_is_refused(line: bytes) -> None:
         decoded_head(line)
 
 
-def test_a_line_that_is_damaged_is_refused() -> None:
+def test_a_damaged_line_is_refused() -> None:
     with pytest.raises(StatesError):
         list(entries_in([b'{"line":"object","type":"ADDED","kind":"v1 Pod","object":[]}']))

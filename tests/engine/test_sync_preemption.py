@@ -1,4 +1,4 @@
-"""Attempts that end when their evictions are done."""
+"""Attempts that end when their evictions have ended."""
 
 import asyncio
 from typing import Any
@@ -18,11 +18,11 @@ from tests.engine.kit import FAR, Engine, Far, uid, waiting_pod
 from tests.plugins.preemption_kit import EvictionPort
 
 REFUSED = "0/1 nodes are available: 1 Insufficient cpu. preemption: "
-FOUND = f"{REFUSED}found a potential placement for pod on node n1, preempting 1 victims"
+MESSAGE = f"{REFUSED}found a potential placement for pod on node n1, preempting 1 victims"
 
 
 def preempting(**options: Any) -> Engine:
-    """A full node; one attempt at a pod that is more important has been made."""
+    """A full node, after one attempt at a more important pod."""
     gates = {"SchedulerAsyncPreemption": False}
     plugins = ["NodeResourcesFit", "DefaultPreemption"]
     engine = Engine(plugins=plugins, gates=gates, **options)
@@ -51,10 +51,10 @@ def test_the_attempt_ends_when_all_evictions_are_done() -> None:
     port = perform(engine, [each for each in effects if isinstance(each, Perform)])
     assert port.deleted == ["default/low"]
     (record,) = engine.attempts()
-    assert (record.at_seconds, record.message, record.nominated_node) == (2.0, FOUND, "n1")
+    assert (record.at_seconds, record.message, record.nominated_node) == (2.0, MESSAGE, "n1")
     (patch,) = engine.patches()
     assert patch.condition is not None
-    assert (patch.condition.message, patch.nominated_node_name) == (FOUND, "n1")
+    assert (patch.condition.message, patch.nominated_node_name) == (MESSAGE, "n1")
     assert engine.state_of("p") is State.UNSCHEDULABLE
 
 
@@ -103,7 +103,7 @@ def test_without_an_eviction_the_attempt_ends_at_once() -> None:
     engine.add(waiting_pod(cpu=1, priority=9))
     assert engine.run_for(Perform) == []
     (record,) = engine.attempts()
-    assert (record.message, record.nominated_node) == (FOUND, "n1")
+    assert (record.message, record.nominated_node) == (MESSAGE, "n1")
 
 
 def test_extenders_review_the_candidates_first() -> None:

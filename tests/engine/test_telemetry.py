@@ -1,4 +1,4 @@
-"""What the engine reports to the journal and to the metrics."""
+"""Reports of the engine to the journal and to the metrics."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def test_a_plugin_failure_is_counted_and_noted_under_its_name() -> None:
     assert list(sink.records) == [expected]
 
 
-def test_a_bug_of_bayplan_has_its_own_kind_of_note() -> None:
+def test_a_bug_in_bayplan_has_its_own_kind_of_note() -> None:
     reports, sink = telemetry()
     reports.bug("default/p", ValueError("no"))
     (note,) = sink.records

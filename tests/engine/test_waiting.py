@@ -17,7 +17,7 @@ def waiting_pod(ends: Ends, name: str = "p", **timeouts: float) -> PodWaitingOnP
     )
 
 
-def test_a_pod_continues_when_the_last_plugin_allows_it():
+def test_a_waiting_pod_continues_when_the_last_plugin_allows_it():
     ends: Ends = []
     waiting = waiting_pod(ends, A=5.0, B=8.0)
     waiting.allow("A")

@@ -1,9 +1,9 @@
-"""Plugins that answer what a test says, and frameworks made of them.
+"""Plugins with answers from a test, and frameworks made of them.
 
     sulky = answering("Sulky", filter_node=unschedulable("no"), reserve=RuntimeError("boom"))
     framework_of(sulky).run_reserve(CycleState(), pod(), "n1")
 
-An answer is given as it is; an exception is raised; a function is called with the point's own
+An answer is returned unchanged; an exception is raised; a function is called with the point's
 arguments. Every call is noted in the class's ``calls``.
 """
 
@@ -65,7 +65,7 @@ BASES: Mapping[str, type] = {
     "events_to_register": EnqueueExtensions,
 }
 AWAITED = frozenset(("pre_bind", "bind", "post_bind"))
-#: Besides these a base has methods of its own that a class must bring.
+#: Method → a second method that a class must implement with it.
 ALSO = {
     "reserve": "unreserve",
     "unreserve": "reserve",
@@ -77,7 +77,7 @@ Calls = list[tuple[str, str]]
 
 
 def answering(plugin_name: str, calls: Calls | None = None, **answers: Any) -> type[Any]:
-    """A plugin class. ``calls``: where (plugin, method) of each call is noted."""
+    """A plugin class that appends (plugin, method) to ``calls`` at each call."""
     noted: Calls = [] if calls is None else calls
     answers = {other: None for each, other in ALSO.items() if each in answers} | answers
     members: dict[str, Any] = {"name": plugin_name, "calls": noted}
@@ -93,16 +93,16 @@ def answering(plugin_name: str, calls: Calls | None = None, **answers: Any) -> t
 
 
 def _method(method: str, answer: Any) -> Callable[..., Any]:
-    def given(self: Any, *args: Any) -> Any:
+    def call(self: Any, *args: Any) -> Any:
         self.calls.append((self.instance_name, method))
         if isinstance(answer, BaseException):
             raise answer
         return answer(*args) if callable(answer) else answer
 
-    async def given_later(self: Any, *args: Any) -> Any:
-        return given(self, *args)
+    async def awaited_call(self: Any, *args: Any) -> Any:
+        return call(self, *args)
 
-    return given_later if method in AWAITED else given
+    return awaited_call if method in AWAITED else call
 
 
 def made(plugin_class: type[Any], instance_name: str | None = None) -> Any:
@@ -133,7 +133,7 @@ def framework_of(
     watch: Watch = UNWATCHED,
     tie_break: Iterable[Any] = (),
 ) -> Framework:
-    """``tie_break``: keys, which are nothing besides."""
+    """``tie_break``: plugins that are tie-break keys only."""
     plugin_list = plugins_of(*plugins, weights=weights)
     for each in tie_break:
         key = made(each) if isinstance(each, type) else each
@@ -144,7 +144,7 @@ def framework_of(
 
 
 def scores(*numbers: int) -> Callable[..., Any]:
-    """A Score with these answers, node by node."""
+    """A Score method that returns ``numbers``, one per node."""
     return lambda state, pod, nodes: np.array(numbers, np.int64)
 
 

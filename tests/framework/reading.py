@@ -1,4 +1,4 @@
-"""Readers for tests of the score graph: what they read, and what they make of it."""
+"""Readers and sources for tests of the score graph."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -29,9 +29,9 @@ class ReaderArgs(PluginArgs, frozen=True):
 def reader(
     name: str, *sources: str, score: Callable[..., Any] | None = None, **options: Any
 ) -> Any:
-    """A made reader: the sum of its sources, halved, or what ``score`` makes of them.
+    """A reader instance. It scores half of the sum of its sources, or ``score`` of their arrays.
 
-    ``options``: ``over``, ``stage``; others are answers and attributes of the class.
+    ``options``: ``over``, ``stage``, and answers and attributes of the class.
     """
     args = ReaderArgs(
         score_from=sources,
@@ -39,26 +39,26 @@ def reader(
         stage=options.pop("stage", "normalized"),
     )
 
-    def given(state: CycleState, pod: Any, nodes: NodeView) -> NodeScores:
+    def score_nodes(state: CycleState, pod: Any, nodes: NodeView) -> NodeScores:
         values = [state.scores(source, args.stage) for source in sources]
         return score(*values) if score is not None else np.sum(values, axis=0) // 2
 
-    return answering(name, score=given, **options)(args, handle(), name)
+    return answering(name, score=score_nodes, **options)(args, handle(), name)
 
 
 def source(name: str, *numbers: int, **options: Any) -> Any:
-    """A made plugin whose scores of n0, n1 … these are, through any view."""
+    """A plugin instance that scores n0, n1 … with ``numbers``, through any view."""
 
-    def given(state: Any, pod: Any, nodes: NodeView) -> NodeScores:
+    def score_nodes(state: Any, pod: Any, nodes: NodeView) -> NodeScores:
         return np.array([numbers[int(each[1:])] for each in nodes.names()], np.int64)
 
-    return answering(name, score=given, **options)(None, handle(), name)
+    return answering(name, score=score_nodes, **options)(None, handle(), name)
 
 
 def framework_of(
     enabled: Sequence[Any], sources: Sequence[Any] = (), weights: Any = None, keys: Any = ()
 ) -> Framework:
-    """``sources``: those that are only read."""
+    """``sources``: plugins that are read and not enabled."""
     plugins = plugins_of(*enabled, weights=weights)
     plugins.sources = list(sources)
     plugins.tie_break = list(keys)
@@ -80,7 +80,7 @@ def table_of(
 def scored(
     framework: Framework, feasible: Sequence[int] = range(NODE_COUNT)
 ) -> ScoreTable | Status:
-    """PreScore and Score of one cycle over these of n0, n1 …"""
+    """PreScore and Score of one cycle over these nodes of n0, n1 …"""
     nodes = cluster_of(*(node(f"n{number}") for number in range(NODE_COUNT))).lend().nodes
     state, view = CycleState(), nodes.take(list(feasible))
     failed = framework.run_pre_score(state, pod(), view)
@@ -88,5 +88,5 @@ def scored(
 
 
 def normalized(table: ScoreTable) -> dict[str, list[int]]:
-    """By instance: 0..100, of those that are read, too."""
+    """Instance → normalized scores (0..100), also of instances that are only read."""
     return {c.name: c.normalized.tolist() for c in (*table.columns, *table.read)}

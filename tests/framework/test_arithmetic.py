@@ -1,4 +1,4 @@
-"""Go's division on arrays, against Python's whole numbers."""
+"""Go's division on arrays, compared with Python's integers."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -32,7 +32,7 @@ def array(*numbers: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
 
 
 def wrapped(number: int) -> int:
-    """As an int64 holds it."""
+    """The value as an int64 with overflow."""
     return (number - INT64_MIN) % 2**64 + INT64_MIN
 
 
@@ -43,7 +43,7 @@ def go_quotient(numerator: int, denominator: int) -> int:
     return wrapped(magnitude if (numerator < 0) == (denominator < 0) else -magnitude)
 
 
-#: Small, around where float64 stops being exact, and at the ends of int64.
+#: Small numbers, numbers around the limit of exact float64, and the ends of int64.
 INT64S = st.one_of(
     st.integers(-20, 20),
     st.integers(-3, 3).map(lambda n: FLOAT_EXACT_BELOW + n),
@@ -73,8 +73,8 @@ def test_an_array_is_divided_by_a_number_as_go_divides(numbers: list[int], by: i
     st.lists(SMALL, min_size=1),
     st.integers(1, 2**20),
 )
-def test_just_below_a_whole_quotient_is_cut(wholes: list[int], by: int) -> None:
-    """Where a rounded quotient would first come out one too large."""
+def test_a_quotient_just_below_a_whole_number_is_truncated(wholes: list[int], by: int) -> None:
+    """At the first numbers where a rounded quotient would be too large by one."""
     numerators = [n for n in (w // by * by - 1 for w in wholes) if abs(n) < FLOAT_EXACT_BELOW]
     assert divide(array(*numerators), by).tolist() == [go_quotient(n, by) for n in numerators]
 
@@ -88,7 +88,7 @@ SHARES = WHOLES.flatmap(lambda whole: st.tuples(st.integers(0, whole), st.just(w
 
 
 @given(st.lists(SHARES))
-def test_percents_are_cut(shares: list[tuple[int, int]]) -> None:
+def test_percents_are_truncated(shares: list[tuple[int, int]]) -> None:
     result = percent(array(*(part for part, _ in shares)), array(*(whole for _, whole in shares)))
     assert result.dtype == np.int64
     assert result.tolist() == [100 * part // whole for part, whole in shares]
@@ -101,7 +101,7 @@ def test_percents_of_floats_equal_integer_division(shares: list[tuple[int, int]]
 
 
 @given(st.lists(st.integers(0, 10**6)), st.integers(1, 300))
-def test_means_are_cut(sums: list[int], weight_sum: int) -> None:
+def test_means_are_truncated(sums: list[int], weight_sum: int) -> None:
     expected = [total // weight_sum for total in sums]
     assert mean(array(*sums), weight_sum).tolist() == expected
     assert mean(array(*sums).astype(np.float64), weight_sum).tolist() == expected
@@ -146,7 +146,7 @@ def test_each_normaliser_follows_its_rule(normalizer: Normalizer, scores: list[i
 
 
 @pytest.mark.parametrize("normalizer", Normalizer)
-def test_no_scores_stay_none(normalizer: Normalizer) -> None:
+def test_empty_scores_stay_empty(normalizer: Normalizer) -> None:
     assert normalized(normalizer, array()).tolist() == []
 
 
@@ -158,7 +158,7 @@ def test_equal_scores_normalize_to_0_or_100() -> None:
 
 
 def test_min_max_rounds_the_quotient_before_it_is_scaled() -> None:
-    """As InterPodAffinity does: in whole numbers the second would be 58."""
+    """As in InterPodAffinity. In whole numbers the second score would be 58."""
     assert normalized(Normalizer.MIN_MAX, array(0, 29, 50)).tolist() == [0, 57, 100]
 
 
@@ -190,7 +190,7 @@ def test_a_value_just_below_a_half_is_rounded_down() -> None:
 
 @pytest.mark.parametrize("normalizer", Normalizer)
 @given(score=st.integers(-5, 300), count=st.integers(1, 5))
-def test_what_all_nodes_have_is_normalised_as_if_it_were_written_out(
+def test_one_score_for_all_nodes_is_normalised_like_an_array_of_that_score(
     normalizer: Normalizer, score: int, count: int
 ) -> None:
     scores = uniform(score, count)
@@ -200,10 +200,10 @@ def test_what_all_nodes_have_is_normalised_as_if_it_were_written_out(
     assert in_score_range(scores) == in_score_range(written_out)
 
 
-def test_what_all_nodes_have_cannot_be_written() -> None:
+def test_one_score_for_all_nodes_cannot_be_written_to() -> None:
     with pytest.raises(ValueError, match="read-only"):
         uniform(7, 3)[0] = 8
 
 
-def test_equal_scores_that_were_written_one_by_one_are_not_looked_through() -> None:
+def test_an_array_of_equal_scores_is_not_searched_for_equal_values() -> None:
     assert uniform_score(array(5, 5, 5)) is None

@@ -44,7 +44,7 @@ def test_a_plugin_that_signs_is_cached_and_depends_on_all_of_a_node() -> None:
     assert Mine.caching == Caching(facets=ALL_FACETS)
 
 
-def test_none_says_that_nothing_is_cached() -> None:
+def test_caching_none_means_that_nothing_is_cached() -> None:
     class Mine(_Base, _Signs):
         caching = None
 
@@ -70,7 +70,7 @@ NEW = Caching(
 
 
 @pytest.mark.parametrize("name", OLD)
-def test_each_old_attribute_is_read_and_the_warning_says_what_to_write(name: str) -> None:
+def test_each_old_attribute_is_read_with_a_warning_that_names_the_new_one(name: str) -> None:
     field = dict(zip(OLD, NEW.__slots__, strict=True))[name]
     with pytest.warns(DeprecationWarning, match=rf"write caching = Caching\({field}=") as caught:
         mine = type("Mine", (_Base, _Signs), {name: OLD[name]})

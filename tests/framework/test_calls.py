@@ -1,6 +1,6 @@
-"""What is called at each extension point.
+"""The calls at each extension point.
 
-Plugins inside plugins: whose extension points run under whose name.
+Plugins inside plugins: which extension points run, and under which name.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ EVERYTHING = {
 
 
 class Counting:
-    """A wrap that notes what it wraps."""
+    """A wrapper that records the calls it wraps."""
 
     def __init__(self) -> None:
         self.wrapped: list[tuple[str, str]] = []
@@ -95,7 +95,7 @@ def test_each_call_is_wrapped_under_upstreams_word_for_its_point() -> None:
     }
 
 
-def test_plugins_stand_in_order_and_unreserve_in_the_reverse_one() -> None:
+def test_plugins_are_called_in_order_and_unreserve_in_reverse_order() -> None:
     plugins = plugins_of(*(answering(name, reserve=None) for name in "ABC"))
     calls = calls_of(plugins, Bare())
     assert [name for name, _ in calls.reserve] == ["A", "B", "C"]
@@ -109,7 +109,7 @@ def test_only_plugins_with_extensions_are_called_for_pods() -> None:
     assert [name for name, _ in calls_of(plugins, Bare()).add_pod] == ["B"]
 
 
-def test_a_plugin_that_a_pod_does_not_concern_is_called_to_score_only() -> None:
+def test_a_plugin_that_a_pod_does_not_concern_is_called_at_score_only() -> None:
     plugin = answering("All", **EVERYTHING)
     plugins = plugins_of(plugin)
     calls, shape = calls_of(plugins, Bare()), pod().shape
@@ -179,8 +179,8 @@ PORT: Any = None
 # ---- composition ----------------------------------------------------------------------------
 
 
-def holding(part: type[Any], **answers: Any) -> Any:
-    """A made plugin that holds another one."""
+def outer_plugin(part: type[Any], **answers: Any) -> Any:
+    """A plugin instance with a nested plugin."""
     outer_handle = handle(name="Outer")
     inside = outer_handle.inside(part, part.name)
     outer_handle.made.append(part(None, inside, inside.instance_name))
@@ -195,47 +195,47 @@ def run(plugin: Any) -> tuple[CycleState, Any]:
     return state, failed or framework.run_score(state, pod(), nodes)
 
 
-def test_a_part_notes_under_a_name_of_its_own() -> None:
-    outer = holding(answering("Inner", score=scores(1, 2)), score=scores(1, 2))
+def test_a_nested_plugin_has_its_own_name() -> None:
+    outer = outer_plugin(answering("Inner", score=scores(1, 2)), score=scores(1, 2))
     [part] = parts_of(outer)
     assert part.instance_name == "Outer.Inner"
     assert [plugin.instance_name for plugin in with_parts([outer])] == ["Outer", "Outer.Inner"]
 
 
-def test_what_the_author_does_not_implement_runs_for_its_parts() -> None:
+def test_extension_points_that_a_plugin_does_not_implement_run_for_its_parts() -> None:
     inner = answering("Inner", pre_filter=None, pre_score=None, score=scores(1, 2))
-    outer = holding(inner, score=scores(3, 4))
+    outer = outer_plugin(inner, score=scores(3, 4))
     _, table = run(outer)
     assert isinstance(table, ScoreTable)
     assert table.totals.tolist() == [3, 4]
     assert inner.calls == [("Outer.Inner", "pre_filter"), ("Outer.Inner", "pre_score")]
 
 
-def test_what_the_author_implements_is_the_authors_business() -> None:
+def test_extension_points_that_a_plugin_implements_do_not_run_for_its_parts() -> None:
     inner = answering("Inner", pre_score=ValueError("boom"), score=scores(1, 2))
-    outer = holding(inner, pre_score=None, score=scores(3, 4))
+    outer = outer_plugin(inner, pre_score=None, score=scores(3, 4))
     assert isinstance(run(outer)[1], ScoreTable)
     assert inner.calls == []
 
 
-def test_if_all_parts_skip_the_whole_is_skipped() -> None:
-    outer = holding(answering("Inner", pre_score=SKIP, score=scores(1, 2)), score=scores(3, 4))
+def test_a_plugin_is_skipped_if_all_of_its_parts_skip() -> None:
+    outer = outer_plugin(answering("Inner", pre_score=SKIP, score=scores(1, 2)), score=scores(3, 4))
     state, table = run(outer)
     assert "Outer" in state.skip_score_plugins
     assert table.totals.tolist() == [0, 0]
 
 
-def test_a_part_that_fails_is_its_holders_failure() -> None:
+def test_the_failure_of_a_part_is_reported_as_that_of_the_outer_plugin() -> None:
     inner = answering("Inner", pre_score=ValueError("boom"), score=scores(1, 2))
-    _, failed = run(holding(inner, score=scores(3, 4)))
+    _, failed = run(outer_plugin(inner, score=scores(3, 4)))
     assert (failed.code, failed.plugin) == (Code.ERROR, "Outer")
     assert "boom" in failed.message
 
 
-def test_the_verdict_of_a_part_counts_only_for_a_plugin_that_filters() -> None:
+def test_a_part_can_reject_only_if_the_outer_plugin_filters() -> None:
     inner = answering("Inner", pre_filter=unschedulable("no"), filter=[], score=scores(1, 2))
-    assert isinstance(run(holding(inner, score=scores(3, 4)))[1], ScoreTable)
-    _, rejected = run(holding(inner, filter=[], score=scores(3, 4)))
+    assert isinstance(run(outer_plugin(inner, score=scores(3, 4)))[1], ScoreTable)
+    _, rejected = run(outer_plugin(inner, filter=[], score=scores(3, 4)))
     assert (rejected.code, rejected.plugin) == (Code.UNSCHEDULABLE, "Outer")
 
 
@@ -244,8 +244,12 @@ def test_the_verdict_of_a_part_counts_only_for_a_plugin_that_filters() -> None:
     [(SKIP, True, None), (None, False, None), (PreFilterResult(frozenset("a")), False, {"a"})],
     ids=["skip", "nothing", "narrowing"],
 )
-def test_a_parts_pre_filter_is_passed_on(answer: Any, skips: bool, names: Any) -> None:
-    framework = framework_of(holding(answering("Inner", pre_filter=answer, filter=[]), filter=[]))
+def test_the_pre_filter_result_of_a_part_is_that_of_the_outer_plugin(
+    answer: Any, skips: bool, names: Any
+) -> None:
+    framework = framework_of(
+        outer_plugin(answering("Inner", pre_filter=answer, filter=[]), filter=[])
+    )
     state, nodes = CycleState(), cluster_of(node("a"), node("b")).lend().nodes
     result, failed, _ = framework.run_pre_filter(state, pod(), nodes)
     assert failed is None
@@ -256,7 +260,7 @@ def test_a_parts_pre_filter_is_passed_on(answer: Any, skips: bool, names: Any) -
 @pytest.mark.parametrize("answer", [None, SKIP], ids=["has notes", "skipped"])
 def test_a_part_with_state_gets_add_pod_and_remove_pod(answer: Any) -> None:
     inner = answering("Inner", pre_filter=answer, filter=[], add_pod=None)
-    framework, state = framework_of(holding(inner, filter=[])), CycleState()
+    framework, state = framework_of(outer_plugin(inner, filter=[])), CycleState()
     nodes = cluster_of(node("a")).lend().nodes
     framework.run_pre_filter(state, pod(), nodes)
     assert framework.run_add_pod(state, pod(), pod("other"), nodes.info(0)) is None
@@ -265,7 +269,7 @@ def test_a_part_with_state_gets_add_pod_and_remove_pod(answer: Any) -> None:
 
 def test_parts_of_parts_are_included() -> None:
     innermost = answering("Innermost", pre_score=Status(Code.SKIP), score=scores(1, 2))
-    outer = holding(answering("Inner", score=scores(1, 2)), score=scores(3, 4))
+    outer = outer_plugin(answering("Inner", score=scores(1, 2)), score=scores(3, 4))
     inner: Any = parts_of(outer)[0]
     inside = inner.handle.inside(innermost, "Innermost")
     inner.handle.made.append(innermost(None, inside, inside.instance_name))

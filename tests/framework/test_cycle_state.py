@@ -1,4 +1,4 @@
-"""Notes of one attempt: written, found, cloned."""
+"""Notes of one attempt: write, read, delete, clone."""
 
 import pytest
 

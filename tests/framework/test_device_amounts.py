@@ -1,4 +1,4 @@
-"""What a strategy sees of nodes where devices stand for some resources."""
+"""The amounts that a strategy reads if devices represent some resources."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from bayplan.testing import SampleCluster, node, pod
 from tests.plugins.devices_kit import allocated, claim, class_of, put, slice_of
 
 GPU, NIC = "example.com/gpu", "example.com/nic"
-#: Its devices, or its own, or neither.
+#: Nodes with devices, with the resource itself, or with neither.
 BACKED, OWN, NEITHER = "backed", "own", "neither"
 
 
@@ -21,7 +21,7 @@ def cluster(*more: str) -> SampleCluster:
         node(OWN, cpu=4, allocatable={GPU: 8}),
         node(NEITHER, cpu=4, allocatable={GPU: 0}),
         *(node(name, cpu=4, allocatable={GPU: 8}) for name in more),
-        # A node's pods count there where it offers the resource, and only there.
+        # A node's pods count if the node offers the resource itself.
         pod("on-own", requests={GPU: 2}, node=OWN),
         pod("on-backed", requests={GPU: 7}, node=BACKED),
     )
@@ -40,7 +40,7 @@ def amounts(cluster: SampleCluster, name: str) -> RowAmounts:
     return NodeWithDevices(view.info(position), counts).amounts(GPU)
 
 
-def test_devices_count_where_the_node_offers_none_itself() -> None:
+def test_devices_count_where_the_node_does_not_offer_the_resource_itself() -> None:
     sample = cluster()
     assert amounts(sample, BACKED) == RowAmounts(3, requested=1, scored=1, free=2)
     assert amounts(sample, OWN) == RowAmounts(8, requested=2, scored=2, free=6)
@@ -76,14 +76,14 @@ def used_on(view: NodeView, cluster: SampleCluster) -> list[float]:
     return usage.used[0].tolist()
 
 
-def test_all_nodes_offer_it_one_way_or_the_other() -> None:
+def test_a_resource_is_offered_by_all_nodes_as_devices_or_as_an_amount() -> None:
     sample = cluster()
     view = sample.lend().nodes
     assert used_on(view.take([0, 1]), sample) == [2, 3]
     assert used_on(view.take([1]), sample) == [3]
 
 
-def test_one_node_can_be_had_as_an_array() -> None:
+def test_one_node_can_be_read_as_an_array() -> None:
     sample = cluster()
     counts = counted(sample.devices, (GPU,))
     view = NodeWithDevices(sample.lend().nodes.info(0), counts).view

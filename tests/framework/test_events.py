@@ -1,4 +1,4 @@
-"""The vocabulary of cluster events, and which registration covers what happened."""
+"""The vocabulary of cluster events, and the events that a registration covers."""
 
 import pytest
 from hypothesis import given
@@ -33,7 +33,7 @@ LABEL, TAINT = ActionType.UPDATE_NODE_LABEL, ActionType.UPDATE_NODE_TAINT
 # ---- actions and resources -----------------------------------------------------------------
 
 
-def test_the_first_bits_stand_in_upstreams_order() -> None:
+def test_the_first_bits_are_in_upstreams_order() -> None:
     assert [(int(bit), str(bit)) for bit in ActionType][:13] == [
         (1, "Add"),
         (2, "Delete"),
@@ -81,7 +81,7 @@ def test_actions_compose_and_print(action: ActionType, spelling: str | None) -> 
         (EventResource.WILDCARD, "*"),
     ],
 )
-def test_resources_carry_their_group(resource: EventResource, value: str) -> None:
+def test_resources_have_their_group(resource: EventResource, value: str) -> None:
     assert resource == value
 
 
@@ -120,7 +120,7 @@ def test_labels(event: ClusterEvent, label: str) -> None:
     assert event.label == label
 
 
-def test_only_the_moves_that_need_no_reason_are_wildcards() -> None:
+def test_only_moves_without_a_reason_are_wildcards() -> None:
     assert EVENT_UNSCHEDULABLE_TIMEOUT.is_wildcard
     assert EVENT_FORCE_ACTIVATE.is_wildcard
     assert not ClusterEvent(EventResource.WILDCARD, ADD).is_wildcard
@@ -153,35 +153,64 @@ NODE, POD, ANY = EventResource.NODE, EventResource.POD, EventResource.WILDCARD
 @pytest.mark.parametrize(
     ("registered", "incoming", "matches"),
     [
-        pytest.param((NODE, UPDATE), (NODE, LABEL), True, id="any update covers a special one"),
-        pytest.param((NODE, TAINT), (NODE, LABEL), False, id="one special update not another"),
-        pytest.param((NODE, ADD | TAINT), (NODE, TAINT), True, id="one of several"),
-        pytest.param((NODE, LABEL), (NODE, UPDATE), False, id="nor a general update"),
+        pytest.param((NODE, UPDATE), (NODE, LABEL), True, id="any update covers a specific one"),
+        pytest.param(
+            (NODE, TAINT), (NODE, LABEL), False, id="a specific update does not cover another one"
+        ),
+        pytest.param(
+            (NODE, ADD | TAINT), (NODE, TAINT), True, id="one of several actions covers it"
+        ),
+        pytest.param(
+            (NODE, LABEL),
+            (NODE, UPDATE),
+            False,
+            id="a specific update does not cover a general one",
+        ),
         pytest.param((NODE, ALL), (NODE, UPDATE), True, id="all actions cover it"),
         pytest.param((POD, DELETE), ("AssignedPod", DELETE), True, id="Pod covers assigned pods"),
-        pytest.param((POD, ADD), ("UnscheduledPod", ADD), True, id="and unscheduled ones"),
-        pytest.param((POD, UPDATE), ("TargetPod", UPDATE), True, id="and the pod itself"),
-        pytest.param(("TargetPod", UPDATE), ("AssignedPod", UPDATE), False, id="but not its parts"),
+        pytest.param((POD, ADD), ("UnscheduledPod", ADD), True, id="Pod covers unscheduled pods"),
+        pytest.param((POD, UPDATE), ("TargetPod", UPDATE), True, id="Pod covers the target pod"),
+        pytest.param(
+            ("TargetPod", UPDATE),
+            ("AssignedPod", UPDATE),
+            False,
+            id="the target pod does not cover assigned pods",
+        ),
         pytest.param(
             ("TargetPod", UPDATE),
             ("TargetPod", ActionType.UPDATE_POD_OTHER),
             True,
-            id="a pod update with no special meaning is for those who want every update",
+            id="every update covers another pod update",
         ),
         pytest.param(
             ("TargetPod", ActionType.UPDATE_POD_LABEL | ActionType.UPDATE_POD_OTHER),
             ("TargetPod", ActionType.UPDATE_POD_OTHER),
             False,
-            id="and for nobody else",
+            id="specific updates do not cover another pod update",
         ),
-        pytest.param((ANY, ADD), (NODE, ADD), True, id="any resource"),
-        pytest.param((ANY, ADD), (NODE, DELETE), False, id="with its action only"),
+        pytest.param((ANY, ADD), (NODE, ADD), True, id="the wildcard resource covers any resource"),
+        pytest.param(
+            (ANY, ADD),
+            (NODE, DELETE),
+            False,
+            id="the wildcard resource does not cover another action",
+        ),
         pytest.param((ANY, ALL), (NODE, LABEL), True, id="the wildcard covers everything"),
         pytest.param((NODE, ALL), (ANY, ALL), False, id="only a wildcard covers the wildcard"),
-        pytest.param((ANY, ALL), (ANY, ALL), True, id="which it does"),
-        pytest.param((ANY, UPDATE), (ANY, ALL), False, id="half a wildcard does not"),
-        pytest.param((NODE, ADD), (NODE, TAINT), False, id="adding is not changing taints"),
-        pytest.param(("example.com/Quota", UPDATE), ("example.com/Quota", UPDATE), True, id="CRDs"),
+        pytest.param((ANY, ALL), (ANY, ALL), True, id="the wildcard covers the wildcard"),
+        pytest.param(
+            (ANY, UPDATE),
+            (ANY, ALL),
+            False,
+            id="the wildcard resource alone does not cover the wildcard",
+        ),
+        pytest.param((NODE, ADD), (NODE, TAINT), False, id="Add does not cover taints"),
+        pytest.param(
+            ("example.com/Quota", UPDATE),
+            ("example.com/Quota", UPDATE),
+            True,
+            id="custom resources",
+        ),
     ],
 )
 def test_which_events_a_registration_covers(
@@ -191,8 +220,10 @@ def test_which_events_a_registration_covers(
 
 
 @given(st.integers(1, int(ALL)), st.sampled_from([*ActionType, UPDATE]))
-def test_matching_is_sharing_a_bit_and_being_no_larger(bits: int, incoming: ActionType) -> None:
-    """Upstream's rule as numbers; its bits have no "other pod update", ours prints as Update."""
+def test_a_registration_matches_an_action_that_it_shares_a_bit_with_or_covers(
+    bits: int, incoming: ActionType
+) -> None:
+    """Upstream's rule as numbers. Upstream has no "other pod update"; it prints as Update here."""
     if incoming is ActionType.UPDATE_POD_OTHER:
         incoming = UPDATE
     registered = ActionType(bits)

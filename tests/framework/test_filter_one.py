@@ -20,13 +20,13 @@ POD = pod("p")
 
 @final
 class Narrow(FilterPlugin, RowFilter):
-    """Turns nodes down by their names; as an array it is not to be asked."""
+    """Rejects a node by its name. Its array form must not be called."""
 
     name = "Narrow"
     failure: Exception | None = None
 
     def filter(self, state: Any, pod: Any, nodes: Any, feasible: Any) -> Any:
-        raise AssertionError("one node was asked about as an array")
+        raise AssertionError("one node was evaluated as an array")
 
     def filter_row(self, state: Any, pod: Any, node: Any) -> Verdict:
         if self.failure is not None:
@@ -39,13 +39,13 @@ def calls_to(*plugins: Any) -> Calls:
     return calls_of(plugins_of(*plugins), Bare())
 
 
-def asked(name: str, *plugins: Any, state: CycleState | None = None) -> FilterOutcome:
+def outcome_of(name: str, *plugins: Any, state: CycleState | None = None) -> FilterOutcome:
     nodes = SampleCluster().add(node(name)).lend().nodes
     return filter_one(calls_to(*plugins), state or CycleState(), POD, nodes)
 
 
 def other(messages: list[str]) -> Any:
-    """One without a one-row form."""
+    """A plugin without a form for one row."""
 
     def answer(state: Any, pod: Any, nodes: Any, feasible: Any) -> list[Rejection]:
         messages.extend(nodes.names())
@@ -54,15 +54,15 @@ def other(messages: list[str]) -> Any:
     return answering("Other", filter=answer)
 
 
-def test_a_node_that_passes_passes_all() -> None:
+def test_a_feasible_node_passes_every_plugin() -> None:
     reports: list[str] = []
-    outcome = asked("good", Narrow, other(reports))
+    outcome = outcome_of("good", Narrow, other(reports))
     assert outcome.feasible.all() and not outcome.entries and reports == ["good"]
 
 
 def test_the_first_rejection_ends_the_evaluation_with_all_its_reasons() -> None:
     reports: list[str] = []
-    outcome = asked("bad", Narrow, other(reports))
+    outcome = outcome_of("bad", Narrow, other(reports))
     status = outcome.status_of(0)
     assert status is not None and (status.plugin, status.reasons) == ("Narrow", ("first", "second"))
     assert not outcome.feasible.any() and not reports
@@ -71,15 +71,15 @@ def test_the_first_rejection_ends_the_evaluation_with_all_its_reasons() -> None:
 def test_a_skipped_plugin_is_not_called() -> None:
     state = CycleState()
     state.skip_filter_plugins.add("Narrow")
-    assert asked("bad", Narrow, state=state).feasible.all()
+    assert outcome_of("bad", Narrow, state=state).feasible.all()
 
 
 def test_a_plugin_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Narrow, "failure", OSError("disk"))
-    error = asked("good", Narrow).error
+    error = outcome_of("good", Narrow).error
     assert error is not None and (error.code, error.plugin) == (Code.ERROR, "Narrow")
 
 
 def test_plugins_written_node_by_node_are_called_as_before() -> None:
-    outcome = asked("good", answering("Scalar", filter_node=unschedulable("no")))
+    outcome = outcome_of("good", answering("Scalar", filter_node=unschedulable("no")))
     assert outcome.reason_counts() == {"no": 1}

@@ -1,10 +1,10 @@
-"""Who was rejected by whom and why.
+"""Which plugin rejected which nodes, and why.
 
-Rejected nodes, counted.
+Counts of rejected nodes.
 
-A plugin written node by node, asked as if it were vectorised.
+A plugin written node by node, called like a vectorised one.
 
-A plugin asked about one node says what it says of that node among all.
+A plugin gives a node evaluated alone the same result as among all nodes.
 """
 
 import re
@@ -129,10 +129,10 @@ def test_the_answer_of_one_plugin_is_seen_by_the_next_only() -> None:
     assert not result.feasible[0]
 
 
-# ---- a node asked by itself -----------------------------------------------------------------
+# ---- a node evaluated alone ----------------------------------------------------------------
 
 
-def test_a_verdict_on_one_node_joins_the_others() -> None:
+def test_the_result_of_one_node_can_be_added_to_those_of_all_nodes() -> None:
     result = FilterOutcome(NODES, np.array([True, False, False, False]))
     result.settle(1, None)
     result.settle(2, unschedulable("no").with_plugin("A"))
@@ -168,22 +168,22 @@ def test_a_wrong_code_of_some_row_is_an_error() -> None:
         pytest.param(
             Rejection(np.array([True, False]), U, ("no",)),
             "returned a rejection of bool[2]; wanted bool[4], one truth value per node of the view",
-            id="a mask of other nodes",
+            id="a mask of a wrong length",
         ),
         pytest.param(
             Rejection(positions(-1), U, ("no",)),
             "returned a rejection of position -1; wanted 0..3: positions in the view",
-            id="before the first",
+            id="a negative position",
         ),
         pytest.param(
             Rejection(positions(0, 4), U, ("no",)),
             "returned a rejection of position 4; wanted 0..3",
-            id="beyond the last",
+            id="a position beyond the last node",
         ),
         pytest.param(
             Rejection(positions(0), U, "no room"),  # pyright: ignore[reportArgumentType]
             "reasons 'no room'; wanted a tuple of strings",
-            id="a lone string",
+            id="a string in place of a tuple",
         ),
     ],
 )
@@ -225,7 +225,7 @@ def test_the_arrays_equal_the_results_node_by_node(
 
 
 def node_by_node(plugins: list[tuple[str, list[Rejection]]], position: int) -> Status | None:
-    """The first plugin with anything against the node."""
+    """The first plugin that rejects the node."""
     for name, rejections in plugins:
         mine: list[Any] = [r for r in rejections if position in r.positions.tolist()]
         if mine:
@@ -337,7 +337,7 @@ def test_filter_is_not_called_for_nodes_that_are_already_rejected() -> None:
     assert rejection.positions.tolist() == [1, 3]
 
 
-def test_an_error_ends_the_asking() -> None:
+def test_an_error_ends_the_evaluation() -> None:
     rejections = rejected(
         {"a": unschedulable("x"), "b": Status(Code.ERROR, ("broken",)), "c": unschedulable("y")}
     )
@@ -355,7 +355,7 @@ def test_scores_are_whole_numbers() -> None:
 
 
 @pytest.mark.parametrize("answer", [np.int32(7), np.uint8(7), np.int64(7)])
-def test_numpys_own_whole_numbers_do(answer: Any) -> None:
+def test_integers_of_numpy_are_accepted_as_scores(answer: Any) -> None:
     nodes = cluster_of(*map(node, NAMES)).lend().nodes
     plugin = made(answering("A", score_node=answer))
     result = score_nodes(plugin, CycleState(), pod(), nodes)
@@ -371,7 +371,9 @@ def test_numpys_own_whole_numbers_do(answer: Any) -> None:
         (True, "returned True; wanted an int from 0 to 100"),
     ],
 )
-def test_what_is_no_whole_number_is_refused_in_the_authors_words(answer: Any, message: str) -> None:
+def test_a_score_that_is_not_an_integer_is_refused_with_its_value(
+    answer: Any, message: str
+) -> None:
     nodes = cluster_of(*map(node, NAMES)).lend().nodes
     plugin = made(answering("A", score_node=lambda _state, _pod, _info: answer))
     with pytest.raises(WrongMethodAnswer, match=re.escape(message)):
@@ -397,7 +399,7 @@ def test_a_wrong_result_names_the_method_and_its_line() -> None:
 
 
 @pytest.mark.parametrize("positions", [np.array([0.0, 1.5]), np.array(["n1"])])
-def test_positions_that_are_no_whole_numbers_are_refused(positions: Any) -> None:
+def test_positions_that_are_not_integers_are_refused(positions: Any) -> None:
     nodes = cluster_of(*map(node, NAMES)).lend().nodes
     outcome = FilterOutcome(nodes, np.ones(4, np.bool_))
     with pytest.raises(WrongAnswer, match="positions as whole numbers"):
@@ -418,7 +420,7 @@ def two() -> SampleCluster:
     return SampleCluster().add(node("n1", cpu=1), node("n2", cpu=4))
 
 
-def test_the_plugins_own_form_comes_first() -> None:
+def test_a_plugins_form_for_one_row_is_preferred() -> None:
     plugin = NodeResourcesFit(None, handle())
     assert row_filter_of(plugin) == plugin.filter_row
     assert row_score_of(plugin) == plugin.score_row
@@ -458,7 +460,7 @@ def test_an_invalid_filter_result_is_refused(how: str) -> None:
         row_filter_of(plugin)(CycleState(), pod(), two().lend().nodes.info(0))
 
 
-def test_a_verdict_has_all_reasons_of_a_node() -> None:
+def test_a_result_has_all_reasons_of_a_node() -> None:
     nodes = two().lend().nodes
     outcome = FilterOutcome(nodes, np.ones(2, np.bool_))
     outcome.add("Any", [Rejection(rows(0, 1), NO, ("a",)), Rejection(rows(1), NEVER, ("b", "c"))])

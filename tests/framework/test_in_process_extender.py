@@ -1,4 +1,4 @@
-"""Extenders that are Python classes: what they are asked, and what becomes of their answers."""
+"""Extenders that are Python classes: their calls and their answers."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -83,31 +83,31 @@ class OfGpus(RejectsAll):
     managed_resources = ("example.com/gpu",)
 
 
-class Keeps(InProcessExtender):
-    name = "Keeps"
+class LimitsCandidates(InProcessExtender):
+    name = "LimitsCandidates"
 
     def preempt(self, pod: PodInfo, victims: Mapping[str, Victims]) -> Mapping[str, NamedVictims]:
         return {
-            name: NamedVictims(tuple(each.uid for each in found.pods))
-            for name, found in victims.items()
+            name: NamedVictims(tuple(each.uid for each in victims_on_node.pods))
+            for name, victims_on_node in victims.items()
             if name != "n1"
         }
 
 
-def test_it_filters() -> None:
+def test_an_extender_filters() -> None:
     assert run(Filters).placements == {"default/a": "n2"}
 
 
-def test_what_it_rejects_is_why_the_pod_waits() -> None:
+def test_the_rejections_of_an_extender_are_reasons_of_the_pod() -> None:
     message = run(RejectsAll).unschedulable["default/a"]
     assert message.startswith("0/3 nodes are available: 3 no licence left.")
 
 
-def test_it_scores() -> None:
+def test_an_extender_scores() -> None:
     assert run(Prefers).placements == {"default/a": "n3"}
 
 
-def test_it_binds_and_writes_through_the_port() -> None:
+def test_an_extender_binds_through_the_port() -> None:
     assert run(Binds).pods["default/a"].bound_at == 7.0
 
 
@@ -119,16 +119,16 @@ def test_an_extender_is_called_for_pods_with_its_managed_resources() -> None:
     assert run(OfGpus, containers=[gpu]).placements == {}
 
 
-def test_its_exception_fails_the_attempt_and_names_it() -> None:
+def test_an_exception_of_an_extender_fails_the_attempt_and_names_the_extender() -> None:
     result = run(Fails)
     assert result.unschedulable["default/a"].startswith("extender Fails: SystemExit: 7")
 
 
-def test_one_that_may_be_ignored_is_passed_over() -> None:
+def test_an_exception_of_an_ignorable_extender_is_ignored() -> None:
     assert "default/a" in run(MayFail).placements
 
 
-def test_an_answer_in_another_form_is_its_error() -> None:
+def test_an_answer_of_a_wrong_form_is_an_error_of_the_extender() -> None:
     message = run(Nonsense).unschedulable["default/a"]
     assert message.startswith(
         "extender Nonsense: WrongAnswer: returned ['n1', 'n2', 'n3']; wanted a"
@@ -136,13 +136,13 @@ def test_an_answer_in_another_form_is_its_error() -> None:
 
 
 def test_the_verbs_of_an_extender_are_its_methods() -> None:
-    assert Keeps.verbs() == {ExtenderVerb.PREEMPT}
+    assert LimitsCandidates.verbs() == {ExtenderVerb.PREEMPT}
     assert Filters.verbs() == RejectsAll.verbs() == {ExtenderVerb.FILTER}
 
 
-def test_it_chooses_among_candidates_of_preemption() -> None:
+def test_an_extender_can_restrict_the_candidates_of_preemption() -> None:
     registry = default_registry()
-    registry.add_extender(Keeps)
+    registry.add_extender(LimitsCandidates)
     full = [container("4")]
     low = [pod(f"low-{n}", containers=full, nodeName=f"n{n}", priority=0) for n in (1, 2)]
     urgent = pod("urgent", containers=full, priority=100)
@@ -181,12 +181,12 @@ class NoWeight(Filters):
     ("extender", "message"),
     [(NoVerb, "defines none of"), (NoName, "name is ''"), (NoWeight, "weight is 0")],
 )
-def test_a_class_that_cannot_serve_is_refused(extender: type[Any], message: str) -> None:
+def test_a_class_without_a_verb_or_name_is_refused(extender: type[Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         Registry().add_extender(extender)
 
 
-def test_two_of_one_name_are_refused() -> None:
+def test_two_extenders_with_the_same_name_are_refused() -> None:
     registry = Registry()
     registry.add_extender(Filters)
     with pytest.raises(ConfigError, match="there is an extender Filters already"):

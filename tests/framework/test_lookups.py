@@ -1,4 +1,4 @@
-"""Kinds that a plugin's code looks up are known before it runs."""
+"""The kinds that a plugin looks up are read from its code before it runs."""
 
 import gc
 from typing import Any
@@ -46,7 +46,7 @@ class Hides(PreEnqueuePlugin):
 
 
 class Computes(PreEnqueuePlugin):
-    """What it looks up follows from its args; and not all strings are kinds."""
+    """Looks up a kind from its args. Some of its strings are not kinds."""
 
     name = "Computes"
 
@@ -56,11 +56,11 @@ class Computes(PreEnqueuePlugin):
         self.args.others("v1 Service")
 
 
-def test_a_kind_that_is_looked_up_by_a_literal_or_a_constant_is_named() -> None:
+def test_a_kind_in_a_literal_or_a_constant_is_reported() -> None:
     assert undeclared_kinds(Reads) == [QUOTA]
 
 
-def test_a_declared_kind_is_not_named() -> None:
+def test_a_declared_kind_is_not_reported() -> None:
     assert undeclared_kinds(Declares) == []
 
 
@@ -72,7 +72,7 @@ def test_a_kind_that_is_not_a_constant_is_checked_by_the_call() -> None:
     assert undeclared_kinds(Computes) == []
 
 
-def test_the_plugins_of_the_tree_declare_what_they_look_up() -> None:
+def test_in_tree_plugins_declare_the_kinds_that_they_look_up() -> None:
     """Their classes are not searched when a scheduler starts."""
     looked_up = {
         plugin.name: {kind for owner in plugin.__mro__ for kind in looked_up_kinds(owner)}
@@ -82,7 +82,7 @@ def test_the_plugins_of_the_tree_declare_what_they_look_up() -> None:
     assert all(looked_up[plugin.name] <= {*plugin.kinds} for plugin in in_tree_plugins())
 
 
-def test_a_class_that_nobody_uses_any_more_is_freed() -> None:
+def test_a_class_without_references_is_freed() -> None:
     def looked_up() -> ref[type[Any]]:
         class Local(Reads):
             name = "Local"

@@ -1,4 +1,4 @@
-"""Which cluster events a change amounts to, and in which order they are announced."""
+"""The cluster events of a change, and their order."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def pod_labels(old: PodInfo | None, new: PodInfo | None) -> list[str]:
 CORDON_TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
-def test_a_node_comes_and_goes() -> None:
+def test_adding_and_removing_a_node_are_events() -> None:
     assert node_labels(None, bare_node()) == ["NodeAdd"]
     assert node_labels(bare_node(), None) == ["NodeDelete"]
 
@@ -57,7 +57,7 @@ def test_a_node_comes_and_goes() -> None:
     ("old", "new", "expected"),
     [
         pytest.param(bare_node(), bare_node(), [], id="nothing"),
-        pytest.param(bare_node(labels={}), bare_node(), [], id="no labels are no labels"),
+        pytest.param(bare_node(labels={}), bare_node(), [], id="empty labels equal missing labels"),
         pytest.param(bare_node(), bare_node({"a": "1"}), ["UpdateNodeLabel"], id="a label"),
         pytest.param(
             bare_node(), bare_node(None, {"a": "1"}), ["UpdateNodeAnnotation"], id="an annotation"
@@ -72,10 +72,13 @@ def test_a_node_comes_and_goes() -> None:
             bare_node(allocatable={"cpu": "1", "memory": "1024Mi"}),
             bare_node(allocatable={"cpu": "1000m", "memory": "1Gi"}),
             [],
-            id="the same quantity, spelt otherwise",
+            id="the same quantity in another notation",
         ),
         pytest.param(
-            bare_node(capacity={"cpu": "1"}), bare_node(), [], id="capacity is nobody's concern"
+            bare_node(capacity={"cpu": "1"}),
+            bare_node(),
+            [],
+            id="a change of capacity has no event",
         ),
         pytest.param(
             bare_node(),
@@ -87,7 +90,7 @@ def test_a_node_comes_and_goes() -> None:
             bare_node(spec={"taints": [{**CORDON_TAINT, "value": ""}]}),
             bare_node(spec={"taints": [{**CORDON_TAINT, "value": None}]}),
             [],
-            id="no value is the empty one",
+            id="no value equals the empty value",
         ),
         pytest.param(
             bare_node(spec={"unschedulable": True}),
@@ -100,7 +103,7 @@ def test_a_node_comes_and_goes() -> None:
             bare_node(spec={"unschedulable": True, "taints": [CORDON_TAINT]}),
             bare_node(),
             ["UpdateNodeTaint", "UpdateNodeTaint"],
-            id="uncordoned, and its taint is gone too",
+            id="uncordoned and without its taint",
         ),
         pytest.param(
             bare_node(conditions=[{"type": "Ready", "status": "True", "lastHeartbeatTime": "a"}]),
@@ -124,23 +127,21 @@ def test_a_node_comes_and_goes() -> None:
             bare_node(),
             bare_node(spec={"podPreemptionPolicy": {}}),
             ["UpdateNodePreemptionPolicy"],
-            id="a policy, though it says nothing",
+            id="a policy without fields",
         ),
         pytest.param(
             bare_node(spec={"podPreemptionPolicy": {}}),
             bare_node(spec={"podPreemptionPolicy": {"disableResizePreemption": []}}),
             [],
-            id="nor does an empty list",
+            id="an empty list of policies",
         ),
     ],
 )
-def test_which_events_an_update_of_a_node_announces(
-    old: Node, new: Node, expected: list[str]
-) -> None:
+def test_events_of_an_update_of_a_node(old: Node, new: Node, expected: list[str]) -> None:
     assert node_labels(old, new) == [f"Node{action}" for action in expected]
 
 
-def test_all_at_once_comes_in_upstreams_order() -> None:
+def test_events_of_several_changes_are_in_upstreams_order() -> None:
     spec = {"taints": [CORDON_TAINT], "podPreemptionPolicy": {"disableResizePreemption": ["a"]}}
     ready = [{"type": "Ready", "status": "True"}]
     new = bare_node(
@@ -171,9 +172,9 @@ NOMINATED = {"nominatedNodeName": "n1"}
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        pytest.param(None, bare_pod(), [], id="a pod that waits is no news"),
-        pytest.param(bare_pod(), None, [], id="nor is its end"),
-        pytest.param(None, bare_pod(nodeName="n1"), ["AssignedPodAdd"], id="seen on a node"),
+        pytest.param(None, bare_pod(), [], id="a new pod without a node"),
+        pytest.param(bare_pod(), None, [], id="a deleted pod without a node"),
+        pytest.param(None, bare_pod(nodeName="n1"), ["AssignedPodAdd"], id="a new pod on a node"),
         pytest.param(bare_pod(), bare_pod(nodeName="n1"), ["AssignedPodAdd"], id="bound"),
         pytest.param(
             bare_pod(status=NOMINATED),
@@ -181,13 +182,17 @@ NOMINATED = {"nominatedNodeName": "n1"}
             ["AssignedPodAdd"],
             id="bound elsewhere",
         ),
-        pytest.param(bare_pod(nodeName="n1"), None, ["AssignedPodDelete"], id="gone from its node"),
         pytest.param(
-            bare_pod(status=NOMINATED), None, ["AssignedPodDelete"], id="its room is free"
+            bare_pod(nodeName="n1"), None, ["AssignedPodDelete"], id="deleted from its node"
+        ),
+        pytest.param(
+            bare_pod(status=NOMINATED), None, ["AssignedPodDelete"], id="finished on its node"
         ),
     ],
 )
-def test_pods_come_and_go(old: PodInfo | None, new: PodInfo | None, expected: list[str]) -> None:
+def test_adding_and_removing_pods_are_events(
+    old: PodInfo | None, new: PodInfo | None, expected: list[str]
+) -> None:
     assert pod_labels(old, new) == expected
 
 
@@ -200,15 +205,15 @@ TOLERATIONS = [{"operator": "Exists"}]
     ("old", "new", "expected"),
     [
         pytest.param({}, {"labels": {"a": "1"}}, ["UpdatePodLabel"], id="a label"),
-        pytest.param({"cpu": "2"}, {"cpu": "1"}, ["UpdatePodScaleDown"], id="less"),
-        pytest.param({"cpu": "1"}, {"cpu": "2"}, ["UpdatePodScaleUp"], id="more"),
-        pytest.param({"cpu": "1"}, {}, ["UpdatePodScaleDown"], id="none"),
-        pytest.param({"cpu": "1"}, {"cpu": "1000m"}, ["Update"], id="as much"),
+        pytest.param({"cpu": "2"}, {"cpu": "1"}, ["UpdatePodScaleDown"], id="a smaller request"),
+        pytest.param({"cpu": "1"}, {"cpu": "2"}, ["UpdatePodScaleUp"], id="a larger request"),
+        pytest.param({"cpu": "1"}, {}, ["UpdatePodScaleDown"], id="no request any more"),
+        pytest.param({"cpu": "1"}, {"cpu": "1000m"}, ["Update"], id="an equal request"),
         pytest.param(
             {"cpu": "1"},
             {"overhead": {"memory": "1"}},
             ["UpdatePodScaleDown", "UpdatePodScaleUp"],
-            id="less of one, more of another",
+            id="one smaller and one larger request",
         ),
         pytest.param({}, {"tolerations": TOLERATIONS}, ["UpdatePodToleration"], id="a toleration"),
         pytest.param(
@@ -224,8 +229,13 @@ TOLERATIONS = [{"operator": "Exists"}]
             id="the last gate",
         ),
         pytest.param({}, {"status": CLAIM}, ["UpdatePodGeneratedResourceClaim"], id="a claim"),
-        pytest.param({}, {"status": EXTENDED}, ["UpdatePodGeneratedResourceClaim"], id="for DRA"),
-        pytest.param({"status": {"phase": "Pending"}}, {}, ["Update"], id="anything else"),
+        pytest.param(
+            {},
+            {"status": EXTENDED},
+            ["UpdatePodGeneratedResourceClaim"],
+            id="an extended resource claim",
+        ),
+        pytest.param({"status": {"phase": "Pending"}}, {}, ["Update"], id="any other change"),
         pytest.param(
             {"schedulingGates": [{"name": "b"}], "cpu": "2"},
             {"labels": {"a": "1"}, "cpu": "1", "tolerations": TOLERATIONS, "status": CLAIM},
@@ -236,12 +246,12 @@ TOLERATIONS = [{"operator": "Exists"}]
                 "UpdatePodToleration",
                 "UpdatePodGeneratedResourceClaim",
             ],
-            id="all at once, in upstream's order",
+            id="several changes, in upstream's order",
         ),
     ],
 )
 @pytest.mark.parametrize(("node_name", "resource"), [(None, "TargetPod"), ("n1", "AssignedPod")])
-def test_which_events_an_update_of_a_pod_announces(
+def test_events_of_an_update_of_a_pod(
     old: dict[str, Any],
     new: dict[str, Any],
     expected: list[str],
@@ -253,15 +263,15 @@ def test_which_events_an_update_of_a_pod_announces(
 
 
 @pytest.mark.parametrize(
-    ("new", "given_up"),
+    ("new", "is_withdrawn"),
     [
         pytest.param({}, True, id="cleared"),
         pytest.param({"nominatedNodeName": "n2"}, True, id="moved"),
-        pytest.param(NOMINATED, False, id="kept"),
+        pytest.param(NOMINATED, False, id="unchanged"),
     ],
 )
-def test_a_nomination_given_up_frees_room_for_others(new: dict[str, str], given_up: bool) -> None:
-    freed = ["AssignedPodDelete"] if given_up else []
+def test_a_withdrawn_nomination_frees_resources(new: dict[str, str], is_withdrawn: bool) -> None:
+    freed = ["AssignedPodDelete"] if is_withdrawn else []
     assert pod_labels(bare_pod(status=NOMINATED), bare_pod(status=new)) == [
         "TargetPodUpdate",
         *freed,
@@ -272,6 +282,6 @@ def test_a_new_nomination_frees_nothing() -> None:
     assert pod_labels(bare_pod(), bare_pod(status=NOMINATED)) == ["TargetPodUpdate"]
 
 
-def test_a_placed_pod_has_no_nomination_to_give_up() -> None:
+def test_a_placed_pod_has_no_nomination_to_withdraw() -> None:
     old, new = bare_pod(status=NOMINATED, nodeName="n1"), bare_pod(nodeName="n1")
     assert pod_labels(old, new) == ["AssignedPodUpdate"]

@@ -1,4 +1,4 @@
-"""The contract of a plugin: what the framework's own values promise."""
+"""The contract of a plugin: the values that the framework defines."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def test_scores_have_upstreams_bounds() -> None:
 # ---- CycleState -----------------------------------------------------------------------------
 
 
-def test_a_nomination_keeps_unless_it_overrides() -> None:
+def test_a_nomination_without_override_leaves_the_nominated_node_unchanged() -> None:
     assert Nomination() == Nomination(NominatingMode.NOOP, "")
     assert [mode.value for mode in NominatingMode] == ["Noop", "Override"]
 
@@ -50,7 +50,7 @@ def test_an_instance_is_called_as_its_class_unless_it_has_a_label() -> None:
     assert made(plugin, "A/one").instance_name == "A/one"
 
 
-def test_setup_comes_once_when_args_and_handle_are_there() -> None:
+def test_setup_is_called_once_after_args_and_handle_are_set() -> None:
     seen: list[Any] = []
 
     class Curious(PreBindPlugin):

@@ -1,4 +1,4 @@
-"""What preemption finds, and the place for those who have a say in it."""
+"""The results of preemption, and the reviews that may change them."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def test_victims_are_values() -> None:
         one.pods = ()  # type: ignore[misc]
 
 
-def test_a_review_stands_in_the_state_and_sees_candidates_in_the_order_they_were_found() -> None:
+def test_a_stored_review_gets_the_candidates_in_the_order_of_the_search() -> None:
     over = scene(node("n1", cpu=1), pod("a", cpu=1, node="n1"))
     seen: list[Candidates] = []
 

@@ -1,4 +1,4 @@
-"""What is read of a pod is noted by its path."""
+"""Every field of a pod that is read is recorded by its path."""
 
 from collections.abc import Callable
 from typing import Any
@@ -39,7 +39,9 @@ def read_by(look: Callable[[PodInfo], Any]) -> set[str]:
         pytest.param(lambda p: p.priority, {"spec.priority"}, id="priority"),
         pytest.param(lambda p: p.spec.containers, {"spec.containers"}, id="a field of the spec"),
         pytest.param(lambda p: p.spec.node_selector, {"spec.nodeSelector"}, id="camel case"),
-        pytest.param(lambda p: p.shape.tolerations, {"spec.tolerations"}, id="of the shape"),
+        pytest.param(
+            lambda p: p.shape.tolerations, {"spec.tolerations"}, id="a value of the shape"
+        ),
         pytest.param(
             lambda p: p.spec.affinity.node_affinity,
             {"spec.affinity.nodeAffinity"},
@@ -47,23 +49,25 @@ def read_by(look: Callable[[PodInfo], Any]) -> set[str]:
         ),
         pytest.param(lambda p: p.requests, {"requests"}, id="a compiled value"),
         pytest.param(
-            lambda p: p.nominated_node_name, {"status.nominatedNodeName"}, id="of the status"
+            lambda p: p.nominated_node_name,
+            {"status.nominatedNodeName"},
+            id="a field of the status",
         ),
         pytest.param(
-            lambda p: p.is_terminating, {"metadata.deletionTimestamp"}, id="of the metadata"
+            lambda p: p.is_terminating, {"metadata.deletionTimestamp"}, id="a field of the metadata"
         ),
         pytest.param(
             lambda p: p.shape.once("test.key", lambda shape: shape.host_ports),
             {"host_ports"},
-            id="what is compiled once",
+            id="a value that is compiled once",
         ),
     ],
 )
-def test_reading_notes_the_path(look: Callable[[PodInfo], Any], paths: set[str]) -> None:
+def test_reading_a_field_records_its_path(look: Callable[[PodInfo], Any], paths: set[str]) -> None:
     assert read_by(look) == paths
 
 
-def test_what_is_read_is_what_the_pod_has() -> None:
+def test_a_recorded_pod_has_the_values_of_the_pod() -> None:
     recorded = recorded_pod(POD, Reads())
     assert recorded.requests == POD.requests
     assert recorded.shape.tolerations == POD.shape.tolerations
@@ -71,14 +75,14 @@ def test_what_is_read_is_what_the_pod_has() -> None:
     assert repr(recorded) == repr(POD)
 
 
-def test_what_was_compiled_before_is_read_again() -> None:
+def test_a_value_compiled_before_is_recorded_when_it_is_read_again() -> None:
     def look(p: PodInfo) -> Any:
         return p.shape.once("test.again", lambda shape: shape.labels)
 
     assert read_by(look) == read_by(look) == {"metadata.labels"}
 
 
-def test_keys_of_maps_are_noted() -> None:
+def test_keys_of_maps_are_recorded() -> None:
     reads = Reads()
     recorded = recorded_pod(POD, reads)
     recorded.labels.get("app")
@@ -86,7 +90,7 @@ def test_keys_of_maps_are_noted() -> None:
     assert reads.keys == {"metadata.labels": {"app"}, "metadata.annotations": {"x"}}
 
 
-def test_a_map_with_noted_keys_is_a_map() -> None:
+def test_a_map_with_recorded_keys_behaves_like_a_map() -> None:
     calls = set[str]()
     noted = NotedKeys({"a": "1"}, calls)
     assert (noted["a"], noted == {"a": "1"}, calls) == ("1", True, {"a"})
@@ -106,7 +110,7 @@ def test_a_compiled_value_is_covered_by_itself_or_by_all_its_sources() -> None:
     assert reads_of("spec.containers").beyond(ports) == ["spec.containers"]
 
 
-def test_a_field_is_touched_where_it_or_what_is_made_of_it_was_read() -> None:
+def test_a_field_is_read_if_it_or_a_value_compiled_from_it_was_read() -> None:
     assert reads_of("spec.affinity").touches("spec.affinity.podAffinity")
     assert reads_of("requests").touches("spec.containers.resources.requests.cpu")
     assert not reads_of("spec.tolerations").touches("spec.containers.image")

@@ -1,4 +1,4 @@
-"""What of a pod is scored, and the corners of the three strategies.
+"""The scored resources of a pod, and the limits of the three strategies.
 
 That they score as upstream's is tested with the plugin that uses them, against a plain rule.
 """
@@ -40,7 +40,7 @@ def test_a_scalar_resource_is_scored_only_if_the_pod_requests_it() -> None:
 
 
 @pytest.mark.parametrize("name", ["pods", "storage", ""])
-def test_what_nodes_do_not_count_is_never_scored(name: str) -> None:
+def test_resources_that_nodes_do_not_count_are_never_scored(name: str) -> None:
     assert demands([ResourceSpec(name=name)], {name: 1}).each == ()
 
 
@@ -50,7 +50,7 @@ def test_a_weight_of_0_means_1() -> None:
         msgspec.convert({"name": "cpu", "weight": 101}, ResourceSpec)
 
 
-def test_a_resource_that_a_node_does_not_offer_has_no_weight_there() -> None:
+def test_a_resource_that_a_node_does_not_offer_has_no_weight_on_that_node() -> None:
     demanded = (Demand("cpu", 1, 500), Demand("memory", 3, 100))
     places = Place({"cpu": 1000, "memory": 1000}), Place({"cpu": 1000}), Place({})
     assert scores(least_allocated(), demanded, *places) == [(50 + 3 * 90) // 4, 50, 0]
@@ -60,22 +60,22 @@ def test_a_resource_that_a_node_does_not_offer_has_no_weight_there() -> None:
 @pytest.mark.parametrize(
     ("resource", "offered"), [("cpu", 1000), ("memory", 2000 * 2**20), ("ephemeral-storage", 10)]
 )
-def test_silent_pods_on_a_node_count_where_they_could_crowd(resource: str, offered: int) -> None:
-    """A tenth of the cpu or the memory is used by one pod that asks for nothing."""
+def test_placed_pods_without_requests_count_in_scores(resource: str, offered: int) -> None:
+    """One pod without requests uses a tenth of the cpu or of the memory."""
     running = [[{}], [{"cpu": 0, "memory": 0}]]
     used = 0 if resource == "ephemeral-storage" else 10
     place = Place({resource: offered}, running=running)
     assert scores(most_allocated(), (Demand(resource, 1, 0),), place) == [used]
 
 
-def test_more_than_all_is_all() -> None:
+def test_a_utilization_above_100_percent_counts_as_100_percent() -> None:
     over = Place({"cpu": 100}, running=[[{"cpu": 150}]])
     assert scores(least_allocated(), CPU_ONLY, over) == [0]
     assert scores(most_allocated(), CPU_ONLY, over) == [100]
     assert scores(requested_to_capacity_ratio([(0, 10), (100, 3)]), CPU_ONLY, over) == [30]
 
 
-def test_amounts_that_float64_does_not_hold_are_divided_exactly() -> None:
+def test_amounts_that_float64_cannot_represent_are_divided_exactly() -> None:
     """100 x (2^55 - 1) / 2^55 lies just below 100."""
     demanded = (Demand("ephemeral-storage", 1, 2**55 - 1),)
     assert scores(most_allocated(), demanded, Place({"ephemeral-storage": 2**55})) == [99]
@@ -95,13 +95,13 @@ def line(points: list[tuple[int, int]], utilization: int) -> int:
     ("utilization", "score"),
     [(0, 20), (20, 20), (35, 55), (50, 90), (65, 70), (80, 50), (100, 50)],
 )
-def test_between_points_the_line_is_straight_and_beyond_them_level(
+def test_the_line_is_straight_between_points_and_level_outside_of_them(
     utilization: int, score: int
 ) -> None:
     assert line([(20, 2), (50, 9), (80, 5)], utilization) == score
 
 
-def test_a_falling_line_is_cut_towards_its_start() -> None:
+def test_a_falling_line_is_rounded_towards_its_start() -> None:
     """10 x (1 - 2) x 1 / 3 is -3.33…, in Go -3."""
     assert line([(0, 2), (3, 1)], 1) == 17
 

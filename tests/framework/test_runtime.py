@@ -1,6 +1,6 @@
-"""Framework: each extension point by upstream's rules, and what becomes of wrong answers.
+"""Framework: each extension point follows upstream's rules, and wrong answers are errors.
 
-What plugins say about the node that was chosen.
+Plugins at the extension points after the choice of a node.
 """
 
 from typing import Any
@@ -65,7 +65,7 @@ def pre_filtered(*plugins: Any) -> tuple[PreFilterResult, Status | None, set[str
     return result, status, narrowing, state
 
 
-def test_without_an_opinion_all_nodes_are_left() -> None:
+def test_without_a_pre_filter_result_all_nodes_are_left() -> None:
     result, status, narrowing, state = pre_filtered(answering("A", pre_filter=None))
     assert (result.node_names, status, narrowing, state.skip_filter_plugins) == (
         None,
@@ -82,7 +82,7 @@ def test_two_plugins_that_narrow_leave_the_nodes_that_both_name() -> None:
     assert (result.node_names, status, narrowing) == (frozenset({"n3"}), None, {"A", "B"})
 
 
-def test_naming_all_nodes_is_not_narrowing() -> None:
+def test_a_result_of_all_nodes_does_not_narrow() -> None:
     _, _, narrowing, _ = pre_filtered(answering("A", pre_filter=PreFilterResult()))
     assert narrowing == set()
 
@@ -90,13 +90,13 @@ def test_naming_all_nodes_is_not_narrowing() -> None:
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        pytest.param("A", "node(s) didn't satisfy plugin A", id="one"),
+        pytest.param("A", "node(s) didn't satisfy plugin A", id="one node"),
         pytest.param(
-            "BA", "node(s) didn't satisfy plugin(s) [A B] simultaneously", id="two, sorted"
+            "BA", "node(s) didn't satisfy plugin(s) [A B] simultaneously", id="two nodes, sorted"
         ),
     ],
 )
-def test_nothing_left_rejects_the_pod(names: str, message: str) -> None:
+def test_an_empty_set_of_nodes_rejects_the_pod(names: str, message: str) -> None:
     last, *first_names = names
     plugins = [answering(name, pre_filter=only("n1")) for name in first_names]
     plugins.append(answering(last, pre_filter=only("n2") if first_names else only()))
@@ -107,7 +107,7 @@ def test_nothing_left_rejects_the_pod(names: str, message: str) -> None:
     assert late == []
 
 
-def test_a_skip_is_noted_and_its_other_fields_are_ignored() -> None:
+def test_a_skip_is_recorded_and_its_other_fields_are_ignored() -> None:
     _, status, _, state = pre_filtered(answering("A", pre_filter=Status(Code.SKIP, ("why",))))
     assert status is None
     assert state.skip_filter_plugins == {"A"}
@@ -122,7 +122,7 @@ def test_an_unresolvable_status_ends_the_step_and_names_one_plugin() -> None:
     assert (narrowing, late) == (set(), [])
 
 
-def test_unschedulable_lets_the_others_run_and_the_last_one_counts() -> None:
+def test_unschedulable_does_not_end_the_step_and_the_last_one_counts() -> None:
     late: Calls = []
     plugins = [answering(name, pre_filter=unschedulable(name.lower())) for name in "AB"]
     _, status, _, _ = pre_filtered(*plugins, answering("C", late, pre_filter=None))
@@ -141,11 +141,11 @@ def test_unschedulable_lets_the_others_run_and_the_last_one_counts() -> None:
         pytest.param(
             PreFilterResult("n1"),  # pyright: ignore[reportArgumentType]
             "TypeError",
-            id="names that are no set",
+            id="names that are not a set",
         ),
     ],
 )
-def test_anything_else_in_pre_filter_is_an_error(answer: Any, message: str) -> None:
+def test_any_other_result_of_pre_filter_is_an_error(answer: Any, message: str) -> None:
     first = answering("A", pre_filter=only("n1"))
     _, status, narrowing, _ = pre_filtered(first, answering("B", pre_filter=answer))
     assert status is not None
@@ -173,7 +173,7 @@ def test_the_first_plugin_to_reject_a_node_counts_and_later_ones_are_not_called(
     assert outcome.plugins() == {"A", "B"}
 
 
-def test_a_plugin_written_node_by_node_stands_among_the_others() -> None:
+def test_a_plugin_written_node_by_node_is_called_among_vectorised_ones() -> None:
     def odd(state: Any, pod_info: Any, info: Any) -> Status | None:
         return unschedulable("odd") if info.name == "n3" else None
 
@@ -206,16 +206,20 @@ def test_the_diagnosis_names_the_instance() -> None:
 @pytest.mark.parametrize(
     ("answers", "message"),
     [
-        pytest.param({"filter": ValueError("boom")}, "ValueError: boom", id="it raises"),
+        pytest.param({"filter": ValueError("boom")}, "ValueError: boom", id="the method raises"),
         pytest.param({"filter_node": ValueError("boom")}, "ValueError: boom", id="for one node"),
-        pytest.param({"filter": None}, "TypeError", id="it answers nothing"),
+        pytest.param({"filter": None}, "TypeError", id="no result"),
         pytest.param({"filter_node": True}, "returned True", id="for one node, no status"),
         pytest.param({"filter_node": Status(Code.WAIT)}, "Wait", id="a code it may not answer"),
-        pytest.param({"filter": refused("n1", code=Code.SKIP)}, "Skip", id="and vectorised"),
+        pytest.param(
+            {"filter": refused("n1", code=Code.SKIP)},
+            "Skip",
+            id="a code it may not answer, vectorised",
+        ),
         pytest.param({"filter_node": ERROR}, "broken", id="an error of its own"),
     ],
 )
-def test_a_filter_that_fails_ends_the_asking(answers: dict[str, Any], message: str) -> None:
+def test_a_filter_that_fails_ends_the_evaluation(answers: dict[str, Any], message: str) -> None:
     late: Calls = []
     plugins = answering("A", **answers), answering("B", late, filter=refused())
     nodes = three_nodes().lend().nodes
@@ -245,7 +249,7 @@ def test_each_filter_can_run_alone() -> None:
 
 
 def takes_up_to(cpu: int) -> Any:
-    """Rejects nodes that would be over so many millicores with the pod."""
+    """Rejects nodes whose requests with the pod would exceed ``cpu`` millicores."""
 
     def answer(state: Any, pod: Any, nodes: Any, feasible: Any) -> list[Rejection]:
         short = nodes.requested("cpu") + pod.requests["cpu"] > cpu
@@ -258,8 +262,8 @@ def takes_up_to(cpu: int) -> Any:
     ("priority", "accepted"),
     [
         pytest.param(5, False, id="a lower priority leaves room"),
-        pytest.param(10, False, id="an equal one, too"),
-        pytest.param(20, True, id="a higher one need not"),
+        pytest.param(10, False, id="an equal priority leaves room"),
+        pytest.param(20, True, id="a higher priority does not leave room"),
     ],
 )
 def test_room_is_left_for_nominated_pods_of_equal_or_higher_priority(
@@ -269,16 +273,16 @@ def test_room_is_left_for_nominated_pods_of_equal_or_higher_priority(
     nominator.add_nominated_pod(pod("high", cpu=3, priority=10, nominated_node="n1"))
     framework = framework_of(answering("Fit", filter=takes_up_to(4000)), nominator=nominator)
     snapshot = cluster_of(node("n1", cpu=4)).lend()
-    scheduled_pod = pod("asked", cpu=2, priority=priority)
+    scheduled_pod = pod("scheduled", cpu=2, priority=priority)
     status = framework.filter_with_nominated(CycleState(), scheduled_pod, snapshot, "n1")
     assert status == (None if accepted else unschedulable("Insufficient cpu").with_plugin("Fit"))
     # The what-if is over.
     assert snapshot.node("n1").requested == {}
 
 
-def test_a_pod_is_not_in_its_own_way() -> None:
+def test_the_nomination_of_the_pod_itself_takes_no_room() -> None:
     nominator = Nominator()
-    scheduled_pod = pod("asked", cpu=3, nominated_node="n1")
+    scheduled_pod = pod("scheduled", cpu=3, nominated_node="n1")
     nominator.add_nominated_pod(scheduled_pod)
     framework = framework_of(answering("Fit", filter=takes_up_to(4000)), nominator=nominator)
     snapshot = cluster_of(node("n1", cpu=4)).lend()
@@ -286,7 +290,7 @@ def test_a_pod_is_not_in_its_own_way() -> None:
 
 
 def test_both_runs_must_pass() -> None:
-    """What needs a pod that is only nominated fails without it."""
+    """A plugin that depends on a nominated pod rejects the node without that pod."""
 
     def needs_company(state: Any, pod: Any, info: Any) -> Status | None:
         return None if info.pods else unschedulable("alone")
@@ -304,8 +308,8 @@ def test_both_runs_must_pass() -> None:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        pytest.param(ValueError("boom"), "ValueError: boom", id="it raises"),
-        pytest.param(unschedulable("no"), "no", id="it rejects, which it may not"),
+        pytest.param(ValueError("boom"), "ValueError: boom", id="the method raises"),
+        pytest.param(unschedulable("no"), "no", id="it rejects, which is not allowed"),
     ],
 )
 def test_a_failing_add_pod_is_an_error_and_the_trial_is_undone(answer: Any, message: str) -> None:
@@ -349,16 +353,19 @@ def test_the_what_if_works_on_a_clone_of_the_state() -> None:
 # ---- AddPod, RemovePod ----------------------------------------------------------------------
 
 
-def test_pods_are_added_and_removed_with_those_that_keep_notes_of_them() -> None:
-    keeps = answering("A", pre_filter=None, add_pod=None, remove_pod=None)
+def test_add_pod_and_remove_pod_are_called_for_plugins_with_extensions_that_did_not_skip() -> None:
+    extended = answering("A", pre_filter=None, add_pod=None, remove_pod=None)
     skipped = answering("B", pre_filter=SKIP, add_pod=None, remove_pod=None)
-    framework, state = framework_of(keeps, skipped, answering("C", pre_filter=None)), CycleState()
+    framework, state = (
+        framework_of(extended, skipped, answering("C", pre_filter=None)),
+        CycleState(),
+    )
     snapshot = three_nodes().lend()
     framework.run_pre_filter(state, P, snapshot.nodes)
     info = snapshot.node("n1")
     assert framework.run_add_pod(state, P, pod("other"), info) is None
     assert framework.run_remove_pod(state, P, pod("other"), info) is None
-    assert keeps.calls[1:] == [("A", "add_pod"), ("A", "remove_pod")]
+    assert extended.calls[1:] == [("A", "add_pod"), ("A", "remove_pod")]
     assert skipped.calls[1:] == []
 
 
@@ -385,12 +392,12 @@ def test_without_a_post_filter_there_is_no_status() -> None:
     assert post_filtered() == (None, None)
 
 
-def test_one_that_awaits_an_answer_ends_it_without_a_word() -> None:
+def test_a_post_filter_that_waits_ends_the_step_without_a_message() -> None:
     result = post_filtered((TAKE_N1, Status(Code.WAIT)), (TAKE_N1, None))
     assert result == (None, Status(Code.WAIT, (), "A"))
 
 
-def test_the_first_success_is_taken() -> None:
+def test_the_first_success_ends_the_step() -> None:
     late = (None, unschedulable("too late"))
     result = post_filtered((None, unschedulable("seen")), (TAKE_N1, None), late)
     assert result == (TAKE_N1, Status(Code.SUCCESS, (), "B"))
@@ -398,7 +405,7 @@ def test_the_first_success_is_taken() -> None:
     assert outcome == (TAKE_N1, Status(Code.SUCCESS, ("made room",), "A"))
 
 
-def test_messages_of_those_that_fail_are_joined_in_order() -> None:
+def test_messages_of_failed_post_filters_are_joined_in_order() -> None:
     nomination, status = post_filtered(
         (None, unschedulable("seen")), (None, unschedulable("no room"))
     )
@@ -412,7 +419,7 @@ def test_a_nomination_of_a_plugin_that_failed_remains() -> None:
     assert nomination == clear
 
 
-def test_unresolvable_ends_it_with_its_nomination() -> None:
+def test_unresolvable_ends_the_step_with_its_nomination() -> None:
     result = post_filtered((TAKE_N1, unresolvable("never")), (None, None))
     assert result == (TAKE_N1, unresolvable("never").with_plugin("A"))
 
@@ -427,7 +434,7 @@ def test_unresolvable_ends_it_with_its_nomination() -> None:
         pytest.param((None, "no"), "wanted a Status", id="no status"),
     ],
 )
-def test_an_error_ends_it_and_leaves_the_nomination_alone(answer: Any, message: str) -> None:
+def test_an_error_ends_the_step_without_a_nomination(answer: Any, message: str) -> None:
     nomination, status = post_filtered(answer, (TAKE_N1, None))
     assert nomination is None
     assert status is not None
@@ -438,7 +445,7 @@ def test_an_error_ends_it_and_leaves_the_nomination_alone(answer: Any, message: 
 # ---- PreScore, Score ------------------------------------------------------------------------
 
 
-def test_a_skipped_pre_score_leaves_the_score_out() -> None:
+def test_a_skipped_pre_score_skips_the_score() -> None:
     plugin = answering("A", pre_score=SKIP, score=scores(1, 2, 3))
     other = answering("B", score=scores(10, 20, 30))
     framework, state = framework_of(plugin, other), CycleState()
@@ -459,7 +466,7 @@ def test_a_skipped_pre_score_leaves_the_score_out() -> None:
         pytest.param("no", "wanted a Status", id="no status"),
     ],
 )
-def test_anything_else_in_pre_score_is_an_error(answer: Any, message: str) -> None:
+def test_any_other_result_of_pre_score_is_an_error(answer: Any, message: str) -> None:
     framework = framework_of(answering("A", pre_score=answer))
     status = framework.run_pre_score(CycleState(), P, three_nodes().lend().nodes)
     assert status is not None
@@ -468,7 +475,7 @@ def test_anything_else_in_pre_score_is_an_error(answer: Any, message: str) -> No
     assert message in status.message
 
 
-def test_scores_are_weighed_and_added() -> None:
+def test_scores_are_weighted_and_added() -> None:
     plugins = answering("A", score=scores(1, 2, 3)), answering("B", score=scores(30, 20, 10))
     framework = framework_of(*plugins, weights={"A": 10})
     table = framework.run_score(CycleState(), P, three_nodes().lend().nodes)
@@ -477,14 +484,14 @@ def test_scores_are_weighed_and_added() -> None:
     assert table.totals.tolist() == [40, 40, 40]
 
 
-def test_where_nothing_scores_all_nodes_are_equal() -> None:
+def test_without_score_plugins_all_nodes_are_equal() -> None:
     nodes = three_nodes().lend().nodes
     table = framework_of().run_score(CycleState(), P, nodes)
     assert isinstance(table, ScoreTable)
     assert table.totals.tolist() == [1, 1, 1]
 
 
-def test_where_all_scores_were_skipped_they_are_zero() -> None:
+def test_if_all_scores_are_skipped_the_totals_are_zero() -> None:
     plugin = answering("A", pre_score=SKIP, score=scores(1, 2, 3))
     framework, state = framework_of(plugin), CycleState()
     nodes = three_nodes().lend().nodes
@@ -529,7 +536,7 @@ def test_a_reserve_that_rejects_stops_the_other_plugins(code: str) -> None:
         pytest.param("no", "wanted a Status", id="no status"),
     ],
 )
-def test_anything_else_in_reserve_is_an_error(answer: Any, message: str) -> None:
+def test_any_other_result_of_reserve_is_an_error(answer: Any, message: str) -> None:
     status = framework_of(answering("A", reserve=answer)).run_reserve(CycleState(), P, "n1")
     assert status is not None
     assert (status.code, status.plugin) == (Code.ERROR, "A")
@@ -537,7 +544,7 @@ def test_anything_else_in_reserve_is_an_error(answer: Any, message: str) -> None
     assert message in status.message
 
 
-def test_unreserve_runs_for_all_in_reverse_whatever_fails() -> None:
+def test_unreserve_runs_for_all_plugins_in_reverse_order_even_if_one_fails() -> None:
     calls: Calls = []
     plugins = [
         answering(name, calls, reserve=None, unreserve=answer)
@@ -567,7 +574,7 @@ def test_no_pod_waits_longer_than_a_quarter_of_an_hour() -> None:
     assert waits == {"A": MAX_PERMIT_TIMEOUT_SECONDS}
 
 
-def test_a_rejecting_permit_wins_over_those_that_wait() -> None:
+def test_a_permit_that_rejects_overrides_permits_that_wait() -> None:
     status, waits = permitted((WAIT, 5.0), (unschedulable("no"), 0.0), (WAIT, 1.0))
     assert (status, waits) == (unschedulable("no").with_plugin("B"), {})
 
@@ -579,12 +586,12 @@ def test_a_rejecting_permit_wins_over_those_that_wait() -> None:
         pytest.param((SKIP, 0.0), "answered Skip, which it may not", id="Skip"),
         pytest.param(ValueError("boom"), "ValueError: boom", id="raised"),
         pytest.param(None, "TypeError", id="no pair"),
-        pytest.param((WAIT, -1.0), "a time-out of -1.0", id="a time that has passed"),
-        pytest.param((WAIT, float("nan")), "a time-out of nan", id="no time at all"),
-        pytest.param((WAIT, "5s"), "TypeError", id="no number"),
+        pytest.param((WAIT, -1.0), "a time-out of -1.0", id="a negative timeout"),
+        pytest.param((WAIT, float("nan")), "a time-out of nan", id="no timeout"),
+        pytest.param((WAIT, "5s"), "TypeError", id="a timeout that is not a number"),
     ],
 )
-def test_anything_else_in_permit_is_an_error(answer: Any, message: str) -> None:
+def test_any_other_result_of_permit_is_an_error(answer: Any, message: str) -> None:
     status, waits = permitted((WAIT, 5.0), answer)
     assert status is not None
     assert (status.code, status.plugin, waits) == (Code.ERROR, "B", {})
@@ -594,7 +601,7 @@ def test_anything_else_in_permit_is_an_error(answer: Any, message: str) -> None:
 # ---- the preflight of PreBind ---------------------------------------------------------------
 
 
-def test_a_preflight_reports_the_plugins_that_have_something_to_prepare() -> None:
+def test_a_preflight_reports_the_plugins_that_need_pre_bind() -> None:
     idle = answering("A", pre_bind_preflight=SKIP, pre_bind=None)
     busy = answering("B", pre_bind_preflight=None, pre_bind=None)
     state = CycleState()

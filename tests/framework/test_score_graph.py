@@ -28,11 +28,11 @@ from tests.framework.reading import (
 )
 
 
-def asked(plugin: Any, method: str = "score") -> int:
+def call_count(plugin: Any, method: str = "score") -> int:
     return plugin.calls.count((plugin.instance_name, method))
 
 
-# ---- who reads whom -------------------------------------------------------------------------
+# ---- sources and readers -------------------------------------------------------------------------
 
 
 def test_a_profile_without_readers_has_no_graph() -> None:
@@ -41,7 +41,7 @@ def test_a_profile_without_readers_has_no_graph() -> None:
     assert not framework_of([reader("R", "A")], [source("A", 1, 2, 3, 4)]).is_plain_sum
 
 
-def test_sources_come_first_in_an_order_that_stands_from_the_start() -> None:
+def test_sources_precede_readers_in_an_order_that_is_fixed_at_the_start() -> None:
     a, b, c = source("A", 1, 2, 3, 4), reader("B", "A"), reader("C", "A")
     d = reader("D", "B", "C")
     plugins = plugins_of(d)
@@ -72,18 +72,18 @@ def test_a_source_with_two_readers_runs_once() -> None:
     d = reader("D", "B", "C", score=np.minimum)
     table = table_of([d], [a, b, c])
     assert table.totals.tolist() == [10, 45, 10, 0]
-    assert [asked(each) for each in (a, b, c, d)] == [1, 1, 1, 1]
+    assert [call_count(each) for each in (a, b, c, d)] == [1, 1, 1, 1]
 
 
-def test_a_source_that_is_enabled_too_is_added_by_its_weight_and_read_without() -> None:
+def test_an_enabled_source_is_added_with_its_weight_and_read_without_it() -> None:
     a = source("A", 10, 45, 90, 0)
     table = table_of([reader("R", "A", score=lambda s: s), a], weights={"A": 3})
     assert table.totals.tolist() == [40, 180, 360, 0]
-    assert asked(a) == 1
+    assert call_count(a) == 1
     assert [column.name for column in table.columns] == ["R", "A"]
 
 
-def test_what_is_only_read_is_not_added_up_but_shown() -> None:
+def test_the_scores_of_a_source_that_is_only_read_are_shown_and_not_added() -> None:
     table = table_of([reader("R", "A", score=lambda s: 100 - s)], [source("A", 10, 20, 30, 40)])
     assert table.totals.tolist() == [90, 80, 70, 60]
     assert [(c.name, c.weight, c.normalized.tolist()) for c in table.read] == [
@@ -107,7 +107,7 @@ def test_a_reader_normalises_its_own_scores() -> None:
     assert result["R"] == [25, 50, 100, 0]
 
 
-def test_numbers_are_read_node_by_node() -> None:
+def test_source_scores_are_read_node_by_node() -> None:
     args = ReaderArgs(score_from=("A",))
     plugin = answering("R", score_node=lambda state, pod, node: 100 - state.score_of("A", node))
     table = table_of([plugin(args, handle(), "R")], [source("A", 1, 2, 3, 4)], feasible=[3, 1])
@@ -130,7 +130,7 @@ def test_two_instances_of_a_class_are_two_sources() -> None:
 # ---- PreScore, Skip -------------------------------------------------------------------------
 
 
-def test_pre_score_of_a_source_runs_though_it_is_not_enabled() -> None:
+def test_pre_score_of_a_source_runs_even_if_the_source_is_not_enabled() -> None:
     a = source("A", 1, 2, 3, 4, pre_score=None)
     table_of([reader("R", "A")], [a])
     assert a.calls == [("A", "pre_score"), ("A", "score")]
@@ -139,7 +139,7 @@ def test_pre_score_of_a_source_runs_though_it_is_not_enabled() -> None:
 def test_pre_score_of_a_source_that_is_enabled_runs_once() -> None:
     a = source("A", 1, 2, 3, 4, pre_score=None)
     table_of([a, reader("R", "A")], [])
-    assert asked(a, "pre_score") == 1
+    assert call_count(a, "pre_score") == 1
 
 
 def test_a_reader_whose_sources_are_all_skipped_is_skipped() -> None:
@@ -147,14 +147,14 @@ def test_a_reader_whose_sources_are_all_skipped_is_skipped() -> None:
     b, c = reader("B", "A"), reader("C", "B")
     table = table_of([c, source("E", 9, 8, 7, 6)], [a, b])
     assert table.totals.tolist() == [9, 8, 7, 6]
-    assert asked(b) == asked(c) == 0
+    assert call_count(b) == call_count(c) == 0
     assert table.notes == [
         "B was skipped: so was all it reads, A",
         "C was skipped: so was all it reads, B",
     ]
 
 
-def test_one_skipped_source_among_several_reads_as_zeros() -> None:
+def test_a_skipped_source_among_several_has_scores_of_zero() -> None:
     a, b = source("A", 9, 9, 9, 9, pre_score=SKIP), source("B", 1, 2, 3, 4)
     table = table_of([reader("R", "A", "B", score=lambda one, two: one * 10 + two)], [a, b])
     assert table.totals.tolist() == [1, 2, 3, 4]
@@ -183,27 +183,27 @@ def test_a_row_wise_source_runs_once_for_feasible_and_all_nodes() -> None:
     a = source("A", 10, 20, 40, 30, normalizer=Normalizer.MAX)
     near, far = reader("N", "A", score=lambda s: s), wide(score=lambda s: s[[0, 1]])
     result = normalized(table_of([near, far], [a], feasible=[0, 1]))
-    assert result["N"] == result["A"] == [50, 100]  # of the feasible ones 20 is the highest
+    assert result["N"] == result["A"] == [50, 100]  # 20 is the highest score of the feasible nodes
     assert result["W"] == [25, 50]
-    assert asked(a) == 1
+    assert call_count(a) == 1
 
 
 def test_a_source_with_scope_cluster_runs_as_if_all_nodes_were_feasible() -> None:
-    """Its PreScore counts nodes; Score says the count."""
+    """PreScore counts the nodes; Score returns the count."""
 
     def counted(state: Any, pod: Any, nodes: Any) -> None:
         state["count"] = len(nodes)
 
-    def said(state: Any, pod: Any, nodes: Any) -> Any:
+    def score_count(state: Any, pod: Any, nodes: Any) -> Any:
         return np.full(len(nodes), state["count"])
 
-    a = answering("A", pre_score=counted, score=said, scope="cluster")(None, handle(), "A")
+    a = answering("A", pre_score=counted, score=score_count, scope="cluster")(None, handle(), "A")
     near, far = reader("N", "A", score=lambda s: s), wide(score=lambda s: s[[0, 1]])
     result = normalized(table_of([far, near], [a], feasible=[0, 1]))
     assert (result["W"], result["N"]) == ([4, 4], [2, 2])
 
 
-def test_a_skip_over_all_nodes_holds_for_all_nodes_only() -> None:
+def test_a_skip_over_all_nodes_applies_to_readers_of_all_nodes_only() -> None:
     a = answering(
         "A",
         pre_score=lambda state, pod, nodes: SKIP if len(nodes) == NODE_COUNT else None,
@@ -215,16 +215,16 @@ def test_a_skip_over_all_nodes_holds_for_all_nodes_only() -> None:
     assert table.notes == ["W was skipped: so was all it reads, A"]
 
 
-def test_a_chain_is_followed_over_all_nodes() -> None:
+def test_a_chain_of_sources_is_evaluated_over_all_nodes() -> None:
     b = reader("B", "A", score=lambda s: 100 - s)
     w = wide("W", "B", score=lambda s: s[[0, 1]] - s.min())
     assert table_of([w], [source("A", 1, 2, 30, 4), b], feasible=[0, 1]).totals.tolist() == [29, 28]
 
 
-def test_where_every_node_is_feasible_both_ways_are_one() -> None:
+def test_if_every_node_is_feasible_both_evaluations_are_the_same() -> None:
     a = source("A", 1, 2, 3, 4, scope="cluster", pre_score=None)
     table_of([wide(score=lambda s: s), reader("N", "A")], [a])
-    assert (asked(a), asked(a, "pre_score")) == (1, 1)
+    assert (call_count(a), call_count(a, "pre_score")) == (1, 1)
 
 
 # ---- what goes wrong ------------------------------------------------------------------------
@@ -261,7 +261,7 @@ def test_a_reader_that_writes_to_a_source_fails_alone() -> None:
     assert result.plugin == "Bad"
     assert "read-only" in result.message
     assert own.tolist() == [1, 2, 3, 4]
-    own[0] = 7  # it stays the plugin's own
+    own[0] = 7  # the array is the plugin's
 
 
 def test_an_undeclared_source_cannot_be_read() -> None:
@@ -273,7 +273,7 @@ def test_an_undeclared_source_cannot_be_read() -> None:
     assert 'scores of "E" are not read by R' in result.message
 
 
-def test_after_the_turn_nothing_can_be_read() -> None:
+def test_after_the_plugins_turn_no_source_can_be_read() -> None:
     plugin = answering("R", score=lambda state, pod, nodes: state.scores("A"))
     enabled = [reader("N", "A"), plugin(None, handle(), "R")]
     assert failure(*enabled, sources=[source("A", 1, 2, 3, 4)]).plugin == "R"
@@ -307,7 +307,7 @@ def test_a_pre_score_over_all_nodes_that_fails_is_named(pre_score: Any, message:
     [((5, 5, 5, 1), [2], 1), ((5, 6, 5, 1), [1], 0)],
     ids=["something ties", "nothing ties"],
 )
-def test_a_reader_may_be_a_key_and_is_called_only_for_ties(
+def test_a_reader_may_be_a_tie_break_key_and_is_called_only_for_ties(
     totals: tuple[int, ...], left: list[int], times: int
 ) -> None:
     a, key = source("A", 3, 2, 1, 0), reader("K", "A", score=lambda s: 100 - s)
@@ -320,10 +320,10 @@ def test_a_reader_may_be_a_key_and_is_called_only_for_ties(
     )
     assert table.tied is not None
     assert np.flatnonzero(table.tied).tolist() == left
-    assert asked(a) == asked(key) == times
+    assert call_count(a) == call_count(key) == times
 
 
-def test_a_keys_source_that_fails_is_named() -> None:
+def test_a_source_of_a_key_that_fails_is_named() -> None:
     a = answering("A", score=ValueError("boom"))(None, handle(), "A")
     framework = framework_of([source("E", 1, 1, 1, 1)], [a], keys=[reader("K", "A")])
     table = scored(framework)
@@ -340,15 +340,15 @@ numbers = st.lists(st.integers(0, 100), min_size=NODE_COUNT, max_size=NODE_COUNT
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(numbers, st.integers(1, 5)), min_size=1, max_size=5))
-def test_a_graph_that_comes_to_a_weighted_sum_gives_the_same_totals(
-    given_scores: list[tuple[list[int], int]],
+def test_a_graph_that_equals_a_weighted_sum_has_the_same_totals(
+    drawn_scores: list[tuple[list[int], int]],
 ) -> None:
-    """Each plugin, and beside it one that reads it and says the same."""
-    plain = [source(f"S{n}", *scores) for n, (scores, _) in enumerate(given_scores)]
-    weights = {f"S{n}": weight for n, (_, weight) in enumerate(given_scores)}
-    sources = [source(f"S{n}", *scores) for n, (scores, _) in enumerate(given_scores)]
-    readers = [reader(f"R{n}", f"S{n}", score=lambda s: s) for n in range(len(given_scores))]
-    read = {f"R{n}": weight for n, (_, weight) in enumerate(given_scores)}
+    """Each plugin has a reader that returns the plugin's scores."""
+    plain = [source(f"S{n}", *scores) for n, (scores, _) in enumerate(drawn_scores)]
+    weights = {f"S{n}": weight for n, (_, weight) in enumerate(drawn_scores)}
+    sources = [source(f"S{n}", *scores) for n, (scores, _) in enumerate(drawn_scores)]
+    readers = [reader(f"R{n}", f"S{n}", score=lambda s: s) for n in range(len(drawn_scores))]
+    read = {f"R{n}": weight for n, (_, weight) in enumerate(drawn_scores)}
     one, other = table_of(plain, weights=weights), table_of(readers, sources, weights=read)
     assert one.totals.tolist() == other.totals.tolist()
     both = {**weights, **read}
@@ -358,7 +358,7 @@ def test_a_graph_that_comes_to_a_weighted_sum_gives_the_same_totals(
 @settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_a_graph_scores_as_a_naive_recomputation_does(data: Any) -> None:
-    """Drawn layers of readers over drawn sources; each reads some of those before it."""
+    """Drawn sources, and layers of readers; each reader reads some of the plugins before it."""
     leaves = data.draw(st.lists(numbers, min_size=1, max_size=3))
     feasible = sorted(data.draw(st.sets(st.integers(0, NODE_COUNT - 1), min_size=2)))
     plugins = [source(f"P{n}", *scores) for n, scores in enumerate(leaves)]
@@ -388,7 +388,7 @@ def test_a_graph_scores_as_a_naive_recomputation_does(data: Any) -> None:
 
 
 def _summing(name: str, sources: list[str], is_wide: bool) -> Any:
-    """Looks across all that it reads, so that it matters over whom; says another for each node."""
+    """A reader whose scores depend on all nodes that it reads, and differ from node to node."""
 
     def score(state: Any, pod: Any, nodes: Any) -> Any:
         total = sum(int(state.scores(each).sum()) for each in sources)

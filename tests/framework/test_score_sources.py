@@ -1,4 +1,4 @@
-"""How args name sources, and what a reader is handed."""
+"""How args name sources, and the scores that a reader gets."""
 
 from typing import Any
 
@@ -49,10 +49,10 @@ class Args(PluginArgs, frozen=True):
         pytest.param(
             {"parts": (Part(score_from="A"), Part(score_from="B"))},
             [("parts[0].scoreFrom", "A"), ("parts[1].scoreFrom", "B")],
-            id="inside of parts",
+            id="inside nested args",
         ),
         pytest.param({"by_name": {"x": "A"}}, [("byName.x", "A")], id="by name"),
-        pytest.param({"perhaps": "A"}, [("perhaps", "A")], id="one that may be left out"),
+        pytest.param({"perhaps": "A"}, [("perhaps", "A")], id="an optional source"),
     ],
 )
 def test_sources_are_collected_by_type(fields: Any, named: list[tuple[str, str]]) -> None:
@@ -60,7 +60,7 @@ def test_sources_are_collected_by_type(fields: Any, named: list[tuple[str, str]]
     assert [each for each in reads.named if each[1]] == named
 
 
-def test_a_source_that_is_named_twice_is_one() -> None:
+def test_a_source_that_is_named_twice_is_listed_once() -> None:
     assert reads_of(Args(one="A", one_or_many=("B", "A"))).names == ("A", "B")
 
 
@@ -69,7 +69,7 @@ def test_args_name_the_nodes_of_a_source() -> None:
     assert reads_of(Args(over="all")).over_all
 
 
-def test_no_args_read_nothing() -> None:
+def test_a_plugin_without_args_has_no_sources() -> None:
     assert reads_of(None) == Reads()
 
 
@@ -97,12 +97,12 @@ def test_scores_are_read_node_by_node() -> None:
     assert [state.score_of("A", info, "raw") for info in nodes.infos()] == [8, 4]
 
 
-def test_what_the_args_do_not_name_cannot_be_read() -> None:
+def test_a_source_that_the_args_do_not_name_cannot_be_read() -> None:
     with pytest.raises(UndeclaredSource, match='"B" are not read by Reader: name it in a field'):
         reading().scores("B")
 
 
-def test_outside_of_a_readers_turn_there_is_nothing_to_read() -> None:
+def test_outside_of_a_readers_turn_no_source_can_be_read() -> None:
     with pytest.raises(UndeclaredSource, match="in Score and NormalizeScore only"):
         CycleState().scores("A")
     info = next(SampleCluster().add(node("a")).lend().nodes.infos())
@@ -110,7 +110,7 @@ def test_outside_of_a_readers_turn_there_is_nothing_to_read() -> None:
         CycleState().score_of("A", info)
 
 
-def test_scores_that_are_lent_cannot_be_written() -> None:
+def test_lent_scores_cannot_be_written() -> None:
     own = np.array([1, 2])
     with pytest.raises(ValueError, match="read-only"):
         read_only(own)[0] = 7

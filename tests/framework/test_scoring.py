@@ -39,10 +39,12 @@ def column(plugin_class: type[Any], weight: int = 1) -> PluginScores:
     ("normalizer", "raw", "final"),
     [
         pytest.param(Normalizer.NONE, (3, 6, 12), [3, 6, 12], id="none"),
-        pytest.param(Normalizer.MAX, (3, 6, 12), [25, 50, 100], id="by the highest"),
+        pytest.param(Normalizer.MAX, (3, 6, 12), [25, 50, 100], id="scaled to the highest"),
         pytest.param(Normalizer.MAX_REVERSED, (3, 6, 12), [75, 50, 0], id="reversed"),
         pytest.param(Normalizer.MAX_REVERSED, (0, 0, 0), [100, 100, 100], id="reversed zeros"),
-        pytest.param(Normalizer.MIN_MAX, (3, 6, 12), [0, 33, 100], id="between the extremes"),
+        pytest.param(
+            Normalizer.MIN_MAX, (3, 6, 12), [0, 33, 100], id="scaled between the extremes"
+        ),
     ],
 )
 def test_scores_are_normalised_by_name(
@@ -54,7 +56,7 @@ def test_scores_are_normalised_by_name(
     assert result.weighted.tolist() == [2 * score for score in final]
 
 
-def test_a_plugin_may_normalise_by_itself() -> None:
+def test_a_plugin_may_normalise_its_scores_itself() -> None:
     values = column(
         answering("A", score=scores(1, 2, 3), normalize=lambda state, pod, raw: raw * 10)
     )
@@ -70,7 +72,7 @@ def test_normalising_cannot_write_to_the_raw_scores() -> None:
         column(answering("A", score=scores(1, 2, 3), normalize=in_place))
 
 
-def test_a_plugin_keeps_its_own_array_writable() -> None:
+def test_the_array_of_a_plugin_stays_writable() -> None:
     own = np.array([1, 2, 3], np.int64)
     column(answering("A", score=lambda *_: own, normalize=lambda state, pod, raw: raw + 1))
     own[0] = 7
@@ -104,17 +106,21 @@ def test_scores_may_be_returned_node_by_node() -> None:
             "returned nothing (is a return missing?); wanted int64[3]",
             id="nothing",
         ),
-        pytest.param({"score_node": 0.5}, "returned 0.5; wanted an int", id="half a point"),
-        pytest.param({"score_node": True}, "returned True; wanted an int", id="truth"),
+        pytest.param(
+            {"score_node": 0.5}, "returned 0.5; wanted an int", id="a float, node by node"
+        ),
+        pytest.param(
+            {"score_node": True}, "returned True; wanted an int", id="a truth value, node by node"
+        ),
         pytest.param({"score_node": None}, "returned nothing", id="nothing, node by node"),
         pytest.param(
             {"score": scores(1, 2, 3), "normalize": scores(1, 2)},
             "returned int64[2]; wanted",
-            id="fewer after normalising",
+            id="fewer scores after normalising",
         ),
     ],
 )
-def test_an_answer_of_the_wrong_form_is_refused(answers: dict[str, Any], message: str) -> None:
+def test_a_result_of_a_wrong_form_is_refused(answers: dict[str, Any], message: str) -> None:
     normalize = answers.get("normalize")
     if normalize is not None:
         answers = {**answers, "normalize": lambda state, pod, raw: normalize(None, None, None)}
@@ -133,8 +139,8 @@ def test_a_score_out_of_range_is_reported_in_upstreams_words(wrong: int) -> None
     )
 
 
-def test_a_holder_gets_scores_as_they_would_count() -> None:
-    """By the name of a normaliser, by the plugin's own, and as they are where there is none."""
+def test_an_outer_plugin_gets_normalised_scores_of_its_parts() -> None:
+    """With a named normaliser, with the plugin's own, and unchanged without one."""
     state, raw = CycleState(), np.array([0, 1, 2], np.int64)
     tainting: Any = plugin(TaintToleration)
     plain: Any = plugin(ImageLocality)
@@ -160,7 +166,7 @@ def table() -> ScoreTable:
     return ScoreTable(nodes, columns, int64s(390, 130, 500), other_nodes)
 
 
-def test_a_row_is_what_each_gave_weighted_and_their_sum() -> None:
+def test_a_row_has_the_weighted_score_of_each_plugin_and_their_sum() -> None:
     assert table().row("c") == ([("Fit", 40), ("Taint", 300), ("far away", 160)], 500)
     for position in range(3):
         pairs, total = table().row_at(position)
@@ -175,7 +181,7 @@ def test_a_node_that_was_not_scored_has_no_row() -> None:
 @pytest.mark.parametrize(
     ("totals", "best"), [((1, 3, 2), [1]), ((3, 3, 2), [0, 1]), ((0, 0, 0), [0, 1, 2])]
 )
-def test_the_best_are_all_that_have_the_highest_total(
+def test_the_best_nodes_are_all_nodes_with_the_highest_total(
     totals: tuple[int, ...], best: list[int]
 ) -> None:
     node_table = table()

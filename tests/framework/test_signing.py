@@ -1,4 +1,4 @@
-"""Signatures: parts by plugin, one joint key, asked for once per shape."""
+"""Signatures: parts by plugin, one joint key, computed once per shape."""
 
 import subprocess
 import sys
@@ -30,20 +30,20 @@ class Answering(ScalarFilterPlugin):
 
 @final
 class Noted(Answering, SignPlugin):
-    """Signs a label, and counts how often it is asked."""
+    """Signs a label and counts the calls."""
 
     name = "Noted"
     caching = Caching(signs_template=True)
-    asked = 0
+    sign_count = 0
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
-        Noted.asked += 1
+        Noted.sign_count += 1
         return pod.labels.get("app")
 
 
 @final
 class Annotated(Answering, SignPlugin):
-    """Signs what is no part of the shape."""
+    """Signs a value that is not part of the shape."""
 
     name = "Annotated"
 
@@ -76,7 +76,7 @@ class Unhashable(Answering, SignPlugin):
 
 @final
 class SortedLabels(ScalarScorePlugin, SignPlugin):
-    """Signs a set of some pods, and of others the tuple that stands for such a set."""
+    """Signs a set, or the tuple of the same labels if the pod has the label ``tuple``."""
 
     name = "SortedLabels"
     caching = Caching(signs_template=True)
@@ -127,7 +127,9 @@ def test_instances_of_one_class_have_a_part_each() -> None:
 
 
 @pytest.mark.parametrize("plugin", [Silent, Failing, Unhashable, Noted])
-def test_a_plugin_that_does_not_sign_is_unsigned_and_the_others_are_not(plugin: Any) -> None:
+def test_a_plugin_that_does_not_sign_is_unsigned_and_all_other_plugins_are_signed(
+    plugin: Any,
+) -> None:
     signed = signer_of(plugin, Annotated).sign(pod())
     assert dict(signed.parts) == {plugin.name: None, "Annotated": (None,)}
     assert signed.unsigned == (plugin.name,)
@@ -139,7 +141,7 @@ def test_parts_cannot_be_changed() -> None:
         parts["Annotated"] = 1
 
 
-def test_a_single_part_is_had_of_plugins_that_only_reject_pods_as_a_whole() -> None:
+def test_plugins_that_only_reject_whole_pods_have_a_part() -> None:
     signer = signer_of(NarrowingOnly, Silent, Failing)
     results = [signer.part(name, pod()) for name in ("NarrowingOnly", "Silent", "Failing", "None")]
     assert results == [("default",), None, None, None]
@@ -156,7 +158,7 @@ def test_pods_with_equal_parts_share_one_signature() -> None:
     assert one is not signer.sign(pod(labels={"app": "y", "other": "1"}))
 
 
-def test_unsigned_parts_stand_in_the_key_by_name() -> None:
+def test_unsigned_parts_are_in_the_key_by_name() -> None:
     signer = signer_of(Noted, Annotated, Silent)
     assert signer.sign(pod()).key == (
         "bayplan",
@@ -171,7 +173,7 @@ def test_profiles_do_not_share_keys() -> None:
     assert Signer(one).sign(pod()).key != Signer(other).sign(pod()).key
 
 
-def test_a_set_is_not_taken_for_the_tuple_that_stands_for_it() -> None:
+def test_a_set_differs_from_the_tuple_that_represents_it() -> None:
     signer = signer_of(SortedLabels)
     as_tuple = signer.sign(pod(labels={"tuple": ""}))
     assert as_tuple.parts["SortedLabels"] == ("tuple",)
@@ -180,9 +182,9 @@ def test_a_set_is_not_taken_for_the_tuple_that_stands_for_it() -> None:
     assert of_set.key == ("bayplan", (("SortedLabels", (frozenset, ("set",))),), ())
 
 
-def test_signatures_leave_with_the_pods_that_have_them() -> None:
+def test_signatures_are_freed_with_their_pods() -> None:
     signer = signer_of(Noted)
-    new_pod = pod(labels={"app": "kept"})
+    new_pod = pod(labels={"app": "live"})
     signed = signer.sign(new_pod)
     signer.sign(pod(labels={"app": "gone"}))
     assert list(signer._by_parts.values()) == [signed]  # pyright: ignore[reportPrivateUsage]
@@ -214,9 +216,9 @@ def test_keys_do_not_depend_on_the_hash_seed() -> None:
 def test_pods_of_one_shape_are_signed_once() -> None:
     signer = signer_of(Noted)
     pods = [pod(f"p{n}", labels={"app": "once"}) for n in range(5)]
-    before = Noted.asked
+    before = Noted.sign_count
     assert len({signer.sign(each) for each in pods}) == 1
-    assert Noted.asked == before + 1
+    assert Noted.sign_count == before + 1
 
 
 def test_a_plugin_that_reads_beyond_the_shape_signs_each_pod() -> None:
@@ -227,7 +229,7 @@ def test_a_plugin_that_reads_beyond_the_shape_signs_each_pod() -> None:
     assert signer.sign(other).parts["Annotated"] == ("iron",)
 
 
-def test_the_node_that_a_pod_names_is_signed_beside_its_shape() -> None:
+def test_the_node_name_of_a_pod_is_signed_beside_its_shape() -> None:
     signer = signer_of(*(p for p in in_tree_plugins() if p.name == "NodeName"))
     unset, one, other = pod(), pod(node="n1"), pod(node="n2")
     assert unset.shape is one.shape

@@ -1,4 +1,4 @@
-"""Codes, statuses and the sentence that says why not."""
+"""Codes, statuses and the message of a failed attempt."""
 
 import dataclasses
 from collections import Counter
@@ -48,7 +48,7 @@ def test_no_status_is_success() -> None:
     assert Status.from_error(None) is None
 
 
-def test_an_error_becomes_a_status_that_keeps_it() -> None:
+def test_an_exception_becomes_a_status_with_the_exception() -> None:
     problem = OSError("x")
     status = Status.from_error(problem)
     assert status is not None
@@ -88,7 +88,7 @@ def test_an_error_is_the_wrapped_one_or_is_made_of_the_message() -> None:
     assert str(as_error(unschedulable("a", "b"))) == "a, b"
 
 
-def test_a_status_changes_by_making_another() -> None:
+def test_a_change_of_a_status_makes_a_new_one() -> None:
     status = unschedulable("a")
     assert status.with_reason("b").reasons == ("a", "b")
     assert status.with_plugin("X/one").plugin == "X/one"
@@ -97,7 +97,7 @@ def test_a_status_changes_by_making_another() -> None:
         status.plugin = "X"  # type: ignore[misc]
 
 
-def test_an_error_keeps_its_place_when_reasons_or_another_error_come() -> None:
+def test_an_error_is_replaced_in_place_when_reasons_or_another_error_are_set() -> None:
     status = unschedulable("a").with_error(ValueError("x"))
     assert status.with_reason("b").reasons == ("x", "a", "b")
     other = ValueError("y")
@@ -115,7 +115,7 @@ def test_equality_is_of_code_reasons_plugin_and_error() -> None:
     assert Status.from_error(problem) != Status(Code.ERROR, ("x",))
 
 
-def test_none_and_a_bare_success_are_the_same() -> None:
+def test_none_and_a_success_without_reasons_are_equal() -> None:
     assert same(None, None)
     assert same(None, Status(Code.SUCCESS))
     assert not same(None, SKIP)
@@ -136,14 +136,14 @@ def test_absent_nodes_are_unresolvable_by_default() -> None:
     assert dict(statuses.for_each_explicit_node())["ghost"] == unresolvable("gone")
 
 
-def test_nodes_of_a_code_include_the_absent_ones_where_those_have_it() -> None:
+def test_nodes_of_a_code_include_absent_nodes_with_that_code() -> None:
     statuses = NodeToStatus({"n1": unresolvable("x")}, absent=unschedulable("r"))
     nodes = ["n3", "n2", "n1"]
     assert statuses.nodes_for_status_code(nodes, Code.UNSCHEDULABLE) == ["n2", "n3"]
     assert statuses.nodes_for_status_code(nodes, Code.UNSCHEDULABLE_AND_UNRESOLVABLE) == ["n1"]
 
 
-def test_nodes_of_a_code_are_looked_for_among_explicit_ones_that_still_exist() -> None:
+def test_nodes_of_a_code_are_existing_nodes_with_an_explicit_status() -> None:
     statuses = NodeToStatus({"n2": unschedulable("x"), "n1": unschedulable("x"), "gone": SKIP})
     statuses.set("gone", unschedulable("x"))
     assert statuses.nodes_for_status_code(["n1", "n2", "n3"], Code.UNSCHEDULABLE) == ["n1", "n2"]
@@ -162,14 +162,14 @@ def test_nodes_of_a_code_are_looked_for_among_explicit_ones_that_still_exist() -
         (Status(Code.ERROR, plugin="P"), set(), set()),
     ],
 )
-def test_which_plugin_a_status_names(status, unschedulable_plugins, pending_plugins) -> None:
+def test_the_plugin_that_a_status_names(status, unschedulable_plugins, pending_plugins) -> None:
     diagnosis = Diagnosis()
     diagnosis.add_plugin_status(status)
     assert diagnosis.unschedulable_plugins == unschedulable_plugins
     assert diagnosis.pending_plugins == pending_plugins
 
 
-def test_an_extender_stands_for_a_plugin_under_its_own_name() -> None:
+def test_a_status_names_an_extender_like_a_plugin() -> None:
     diagnosis = Diagnosis()
     diagnosis.add_plugin_status(unresolvable("licence missing").with_plugin(EXTENDER_NAME))
     assert diagnosis.unschedulable_plugins == {"Extender"}
@@ -187,14 +187,14 @@ def test_reasons_are_counted_and_sorted_as_plain_strings() -> None:
     statuses = {f"t{i}": taints for i in range(10)}
     statuses |= {"w1": unschedulable("Insufficient cpu"), "w2": unschedulable("Insufficient cpu")}
     statuses["w3"] = unschedulable("Insufficient cpu", "Insufficient memory")
-    said = (
+    preemption_message = (
         "preemption: 0/13 nodes are available: 10 Preemption is not helpful for scheduling, "
         "3 No preemption victims found for incoming pod."
     )
-    diagnosis = Diagnosis(NodeToStatus(statuses), post_filter_msg=said)
+    diagnosis = Diagnosis(NodeToStatus(statuses), post_filter_msg=preemption_message)
     assert message(13, diagnosis) == (
         "0/13 nodes are available: 1 Insufficient memory, 10 node(s) had untolerated taint(s), "
-        "3 Insufficient cpu. " + said
+        "3 Insufficient cpu. " + preemption_message
     )
 
 
@@ -210,11 +210,11 @@ def test_absent_nodes_count_with_their_reason() -> None:
 
 
 def test_the_message_of_pre_filter_replaces_the_reasons() -> None:
-    statuses = NodeToStatus(absent=unresolvable("not told"))
+    statuses = NodeToStatus(absent=unresolvable("not reported"))
     diagnosis = Diagnosis(statuses, pre_filter_msg="pod affinity terms conflict")
     assert message(3, diagnosis) == "0/3 nodes are available: pod affinity terms conflict."
-    diagnosis.post_filter_msg = "not found"
-    assert message(3, diagnosis).endswith("conflict. not found")
+    diagnosis.post_filter_msg = "no victims"
+    assert message(3, diagnosis).endswith("conflict. no victims")
 
 
 def test_counted_reasons_of_extenders_are_used_unchanged() -> None:
@@ -222,7 +222,7 @@ def test_counted_reasons_of_extenders_are_used_unchanged() -> None:
     assert message(12, diagnosis) == "0/12 nodes are available: 10 a, 2 b."
 
 
-def test_a_message_without_reasons_has_only_the_head() -> None:
+def test_a_message_without_reasons_has_only_its_first_part() -> None:
     assert message(2, Diagnosis()) == "0/2 nodes are available:"
     assert str(FitError("default/p", 2, Diagnosis())) == "0/2 nodes are available:"
     assert NO_NODES_AVAILABLE == "no nodes available to schedule pods"

@@ -18,7 +18,7 @@ from tests.framework.answering import answering, cluster_of, framework_of, made,
 def tied_after(
     *keys: Any, totals: tuple[int, ...] = (5, 5, 5, 1), enabled: Any = ()
 ) -> tuple[list[str], list[TieStep]]:
-    """Which of n0, n1 … are left, and how that came."""
+    """The nodes of n0, n1 … that are left, and the key that decided."""
     score_table = run(*keys, totals=totals, enabled=enabled)
     assert isinstance(score_table, ScoreTable), score_table
     assert score_table.tied is not None
@@ -60,8 +60,8 @@ def test_no_key_is_called_without_a_tie() -> None:
     assert key.calls == []
 
 
-def test_a_score_plugin_is_compared_by_its_normalised_scores_of_all_feasible_nodes() -> None:
-    """Reversed, the fewest is the best; 1 and 2 of 300 are equal then."""
+def test_nodes_are_compared_by_the_normalised_scores_of_all_feasible_nodes() -> None:
+    """The reversed scores of 1 and 2 of 300 are equal after the normalisation."""
     key = answering("Key", score=scores(1, 2, 90, 300), normalizer=Normalizer.MAX_REVERSED)
     assert tied_after(key)[0] == ["n0", "n1"]
 
@@ -93,9 +93,9 @@ def test_a_tie_break_plugin_gets_the_tied_nodes_and_may_return_any_number() -> N
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        pytest.param(scores(1, 2), "given returned int64[2]; wanted int64[3]", id="too few"),
+        pytest.param(scores(1, 2), "call returned int64[2]; wanted int64[3]", id="too few"),
         pytest.param(
-            None, "given returned nothing (is a return missing?); wanted int64[3]", id="nothing"
+            None, "call returned nothing (is a return missing?); wanted int64[3]", id="nothing"
         ),
         pytest.param(ValueError("boom"), "ValueError: boom", id="it raises"),
     ],
@@ -113,6 +113,6 @@ def test_the_smallest_name_wins() -> None:
     assert tied_after(instance, totals=(5, 7, 7, 7))[0] == ["n1"]
 
 
-def test_a_profile_with_keys_is_no_plain_sum() -> None:
+def test_a_profile_with_keys_is_not_a_plain_sum() -> None:
     assert framework_of().is_plain_sum
     assert not framework_of(tie_break=[NodeNameOrder]).is_plain_sum

@@ -19,20 +19,20 @@ from tests.framework.answering import answering, cluster_of, framework_of, score
 # ---- timing ---------------------------------------------------------------------------------
 
 
-Told = list[tuple[Any, ...]]
+Observed = list[tuple[Any, ...]]
 
 
 class Timed:
-    """A clock, and what is told by it."""
+    """A clock, and the durations that are observed."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.points: Told = []
-        self.plugins: Told = []
+        self.points: Observed = []
+        self.plugins: Observed = []
         self.watch = Watch(self.clock.now, self._plugin, self._point)
 
     def passes(self, seconds: float, answer: Any = None) -> Any:
-        """A plugin's method that takes so long."""
+        """A plugin's method that takes ``seconds``."""
 
         def method(*_: Any) -> Any:
             self.clock.advance_to(self.clock.now() + seconds)
@@ -86,7 +86,7 @@ def test_a_plugin_that_raises_is_reported_as_an_error() -> None:
     assert timed.plugins == [("A", "Reserve", Code.ERROR, 1.0)]
 
 
-def test_what_a_filter_does_piece_by_piece_is_its_time() -> None:
+def test_the_time_of_a_filter_includes_the_time_of_its_iterator() -> None:
     timed = Timed()
 
     def piece_by_piece(state: Any, pod: Any, nodes: Any, feasible: Any) -> Any:
@@ -139,7 +139,7 @@ def test_asynchronous_points_are_timed_to_their_end() -> None:
     assert timed.plugins == [("A", "Bind", Code.SUCCESS, 2.0), ("A", "Bind", Code.ERROR, 2.0)]
 
 
-def test_an_attempt_that_is_not_drawn_calls_the_plugins_themselves() -> None:
+def test_an_attempt_outside_of_the_sample_calls_the_plugins_directly() -> None:
     def call() -> None: ...
 
     async def later() -> None: ...
@@ -163,7 +163,7 @@ def test_observers_are_looked_up_once() -> None:
     assert (looked_up, reports) == ([Code.SKIP], [1.0, 2.0])
 
 
-def test_every_point_has_its_stopwatch() -> None:
+def test_every_extension_point_is_timed() -> None:
     assert set(framework_of().stopwatches) == set(POINTS)
 
 
@@ -173,7 +173,7 @@ def test_every_point_has_its_stopwatch() -> None:
 NOTHING: Any = object()
 
 
-def test_a_pod_counts_once_and_nodes_count_each() -> None:
+def test_evaluations_are_counted_once_per_pod_and_once_per_node() -> None:
     counts = Evaluations()
     pre_filter = counts.of_pod("A", "PreFilter", lambda state, pod, nodes: "answer")
     ask_filter = counts.of_filter("A", lambda state, pod, nodes, feasible: ())
@@ -187,13 +187,13 @@ def test_a_pod_counts_once_and_nodes_count_each() -> None:
     assert dict(counts.counts()) == {("A", "PreFilter"): 1, ("A", "Filter"): 4, ("A", "Score"): 4}
 
 
-def test_a_plugin_that_was_never_evaluated_is_there_with_zero() -> None:
+def test_a_plugin_that_was_never_evaluated_has_a_count_of_zero() -> None:
     counts = Evaluations()
     counts.of_score("B", lambda state, pod, nodes: np.zeros(0, np.int64))
     assert dict(counts.counts()) == {("B", "Score"): 0}
 
 
-def test_an_evaluation_that_fails_counts() -> None:
+def test_a_failed_evaluation_is_counted() -> None:
     def fail(*_: object) -> None:
         raise RuntimeError
 

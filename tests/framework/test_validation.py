@@ -1,4 +1,4 @@
-"""What comes back from plugins, at the boundary."""
+"""Results of plugins are checked where they enter the framework."""
 
 import json
 from json import JSONDecodeError
@@ -15,7 +15,7 @@ from tests.framework.answering import answering, made
 
 
 @pytest.mark.parametrize("answer", [None, unschedulable("no"), Status(Code.SUCCESS)])
-def test_a_status_and_none_are_answers(answer: Status | None) -> None:
+def test_a_status_and_none_are_valid_results(answer: Status | None) -> None:
     assert checked(answer) is answer
 
 
@@ -27,11 +27,11 @@ def test_a_status_and_none_are_answers(answer: Status | None) -> None:
         pytest.param(
             Status(Code.UNSCHEDULABLE, "no room"),  # pyright: ignore[reportArgumentType]
             "returned reasons 'no room'; wanted a tuple of strings",
-            id="reasons that would count as letters",
+            id="reasons as one string",
         ),
     ],
 )
-def test_anything_else_is_none(answer: Any, message: str) -> None:
+def test_any_other_result_is_refused(answer: Any, message: str) -> None:
     with pytest.raises(WrongAnswer) as caught:
         checked(answer)
     assert message in str(caught.value)
@@ -45,20 +45,20 @@ def test_a_failure_names_the_plugin_the_point_and_the_exception() -> None:
 
 
 def boom(problem: Exception) -> Exception:
-    """The exception after it was raised, here."""
+    """An exception that was raised in this file."""
     try:
         raise problem
     except Exception as raised:  # noqa: BLE001 - whichever it is
         return raised
 
 
-def test_a_failure_says_which_line_of_the_plugins_file_it_came_from() -> None:
+def test_a_failure_names_the_line_in_the_plugins_file() -> None:
     line = boom.__code__.co_firstlineno + 3
     message = failure_of("X", "Score", boom(ValueError("no"))).message
     assert message == f'running Score plugin "X": ValueError: no (test_validation.py:{line})'
 
 
-def test_a_failure_in_a_called_library_names_the_plugins_own_line() -> None:
+def test_a_failure_in_a_library_names_the_line_in_the_plugins_file() -> None:
     with pytest.raises(JSONDecodeError) as caught:
         json.loads("{")
     line = caught.traceback[0].lineno + 1
@@ -78,7 +78,7 @@ def test_a_refused_result_is_reported_without_the_exceptions_name() -> None:
     assert status.message == 'running Score plugin "X": returned 7; wanted a Status'
 
 
-def test_an_answer_that_is_no_rejection_becomes_an_error() -> None:
+def test_a_result_that_is_not_a_rejection_becomes_an_error() -> None:
     result = as_error(Status(Code.ERROR, ("broken", "twice")), "Reserve", "X")
     assert result == Status(Code.ERROR, ('running Reserve plugin "X": broken, twice',), "X")
     silent = as_error(Status(Code.WAIT), "Reserve", "X")
@@ -94,8 +94,8 @@ def test_an_answer_that_is_no_rejection_becomes_an_error() -> None:
         pytest.param((Status(Code.WAIT), 5.0), Code.WAIT, id="Permit's"),
         pytest.param((PreFilterResult(), None, set()), Code.SUCCESS, id="PreFilter's"),
         pytest.param([], Code.SUCCESS, id="Unreserve's"),
-        pytest.param(7, Code.SUCCESS, id="something else"),
+        pytest.param(7, Code.SUCCESS, id="another extension point"),
     ],
 )
-def test_the_code_of_an_extension_points_answer(answer: Any, code: Code) -> None:
+def test_the_code_of_a_result_of_an_extension_point(answer: Any, code: Code) -> None:
     assert code_in(answer) is code

@@ -1,4 +1,4 @@
-"""Our answers in the words of the recorded ones."""
+"""Bayplan's answers in the format of the recorded ones."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -21,41 +21,41 @@ def status_as_json(status: Status | None, *, plugin: bool = False) -> Json:
     if status is None:
         return {"code": str(Code.SUCCESS)}
     blames = plugin and status.plugin and status.code is not Code.SUCCESS
-    found: Json = {"plugin": status.plugin} if blames else {}
-    found["code"] = str(status.code)
+    entry: Json = {"plugin": status.plugin} if blames else {}
+    entry["code"] = str(status.code)
     if status.reasons:
-        found["reasons"] = list(status.reasons)
-    return found
+        entry["reasons"] = list(status.reasons)
+    return entry
 
 
 def pre_filter_answer(
     plugin: PreFilterPlugin, state: CycleState, pod: PodInfo, nodes: NodeView
 ) -> tuple[Json, bool]:
-    """(what one plugin's PreFilter says, whether its Filter may be asked)."""
+    """(answer of one plugin's PreFilter, whether its Filter may be called)."""
     try:
         answer = plugin.pre_filter(state, pod, nodes)
     except Exception as problem:  # noqa: BLE001 - a difference, whatever was recorded
         return {"code": ERROR, "reasons": [f"{type(problem).__name__}: {problem}"]}, False
     if isinstance(answer, PreFilterResult):
-        found = status_as_json(None)
+        entry = status_as_json(None)
         if answer.node_names is not None:
-            found["nodeNames"] = sorted(answer.node_names)
-        return found, True
+            entry["nodeNames"] = sorted(answer.node_names)
+        return entry, True
     return status_as_json(answer), is_success(answer)
 
 
 def merged_answer(
     result: PreFilterResult, status: Status | None, narrowing: Iterable[str]
 ) -> Json | None:
-    """What the framework makes of all PreFilters; None where all nodes are to be asked."""
+    """The framework's result of all PreFilters; None if every node goes through Filter."""
     if is_success(status) and result.node_names is None:
         return None
-    found = status_as_json(status, plugin=True)
-    # Where one plugin rejects the pod for good, who narrowed the nodes before it is forgotten.
+    entry = status_as_json(status, plugin=True)
+    # If a plugin rejects the pod for good, the plugins that narrowed the nodes are not listed.
     if result.node_names is not None and narrowing:
-        found["nodeNames"] = sorted(result.node_names)
-        found["plugins"] = sorted(narrowing)
-    return found
+        entry["nodeNames"] = sorted(result.node_names)
+        entry["plugins"] = sorted(narrowing)
+    return entry
 
 
 def rejections(outcome: FilterOutcome, *, plugin: bool) -> Mapping[str, Json]:

@@ -1,8 +1,8 @@
-"""The same question again, with answers kept: what was recorded must come out of these as well.
+"""The same cycles with cached results must give the recorded answers, too.
 
-Each pod is asked about as often as it takes until its like has a ranking, where it can have one. In
-between a row changes and changes back: a pod is tried on it and taken away. So what is compared was
-found by asking about all nodes, about the changed ones, and about none.
+Each pod is tried until its signature has a ranking, if it can have one. Before some cycles a row
+changes and changes back: the pod is assumed on it and removed again. So the compared results come
+from an evaluation of all nodes, of the changed nodes, and of no node.
 """
 
 from dataclasses import replace
@@ -16,33 +16,33 @@ from tests.parity.filter_answers import compare_filter
 from tests.parity.question import PodQuestion
 from tests.parity.score_answers import compare_table
 
-#: The first may open an entry, the second makes a ranking, the last two are answered from it.
+#: The first cycle makes a cache entry, the second a ranking; the last two use the ranking.
 TIMES: Final = 4
-#: Before these a row changes.
+#: Before these cycles a row changes.
 _AFTER_A_CHANGE: Final = (1, 3)
-SUITE: Final = "{}, answers kept"
+SUITE: Final = "{}, cached"
 
 
-def compare_kept(question: PodQuestion) -> None:
-    """Every answer of a cycle, several times."""
+def compare_cached(question: PodQuestion) -> None:
+    """Compare every answer of a cycle, several times."""
     sheet = replace(question.sheet, suite=SUITE.format(question.sheet.suite))
     missing = question.missing
     shared = {*missing.in_pre_filter(), *missing.in_filter(), *missing.in_choice()}
     shared |= {*missing.in_error()}
     if shared:
-        sheet.pass_over("asked again", shared)
+        sheet.pass_over("cached", shared)
         return
     again = replace(question, sheet=sheet)
     for time in range(TIMES):
         if time in _AFTER_A_CHANGE:
             _touch(question, time)
-        cycle, told = question.kept_cycle()
-        sheet.tally.kept.update(told)
+        cycle, counts = question.cached_cycle()
+        sheet.tally.cached_counts.update(counts)
         _compare(again, cycle)
 
 
 def _touch(question: PodQuestion, time: int) -> None:
-    """One row changes, and is what it was."""
+    """Change one row and change it back."""
     nodes, pod = question.snapshot.nodes, question.pod
     if len(nodes):
         name = nodes.name(time % len(nodes))
@@ -51,17 +51,17 @@ def _touch(question: PodQuestion, time: int) -> None:
 
 
 def _compare(question: PodQuestion, cycle: Cycle) -> None:
-    sheet, wanted = question.sheet, question.wanted
-    erred = cycle.status is not None and not question.found_no_fit(cycle)
-    if not sheet.compare("error", "error" in wanted, erred) or erred:
+    sheet, expected = question.sheet, question.expected
+    erred = cycle.status is not None and not question.has_no_fit(cycle)
+    if not sheet.compare("error", "error" in expected, erred) or erred:
         return
     compare_filter(question, cycle)
     message = cycle.fit_error().message if is_rejected(cycle.status) else None
-    sheet.compare("fitError", wanted.get("fitError"), message)
+    sheet.compare("fitError", expected.get("fitError"), message)
     table = score_table_of(cycle)
     if table is not None:
         compare_table(question, table)
-    best = wanted.get("best") or (None,)
+    best = expected.get("best") or (None,)
     chosen = cycle.choice.node_name if cycle.choice is not None else None
     if not question.pod.nominated_node_name:
         sheet.compare("choice", True, chosen in best, f"of {chosen}")

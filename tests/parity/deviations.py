@@ -1,16 +1,16 @@
-"""Retries that would help and that upstream misses: where our hints say Queue on purpose.
+"""Helpful retries that upstream misses: Bayplan's hints are Queue there on purpose.
 
-Three kinds, and no other answer may differ (docs/decisions/0004). In
-each, upstream's hint leaves out a part of what the plugin's Filter goes by. So the same case can be
-said in other words, in which that part stands where upstream's hint looks:
+There are three kinds, and no other answer may differ (docs/decisions/0004). In each, upstream's
+hint ignores an input of the plugin's Filter. The case can be rewritten so that upstream's hint
+reads the input:
 
-    InterPodAffinity   a term's namespaceSelector, as the namespaces that it selects
-    NodeResourcesFit   resources that are ignored, as not requested at all
-    NodeAffinity       what addedAffinity requires, as a part of the pod's own affinity
+    InterPodAffinity   a term's namespaceSelector becomes the namespaces that it selects
+    NodeResourcesFit   ignored resources become resources that the pod does not request
+    NodeAffinity       addedAffinity becomes a part of the pod's own affinity
 
-Queue is accepted for QueueSkip only if the plugin's hint says Queue to those words, where ours and
-upstream's agree, and QueueSkip to the case as upstream's hint sees it, without the part: then this
-part, and nothing else, makes the difference.
+Queue is accepted in place of QueueSkip only if the plugin's hint is Queue for the rewritten case,
+for which Bayplan and upstream agree, and QueueSkip for the case without the ignored input. Then
+that input, and nothing else, makes the difference.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,17 +28,17 @@ NAMESPACES = "InterPodAffinity, namespaceSelector"
 IGNORED = "NodeResourcesFit, ignored resources"
 ADDED = "NodeAffinity, addedAffinity"
 
-#: (a case, a plugin) → what the plugin's hint says.
+#: (case, plugin) → the result of the plugin's hint.
 HintOf = Callable[[Json, str], str | None]
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _IGNORE_LISTS = ("ignoredResources", "ignoredResourceGroups")
-#: A namespace that does not exist: a term must name one, or it means the pod's own.
+#: A namespace that does not exist. A term without namespaces selects the pod's own namespace.
 _NOWHERE = "-"
 
 
 def deviation(plugin: str, case: Json, hint_of: HintOf) -> str:
-    """The kind of which QueueSkip may be answered by Queue; "" if there is none."""
+    """The kind of deviation for which Queue may replace QueueSkip; "" if there is none."""
     if plugin not in _KINDS:
         return ""
     kind, applies, in_other_words, as_upstream_sees = _KINDS[plugin]
@@ -52,7 +52,7 @@ def deviation(plugin: str, case: Json, hint_of: HintOf) -> str:
 
 
 def _selects_namespaces(case: Json) -> bool:
-    """Whether a required term has a namespaceSelector that is not empty; {} upstream gets right."""
+    """Whether a required term has a namespaceSelector that is not empty."""
     pods = [case["pod"], case["event"]["old"], case["event"]["new"]]
     is_pod = case["event"]["resource"] == "Pod"
     return is_pod and any(
@@ -67,7 +67,7 @@ def _terms(pod: Json) -> list[Json]:
 
 
 def _with_namespaces(case: Json, labels_seen: bool) -> Json:
-    """Namespace selectors written out; ``labels_seen``: by the namespaces' labels, or by none."""
+    """Replace namespace selectors by names; without ``labels_seen`` no namespace has labels."""
     changed: Json = msgspec.json.decode(msgspec.json.encode(case))
     namespaces: list[Json] = (case.get("cluster") or {}).get("namespaces") or []
     labels = {
@@ -80,7 +80,7 @@ def _with_namespaces(case: Json, labels_seen: bool) -> Json:
             written = term.pop("namespaceSelector", None)
             if written is not None:
                 selector = label_selector(msgspec.convert(written, LabelSelector))
-                selected = {name for name, found in labels.items() if selector.matches(found)}
+                selected = {name for name, values in labels.items() if selector.matches(values)}
                 term["namespaces"] = sorted({_NOWHERE, *(term.get("namespaces") or ()), *selected})
     return changed
 
@@ -121,7 +121,7 @@ def _added_terms(case: Json) -> list[Json]:
 
 
 def _with_added_terms_as_own(case: Json) -> Json:
-    """Each of the pod's terms together with each that is added."""
+    """Combine each of the pod's terms with each added term."""
     changed: Json = msgspec.json.decode(msgspec.json.encode(case))
     spec: Json = changed["pod"].setdefault("spec", {})
     rules: Json = spec.setdefault("affinity", {}).setdefault("nodeAffinity", {})
@@ -165,7 +165,7 @@ def _without_args(plugin: str, *names: str) -> Callable[[Json], Json]:
 
 
 _Words = Callable[[Json], Json]
-#: Plugin → (the kind, whether a case may be of it, in other words, as upstream's hint sees it).
+#: Plugin → (kind, whether a case may be of the kind, rewritten case, case as upstream reads it).
 _KINDS: Mapping[str, tuple[str, Callable[[Json], bool], _Words, _Words]] = {
     "InterPodAffinity": (
         NAMESPACES,

@@ -1,4 +1,4 @@
-"""Devices that a pod's claims were given, and claims that were given up for it.
+"""Devices that a pod's claims get, and claims that are deallocated for the pod.
 
 What is recorded of an allocation is everything: devices, configuration, where it can be used. The
 claim that the scheduler makes itself for extended resources is not recorded.
@@ -23,11 +23,11 @@ Json = dict[str, Any]
 
 
 def compare_allocations(question: PodQuestion, state: CycleState) -> None:
-    """After Reserve: what each claim is about to be given."""
+    """Compare the allocation of each claim after Reserve."""
     if DynamicResources.name in question.missing.plugins:
         return
-    wanted: Json = question.wanted.get("allocations") or {}
-    question.sheet.compare_entries("allocations", wanted, _allocations(state), ())
+    expected: Json = question.expected.get("allocations") or {}
+    question.sheet.compare_entries("allocations", expected, _allocations(state), ())
 
 
 def _allocations(state: CycleState) -> Json:
@@ -42,7 +42,7 @@ def _allocations(state: CycleState) -> Json:
 
 
 def claim_updates(cluster: SampleCluster) -> list[str]:
-    """Claims that PostFilter writes, as the record tells of them; they are written then."""
+    """The claims that PostFilter updates, in the format of the record; writes the updates."""
     before = _claims(cluster)
     asyncio.run(_written([write for _, write in cluster.writes], cluster))
     cluster.writes.clear()

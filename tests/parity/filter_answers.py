@@ -1,4 +1,4 @@
-"""PreEnqueue, PreFilter and Filter: each plugin alone, and what the framework makes of them."""
+"""PreEnqueue, PreFilter and Filter: each plugin alone, and the framework's result."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 
 def gates(profile: ProfilePlugins, pod: PodInfo) -> dict[str, Json]:
-    """{plugin: {code, reasons}} of every PreEnqueue plugin that keeps the pod out."""
+    """{plugin: {code, reasons}} of every PreEnqueue plugin that gates the pod."""
     statuses = {plugin.instance_name: plugin.pre_enqueue(pod) for plugin in profile.pre_enqueue}
     return {
         name: status_as_json(status) for name, status in statuses.items() if not is_success(status)
@@ -28,16 +28,16 @@ def gates(profile: ProfilePlugins, pod: PodInfo) -> dict[str, Json]:
 def compare_gates(
     name: str,
     recorded: Mapping[str, Json],
-    found: Mapping[str, Json],
+    actual: Mapping[str, Json],
     missing: Missing,
     sheet: Sheet,
 ) -> None:
     """PreEnqueue, plugin by plugin."""
     for plugin in missing.among(recorded):
         sheet.pass_over(name, [plugin])
-    known = missing.known(recorded)
-    if known or found:
-        sheet.compare_entries(name, known, found, ())
+    without_missing = missing.without_missing(recorded)
+    if without_missing or actual:
+        sheet.compare_entries(name, without_missing, actual, ())
     elif not missing.among(recorded):
         sheet.compare(name, {}, {})
 
@@ -47,9 +47,9 @@ def compare_gates(
 
 def compare_plugins_alone(question: PodQuestion) -> None:
     """PreFilter and Filter of each plugin by itself, without nominated pods."""
-    sheet, missing, wanted = question.sheet, question.missing, question.wanted
+    sheet, missing, expected = question.sheet, question.missing, question.expected
     state, nodes = CycleState(), question.snapshot.nodes
-    found: dict[str, Json] = {}
+    actual: dict[str, Json] = {}
     skipped: list[str] = []
     silent: set[str] = set()
     for plugin in question.profile.plugins.pre_filter:
@@ -60,29 +60,29 @@ def compare_plugins_alone(question: PodQuestion) -> None:
         if answer["code"] == "Skip":
             skipped.append(name)
         else:
-            found[name] = answer
-    recorded: Mapping[str, Json] = wanted.get("preFilter") or {}
-    recorded_skips: Sequence[str] = wanted.get("preFilterSkip") or ()
+            actual[name] = answer
+    recorded: Mapping[str, Json] = expected.get("preFilter") or {}
+    recorded_skips: Sequence[str] = expected.get("preFilterSkip") or ()
     for plugin in missing.among(recorded):
         sheet.pass_over("preFilter", [plugin])
     for plugin in missing.among(recorded_skips):
         sheet.pass_over("preFilterSkip", [plugin])
-    sheet.compare_entries("preFilter", missing.known(recorded), found, ())
-    known = [name for name in recorded_skips if name not in missing.plugins]
-    sheet.compare("preFilterSkip", known, skipped)
+    sheet.compare_entries("preFilter", missing.without_missing(recorded), actual, ())
+    without_missing = [name for name in recorded_skips if name not in missing.plugins]
+    sheet.compare("preFilterSkip", without_missing, skipped)
     _compare_filters_alone(question, state, silent)
 
 
 def _compare_filters_alone(question: PodQuestion, state: CycleState, silent: set[str]) -> None:
-    """``silent``: plugins whose PreFilter skipped or rejected; they are not asked."""
+    """``silent``: plugins whose PreFilter skipped or rejected, so that Filter is not called."""
     sheet, missing, profile = question.sheet, question.missing, question.profile
-    recorded: Mapping[str, Mapping[str, Json]] = question.wanted.get("filterByPlugin") or {}
+    recorded: Mapping[str, Mapping[str, Json]] = question.expected.get("filterByPlugin") or {}
     for plugin in missing.among(recorded):
         sheet.pass_over("filterByPlugin", [plugin], len(recorded[plugin]))
     state.skip_filter_plugins |= silent
     nodes = question.snapshot.nodes
     calls = dict(profile.framework.filter_answers(state, question.pod, nodes))
-    for name in sorted({*calls, *missing.known(recorded)}):
+    for name in sorted({*calls, *missing.without_missing(recorded)}):
         entries = recorded.get(name, {})
         if missing.behind(name):
             sheet.pass_over("filterByPlugin", missing.behind(name), len(question.names))
@@ -92,11 +92,11 @@ def _compare_filters_alone(question: PodQuestion, state: CycleState, silent: set
             continue
         erring = any(entry.get("code") == ERROR for entry in entries.values())
         if erring or calls[name].error is not None:
-            # An error ends our asking, so only the fact can be compared.
+            # An error ends the evaluation here, so only the fact can be compared.
             sheet.compare("filterByPlugin", erring, calls[name].error is not None, f"{name} errs")
             continue
-        found = rejections(calls[name], plugin=False)
-        sheet.compare_entries("filterByPlugin", entries, found, question.names, name)
+        actual = rejections(calls[name], plugin=False)
+        sheet.compare_entries("filterByPlugin", entries, actual, question.names, name)
 
 
 # ---- the framework -------------------------------------------------------------------------
@@ -110,52 +110,53 @@ def compare_pre_filter_result(question: PodQuestion) -> None:
     run = question.profile.framework.run_pre_filter
     result, status, narrowing = run(CycleState(), question.pod, question.snapshot.nodes)
     if status is not None and not is_success(status) and not is_rejected(status):
-        return  # compared as the error that it is
-    found = merged_answer(result, status, narrowing)
-    question.sheet.compare("preFilterResult", question.wanted.get("preFilterResult"), found)
+        return  # the error is compared elsewhere
+    actual = merged_answer(result, status, narrowing)
+    question.sheet.compare("preFilterResult", question.expected.get("preFilterResult"), actual)
 
 
 def compare_filter(question: PodQuestion, cycle: Cycle) -> None:
-    """Node by node who rejects it first, and which nodes are left."""
-    sheet, missing, wanted = question.sheet, question.missing, question.wanted
-    if "error" in wanted and not missing.in_error():
-        return  # whoever errs ends our asking: what else is known at that moment differs
-    recorded: Mapping[str, Json] = wanted.get("filter") or {}
+    """Compare the first plugin that rejects each node, and the feasible nodes."""
+    sheet, missing, expected = question.sheet, question.missing, question.expected
+    if "error" in expected and not missing.in_error():
+        return  # an error ends the evaluation here, so the other answers are incomplete
+    recorded: Mapping[str, Json] = expected.get("filter") or {}
     outcome = outcome_of(cycle)
-    found = rejections(outcome, plugin=True) if outcome is not None else {}
-    asked = _asked_as_recorded(question)
+    actual = rejections(outcome, plugin=True) if outcome is not None else {}
+    comparable = _comparable_nodes(question)
     for name in sorted({*question.names, *recorded}):
         entry = recorded.get(name)
-        shared = _behind_either(missing, entry, found.get(name))
+        shared = _behind_either(missing, entry, actual.get(name))
         if missing.contradicts(name) and not question.nominated_ahead(name):
             sheet.compare("filter", entry, "what the plugins alone do not bear out", name)
         elif shared:
             sheet.pass_over("filter", shared)
-        elif name in asked or entry is not None:
-            sheet.compare("filter", entry, found.get(name), name)
+        elif name in comparable or entry is not None:
+            sheet.compare("filter", entry, actual.get(name), name)
         else:
             sheet.pass_over("filter", missing.in_pre_filter())
     shared = sorted({*missing.in_filter(), *missing.in_error()})
     if shared:
         sheet.pass_over("feasible", shared)
     else:
-        sheet.compare("feasible", wanted.get("feasible"), _feasible(cycle))
+        sheet.compare("feasible", expected.get("feasible"), _feasible(cycle))
 
 
 def _behind_either(missing: Missing, *entries: Json | None) -> list[str]:
-    """Who is missing where one of these plugins rejects a node."""
+    """The missing plugins that may be behind the rejection of a node by one of these plugins."""
     rejecting = [entry.get("plugin", "") for entry in entries if entry is not None]
     return sorted({behind for plugin in rejecting for behind in missing.behind(plugin)})
 
 
-def _asked_as_recorded(question: PodQuestion) -> set[str]:
-    """Nodes whose verdict here can be held against the recorded one.
+def _comparable_nodes(question: PodQuestion) -> set[str]:
+    """Nodes whose answers can be compared with the recorded ones.
 
-    Where PreFilter of a missing plugin rejected the pod, or narrowed the nodes, fewer were asked.
+    If PreFilter of a missing plugin rejected the pod or narrowed the nodes, kube-scheduler
+    evaluated fewer nodes.
     """
     if not question.missing.in_pre_filter():
         return set(question.names)
-    merged: Json = question.wanted["preFilterResult"]
+    merged: Json = question.expected["preFilterResult"]
     return set(merged.get("nodeNames") or ()) if merged.get("code") == "Success" else set()
 
 

@@ -38,9 +38,9 @@ _EVENT_TYPES: Mapping[str, EventType] = {
     "Update": EventType.MODIFIED,
     "Delete": EventType.DELETED,
 }
-#: An answer that counts for less comes earlier.
+#: From the answer that counts least to the answer that counts most.
 _RANKS = ("QueueSkip", "Queue", "error")
-#: Where a pod goes that is worth another attempt, by the state it was in.
+#: State → the queue of a pod after a helpful event.
 _WOKEN: Mapping[str, str] = {
     IN_BACKOFF: "backoffQ",
     BACKOFF_OVER: "activeQ",
@@ -52,7 +52,7 @@ _OLD, _NEW = "1", "2"
 
 
 def compare_case(case: Json, sheet: Sheet) -> None:
-    """Every answer of one case."""
+    """Compare every answer of one case."""
     for name in sorted(set(case) - CASE_FIELDS):
         sheet.not_understood(f"case.{name}", is_answer=False)
     answers: Json = case.get("answers") or {}
@@ -70,162 +70,165 @@ def compare_case(case: Json, sheet: Sheet) -> None:
 
 
 def _compare(case: Json, world: World, answers: Json, sheet: Sheet) -> None:
-    held = _held(case, world, sheet)
-    missing = Missing(world.missing, answers, _behind_fit(case, held))
-    held.wait(_compare_gate(held, answers, missing, sheet))
-    held.listen()
-    _change(case, held)
-    _compare_events(case, held, missing, sheet)
-    sheet.compare("preCheck", answers.get("preCheck"), held.tap.pre_check)
-    deviating = _compare_hints(case, held, missing, sheet)
-    _compare_moves(held, answers, missing, deviating, sheet)
+    scene = _scene(case, world, sheet)
+    missing = Missing(world.missing, answers, _behind_fit(case, scene))
+    scene.wait(_compare_gate(scene, answers, missing, sheet))
+    scene.listen()
+    _change(case, scene)
+    _compare_events(case, scene, missing, sheet)
+    sheet.compare("preCheck", answers.get("preCheck"), scene.tap.pre_check)
+    deviating = _compare_hints(case, scene, missing, sheet)
+    _compare_moves(scene, answers, missing, deviating, sheet)
 
 
-def _behind_fit(case: Json, held: HintWorld) -> tuple[str, ...]:
-    """Who is missing where NodeResourcesFit is asked about the change."""
-    if case["event"]["resource"] == "DeviceClass" and DEVICES in held.world.missing:
+def _behind_fit(case: Json, scene: HintWorld) -> tuple[str, ...]:
+    """The missing plugins on which the hint of NodeResourcesFit about the change depends."""
+    if case["event"]["resource"] == "DeviceClass" and DEVICES in scene.world.missing:
         return (DEVICES,)
-    return behind_fit(held.world.missing, held.tap.pod, held.world.cluster)
+    return behind_fit(scene.world.missing, scene.tap.pod, scene.world.cluster)
 
 
-def _held(case: Json, world: World, sheet: Sheet) -> HintWorld:
+def _scene(case: Json, world: World, sheet: Sheet) -> HintWorld:
     """The cluster of a case before its change."""
     pod = read_pod(case["pod"], _OLD)
-    held = HintWorld(world, pod)
-    held.add_all(_before(case, pod, sheet))
-    return held
+    scene = HintWorld(world, pod)
+    scene.add_all(_before(case, pod, sheet))
+    return scene
 
 
-def _change(case: Json, held: HintWorld) -> None:
+def _change(case: Json, scene: HintWorld) -> None:
     event = case["event"]
     changed, version = (event["new"], _NEW) if event["new"] else (event["old"], _OLD)
     kind = _KIND_OF[event["resource"]]
-    held.tell(kind, _EVENT_TYPES[event["action"]], read_object(kind, changed, version))
+    scene.apply(kind, _EVENT_TYPES[event["action"]], read_object(kind, changed, version))
 
 
 def _hint_of(case: Json, plugin: str) -> str | None:
-    """What one plugin's hint says to the change of a case."""
-    held = _held(case, make_world(case.get("config")), Sheet(Tally(), "", ""))
-    held.listen()
-    _change(case, held)
-    return _strongest(held.tap.answers).get(plugin)
+    """The result of one plugin's hint for the change of a case."""
+    scene = _scene(case, make_world(case.get("config")), Sheet(Tally(), "", ""))
+    scene.listen()
+    _change(case, scene)
+    return _strongest(scene.tap.answers).get(plugin)
 
 
 def _before(case: Json, pod: PodInfo, sheet: Sheet) -> list[tuple[str, Any]]:
-    """What the API holds before the change."""
+    """The objects of the API before the change."""
     cluster: Json = case.get("cluster") or {}
-    found = cluster_objects(cluster, sheet, _OLD)
+    objects = cluster_objects(cluster, sheet, _OLD)
     for name in ("pods", "nominatedPods"):
-        found += [(POD, each) for each in cluster_pods(cluster, name, _OLD)]
-    found.append((POD, pod.pod))
+        objects += [(POD, each) for each in cluster_pods(cluster, name, _OLD)]
+    objects.append((POD, pod.pod))
     old = case["event"]["old"]
     kind = _KIND_OF[case["event"]["resource"]]
     if old is not None:
         before = read_object(kind, old, _OLD)
         if before.metadata.uid != pod.uid:
-            found.append((kind, before))
-    return found
+            objects.append((kind, before))
+    return objects
 
 
-def _compare_gate(held: HintWorld, answers: Json, missing: Missing, sheet: Sheet) -> list[str]:
-    """Which plugin holds the pod back before the change; one that is missing here does not."""
-    found = list(gates(held.built.plugins, held.tap.pod))
+def _compare_gate(scene: HintWorld, answers: Json, missing: Missing, sheet: Sheet) -> list[str]:
+    """Compare the plugins that gate the pod before the change. Returns those that exist here."""
+    gating = list(gates(scene.built.plugins, scene.tap.pod))
     shared = missing.among([answers.get("gatedBy", "")])
     if shared:
         sheet.pass_over("gatedBy", shared)
     else:
-        sheet.compare("gatedBy", answers.get("gatedBy"), found[0] if found else None)
-    return found
+        sheet.compare("gatedBy", answers.get("gatedBy"), gating[0] if gating else None)
+    return gating
 
 
-def _compare_events(case: Json, held: HintWorld, missing: Missing, sheet: Sheet) -> None:
-    """What the change amounts to.
+def _compare_events(case: Json, scene: HintWorld, missing: Missing, sheet: Sheet) -> None:
+    """Compare the events of the change.
 
-    Where only plugins listen that are missing here, nobody does: then what is announced counts.
+    If only missing plugins listen for the event, the announced events are compared.
     """
     answers: Json = case["answers"]
     recorded = [(each["resource"], each["action"]) for each in answers.get("events") or ()]
     listening = [plugin for plugin in answers.get("hints") or {} if missing.behind(plugin)]
     if case["event"]["resource"] == _TAINT_RULE and DEVICES in missing.plugins:
-        sheet.pass_over("events", [DEVICES])  # it watches them, and tells of slices instead
+        # The plugin watches taint rules and announces slices instead.
+        sheet.pass_over("events", [DEVICES])
         return
-    found = held.tap.events if recorded and listening else held.heard_events()
-    sheet.compare("events", recorded, [(str(e.resource), str(e.action)) for e in found])
+    actual = scene.tap.events if recorded and listening else scene.heard_events()
+    sheet.compare("events", recorded, [(str(e.resource), str(e.action)) for e in actual])
 
 
-def _compare_hints(case: Json, held: HintWorld, missing: Missing, sheet: Sheet) -> dict[str, str]:
-    """Plugin by plugin. Returns those that deviate on purpose, with the kind."""
+def _compare_hints(case: Json, scene: HintWorld, missing: Missing, sheet: Sheet) -> dict[str, str]:
+    """Compare hints plugin by plugin. Returns intended deviations as plugin → kind."""
     answers: Json = case["answers"]
     recorded = {name: _plain(hint) for name, hint in (answers.get("hints") or {}).items()}
-    found = _strongest(held.tap.answers)
+    actual = _strongest(scene.tap.answers)
     deviating: dict[str, str] = {}
-    for plugin in sorted({*recorded, *found}):
-        wanted, ours = recorded.get(plugin), found.get(plugin)
+    for plugin in sorted({*recorded, *actual}):
+        expected, ours = recorded.get(plugin), actual.get(plugin)
         if missing.behind(plugin):
             sheet.pass_over("hints", missing.behind(plugin))
-        elif kind := _deviation(plugin, wanted, ours, case):
+        elif kind := _deviation(plugin, expected, ours, case):
             deviating[plugin] = kind
             sheet.deviates("hints", kind)
         else:
-            sheet.compare("hints", *_as_counted(wanted, ours), plugin)
+            sheet.compare("hints", *_as_counted(expected, ours), plugin)
     recorded_apart: Sequence[Mapping[str, str]] = answers.get("hintsByEvent") or ()
     for index, by_plugin in enumerate(recorded_apart):
-        each = held.tap.answers[index] if index < len(held.tap.answers) else {}
+        each = scene.tap.answers[index] if index < len(scene.tap.answers) else {}
         for plugin in sorted({*by_plugin, *each} - set(deviating)):
             if not missing.behind(plugin):
-                wanted, ours = _plain(by_plugin.get(plugin, "none")), each.get(plugin, "none")
+                expected, ours = _plain(by_plugin.get(plugin, "none")), each.get(plugin, "none")
                 where = f"event {index} {plugin}"
-                sheet.compare("hintsByEvent", *_as_counted(wanted, ours), where)
+                sheet.compare("hintsByEvent", *_as_counted(expected, ours), where)
     return deviating
 
 
-def _deviation(plugin: str, wanted: str | None, ours: str | None, case: Json) -> str:
-    if (wanted, ours) != ("QueueSkip", "Queue"):
+def _deviation(plugin: str, expected: str | None, ours: str | None, case: Json) -> str:
+    if (expected, ours) != ("QueueSkip", "Queue"):
         return ""
     return deviation(plugin, case, _hint_of)
 
 
-def _as_counted(wanted: str | None, ours: str | None) -> tuple[str | None, str | None]:
-    """An error counts as Queue for the queue: where upstream's fails, ours may say Queue."""
+def _as_counted(expected: str | None, ours: str | None) -> tuple[str | None, str | None]:
+    """An error counts as Queue: if upstream's hint fails, Queue is an equal answer."""
     return (
-        ("Queue", "Queue") if wanted == "error" and ours in ("error", "Queue") else (wanted, ours)
+        ("Queue", "Queue")
+        if expected == "error" and ours in ("error", "Queue")
+        else (expected, ours)
     )
 
 
 def _plain(hint: str) -> str:
-    """Of an error only the fact is compared."""
+    """The answer without the text of an error."""
     return "error" if hint.startswith("error") else hint
 
 
 def _strongest(by_event: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """Of several events: an error counts more than Queue, Queue more than QueueSkip."""
-    found: dict[str, str] = {}
+    """The strongest answer of several events: error, then Queue, then QueueSkip."""
+    strongest: dict[str, str] = {}
     for answers in by_event:
         for plugin, answer in answers.items():
-            found[plugin] = max(found.get(plugin, answer), answer, key=_RANKS.index)
-    return found
+            strongest[plugin] = max(strongest.get(plugin, answer), answer, key=_RANKS.index)
+    return strongest
 
 
 def _compare_moves(
-    held: HintWorld, answers: Json, missing: Missing, deviating: Mapping[str, str], sheet: Sheet
+    scene: HintWorld, answers: Json, missing: Missing, deviating: Mapping[str, str], sheet: Sheet
 ) -> None:
-    """Where the real queues have the pod after the change."""
+    """Compare the queue of the pod after the change."""
     recorded: Mapping[str, Mapping[str, str]] = answers.get("move") or {}
     gated_by = answers.get("gatedBy", "")
     if gated_by in missing.plugins:
-        sheet.pass_over("move", [gated_by])  # nobody holds the pod back here
+        sheet.pass_over("move", [gated_by])  # no plugin gates the pod here
         return
     hints: Mapping[str, str] = answers.get("hints") or {}
     expected: dict[tuple[str, str], str | None] = {
         (room.state, room.plugin): None if room.plugin in hints else "unschedulable"
-        for room in held.tap.rooms
+        for room in scene.tap.rooms
     }
     for state, places in recorded.items():
         expected.update({(state, plugin): place for plugin, place in places.items()})
-    newest = held.tap.pod
-    found = {(room.state, room.plugin): room.place_after(newest) for room in held.tap.rooms}
+    newest = scene.tap.pod
+    actual = {(room.state, room.plugin): room.place_after(newest) for room in scene.tap.rooms}
     for (state, plugin), place in expected.items():
-        ours = found.get((state, plugin))
+        ours = actual.get((state, plugin))
         if missing.behind(plugin):
             sheet.pass_over("move", missing.behind(plugin))
         elif plugin in deviating and ours == _WOKEN.get(state):

@@ -1,8 +1,8 @@
-"""A pending pod, rejected and waiting in real queues, and the change that may wake it.
+"""A pending pod that waits in real queues after rejections, and the change that may activate it.
 
-The change goes through the engine's own `EventHandlers`. Behind them stands a `Tap` in place of the
-scheduling queue: it notes what is announced, and hands every call on to queues in which the pod
-waits, one for each plugin that may have rejected it and each state the pod may be in.
+The change goes through the engine's own `EventHandlers`. A `Tap` replaces the scheduling queue
+behind them. It records the events, and passes every call to queues in which the pod waits: one
+queue for each plugin that may have rejected the pod and each state of the pod.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ IN_BACKOFF, BACKOFF_OVER, PENDING, IN_FLIGHT = "inBackoff", "backoffOver", "pend
 STATES = (IN_BACKOFF, BACKOFF_OVER, PENDING, IN_FLIGHT)
 GATED = "gated"
 
-#: Where a pod is, in upstream's words: what a gate holds stands among the unschedulable.
+#: State → queue in upstream's words; gated pods are in unschedulablePods.
 PLACES: Mapping[State, str] = {
     State.ABSENT: "none",
     State.ACTIVE: "activeQ",
@@ -55,7 +55,7 @@ _POD_OR_NODE = frozenset(
 
 @final
 class WaitingRoom:
-    """A real queue in which the pod waits, rejected by one plugin."""
+    """A real queue in which the pod waits after one plugin has rejected it."""
 
     def __init__(self, world: World, pod: PodInfo, plugin: str, state: str) -> None:
         self.plugin = plugin
@@ -71,7 +71,7 @@ class WaitingRoom:
         if self.state == GATED:
             return None
         queued = self.queue.pop()
-        assert queued is not None, f"{pod!r} is held back"
+        assert queued is not None, f"{pod!r} is gated"
         if self.state == IN_FLIGHT:
             return queued
         if self.state == PENDING:
@@ -84,7 +84,7 @@ class WaitingRoom:
         return None
 
     def place_after(self, newest: PodInfo) -> str:
-        """Where the pod is now; an attempt that was under way has ended, rejected."""
+        """The queue of the pod; an attempt in flight ends with a rejection first."""
         if self._queued is not None:
             self._queued.pod = newest
             self._queued.unschedulable_plugins = frozenset((self.plugin,))
@@ -95,7 +95,7 @@ class WaitingRoom:
 
 @dataclass(slots=True)
 class Tap:
-    """Stands where EventHandlers expects the scheduling queue; silent until it is armed."""
+    """Replaces the scheduling queue for EventHandlers; records nothing until it is armed."""
 
     pod: PodInfo
     hints: Hints
@@ -145,7 +145,7 @@ class Tap:
 
 
 class NothingPlaced:
-    """Stands where EventHandlers expects pods on their way to a node: there are none."""
+    """Replaces the waiting pods for EventHandlers: there are none."""
 
     def give_up(self, pod: PodInfo, message: str) -> bool:
         return False
@@ -177,25 +177,25 @@ class HintWorld:
         self._events = EventHandlers(engine, cast(Placements, NothingPlaced()))
 
     def heard_events(self) -> list[ClusterEvent]:
-        """What was announced and some plugin waits for; pods and nodes are always listened to."""
+        """The announced events that some plugin registers for, and all events of pods and nodes."""
         hints = self.tap.hints
         return [e for e in self.tap.events if e.resource in _POD_OR_NODE or hints.interested(e)]
 
-    def tell(self, kind: str, how: EventType, found: Any) -> None:
-        """One change, as the API tells it."""
-        self._events.apply(WatchEvent(how, kind, found))
+    def apply(self, kind: str, how: EventType, content: Any) -> None:
+        """Apply one change as a watch event."""
+        self._events.apply(WatchEvent(how, kind, content))
 
     def add_all(self, objects: Sequence[tuple[str, Any]]) -> None:
-        """What is there before the change."""
-        for kind, found in sorted(objects, key=lambda each: _ORDER.get(each[0], 0)):
-            self.tell(kind, EventType.ADDED, found)
+        """Add the objects that exist before the change."""
+        for kind, content in sorted(objects, key=lambda each: _ORDER.get(each[0], 0)):
+            self.apply(kind, EventType.ADDED, content)
 
     def listen(self) -> None:
-        """From here on changes are noted."""
+        """Record events from now on."""
         self.tap.is_armed = True
 
     def wait(self, gated_by: Sequence[str]) -> None:
-        """The pod waits in all its rooms: the gate's, or every plugin's that may reject it."""
+        """Make the pod wait in its queues: for its gate, or for every plugin that may reject."""
         pod, rooms = self.tap.pod, list[WaitingRoom]()
         if gated_by:
             rooms.append(WaitingRoom(self.world, pod, gated_by[0], GATED))
@@ -205,5 +205,5 @@ class HintWorld:
         self.tap.rooms = rooms
 
 
-#: Nodes before pods, everything else before both: nothing is told of what is not there yet.
+#: Nodes before pods, everything else before both, so that no event refers to a missing object.
 _ORDER = {NODE: 1, POD: 2}

@@ -1,4 +1,4 @@
-"""Objects of recorded cases: read as the recorder read them."""
+"""Objects of recorded cases, read as the recorder reads them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -61,7 +61,7 @@ _NAMESPACED = frozenset(
 
 
 def read_object(kind: str, content: Json, version: str = "") -> Any:
-    """Decoded, with what the recorder fills in. Raises DecodeError."""
+    """Decode an object with the defaults that the recorder sets. Raises DecodeError."""
     metadata = dict(content.get("metadata") or {})
     if kind in _NAMESPACED:
         metadata.setdefault("namespace", DEFAULT_NAMESPACE)
@@ -87,14 +87,14 @@ def cluster_objects(content: Json, sheet: Sheet, version: str = "") -> list[tupl
     """(kind, object) of everything but pods, nodes first, in the order of the file."""
     for name in sorted(set(content) - set(KINDS) - _OTHER_LISTS):
         sheet.not_understood(f"cluster.{name}", is_answer=False)
-    found = [(NODE, read_object(NODE, each, version)) for each in content.get("nodes") or ()]
+    pairs = [(NODE, read_object(NODE, each, version)) for each in content.get("nodes") or ()]
     for name, kind in KINDS.items():
-        found += [(kind, read_object(kind, each, version)) for each in content.get(name) or ()]
-    return found
+        pairs += [(kind, read_object(kind, each, version)) for each in content.get(name) or ()]
+    return pairs
 
 
 def cluster_pods(content: Json, name: str = "pods", version: str = "") -> list[Pod]:
-    """Pods of one of the cluster's lists; terminal ones are never in a scheduler's cache."""
+    """Pods of one of the cluster's lists without terminated pods, which no cache contains."""
     pods = [read_object(POD, each, version) for each in content.get(name) or ()]
     return [pod for pod in pods if not is_terminal(pod)]
 
@@ -112,7 +112,7 @@ def load(cluster: SampleCluster, content: Json, sheet: Sheet) -> None:
 
 
 def started(pod: PodInfo, index: int, node_name: str) -> PodInfo:
-    """A pending pod as the recorder assumes it: on its node, running since a time of its own."""
+    """A pending pod as the recorder assumes it: on its node, with its own start time."""
     status = pod.status
     if status.start_time is None:
         minutes, seconds = divmod(index, 60)

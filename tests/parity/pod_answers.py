@@ -1,9 +1,9 @@
-"""One pending pod of a case: the framework is asked, and its answers are compared.
+"""One pending pod of a case: the answers of the framework are compared with the recorded ones.
 
-Every answer is compared on its own, and on the recorded state of affairs where one step builds on
-another: scores are asked for on the nodes that were recorded as feasible, the next pod finds this
-one on the node that was recorded as chosen. So one difference, or one plugin that is missing here,
-does not hide the others.
+Every answer is compared on its own, and from the recorded state if one step depends on another:
+scores are compared on the nodes recorded as feasible, and this pod is placed on the recorded node
+before the next one. So one difference, or one plugin that is missing here,
+does not hide further differences.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ Json = dict[str, Any]
 
 VOLUME_BINDING = OWN_FIELDS["volumeBindings"]
 
-#: Every field of an answer that is known here.
+#: Every field of an answer that this module compares.
 FIELDS = frozenset(
     (
         "pod",
@@ -56,15 +56,15 @@ FIELDS = frozenset(
         *OWN_FIELDS,
     )
 )
-#: Fields of one plugin that are compared once Reserve has run.
+#: Fields of one plugin that are compared after Reserve.
 COMPARED = frozenset(("volumeBindings", "allocations"))
-#: Compared by itself: see `compare_claim_updates`.
+#: Compared in `compare_claim_updates`.
 CLAIM_UPDATES = "claimUpdates"
 _POST_FILTER_FIELDS = ("code", "plugin", "reasons", "nominatedNode", "nominatingMode")
 
 
 def compare_pod(question: PodQuestion) -> Cycle:
-    """Everything from PreFilter to the choice. Returns the cycle that looked at all nodes."""
+    """Compare all answers from PreFilter to the choice. Returns the cycle over all nodes."""
     _note_unknown(question)
     compare_plugins_alone(question)
     compare_pre_filter_result(question)
@@ -78,10 +78,10 @@ def compare_pod(question: PodQuestion) -> Cycle:
 
 
 def _note_unknown(question: PodQuestion) -> None:
-    for name in sorted(set(question.wanted) - FIELDS):
+    for name in sorted(set(question.expected) - FIELDS):
         question.sheet.not_understood(name, is_answer=True)
     for name, plugin in OWN_FIELDS.items():
-        if name not in question.wanted:
+        if name not in question.expected:
             continue
         if plugin in question.missing.plugins:
             question.sheet.pass_over(name, [plugin])
@@ -90,20 +90,20 @@ def _note_unknown(question: PodQuestion) -> None:
 
 
 def _compare_error(question: PodQuestion, cycle: Cycle, scored: ScoreTable | Status | None) -> None:
-    """Whether the attempt ended with an error; the text is not compared."""
+    """Compare whether the attempt ended with an error, without its text."""
     shared = question.missing.in_error()
     if shared:
         question.sheet.pass_over("error", shared)
         return
-    erred = cycle.status is not None and not question.found_no_fit(cycle)
+    erred = cycle.status is not None and not question.has_no_fit(cycle)
     erred = erred or (isinstance(scored, Status) and not is_rejected(scored))
-    question.sheet.compare("error", "error" in question.wanted, erred)
+    question.sheet.compare("error", "error" in question.expected, erred)
 
 
 def _compare_choice(question: PodQuestion, cycle: Cycle, table: ScoreTable | None) -> None:
-    """The best nodes, and whether the cycle chooses one of them."""
-    wanted, sheet, missing = question.wanted, question.sheet, question.missing
-    if "error" in wanted:
+    """Compare the best nodes, and check that the cycle chooses one of them."""
+    expected, sheet, missing = question.expected, question.sheet, question.missing
+    if "error" in expected:
         return
     shared = missing.in_choice()
     if shared:
@@ -113,13 +113,13 @@ def _compare_choice(question: PodQuestion, cycle: Cycle, table: ScoreTable | Non
     nominated = question.pod.nominated_node_name
     choice = (question.cycle() if nominated else cycle).choice
     chosen = choice.node_name if choice is not None else None
-    if chosen is not None and nominated in (wanted.get("feasible") or ()):
-        found = [chosen]
+    if chosen is not None and nominated in (expected.get("feasible") or ()):
+        actual = [chosen]
     else:
-        found = _best(table)
-    best: Sequence[str] = wanted.get("best") or ()
-    sheet.compare("best", list(best), found)
-    sheet.compare("chosen", wanted.get("chosen"), found[0] if found else None)
+        actual = _best(table)
+    best: Sequence[str] = expected.get("best") or ()
+    sheet.compare("best", list(best), actual)
+    sheet.compare("chosen", expected.get("chosen"), actual[0] if actual else None)
     shared = missing.in_filter()
     if shared:
         sheet.pass_over("choice", shared)
@@ -134,25 +134,25 @@ def _best(table: ScoreTable | None) -> list[str]:
 
 
 def _compare_fit_error(question: PodQuestion, cycle: Cycle) -> None:
-    """The sentence before PostFilter, what PostFilter says, and the sentence after."""
-    sheet, missing, wanted = question.sheet, question.missing, question.wanted
+    """Compare the message before PostFilter, the result of PostFilter, and the message after it."""
+    sheet, missing, expected = question.sheet, question.missing, question.expected
     shared = missing.in_filter()
     if shared:
         for name in ("fitError", "postFilter", "fitErrorFinal"):
-            if name in wanted:
+            if name in expected:
                 sheet.pass_over(name, shared)
         return
-    failed = question.found_no_fit(cycle)
+    failed = question.has_no_fit(cycle)
     message = cycle.fit_error().message if failed else None
-    sheet.compare("fitError", wanted.get("fitError"), message)
+    sheet.compare("fitError", expected.get("fitError"), message)
     if not question.pod.node_name:
         _compare_post_filter(question, cycle if failed else None)
 
 
 def _compare_post_filter(question: PodQuestion, cycle: Cycle | None) -> None:
-    """``cycle``: one that found no node, else None."""
-    sheet, wanted = question.sheet, question.wanted
-    recorded: Json = wanted.get("postFilter") or {}
+    """``cycle``: a cycle without a feasible node, or None."""
+    sheet, expected = question.sheet, question.expected
+    recorded: Json = expected.get("postFilter") or {}
     shared = question.missing.in_post_filter()
     if shared:
         sheet.pass_over("postFilter", shared)
@@ -161,50 +161,50 @@ def _compare_post_filter(question: PodQuestion, cycle: Cycle | None) -> None:
     framework = question.profile.framework
     if cycle is None or not framework.plugins.post_filter:
         sheet.compare("postFilter", recorded, {})
-        sheet.compare("fitErrorFinal", wanted.get("fitErrorFinal"), None)
+        sheet.compare("fitErrorFinal", expected.get("fitErrorFinal"), None)
         return
     fit_error = cycle.fit_error()
     statuses = cycle.node_to_status()
     nomination, status = framework.run_post_filter(cycle.state, question.pod, statuses)
-    found = status_as_json(status, plugin=True)
+    actual = status_as_json(status, plugin=True)
     drawn = nomination.node_name if nomination is not None else None
     message = as_recorded(status.message if status is not None else "", drawn, recorded)
-    found["nominatedNode"] = drawn
+    actual["nominatedNode"] = drawn
     if drawn in (recorded.get("bestCandidates") or ()):
-        found["nominatedNode"] = recorded.get("nominatedNode")
-        found["reasons"] = [message]
+        actual["nominatedNode"] = recorded.get("nominatedNode")
+        actual["reasons"] = [message]
     if nomination is not None:
-        found["nominatingMode"] = nomination.mode.value
+        actual["nominatingMode"] = nomination.mode.value
     for name in _POST_FILTER_FIELDS:
         blamed = question.missing.among([recorded.get("plugin", "")]) if name == "plugin" else []
         if blamed:
             sheet.pass_over(f"postFilter.{name}", blamed)
         else:
-            sheet.compare(f"postFilter.{name}", recorded.get(name), found.get(name))
+            sheet.compare(f"postFilter.{name}", recorded.get(name), actual.get(name))
     compare_preemption(question, cycle)
     for name in sorted(set(recorded) - {*_POST_FILTER_FIELDS, *PREEMPTION_FIELDS, CLAIM_UPDATES}):
         sheet.not_understood(f"postFilter.{name}", is_answer=True)
     fit_error.diagnosis.post_filter_msg = message or ""
-    sheet.compare("fitErrorFinal", wanted.get("fitErrorFinal"), fit_error.message)
+    sheet.compare("fitErrorFinal", expected.get("fitErrorFinal"), fit_error.message)
 
 
 # ---- afterwards ----------------------------------------------------------------------------
 
 
 def compare_reserve(question: PodQuestion, state: CycleState, assumed: PodInfo) -> bool:
-    """Reserve on the recorded node. Returns whether the pod stays there, as recorded."""
-    recorded: Json | None = question.wanted.get("reserve")
+    """Run Reserve on the recorded node. Returns whether the pod stays there in the record."""
+    recorded: Json | None = question.expected.get("reserve")
     framework = question.profile.framework
     status = framework.run_reserve(state, assumed, assumed.node_name)
-    found = None if is_success(status) else status_as_json(status, plugin=True)
+    actual = None if is_success(status) else status_as_json(status, plugin=True)
     shared = question.missing.among([recorded.get("plugin", "")] if recorded else ())
     if shared:
         question.sheet.pass_over("reserve", shared)
     else:
-        question.sheet.compare("reserve", recorded, found)
+        question.sheet.compare("reserve", recorded, actual)
     if VOLUME_BINDING not in question.missing.plugins:
-        wanted = question.wanted.get("volumeBindings") or {}
-        question.sheet.compare("volumeBindings", wanted, _volume_bindings(state))
+        expected = question.expected.get("volumeBindings") or {}
+        question.sheet.compare("volumeBindings", expected, _volume_bindings(state))
     if recorded is None:
         return True
     framework.run_unreserve(state, assumed, assumed.node_name)
@@ -212,13 +212,13 @@ def compare_reserve(question: PodQuestion, state: CycleState, assumed: PodInfo) 
 
 
 def _volume_bindings(state: CycleState) -> dict[str, list[str]]:
-    """What was decided about the pod's claims, in the words of the record."""
+    """The decisions about the pod's claims in the format of the record."""
     notes = state.get(VOLUME_BINDING)
     decision = notes.decision if isinstance(notes, Notes) else None
     if decision is None:
         return {}
-    found = {
+    bindings = {
         "static": [f"{each.claim.key}={each.volume.name}" for each in decision.bindings],
         "dynamic": [each.claim.key for each in decision.provisions],
     }
-    return {name: sorted(entries) for name, entries in found.items() if entries}
+    return {name: sorted(entries) for name, entries in bindings.items() if entries}

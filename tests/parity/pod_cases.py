@@ -7,7 +7,7 @@ from bayplan.framework.types import QueuedPodInfo
 from bayplan.plugins.dynamic_resources import DynamicResources
 from bayplan.state.pods import PodInfo
 from bayplan.testing.clusters import SampleCluster
-from tests.parity.cached_answers import SUITE, compare_kept
+from tests.parity.cached_answers import SUITE, compare_cached
 from tests.parity.device_answers import claim_updates, compare_allocations
 from tests.parity.filter_answers import compare_gates, gates
 from tests.parity.missing import Missing, behind_fit
@@ -45,30 +45,30 @@ def compare_case(case: Json, sheet: Sheet) -> None:
     sheet.compare("pods", len(recorded), len(pending))
     sheet.tally.cases[SUITE.format(sheet.suite)] += bool(pending)
     compare_signatures(world, contents, recorded, sheet)
-    for index, (pod, wanted) in enumerate(zip(pending, recorded, strict=False)):
-        _compare_pending(world, index, pod, wanted, sheet.at(pod.key))
+    for index, (pod, expected) in enumerate(zip(pending, recorded, strict=False)):
+        _compare_pending(world, index, pod, expected, sheet.at(pod.key))
     _compare_queue(world, case, sheet)
 
 
-def _compare_pending(world: World, index: int, pod: PodInfo, wanted: Json, sheet: Sheet) -> None:
-    """One pod, and what the next ones find after it."""
-    sheet.compare("pod", wanted.get("pod"), pod.key)
+def _compare_pending(world: World, index: int, pod: PodInfo, expected: Json, sheet: Sheet) -> None:
+    """Compare one pod, and place it for the next ones."""
+    sheet.compare("pod", expected.get("pod"), pod.key)
     profile = world.profiles[pod.scheduler_name]
     behind = behind_fit(world.missing, pod, world.cluster)
-    missing = Missing(world.missing, wanted, behind, world.order)
-    recorded = wanted.get("preEnqueue") or {}
+    missing = Missing(world.missing, expected, behind, world.order)
+    recorded = expected.get("preEnqueue") or {}
     compare_gates("preEnqueue", recorded, gates(profile.plugins, pod), missing, sheet)
-    if "feasible" not in wanted:
+    if "feasible" not in expected:
         sheet.compare("feasible", "nothing", "always something")
     if recorded:
-        _compare_gated(wanted, sheet)
+        _compare_gated(expected, sheet)
         return
     snapshot = world.cluster.lend()
-    question = PodQuestion(profile, snapshot, pod, wanted, missing, sheet)
+    question = PodQuestion(profile, snapshot, pod, expected, missing, sheet)
     cycle = compare_pod(question)
-    compare_kept(question)
+    compare_cached(question)
     _compare_claim_updates(question, cycle, world.cluster)
-    chosen = wanted.get("chosen")
+    chosen = expected.get("chosen")
     if chosen and snapshot.nodes.position(chosen) is not None:
         assumed = started(pod, index, chosen)
         world.cluster.cache.assume(assumed)
@@ -81,52 +81,52 @@ def _compare_pending(world: World, index: int, pod: PodInfo, wanted: Json, sheet
 
 
 def _compare_claim_updates(question: PodQuestion, cycle: Cycle, cluster: SampleCluster) -> None:
-    """Claims given up for a pod that fits nowhere; PostFilter's first plugin does so, by itself."""
+    """Compare the claims that the first PostFilter plugin deallocates for the pod."""
     cluster.writes.clear()
     plugins = question.profile.plugins.post_filter
-    for plugin in plugins if question.found_no_fit(cycle) else ():
+    for plugin in plugins if question.has_no_fit(cycle) else ():
         if isinstance(plugin, DynamicResources):
             plugin.post_filter(cycle.state, question.pod, cycle.node_to_status())
-    recorded: Json = question.wanted.get("postFilter") or {}
-    wanted = recorded.get("claimUpdates") or []
+    recorded: Json = question.expected.get("postFilter") or {}
+    expected = recorded.get("claimUpdates") or []
     if DynamicResources.name not in question.missing.plugins:
-        question.sheet.compare("claimUpdates", wanted, claim_updates(cluster))
+        question.sheet.compare("claimUpdates", expected, claim_updates(cluster))
 
 
-def _compare_gated(wanted: Json, sheet: Sheet) -> None:
-    """Of a pod that may not enter the queue nothing else is recorded."""
-    for name in sorted(set(wanted) - _GATED_FIELDS):
-        sheet.compare(name, wanted[name], None)
-    sheet.compare("feasible", wanted.get("feasible"), None)
+def _compare_gated(expected: Json, sheet: Sheet) -> None:
+    """Compare a gated pod, of which nothing else is recorded."""
+    for name in sorted(set(expected) - _GATED_FIELDS):
+        sheet.compare(name, expected[name], None)
+    sheet.compare("feasible", expected.get("feasible"), None)
 
 
 # ---- the queue -----------------------------------------------------------------------------
 
 
 def _compare_queue(world: World, case: Json, sheet: Sheet) -> None:
-    """The order in which the pods leave the real queue, and who stays out and why."""
+    """Compare the order in which pods leave the real queue, and the reasons of gated pods."""
     answers: Json = case.get("answers") or {}
     items = [(read_pod(item["pod"]), float(item["timestamp"])) for item in case.get("queue") or ()]
     recorded_gates: Json = answers.get("queueGated") or {}
-    found_gates: dict[str, Json] = {}
+    actual_gates: dict[str, Json] = {}
     missing = Missing(world.missing, {})
     for pod, _ in items:
-        found_gates[pod.key] = gates(world.profiles[pod.scheduler_name].plugins, pod)
-    for key in sorted({*found_gates, *recorded_gates}):
+        actual_gates[pod.key] = gates(world.profiles[pod.scheduler_name].plugins, pod)
+    for key in sorted({*actual_gates, *recorded_gates}):
         at = sheet.at(key)
         compare_gates(
-            "queueGated", recorded_gates.get(key, {}), found_gates.get(key, {}), missing, at
+            "queueGated", recorded_gates.get(key, {}), actual_gates.get(key, {}), missing, at
         )
     recorded: list[str] = answers.get("queueOrder") or []
     if not items and not recorded:
         return
-    held = {key for key, entry in recorded_gates.items() if missing.among(entry)}
-    order = [key for key in _popped(world, items) if key not in held]
+    gated_by_missing = {key for key, entry in recorded_gates.items() if missing.among(entry)}
+    order = [key for key in _popped(world, items) if key not in gated_by_missing]
     sheet.compare("queueOrder", recorded, order)
 
 
 def _popped(world: World, items: list[tuple[PodInfo, float]]) -> list[str]:
-    """Keys of the pods in the order in which the real queue gives them out."""
+    """Keys of the pods in the order in which the real queue pops them."""
     now = [0.0]
     queue = world.queue(lambda: now[0], Remarks())
     for pod, timestamp in sorted(items, key=lambda item: item[1]):

@@ -1,4 +1,4 @@
-"""What one pending pod is asked with: profile, cluster on loan, and the record to compare with."""
+"""A pending pod with its profile, a snapshot of the cluster, and the recorded answers."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ Json = dict[str, Any]
 
 @final
 class ProfileUnderTest:
-    """A profile with its framework, and what walks its cycles."""
+    """A profile with its framework and the runners of its cycles."""
 
     def __init__(self, plugins: ProfilePlugins, cluster: SampleCluster) -> None:
         nominator, table = cluster.nominator, cluster.cache.table
@@ -36,8 +36,8 @@ class ProfileUnderTest:
         self.reuse = ResultCache(
             self.framework, table, epoch, _ignored, observe=(_ignored, _ignored)
         )
-        #: Walks them with answers kept.
-        self.keeping = CycleRunner(
+        #: Runs cycles with cached results.
+        self.cached_runner = CycleRunner(
             nominator, seed=0, extenders=(), reuse={plugins.profile_name: self.reuse}
         )
 
@@ -47,12 +47,12 @@ def _ignored(_: object) -> None: ...
 
 @dataclass(frozen=True, slots=True)
 class PodQuestion:
-    """A pod to be placed, and what was recorded about it."""
+    """A pod to be placed, and its recorded answers."""
 
     profile: ProfileUnderTest
     snapshot: Snapshot
     pod: PodInfo
-    wanted: Json
+    expected: Json
     missing: Missing
     sheet: Sheet
 
@@ -60,12 +60,12 @@ class PodQuestion:
     def names(self) -> list[str]:
         return self.snapshot.nodes.names()
 
-    def found_no_fit(self, cycle: Cycle) -> bool:
-        """Whether no node fits. Where there are no nodes at all, that is an error upstream."""
+    def has_no_fit(self, cycle: Cycle) -> bool:
+        """Whether no node fits. A cluster without nodes is an error upstream, and no such case."""
         return is_rejected(cycle.status) and self.snapshot.node_count > 0
 
     def nominated_ahead(self, node_name: str) -> bool:
-        """Whether the pod must leave room for others on a node."""
+        """Whether pods are nominated to the node that the pod must leave room for."""
         return bool(self.profile.framework.nominated_ahead(self.pod, node_name))
 
     def cycle(self) -> Cycle:
@@ -73,25 +73,25 @@ class PodQuestion:
         return self._run(self.pod, self.profile.runner)
 
     def cycle_over_all_nodes(self) -> Cycle:
-        """The same without the pod's nomination, which would end the search at once.
+        """The same cycle without the pod's nomination, which would end the search at once.
 
-        Who else is nominated counts all the same.
+        Nominations of other pods count in both.
         """
         return self._run(self._not_nominated, self.profile.runner)
 
-    def kept_cycle(self) -> tuple[Cycle, Counter[str]]:
-        """The same with answers kept, and what came of that."""
+    def cached_cycle(self) -> tuple[Cycle, Counter[str]]:
+        """The cycle with cached results, and counts of how it used them."""
         before = self.profile.reuse.row_counts()
-        cycle = self._run(self._not_nominated, self.profile.keeping)
+        cycle = self._run(self._not_nominated, self.profile.cached_runner)
         now = self.profile.reuse.row_counts()
         new = [
             (now[n].evaluated - old.evaluated, now[n].cached - old.cached)
             for n, old in before.items()
         ]
-        told = Counter({"questions": 1, "by a ranking": int(cycle.ranking is not None)})
-        told["with totals"] = int(cycle.partial_ranking is not None)
-        told["in part by asking"] = int(any(a > 0 and k > 0 for a, k in new))
-        return cycle, told
+        counts = Counter({"cycles": 1, "by a ranking": int(cycle.ranking is not None)})
+        counts["with totals"] = int(cycle.partial_ranking is not None)
+        counts["in part evaluated"] = int(any(a > 0 and k > 0 for a, k in new))
+        return cycle, counts
 
     @property
     def _not_nominated(self) -> PodInfo:

@@ -1,4 +1,4 @@
-"""hints-registered.json: which events plugins wait for, whatever the case."""
+"""hints-registered.json: the events that plugins register for."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ _ANSWERS = frozenset(("registered", "handlers", "withoutEvents", "preEnqueue"))
 _DEVICE_CLASS = "resource.k8s.io/DeviceClass"
 
 _FIELD = {"key": "metadata.name", "operator": "In", "values": ["a"]}
-#: Arguments that were tried and change nothing, by the text that stands for them.
+#: Name in the record → args that do not change registrations.
 _ARGS_TRIED: Mapping[str, tuple[str, Json]] = {
     "PodTopologySpread List, hard default constraint": (
         "PodTopologySpread",
@@ -52,7 +52,7 @@ _ARGS_TRIED: Mapping[str, tuple[str, Json]] = {
 
 
 def compare_registrations(recorded: Json, sheet: Sheet) -> None:
-    """All of the file."""
+    """Compare the whole file."""
     for name in sorted(set(recorded) - {"default", "notInDefaultProfile", "sameAsDefaultWith"}):
         sheet.not_understood(name, is_answer=True)
     default: Json = recorded.get("default") or {}
@@ -74,7 +74,7 @@ def compare_registrations(recorded: Json, sheet: Sheet) -> None:
 
 
 def _events_as_json(events: Sequence[ClusterEventWithHint]) -> list[Json]:
-    """In the words of the file, sorted."""
+    """Events in the format of the file, sorted."""
     entries = [
         {
             "resource": str(each.event.resource),
@@ -104,23 +104,23 @@ def _registered(world: World) -> Registered:
 
 
 def _compare_registered(recorded: Mapping[str, list[Json]], world: World, sheet: Sheet) -> None:
-    found = _registered(world)
-    for plugin in sorted({*recorded, *found}):
+    actual = _registered(world)
+    for plugin in sorted({*recorded, *actual}):
         if plugin in world.missing:
             sheet.pass_over("registered", [plugin])
             continue
-        wanted = [_with_sorted_actions(entry) for entry in recorded.get(plugin, [])]
-        ours = [_with_sorted_actions(entry) for entry in _events_as_json(found.get(plugin, ()))]
+        expected = [_with_sorted_actions(entry) for entry in recorded.get(plugin, [])]
+        ours = [_with_sorted_actions(entry) for entry in _events_as_json(actual.get(plugin, ()))]
         if plugin == FIT and DEVICES in world.missing:
-            # It waits for device classes on behalf of a plugin that does not exist here.
+            # Upstream registers for device classes on behalf of a missing plugin.
             sheet.pass_over("registered", [DEVICES])
-            wanted = [entry for entry in wanted if entry["resource"] != _DEVICE_CLASS]
+            expected = [entry for entry in expected if entry["resource"] != _DEVICE_CLASS]
             ours = [entry for entry in ours if entry["resource"] != _DEVICE_CLASS]
-        sheet.compare("registered", _sorted(wanted), _sorted(ours), plugin)
+        sheet.compare("registered", _sorted(expected), _sorted(ours), plugin)
 
 
 def _compare_further(plugin: str, recorded: Sequence[Json], sheet: Sheet) -> None:
-    """A plugin that is enabled beside those of the default profile."""
+    """Compare plugins that are enabled besides those of the default profile."""
     enabled = {"multiPoint": {"enabled": [{"name": plugin}]}}
     world = make_world(
         {
@@ -129,11 +129,11 @@ def _compare_further(plugin: str, recorded: Sequence[Json], sheet: Sheet) -> Non
             "profiles": [{"plugins": enabled}],
         }
     )
-    wanted = [_with_sorted_actions(entry) for entry in recorded]
+    expected = [_with_sorted_actions(entry) for entry in recorded]
     ours = [
         _with_sorted_actions(entry) for entry in _events_as_json(_registered(world).get(plugin, ()))
     ]
-    sheet.compare("notInDefaultProfile", _sorted(wanted), _sorted(ours), plugin)
+    sheet.compare("notInDefaultProfile", _sorted(expected), _sorted(ours), plugin)
 
 
 def _with_sorted_actions(entry: Json) -> Json:
@@ -146,51 +146,51 @@ def _compare_handlers(
     world: World,
     sheet: Sheet,
 ) -> None:
-    """Resource by resource: all actions somebody registered for."""
+    """Compare, per resource, all actions that some plugin registers for."""
     waiting: dict[str, set[str]] = {}
     for plugin, entries in registered.items():
         for entry in entries:
             waiting.setdefault(entry["resource"], set()).add(plugin)
-    found: dict[str, ActionType] = {}
+    actual: dict[str, ActionType] = {}
     for events in _registered(world).values():
         for each in events:
             resource = str(each.event.resource)
-            found[resource] = found.get(resource, ActionType(0)) | each.event.action
-    for resource in sorted({*recorded, *found}):
+            actual[resource] = actual.get(resource, ActionType(0)) | each.event.action
+    for resource in sorted({*recorded, *actual}):
         shared = world.missing & waiting.get(resource, set())
         if shared:
             sheet.pass_over("handlers", shared)
         else:
-            ours = sorted(_actions(found.get(resource, ActionType(0))))
+            ours = sorted(_actions(actual.get(resource, ActionType(0))))
             sheet.compare("handlers", sorted(recorded.get(resource, ())), ours, resource)
 
 
 def _compare_silent(recorded: Sequence[str], world: World, sheet: Sheet) -> None:
-    """Plugins that register nothing."""
+    """Compare the plugins without events."""
     [built] = world.built.values()
     names = {plugin.instance_name for plugin in built.plugins.instances()}
-    found = {name for name in names if not built.events.get(name)}
-    for plugin in sorted({*recorded, *found}):
+    actual = {name for name in names if not built.events.get(name)}
+    for plugin in sorted({*recorded, *actual}):
         if plugin in world.missing:
             sheet.pass_over("withoutEvents", [plugin])
         else:
-            sheet.compare("withoutEvents", plugin in recorded, plugin in found, plugin)
+            sheet.compare("withoutEvents", plugin in recorded, plugin in actual, plugin)
 
 
 def _compare_gating(recorded: Sequence[str], world: World, sheet: Sheet) -> None:
-    """Plugins that can keep a pod out of the queue."""
+    """Compare the plugins that can gate a pod."""
     [built] = world.built.values()
     instances = built.plugins.instances()
-    found = {each.instance_name for each in instances if isinstance(each, PreEnqueuePlugin)}
-    for plugin in sorted({*recorded, *found}):
+    actual = {each.instance_name for each in instances if isinstance(each, PreEnqueuePlugin)}
+    for plugin in sorted({*recorded, *actual}):
         if plugin in world.missing:
             sheet.pass_over("preEnqueue", [plugin])
         else:
-            sheet.compare("preEnqueue", plugin in recorded, plugin in found, plugin)
+            sheet.compare("preEnqueue", plugin in recorded, plugin in actual, plugin)
 
 
 def _compare_with_args(text: str, world: World, sheet: Sheet) -> None:
-    """A plugin's arguments change nothing about what is registered."""
+    """Check that args of a plugin do not change its registrations."""
     if text not in _ARGS_TRIED:
         sheet.not_understood(f"sameAsDefaultWith {text}", is_answer=True)
         return
@@ -201,6 +201,6 @@ def _compare_with_args(text: str, world: World, sheet: Sheet) -> None:
         "profiles": [{"pluginConfig": [{"name": plugin, "args": args}]}],
     }
     changed = _registered(make_world(config))
-    found = {name: _events_as_json(events) for name, events in changed.items()}
+    actual = {name: _events_as_json(events) for name, events in changed.items()}
     default = {name: _events_as_json(events) for name, events in _registered(world).items()}
-    sheet.compare("sameAsDefaultWith", default, found, text)
+    sheet.compare("sameAsDefaultWith", default, actual, text)

@@ -2,7 +2,7 @@
 
     python -m tests.parity.runner PARITY_DIR_OR_FILES... [--examples N] [--processes N]
 
-Every recorded case is put to the real framework; what is compared, and what may not be, is said in
+Every recorded case runs in the real framework. Which answers are compared is described in
 pod_answers.py, signature_answers.py and hint_cases.py beside it. Prints per suite and field how
 many answers were compared and how many differ; exits with 1 if any does.
 """
@@ -23,13 +23,13 @@ from tests.parity.tally import Sheet, Tally, report
 
 Json = dict[str, Any]
 
-#: Cases handed to a process at a time.
+#: Cases per task of a process.
 _BATCH = 40
 _REGISTRATIONS = "hints-registered.json"
 
 
 def compare_file_line(line: bytes, place: str, tally: Tally) -> None:
-    """One case, whatever it is; nothing that stands in it ends the run."""
+    """Compare one case of any suite. No content of a case ends the run."""
     try:
         case = json.loads(line)
         suite, name = str(case["suite"]), str(case["id"])
@@ -44,7 +44,7 @@ def compare_file_line(line: bytes, place: str, tally: Tally) -> None:
         return
     try:
         compare(case, sheet)
-    except Exception as problem:  # noqa: BLE001 - told as a difference, with its place
+    except Exception as problem:  # noqa: BLE001 - reported as a difference with its place
         sheet.compare("case", "answers", f"{type(problem).__name__}: {problem}")
 
 
@@ -57,8 +57,8 @@ def _shape_of(case: Json) -> Callable[[Json, Sheet], None] | None:
 # ---- files ---------------------------------------------------------------------------------
 
 
-def found_files(places: Iterable[Path]) -> list[Path]:
-    """Files as given, and those of folders."""
+def files_of(places: Iterable[Path]) -> list[Path]:
+    """The files among ``places``, and the files in the folders among them."""
     files: list[Path] = []
     for place in places:
         files += sorted(p for p in place.iterdir() if p.is_file()) if place.is_dir() else [place]
@@ -96,7 +96,7 @@ def _compare_batch(batch: Sequence[tuple[str, bytes]]) -> Tally:
 
 
 def compare_files(files: Sequence[Path], processes: int = 1) -> Tally:
-    """All cases of these files, and the table of registered events."""
+    """Compare all cases of these files, and the table of registered events."""
     tally = Tally()
     cases = [file for file in files if _is_cases(file)]
     for file in files:
@@ -122,7 +122,7 @@ def _compared(batches: Iterator[list[tuple[str, bytes]]], processes: int) -> Ite
     if processes <= 1:
         yield from map(_compare_batch, batches)
         return
-    # Started anew rather than forked: nothing of this process is shared.
+    # Spawned and not forked, so that nothing of this process is shared.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, context) as pool:
         yield from pool.map(_compare_batch, batches)
@@ -132,17 +132,17 @@ def _compared(batches: Iterator[list[tuple[str, bytes]]], processes: int) -> Ite
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns the exit code."""
+    """Run the command. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.parity.runner", description=__doc__)
     parser.add_argument("places", nargs="+", type=Path, metavar="PARITY_DIR_OR_FILES")
     parser.add_argument("--examples", type=int, default=3, help="differences shown per field")
     parser.add_argument("--processes", type=int, default=2)
-    given = parser.parse_args(arguments)
-    absent = [str(place) for place in given.places if not place.exists()]
+    options = parser.parse_args(arguments)
+    absent = [str(place) for place in options.places if not place.exists()]
     if absent:
         parser.error(f"no such file or folder: {', '.join(absent)}")
-    tally = compare_files(found_files(given.places), given.processes)
-    print("\n".join(report(tally, given.examples)))
+    tally = compare_files(files_of(options.places), options.processes)
+    print("\n".join(report(tally, options.examples)))
     return 1 if tally.different else 0
 
 

@@ -16,25 +16,25 @@ _FIELDS: tuple[str, ...] = ("raw", "normalized", "weighted")
 
 
 def compare_scores(question: PodQuestion) -> ScoreTable | Status | None:
-    """Our scores; a Status where there was an error, None where no node was feasible."""
-    wanted, sheet, missing = question.wanted, question.sheet, question.missing
+    """Compare the scores. Returns them, a Status after an error, or None without feasible nodes."""
+    expected, sheet, missing = question.expected, question.sheet, question.missing
     nodes = question.snapshot.nodes
-    positions = nodes.positions(wanted.get("feasible") or ())
-    recorded: Mapping[str, Mapping[str, Json]] = wanted.get("scores") or {}
+    positions = nodes.positions(expected.get("feasible") or ())
+    recorded: Mapping[str, Mapping[str, Json]] = expected.get("scores") or {}
     if not len(positions):
         sheet.compare("scores", {}, recorded)
         return None
     state = CycleState()
     scored = _scored(question, state, nodes.take(positions))
-    if "error" in wanted:
+    if "error" in expected:
         return scored
-    skips: Sequence[str] = wanted.get("preScoreSkip") or ()
+    skips: Sequence[str] = expected.get("preScoreSkip") or ()
     for plugin in missing.among(skips):
         sheet.pass_over("preScoreSkip", [plugin])
-    known_skips = [name for name in skips if name not in missing.plugins]
-    sheet.compare("preScoreSkip", known_skips, sorted(state.skip_score_plugins))
+    skips_here = [name for name in skips if name not in missing.plugins]
+    sheet.compare("preScoreSkip", skips_here, sorted(state.skip_score_plugins))
     for plugin in missing.among(recorded):
-        sheet.compare("scores", sorted(wanted["feasible"]), sorted(recorded[plugin]), plugin)
+        sheet.compare("scores", sorted(expected["feasible"]), sorted(recorded[plugin]), plugin)
         for name in _FIELDS:
             sheet.pass_over(f"scores.{name}", [plugin], len(recorded[plugin]))
     compare_table(question, scored)
@@ -42,16 +42,16 @@ def compare_scores(question: PodQuestion) -> ScoreTable | Status | None:
 
 
 def compare_table(question: PodQuestion, scored: ScoreTable | Status) -> None:
-    """Raw, normalised and weighted, plugin by plugin, and the totals."""
-    recorded: Mapping[str, Mapping[str, Json]] = question.wanted.get("scores") or {}
-    found = _entries(scored) if isinstance(scored, ScoreTable) else {}
-    for plugin in sorted({*found, *question.missing.known(recorded)}):
-        _compare_plugin(question.sheet, plugin, recorded.get(plugin, {}), found.get(plugin, {}))
+    """Compare raw, normalised and weighted scores of each plugin, and the totals."""
+    recorded: Mapping[str, Mapping[str, Json]] = question.expected.get("scores") or {}
+    actual = _entries(scored) if isinstance(scored, ScoreTable) else {}
+    for plugin in sorted({*actual, *question.missing.without_missing(recorded)}):
+        _compare_plugin(question.sheet, plugin, recorded.get(plugin, {}), actual.get(plugin, {}))
     _compare_totals(question, scored)
 
 
 def _scored(question: PodQuestion, state: CycleState, nodes: NodeView) -> ScoreTable | Status:
-    """Score may read what PreFilter and Filter left in the state, so they run before."""
+    """Score may read the notes of PreFilter and Filter, so they run before it."""
     framework, pod = question.profile.framework, question.pod
     _, status, _ = framework.run_pre_filter(state, pod, question.snapshot.nodes)
     if is_success(status):
@@ -66,32 +66,32 @@ def _scored(question: PodQuestion, state: CycleState, nodes: NodeView) -> ScoreT
 def _entries(table: ScoreTable) -> dict[str, dict[str, Json]]:
     """{plugin: {node: {raw, normalized, weighted}}}"""
     names = table.nodes.names()
-    found: dict[str, dict[str, Json]] = {}
+    actual: dict[str, dict[str, Json]] = {}
     for column in table.columns:
         numbers = zip(
             column.raw.tolist(), column.normalized.tolist(), column.weighted.tolist(), strict=True
         )
         each: list[Json] = [dict(zip(_FIELDS, row, strict=True)) for row in numbers]
-        found[column.name] = dict(zip(names, each, strict=True))
-    return found
+        actual[column.name] = dict(zip(names, each, strict=True))
+    return actual
 
 
 def _compare_plugin(
-    sheet: Sheet, plugin: str, wanted: Mapping[str, Json], found: Mapping[str, Json]
+    sheet: Sheet, plugin: str, expected: Mapping[str, Json], actual: Mapping[str, Json]
 ) -> None:
-    for node in sorted({*wanted, *found}):
-        recorded, ours = wanted.get(node, {}), found.get(node, {})
+    for node in sorted({*expected, *actual}):
+        recorded, ours = expected.get(node, {}), actual.get(node, {})
         for name in (*_FIELDS, *sorted(set(recorded) - set(_FIELDS))):
             where = f"{plugin} {node}"
             sheet.compare(f"scores.{name}", recorded.get(name), ours.get(name), where)
 
 
 def _compare_totals(question: PodQuestion, scored: ScoreTable | Status) -> None:
-    """Totals, less what missing plugins had added."""
-    recorded: Mapping[str, int] = question.wanted.get("total") or {}
+    """Compare totals without the scores of missing plugins."""
+    recorded: Mapping[str, int] = question.expected.get("total") or {}
     from_missing = question.missing.weighted()
-    wanted = {name: total - from_missing.get(name, 0) for name, total in recorded.items()}
-    found: dict[str, int] = {}
+    expected = {name: total - from_missing.get(name, 0) for name, total in recorded.items()}
+    actual: dict[str, int] = {}
     if isinstance(scored, ScoreTable):
-        found = dict(zip(scored.nodes.names(), scored.totals.tolist(), strict=True))
-    question.sheet.compare_entries("total", wanted, found, ())
+        actual = dict(zip(scored.nodes.names(), scored.totals.tolist(), strict=True))
+    question.sheet.compare_entries("total", expected, actual, ())

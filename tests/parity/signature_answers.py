@@ -1,29 +1,29 @@
-"""Signatures: which pods of a case are alike.
+"""Signatures: which pods of a case have equal signatures.
 
-kube-scheduler joins its plugins' parts into one text, so what was recorded is which pods are alike
-in all of them. Pods that are alike there are alike here in the part of every row-wise plugin; and a
-plugin that leaves a pod unsigned there does so here. The other way round nothing follows: ours
-sign less where less decides (whether a taint is tolerated, not by which words), and one by one.
+kube-scheduler joins the parts of its plugins into one text, so the record groups the pods whose
+parts are all equal. Pods of one group must have equal parts here, in every row-wise plugin, and a
+plugin that leaves a pod unsigned there must leave it unsigned here. Pods of different groups may
+have equal parts here: Bayplan's plugins sign less if less decides (whether a taint is tolerated,
+not in which words), and each plugin has its own part.
 
-Upstream signs alike what it answers differently, in three places, and refuses to sign what nothing
-follows from, in one. Ours must not sign alike there, or the second pod would get the first one's
-answers. A part may differ if what upstream does not look at is all that makes the difference: the
-same two pods said in other words, without it, must be alike.
+In some cases upstream gives pods with equal signatures different answers. Bayplan's parts must
+differ there, or the second pod would get the results of the first. Two parts may differ only
+because of an input that upstream does not sign: without that input they must be equal.
 
     NodePorts          a host port's protocol and address
-    NodeResourcesFit   what stands in scores for a request that is not set, which zero is not
-    ImageLocality      how often an image is named
-    InterPodAffinity   an affinity without terms: unsigned there, and here as good as none
-    volume plugins     the namespace of a claim, and a claim that is made for the pod alone: it is
-                       signed there by its template, and left unsigned here
+    NodeResourcesFit   the scored default of an unset request, which a request of zero does not have
+    ImageLocality      how often a pod names an image
+    InterPodAffinity   an affinity without terms: unsigned there, and here equal to no affinity
+    volume plugins     the namespace of a claim, and an ephemeral claim of a pod: signed there by
+                       its template, and unsigned here
 
-Two sign here what upstream refuses to: NodeResourcesFit and NodeResourcesBalancedAllocation a pod
-that requests a resource which devices stand for. Which resources those are is a change of all rows
-here. DynamicResources signs no pod that requests an extended resource: whether devices stand for it
-does not follow from the pod.
+NodeResourcesFit and NodeResourcesBalancedAllocation sign a pod that upstream leaves unsigned: one
+that requests a resource which devices represent. A change of such resources changes all rows here.
+DynamicResources signs no pod that requests an extended resource, because the pod does not
+determine whether devices represent it.
 
-A plugin that looks across nodes signs what it asks of a pod before it looks; upstream signs nothing
-of these pods, so theirs are not compared.
+A plugin that reads other nodes signs its inputs from the pod; upstream signs nothing for these
+plugins, so their parts are not compared.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -42,17 +42,17 @@ Json = dict[str, Any]
 _Change = Callable[[Json], Json]
 
 PORTS = "a host port's protocol or address"
-UNSET = "an unset request, which scores count as some"
+UNSET = "an unset request, which has a default in scores"
 TIMES = "an image named several times"
-DEVICES = "a request that devices stand for"
-ASKS = "an extended resource, for which devices may stand"
+DEVICES = "a request that devices represent"
+EXTENDED = "an extended resource that devices may represent"
 NO_TERMS = "an affinity without terms"
 NAMESPACE = "the namespace of a claim"
-EPHEMERAL = "a claim made for the pod alone"
+EPHEMERAL = "an ephemeral claim"
 
-#: Who leaves a pod unsigned where devices stand for a resource that it requests.
+#: Plugins that leave a pod unsigned if devices represent a resource that it requests.
 _REQUESTING = frozenset(("NodeResourcesFit", "NodeResourcesBalancedAllocation"))
-#: Whose answers follow from claims that are made for a pod alone.
+#: Plugins whose answers depend on ephemeral claims of a pod.
 _OWN_CLAIMS = frozenset(("NodeVolumeLimits", "VolumeBinding"))
 _SIGNABLE = frozenset(("signable", "group"))
 _REFUSED = frozenset(("signable", "refusedBy"))
@@ -68,14 +68,14 @@ class _Signed:
 def compare_signatures(
     world: World, pending: Sequence[Json], recorded: Sequence[Json], sheet: Sheet
 ) -> None:
-    """All pending pods of a case, each with the first one of its group."""
+    """Compare all pending pods of a case, each with the first one of its group."""
     firsts: dict[int, _Signed] = {}
-    for content, wanted in zip(pending, recorded, strict=False):
+    for content, answer in zip(pending, recorded, strict=False):
         pod = read_pod(content)
         at = sheet.at(pod.key)
         framework = world.profiles[pod.scheduler_name].framework
         signed = _Signed(content, pod, framework.sign_pod(pod).parts)
-        signature: Json = wanted.get("signature") or {}
+        signature: Json = answer.get("signature") or {}
         if signature.keys() not in (_SIGNABLE, _REFUSED):
             at.not_understood("signature", is_answer=True)
             continue
@@ -83,11 +83,11 @@ def compare_signatures(
         if signature["signable"]:
             first = firsts.setdefault(signature["group"], signed)
             if first is not signed:
-                _compare_alike(world, first, signed, at)
+                _compare_equal(world, first, signed, at)
 
 
 def _compare_unsigned(world: World, signed: _Signed, refusing: Json, sheet: Sheet) -> None:
-    """Each plugin that leaves the pod unsigned, on either side."""
+    """Compare the plugins that leave the pod unsigned."""
     absent = sorted(set(refusing) & world.missing)
     if absent:
         sheet.pass_over("signature.unsigned", absent)
@@ -99,7 +99,7 @@ def _compare_unsigned(world: World, signed: _Signed, refusing: Json, sheet: Shee
         elif name in _REQUESTING and name in refusing and part is not None and are_devices:
             sheet.deviates("signature.unsigned", DEVICES)
         elif name == "DynamicResources" and part is None and name not in refusing:
-            sheet.deviates("signature.unsigned", ASKS)
+            sheet.deviates("signature.unsigned", EXTENDED)
         elif name in refusing and _has_no_terms(world, name, signed):
             sheet.deviates("signature.unsigned", NO_TERMS)
         elif name in _OWN_CLAIMS and part is None and signed.pod.shape.volumes.has_ephemeral:
@@ -111,7 +111,7 @@ def _compare_unsigned(world: World, signed: _Signed, refusing: Json, sheet: Shee
 
 
 def _has_no_terms(world: World, name: str, signed: _Signed) -> bool:
-    """Whether a pod affinity that says nothing is signed here as none would be."""
+    """Whether a pod affinity without terms is signed like a missing one."""
     part = signed.parts[name]
     if name != "InterPodAffinity" or part is None:
         return False
@@ -119,7 +119,7 @@ def _has_no_terms(world: World, name: str, signed: _Signed) -> bool:
     return has_empty_part and part == _in_other_words(world, name, _without_terms, signed)
 
 
-def _compare_alike(world: World, first: _Signed, second: _Signed, sheet: Sheet) -> None:
+def _compare_equal(world: World, first: _Signed, second: _Signed, sheet: Sheet) -> None:
     row_wise = [
         plugin.instance_name
         for plugin in world.profiles[second.pod.scheduler_name].plugins.instances()
@@ -139,7 +139,7 @@ def _compare_alike(world: World, first: _Signed, second: _Signed, sheet: Sheet) 
 
 
 def _deviation(world: World, name: str, first: _Signed, second: _Signed) -> str:
-    """The kind of which two parts may differ; "" if there is none."""
+    """The kind of deviation for which two parts may differ; "" if there is none."""
     if name not in _KINDS:
         return ""
     kind, change = _KINDS[name]
@@ -154,14 +154,14 @@ def _in_other_words(world: World, name: str, change: _Change, signed: _Signed) -
 
 
 def _containers(content: Json) -> tuple[Json, list[Json]]:
-    """(a copy of a pod, its containers of both sorts)."""
+    """(a copy of a pod, its containers and init containers)."""
     changed: Json = msgspec.json.decode(msgspec.json.encode(content))
     spec = changed["spec"]
     return changed, [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
 
 
 def _with_plain_ports(content: Json) -> Json:
-    """Host ports by their number alone."""
+    """The pod with host ports that have a number only."""
     changed, containers = _containers(content)
     for container in containers:
         for port in container.get("ports") or ():
@@ -171,7 +171,7 @@ def _with_plain_ports(content: Json) -> Json:
 
 
 def _with_requests(content: Json) -> Json:
-    """Zero requested wherever nothing is."""
+    """The pod with a request of zero for each missing request."""
     changed, containers = _containers(content)
     for container in containers:
         resources: Json = container.setdefault("resources", {})
@@ -180,23 +180,23 @@ def _with_requests(content: Json) -> Json:
 
 
 def _with_each_image_once(content: Json) -> Json:
-    """Without containers whose image an earlier one has."""
+    """The pod without containers that repeat an earlier image."""
     changed, _ = _containers(content)
     seen: set[str] = set()
     for name in ("containers", "initContainers"):
-        kept: list[Json] = []
+        remaining: list[Json] = []
         for container in changed["spec"].get(name) or ():
             image = container.get("image", "")
             image = image if ":" in image.rpartition("/")[2] else f"{image}:latest"
             if image not in seen:
-                kept.append(container)
+                remaining.append(container)
             seen.add(image)
-        changed["spec"][name] = kept
+        changed["spec"][name] = remaining
     return changed
 
 
 def _without_terms(content: Json) -> Json:
-    """Without a pod affinity or anti-affinity that says nothing; unchanged if it says something."""
+    """The pod without a pod affinity or anti-affinity that has no terms."""
     changed, _ = _containers(content)
     affinity: Json = changed["spec"].get("affinity") or {}
     parts = [affinity.get(name) or {} for name in ("podAffinity", "podAntiAffinity")]
@@ -206,7 +206,7 @@ def _without_terms(content: Json) -> Json:
     return changed
 
 
-#: Plugin → (what of its part upstream's lacks, a pod said without it).
+#: Plugin → (an input of its part that upstream's part lacks, the pod without that input).
 def _without_namespace(content: Json) -> Json:
     metadata = {k: v for k, v in content["metadata"].items() if k != "namespace"}
     return {**content, "metadata": metadata}

@@ -1,11 +1,11 @@
-"""What was compared, suite by suite and field by field, and what came out."""
+"""Counts of compared and different answers, by suite and field."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-#: Texts of differences that are kept per field; all are counted.
+#: Texts of differences that are stored per field; all differences are counted.
 EXAMPLES_MAX = 20
 _SHOWN_LENGTH_MAX = 300
 
@@ -16,9 +16,9 @@ class FieldTally:
 
     compared: int = 0
     different: int = 0
-    #: Answers that involve a plugin that does not exist here: plugin → how many.
+    #: Missing plugin → number of answers that involve it.
     passed_over: Counter[str] = field(default_factory=Counter[str])
-    #: Deliberate deviations: which kind → how many answers agree but for it.
+    #: Kind of intended deviation → number of answers that agree except for it.
     deviating: Counter[str] = field(default_factory=Counter[str])
     examples: list[str] = field(default_factory=list[str])
 
@@ -36,9 +36,9 @@ class Tally:
     def __init__(self) -> None:
         self.fields: dict[tuple[str, str], FieldTally] = {}
         self.cases: Counter[str] = Counter()
-        #: Of questions that were put with answers kept: how they were answered.
-        self.kept: Counter[str] = Counter()
-        #: What stood in a file and was not understood, with the first place.
+        #: How the cycles with cached results used them: description → number of cycles.
+        self.cached_counts: Counter[str] = Counter()
+        #: Content that was not understood → the first place where it occurs.
         self.not_understood: dict[str, str] = {}
 
     @property
@@ -56,13 +56,13 @@ class Tally:
         for key, each in other.fields.items():
             self.of(*key).merge(each)
         self.cases.update(other.cases)
-        self.kept.update(other.kept)
+        self.cached_counts.update(other.cached_counts)
         self.not_understood = other.not_understood | self.not_understood
 
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """Where the answers about one thing (a pod of a case) are entered."""
+    """Records the comparisons of one subject, such as a pod of a case."""
 
     tally: Tally
     suite: str
@@ -72,45 +72,45 @@ class Sheet:
     def at(self, place: str) -> "Sheet":
         return Sheet(self.tally, self.suite, f"{self.place} {place}")
 
-    def compare(self, name: str, wanted: Any, found: Any, where: str = "") -> bool:
-        """One answer: is what we found what was recorded?"""
+    def compare(self, name: str, expected: Any, actual: Any, where: str = "") -> bool:
+        """Compare one answer. Returns whether it equals the recorded one."""
         entry = self.tally.of(self.suite, name)
         entry.compared += 1
-        if wanted == found:
+        if expected == actual:
             return True
         entry.different += 1
         if len(entry.examples) < EXAMPLES_MAX:
             at = f"{self.place} {where}".strip()
-            entry.examples.append(f"{at}: recorded {_shown(wanted)}, found {_shown(found)}")
+            entry.examples.append(f"{at}: recorded {_shown(expected)}, found {_shown(actual)}")
         return False
 
     def compare_entries(
         self,
         name: str,
-        wanted: Mapping[str, Any],
-        found: Mapping[str, Any],
+        expected: Mapping[str, Any],
+        actual: Mapping[str, Any],
         keys: Iterable[str],
         where: str = "",
     ) -> None:
-        """One answer per key, those that only one side has included. Absent reads as None."""
-        for key in sorted({*keys, *wanted, *found}):
-            self.compare(name, wanted.get(key), found.get(key), f"{where} {key}".strip())
+        """Compare one answer per key of either side. A missing key counts as None."""
+        for key in sorted({*keys, *expected, *actual}):
+            self.compare(name, expected.get(key), actual.get(key), f"{where} {key}".strip())
 
     def pass_over(self, name: str, plugins: Iterable[str], count: int = 1) -> None:
-        """Answers that cannot be compared because these plugins do not exist here."""
+        """Count answers that cannot be compared because these plugins do not exist here."""
         listed = sorted(set(plugins))
         assert listed, f"{self.place}: {name} is passed over for no plugin"
         for plugin in listed:
             self.tally.of(self.suite, name).passed_over[plugin] += count
 
     def deviates(self, name: str, kind: str) -> None:
-        """An answer that differs as it is meant to."""
+        """Count an intended deviation."""
         entry = self.tally.of(self.suite, name)
         entry.compared += 1
         entry.deviating[kind] += 1
 
     def not_understood(self, what: str, *, is_answer: bool) -> None:
-        """Something this runner does not know. An answer it cannot compare counts as different."""
+        """Record unknown content. An answer that cannot be compared counts as different."""
         self.tally.not_understood.setdefault(what, self.place)
         if is_answer:
             self.compare(what, "an answer", "no way to compare it")
@@ -131,9 +131,9 @@ def report(tally: Tally, examples_max: int) -> list[str]:
             lines += [f"      {example}" for example in entry.examples[:examples_max]]
     for what, place in sorted(tally.not_understood.items()):
         lines.append(f"not understood: {what} (first in {place})")
-    if tally.kept:
-        told = ", ".join(f"{count} {what}" for what, count in sorted(tally.kept.items()))
-        lines.append(f"asked with answers kept: {told}")
+    if tally.cached_counts:
+        cycles = ", ".join(f"{count} {what}" for what, count in sorted(tally.cached_counts.items()))
+        lines.append(f"cycles with cached results: {cycles}")
     return [*lines, f"{tally.compared} answers compared, {tally.different} differ"]
 
 

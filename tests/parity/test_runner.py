@@ -1,7 +1,7 @@
-"""The runner notices what differs, passes over only what it must, and never stops half-way.
+"""The runner detects differences, skips only answers of missing plugins, and never stops early.
 
 The cases beside this file were recorded from kube-scheduler v1.37.0 on clusters made up for them;
-each id says what a case is about.
+each id describes its case.
 """
 
 import json
@@ -28,9 +28,9 @@ from tests.parity.world import REGISTRY
 
 Change = Callable[[Json], Any]
 
-#: What has no answer of its own in a cycle or a hint.
-#: The scores of those in the second line are made of others', and kube-scheduler has none of them.
-#: Of GangScheduling and DeferredPodScheduling only what they register is recorded.
+#: Plugins without recorded answers in a cycle or a hint.
+#: The plugins of the third line read other plugins' scores, and kube-scheduler has none of them.
+#: Of GangScheduling and DeferredPodScheduling only the registered events are recorded.
 WITHOUT_ANSWERS = {
     *("PrioritySort", "DefaultBinder", "NodeNameOrder", "Coscheduling", "GangScheduling"),
     "DeferredPodScheduling",
@@ -50,13 +50,13 @@ def test_every_recorded_answer_is_reproduced(file: Path) -> None:
 
 
 def test_cached_results_of_every_kind_of_question_are_compared() -> None:
-    """Whole answers from a ranking, and others of which a part is asked for."""
+    """Some cycles use a ranking; others evaluate a part of the nodes."""
     tally = compare_files([CASES / "default-profile-mixed.jsonl", CASES / "noderesources.jsonl"])
-    assert tally.kept["questions"] >= 100
-    assert tally.kept["by a ranking"] >= 20
-    assert tally.kept["with totals"] >= 10
-    assert tally.kept["in part by asking"] >= 50
-    again = {name for suite, name in tally.fields if suite == "noderesources, answers kept"}
+    assert tally.cached_counts["cycles"] >= 100
+    assert tally.cached_counts["by a ranking"] >= 20
+    assert tally.cached_counts["with totals"] >= 10
+    assert tally.cached_counts["in part evaluated"] >= 50
+    again = {name for suite, name in tally.fields if suite == "noderesources, cached"}
     scores = {"scores.raw", "scores.normalized", "scores.weighted", "total"}
     assert again == {"choice", "error", "feasible", "filter", "fitError", *scores}
 
@@ -75,15 +75,15 @@ def renamed(entries: Json, old: str, new: str) -> None:
 
 
 def pod_change(pod: str, change: Change) -> Change:
-    return lambda found: change(answer(found, pod))
+    return lambda content: change(answer(content, pod))
 
 
 def answers_change(change: Change) -> Change:
-    return lambda found: change(found["answers"])
+    return lambda content: change(content["answers"])
 
 
 def scores(plugin: str, node: str, **numbers: int) -> Change:
-    return lambda wanted: wanted["scores"][plugin][node].update(numbers)
+    return lambda expected: expected["scores"][plugin][node].update(numbers)
 
 
 FIT, TAINTS = "noderesources", "nodeaffinity-taints-ports-images"
@@ -105,19 +105,19 @@ TAMPERED = [
             "p1",
             scores("ImageLocality", "a", more=7),
             "scores.more",
-            "a number more",
+            "an extra number",
         ),
         (
             "most-allocated",
             "p1",
-            lambda wanted: renamed(wanted["scores"]["NodeResourcesFit"], "a", "c"),
+            lambda expected: renamed(expected["scores"]["NodeResourcesFit"], "a", "c"),
             "scores.raw",
             "a node's name in the scores",
         ),
         (
             "most-allocated",
             "p1",
-            lambda wanted: wanted["scores"].pop("NodeResourcesFit"),
+            lambda expected: expected["scores"].pop("NodeResourcesFit"),
             "scores.raw",
             "a plugin's scores are missing",
         ),
@@ -144,21 +144,21 @@ TAMPERED = [
             "wants-3",
             lambda w: w["filter"]["small"].update(plugin="NodePorts"),
             "filter",
-            "who rejects",
+            "the plugin that rejects",
         ),
         (
             "fit-too-little",
             "wants-3",
             lambda w: w["filter"]["small"].update(plugin="VolumeZone"),
             "filter",
-            "who rejects, by one that is missing here",
+            "the plugin that rejects, which is missing here",
         ),
         (
             "fit-too-little",
             "wants-3",
             lambda w: w["filterByPlugin"]["NodeResourcesFit"]["small"]["reasons"].append("x"),
             "filterByPlugin",
-            "a reason more",
+            "an extra reason",
         ),
         (
             "fit-too-little",
@@ -172,22 +172,28 @@ TAMPERED = [
             "wants-3",
             lambda w: w["filterByPlugin"].update(NodePorts={"big": {"code": "Unschedulable"}}),
             "filterByPlugin",
-            "a rejection more",
+            "an extra rejection",
         ),
-        ("fit-too-little", "wants-3", lambda w: w["feasible"].append("small"), "feasible", "more"),
+        (
+            "fit-too-little",
+            "wants-3",
+            lambda w: w["feasible"].append("small"),
+            "feasible",
+            "an extra node",
+        ),
         (
             "fit-too-little",
             "wants-9",
             lambda w: w.update(fitError=w["fitError"].replace("3", "2", 1)),
             "fitError",
-            "the sentence",
+            "the message",
         ),
         (
             "fit-too-little",
             "wants-9",
             lambda w: w.pop("fitError"),
             "fitError",
-            "the sentence is missing",
+            "the message is missing",
         ),
         ("fit-too-little", "wants-3", lambda w: w.update(error="x"), "error", "an error"),
         ("fit-too-little", "wants-3", lambda w: w.update(pod="default/x"), "pod", "its name"),
@@ -230,7 +236,7 @@ TAMPERED = [
             "preFilter",
             "a plugin's nodes",
         ),
-        (FIT, "most-allocated", answers_change(lambda a: a["pods"].pop()), "pods", "a pod less"),
+        (FIT, "most-allocated", answers_change(lambda a: a["pods"].pop()), "pods", "a missing pod"),
         (
             FIT,
             "most-allocated",
@@ -257,7 +263,7 @@ TAMPERED = [
             "gates",
             answers_change(lambda a: a.pop("queueGated")),
             "queueGated",
-            "who is held back",
+            "a gated pod",
         ),
         (
             "hints",
@@ -271,7 +277,7 @@ TAMPERED = [
             "node-added-small",
             answers_change(lambda a: a["hints"].update(NodeResourcesFit="Queue")),
             "hints",
-            "a hint the other way",
+            "another result of a hint",
         ),
         (
             "hints",
@@ -285,21 +291,21 @@ TAMPERED = [
             "node-uncordoned",
             answers_change(lambda a: a["events"].pop()),
             "events",
-            "an event less",
+            "a missing event",
         ),
         (
             "hints",
             "node-added",
             answers_change(lambda a: a["move"]["pending"].update(NodeName="backoffQ")),
             "move",
-            "a place",
+            "another queue",
         ),
         (
             "hints",
             "gates-gone",
             answers_change(lambda a: a.pop("gatedBy")),
             "gatedBy",
-            "who holds it back",
+            "the gating plugin",
         ),
         (
             "hints",
@@ -353,11 +359,11 @@ def test_a_retry_that_upstream_misses_is_an_intended_deviation(name: str, kind: 
     ("name", "plugin"),
     [
         pytest.param("pod-came", "InterPodAffinity", id="a term without namespaceSelector"),
-        pytest.param("node-grew", "NodeResourcesFit", id="nothing is ignored"),
+        pytest.param("node-grew", "NodeResourcesFit", id="no resource is ignored"),
         pytest.param("node-labelled", "NodeAffinity", id="no affinity is added"),
     ],
 )
-def test_another_missed_retry_is_a_difference(name: str, plugin: str) -> None:
+def test_any_other_missed_retry_is_a_difference(name: str, plugin: str) -> None:
     changed = case("hints", name)
     changed["answers"]["hints"][plugin] = "QueueSkip"
     tally = compared(changed)
@@ -385,7 +391,7 @@ def test_without_a_plugin_all_answers_that_do_not_depend_on_it_agree(
     assert any(entry.passed_over[name] for entry in tally.fields.values())
 
 
-def test_answers_that_depend_on_a_missing_plugin_are_skipped_and_others_compared(
+def test_only_answers_that_depend_on_a_missing_plugin_are_skipped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     without(monkeypatch, "InterPodAffinity")
@@ -404,7 +410,7 @@ def test_scores_are_compared_on_the_nodes_that_the_missing_plugin_left(
     assert different_fields(compared(changed)) == {"scores.raw"}
 
 
-def test_a_rejection_by_a_missing_plugin_must_agree_with_the_rest_of_the_record(
+def test_a_rejection_by_a_missing_plugin_must_agree_with_the_other_records(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     without(monkeypatch, "InterPodAffinity")
@@ -439,7 +445,7 @@ def test_an_unknown_list_of_objects_is_named_and_not_counted() -> None:
     assert list(tally.not_understood) == ["cluster.podGroups"]
 
 
-def test_an_unknown_suite_of_a_known_shape_is_compared() -> None:
+def test_an_unknown_suite_with_the_fields_of_another_one_is_compared() -> None:
     tally = compared({**case(FIT, "most-allocated"), "suite": "surprise"})
     assert tally.of("surprise", "scores.raw").compared > 0
     assert not tally.different
@@ -485,10 +491,10 @@ def test_a_difference_exits_with_1_and_is_shown(
     assert main([str(tmp_path), "--processes", "1"]) == 1
     message = capsys.readouterr().out
     assert "most-allocated default/p1 a: recorded " in message
-    # Once as it is, and as often as it is asked again with answers kept.
+    # One difference without cached results, and one per cycle with cached results.
     assert message.endswith(f" answers compared, {1 + TIMES} differ\n")
 
 
-def test_two_processes_give_the_counts_of_one() -> None:
+def test_two_processes_give_the_same_counts_as_one() -> None:
     files = [CASES / "interpodaffinity.jsonl", CASES / "hints.jsonl"]
     assert report(compare_files(files, processes=2), 9) == report(compare_files(files), 9)

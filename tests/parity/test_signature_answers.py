@@ -1,4 +1,4 @@
-"""Which pods are alike: every difference is noticed but for those on purpose, which are counted."""
+"""Pods with equal signatures: differences are detected, and intended deviations are counted."""
 
 import pytest
 
@@ -9,9 +9,9 @@ from tests.parity.tally import report
 SUITE = "signatures"
 
 
-def as_in_group(found: Json, pod: str, group: int) -> Json:
-    answer(found, pod)["signature"] = {"signable": True, "group": group}
-    return found
+def as_in_group(content: Json, pod: str, group: int) -> Json:
+    answer(content, pod)["signature"] = {"signable": True, "group": group}
+    return content
 
 
 # ---- what is tampered with is noticed ------------------------------------------------------
@@ -50,7 +50,7 @@ def test_a_plugin_that_signs_on_only_one_side_is_a_difference(pod: str, signatur
 
 
 @pytest.mark.parametrize("signature", [None, {}, {"signable": True}, {"signable": True, "mood": 1}])
-def test_a_signature_of_another_form_is_unknown(signature: Json | None) -> None:
+def test_a_signature_with_unknown_fields_is_reported(signature: Json | None) -> None:
     changed = case(SUITE, "no-terms")
     answer(changed, "plain")["signature"] = signature
     tally = compared(changed)
@@ -62,7 +62,7 @@ def test_a_signature_of_another_form_is_unknown(signature: Json | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "wanted"),
+    ("name", "expected"),
     [
         ("host-ports", {"signature.NodePorts": {PORTS: 2}}),
         (
@@ -74,14 +74,14 @@ def test_a_signature_of_another_form_is_unknown(signature: Json | None) -> None:
     ],
 )
 def test_fields_that_upstream_ignores_are_intended_deviations(
-    name: str, wanted: dict[str, dict[str, int]]
+    name: str, expected: dict[str, dict[str, int]]
 ) -> None:
     tally = compared(case(SUITE, name))
     assert not tally.different
     deviating = {f: dict(e.deviating) for (_, f), e in tally.fields.items() if e.deviating}
-    assert deviating == wanted
+    assert deviating == expected
     result = "\n".join(report(tally, 0))
-    for kinds in wanted.values():
+    for kinds in expected.values():
         assert all(
             f"{count} deviate on purpose ({kind})" in result for kind, count in kinds.items()
         )
@@ -92,7 +92,7 @@ def raw_scores(name: str, plugin: str, pods: tuple[str, str], node: str) -> list
 
 
 def test_upstream_gives_different_answers_for_equal_signatures() -> None:
-    """Why ours differ: the record itself."""
+    """The reason for the deviations, shown by the record itself."""
     udp, tcp = (answer(case(SUITE, "host-ports"), pod) for pod in ("udp", "tcp-too"))
     assert udp["signature"] == tcp["signature"]
     assert "a" in tcp["filter"]

@@ -1,4 +1,4 @@
-"""A case's configuration and cluster, made with the scheduler's own parts."""
+"""A case's configuration and cluster, made with the scheduler's own classes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class World:
     profiles: Mapping[str, ProfileUnderTest]
     #: Plugins of the configuration that do not exist here.
     missing: frozenset[str]
-    #: All plugins as they follow one another; empty where the configuration orders them itself.
+    #: All plugins in order; empty if the configuration has its own order.
     order: Sequence[str]
 
     def queue(self, clock: Callable[[], float], recorder: QueueRecorder) -> SchedulingQueue:
@@ -48,7 +48,7 @@ class World:
 
 
 class Remarks:
-    """A queue's recorder that keeps which hints failed."""
+    """A queue's recorder that stores the hints that failed."""
 
     def __init__(self) -> None:
         #: (plugin, label of the event)
@@ -83,36 +83,36 @@ def make_world(config: Json | None) -> World:
 
 
 def missing_plugins(config: Json | None) -> frozenset[str]:
-    """Plugins of kube-scheduler that the configuration asks for and the registry does not have."""
+    """Plugins of kube-scheduler that the configuration enables and the registry lacks."""
     gates = SchedulerConfig().gates
     defaults = {entry.name for entry in default_plugins(gates)}
-    wanted: set[str] = set()
+    enabled: set[str] = set()
     for profile in (config or {}).get("profiles") or [{}]:
         sets: Mapping[str, Json] = profile.get("plugins") or {}
         disabled = _names(sets.get("multiPoint") or {}, "disabled")
-        wanted |= set() if "*" in disabled else defaults - disabled
-        for given in sets.values():
-            wanted |= _names(given or {}, "enabled")
-    return frozenset(filter(is_missing, wanted))
+        enabled |= set() if "*" in disabled else defaults - disabled
+        for entries in sets.values():
+            enabled |= _names(entries or {}, "enabled")
+    return frozenset(filter(is_missing, enabled))
 
 
-def _names(given: Json, which: str) -> set[str]:
-    return {entry.get("name", "") for entry in given.get(which) or ()}
+def _names(entries: Json, which: str) -> set[str]:
+    return {entry.get("name", "") for entry in entries.get(which) or ()}
 
 
 def is_missing(name: str) -> bool:
-    """Whether kube-scheduler has this plugin and the registry does not."""
+    """Whether this is a plugin of kube-scheduler that the registry lacks."""
     return name in UPSTREAM_PLUGINS and REGISTRY.find(plugin_name(name)) is None
 
 
 def _without_missing(config: Json) -> Json:
-    """The configuration without what it enables by name and does not exist here."""
+    """The configuration without the missing plugins that it enables by name."""
 
-    def stripped(given: Any) -> Any:
-        if not isinstance(given, dict) or not isinstance(given.get("enabled"), list):
-            return given
-        kept = [e for e in given["enabled"] if not is_missing(e.get("name", ""))]
-        return {**given, "enabled": kept}
+    def stripped(entries: Any) -> Any:
+        if not isinstance(entries, dict) or not isinstance(entries.get("enabled"), list):
+            return entries
+        remaining = [e for e in entries["enabled"] if not is_missing(e.get("name", ""))]
+        return {**entries, "enabled": remaining}
 
     profiles: list[Json] = []
     for profile in config.get("profiles") or ():
@@ -124,7 +124,7 @@ def _without_missing(config: Json) -> Json:
 
 
 def compare_config(case: Json, sheet: Sheet) -> World | None:
-    """Is the configuration refused if and only if it was? None: it is, or was."""
+    """Compare whether the configuration is refused. Returns None if either side refuses it."""
     config: Json | None = case.get("config")
     text: str | None = (case.get("answers") or {}).get("configError")
     recorded = text is not None

@@ -1,4 +1,4 @@
-"""Scenario files for tests, and running them under virtual time: nothing here waits."""
+"""Scenario files for tests, and functions that run them under virtual time."""
 
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ def case(*operations: Value, params: Value | None = None, **fields: Any) -> Valu
 
 
 def write_cases(folder: Path, *cases: Any, **files: str) -> Path:
-    """The file of these test cases, with others beside it: ``pod=…`` is pod.yaml."""
+    """Write a file of test cases and further files beside it: ``pod=…`` becomes pod.yaml."""
     for name, text in files.items():
         (folder / f"{name}.yaml").write_text(text)
     path = folder / "performance-config.yaml"
@@ -50,13 +50,13 @@ def write_cases(folder: Path, *cases: Any, **files: str) -> Path:
 
 def read(path: Path) -> list[ReadCase]:
     errors = InputErrors()
-    found = read_files([str(path)], errors)
+    cases = read_files([str(path)], errors)
     errors.raise_if_any()
-    return found
+    return cases
 
 
 def complaints_about(path: Path) -> str:
-    """What is said of a file that must be refused, without the file's name."""
+    """The message about a file that must be refused, without the file's name."""
     errors = InputErrors()
     read_files([str(path)], errors)
     try:
@@ -87,11 +87,11 @@ def run_of(path: Path, clock: ManualClock, **options: Any) -> WorkloadRun:
 
 
 def run_cases(path: Path, **options: Any) -> Outcome:
-    """What becomes of a file's only workload, under virtual time."""
+    """Run a file's only workload under virtual time. Returns its outcome."""
     clock = ManualClock()
     return run(run_of(path, clock, **options).play(), clock)
 
 
 def pod_with_spec(**spec: Any) -> Value:
-    """A pod as in a manifest."""
+    """The manifest of a pod."""
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}

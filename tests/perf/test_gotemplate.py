@@ -40,7 +40,7 @@ def test_comments_are_dropped_and_dashes_trim() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("{{ with .x }}", 'line 1: found "with", wanted a value or "else", "end", "if" or "range"'),
         ("\n{{ printf .x }}", 'line 2: no function "printf"; known are AddFloat, AddInt, '),
@@ -57,10 +57,10 @@ def test_comments_are_dropped_and_dashes_trim() -> None:
         ("{{ , }}", 'line 1: found ",", wanted a value'),
     ],
 )
-def test_unknown_syntax_is_refused(text: str, said: str) -> None:
+def test_unknown_syntax_is_refused(text: str, message: str) -> None:
     with pytest.raises(TemplateError) as refused:
         parse(text)
-    assert str(refused.value).startswith(said)
+    assert str(refused.value).startswith(message)
 
 
 # ---- template functions ---------------------------------------------------------------------
@@ -105,7 +105,7 @@ def test_functions_return_the_values_of_upstreams_functions(
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "said"),
+    ("name", "arguments", "message"),
     [
         ("AddInt", (None,), "found nothing, wanted a number"),
         ("AddInt", ("x",), 'found "x", wanted a number'),
@@ -115,8 +115,8 @@ def test_functions_return_the_values_of_upstreams_functions(
         ("lt", (True, 1), "found true, wanted a number"),
     ],
 )
-def test_invalid_arguments_are_refused(name: str, arguments: Any, said: str) -> None:
-    with pytest.raises(FunctionError, match=said):
+def test_invalid_arguments_are_refused(name: str, arguments: Any, message: str) -> None:
+    with pytest.raises(FunctionError, match=message):
         FUNCTIONS[name](*arguments)
 
 
@@ -148,7 +148,7 @@ def test_actions_write_the_output_of_go(text: str, written: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("\n{{.missing}}", 'line 2: no parameter "missing"'),
         ("{{$y}}", 'line 1: no variable "$y"'),
@@ -158,10 +158,10 @@ def test_actions_write_the_output_of_go(text: str, written: str) -> None:
         ("{{AddInt .s 1}}", 'line 1: found "x", wanted a number'),
     ],
 )
-def test_a_template_that_cannot_be_executed_is_refused(text: str, said: str) -> None:
+def test_a_template_that_cannot_be_executed_is_refused(text: str, message: str) -> None:
     with pytest.raises(TemplateError) as refused:
         Template(text).filled(VALUES)
-    assert str(refused.value).startswith(said)
+    assert str(refused.value).startswith(message)
 
 
 def test_a_template_without_actions_is_constant() -> None:

@@ -49,7 +49,7 @@ def test_fields_of_pods_are_case_insensitive(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("{{ with .x }}", 'a.yaml: line 1: found "with"'),
         ("kind: {{.x}}", 'a.yaml: line 1: no parameter "x"'),
@@ -59,11 +59,11 @@ def test_fields_of_pods_are_case_insensitive(tmp_path: Path) -> None:
     ],
 )
 def test_an_invalid_manifest_is_reported_with_its_file(
-    tmp_path: Path, text: str, said: str
+    tmp_path: Path, text: str, message: str
 ) -> None:
     with pytest.raises(ManifestError) as refused:
         manifest(tmp_path, text).made({})
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_a_missing_file_is_reported(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_pods_of_one_operation_share_a_signature_label() -> None:
     assert labels == ["signature-label-0", "signature-label-0", "signature-label-1"]
 
 
-def test_a_claim_and_its_volume_are_bound_to_each_other() -> None:
+def test_a_claim_and_its_volume_refer_to_each_other() -> None:
     volume = {"apiVersion": "v1", "kind": "PersistentVolume", "spec": {"csi": {"driver": "d"}}}
     claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": {"accessModes": []}}
     claim, volume, pod = with_volume(BASE_POD, claim, volume, "ns", index=3)

@@ -1,4 +1,4 @@
-"""Each operation does what upstream's does, on a cluster under virtual time."""
+"""Each operation does the same as upstream's, on a cluster under virtual time."""
 
 import asyncio
 import itertools
@@ -29,7 +29,7 @@ STOP = op("stopCollectingMetrics")
 
 
 class Played:
-    """A file's workload after it was run: its outcome, its objects, the time it took."""
+    """A file's workload after its run: its outcome, its objects and its duration."""
 
     def __init__(self, folder: Path, *operations: Any, params: Any = None, **files: str) -> None:
         path = write_cases(folder, case(*operations, params=params), pod=SMALL_POD, **files)
@@ -135,11 +135,11 @@ def test_a_barrier_may_wait_for_attempts_and_labels(tmp_path: Path) -> None:
     assert message["reason"] == "Unschedulable"
 
 
-def test_a_sleep_takes_time(tmp_path: Path) -> None:
+def test_a_sleep_advances_the_clock(tmp_path: Path) -> None:
     assert Played(tmp_path, op("sleep", duration="1m30s")).clock.now() >= 90
 
 
-def test_pods_are_deleted_by_labels_at_a_given_rate(tmp_path: Path) -> None:
+def test_pods_are_deleted_by_labels_at_a_rate(tmp_path: Path) -> None:
     labelled = SMALL_POD.replace("metadata: {", "metadata: {labels: {a: b}, ")
     played = Played(
         tmp_path,
@@ -193,7 +193,7 @@ def test_an_update_replaces_the_object(tmp_path: Path) -> None:
 
 
 def test_a_steady_state_replaces_each_bound_pod(tmp_path: Path) -> None:
-    """Nothing takes time here: one pod would follow the other for ever, so the node goes."""
+    """No operation takes time, so pods would follow each other for ever: the node is deleted."""
     node = {"capacity": {"cpu": 1, "pods": 1}}
     text = f"{{apiVersion: v1, kind: Node, metadata: {{name: n}}, status: {node}}}"
     nodes = op("createNodes", count=1, nodeTemplatePath="n.yaml")
@@ -233,7 +233,7 @@ def test_a_measurement_has_its_name_and_labels(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("operations", "said"),
+    ("operations", "message"),
     [
         ((STOP,), "operation 0 (stopCollectingMetrics): nothing is being measured"),
         ((START, START), "operation 1 (startCollectingMetrics): Case/small/m is still being"),
@@ -243,14 +243,14 @@ def test_a_measurement_has_its_name_and_labels(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_an_impossible_operation_ends_the_workload(
-    tmp_path: Path, operations: tuple[Any, ...], said: str
+def test_an_operation_that_cannot_be_done_ends_the_workload(
+    tmp_path: Path, operations: tuple[Any, ...], message: str
 ) -> None:
     named = SMALL_POD.replace("generateName: pod-", "name: p")
     path = write_cases(tmp_path, case(*operations), named=named)
     clock = ManualClock()
     outcome = run(run_of(path, clock).play(), clock)
-    assert outcome.failure.startswith(said)
+    assert outcome.failure.startswith(message)
 
 
 GPU_CLASS = """
@@ -307,7 +307,7 @@ def test_claims_that_cannot_be_allocated_end_the_workload(tmp_path: Path) -> Non
 # ---- updates --------------------------------------------------------------------------------
 
 
-def test_an_update_keeps_fields_set_by_admission() -> None:
+def test_an_update_does_not_change_fields_set_by_admission() -> None:
     old = pod_with_spec(priority=5, tolerations=[{"key": "a"}], schedulingGates=[{"name": "g"}])
     result = updated(old, pod_with_spec(containers=[]), ())
     assert result["spec"] == {"priority": 5, "tolerations": [{"key": "a"}], "containers": []}
@@ -344,7 +344,7 @@ def test_a_status_update_changes_nothing_else() -> None:
 KEYS = [object_key(POD, "default", str(n)) for n in range(3)]
 
 
-def test_items_are_processed_at_their_ticks() -> None:
+def test_items_are_processed_at_the_ticks_of_their_rate() -> None:
     clock, seen = ManualClock(), []
 
     async def main() -> None:
@@ -357,7 +357,7 @@ def test_items_are_processed_at_their_ticks() -> None:
 
 
 @pytest.mark.parametrize(("per_second", "moments"), [(0, [0, 0, 0]), (4, [0.25, 0.5, 0.75])])
-def test_each_item_is_processed(per_second: int, moments: list[float]) -> None:
+def test_every_item_is_processed(per_second: int, moments: list[float]) -> None:
     clock: ManualClock = ManualClock()
     done: list[Any] = []
     work = at_pace(KEYS, per_second, clock, lambda key: done.append((key, clock.now())))
@@ -379,19 +379,19 @@ def objects_of(contents: dict[str, list[Any]]) -> Any:
     def objects(kind: str) -> list[tuple[ObjectKey, ApiObject]]:
         if kind == NODE:
             return [(object_key(NODE, "", name), node(name)) for name in ("n1", "n2")]
-        found = [decode(kind, content) for content in contents.get(kind, ())]
-        return [(object_key(kind, "default", each.metadata.name), each) for each in found]
+        objects_of_kind = [decode(kind, content) for content in contents.get(kind, ())]
+        return [(object_key(kind, "default", each.metadata.name), each) for each in objects_of_kind]
 
     return objects
 
 
 def allocated_pools(contents: dict[str, list[Any]], namespace: str = "") -> dict[str, Any]:
     """Claim → pools of its devices."""
-    found = allocations(objects_of(contents), namespace, default_gates())
+    patches = allocations(objects_of(contents), namespace, default_gates())
     return {
         key.name: patch
         and [each["pool"] for each in patch["status"]["allocation"]["devices"]["results"]]
-        for key, patch in found
+        for key, patch in patches
     }
 
 
@@ -405,7 +405,7 @@ def test_a_repeated_allocation_gives_the_same_result() -> None:
     assert allocated_pools(OBJECTS) == allocated_pools(OBJECTS)
 
 
-def test_allocated_claims_keep_their_devices_and_others_get_the_remaining_ones() -> None:
+def test_allocated_claims_keep_their_devices_and_further_claims_get_the_remaining_ones() -> None:
     has_some = claim("c1", exactly(), status=allocated(("n1", "a")))
     contents = {**OBJECTS, RESOURCE_CLAIM: [has_some, claim("c2", exactly())]}
     assert allocated_pools(contents) == {"c2": ["n2"]}

@@ -12,9 +12,9 @@ from tests.perf.kit import Value, op
 
 def filled(params: Value, *operations: Value) -> list[Any]:
     made: Any = [convert(one, OPERATIONS[one["opcode"]]) for one in operations]
-    found, problems = filled_in(made, params, "w")
+    result, problems = filled_in(made, params, "w")
     assert not problems
-    return found
+    return result
 
 
 def refused(params: Value, *operations: Value) -> list[str]:
@@ -62,21 +62,21 @@ def test_sets_of_pods_are_unrolled() -> None:
         namespacePrefix="ns",
         createPodsOp={"opcode": "createPods", "countParam": "$pods"},
     )
-    found = filled({"sets": 2, "pods": 5}, sets)
-    assert all(isinstance(one, CreatePods) for one in found)
-    assert [(one.namespace, one.count) for one in found] == [("ns-0", 5), ("ns-1", 5)]
+    operations = filled({"sets": 2, "pods": 5}, sets)
+    assert all(isinstance(one, CreatePods) for one in operations)
+    assert [(one.namespace, one.count) for one in operations] == [("ns-0", 5), ("ns-1", 5)]
 
 
 def test_template_values_are_read_as_go_reads_json() -> None:
-    given = {"a": "$n", "b": 2, "c": "$x|[1, two]", "d": "$y|", "e": "text", "f": True}
-    (found,) = filled({"n": 5}, op("createNodes", templateParams=given))
-    values = found.template_params
+    templates = {"a": "$n", "b": 2, "c": "$x|[1, two]", "d": "$y|", "e": "text", "f": True}
+    (operation,) = filled({"n": 5}, op("createNodes", templateParams=templates))
+    values = operation.template_params
     assert values == {"a": 5.0, "b": 2.0, "c": [1.0, "two"], "d": None, "e": "text", "f": True}
     assert isinstance(values["a"], float)
 
 
 @pytest.mark.parametrize(
-    ("params", "operation", "said"),
+    ("params", "operation", "message"),
     [
         (
             {"pods": 1},
@@ -130,5 +130,5 @@ def test_template_values_are_read_as_go_reads_json() -> None:
         ),
     ],
 )
-def test_invalid_parameters_are_reported(params: Value, operation: Value, said: str) -> None:
-    assert refused(params, operation)[0].startswith(said)
+def test_invalid_parameters_are_reported(params: Value, operation: Value, message: str) -> None:
+    assert refused(params, operation)[0].startswith(message)

@@ -1,4 +1,4 @@
-"""Everything is checked before a run; workloads that cannot run have a reason."""
+"""All input is checked before a run. A workload that cannot run has a reason."""
 
 import re
 from pathlib import Path
@@ -50,12 +50,12 @@ def test_a_plan_contains_its_operations_with_parameters(tmp_path: Path) -> None:
 def test_only_selected_workloads_are_planned(tmp_path: Path) -> None:
     workloads = [{"name": "a", "labels": ["short"]}, {"name": "b"}]
     path = write_cases(tmp_path, {**case(op("barrier")), "labels": ["x"], "workloads": workloads})
-    found = plan_all(read(path), Selection(label_filter="x,-short"), Setting(Registry()))
-    assert [one.name for one in found] == ["Case/b"]
+    plans = plan_all(read(path), Selection(label_filter="x,-short"), Setting(Registry()))
+    assert [one.name for one in plans] == ["Case/b"]
 
 
 @pytest.mark.parametrize(
-    ("operation", "files", "said"),
+    ("operation", "files", "message"),
     [
         (op("createPods", countParam="$n"), {}, '[0].workloads[0].params: no "n"'),
         (op("createAny", templatePath="x.yaml"), {}, "x.yaml: cannot be read"),
@@ -78,23 +78,25 @@ def test_only_selected_workloads_are_planned(tmp_path: Path) -> None:
     ],
 )
 def test_a_workload_that_cannot_run_has_a_reason(
-    tmp_path: Path, operation: Any, files: dict[str, str], said: str
+    tmp_path: Path, operation: Any, files: dict[str, str], message: str
 ) -> None:
-    assert said in refusal(write_cases(tmp_path, case(operation), **files))
+    assert message in refusal(write_cases(tmp_path, case(operation), **files))
 
 
 def test_a_workload_that_needs_a_missing_plugin_is_refused(tmp_path: Path) -> None:
     claiming = SMALL_POD.replace("containers:", "resourceClaims: [{name: a}], containers:")
     path = write_cases(tmp_path, case(op("createPods", podTemplatePath="x.yaml")), x=claiming)
-    others = Registry(each for each in in_tree_plugins() if each.name != "DynamicResources")
-    (refused,) = plan_all(read(path), Selection(), Setting(others))
+    plugins = Registry(each for each in in_tree_plugins() if each.name != "DynamicResources")
+    (refused,) = plan_all(read(path), Selection(), Setting(plugins))
     assert isinstance(refused, Refused)
     message = "pods with resource claims need DynamicResources, which is not here yet"
     assert message in "\n".join(refused.reasons)
     assert isinstance(plan(path), Plan)
 
 
-def test_the_other_workloads_can_run(tmp_path: Path) -> None:
+def test_a_workload_that_lacks_a_parameter_is_refused_and_further_ones_can_run(
+    tmp_path: Path,
+) -> None:
     workloads = [{"name": "a", "params": {"x": 1}}, {"name": "b"}]
     path = write_cases(tmp_path, {**case(op("barrier")), "workloads": workloads})
     assert [type(one) for one in planned(path)] == [Refused, Plan]
@@ -130,19 +132,19 @@ def test_the_configuration_of_the_command_line_has_priority(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [(None, "c.yaml: cannot be read"), (CONFIG % ", profilez: []", "profilez: unknown field")],
 )
 def test_an_invalid_configuration_refuses_the_workload(
-    tmp_path: Path, text: str | None, said: str
+    tmp_path: Path, text: str | None, message: str
 ) -> None:
     files = {} if text is None else {"c": text}
     path = write_cases(tmp_path, case(op("barrier"), schedulerConfigPath="c.yaml"), **files)
-    assert said in refusal(path)
+    assert message in refusal(path)
 
 
 def test_upstreams_syntax_is_read(tmp_path: Path) -> None:
-    """YAML with anchors and flow styles is YAML."""
+    """Anchors and flow styles are read as YAML."""
     whole = case(op("barrier"))
     path = tmp_path / "x.yaml"
     path.write_text(yaml.safe_dump([whole], default_flow_style=True))
@@ -187,7 +189,7 @@ NO_PLUGINS = Registry([])
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (
             pod_with_spec(resourceClaims=[{"name": "a"}]),
@@ -211,9 +213,9 @@ NO_PLUGINS = Registry([])
         ),
     ],
 )
-def test_a_missing_plugin_is_named(content: dict[str, Any], said: str) -> None:
-    (found,) = missing_for([content], NO_PLUGINS)
-    assert found.startswith(said)
+def test_a_missing_plugin_is_named(content: dict[str, Any], message: str) -> None:
+    (missing,) = missing_for([content], NO_PLUGINS)
+    assert missing.startswith(message)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Listeners get events about pods at the moment they happen."""
+"""Listeners get events about pods when they happen."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ CONDITION = {"status": {"conditions": [{"type": "PodScheduled", "status": "False
 
 
 class WatchedCluster:
-    """A cluster with one node and no scheduler: who binds is the test."""
+    """A cluster with one node and no scheduler. The test binds pods."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
@@ -87,7 +87,7 @@ def test_bindings_are_logged_with_time_and_node() -> None:
     in_a_loop(check)
 
 
-def test_a_listener_that_left_gets_no_events() -> None:
+def test_a_removed_listener_gets_no_events() -> None:
     def check(world: WatchedCluster) -> None:
         bound = NewlyBound("default")
         world.watch.join(bound)

@@ -30,37 +30,39 @@ def test_unsupported_upstream_operations_are_recognized(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         pytest.param(
             case(op("createPod")),
             '[0].workloadTemplate[0].opcode: found "createPod"; did you mean "createPods"?',
-            id="opcode",
+            id="unknown opcode",
         ),
         pytest.param(
-            case({}), "[0].workloadTemplate[0].opcode: found null; known are alloc", id="none"
+            case({}), "[0].workloadTemplate[0].opcode: found null; known are alloc", id="no opcode"
         ),
         pytest.param(
             case(op("barrier", namespace="a")),
             '[0].workloadTemplate[0].namespace: unknown field; did you mean "namespaces"?',
-            id="field",
+            id="unknown field",
         ),
         pytest.param(
             case(op("createNodes", count="5")),
             '[0].workloadTemplate[0].count: "5"; wanted an integer',
-            id="type",
+            id="wrong type",
         ),
         pytest.param(
             case(op("createNodes", countParam="n")),
             '[0].workloadTemplate[0].countParam: "n"; wanted a parameter such as $measurePods',
-            id="reference",
+            id="wrong reference",
         ),
         pytest.param(
             case(op("createPodSets", namespacePrefix="a", createPodsOp={"cont": 1})),
             '[0].workloadTemplate[0].createPodsOp.cont: unknown field; did you mean "count"?',
-            id="inside",
+            id="wrong nested field",
         ),
-        pytest.param(case(), "[0].workloadTemplate: found no operation; wanted some", id="empty"),
+        pytest.param(
+            case(), "[0].workloadTemplate: found no operation; wanted some", id="empty value"
+        ),
         pytest.param(
             {**case(op("barrier")), "workloads": []},
             "[0].workloads: found none; wanted at least one",
@@ -69,17 +71,19 @@ def test_unsupported_upstream_operations_are_recognized(tmp_path: Path) -> None:
         pytest.param(
             {**case(op("barrier")), "workloads": [{"name": "a"}, {"name": "a"}]},
             '[0].workloads[1].name: "a" is given twice; wanted once',
-            id="workload twice",
+            id="repeated workload",
         ),
         pytest.param(
             {**case(op("barrier")), "workloadz": []},
             '[0].workloadz: unknown field; did you mean "workloads"?',
-            id="test case",
+            id="wrong field of a test case",
         ),
     ],
 )
-def test_an_invalid_field_is_reported_with_its_path(tmp_path: Path, value: Any, said: str) -> None:
-    assert complaints_about(write_cases(tmp_path, value)).startswith(said)
+def test_an_invalid_field_is_reported_with_its_path(
+    tmp_path: Path, value: Any, message: str
+) -> None:
+    assert complaints_about(write_cases(tmp_path, value)).startswith(message)
 
 
 def test_the_name_of_a_test_case_is_unique(tmp_path: Path) -> None:
@@ -88,17 +92,17 @@ def test_the_name_of_a_test_case_is_unique(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a: 1", "wanted one list of test cases, as in scheduler_perf"),
         ("[]", "wanted one list of test cases, as in scheduler_perf"),
         ("[a", "line 2: "),
     ],
 )
-def test_a_file_contains_one_list(tmp_path: Path, text: str, said: str) -> None:
+def test_a_file_contains_one_list(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "x.yaml"
     path.write_text(text)
-    assert complaints_about(path).startswith(said)
+    assert complaints_about(path).startswith(message)
 
 
 def test_a_missing_file_is_reported(tmp_path: Path) -> None:
@@ -135,20 +139,20 @@ def test_an_empty_folder_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "found"),
+    ("kind", "value", "expected"),
     [
         pytest.param(CreateNodes, {"CountParam": "$n"}, {"countParam": "$n"}, id="a struct"),
         pytest.param(
             Pod,
             {"spec": {"topologySpreadConstraints": [{"NodeTaintsPolicy": "Honor"}]}},
             {"spec": {"topologySpreadConstraints": [{"nodeTaintsPolicy": "Honor"}]}},
-            id="a struct in a list that may be absent",
+            id="a struct in an optional list",
         ),
         pytest.param(
             Pod,
             {"metadata": {"labels": {"Name": "a", "name": "b"}}},
             {"metadata": {"labels": {"Name": "a", "name": "b"}}},
-            id="what is no field's name stays",
+            id="an unknown name is unchanged",
         ),
         pytest.param(
             Pod, {"Spec": {}, "spec": {"a": 1}}, {"Spec": {}, "spec": {"a": 1}}, id="both"
@@ -157,5 +161,5 @@ def test_an_empty_folder_is_reported(tmp_path: Path) -> None:
         pytest.param(Pod, {"spec": None}, {"spec": None}, id="a null"),
     ],
 )
-def test_field_names_get_the_case_of_their_type(kind: Any, value: Any, found: Any) -> None:
-    assert with_field_names(value, kind) == found
+def test_field_names_get_the_case_of_their_type(kind: Any, value: Any, expected: Any) -> None:
+    assert with_field_names(value, kind) == expected

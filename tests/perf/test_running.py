@@ -1,4 +1,4 @@
-"""A workload runs on its own cluster, under the given clock."""
+"""A workload runs on its own cluster, under the caller's clock."""
 
 import asyncio
 from pathlib import Path
@@ -82,7 +82,7 @@ SCENARIOS = Path(__file__).parents[2] / "benchmarks" / "scenarios"
 
 
 def own_plans() -> list[Any]:
-    """All of our scenarios; the small size of each is run below."""
+    """The plans of all scenarios in the repository."""
     errors = InputErrors()
     cases = read_files([str(SCENARIOS)], errors)
     errors.raise_if_any()
@@ -101,6 +101,6 @@ def test_all_scenarios_of_the_repository_end(one: Plan) -> None:
     outcome = run(WorkloadRun(one, Registry(), clock).play(), clock)
     assert not outcome.failure
     (measured,) = outcome.measured
-    # Of eleven pods one is there to fit nowhere.
-    wanted = one.workload.params.get("pods", one.workload.params["nodes"])
-    assert measured.pods == (100 if one.name.startswith("Unschedulable") else wanted)
+    # One of every eleven pods fits nowhere.
+    expected = one.workload.params.get("pods", one.workload.params["nodes"])
+    assert measured.pods == (100 if one.name.startswith("Unschedulable") else expected)

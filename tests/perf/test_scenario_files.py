@@ -53,7 +53,7 @@ def test_the_pod_of_an_operation_has_priority_over_that_of_the_test_case(tmp_pat
     assert (prefix(), prefix(podTemplatePath="pod.yaml")) == ("other-", "pod-")
 
 
-def test_a_pod_may_follow_its_claim_and_volume(files: ScenarioFiles) -> None:
+def test_a_pod_may_be_created_after_its_claim_and_volume(files: ScenarioFiles) -> None:
     pods = operation(
         "createPods",
         persistentVolumeTemplatePath="volume.yaml",
@@ -69,7 +69,7 @@ def test_a_file_is_read_once(files: ScenarioFiles) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "kinds"),
+    ("operation", "kinds"),
     [
         (operation("createNodes"), ["Node"]),
         (operation("createPods"), ["Pod"]),
@@ -81,9 +81,9 @@ def test_a_file_is_read_once(files: ScenarioFiles) -> None:
     ],
 )
 def test_an_operation_gives_examples_of_its_objects(
-    files: ScenarioFiles, given: Any, kinds: list[str] | None
+    files: ScenarioFiles, operation: Any, kinds: list[str] | None
 ) -> None:
-    results = [content["kind"] for _, content in files.examples(given)]
+    results = [content["kind"] for _, content in files.examples(operation)]
     assert results == (["Pod", "PersistentVolumeClaim"] if kinds is None else kinds)
 
 

@@ -1,4 +1,4 @@
-"""Objects with generated names, and waits that end when nothing remains to happen."""
+"""Objects with generated names, and waits that end when no event is pending."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ NODE_POD = {"count": 1, "podTemplatePath": "pod.yaml"}
 
 
 def test_colliding_generated_names_are_generated_again(tmp_path: Path) -> None:
-    """Of so many pods some get a name that another one has: 27 letters, 5 of them."""
+    """Among 6,000 pods some generated names collide: a name has 5 of 27 letters."""
     pods = op("createPods", count=6000, podTemplatePath="pod.yaml", skipWaitToCompletion=True)
     gated = SMALL_POD.replace("spec: {", "spec: {schedulingGates: [{name: g}], ")
     outcome = run_cases(write_cases(tmp_path, case(pods), pod=gated))
@@ -26,7 +26,7 @@ def test_a_name_used_twice_ends_the_workload(tmp_path: Path) -> None:
     assert outcome.failure == message
 
 
-def test_a_pod_that_can_never_be_bound_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_wait_ends_although_a_pod_can_never_be_bound(tmp_path: Path) -> None:
     path = write_cases(
         tmp_path, case(op("createNodes", count=1), op("createPods", **NODE_POD)), pod=LARGE_POD
     )
@@ -38,7 +38,7 @@ def test_a_pod_that_can_never_be_bound_is_not_waited_for(tmp_path: Path) -> None
     assert "0/1 nodes are available: 1 Insufficient cpu. preemption: " in failure
 
 
-def test_a_wait_lasts_while_something_happens(tmp_path: Path) -> None:
+def test_a_wait_lasts_while_events_are_pending(tmp_path: Path) -> None:
     churn = op("churn", mode="recreate", number=1, templatePaths=["any.yaml"])
     path = write_cases(
         tmp_path,

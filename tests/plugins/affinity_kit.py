@@ -1,4 +1,4 @@
-"""Clusters for the tests of InterPodAffinity, and what the plugin must say of them, pod by pod.
+"""Clusters for the tests of InterPodAffinity, and the expected results, computed pod by pod.
 
 The scalar answers are the specification: each is written as upstream's documentation words it,
 over plain lists, without a column.
@@ -41,8 +41,8 @@ class Namespaces:
         return Namespace(metadata=ObjectMeta(name=name, labels=self.labels[name]))
 
 
-class KnowsNamespaces:
-    """As much of a handle as the plugin uses."""
+class NamespaceHandle:
+    """The part of a handle that the plugin uses."""
 
     def __init__(self, labels: dict[str, dict[str, str]]) -> None:
         self._namespaces = Namespaces(labels)
@@ -58,14 +58,14 @@ class AffinityCluster:
 
     nodes: list[Node]
     placed: list[PodInfo] = field(default_factory=list[PodInfo])
-    #: Namespace → labels, of those that are known.
+    #: Namespace → labels, for the namespaces that exist.
     namespaces: dict[str, dict[str, str]] = field(
         default_factory=lambda: {"default": dict[str, str]()}
     )
     args: InterPodAffinityArgs = field(default_factory=InterPodAffinityArgs)
 
     def plugin(self) -> InterPodAffinity:
-        return InterPodAffinity(self.args, cast(Handle, KnowsNamespaces(self.namespaces)))
+        return InterPodAffinity(self.args, cast(Handle, NamespaceHandle(self.namespaces)))
 
     def lend(self) -> Snapshot:
         cache = Cache()
@@ -76,13 +76,13 @@ class AffinityCluster:
         return cache.lend()
 
 
-# ---- what the plugin says ----------------------------------------------------------------------
+# ---- results of the plugin ---------------------------------------------------------------------
 
 
 def filter_answers(
     plugin: InterPodAffinity, state: CycleState, pod: PodInfo, nodes: NodeView
 ) -> dict[str, Answer]:
-    """Node → why not; None where it fits."""
+    """Node → reason of its rejection, or None if the pod fits."""
     outcome = FilterOutcome(nodes, nodes.allocatable("cpu") >= 0)
     outcome.add(plugin.instance_name, plugin.filter(state, pod, nodes, outcome.feasible))
     statuses = {nodes.name(position): outcome.status_of(position) for position in range(len(nodes))}
@@ -97,7 +97,7 @@ def _answer(status: Status | None) -> Answer:
 
 
 def filtered(world: AffinityCluster, pod: PodInfo) -> dict[str, Answer] | Code:
-    """PreFilter and Filter on all nodes; SKIP or a rejection where PreFilter says so."""
+    """The result of Filter on all nodes, or PreFilter's SKIP or rejection."""
     plugin, state, nodes = world.plugin(), CycleState(), world.lend().nodes
     answer = plugin.pre_filter(state, pod, nodes)
     if isinstance(answer, Status):
@@ -125,7 +125,7 @@ def labels_of(node: Node) -> dict[str, str]:
 
 
 def own_means(world: AffinityCluster, term: AffinityTerm, other: PodInfo) -> bool:
-    """The incoming pod's term: its namespace selector finds namespaces that are known."""
+    """Whether the incoming pod's term selects the pod; unknown namespaces are not selected."""
     namespaces = set(term.namespaces)
     if term.namespace_selector.is_everything:
         namespaces.add(other.namespace)
@@ -136,12 +136,12 @@ def own_means(world: AffinityCluster, term: AffinityTerm, other: PodInfo) -> boo
 
 
 def their_term_means(world: AffinityCluster, term: AffinityTerm, pod: PodInfo) -> bool:
-    """A placed pod's term: a namespace that is not known has no labels."""
+    """Whether a placed pod's term selects the pod; an unknown namespace has no labels."""
     return term.matches(pod.namespace, pod.labels, world.namespaces.get(pod.namespace, {}))
 
 
 def pods_with_nodes(world: AffinityCluster) -> list[tuple[PodInfo, dict[str, str]]]:
-    """Placed pods with the labels of their nodes; those whose node is gone do not count."""
+    """Placed pods with the labels of their nodes, without pods on deleted nodes."""
     labels = {node.metadata.name: labels_of(node) for node in world.nodes}
     return [(each, labels[each.node_name]) for each in world.placed if each.node_name in labels]
 
@@ -172,7 +172,7 @@ def why_not(world: AffinityCluster, pod: PodInfo, node: Node) -> Answer:
 
 
 def refusals(world: AffinityCluster, pod: PodInfo) -> list[tuple[AffinityTerm, dict[str, str]]]:
-    """(term, labels of its node) of required anti-affinity terms that mean the pod."""
+    """(term, labels of its node) of required anti-affinity terms that select the pod."""
     return [
         (term, on)
         for each, on in pods_with_nodes(world)
@@ -189,7 +189,7 @@ def must_filter(world: AffinityCluster, pod: PodInfo) -> dict[str, Answer] | Cod
 
 
 def contributions(world: AffinityCluster, pod: PodInfo) -> list[tuple[str, str, int]]:
-    """(topology key, value, what it is worth there), one for each term that matches."""
+    """(topology key, value, weight), one for each term that matches."""
     terms: list[tuple[AffinityTerm, int, dict[str, str]]] = []
     near, away = pod.shape.affinity.preferred, pod.shape.anti_affinity.preferred
     for other, on in pods_with_nodes(world):

@@ -1,4 +1,4 @@
-"""A few nodes, made-up scores of sources, and what a connector makes of them."""
+"""A few nodes, the scores of sources, and the scores of a connector."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -31,7 +31,7 @@ def made_of(
     feasible: Sequence[int] | None = None,
     **options: Any,
 ) -> list[int]:
-    """A connector's scores, normalised. ``sources``: by name, what they score n0, n1 …
+    """A connector's scores, normalised. ``sources``: name → scores of n0, n1 …
 
     ``options``: answers and attributes of the sources.
     """
@@ -70,7 +70,7 @@ def _source(name: str, numbers: Sequence[int], options: Mapping[str, Any]) -> An
 
 
 def refusal(connector: type[Plugin], args: Mapping[str, Any]) -> str:
-    """What is wrong with args."""
+    """The problems of args."""
     try:
         plugin(connector, args)
     except ConfigError as error:

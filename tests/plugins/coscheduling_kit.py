@@ -12,7 +12,7 @@ KIND = "scheduling.x-k8s.io/v1alpha1 PodGroup"
 
 
 def group_manifest(name: str = "g", *, created: str = "", **spec: Any) -> dict[str, Any]:
-    """A PodGroup as a user writes it."""
+    """The manifest of a PodGroup."""
     metadata = {"name": name, "namespace": "default"}
     if created:
         metadata["creationTimestamp"] = created
@@ -46,7 +46,7 @@ def put_members(cluster: SampleCluster, *names: str, group: str = "g") -> None:
 
 
 def coscheduling(cluster: SampleCluster, **args: Any) -> Coscheduling:
-    """The plugin placing pod by pod, unless args say otherwise."""
+    """The plugin with placement pod by pod, unless args have another one."""
     result = plugin(Coscheduling, {"placement": "pod", **args}, cluster=cluster)
     assert isinstance(result, Coscheduling)
     return result

@@ -102,7 +102,7 @@ def allocated(*devices: tuple[str, str], node_name: str = "", users: Any = ()) -
 
 
 def put(store: ClusterObjects, *contents: Json) -> None:
-    """Slices, classes and claims, told apart by what they hold."""
+    """Store slices, classes and claims, distinguished by their fields."""
     for content in contents:
         spec = content["spec"]
         kind = RESOURCE_SLICE if "driver" in spec else DEVICE_CLASS
@@ -111,7 +111,7 @@ def put(store: ClusterObjects, *contents: Json) -> None:
 
 
 def memory_cluster() -> SampleCluster:
-    """A cluster whose plugins see `MemoryDevices`, which hold what the cluster's store holds."""
+    """A cluster whose plugins read `MemoryDevices` with the content of the cluster's store."""
     devices = MemoryDevices()
     cluster = SampleCluster(devices=devices)
 
@@ -162,10 +162,10 @@ def as_class(content: Json) -> DeviceClass:
     return cast(DeviceClass, decode(DEVICE_CLASS, content))
 
 
-def found_on(
+def allocate_on(
     node_name: str | Node, contents: tuple[Json, ...], *claims: Json
 ) -> list[list[str]] | None:
-    """Per claim "request pool/device" of each device; None: the node has not enough."""
+    """Per claim "request pool/device" of each device; None if the node lacks devices."""
     store = ClusterObjects()
     put(store, class_of(), *contents)
     devices = Devices(NodeTable(), store)

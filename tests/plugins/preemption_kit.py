@@ -1,4 +1,4 @@
-"""A profile that can preempt, over a sample cluster: one attempt, and what came of it.
+"""A profile that can preempt, over a sample cluster: one attempt and its result.
 
 over = scene(node("n1", cpu=2), pod("low", cpu=2, node="n1"))
 assert over.attempt(pod("p", cpu=2, priority=5)).nominated == "n1"
@@ -51,7 +51,7 @@ def budget(name: str, labels: dict[str, str], allowed: int, *disrupted: str) -> 
 
 
 class EvictionPort:
-    """Fails for some pods; notes the order of everything."""
+    """A port that fails for some pods and records the order of all calls."""
 
     def __init__(self, **failures: Exception) -> None:
         self._failures = failures
@@ -72,10 +72,10 @@ class EvictionPort:
 
 @dataclass(frozen=True, slots=True)
 class Attempted:
-    """How an attempt ended."""
+    """The result of an attempt."""
 
     cycle: Cycle
-    #: None: the nomination stays as it is.
+    #: None: the nomination does not change.
     nominated: str | None
     message: str
     code: str
@@ -93,8 +93,8 @@ class Scene:
         ports = NodePorts(None, self._handle(NodePorts))
         taints = TaintToleration(None, self._handle(TaintToleration))
         preempting = self._handle(DefaultPreemption)
-        given = DefaultPreemptionArgs(**options)
-        self.plugin = DefaultPreemption(given, preempting)
+        plugin_args = DefaultPreemptionArgs(**options)
+        self.plugin = DefaultPreemption(plugin_args, preempting)
         plugins.pre_filter = [ports, fit]
         plugins.filter = [taints, ports, fit]
         plugins.post_filter = [self.plugin]
@@ -109,7 +109,7 @@ class Scene:
         self.cluster.put(POD_DISRUPTION_BUDGET, *budgets)
 
     def put_group(self, name: str, **spec: Any) -> None:
-        """A group of `scheduling.k8s.io`; its members are those that are placed by now."""
+        """Add a group of `scheduling.k8s.io`, whose members are the pods placed so far."""
         kind = "scheduling.k8s.io/v1beta1 PodGroup"
         content = {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
         self.cluster.pod_groups.put(KINDS[kind].compile(kind, decode(kind, content)))
@@ -121,7 +121,7 @@ class Scene:
             self.cluster.nominator.add_nominated_pod(each)
 
     def cycle(self, pod: PodInfo) -> Cycle:
-        """One that looks at all nodes."""
+        """A cycle over all nodes."""
         runner = CycleRunner(self.cluster.nominator, seed=0, extenders=())
         cycle = Cycle(QueuedPodInfo(pod, 0.0), self.framework, self.cluster.lend())
         assert runner.run(cycle) is None
@@ -139,14 +139,14 @@ class Scene:
         return Attempted(cycle, nominated, status.message, str(status.code))
 
     def find(self, pod: PodInfo) -> Findings:
-        """The dry run alone."""
+        """Run the dry run alone."""
         cycle = self.cycle(pod)
         assert is_rejected(cycle.status), f"{pod!r} fits: {cycle.choice}"
         statuses: NodeToStatus = cycle.node_to_status()
         return self.plugin.find(cycle.state, pod, statuses.codes(cycle.snapshot.nodes))
 
     def candidates(self, pod: PodInfo) -> dict[str, list[str]]:
-        """Node → names of its victims, the most important first."""
+        """Node → names of its victims, from the most important one on."""
         batch = self.find(pod).candidates
         if batch is None:
             return {}
@@ -158,7 +158,7 @@ class Scene:
         }
 
     def perform(self, port: Any = None) -> Any:
-        """Do what the plugin wants written, also what it wants then. What fails is passed over."""
+        """Perform the writes of the plugin and those that follow. A failed write is skipped."""
         port = port or SamplePort(self.cluster.store)
         while self.cluster.writes:
             writes: Sequence[Any] = list(self.cluster.writes)

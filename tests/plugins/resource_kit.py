@@ -1,4 +1,4 @@
-"""Nodes with amounts, pods that ask for some, and how to draw them; amounts are whole numbers."""
+"""Nodes with amounts and pods with requests, also drawn ones; amounts are whole numbers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ Amounts = Mapping[str, int]
 
 GPU, NIC, HUGE = "example.com/gpu", "other.io/nic", "hugepages-2Mi"
 RESOURCES: tuple[str, ...] = ("cpu", "memory", "ephemeral-storage", GPU, NIC, HUGE)
-#: What a container that names none counts as where it is scored.
+#: The default requests of a container in scores.
 UNSET = {"cpu": 100, "memory": 200 * 1024 * 1024}
 
 
@@ -38,7 +38,7 @@ def container(amounts: Amounts | None = None, **fields: Any) -> dict[str, Any]:
 def pod_of_containers(
     name: str = "p", containers: Sequence[Amounts] = ({},), on: str | None = None, **spec: Any
 ) -> PodInfo:
-    """A pod of containers with these requests; the rest stands in its spec."""
+    """A pod of containers with these requests, and further fields of its spec."""
     own = {"nodeName": on, "containers": [container(each) for each in containers], **spec}
     pod = decode(POD, {"metadata": {"name": name, "uid": f"uid-{name}"}, "spec": own})
     assert isinstance(pod, Pod)
@@ -47,14 +47,14 @@ def pod_of_containers(
 
 @dataclass(frozen=True)
 class Place:
-    """A node as it is drawn: what it offers, and the containers of each pod on it."""
+    """A drawn node: its allocatable amounts, and the containers of each pod on it."""
 
     offered: Amounts
     pods: int = 110
     running: Sequence[Sequence[Amounts]] = field(default_factory=tuple)
 
     def used(self, name: str, unset: Amounts | None = None) -> int:
-        """What the pods on it ask for together; ``unset``: what a silent container counts as."""
+        """The sum of the pods' requests; ``unset``: the request of a container without one."""
         return sum(total(containers, name, unset) for containers in self.running)
 
 
@@ -63,7 +63,7 @@ def total(containers: Sequence[Amounts], name: str, unset: Amounts | None = None
 
 
 def lent(places: Sequence[Place]) -> NodeView:
-    """Nodes n0, n1 … as a cycle sees them."""
+    """Nodes n0, n1 … on loan to a cycle."""
     cache = Cache()
     for row, place in enumerate(places):
         cache.add_node(node_offering(place.offered, name=f"n{row}", pods=place.pods))
@@ -75,26 +75,26 @@ def lent(places: Sequence[Place]) -> NodeView:
 # ---- drawing -------------------------------------------------------------------------------
 
 SMALL = st.integers(0, 6)
-#: Around the defaults of silent containers, and where float64 no longer holds 100 times as much.
+#: Amounts around the default requests, and where float64 cannot represent 100 times the amount.
 LARGE = st.sampled_from([0, 1, 99, 100, 250, 1000, 2**28, 2**28 + 1, 10**10, 2**46 - 1, 2**47 + 3])
-#: Of which the above are shares.
+#: Totals of which the amounts above are shares.
 ROOM = st.sampled_from([0, 1, 700, 1000, 4001, 2**29, 3 * 2**29, 10**10, 2**46, 2**47 + 3])
 
 
 def amounts(number: st.SearchStrategy[int]) -> st.SearchStrategy[dict[str, int]]:
-    """What a container asks for."""
+    """Draws the requests of a container."""
     return st.dictionaries(st.sampled_from(RESOURCES), number, max_size=4)
 
 
 def pods(number: st.SearchStrategy[int]) -> st.SearchStrategy[list[dict[str, int]]]:
-    """The containers of one pod."""
+    """Draws the containers of one pod."""
     return st.lists(amounts(number), min_size=1, max_size=2)
 
 
 def clusters(
     number: st.SearchStrategy[int], room: st.SearchStrategy[int]
 ) -> st.SearchStrategy[list[Place]]:
-    """Nodes that offer ``room`` of some resources, or of all."""
+    """Draws nodes that offer ``room`` of some resources, or of all."""
     some = st.fixed_dictionaries({}, optional=dict.fromkeys(RESOURCES, room))
     whole = st.fixed_dictionaries(dict.fromkeys(RESOURCES, room))
     running = st.lists(pods(number), max_size=2)
@@ -102,5 +102,5 @@ def clusters(
     return st.lists(place, min_size=1, max_size=6)
 
 
-#: Some rows of a cluster; only those that it has are meant.
+#: Rows of a cluster; rows that it does not have are ignored.
 POSITIONS = st.lists(st.integers(0, 5), unique=True, max_size=4)

@@ -25,12 +25,12 @@ from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
 from bayplan.testing import handle
 
-#: Over an empty cluster.
+#: A handle over an empty cluster.
 NO_HANDLE: Handle = handle()
 
 
 def lent(nodes: Iterable[Node]) -> NodeView:
-    """All of them, as a cycle sees them."""
+    """All nodes, on loan to a cycle."""
     cache = Cache()
     for each in nodes:
         cache.add_node(each)
@@ -51,7 +51,7 @@ def pre_filter_result(
 def rejected(
     plugin: FilterPlugin, pod: PodInfo, nodes: NodeView
 ) -> dict[str, tuple[Code, tuple[str, ...]]]:
-    """Rejected node → code and reasons; nothing where PreFilter skipped."""
+    """Rejected node → code and reasons; empty if PreFilter skipped."""
     if isinstance(plugin, PreFilterPlugin) and pre_filter_result(plugin, pod, nodes) is SKIP:
         return {}
     outcome = FilterOutcome(nodes, np.ones(len(nodes), np.bool_))
@@ -68,7 +68,7 @@ def unresolvable(names: Iterable[str], reason: str) -> dict[str, tuple[Code, tup
 def filter_is_row_wise(
     plugin: FilterPlugin, pod: PodInfo, nodes: NodeView, positions: Sequence[int]
 ) -> bool:
-    """Whether some nodes alone get the results that they get among all nodes."""
+    """Whether selected nodes have the same results as among all nodes."""
     some = nodes.take(positions)
     chosen, everywhere = set(some.names()), rejected(plugin, pod, nodes)
     alone = rejected(plugin, pod, some)
@@ -79,7 +79,7 @@ def filter_is_row_wise(
 
 
 def scored(plugin: ScorePlugin, pod: PodInfo, nodes: NodeView) -> dict[str, int] | None:
-    """Raw scores; None where PreScore skipped."""
+    """Raw scores; None if PreScore skipped."""
     state = CycleState()
     if isinstance(plugin, PreScorePlugin):
         status = plugin.pre_score(state, pod, nodes)
@@ -119,7 +119,7 @@ def registered(plugin: EnqueueExtensions) -> list[tuple[str, str, bool]]:
 def hint(
     plugin: EnqueueExtensions, event: tuple[str, ActionType], pod: PodInfo, old: Any, new: Any
 ) -> QueueingHint | None:
-    """What the plugin says to an event; None where it does not wait for such."""
+    """The result of the plugin's hint for an event; None if the plugin does not register for it."""
     for entry in plugin.events_to_register():
         if entry.event.match(ClusterEvent(*event)):
             return QueueingHint.QUEUE if entry.hint is None else entry.hint(pod, old, new)

@@ -1,6 +1,6 @@
-"""A cluster whose devices stand for a resource in every way there is, and what it scores.
+"""A cluster whose devices represent a resource in every possible way, and its scores.
 
-What kube-scheduler v1.37.0 answered about this very cluster stands in the tests as numbers.
+The tests contain the scores of kube-scheduler v1.37.0 for this cluster.
 """
 
 from typing import Any
@@ -13,9 +13,9 @@ from tests.plugins.devices_kit import allocated, claim, class_of, device, put, s
 from tests.plugins.row_kit import scored
 
 GPU, BY_CLASS = "example.com/gpu", "deviceclass.resource.kubernetes.io/gpu"
-#: Fails for the device that has no model; the other does not.
+#: Fails for the device without a model.
 BIG = "device.attributes['gpu.example.com'].model=='big'"
-BIG_IF_KNOWN = "device.attributes['gpu.example.com'].?model.orValue('')=='big'"
+BIG_IF_PRESENT = "device.attributes['gpu.example.com'].?model.orValue('')=='big'"
 
 
 def _big(name: str, **fields: Any) -> dict[str, Any]:
@@ -72,13 +72,13 @@ def asking(name: str = "p", amount: int = 1, resource: str = GPU) -> PodInfo:
     return pod(name, cpu="500m", memory="1Gi", requests={resource: amount})
 
 
-def scores(plugin: ScorePlugin, cluster: SampleCluster, asks: PodInfo) -> dict[str, int]:
-    """By node; all at once, some alone, and one by one, which must be the same."""
+def scores(plugin: ScorePlugin, cluster: SampleCluster, requesting: PodInfo) -> dict[str, int]:
+    """Node → score. All nodes, selected nodes and single nodes must have the same scores."""
     nodes = cluster.lend().nodes
-    together = scored(plugin, asks, nodes)
+    together = scored(plugin, requesting, nodes)
     assert together is not None and isinstance(plugin, RowScore)
     some = nodes.take([5, 1, 4])
-    assert scored(plugin, asks, some) == {name: together[name] for name in some.names()}
+    assert scored(plugin, requesting, some) == {name: together[name] for name in some.names()}
     for info in nodes.infos():
-        assert plugin.score_row(CycleState(), asks, info) == together[info.name]
+        assert plugin.score_row(CycleState(), requesting, info) == together[info.name]
     return together

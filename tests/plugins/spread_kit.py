@@ -1,6 +1,6 @@
-"""Zones, racks and pods to spread over them; and the same drawn at random.
+"""Zones, racks and pods to spread over them, also drawn at random.
 
-The drawn ones are full of what is rare in clusters and easy to get wrong: empty and missing
+Drawn clusters contain many rare cases that are easy to get wrong: empty and missing
 labels, hostnames that two nodes share, pods being deleted, empty and null selectors.
 """
 
@@ -36,7 +36,7 @@ RACK = "rack"
 NO_DEFAULTS = PodTopologySpreadArgs(defaulting_type="List")
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
-# ---- given -----------------------------------------------------------------------------------
+# ---- nodes and pods --------------------------------------------------------------------------
 
 
 def labelled_node(
@@ -46,7 +46,7 @@ def labelled_node(
     labels: Mapping[str, str | None] | None = None,
     taints: Sequence[str] = (),
 ) -> Node:
-    """With its hostname; a label of None is left out. Taints are keys of NoSchedule ones."""
+    """A node with its hostname. A label of None is left out. Taints are keys with NoSchedule."""
     all_labels = {HOSTNAME_LABEL: name, ZONE_LABEL: zone, **(labels or {})}
     node_labels = {key: value for key, value in all_labels.items() if value is not None}
     tainted = [{"key": key, "effect": "NoSchedule"} for key in taints]
@@ -86,7 +86,7 @@ def constraint(key: str = ZONE_LABEL, action: str = HARD, **fields: Any) -> dict
 
 @dataclass
 class Listed:
-    """What the API holds of one kind."""
+    """The objects of one kind in the API."""
 
     objects: list[Any] = field(default_factory=list[Any])
 
@@ -104,7 +104,7 @@ class Listed:
 
 @dataclass
 class SpreadCluster:
-    """A handle that knows nothing but Services and controllers."""
+    """A handle with Services and controllers only."""
 
     kinds: dict[str, Listed] = field(
         default_factory=lambda: {kind: Listed() for kind in SELECTING_KINDS}
@@ -121,7 +121,7 @@ class SpreadCluster:
 
 
 def spreading(args: PodTopologySpreadArgs = NO_DEFAULTS, world: SpreadCluster | None = None) -> Any:
-    """The plugin; Any, so that tests may look inside."""
+    """The plugin, typed as Any so that tests may read private attributes."""
     return PodTopologySpread(args, cast(Handle, world or SpreadCluster()))
 
 
@@ -141,7 +141,7 @@ def lent(nodes: Iterable[Node], pods: Iterable[PodInfo] = ()) -> Snapshot:
 
 
 def zoned(**zones: int) -> Snapshot:
-    """A node per zone, with so many pods of app=a: ``zoned(a=2, b=0)``."""
+    """One node per zone with a number of pods of app=a: ``zoned(a=2, b=0)``."""
     nodes = [labelled_node(f"in-{zone}", zone=zone) for zone in zones]
     placed = [app_pod(f"{z}{i}", f"in-{z}") for z, count in zones.items() for i in range(count)]
     return lent(nodes, placed)
@@ -191,7 +191,7 @@ def drawn_constraints(draw: st.DrawFn, action: str) -> list[dict[str, Any]]:
 
 @st.composite
 def drawn_pods(draw: st.DrawFn, action: str) -> PodInfo:
-    """A pod that waits, with constraints of one kind."""
+    """Draws a waiting pod with constraints of one kind."""
     terms = draw(st.none() | st.lists(_node_terms, max_size=2))
     affinity = None
     if terms is not None:
@@ -207,7 +207,7 @@ def drawn_pods(draw: st.DrawFn, action: str) -> PodInfo:
 
 @st.composite
 def drawn_clusters(draw: st.DrawFn) -> Snapshot:
-    """Up to 6 nodes with up to 10 pods."""
+    """Draws up to 6 nodes with up to 10 pods."""
     nodes: list[Node] = []
     for index in range(draw(st.integers(1, 6))):
         labels = {
@@ -234,7 +234,7 @@ def drawn_placed(draw: st.DrawFn, node_count: int) -> list[PodInfo]:
     ]
 
 
-# ---- the rules, said plainly -----------------------------------------------------------------
+# ---- the plain rules -----------------------------------------------------------------
 
 
 def plainly_has_all(constraints: Iterable[Constraint], info: NodeInfo) -> bool:
@@ -242,7 +242,7 @@ def plainly_has_all(constraints: Iterable[Constraint], info: NodeInfo) -> bool:
 
 
 def plainly_included(constraint: Constraint, info: NodeInfo, waiting: PodInfo) -> bool:
-    """Whether the inclusion policies let a node in."""
+    """Whether the inclusion policies include a node."""
     affinity, selected = waiting.spec.affinity, waiting.spec.node_selector or {}
     if constraint.honors_affinity and not map_selector(selected).matches(info.labels):
         return False
@@ -260,7 +260,7 @@ def plainly_included(constraint: Constraint, info: NodeInfo, waiting: PodInfo) -
 
 
 def plainly_counted(constraint: Constraint, info: NodeInfo, waiting: PodInfo) -> int:
-    """How many pods of a node count for a constraint."""
+    """The number of pods of a node that count for a constraint."""
     return sum(
         each.namespace == waiting.namespace
         and not each.is_terminating

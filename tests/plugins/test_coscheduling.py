@@ -1,10 +1,10 @@
 """Coscheduling: the order of the queue, and members placed one by one.
 
-What makes a rejected member worth another attempt.
+The events that queue a rejected member again.
 
-Recent: each group for the same time, and not a moment longer.
+Recent: each group is remembered for a fixed time.
 
-What all nodes together lack of a group's minResources.
+The part of a group's minResources that all nodes together lack.
 """
 
 from typing import Any, Unpack
@@ -72,7 +72,7 @@ def order(cluster: SampleCluster, *entries: QueuedPodInfo) -> list[str]:
     return [each.pod.name for each in sorted(entries, key=key)]
 
 
-def test_the_higher_priority_goes_first() -> None:
+def test_the_higher_priority_is_tried_first() -> None:
     cluster = nodes()
     put_group(cluster, created=T0)
     entries = queued(member("a")), queued(pod("urgent", priority=1), T2)
@@ -86,7 +86,7 @@ def test_a_member_is_as_old_as_its_group() -> None:
     assert order(cluster, *entries) == ["older", "late", "newer"]
 
 
-def test_members_of_one_group_follow_one_another() -> None:
+def test_members_of_a_group_are_tried_one_after_another() -> None:
     cluster = nodes()
     for name in ("g", "h"):
         put_group(cluster, name, created=T0)
@@ -99,7 +99,7 @@ def test_members_of_one_group_follow_one_another() -> None:
     assert order(cluster, *entries) == ["g1", "g2", "h1", "h2"]
 
 
-def test_pods_of_one_second_go_as_they_came() -> None:
+def test_pods_of_the_same_second_are_tried_in_order_of_arrival() -> None:
     entries = queued(pod("b"), sequence=1), queued(pod("a"), sequence=2)
     assert order(nodes(), *entries) == ["b", "a"]
 
@@ -108,7 +108,7 @@ def test_pods_of_one_second_go_as_they_came() -> None:
 
 
 def refusal(plugin: Coscheduling, cluster: SampleCluster, waiting: PodInfo) -> str:
-    """The message; "" where the pod may go on."""
+    """The message of PreFilter; "" if the pod passes."""
     result = plugin.pre_filter(CycleState(), waiting, cluster.lend().nodes)
     if result is None:
         return ""
@@ -123,14 +123,14 @@ def gang_of(count: int, min_member: int, **spec: Any) -> SampleCluster:
     return cluster
 
 
-def test_a_pod_without_a_group_or_with_one_that_does_not_exist_goes_on() -> None:
+def test_a_pod_without_a_group_or_with_an_unknown_group_passes() -> None:
     cluster = nodes(n1={})
     plugin = coscheduling(cluster)
     assert refusal(plugin, cluster, pod("alone")) == ""
     assert refusal(plugin, cluster, member("m0")) == ""
 
 
-def test_too_few_siblings() -> None:
+def test_a_group_with_too_few_members_is_rejected() -> None:
     cluster = gang_of(2, 3)
     expected = (
         "pre-filter pod m0 cannot find enough sibling pods, "
@@ -153,14 +153,14 @@ def test_a_shortage_denies_the_group_for_a_while() -> None:
     assert refusal(plugin, cluster, member("m1")) == "resource gap: cpu 1000m"
 
 
-def test_a_shortage_denies_nothing_where_that_is_off() -> None:
+def test_a_shortage_does_not_deny_the_group_if_denials_are_off() -> None:
     cluster = gang_of(2, 2, minResources={"cpu": 9})
     plugin = coscheduling(cluster)
     for name in ("m0", "m1"):
         assert refusal(plugin, cluster, member(name)) == "resource gap: cpu 1000m"
 
 
-def test_a_group_that_was_let_through_is_not_measured_again_for_a_while() -> None:
+def test_a_group_that_passed_is_not_measured_again_for_a_while() -> None:
     cluster = gang_of(2, 2, minResources={"cpu": 8})
     plugin = coscheduling(cluster, permitWaitingTimeSeconds=10)
     assert refusal(plugin, cluster, member("m0")) == ""
@@ -176,10 +176,10 @@ def test_invalid_min_resources_are_reported() -> None:
     assert message.startswith("spec.minResources of PodGroup default/g: ")
 
 
-# ---- in group mode it keeps out of the way ----------------------------------------------------
+# ---- group mode ---------------------------------------------------------------
 
 
-def test_in_group_mode_members_are_the_engines_to_keep_together() -> None:
+def test_in_group_mode_the_engine_places_members_together() -> None:
     cluster = gang_of(1, 3, minResources={"cpu": 100})
     plugin = coscheduling(cluster, placement="group")
     assert not plugin.places_pod_by_pod
@@ -196,7 +196,7 @@ def test_in_pod_mode_members_are_not_signed() -> None:
 
 
 @pytest.mark.parametrize("placement", ["group", "pod"])
-def test_it_keeps_to_the_contract(placement: str) -> None:
+def test_it_satisfies_the_plugin_contract(placement: str) -> None:
     members: list[PodOptions] = [{"labels": labels()}, {"labels": labels("absent")}]
 
     def prepare(cluster: SampleCluster) -> None:
@@ -210,7 +210,7 @@ def test_it_keeps_to_the_contract(placement: str) -> None:
 # ---- PostFilter -----------------------------------------------------------------------------
 
 
-def said_after_filter(cluster: SampleCluster, waiting: PodInfo) -> str:
+def message_after_filter(cluster: SampleCluster, waiting: PodInfo) -> str:
     plugin = coscheduling(cluster)
     nomination, status = plugin.post_filter(CycleState(), waiting, NodeToStatus())
     assert nomination is None
@@ -218,24 +218,24 @@ def said_after_filter(cluster: SampleCluster, waiting: PodInfo) -> str:
     return str(status)
 
 
-def test_a_member_that_does_not_fit_takes_its_group_with_it() -> None:
+def test_a_member_that_does_not_fit_rejects_its_group() -> None:
     expected = (
         "PodGroup default/g gets rejected due to Pod m0 is unschedulable even after PostFilter"
     )
-    assert said_after_filter(gang_of(3, 3), member("m0")) == expected
+    assert message_after_filter(gang_of(3, 3), member("m0")) == expected
 
 
-def test_others_that_do_not_fit_concern_no_group() -> None:
+def test_pods_without_a_group_that_do_not_fit_reject_no_group() -> None:
     cluster = gang_of(3, 3)
-    assert said_after_filter(cluster, pod("alone")) == ""
-    assert said_after_filter(cluster, member("x", group="absent")) == ""
+    assert message_after_filter(cluster, pod("alone")) == ""
+    assert message_after_filter(cluster, member("x", group="absent")) == ""
 
 
 # ---- members placed one by one, in a cluster --------------------------------------------------
 
 
 def start(world: World, *members: str, node_count: int = 3, **spec: Any) -> None:
-    """Nodes that hold one member each, a group, and its members."""
+    """Create nodes with room for one member each, a group, and its members."""
     for number in range(1, node_count + 1):
         world.add_node(f"n{number}", cpu=4)
     world.cluster.create(group_manifest(**spec))
@@ -252,7 +252,7 @@ def pod_by_pod(**args: Any) -> dict[str, Any]:
     return {"queue_sort": "Coscheduling", "plugins": [FIT], "args": plugin_args}
 
 
-#: As the older charts had it.
+#: The args of the older charts.
 NO_POST_FILTER = {"postFilter": {"disabled": [{"name": "Coscheduling"}]}}
 
 
@@ -266,24 +266,24 @@ def at_permit(world: World) -> list[str]:
     return [waiting.pod.name for waiting in world.scheduler.waiting_pods()]
 
 
-def test_the_last_one_that_is_needed_lets_all_go() -> None:
-    async def story(world: World) -> None:
+def test_the_last_needed_member_releases_all_waiting_members() -> None:
+    async def run(world: World) -> None:
         start(world, "a", "b", "c", minMember=3)
         await world.until(0)
 
-    world = play(story, **pod_by_pod())
+    world = play(run, **pod_by_pod())
     bound = [world.bound(name) for name in "abc"]
     assert [binding and binding[0] for binding in bound] == [0.0, 0.0, 0.0]
 
 
-def test_members_that_come_one_after_another_go_when_the_last_one_is_here() -> None:
-    async def story(world: World) -> None:
+def test_members_that_arrive_one_after_another_are_bound_when_the_last_one_arrives() -> None:
+    async def run(world: World) -> None:
         start(world, minMember=3)
         for name in "abc":
             add(world, name)
             await world.until(0)
 
-    world = play(story, **pod_by_pod(podGroupBackoffSeconds=20))
+    world = play(run, **pod_by_pod(podGroupBackoffSeconds=20))
     bound = [world.bound(name) for name in "abc"]
     assert [binding and binding[0] for binding in bound] == [0.0, 0.0, 0.0]
 
@@ -302,7 +302,7 @@ def test_members_that_come_one_after_another_go_when_the_last_one_is_here() -> N
 def test_members_wait_for_their_configured_time(
     spec: dict[str, int], args: dict[str, int], seconds: int, text: str
 ) -> None:
-    async def story(world: World) -> None:
+    async def run(world: World) -> None:
         start(world, "a", "b", "c", node_count=2, minMember=3, **spec)
         await world.until(seconds - 0.001)
         assert at_permit(world) == ["a", "b"]
@@ -312,12 +312,12 @@ def test_members_wait_for_their_configured_time(
         assert expected in world.message("a")
         assert expected in world.message("b")
 
-    world = play(story, **without_post_filter(**args))
+    world = play(run, **without_post_filter(**args))
     assert [world.bound(name) for name in "abc"] == [None, None, None]
 
 
-def test_one_that_does_not_fit_rejects_those_that_wait() -> None:
-    async def story(world: World) -> None:
+def test_a_member_that_does_not_fit_rejects_the_waiting_members() -> None:
+    async def run(world: World) -> None:
         start(world, "a", "b", "c", node_count=2, minMember=3)
         await world.until(0)
         assert at_permit(world) == []
@@ -325,24 +325,24 @@ def test_one_that_does_not_fit_rejects_those_that_wait() -> None:
         assert world.message("c").endswith("Pod c is unschedulable even after PostFilter")
         assert world.requested("n1") == world.requested("n2") == 0
 
-    play(story, **pod_by_pod(podGroupBackoffSeconds=20))
+    play(run, **pod_by_pod(podGroupBackoffSeconds=20))
 
 
-def test_where_few_are_missing_the_others_go_on_waiting() -> None:
-    async def story(world: World) -> None:
+def test_if_few_members_are_missing_the_waiting_members_continue_to_wait() -> None:
+    async def run(world: World) -> None:
         start(world, "a", "b", "c", node_count=2, minMember=3)
         await world.until(0)
         assert at_permit(world) == ["a", "b"]
         world.add_node("n3", cpu=4)
         await world.until(5)
 
-    world = play(story, **pod_by_pod(podGroupRejectPercentage=34))
+    world = play(run, **pod_by_pod(podGroupRejectPercentage=34))
     bound = [world.bound(name) for name in "abc"]
     assert all(binding is not None and binding[0] <= 5 for binding in bound)
 
 
-def test_a_member_that_goes_while_it_waits_takes_the_others_with_it() -> None:
-    async def story(world: World) -> None:
+def test_a_waiting_member_that_is_deleted_rejects_all_waiting_members() -> None:
+    async def run(world: World) -> None:
         start(world, "a", "b", "c", node_count=2, minMember=3)
         await world.until(5)
         assert at_permit(world) == ["a", "b"]
@@ -351,11 +351,11 @@ def test_a_member_that_goes_while_it_waits_takes_the_others_with_it() -> None:
         assert at_permit(world) == []
         assert "rejection in Unreserve" in world.message("a")
 
-    play(story, **without_post_filter(podGroupBackoffSeconds=20))
+    play(run, **without_post_filter(podGroupBackoffSeconds=20))
 
 
 def test_a_group_that_failed_is_denied_for_a_while() -> None:
-    async def story(world: World) -> None:
+    async def run(world: World) -> None:
         start(world, "a", "b", "c", node_count=2, minMember=3, scheduleTimeoutSeconds=10)
         await world.until(10)
         add(world, "d")
@@ -364,14 +364,14 @@ def test_a_group_that_failed_is_denied_for_a_while() -> None:
         assert denied in world.message("d")
         assert at_permit(world) == []
 
-    play(story, **without_post_filter(deniedPGExpirationTimeSeconds=3))
+    play(run, **without_post_filter(deniedPGExpirationTimeSeconds=3))
 
 
 @pytest.mark.parametrize("denied_seconds", [3, 20])
-def test_members_are_tried_again_at_the_very_moment_the_denial_ends(denied_seconds: int) -> None:
-    """A node that comes meanwhile is refused by the denial, and nothing else tells of its end."""
+def test_members_are_tried_again_when_the_denial_ends(denied_seconds: int) -> None:
+    """The denial rejects members after a new node meanwhile, and no other event marks its end."""
 
-    async def story(world: World) -> None:
+    async def run(world: World) -> None:
         start(world, "a", "b", "c", node_count=2, minMember=3)
         await world.until(2)
         world.add_node("n3", cpu=4)
@@ -380,13 +380,13 @@ def test_members_are_tried_again_at_the_very_moment_the_denial_ends(denied_secon
         assert f"last failed in {denied_seconds}s, deny." in world.message("a")
         await world.until(denied_seconds)
 
-    world = play(story, **pod_by_pod(deniedPGExpirationTimeSeconds=denied_seconds))
+    world = play(run, **pod_by_pod(deniedPGExpirationTimeSeconds=denied_seconds))
     bound = [world.bound(name) for name in "abc"]
     assert [binding and binding[0] for binding in bound] == [denied_seconds] * 3
 
 
-def test_members_that_came_during_the_denial_are_tried_when_it_ends() -> None:
-    async def story(world: World) -> None:
+def test_members_that_arrive_during_the_denial_are_tried_when_it_ends() -> None:
+    async def run(world: World) -> None:
         start(world, "a", "b", node_count=1, minMember=2)
         await world.until(4)
         world.delete_pod("b")
@@ -395,13 +395,13 @@ def test_members_that_came_during_the_denial_are_tried_when_it_ends() -> None:
         assert world.bound("small") is None
         await world.until(20)
 
-    world = play(story, **pod_by_pod(podGroupBackoffSeconds=20))
+    world = play(run, **pod_by_pod(podGroupBackoffSeconds=20))
     results = [world.bound(name) for name in ("a", "small")]
     assert results == [(20.0, "n1"), (20.0, "n1")]
 
 
-def test_a_shortage_of_resources_is_looked_at_again_when_the_denial_ends() -> None:
-    async def story(world: World) -> None:
+def test_a_shortage_of_resources_is_computed_again_when_the_denial_ends() -> None:
+    async def run(world: World) -> None:
         start(world, "a", "b", node_count=2, minMember=2, minResources={"cpu": 9})
         await world.until(1)
         world.add_node("n3", cpu=4)
@@ -409,28 +409,28 @@ def test_a_shortage_of_resources_is_looked_at_again_when_the_denial_ends() -> No
         assert [world.bound(name) for name in "ab"] == [None, None]
         await world.until(3)
 
-    world = play(story, **without_post_filter(deniedPGExpirationTimeSeconds=3))
+    world = play(run, **without_post_filter(deniedPGExpirationTimeSeconds=3))
     bound = [world.bound(name) for name in "ab"]
     assert [binding and binding[0] for binding in bound] == [3.0, 3.0]
 
 
-def test_a_group_that_never_fits_looks_for_room_once_per_denial() -> None:
-    async def story(world: World) -> None:
+def test_a_group_that_never_fits_is_tried_once_per_denial() -> None:
+    async def run(world: World) -> None:
         start(world, "a", "b", "c", node_count=2, minMember=3)
         await world.until(205)
 
-    world = play(story, **pod_by_pod(podGroupBackoffSeconds=20))
+    world = play(run, **pod_by_pod(podGroupBackoffSeconds=20))
     moments = [r.at_seconds for r in world.journal.records if is_refusal(r)]
     assert moments == [20.0 * number for number in range(11)]
 
 
 def is_refusal(record: Record) -> bool:
-    """A member that finds no room, and with it its group."""
+    """Whether the message rejects a member that does not fit, or its group."""
     return isinstance(record, AttemptRecord) and "Insufficient cpu" in record.message
 
 
 def test_members_without_a_group_object_wait_for_it() -> None:
-    async def story(world: World) -> None:
+    async def run(world: World) -> None:
         world.add_node("n1", cpu=8)
         add(world, "a", "b")
         await world.until(5)
@@ -438,55 +438,55 @@ def test_members_without_a_group_object_wait_for_it() -> None:
         world.cluster.create(group_manifest(minMember=2))
         await world.until(5)
 
-    world = play(story, **pod_by_pod())
+    world = play(run, **pod_by_pod())
     assert world.bound("a") == world.bound("b") == (5.0, "n1")
 
 
-def test_a_missing_member_that_comes_brings_the_others() -> None:
-    async def story(world: World) -> None:
+def test_the_arrival_of_a_missing_member_queues_the_other_members() -> None:
+    async def run(world: World) -> None:
         start(world, "a", "b", minMember=3)
         await world.until(60)
         assert "current pods number: 2, minMember of group: 3" in world.message("a")
         add(world, "c")
         await world.until(60)
 
-    world = play(story, **pod_by_pod())
+    world = play(run, **pod_by_pod())
     bound = [world.bound(name) for name in "abc"]
     assert [binding and binding[0] for binding in bound] == [60.0, 60.0, 60.0]
 
 
-def test_a_lower_minimum_wakes_the_members() -> None:
-    async def story(world: World) -> None:
+def test_a_lower_minimum_queues_the_members() -> None:
+    async def run(world: World) -> None:
         start(world, "a", "b", minMember=10)
         await world.until(30)
         world.cluster.update(group_manifest(minMember=2))
         await world.until(30)
 
-    world = play(story, **pod_by_pod())
+    world = play(run, **pod_by_pod())
     assert [binding and binding[0] for binding in map(world.bound, "ab")] == [30.0, 30.0]
 
 
-def test_a_late_member_of_a_running_group_goes_alone() -> None:
-    async def story(world: World) -> None:
+def test_a_late_member_of_a_running_group_is_bound_alone() -> None:
+    async def run(world: World) -> None:
         start(world, "a", "b", node_count=3, minMember=2)
         await world.until(10)
         add(world, "c")
         await world.until(10)
 
-    world = play(story, **pod_by_pod())
+    world = play(run, **pod_by_pod())
     result = world.bound("c")
     assert result is not None
     assert result[0] == 10.0
 
 
-def test_only_members_that_hold_a_node_are_counted_at_permit() -> None:
-    """However many there are: with room for two of three, no one starts."""
+def test_only_members_with_a_node_count_at_permit() -> None:
+    """With room for two of three members no member starts."""
 
-    async def story(world: World) -> None:
+    async def run(world: World) -> None:
         start(world, "a", "b", "c", "d", "e", node_count=2, minMember=3)
         await world.until(600)
 
-    world = play(story, **pod_by_pod(permitWaitingTimeSeconds=10))
+    world = play(run, **pod_by_pod(permitWaitingTimeSeconds=10))
     assert [world.bound(name) for name in "abcde"] == [None] * 5
 
 
@@ -500,7 +500,7 @@ MING_ADD = ClusterEvent("scheduling.ming.io/PodGroup", ActionType.ADD)
 
 
 def wakes(cluster: SampleCluster, event: ClusterEvent, old: Any, new: Any) -> bool:
-    """Whether it is worth another attempt to member a of group g."""
+    """Whether an event queues member a of group g."""
     hints = [r.hint for r in member_events(cluster.pod_groups) if r.event.match(event)]
     waiting = member("a")
     return any(h is None or h(waiting, old, new) is QueueingHint.QUEUE for h in hints)
@@ -514,7 +514,7 @@ def with_group(min_member: int, *members: str) -> SampleCluster:
 
 
 @pytest.mark.parametrize("event", [EVENT_UNSCHEDULED_POD_ADD, EVENT_ASSIGNED_POD_ADD])
-def test_a_sibling_that_comes_is_worth_an_attempt(event: ClusterEvent) -> None:
+def test_a_new_member_of_the_group_queues_the_pod(event: ClusterEvent) -> None:
     cluster = with_group(2, "a")
     assert wakes(cluster, event, None, member("b"))
     assert not wakes(cluster, event, None, member("b", group="other"))
@@ -523,13 +523,13 @@ def test_a_sibling_that_comes_is_worth_an_attempt(event: ClusterEvent) -> None:
     assert not wakes(cluster, event, None, elsewhere)
 
 
-def test_freed_room_is_where_the_group_is_complete() -> None:
+def test_freed_room_queues_the_pod_if_the_group_is_complete() -> None:
     left = pod("other", node="n1")
     assert wakes(with_group(2, "a", "b"), EVENT_ASSIGNED_POD_DELETE, left, None)
     assert not wakes(with_group(3, "a", "b"), EVENT_ASSIGNED_POD_DELETE, left, None)
 
 
-def test_a_place_that_is_given_back_is_no_freed_room() -> None:
+def test_a_released_reservation_is_not_freed_room() -> None:
     cluster = with_group(2, "a", "b")
     assert not wakes(cluster, EVENT_ASSIGNED_POD_DELETE, member("b", node="n1"), None)
     put_members(cluster, "x", group="other")
@@ -538,13 +538,13 @@ def test_a_place_that_is_given_back_is_no_freed_room() -> None:
     assert wakes(cluster, EVENT_ASSIGNED_POD_DELETE, member("gone", node="n1"), None)
 
 
-def test_a_node_is_where_the_group_is_complete() -> None:
+def test_a_node_queues_the_pod_if_the_group_is_complete() -> None:
     assert wakes(with_group(1, "a"), NODE_ADD, None, node("n1"))
     assert not wakes(with_group(2, "a"), NODE_ADD, None, node("n1"))
     assert not wakes(with_group(1, "a"), NODE_LABEL, node("n1"), node("n1"))
 
 
-def test_a_change_of_its_own_groups_object_is() -> None:
+def test_a_change_of_its_own_group_object_queues_the_pod() -> None:
     cluster = with_group(3, "a")
     mine, other = (decode(KIND, group_manifest(name)) for name in ("g", "other"))
     assert wakes(cluster, X_K8S_UPDATE, mine, mine)
@@ -558,21 +558,21 @@ def test_a_change_of_its_own_groups_object_is() -> None:
 A, B = GroupKey("g", "default", "a"), GroupKey("g", "default", "b")
 
 
-def test_a_group_is_remembered_until_its_time_is_over() -> None:
+def test_a_group_is_remembered_for_its_time() -> None:
     recent = Recent(3.0)
     recent.note(A, 10.0)
     assert [recent.has(A, at) for at in (10.0, 12.9, 13.0)] == [True, True, False]
     assert not recent.has(B, 10.0)
 
 
-def test_noting_it_again_does_not_extend_that() -> None:
+def test_noting_a_group_again_does_not_extend_its_time() -> None:
     recent = Recent(3.0)
     recent.note(A, 0.0)
     recent.note(A, 2.0)
     assert not recent.has(A, 3.0)
 
 
-def test_after_that_it_may_be_noted_anew() -> None:
+def test_after_its_time_a_group_can_be_noted_again() -> None:
     recent = Recent(3.0)
     recent.note(A, 0.0)
     recent.note(A, 3.0)
@@ -587,14 +587,14 @@ def test_a_group_may_be_dropped() -> None:
     assert not recent.has(A, 0.0)
 
 
-def test_zero_seconds_remember_nothing() -> None:
+def test_with_zero_seconds_no_group_is_remembered() -> None:
     recent = Recent(0.0)
     recent.note(A, 0.0)
     assert not recent.has(A, 0.0)
     assert len(recent) == 0
 
 
-def test_groups_leave_nothing_behind() -> None:
+def test_forgotten_groups_use_no_memory() -> None:
     recent = Recent(3.0)
     for second in range(100):
         recent.note(GroupKey("g", "default", str(second)), float(second))
@@ -613,7 +613,7 @@ def lack(
     min_member: int = 1,
     **options: Unpack[NodeOptions],
 ) -> dict[str, int]:
-    """With n1 and n2; ``placed`` members are given back."""
+    """The shortage with n1 and n2, without the requests of ``placed`` members."""
     node_options: NodeOptions = {**FOUR, **options}
     cluster = nodes(n1=node_options, n2=node_options).add(*placed)
     put_group(cluster, minMember=min_member, minResources=min_resources)
@@ -632,19 +632,19 @@ def test_nothing_is_missing_without_requests() -> None:
     assert lack(None, min_member=1000) == {}
 
 
-def test_what_others_use_is_not_free() -> None:
+def test_resources_of_other_pods_are_not_free() -> None:
     assert lack({"cpu": 8}, pod("other", cpu=3, node="n1")) == {"cpu": 3000}
 
 
-def test_what_members_use_is_given_back() -> None:
+def test_resources_of_members_count_as_free() -> None:
     assert lack({"cpu": 8}, member("a", cpu=3, node="n1"), member("b", cpu=2, node="n2")) == {}
 
 
-def test_an_overcommitted_node_takes_nothing_from_the_others() -> None:
+def test_an_overcommitted_node_does_not_reduce_the_resources_of_other_nodes() -> None:
     assert lack({"cpu": 4}, pod("other", cpu=9, node="n1")) == {}
 
 
-def test_each_member_takes_a_place_among_the_pods() -> None:
+def test_each_member_counts_towards_the_number_of_pods() -> None:
     assert lack({"cpu": 1}, min_member=5, pods=2) == {"pods": 1}
     assert lack({"cpu": 1}, member("a", node="n1"), min_member=4, pods=2) == {}
 

@@ -1,4 +1,4 @@
-"""CoschedulingArgs: both sets decode, and what is out of range is told."""
+"""CoschedulingArgs: both sets of fields decode, and values out of range are reported."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ def test_the_older_set_decodes() -> None:
     assert (result.wait_seconds, result.denied_seconds) == (10, 3)
 
 
-def test_no_waiting_time_is_the_default_one() -> None:
+def test_a_missing_waiting_time_is_the_default() -> None:
     assert args(permitWaitingTimeSeconds=0).wait_seconds == 60
 
 
@@ -58,7 +58,7 @@ def test_a_value_out_of_range_is_reported(path: str, value: int) -> None:
     assert [problems for problems, _ in config.problems()] == [path]
 
 
-def test_an_unknown_one_is_refused_with_the_nearest_name() -> None:
+def test_an_unknown_field_is_refused_with_the_nearest_name() -> None:
     enabled = {"queueSort": {"enabled": [{"name": "Coscheduling"}]}}
     args = [{"name": "Coscheduling", "args": {"permitWaitingTimeSecond": 5}}]
     profile = {"schedulerName": "bayplan", "plugins": enabled, "pluginConfig": args}
@@ -68,7 +68,7 @@ def test_an_unknown_one_is_refused_with_the_nearest_name() -> None:
     assert expected in str(caught.value)
 
 
-def test_the_bounds_are_in_range() -> None:
+def test_the_limits_are_in_range() -> None:
     for percentage in (0, 100):
         assert not list(CoschedulingArgs(pod_group_reject_percentage=percentage).problems())
 
@@ -88,9 +88,7 @@ def test_the_bounds_are_in_range() -> None:
         ),
     ],
 )
-def test_what_is_written_and_has_no_effect_gets_a_remark(
-    content: dict[str, Any], names: list[str]
-) -> None:
+def test_a_field_without_effect_has_a_remark(content: dict[str, Any], names: list[str]) -> None:
     plugins = {
         "queueSort": {"disabled": [{"name": "PrioritySort"}]},
         "multiPoint": {"enabled": [{"name": "Coscheduling"}]},

@@ -1,4 +1,4 @@
-"""DefaultBinder: what is written, and what is made of an answer that never came."""
+"""DefaultBinder: the binding, and the handling of a missing answer."""
 
 from collections.abc import Coroutine, Sequence
 from typing import Any
@@ -25,7 +25,7 @@ BUSY = ApiError(429, "TooManyRequests", "try again")
 
 
 class ScriptedPort(UnusedPort):
-    """An API server with answers laid out beforehand; it notes what it was asked."""
+    """An API server with prepared answers that records its requests."""
 
     def __init__(
         self, bind: Exception | None = None, reads: Sequence[Pod | Exception] = ()
@@ -52,7 +52,7 @@ class ScriptedPort(UnusedPort):
 
 
 def done(coroutine: Coroutine[Any, Any, Status | None]) -> Status | None:
-    """Run to the end what waits for nothing outside."""
+    """Run a coroutine that waits for nothing outside to its end."""
     try:
         coroutine.send(None)
     except StopIteration as stop:
@@ -65,14 +65,14 @@ def bind(port: ScriptedPort) -> Status | None:
 
 
 def stored(node_name: str | None = None, uid: str = "uid-default/p") -> Pod:
-    """The pod as the API has it."""
+    """The pod in the API."""
     metadata = {"name": "p", "namespace": "default", "uid": uid}
     pod = decode(POD, {"metadata": metadata, "spec": {"nodeName": node_name}})
     assert isinstance(pod, Pod)
     return pod
 
 
-def test_a_binding_that_is_written_is_success() -> None:
+def test_a_written_binding_is_a_success() -> None:
     port = ScriptedPort()
     assert bind(port) is None
     assert port.bound == [("default/p", "n1")]
@@ -81,13 +81,13 @@ def test_a_binding_that_is_written_is_success() -> None:
 @pytest.mark.parametrize(
     ("problem", "reads"),
     [
-        pytest.param(NotFoundError("no such pod"), [], id="the pod is gone"),
-        pytest.param(ConflictError("bound to n2"), [stored("n2")], id="bound by somebody else"),
-        pytest.param(ConflictError("it has gates"), [stored()], id="not to be bound"),
-        pytest.param(ConflictError("other uid"), [NotFoundError("gone")], id="gone by now"),
+        pytest.param(NotFoundError("no such pod"), [], id="the pod does not exist"),
+        pytest.param(ConflictError("bound to n2"), [stored("n2")], id="bound to another node"),
+        pytest.param(ConflictError("it has gates"), [stored()], id="binding is forbidden"),
+        pytest.param(ConflictError("other uid"), [NotFoundError("gone")], id="deleted meanwhile"),
     ],
 )
-def test_what_the_server_refuses_is_an_error_in_its_words(
+def test_a_refused_binding_is_an_error_with_the_servers_message(
     problem: ApiError, reads: list[Pod | Exception]
 ) -> None:
     status = bind(ScriptedPort(problem, reads))
@@ -95,12 +95,12 @@ def test_what_the_server_refuses_is_an_error_in_its_words(
     assert (status.code, status.reasons, status.error) == (Code.ERROR, (str(problem),), problem)
 
 
-def test_a_conflict_with_our_own_binding_is_none() -> None:
-    """The request was sent twice on its way, and the second answer came back."""
+def test_a_conflict_with_the_schedulers_own_binding_is_a_success() -> None:
+    """The request was sent twice by the network, and the second answer arrived."""
     assert bind(ScriptedPort(ConflictError("already assigned to node n1"), [stored("n1")])) is None
 
 
-def test_without_an_answer_a_pod_found_on_its_node_is_bound() -> None:
+def test_without_an_answer_a_pod_on_its_node_is_bound() -> None:
     assert bind(ScriptedPort(UNKNOWN, [stored("n1")])) is None
 
 
@@ -110,7 +110,7 @@ def test_without_an_answer_a_pod_found_on_its_node_is_bound() -> None:
         pytest.param(stored(), "no answer came and the pod is not bound", id="not bound"),
         pytest.param(stored("n2"), "the pod is bound to n2", id="bound elsewhere"),
         pytest.param(
-            stored("n1", "uid-q"), "another pod has its name, with uid uid-q", id="reborn"
+            stored("n1", "uid-q"), "another pod has its name, with uid uid-q", id="created again"
         ),
         pytest.param(NotFoundError("no such pod"), "no such pod", id="deleted"),
     ],
@@ -124,14 +124,14 @@ def test_without_an_answer_anything_else_is_an_error(read: Pod | Exception, mess
 
 
 @pytest.mark.parametrize("trouble", [UNKNOWN, BUSY, ApiError(503, "Unavailable", "starting")])
-def test_reading_back_is_tried_again_with_growing_delay(trouble: Exception) -> None:
+def test_reading_the_pod_is_tried_again_with_growing_delay(trouble: Exception) -> None:
     port = ScriptedPort(UNKNOWN, [trouble, trouble, stored("n1")])
     assert bind(port) is None
     assert port.slept_seconds == list(READ_BACK_DELAYS_SECONDS[:2])
     assert port.slept_seconds == sorted(port.slept_seconds)
 
 
-def test_reading_back_ends_some_time() -> None:
+def test_reading_the_pod_ends_after_some_tries() -> None:
     port = ScriptedPort(UNKNOWN, [UNKNOWN] * (len(READ_BACK_DELAYS_SECONDS) + 1))
     status = bind(port)
     assert status is not None

@@ -1,4 +1,4 @@
-"""DeferredPodScheduling: pods that run, and whose resize is deferred."""
+"""DeferredPodScheduling: running pods with a deferred resize."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def made(gates: dict[str, bool], *nodes: Node) -> tuple[DeferredPodScheduling, S
 
 
 def with_policy(name: str, spec: Any) -> Node:
-    """As it is decoded for a plugin that declares the field."""
+    """A node as decoded for a plugin that declares the field."""
     policy = spec.get("podPreemptionPolicy")
     new_node = node(name, declared={"spec.podPreemptionPolicy": policy})
     decoded = decode(NODE, {"metadata": {"name": name}, "spec": spec})
@@ -59,7 +59,7 @@ def test_a_node_that_disables_preemption_for_resizes_is_rejected() -> None:
     assert verdict("empty") is None
 
 
-def test_if_it_fits_it_waits_for_the_kubelet() -> None:
+def test_a_pod_that_fits_waits_for_the_kubelet() -> None:
     plugin, _ = made(ON)
     expected = unresolvable("pod resize fits, waiting for Kubelet actuation")
     assert plugin.permit(STATE, RUNNING, "n1") == (expected, 0.0)
@@ -69,11 +69,11 @@ def test_if_it_fits_it_waits_for_the_kubelet() -> None:
     ("gates", "status"),
     [
         pytest.param({}, DEFERRED, id="the gate is off"),
-        pytest.param(ON, {}, id="nothing is pending"),
-        pytest.param(ON, INFEASIBLE, id="it will never fit"),
+        pytest.param(ON, {}, id="no pending resize"),
+        pytest.param(ON, INFEASIBLE, id="an infeasible resize"),
     ],
 )
-def test_other_pods_are_none_of_its_business(gates: dict[str, bool], status: Any) -> None:
+def test_other_pods_are_skipped(gates: dict[str, bool], status: Any) -> None:
     plugin, cluster = made(gates, node("n1"), with_policy("n2", CLOSED))
     who, snapshot = pod("p", node="n1", status=status), cluster.lend()
     assert plugin.pre_filter(STATE, who, snapshot.nodes) is SKIP
@@ -88,16 +88,20 @@ def test_other_pods_are_none_of_its_business(gates: dict[str, bool], status: Any
 @pytest.mark.parametrize(
     ("old", "new", "is_worth_it"),
     [
-        pytest.param(with_policy("n1", CLOSED), with_policy("n1", EMPTY), True, id="it opens"),
-        pytest.param(node("n1"), with_policy("n1", CLOSED), False, id="it closes"),
-        pytest.param(node("n1"), node("n1"), False, id="it was open"),
+        pytest.param(
+            with_policy("n1", CLOSED), with_policy("n1", EMPTY), True, id="preemption is enabled"
+        ),
+        pytest.param(node("n1"), with_policy("n1", CLOSED), False, id="preemption is disabled"),
+        pytest.param(node("n1"), node("n1"), False, id="preemption was enabled before"),
         pytest.param(with_policy("n2", CLOSED), node("n2"), False, id="another node"),
-        pytest.param(None, node("n1"), True, id="it came"),
-        pytest.param(None, with_policy("n1", CLOSED), False, id="it came closed"),
-        pytest.param(None, node("n2"), False, id="another came"),
+        pytest.param(None, node("n1"), True, id="its node is added"),
+        pytest.param(
+            None, with_policy("n1", CLOSED), False, id="its node is added with preemption disabled"
+        ),
+        pytest.param(None, node("n2"), False, id="another node is added"),
     ],
 )
-def test_it_is_tried_again_when_its_node_allows_it(
+def test_a_pod_is_tried_again_when_its_node_allows_preemption(
     old: Node | None, new: Node, is_worth_it: bool
 ) -> None:
     plugin, _ = made(ON)
@@ -108,5 +112,5 @@ def test_it_is_tried_again_when_its_node_allows_it(
     assert hint(RUNNING, old, new) is expected
 
 
-def test_it_keeps_to_the_contract() -> None:
+def test_it_satisfies_the_plugin_contract() -> None:
     check_plugin(DeferredPodScheduling)

@@ -1,5 +1,5 @@
-"""A formula stands in one place: plugins share arithmetic (framework) or hold one another; no
-function that computes is a copy of another one, under whatever names."""
+"""A formula is in one place: plugins share arithmetic (framework) or nest each other; no
+function that computes is a copy of another one with other names."""
 
 import ast
 from collections import defaultdict
@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Where scores are computed.
+#: The folders with score computations.
 FOLDERS = (ROOT / "src/bayplan/plugins", ROOT / "src/bayplan/framework", ROOT / "examples")
-#: Below this two functions are alike by chance: `return a - b`.
+#: Smaller functions may be equal by chance: `return a - b`.
 NODES_MIN = 12
 
 
 class _Unnamed(ast.NodeTransformer):
-    """The same code with its names numbered by their first use."""
+    """Replace names by numbers in order of their first use."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, str] = {}
@@ -30,7 +30,7 @@ class _Unnamed(ast.NodeTransformer):
 
 
 def copies(sources: Iterable[tuple[str, str]]) -> list[list[str]]:
-    """Functions that compute the same in the same way. ``sources``: name and text of each file."""
+    """Functions with equal code. ``sources``: name and text of each file."""
     names_by_source: defaultdict[str, list[str]] = defaultdict(list)
     for name, text in sources:
         for function in ast.walk(ast.parse(text)):
@@ -55,11 +55,11 @@ def _shape(function: ast.FunctionDef) -> str:
 
 
 def _body(function: ast.FunctionDef) -> list[ast.stmt]:
-    """Without its docstring."""
+    """The body without its docstring."""
     return function.body[ast.get_docstring(function) is not None :]
 
 
-def test_no_formula_was_copied() -> None:
+def test_no_formula_is_copied() -> None:
     files = [file for folder in FOLDERS for file in sorted(folder.rglob("*.py"))]
     assert len(files) > 60
     assert not copies(
@@ -67,7 +67,7 @@ def test_no_formula_was_copied() -> None:
     )
 
 
-def test_a_copy_is_found_under_other_names() -> None:
+def test_a_copy_with_other_names_is_detected() -> None:
     one = "def least(free, has):\n    '''Less is better.'''\n    return (has - free) * 100 // has\n"
     other = "def mine(room, all):\n    return (all - room) * 100 // all\n"
     most = "def most(free, has):\n    return free * 100 // has - (has - free)\n"

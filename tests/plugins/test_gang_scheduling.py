@@ -22,7 +22,7 @@ def with_group(cluster: SampleCluster, minimum: int) -> None:
     cluster.pod_groups.put(KINDS[KIND].compile(KIND, decode(KIND, content)))
 
 
-def said(cluster: SampleCluster, pod: Pod) -> str:
+def message_of(cluster: SampleCluster, pod: Pod) -> str:
     plugin = GangScheduling(None, PluginHandle(cluster, PROFILE, "GangScheduling", ()))
     status = plugin.pre_enqueue(pod_info(pod))
     return "" if status is None else status.message
@@ -31,7 +31,7 @@ def said(cluster: SampleCluster, pod: Pod) -> str:
 def test_a_pod_waits_for_its_groups_object_in_upstreams_words() -> None:
     cluster = SampleCluster()
     expected = 'waiting for pods\'s pod group "g" to appear in scheduling queue'
-    assert said(cluster, member("a")) == expected
+    assert message_of(cluster, member("a")) == expected
 
 
 def test_members_wait_for_each_other_in_upstreams_words() -> None:
@@ -39,19 +39,19 @@ def test_members_wait_for_each_other_in_upstreams_words() -> None:
     with_group(cluster, 2)
     cluster.pod_groups.put_pod(member("a"))
     expected = "waiting for minCount pods from a gang to appear in scheduling queue"
-    assert said(cluster, member("a")) == expected
+    assert message_of(cluster, member("a")) == expected
     cluster.pod_groups.put_pod(member("b"))
-    assert said(cluster, member("a")) == ""
+    assert message_of(cluster, member("a")) == ""
 
 
-def test_other_pods_and_other_kinds_of_groups_are_none_of_its_business() -> None:
+def test_other_pods_and_other_kinds_of_groups_are_skipped() -> None:
     cluster = SampleCluster()
-    assert said(cluster, api_pod("lone")) == ""
+    assert message_of(cluster, api_pod("lone")) == ""
     labelled = api_pod("other", labels={"scheduling.x-k8s.io/pod-group": "g"})
-    assert said(cluster, labelled) == ""
+    assert message_of(cluster, labelled) == ""
 
 
-def test_members_and_the_groups_object_wake_it() -> None:
+def test_members_and_the_group_object_queue_a_pod() -> None:
     plugin = GangScheduling(None, PluginHandle(SampleCluster(), PROFILE, "GangScheduling", ()))
     hints = {each.event.resource: each.hint for each in plugin.events_to_register()}
     pod = pod_info(member("a"))

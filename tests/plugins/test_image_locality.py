@@ -1,4 +1,4 @@
-"""ImageLocality: against a plain restatement, and the examples everybody expects."""
+"""ImageLocality: compared with a plain rule, and by examples."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def holding(name: str, images: Images) -> Node:
 
 
 def lent(cluster: list[Images]) -> NodeView:
-    """Nodes n0, n1 … that hold these images."""
+    """Nodes n0, n1 … with these images."""
     cache = Cache()
     for row, images in enumerate(cluster):
         cache.add_node(holding(f"n{row}", images))
@@ -44,19 +44,19 @@ def running(*images: str, init: tuple[str, ...] = (), volumes: tuple[str, ...] =
     )
 
 
-# ---- the rule, said plainly ----------------------------------------------------------------
+# ---- the plain rule ----------------------------------------------------------------
 
 
 def rule(named: list[str], cluster: list[Images], row: int) -> int:
-    """``named``: full names, as often as the pod names them."""
-    held_bytes = 0
+    """The plain rule. ``named``: full names, as often as the pod names them."""
+    present_bytes = 0
     for name in named:
         holders = [images for images in cluster if name in images]
         if name in cluster[row]:
-            # Of an image there is one size: that of the first node which has it.
-            held_bytes += int(holders[0][name] * (len(holders) / len(cluster)))
+            # An image has one size: that of the first node with the image.
+            present_bytes += int(holders[0][name] * (len(holders) / len(cluster)))
     most = 1000 * MIB * len(named)
-    counted = min(max(held_bytes, 23 * MIB), most)
+    counted = min(max(present_bytes, 23 * MIB), most)
     return 100 * (counted - 23 * MIB) // (most - 23 * MIB)
 
 
@@ -67,7 +67,7 @@ POSITIONS = st.lists(st.integers(0, 5), unique=True)
 
 
 @given(CLUSTERS, st.lists(NAMES, min_size=1, max_size=4), st.integers(0, 4), POSITIONS)
-def test_it_scores_all_nodes_as_the_rule_scores_each(
+def test_all_nodes_have_the_scores_of_the_plain_rule(
     cluster: list[Images], named: list[str], init_count: int, positions: list[int]
 ) -> None:
     asking = running(*named[init_count:], init=tuple(named[:init_count]))
@@ -80,7 +80,7 @@ def test_it_scores_all_nodes_as_the_rule_scores_each(
 
 # ---- examples ------------------------------------------------------------------------------
 
-HELD = [{"web:latest": 523 * MIB}, {"web:latest": 523 * MIB}, {}]
+IMAGES_BY_NODE = [{"web:latest": 523 * MIB}, {"web:latest": 523 * MIB}, {}]
 
 
 @pytest.mark.parametrize(
@@ -90,13 +90,13 @@ HELD = [{"web:latest": 523 * MIB}, {"web:latest": 523 * MIB}, {}]
         pytest.param(running("web:latest"), id="a tag"),
     ],
 )
-def test_holders_score_by_size_and_spread(asking: PodInfo) -> None:
+def test_nodes_with_the_image_score_by_size_and_spread(asking: PodInfo) -> None:
     share = 523 * MIB * 2 // 3
     score = 100 * (share - 23 * MIB) // (977 * MIB)
-    assert scored(PLUGIN, asking, lent(HELD)) == {"n0": score, "n1": score, "n2": 0}
+    assert scored(PLUGIN, asking, lent(IMAGES_BY_NODE)) == {"n0": score, "n1": score, "n2": 0}
 
 
-def test_a_port_is_no_tag() -> None:
+def test_a_port_is_not_a_tag() -> None:
     nodes = lent([{"registry:5000/web:latest": 1000 * MIB}])
     assert scored(PLUGIN, running("registry:5000/web"), nodes) == {"n0": 100}
 
@@ -107,7 +107,7 @@ def test_images_of_volumes_count() -> None:
 
 
 def test_missing_images_and_pods_without_containers_score_0() -> None:
-    nodes = lent(HELD)
+    nodes = lent(IMAGES_BY_NODE)
     assert set((scored(PLUGIN, running("other"), nodes) or {}).values()) == {0}
     assert set((scored(PLUGIN, pod(), nodes) or {}).values()) == {0}
 
@@ -129,11 +129,11 @@ def test_one_more_node_makes_every_share_smaller() -> None:
     ("one", "other", "is_equal"),
     [
         pytest.param(running("x", "y"), running("y", "x"), True, id="their order"),
-        pytest.param(running("x"), running("x:latest"), True, id="the tag that is meant"),
-        pytest.param(running("x"), running(init=("x",)), True, id="where it runs"),
+        pytest.param(running("x"), running("x:latest"), True, id="the default tag"),
+        pytest.param(running("x"), running(init=("x",)), True, id="the container"),
         pytest.param(running("x"), running(volumes=("x",)), True, id="in a volume"),
         pytest.param(running("x:1"), running("x:2"), False, id="another tag"),
-        pytest.param(running("x"), running("x", "x"), False, id="twice"),
+        pytest.param(running("x"), running("x", "x"), False, id="an image named twice"),
     ],
 )
 def test_images_with_equal_scores_have_equal_signatures(
@@ -142,6 +142,6 @@ def test_images_with_equal_scores_have_equal_signatures(
     assert (PLUGIN.sign_pod(one) == PLUGIN.sign_pod(other)) is is_equal
 
 
-def test_what_is_no_image_does_not_sign() -> None:
+def test_fields_without_images_are_not_signed() -> None:
     volume: dict[str, Any] = {"name": "v", "configMap": {"name": "settings"}}
     assert PLUGIN.sign_pod(pod(volumes=[volume])) == PLUGIN.sign_pod(pod())

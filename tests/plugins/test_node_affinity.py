@@ -1,4 +1,4 @@
-"""NodeAffinity: against a plain restatement of the rules, and the corners one by one."""
+"""NodeAffinity: compared with plain rules, and by examples of special cases."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def plugin(required: Any = None, preferred: Any = None) -> NodeAffinity:
-    """With addedAffinity of these terms."""
+    """The plugin with addedAffinity of these terms."""
     if required is None and preferred is None:
         return NodeAffinity(None, NO_HANDLE)
     args = msgspec.convert({"addedAffinity": rules(required, preferred)}, NodeAffinityArgs)
@@ -47,7 +47,7 @@ def rules(required: Any = None, preferred: Any = None) -> dict[str, Any]:
     return {REQUIRED: selector, PREFERRED: preferred}
 
 
-def wanting(required: Any = None, preferred: Any = None, **spec: Any) -> PodInfo:
+def pod_with_terms(required: Any = None, preferred: Any = None, **spec: Any) -> PodInfo:
     """A pod with node affinity of these terms."""
     return pod(affinity={"nodeAffinity": rules(required, preferred)}, **spec)
 
@@ -68,10 +68,10 @@ BROKEN = labelled(condition("a", "In", "no value!"))
 ZONE_A, ZONE_B = labelled(condition("zone", "In", "a")), labelled(condition("zone", "In", "b"))
 
 
-# ---- the rules, said plainly ---------------------------------------------------------------
+# ---- the plain rules ---------------------------------------------------------------
 
 
-def holds(wire: dict[str, Any], value: str | None) -> bool:
+def is_true(wire: dict[str, Any], value: str | None) -> bool:
     expected = wire["values"]
     match wire["operator"]:
         case "In":
@@ -94,8 +94,8 @@ def term_matches(term: dict[str, Any], name: str, labels: dict[str, str]) -> boo
     fields, expressions = term.get("matchFields", []), term.get("matchExpressions", [])
     return (
         bool(fields or expressions)
-        and all(holds(c, name) for c in fields)
-        and all(holds(c, labels.get(c["key"])) for c in expressions)
+        and all(is_true(c, name) for c in fields)
+        and all(is_true(c, labels.get(c["key"])) for c in expressions)
     )
 
 
@@ -149,7 +149,7 @@ POSITIONS = st.lists(st.integers(0, 5), unique=True)
 
 
 @given(CLUSTERS, REQUIRED_TERMS, REQUIRED_TERMS, st.one_of(st.none(), LABELS), POSITIONS)
-def test_it_rejects_exactly_the_nodes_that_do_not_match(
+def test_exactly_the_nodes_that_do_not_match_are_rejected(
     cluster: dict[str, dict[str, str]],
     own: Any,
     added: Any,
@@ -163,34 +163,34 @@ def test_it_rejects_exactly_the_nodes_that_do_not_match(
         elif not ((selector or {}).items() <= labels.items() and any_matches(own, name, labels)):
             expected |= unresolvable([name], NO_MATCH)
     nodes = lent(node(name, labels=labels) for name, labels in cluster.items())
-    who, asked_plugin = wanting(own, nodeSelector=selector), plugin(added)
-    assert rejected(asked_plugin, who, nodes) == expected
+    tested_pod, tested_plugin = pod_with_terms(own, nodeSelector=selector), plugin(added)
+    assert rejected(tested_plugin, tested_pod, nodes) == expected
     positions = [p for p in expected_value if p < len(nodes)]
-    assert filter_is_row_wise(asked_plugin, who, nodes, positions)
+    assert filter_is_row_wise(tested_plugin, tested_pod, nodes, positions)
 
 
 @given(CLUSTERS, PREFERRED_TERMS, PREFERRED_TERMS, POSITIONS)
-def test_it_scores_the_weights_of_what_matches(
+def test_a_node_scores_the_weights_of_the_matching_terms(
     cluster: dict[str, dict[str, str]], own: Any, added: Any, expected_value: list[int]
 ) -> None:
     nodes = lent(node(name, labels=labels) for name, labels in cluster.items())
-    who, asked_plugin = wanting(preferred=own), plugin(preferred=added)
+    tested_pod, tested_plugin = pod_with_terms(preferred=own), plugin(preferred=added)
     expected = {
         name: points(own, name, labels) + points(added, name, labels)
         for name, labels in cluster.items()
     }
     skipped = own is None and not added
-    assert scored(asked_plugin, who, nodes) == (None if skipped else expected)
+    assert scored(tested_plugin, tested_pod, nodes) == (None if skipped else expected)
     positions = [p for p in expected_value if p < len(nodes)]
-    assert score_is_row_wise(asked_plugin, who, nodes, positions)
+    assert score_is_row_wise(tested_plugin, tested_pod, nodes, positions)
 
 
 @given(CLUSTERS, REQUIRED_TERMS)
-def test_the_nodes_it_narrows_to_hold_every_node_that_matches(
+def test_pre_filter_keeps_every_node_that_matches(
     cluster: dict[str, dict[str, str]], own: Any
 ) -> None:
     nodes = lent(node(name, labels=labels) for name, labels in cluster.items())
-    answer = pre_filter_result(plugin(), wanting(own), nodes)
+    answer = pre_filter_result(plugin(), pod_with_terms(own), nodes)
     matching = {name for name, labels in cluster.items() if any_matches(own, name, labels)}
     if isinstance(answer, frozenset):
         assert matching <= answer
@@ -204,20 +204,20 @@ NODES = [node("n1", labels={"zone": "a"}), node("n2", labels={"zone": "b"}), nod
 
 
 @pytest.mark.parametrize(
-    ("who", "skips"),
+    ("tested_pod", "skips"),
     [
         pytest.param(pod(), True, id="no affinity at all"),
-        pytest.param(wanting(preferred=[]), True, id="preferences demand nothing"),
-        pytest.param(pod(nodeSelector={}), False, id="an empty nodeSelector is one"),
+        pytest.param(pod_with_terms(preferred=[]), True, id="preferences only"),
+        pytest.param(pod(nodeSelector={}), False, id="an empty nodeSelector"),
         pytest.param(pod(nodeSelector={"zone": "a"}), False, id="a nodeSelector"),
-        pytest.param(wanting([]), False, id="required affinity, though without terms"),
+        pytest.param(pod_with_terms([]), False, id="required affinity without terms"),
     ],
 )
-def test_pods_without_affinity_are_skipped(who: PodInfo, skips: bool) -> None:
+def test_pods_without_affinity_are_skipped(tested_pod: PodInfo, skips: bool) -> None:
     nodes = lent(NODES)
-    assert (pre_filter_result(plugin(), who, nodes) is SKIP) is skips
-    assert pre_filter_result(plugin([ZONE_A]), who, nodes) is not SKIP
-    assert (pre_filter_result(plugin(None, [{"weight": 1}]), who, nodes) is SKIP) is skips
+    assert (pre_filter_result(plugin(), tested_pod, nodes) is SKIP) is skips
+    assert pre_filter_result(plugin([ZONE_A]), tested_pod, nodes) is not SKIP
+    assert (pre_filter_result(plugin(None, [{"weight": 1}]), tested_pod, nodes) is SKIP) is skips
 
 
 def test_an_empty_node_selector_rejects_no_node() -> None:
@@ -230,17 +230,19 @@ def test_an_empty_node_selector_rejects_no_node() -> None:
         pytest.param([named("n1")], {"n1"}, id="one node"),
         pytest.param([named("n1"), named("n2")], {"n1", "n2"}, id="terms are OR-ed"),
         pytest.param([named("n1", "n1")], {"n1"}, id="conditions are AND-ed"),
-        pytest.param([named("n1"), named("n1", "n2")], {"n1"}, id="an impossible term adds none"),
-        pytest.param([named("ghost")], {"ghost"}, id="whether or not it exists"),
-        pytest.param([{**named("n1"), **ZONE_B}], {"n1"}, id="labels are looked at later"),
-        pytest.param([named("n1"), ZONE_B], None, id="a term that names none opens all"),
-        pytest.param([named("n1"), {}], None, id="an empty one too"),
-        pytest.param([named("n1", operator="NotIn")], None, id="NotIn names none"),
+        pytest.param(
+            [named("n1"), named("n1", "n2")], {"n1"}, id="a term that matches nothing adds no node"
+        ),
+        pytest.param([named("ghost")], {"ghost"}, id="a node that does not exist"),
+        pytest.param([{**named("n1"), **ZONE_B}], {"n1"}, id="labels are evaluated in Filter"),
+        pytest.param([named("n1"), ZONE_B], None, id="a term without names allows all nodes"),
+        pytest.param([named("n1"), {}], None, id="an empty term"),
+        pytest.param([named("n1", operator="NotIn")], None, id="NotIn has no names"),
         pytest.param([], None, id="no terms"),
     ],
 )
 def test_terms_that_name_nodes_narrow_the_nodes(terms: Any, narrowed: set[str] | None) -> None:
-    assert pre_filter_result(plugin(), wanting(terms), lent(NODES)) == narrowed
+    assert pre_filter_result(plugin(), pod_with_terms(terms), lent(NODES)) == narrowed
 
 
 @pytest.mark.parametrize(
@@ -251,7 +253,7 @@ def test_terms_that_name_nodes_narrow_the_nodes(terms: Any, narrowed: set[str] |
     ],
 )
 def test_terms_that_leave_no_node_conflict(terms: Any) -> None:
-    status = pre_filter_result(plugin(), wanting(terms), lent(NODES))
+    status = pre_filter_result(plugin(), pod_with_terms(terms), lent(NODES))
     assert isinstance(status, Status)
     assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert status.reasons == ("pod affinity terms conflict",)
@@ -262,17 +264,17 @@ def test_terms_that_leave_no_node_conflict(terms: Any) -> None:
 
 def test_terms_that_do_not_parse_match_no_node_without_an_error() -> None:
     nodes = lent(NODES)
-    assert rejected(plugin(), wanting([BROKEN, ZONE_A]), nodes) == unresolvable(
+    assert rejected(plugin(), pod_with_terms([BROKEN, ZONE_A]), nodes) == unresolvable(
         ["n2", "n3"], NO_MATCH
     )
-    assert len(rejected(plugin(), wanting([BROKEN]), nodes)) == 3
+    assert len(rejected(plugin(), pod_with_terms([BROKEN]), nodes)) == 3
 
 
-def test_one_name_per_condition_is_what_parses() -> None:
+def test_a_condition_on_the_name_has_exactly_one_value() -> None:
     two = {"matchFields": [condition("metadata.name", "In", "n1", "n2")]}
     nodes = lent(NODES)
-    assert pre_filter_result(plugin(), wanting([two]), nodes) == {"n1", "n2"}
-    assert len(rejected(plugin(), wanting([two]), nodes)) == 3
+    assert pre_filter_result(plugin(), pod_with_terms([two]), nodes) == {"n1", "n2"}
+    assert len(rejected(plugin(), pod_with_terms([two]), nodes)) == 3
 
 
 def test_the_added_affinity_is_evaluated_first() -> None:
@@ -280,9 +282,9 @@ def test_the_added_affinity_is_evaluated_first() -> None:
     assert result == unresolvable(["n1"], NO_MATCH) | unresolvable(["n2", "n3"], NO_ADDED_MATCH)
 
 
-def test_it_answers_without_its_pre_filter() -> None:
+def test_filter_works_without_pre_filter() -> None:
     """A profile may disable one extension point of a plugin."""
-    (rejection,) = plugin().filter(CycleState(), wanting([ZONE_A]), lent(NODES), None)  # type: ignore[arg-type]
+    (rejection,) = plugin().filter(CycleState(), pod_with_terms([ZONE_A]), lent(NODES), None)  # type: ignore[arg-type]
     assert rejection.positions.tolist() == [False, True, True]
 
 
@@ -290,12 +292,12 @@ def test_it_answers_without_its_pre_filter() -> None:
 
 
 def preferring(*weighted: tuple[int, Any]) -> PodInfo:
-    return wanting(preferred=[{"weight": w, "preference": term} for w, term in weighted])
+    return pod_with_terms(preferred=[{"weight": w, "preference": term} for w, term in weighted])
 
 
 def test_scores_are_scaled_to_the_best_node() -> None:
-    who = preferring((4, ZONE_A), (1, ZONE_B))
-    assert normalized_scores(plugin(), who, lent(NODES)) == {"n1": 100, "n2": 25, "n3": 0}
+    tested_pod = preferring((4, ZONE_A), (1, ZONE_B))
+    assert normalized_scores(plugin(), tested_pod, lent(NODES)) == {"n1": 100, "n2": 25, "n3": 0}
 
 
 def test_an_empty_preference_matches_nothing() -> None:
@@ -318,7 +320,7 @@ def test_score_is_skipped_only_without_any_preference() -> None:
     added = [{"weight": 0, "preference": ZONE_A}]
     assert scored(plugin(), pod(), nodes) is None
     assert scored(plugin(preferred=[]), pod(), nodes) is None
-    assert scored(plugin(), wanting(preferred=[]), nodes) is not None
+    assert scored(plugin(), pod_with_terms(preferred=[]), nodes) is not None
     assert scored(plugin(preferred=added), pod(), nodes) == {"n1": 0, "n2": 0, "n3": 0}
 
 
@@ -375,7 +377,7 @@ QUEUE, QUEUE_SKIP = QueueingHint.QUEUE, QueueingHint.QUEUE_SKIP
 IN_A, IN_B = node("n1", labels={"zone": "a"}), node("n1", labels={"zone": "b"})
 
 
-def test_what_it_waits_for() -> None:
+def test_registered_events() -> None:
     assert registered(plugin()) == [("Node", "Add|UpdateNodeLabel", True)]
 
 
@@ -384,45 +386,47 @@ def test_what_it_waits_for() -> None:
     [
         pytest.param(None, None, IN_A, QUEUE, id="a matching node was added"),
         pytest.param(None, None, IN_B, QUEUE_SKIP, id="another node was added"),
-        pytest.param(None, IN_B, IN_A, QUEUE, id="it begins to match"),
-        pytest.param(None, IN_A, IN_A, QUEUE_SKIP, id="it matched before"),
-        pytest.param(None, IN_A, IN_B, QUEUE_SKIP, id="it matches no longer"),
-        pytest.param([ZONE_B], IN_B, IN_A, QUEUE_SKIP, id="what is added does not match"),
-        pytest.param([ZONE_A], IN_B, IN_A, QUEUE, id="both begin to match"),
+        pytest.param(None, IN_B, IN_A, QUEUE, id="a node begins to match"),
+        pytest.param(None, IN_A, IN_A, QUEUE_SKIP, id="a node matched before"),
+        pytest.param(None, IN_A, IN_B, QUEUE_SKIP, id="a node ceases to match"),
+        pytest.param([ZONE_B], IN_B, IN_A, QUEUE_SKIP, id="the added affinity does not match"),
+        pytest.param([ZONE_A], IN_B, IN_A, QUEUE, id="own and added affinity begin to match"),
     ],
 )
-def test_which_nodes_are_worth_another_attempt(
+def test_events_of_nodes_that_queue_the_pod(
     added: Any, old: Any, new: Any, expected: QueueingHint
 ) -> None:
     action = ActionType.ADD if old is None else ActionType.UPDATE_NODE_LABEL
-    for who in (wanting([ZONE_A]), pod(nodeSelector={"zone": "a"})):
-        assert hint(plugin(added), ("Node", action), who, old, new) is expected
+    for tested_pod in (pod_with_terms([ZONE_A]), pod(nodeSelector={"zone": "a"})):
+        assert hint(plugin(added), ("Node", action), tested_pod, old, new) is expected
 
 
-def test_a_node_that_only_begins_to_match_what_is_added_is_worth_it() -> None:
-    """Different from upstream on purpose: the pod would wait for the five-minute flush."""
+def test_a_node_that_begins_to_match_the_added_affinity_queues_the_pod() -> None:
+    """An intended difference: in upstream the pod waits for the five-minute flush."""
     old, new = node("n1", labels={"zone": "a"}), node("n1", labels={"zone": "a", "pool": "x"})
     added = plugin([labelled(condition("pool", "Exists"))])
     event = ("Node", ActionType.UPDATE_NODE_LABEL)
-    assert hint(added, event, wanting([ZONE_A]), old, new) is QUEUE
-    assert hint(added, event, wanting([ZONE_A]), new, new) is QUEUE_SKIP
+    assert hint(added, event, pod_with_terms([ZONE_A]), old, new) is QUEUE
+    assert hint(added, event, pod_with_terms([ZONE_A]), new, new) is QUEUE_SKIP
 
 
 @pytest.mark.parametrize(
-    ("who", "expected"),
+    ("tested_pod", "expected"),
     [
-        pytest.param(wanting([BROKEN]), QUEUE, id="upstream's hint fails, which is Queue"),
-        pytest.param(wanting([BROKEN, ZONE_A]), QUEUE_SKIP, id="another term settles it"),
+        pytest.param(pod_with_terms([BROKEN]), QUEUE, id="upstream's hint fails, which is Queue"),
+        pytest.param(pod_with_terms([BROKEN, ZONE_A]), QUEUE_SKIP, id="another term matches"),
         pytest.param(
-            wanting([BROKEN], nodeSelector={"zone": "b"}), QUEUE_SKIP, id="the selector too"
+            pod_with_terms([BROKEN], nodeSelector={"zone": "b"}),
+            QUEUE_SKIP,
+            id="the node selector decides",
         ),
     ],
 )
-def test_terms_that_do_not_parse_leave_the_hint_in_doubt(
-    who: PodInfo, expected: QueueingHint
+def test_a_hint_with_terms_that_do_not_parse_is_queue(
+    tested_pod: PodInfo, expected: QueueingHint
 ) -> None:
     event = ("Node", ActionType.UPDATE_NODE_LABEL)
-    assert hint(plugin(), event, who, IN_A, IN_A) is expected
+    assert hint(plugin(), event, tested_pod, IN_A, IN_A) is expected
 
 
 # ---- signature -----------------------------------------------------------------------------
@@ -441,40 +445,49 @@ OWT = labelled(condition("b", "Exists"), condition("a", "In", "1"))
             pod(nodeSelector={"a": "1", "b": "2"}),
             pod(nodeSelector={"b": "2", "a": "1"}),
             True,
-            id="a map has no order",
+            id="the order of a map",
         ),
-        pytest.param(wanting([TWO, ZONE_A]), wanting([ZONE_A, OWT]), True, id="nor do conditions"),
         pytest.param(
-            wanting([labelled(condition("a", "In", "1", "2"))]),
-            wanting([labelled(condition("a", "In", "2", "1"))]),
+            pod_with_terms([TWO, ZONE_A]),
+            pod_with_terms([ZONE_A, OWT]),
             True,
-            id="nor do values",
+            id="the order of conditions",
+        ),
+        pytest.param(
+            pod_with_terms([labelled(condition("a", "In", "1", "2"))]),
+            pod_with_terms([labelled(condition("a", "In", "2", "1"))]),
+            True,
+            id="the order of values",
         ),
         pytest.param(
             preferring((1, ZONE_A), (2, ZONE_B)),
             preferring((2, ZONE_B), (1, ZONE_A)),
             True,
-            id="nor do preferences",
+            id="the order of preferences",
         ),
         pytest.param(pod(nodeSelector={"a": "1"}), pod(), False, id="a selector"),
-        pytest.param(wanting([ZONE_A]), wanting([ZONE_B]), False, id="a required term"),
-        pytest.param(wanting([]), pod(), False, id="required terms, though none"),
+        pytest.param(
+            pod_with_terms([ZONE_A]), pod_with_terms([ZONE_B]), False, id="a required term"
+        ),
+        pytest.param(pod_with_terms([]), pod(), False, id="an empty list of required terms"),
         pytest.param(preferring((1, ZONE_A)), preferring((2, ZONE_A)), False, id="a weight"),
         pytest.param(
             preferring((1, ZONE_A)),
             preferring((1, ZONE_A), (1, ZONE_A)),
             False,
-            id="a preference counts as often as it is said",
+            id="a repeated preference",
         ),
-        pytest.param(wanting([named("n1")]), wanting([named("n2")]), False, id="a name"),
+        pytest.param(
+            pod_with_terms([named("n1")]), pod_with_terms([named("n2")]), False, id="a name"
+        ),
     ],
 )
-def test_signatures_are_equal_where_the_demands_are(
+def test_pods_with_equal_demands_have_equal_signatures(
     one: PodInfo, other: PodInfo, equal: bool
 ) -> None:
     assert (plugin().sign_pod(one) == plugin().sign_pod(other)) is equal
 
 
-def test_what_is_added_leaves_pods_signed() -> None:
+def test_added_affinity_does_not_affect_signatures() -> None:
     assert plugin([ZONE_A], [{"weight": 1}]).sign_pod(pod()) == plugin().sign_pod(pod())
     assert plugin().sign_pod(pod()) is not None

@@ -1,4 +1,4 @@
-"""NodeDeclaredFeatures: what a pod's spec needs, and where it is declared."""
+"""NodeDeclaredFeatures: features that a pod's spec needs and a node declares."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ PLAIN = pod("q", containers=[{"name": "a", "restartPolicyRules": [{"action": "Re
         (pod(spec={"hostNetwork": True, "hostUsers": True}), set()),
     ],
 )
-def test_what_is_needed_follows_from_the_spec(asking: PodInfo, features: set[str]) -> None:
+def test_the_needed_features_follow_from_the_spec(asking: PodInfo, features: set[str]) -> None:
     assert required(asking) == features
 
 
@@ -57,7 +57,7 @@ def declaring(*features: str) -> Any:
         ((), NOT_DECLARED),
     ],
 )
-def test_a_node_must_declare_all_that_is_needed(features: tuple[str, ...], message: str) -> None:
+def test_a_node_must_declare_all_needed_features(features: tuple[str, ...], message: str) -> None:
     cluster = SampleCluster().add(declaring(*features))
     recorded, info = plugin(NodeDeclaredFeatures, cluster=cluster), cluster.lend().nodes.info(0)
     status = recorded.filter_node(CycleState(), RESTARTING, info)
@@ -84,7 +84,7 @@ def test_hints_queue_a_pod_if_something_changed() -> None:
     assert str(hint(recorded, own, RESTARTING, RESTARTING, RESTARTING)) == "QueueSkip"
 
 
-def test_it_keeps_to_the_contract() -> None:
+def test_it_satisfies_the_plugin_contract() -> None:
     asking: Any = [{"spec": {"hostNetwork": True, "hostUsers": False}}]
     check_plugin(NodeDeclaredFeatures, pods=asking, clusters=6)
 

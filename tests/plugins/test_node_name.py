@@ -1,4 +1,4 @@
-"""NodeName: the node a pod names, or none. NodeNameOrder: among equals the smallest name."""
+"""NodeName: the node that a pod names. NodeNameOrder: the smallest name among equal nodes."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,7 +37,7 @@ def test_a_pod_that_names_a_node_narrows_the_nodes_to_it() -> None:
     assert rejected(PLUGIN, pod(nodeName="n2"), nodes) == unresolvable(["n1", "n3"], REASON)
 
 
-def test_a_node_that_is_not_there_is_no_node() -> None:
+def test_an_unknown_node_name_leaves_no_node() -> None:
     nodes = lent(NODES)
     assert pre_filter_result(PLUGIN, pod(nodeName="ghost"), nodes) == {"ghost"}
     assert rejected(PLUGIN, pod(nodeName="ghost"), nodes) == unresolvable(
@@ -46,11 +46,13 @@ def test_a_node_that_is_not_there_is_no_node() -> None:
 
 
 @given(st.sampled_from(["", "n1", "n3", "ghost"]), st.lists(st.integers(0, 2), unique=True))
-def test_some_nodes_are_answered_as_among_all(name: str, positions: list[int]) -> None:
+def test_selected_nodes_have_the_same_results_as_among_all_nodes(
+    name: str, positions: list[int]
+) -> None:
     assert filter_is_row_wise(PLUGIN, pod(nodeName=name), lent(NODES), positions)
 
 
-def test_only_a_new_node_can_be_the_one() -> None:
+def test_only_a_new_node_can_help() -> None:
     assert registered(PLUGIN) == [("Node", "Add", False)]
     waiting = pod(nodeName="n9")
     assert hint(PLUGIN, ("Node", ActionType.ADD), waiting, None, node()) is QueueingHint.QUEUE

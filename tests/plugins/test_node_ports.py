@@ -1,4 +1,4 @@
-"""NodePorts: against a plain restatement, and the examples everybody expects."""
+"""NodePorts: compared with a plain rule, and by examples."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ def lent(cluster: list[list[Port]]) -> NodeView:
     return cache.lend().nodes
 
 
-# ---- the rule, said plainly ----------------------------------------------------------------
+# ---- the plain rule ----------------------------------------------------------------
 
 
 def clash(one: Port, other: Port) -> bool:
@@ -86,7 +86,7 @@ def test_the_result_for_all_nodes_equals_the_rule_for_each_node(
 # ---- examples ------------------------------------------------------------------------------
 
 
-def test_a_pod_without_host_ports_is_passed_over() -> None:
+def test_a_pod_without_host_ports_is_skipped() -> None:
     nodes = lent([[port(80)]])
     assert pre_filter_result(PLUGIN, pod(), nodes) is SKIP
     assert pre_filter_result(PLUGIN, with_ports("p", {"containerPort": 80}), nodes) is SKIP
@@ -96,11 +96,13 @@ def test_a_pod_without_host_ports_is_passed_over() -> None:
 @pytest.mark.parametrize(
     ("restart_policy", "answer"),
     [
-        pytest.param("Always", None, id="a sidecar lasts"),
-        pytest.param(None, SKIP, id="an init container ends"),
+        pytest.param("Always", None, id="a sidecar"),
+        pytest.param(None, SKIP, id="an init container"),
     ],
 )
-def test_ports_of_what_lasts_count(restart_policy: str | None, answer: Any) -> None:
+def test_ports_of_sidecars_count_and_ports_of_init_containers_do_not(
+    restart_policy: str | None, answer: Any
+) -> None:
     init = {"name": "i", "ports": [port(80)], "restartPolicy": restart_policy}
     assert pre_filter_result(PLUGIN, pod(initContainers=[init]), lent([])) is answer
 
@@ -111,7 +113,7 @@ GONE = ("AssignedPod", ActionType.DELETE)
 WAITING = with_ports("waiting", port(80, "TCP", "10.0.0.1"))
 
 
-def test_it_waits_for_ports_and_nodes() -> None:
+def test_registered_events() -> None:
     assert registered(PLUGIN) == [("AssignedPod", "Delete", True), ("Node", "Add", False)]
     assert hint(PLUGIN, ("Node", ActionType.ADD), WAITING, None, node()) is QueueingHint.QUEUE
 
@@ -121,14 +123,16 @@ def test_it_waits_for_ports_and_nodes() -> None:
     [
         pytest.param(with_ports("g", port(80), nodeName="n0"), "Queue", id="on all addresses"),
         pytest.param(
-            with_ports("g", port(80, ip="10.0.0.2"), nodeName="n0"), "QueueSkip", id="on another"
+            with_ports("g", port(80, ip="10.0.0.2"), nodeName="n0"),
+            "QueueSkip",
+            id="on another address",
         ),
-        pytest.param(with_ports("g", port(80, "UDP"), nodeName="n0"), "QueueSkip", id="of UDP"),
-        pytest.param(pod("g", nodeName="n0"), "QueueSkip", id="of nothing"),
-        pytest.param(with_ports("g", port(80)), "QueueSkip", id="on no node"),
+        pytest.param(with_ports("g", port(80, "UDP"), nodeName="n0"), "QueueSkip", id="a UDP port"),
+        pytest.param(pod("g", nodeName="n0"), "QueueSkip", id="a pod without ports"),
+        pytest.param(with_ports("g", port(80)), "QueueSkip", id="a pod without a node"),
     ],
 )
-def test_a_pod_that_goes_is_worth_a_try_where_it_had_the_port(gone: PodInfo, message: str) -> None:
+def test_deleting_a_pod_queues_the_pod_if_it_had_the_port(gone: PodInfo, message: str) -> None:
     assert str(hint(PLUGIN, GONE, WAITING, gone, None)) == message
 
 
@@ -138,11 +142,11 @@ def test_a_pod_that_goes_is_worth_a_try_where_it_had_the_port(gone: PodInfo, mes
 @pytest.mark.parametrize(
     ("other", "is_equal"),
     [
-        pytest.param([port(80, "TCP", "0.0.0.0")], True, id="what is meant anyway"),
-        pytest.param([port(80), port(80), port(0)], True, id="said twice"),
+        pytest.param([port(80, "TCP", "0.0.0.0")], True, id="explicit defaults"),
+        pytest.param([port(80), port(80), port(0)], True, id="a repeated port"),
         pytest.param([port(80, "UDP")], False, id="another protocol"),
         pytest.param([port(80, ip="10.0.0.1")], False, id="one address"),
-        pytest.param([port(80), port(81)], False, id="one more"),
+        pytest.param([port(80), port(81)], False, id="an additional port"),
         pytest.param([], False, id="none"),
     ],
 )
@@ -151,6 +155,6 @@ def test_equal_ports_have_equal_signatures(other: list[Port], is_equal: bool) ->
     assert (PLUGIN.sign_pod(with_ports("q", *other)) == one) is is_equal
 
 
-def test_the_order_of_ports_does_not_sign() -> None:
+def test_the_order_of_ports_does_not_affect_signatures() -> None:
     one, other = with_ports("p", port(81), port(80)), with_ports("p", port(80), port(81))
     assert PLUGIN.sign_pod(one) == PLUGIN.sign_pod(other)

@@ -1,4 +1,4 @@
-"""NodeResourcesBalancedAllocation: against a plain restatement, and the examples one expects."""
+"""NodeResourcesBalancedAllocation: compared with a plain rule, and by examples."""
 
 import math
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ from tests.plugins.resource_kit import (
     total,
 )
 from tests.plugins.row_kit import NO_HANDLE, score_is_row_wise, scored
-from tests.plugins.scored_devices import BIG_IF_KNOWN, BY_CLASS, asking, scores
+from tests.plugins.scored_devices import BIG_IF_PRESENT, BY_CLASS, asking, scores
 
 PLUGIN = NodeResourcesBalancedAllocation(None, NO_HANDLE)
 
@@ -48,7 +48,7 @@ def balanced(*resources: str) -> NodeResourcesBalancedAllocation:
     return NodeResourcesBalancedAllocation(config, NO_HANDLE)
 
 
-# ---- the rule, said plainly ----------------------------------------------------------------
+# ---- the plain rule ----------------------------------------------------------------
 
 
 def balance(fractions: Sequence[float]) -> int:
@@ -78,14 +78,14 @@ NUMBERS = LARGE | st.integers(1, 500)
 
 
 @given(CHOSEN, clusters(NUMBERS, ROOM), pods(NUMBERS), POSITIONS, st.sampled_from([0, 500]))
-def test_it_scores_all_nodes_as_the_rule_scores_each(
+def test_all_nodes_have_the_scores_of_the_plain_rule(
     resources: list[str],
     places: list[Place],
     containers: list[dict[str, int]],
     positions: list[int],
     few_nodes: int,
 ) -> None:
-    """Whether the balance without the pod is a column that is kept, or computed on the spot."""
+    """Whether the balance without the pod is a cached column or computed each time."""
     plugin, nodes, asking = (
         balanced(*resources),
         lent(places),
@@ -114,10 +114,10 @@ HALF_CPU, HALF_MEMORY = {"cpu": 500}, {"memory": 500}
 @pytest.mark.parametrize(
     ("running", "amounts", "score"),
     [
-        pytest.param(HALF_CPU, HALF_MEMORY, 87, id="made even"),
-        pytest.param(HALF_CPU, HALF_CPU, 62, id="made more uneven"),
+        pytest.param(HALF_CPU, HALF_MEMORY, 87, id="more even than before"),
+        pytest.param(HALF_CPU, HALF_CPU, 62, id="less even than before"),
         pytest.param({}, {**HALF_CPU, **HALF_MEMORY}, 75, id="as even as before"),
-        pytest.param({"memory": 900}, HALF_MEMORY, 72, id="over full is full"),
+        pytest.param({"memory": 900}, HALF_MEMORY, 72, id="overcommitted counts as full"),
     ],
 )
 def test_the_score_is_the_change_of_the_balance(
@@ -141,7 +141,7 @@ def test_a_pod_without_balanced_resources_is_skipped() -> None:
     assert scored(balanced(GPU), pod_of_containers(containers=[{GPU: 1}]), nodes) is not None
 
 
-def test_what_the_pod_requests_as_a_whole_counts() -> None:
+def test_pod_level_requests_count() -> None:
     asking = pod_of_containers(
         containers=[{}], resources={"requests": {"cpu": "1", "memory": 1000}}
     )
@@ -162,15 +162,15 @@ def test_the_cached_column_follows_placements(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_no_nodes_have_no_scores() -> None:
-    nobody = lent([Place(EVEN)]).take([])
+    no_nodes = lent([Place(EVEN)]).take([])
     for plugin in (PLUGIN, balanced("cpu"), balanced("cpu", "memory", GPU)):
-        assert scored(plugin, pod_of_containers(containers=[{"cpu": 1, GPU: 1}]), nobody) == {}
+        assert scored(plugin, pod_of_containers(containers=[{"cpu": 1, GPU: 1}]), no_nodes) == {}
 
 
 # ---- sign ----------------------------------------------------------------------------------
 
 
-def test_it_signs_the_balanced_resources_and_nothing_else() -> None:
+def test_only_the_balanced_resources_are_signed() -> None:
     one, other = (
         pod_of_containers(containers=[{"cpu": 1, GPU: 1}]),
         pod_of_containers(containers=[{"cpu": 1, GPU: 2}]),
@@ -195,10 +195,12 @@ def test_requests_of_containers_sign_as_their_sum() -> None:
     ("resources", "path"),
     [
         pytest.param([{"name": "cpu", "weight": 2}], "resources[0].weight", id="a weight"),
-        pytest.param([{"name": "cpu"}, {"name": "cpu"}], "resources[1].name", id="twice"),
+        pytest.param(
+            [{"name": "cpu"}, {"name": "cpu"}], "resources[1].name", id="a repeated resource"
+        ),
     ],
 )
-def test_args_that_make_no_sense_are_named(resources: list[Any], path: str) -> None:
+def test_invalid_args_are_reported(resources: list[Any], path: str) -> None:
     args = msgspec.convert({"resources": resources}, NodeResourcesBalancedAllocationArgs)
     assert [problems for problems, _ in args.problems()] == [path]
 
@@ -240,14 +242,14 @@ def test_devices_are_balanced_equally_for_few_and_many_nodes(
     among_few = scores(balances, cluster, asking())
     monkeypatch.setattr(module, "FEW_NODES", 0)
     assert scores(balances, cluster, asking()) == among_few
-    # All are taken: full beside 0 of 8 cpu becomes full beside half a cpu.
+    # All devices are taken: full and 0 of 8 cpu becomes full and half a cpu.
     put(cluster.store, claim("more", status=allocated(*(("a", f"g{n}") for n in (1, 2, 3)))))
     assert scores(balances, cluster, asking())["a"] == math.floor(75 + (53 - 50) / 2)
 
 
 def test_selectors_of_the_class_are_evaluated() -> None:
-    """Where kube-scheduler v1.37.0 fails: it has nothing to compile them with there."""
-    cluster = scored_devices.cluster(BIG_IF_KNOWN)
+    """kube-scheduler v1.37.0 fails here, because it does not compile selectors at this point."""
+    cluster = scored_devices.cluster(BIG_IF_PRESENT)
     args = {"resources": [{"name": name} for name in ("cpu", GPU)]}
     balances = made(NodeResourcesBalancedAllocation, args, cluster=cluster)
     # Of two big devices on e, instead of three, one is half.

@@ -1,4 +1,4 @@
-"""NodeResourcesFit: against a plain restatement, and the examples everybody expects."""
+"""NodeResourcesFit: compared with a plain rule, and by examples."""
 
 import re
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ from tests.plugins.row_kit import (
     score_is_row_wise,
     scored,
 )
-from tests.plugins.scored_devices import BIG, BIG_IF_KNOWN, BY_CLASS, asking, scores
+from tests.plugins.scored_devices import BIG, BIG_IF_PRESENT, BY_CLASS, asking, scores
 
 MOST, BY_RATIO = "MostAllocated", "RequestedToCapacityRatio"
 STRATEGIES = ("LeastAllocated", MOST, BY_RATIO)
@@ -62,7 +62,7 @@ def fit(**args: Any) -> NodeResourcesFit:
 
 
 def scorer(kind: str, resources: Amounts, shape: Sequence[tuple[int, int]] = ()) -> dict[str, Any]:
-    """Args of a strategy; resources with their weights."""
+    """The args of a strategy; resources with their weights."""
     listed = [{"name": name, "weight": weight} for name, weight in resources.items()]
     points = [{"utilization": at, "score": score} for at, score in shape]
     ratio = {"requestedToCapacityRatio": {"shape": points}} if shape else {}
@@ -77,7 +77,7 @@ PLUGIN = NodeResourcesFit(None, NO_HANDLE)
 def verdict(
     containers: Sequence[Amounts], place: Place, ignored: Sequence[str] = ()
 ) -> tuple[Code, tuple[str, ...]] | None:
-    """What one node answers, said plainly."""
+    """The result of one node by the plain rule."""
     reasons = ["Too many pods"] if len(place.running) + 1 > place.pods else []
     hopeless = False
     for name in ("cpu", "memory", "ephemeral-storage", GPU, HUGE, NIC):
@@ -119,9 +119,9 @@ def test_ignored_resources_are_not_compared(
 
 
 def test_insufficient_resources_are_listed_in_upstreams_order() -> None:
-    wants = {NIC: 1, GPU: 1, "ephemeral-storage": 1, "memory": 1, "cpu": 1}
+    requests = {NIC: 1, GPU: 1, "ephemeral-storage": 1, "memory": 1, "cpu": 1}
     (message,) = rejected(
-        PLUGIN, pod_of_containers(containers=[wants]), lent([Place({}, pods=0)])
+        PLUGIN, pod_of_containers(containers=[requests]), lent([Place({}, pods=0)])
     ).values()
     assert message == (
         Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
@@ -136,7 +136,7 @@ def test_insufficient_resources_are_listed_in_upstreams_order() -> None:
     )
 
 
-def test_eviction_may_help_where_only_what_is_left_is_short() -> None:
+def test_eviction_may_help_if_only_the_free_amount_is_too_small() -> None:
     places = [Place({"cpu": 1000}, running=[[{"cpu": 600}]]), Place({"cpu": 400})]
     rejections = rejected(PLUGIN, pod_of_containers(containers=[{"cpu": 500}]), lent(places))
     assert {name: code for name, (code, _) in rejections.items()} == {
@@ -145,7 +145,7 @@ def test_eviction_may_help_where_only_what_is_left_is_short() -> None:
     }
 
 
-def test_a_pod_that_requests_nothing_only_needs_a_place() -> None:
+def test_a_pod_without_requests_needs_one_free_pod_slot() -> None:
     places = [Place({}, pods=1), Place({}, pods=1, running=[[{}]])]
     assert pre_filter_result(PLUGIN, pod_of_containers(), lent(places)) is None
     assert rejected(PLUGIN, pod_of_containers(), lent(places)) == {
@@ -153,14 +153,14 @@ def test_a_pod_that_requests_nothing_only_needs_a_place() -> None:
     }
 
 
-def test_what_the_pod_requests_as_a_whole_counts() -> None:
+def test_pod_level_requests_count() -> None:
     asking = pod_of_containers(containers=[{"cpu": 100}], resources={"requests": {"cpu": "2"}})
     assert list(rejected(PLUGIN, asking, lent([Place({"cpu": 1999}), Place({"cpu": 2000})]))) == [
         "n0"
     ]
 
 
-def test_what_a_kubelet_once_gave_it_does_not_count_before_it_is_placed() -> None:
+def test_resources_in_the_status_do_not_count_before_the_pod_is_placed() -> None:
     status = {"containerStatuses": [{"name": "c", "allocatedResources": {"cpu": "3"}}]}
     spec = {"containers": [container({"cpu": 1000})]}
     pod = decode(POD, {"metadata": {"name": "p", "uid": "u"}, "spec": spec, "status": status})
@@ -196,7 +196,7 @@ WEIGHTS = st.dictionaries(st.sampled_from(RESOURCES), st.integers(1, 5), min_siz
 
 
 @given(st.sampled_from(STRATEGIES[:2]), WEIGHTS, clusters(LARGE, ROOM), pods(LARGE), POSITIONS)
-def test_it_scores_all_nodes_as_the_rule_scores_each(
+def test_all_nodes_have_the_scores_of_the_plain_rule(
     kind: str,
     weights: dict[str, int],
     places: list[Place],
@@ -222,7 +222,7 @@ SHAPES = st.lists(st.tuples(st.integers(0, 100), st.integers(0, 10)), min_size=1
 
 
 @given(SHAPES.map(lambda s: sorted(dict(s).items())), WEIGHTS, clusters(LARGE, ROOM), pods(LARGE))
-def test_a_broken_line_scores_all_nodes_as_the_rule_scores_each(
+def test_all_nodes_have_the_scores_of_the_plain_rule_for_a_shape(
     shape: list[tuple[int, int]],
     weights: dict[str, int],
     places: list[Place],
@@ -257,16 +257,17 @@ def test_least_allocated_prefers_the_emptier_node_most_allocated_the_fuller() ->
     assert scored(most, asking, nodes) == {"n0": 37, "n1": 31}
 
 
-def test_score_ignores_what_the_pod_requests_as_a_whole() -> None:
+def test_score_ignores_pod_level_requests() -> None:
     nodes = lent([Place({"cpu": 1000})])
     plugin = fit(**scorer("LeastAllocated", {"cpu": 1}))
     with_whole = pod_of_containers(
         containers=[{"cpu": 500}, {}], resources={"requests": {"cpu": "900m"}}
     )
-    assert scored(plugin, with_whole, nodes) == {"n0": 40}  # 500m, and 100m for the silent one
+    # 500m, and 100m for the container without a request.
+    assert scored(plugin, with_whole, nodes) == {"n0": 40}
 
 
-def test_a_resource_that_only_counts_pods_is_not_scored() -> None:
+def test_the_resource_pods_is_not_scored() -> None:
     plugin = fit(**scorer("MostAllocated", {"pods": 1}))
     assert scored(plugin, pod_of_containers(), lent([Place({"cpu": 1000}, running=[[{}]])])) == {
         "n0": 0
@@ -274,12 +275,12 @@ def test_a_resource_that_only_counts_pods_is_not_scored() -> None:
 
 
 def test_no_nodes_have_no_scores() -> None:
-    nobody = lent([Place({"cpu": 1})]).take([])
+    no_nodes = lent([Place({"cpu": 1})]).take([])
     line = [(0, 0), (100, 10)]
     for kind in STRATEGIES:
         shape = line if kind == STRATEGIES[2] else ()
         assert (
-            scored(fit(**scorer(kind, {"cpu": 1, GPU: 2}, shape)), pod_of_containers(), nobody)
+            scored(fit(**scorer(kind, {"cpu": 1, GPU: 2}, shape)), pod_of_containers(), no_nodes)
             == {}
         )
 
@@ -292,7 +293,7 @@ NODE_GREW = ("Node", ActionType.UPDATE_NODE_ALLOCATABLE)
 ENOUGH = {"cpu": 2000, GPU: 1}
 
 
-def test_it_waits_for_room() -> None:
+def test_registered_events() -> None:
     *events, (resource, _, has_hint) = registered(PLUGIN)
     assert (resource, has_hint) == ("resource.k8s.io/DeviceClass", True)
     assert events == [
@@ -308,10 +309,10 @@ def test_it_waits_for_room() -> None:
     [
         pytest.param(node_offering(ENOUGH), "Queue", id="with room"),
         pytest.param(node_offering({"cpu": 2000}), "QueueSkip", id="without a GPU"),
-        pytest.param(node_offering(ENOUGH, pods=0), "QueueSkip", id="for no pods"),
+        pytest.param(node_offering(ENOUGH, pods=0), "QueueSkip", id="with room for no pods"),
     ],
 )
-def test_a_new_node_is_worth_a_try_where_the_pod_fits(after: Node, message: str) -> None:
+def test_a_new_node_queues_the_pod_if_the_pod_fits(after: Node, message: str) -> None:
     assert str(hint(PLUGIN, NODE_ADDED, WAITING, None, after)) == message
 
 
@@ -319,8 +320,12 @@ def test_a_new_node_is_worth_a_try_where_the_pod_fits(after: Node, message: str)
     ("before", "after", "message"),
     [
         pytest.param({"cpu": 500, GPU: 1}, ENOUGH, "Queue", id="cpu grew"),
-        pytest.param({"cpu": 500, GPU: 1}, {"cpu": 600, GPU: 1}, "QueueSkip", id="not enough"),
-        pytest.param(ENOUGH, {**ENOUGH, "memory": 1}, "QueueSkip", id="what is unasked grew"),
+        pytest.param(
+            {"cpu": 500, GPU: 1}, {"cpu": 600, GPU: 1}, "QueueSkip", id="cpu grew too little"
+        ),
+        pytest.param(
+            ENOUGH, {**ENOUGH, "memory": 1}, "QueueSkip", id="a resource that is not requested grew"
+        ),
         pytest.param({"cpu": 3000, GPU: 1}, ENOUGH, "QueueSkip", id="cpu shrank"),
     ],
 )
@@ -333,13 +338,13 @@ def test_a_changed_node_queues_the_pod_if_a_requested_amount_grew(
     )
 
 
-def test_a_node_that_takes_more_pods_is_worth_a_try() -> None:
+def test_a_node_that_allows_more_pods_queues_the_pod() -> None:
     before, after = node_offering(ENOUGH, pods=5), node_offering(ENOUGH, pods=6)
     assert hint(PLUGIN, NODE_GREW, WAITING, before, after) is QueueingHint.QUEUE
 
 
-def test_a_node_that_lacks_only_what_is_ignored_is_worth_a_try() -> None:
-    """Upstream compares it all the same and leaves the pod waiting."""
+def test_a_node_that_lacks_only_ignored_resources_queues_the_pod() -> None:
+    """Upstream compares ignored resources in the hint, so the pod waits there."""
     plugin = fit(ignoredResourceGroups=["example.com"])
     assert (
         hint(plugin, NODE_ADDED, WAITING, None, node_offering({"cpu": 2000})) is QueueingHint.QUEUE
@@ -349,16 +354,16 @@ def test_a_node_that_lacks_only_what_is_ignored_is_worth_a_try() -> None:
 @pytest.mark.parametrize(
     ("gone", "message"),
     [
-        pytest.param(pod_of_containers("gone", on="n0"), "Queue", id="it was placed"),
-        pytest.param(pod_of_containers("gone"), "QueueSkip", id="it was not"),
+        pytest.param(pod_of_containers("gone", on="n0"), "Queue", id="a placed pod"),
+        pytest.param(pod_of_containers("gone"), "QueueSkip", id="a pod without a node"),
     ],
 )
-def test_room_comes_from_pods_that_had_a_node(gone: PodInfo, message: str) -> None:
+def test_deleting_a_placed_pod_makes_room(gone: PodInfo, message: str) -> None:
     event = ("AssignedPod", ActionType.DELETE)
     assert str(hint(PLUGIN, event, WAITING, gone, None)) == message
 
 
-def test_a_nominated_pod_that_goes_leaves_room() -> None:
+def test_deleting_a_nominated_pod_makes_room() -> None:
     status = {"nominatedNodeName": "n0"}
     pod = decode(POD, {"metadata": {"name": "gone", "uid": "u"}, "status": status})
     assert isinstance(pod, Pod)
@@ -370,9 +375,17 @@ def test_a_nominated_pod_that_goes_leaves_room() -> None:
     ("before", "after", "on", "message"),
     [
         pytest.param({"cpu": 2}, {"cpu": 1}, "n0", "Queue", id="less cpu"),
-        pytest.param({"memory": 2}, {"memory": 1}, "n0", "QueueSkip", id="less of what is unasked"),
+        pytest.param(
+            {"memory": 2},
+            {"memory": 1},
+            "n0",
+            "QueueSkip",
+            id="less of a resource that is not requested",
+        ),
         pytest.param({"cpu": 1}, {"cpu": 2}, "n0", "QueueSkip", id="more cpu"),
-        pytest.param({"cpu": 2}, {"cpu": 1}, None, "QueueSkip", id="on no node"),
+        pytest.param(
+            {"cpu": 2}, {"cpu": 1}, None, "QueueSkip", id="a pod without a node that shrinks"
+        ),
     ],
 )
 def test_a_pod_that_shrinks_queues_pods_that_request_the_same_resource(
@@ -383,7 +396,7 @@ def test_a_pod_that_shrinks_queues_pods_that_request_the_same_resource(
     assert str(hint(PLUGIN, event, WAITING, old, new)) == message
 
 
-def test_a_pod_that_shrinks_itself_is_tried() -> None:
+def test_a_pod_that_shrinks_itself_is_tried_again() -> None:
     event = ("TargetPod", ActionType.UPDATE_POD_SCALE_DOWN)
     assert hint(PLUGIN, event, WAITING, WAITING, WAITING) is QueueingHint.QUEUE
 
@@ -392,7 +405,7 @@ def test_a_pod_that_shrinks_itself_is_tried() -> None:
 
 
 def signed(requests: dict[str, Any], plugin: NodeResourcesFit = PLUGIN, **spec: Any) -> object:
-    """The part of a pod of one container that requests this, as in a manifest."""
+    """The signature part of a pod of one container with these requests, as in a manifest."""
     main = {"name": "main", "resources": {"requests": requests}}
     return plugin.sign_pod(pod_as_written(containers=[main], **spec))
 
@@ -402,32 +415,33 @@ def test_equal_amounts_have_equal_signatures_in_any_notation() -> None:
     assert signed({"cpu": "500m"}) != signed({"cpu": "501m"})
 
 
-def test_memory_unset_and_memory_0_sign_apart() -> None:
-    """Both need none, but only one counts as 200Mi where it is scored."""
+def test_unset_memory_and_memory_0_have_different_signatures() -> None:
+    """Both need no memory, but only unset memory counts as 200Mi in scores."""
     assert signed({"cpu": 1}) != signed({"cpu": 1, "memory": 0})
 
 
-def test_equal_sums_with_a_silent_container_sign_apart() -> None:
+def test_equal_sums_with_and_without_an_unset_request_have_different_signatures() -> None:
     one, other = [{"cpu": 200}, {"cpu": 200}], [{"cpu": 400}, {}]
     assert PLUGIN.sign_pod(pod_of_containers(containers=one)) != PLUGIN.sign_pod(
         pod_of_containers(containers=other)
     )
 
 
-def test_what_is_needed_and_what_is_scored_both_sign() -> None:
+def test_needed_and_scored_amounts_are_both_signed() -> None:
     whole = {"requests": {"cpu": 3}}
-    assert signed({"cpu": 1}) != signed({"cpu": 1}, resources=whole)  # only needs more
+    # The second pod needs more and scores the same.
+    assert signed({"cpu": 1}) != signed({"cpu": 1}, resources=whole)
     assert signed({"cpu": 2}, resources=whole) != signed({"cpu": 1}, resources=whole)
 
 
-def test_what_is_ignored_does_not_sign() -> None:
+def test_ignored_resources_are_not_signed() -> None:
     plugin = fit(ignoredResources=[GPU])
     assert signed({GPU: 1}, plugin) == signed({}, plugin)
     assert signed({GPU: 1}) != signed({})
 
 
-def test_two_instances_do_not_share_what_they_compiled() -> None:
-    """Both ask the same pod shape; the key of what is remembered tells them apart."""
+def test_two_instances_do_not_share_compiled_values() -> None:
+    """Both store values with the same pod shape, under different keys."""
     asking = pod_of_containers(containers=[{GPU: 1}])
     nodes = lent([Place({"cpu": 1000, "memory": 10**9})])
     assert rejected(PLUGIN, asking, nodes)
@@ -464,7 +478,7 @@ def shaped(*points: tuple[int, int]) -> dict[str, Any]:
         pytest.param(
             shaped((50, 1), (50, 2)),
             "scoringStrategy.requestedToCapacityRatio.shape[1].utilization",
-            id="it does not increase",
+            id="a shape that does not increase",
         ),
         pytest.param(
             strategy(type="MostAllocated", requestedToCapacityRatio={}),
@@ -473,7 +487,7 @@ def shaped(*points: tuple[int, int]) -> dict[str, Any]:
         ),
     ],
 )
-def test_args_that_make_no_sense_are_named(args: dict[str, Any], path: str) -> None:
+def test_invalid_args_are_reported(args: dict[str, Any], path: str) -> None:
     assert [problems for problems, _ in msgspec.convert(args, NodeResourcesFitArgs).problems()] == [
         path
     ]
@@ -502,7 +516,7 @@ def test_args_that_make_no_sense_are_named(args: dict[str, Any], path: str) -> N
         pytest.param({"ignored": []}, "`ignored`", id="an unknown field"),
     ],
 )
-def test_args_of_the_wrong_form_are_refused(args: dict[str, Any], path: str) -> None:
+def test_args_of_a_wrong_form_are_refused(args: dict[str, Any], path: str) -> None:
     with pytest.raises(msgspec.ValidationError, match=re.escape(path)):
         msgspec.convert(args, NodeResourcesFitArgs)
 
@@ -531,14 +545,14 @@ SHAPE = [(0, 0), (60, 10), (100, 2)]
         ("MostAllocated", 2, (), {"a": 57, "b": 59, "c": 59, "d": 76, "e": 51}),
         (BY_RATIO, 1, (), {"a": 65, "b": 67, "c": 67, "d": 69, "e": 44, "f": 18}),
         (BY_RATIO, 2, (), {"a": 55, "b": 58, "c": 58, "d": 18, "e": 69}),
-        # On e a selector fails for one device: nothing counts there but cpu.
+        # On e a selector fails for one device, so only cpu counts there.
         ("LeastAllocated", 1, (BIG,), {"a": 60, "b": 46, "c": 59, "d": 48, "e": 93}),
         ("MostAllocated", 1, (BIG,), {"a": 39, "b": 52, "c": 40, "d": 51, "e": 6}),
         (BY_RATIO, 1, (BIG,), {"a": 65, "b": 71, "c": 67, "d": 69, "e": 10}),
-        ("LeastAllocated", 1, (BIG_IF_KNOWN,), {"a": 60, "b": 46, "c": 59, "d": 48, "e": 60}),
-        ("LeastAllocated", 2, (BIG_IF_KNOWN,), {"a": 42, "b": 21, "c": 40, "d": 23, "e": 23}),
-        ("MostAllocated", 2, (BIG_IF_KNOWN,), {"a": 57, "b": 78, "c": 59, "d": 76, "e": 76}),
-        (BY_RATIO, 2, (BIG_IF_KNOWN,), {"a": 55, "b": 20, "c": 58, "d": 18, "e": 18}),
+        ("LeastAllocated", 1, (BIG_IF_PRESENT,), {"a": 60, "b": 46, "c": 59, "d": 48, "e": 60}),
+        ("LeastAllocated", 2, (BIG_IF_PRESENT,), {"a": 42, "b": 21, "c": 40, "d": 23, "e": 23}),
+        ("MostAllocated", 2, (BIG_IF_PRESENT,), {"a": 57, "b": 78, "c": 59, "d": 76, "e": 76}),
+        (BY_RATIO, 2, (BIG_IF_PRESENT,), {"a": 55, "b": 20, "c": 58, "d": 18, "e": 18}),
     ],
 )
 def test_devices_are_scored_as_kube_scheduler_scores_them(
@@ -550,11 +564,11 @@ def test_devices_are_scored_as_kube_scheduler_scores_them(
     assert {name: answers[name] for name in recorded} == recorded
 
 
-def test_a_class_may_be_requested_by_its_own_name() -> None:
+def test_a_class_may_be_requested_by_its_name() -> None:
     cluster = scored_devices.cluster()
     fits = made(NodeResourcesFit, scorer(MOST, {"cpu": 1, BY_CLASS: 3}), cluster=cluster)
     answers = scores(fits, cluster, asking(resource=BY_CLASS))
-    # On c there is no device: what it offers itself is another resource.
+    # c has no device; the resource that it offers itself is another one.
     assert answers == {"a": 39, "b": 40, "c": 12, "d": 51, "e": 26, "f": 76}
 
 
@@ -573,7 +587,7 @@ def test_without_a_class_a_resource_that_no_node_offers_is_not_scored() -> None:
     assert answers == {"a": 6, "b": 12, "c": 40, "d": 6, "e": 6, "f": 6}
 
 
-def test_devices_are_scored_as_they_are_taken_and_given_back() -> None:
+def test_device_scores_follow_devices_that_are_taken_and_released() -> None:
     cluster = scored_devices.cluster()
     fits = made(NodeResourcesFit, scorer(MOST, {GPU: 1}), cluster=cluster)
     assert scores(fits, cluster, asking())["f"] == 100

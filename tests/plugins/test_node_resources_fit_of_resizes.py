@@ -1,4 +1,4 @@
-"""NodeResourcesFit about a pod that runs and is to get more where it is."""
+"""NodeResourcesFit for a running pod with a deferred resize."""
 
 from typing import Any
 
@@ -18,34 +18,34 @@ TOO_SMALL = {"n1": (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("Insufficient cpu",))}
 FULL = {"n1": (Code.UNSCHEDULABLE, ("Too many pods",))}
 
 
-def resizing(**wants: Any) -> PodInfo:
-    return pod("p", node="n1", status=DEFERRED, **wants)
+def resizing(**requests: Any) -> PodInfo:
+    return pod("p", node="n1", status=DEFERRED, **requests)
 
 
 def plugin(*, gate: bool = True) -> NodeResourcesFit:
     return NodeResourcesFit(None, handle(SampleCluster(gates={GATE: gate})))
 
 
-def said(who: PodInfo, *others: PodInfo, gate: bool = True, pods: int = 110) -> Any:
-    """About its node, of 4 cpu and one GPU, where it runs beside others."""
+def result_of(resizing_pod: PodInfo, *beside: PodInfo, gate: bool = True, pods: int = 110) -> Any:
+    """The result for the pod's node, with 4 cpu, one GPU and further pods."""
     there = node("n1", cpu=4, pods=pods, allocatable={"example.com/gpu": 1})
-    nodes = SampleCluster().add(there, who, *others).lend().nodes
+    nodes = SampleCluster().add(there, resizing_pod, *beside).lend().nodes
     recorded = plugin(gate=gate)
-    assert filter_is_row_wise(recorded, who, nodes, [0])
-    return rejected(recorded, who, nodes)
+    assert filter_is_row_wise(recorded, resizing_pod, nodes, [0])
+    return rejected(recorded, resizing_pod, nodes)
 
 
-def other(**wants: Any) -> PodInfo:
-    return pod("other", node="n1", **wants)
+def other(**requests: Any) -> PodInfo:
+    return pod("other", node="n1", **requests)
 
 
 @pytest.mark.parametrize(
-    ("who", "beside", "expected"),
+    ("resizing_pod", "beside", "expected"),
     [
-        pytest.param(resizing(cpu=3), other(cpu=1), {}, id="what it holds counts once"),
-        pytest.param(resizing(cpu=3), other(cpu=2), SHORT, id="both are too much"),
-        pytest.param(resizing(cpu=5), other(), TOO_SMALL, id="it alone is too much"),
-        pytest.param(resizing(cpu=0), other(cpu=5), {}, id="it is not to blame"),
+        pytest.param(resizing(cpu=3), other(cpu=1), {}, id="its current requests count once"),
+        pytest.param(resizing(cpu=3), other(cpu=2), SHORT, id="both pods exceed the node"),
+        pytest.param(resizing(cpu=5), other(), TOO_SMALL, id="the pod alone exceeds the node"),
+        pytest.param(resizing(cpu=0), other(cpu=5), {}, id="the other pod exceeds the node"),
         pytest.param(
             resizing(requests={"example.com/gpu": 1}),
             other(requests={"example.com/gpu": 1}),
@@ -54,21 +54,21 @@ def other(**wants: Any) -> PodInfo:
         ),
     ],
 )
-def test_it_fits_unless_its_node_holds_too_much(
-    who: PodInfo, beside: PodInfo, expected: Any
+def test_a_resize_fits_unless_the_node_lacks_resources(
+    resizing_pod: PodInfo, beside: PodInfo, expected: Any
 ) -> None:
-    assert said(who, beside) == expected
+    assert result_of(resizing_pod, beside) == expected
 
 
-def test_a_place_among_the_pods_is_counted_once_more() -> None:
+def test_the_pod_counts_once_more_in_the_number_of_pods() -> None:
     """As upstream does."""
-    assert said(resizing(cpu=1), pods=2) == {}
-    assert said(resizing(cpu=1), pods=1) == FULL
+    assert result_of(resizing(cpu=1), pods=2) == {}
+    assert result_of(resizing(cpu=1), pods=1) == FULL
 
 
 def test_without_the_gate_the_plugin_skips_the_pod() -> None:
-    assert said(resizing(cpu=3), other(), gate=False) == SHORT
-    assert said(pod("p", node="n1", cpu=3), other()) == SHORT
+    assert result_of(resizing(cpu=3), other(), gate=False) == SHORT
+    assert result_of(pod("p", node="n1", cpu=3), other()) == SHORT
 
 
 def test_deferred_pods_of_one_node_have_equal_signatures() -> None:
@@ -81,7 +81,7 @@ def test_deferred_pods_of_one_node_have_equal_signatures() -> None:
     assert without.sign_pod(resizing(cpu=3)) == without.sign_pod(waits) == parts[2]
 
 
-def test_its_own_node_alone_is_waited_for() -> None:
+def test_only_its_own_node_can_help() -> None:
     before, after = node("n1", cpu=1), node("n1", cpu=8)
     changed = ("Node", ActionType.UPDATE_NODE_ALLOCATABLE)
     assert hint(plugin(), changed, resizing(cpu=3), before, after) is QueueingHint.QUEUE
@@ -89,7 +89,7 @@ def test_its_own_node_alone_is_waited_for() -> None:
     assert skipped is QueueingHint.QUEUE_SKIP
 
 
-def test_growth_is_waited_for_where_the_gate_is_on() -> None:
+def test_growth_of_the_node_helps_if_the_gate_is_on() -> None:
     grown = [("AssignedPod", "UpdatePodScaleUp", True), ("TargetPod", "UpdatePodScaleUp", True)]
     assert registered(plugin())[-2:] == grown
     assert registered(plugin())[:-2] == registered(plugin(gate=False))

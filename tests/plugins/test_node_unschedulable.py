@@ -1,4 +1,4 @@
-"""NodeUnschedulable: cordoned nodes, and who may go there all the same."""
+"""NodeUnschedulable: cordoned nodes, and the pods that tolerate them."""
 
 from typing import Any
 
@@ -31,9 +31,9 @@ NODES = [node("open"), node("cordoned", unschedulable=True), node("again", unsch
     [
         pytest.param(None, False, id="none"),
         pytest.param([{"key": KEY, "operator": "Exists"}], True, id="the key"),
-        pytest.param([{"key": KEY, "effect": "NoSchedule"}], True, id="the taint as it is"),
-        pytest.param([{"operator": "Exists"}], True, id="everything"),
-        pytest.param([{"key": KEY, "value": "x"}], False, id="the taint has no value"),
+        pytest.param([{"key": KEY, "effect": "NoSchedule"}], True, id="the exact taint"),
+        pytest.param([{"operator": "Exists"}], True, id="a toleration of everything"),
+        pytest.param([{"key": KEY, "value": "x"}], False, id="a toleration with a value"),
         pytest.param([{"key": KEY, "effect": "NoExecute"}], False, id="another effect"),
         pytest.param([{"key": "x", "operator": "Exists"}], False, id="another key"),
     ],
@@ -45,7 +45,7 @@ def test_pods_that_tolerate_the_taint_fit_a_cordoned_node(
     assert result == ({} if tolerated else unresolvable(["cordoned"], REASON))
 
 
-def test_pre_filter_runs_for_every_pod_and_narrows_nothing() -> None:
+def test_pre_filter_runs_for_every_pod_and_does_not_narrow_the_nodes() -> None:
     assert pre_filter_result(PLUGIN, pod(), lent(NODES)) is None
 
 
@@ -54,7 +54,7 @@ def test_pre_filter_runs_for_every_pod_and_narrows_nothing() -> None:
     st.booleans(),
     st.lists(st.integers(0, 7), unique=True),
 )
-def test_every_cordoned_node_and_no_other(
+def test_exactly_the_cordoned_nodes_are_rejected(
     cordoned: list[bool], tolerated: bool, expected_value: list[int]
 ) -> None:
     nodes = lent(node(f"n{i}", unschedulable=closed) for i, closed in enumerate(cordoned))
@@ -70,7 +70,7 @@ OPEN, CLOSED = node(), node(unschedulable=True)
 QUEUE, QUEUE_SKIP = QueueingHint.QUEUE, QueueingHint.QUEUE_SKIP
 
 
-def test_what_it_waits_for() -> None:
+def test_registered_events() -> None:
     assert registered(PLUGIN) == [
         ("Node", "Add|UpdateNodeTaint", True),
         ("TargetPod", "UpdatePodToleration", True),
@@ -88,13 +88,13 @@ def test_what_it_waits_for() -> None:
         pytest.param(CLOSED, CLOSED, QUEUE_SKIP, id="cordoned before and after"),
     ],
 )
-def test_which_nodes_are_worth_another_attempt(old: Any, new: Any, expected: QueueingHint) -> None:
+def test_events_of_nodes_that_queue_the_pod(old: Any, new: Any, expected: QueueingHint) -> None:
     action = ActionType.ADD if old is None else ActionType.UPDATE_NODE_TAINT
     assert hint(PLUGIN, ("Node", action), pod(), old, new) is expected
 
 
 @pytest.mark.parametrize(("key", "expected"), [(KEY, QUEUE), ("other", QUEUE_SKIP)])
-def test_its_own_new_toleration_helps_if_it_is_that_one(key: str, expected: QueueingHint) -> None:
+def test_a_new_toleration_helps_if_it_tolerates_the_taint(key: str, expected: QueueingHint) -> None:
     new = pod(tolerations=[{"key": key, "operator": "Exists"}])
     event = ("TargetPod", ActionType.UPDATE_POD_TOLERATION)
     assert hint(PLUGIN, event, new, pod(), new) is expected
@@ -103,7 +103,7 @@ def test_its_own_new_toleration_helps_if_it_is_that_one(key: str, expected: Queu
 # ---- signature -----------------------------------------------------------------------------
 
 
-def test_the_signature_is_whether_the_taint_is_tolerated() -> None:
+def test_the_signature_tells_whether_the_taint_is_tolerated() -> None:
     foreign = pod(tolerations=[{"key": "x", "operator": "Exists"}])
     tolerating = pod(tolerations=[{"key": KEY, "operator": "Exists"}])
     everything = pod(tolerations=[{"operator": "Exists"}])

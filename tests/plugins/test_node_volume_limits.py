@@ -57,13 +57,13 @@ def test_a_node_that_is_full_takes_no_further_volume() -> None:
     assert reasons(over, with_claims("p", "c2", "c3")) == {"n1": TOO_MANY, "n2": TOO_MANY}
 
 
-def test_a_volume_that_is_there_already_is_not_counted_twice() -> None:
+def test_a_volume_that_is_attached_already_is_not_counted_twice() -> None:
     there = [with_claims("a", "c0", node="n1"), with_claims("b", "c0", node="n1")]
     over = cluster(NODES, *disks(1), csi_node("n1", {DRIVER: 1}), pods=there)
     assert reasons(over, with_claims("p", "c0")) == {}
 
 
-def test_a_volume_that_is_still_attached_takes_its_place() -> None:
+def test_a_volume_that_is_still_attached_counts() -> None:
     objects = [*disks(2), csi_node("n1", {DRIVER: 1}), attachment("x", "n1", "pv1")]
     over = cluster(NODES, *objects)
     assert reasons(over, with_claims("p", "c0")) == {"n1": TOO_MANY}
@@ -71,31 +71,31 @@ def test_a_volume_that_is_still_attached_takes_its_place() -> None:
     assert reasons(over, with_claims("p", "c0")) == {}
 
 
-def test_nodes_without_a_number_take_any_number() -> None:
+def test_nodes_without_a_limit_accept_any_number() -> None:
     over = cluster(NODES, *disks(1), csi_node("n1", {DRIVER: None}), csi_node("n2", {"other": 0}))
     assert reasons(over, with_claims("p", "c0")) == {}
 
 
-def test_a_claim_to_come_counts_for_the_driver_of_its_class() -> None:
+def test_an_unbound_claim_counts_for_the_driver_of_its_class() -> None:
     objects = [claim("new"), storage_class(provisioner=DRIVER), csi_node("n1", {DRIVER: 0})]
     assert reasons(cluster(NODES, *objects), with_claims("p", "new")) == {"n1": TOO_MANY}
     assert reasons(cluster(NODES, *objects[::2]), with_claims("p", "new")) == {}
 
 
-def test_a_driver_that_must_be_there_is_missed() -> None:
+def test_a_missing_required_driver_rejects_the_node() -> None:
     needed = csi_driver(preventPodSchedulingIfMissing=True)
     over = cluster(NODES, *disks(1), csi_node("n1", {DRIVER: None}), csi_node("n2"), needed)
     text = f"Unschedulable: {DRIVER} CSI driver is not installed on the node"
     assert reasons(over, with_claims("p", "c0")) == {"n2": text}
 
 
-def test_without_its_gate_no_driver_must_be_there() -> None:
+def test_without_its_gate_no_driver_is_required() -> None:
     over = SampleCluster(gates={"VolumeLimitScaling": False}).add(*NODES)
     add(over, *disks(1), csi_node("n2"), csi_driver(preventPodSchedulingIfMissing=True))
     assert reasons(over, with_claims("p", "c0")) == {}
 
 
-def test_a_limit_that_grows_is_seen() -> None:
+def test_a_limit_that_grows_has_an_effect() -> None:
     over = cluster(NODES[:1], *disks(1), csi_node("n1", {DRIVER: 0}))
     assert reasons(over, with_claims("p", "c0")) == {"n1": TOO_MANY}
     add(over, csi_node("n1", {DRIVER: 1}))
@@ -159,17 +159,17 @@ def test_an_ephemeral_claim_of_another_pod_is_an_error() -> None:
 
 
 def test_a_placed_pod_with_such_a_claim_does_not_fail_other_pods() -> None:
-    """Upstream ends the attempts of others with an error here."""
+    """Upstream fails the attempts of other pods here."""
     there = [with_claims("q", node="n1", scratch={"ephemeral": {}})]
     objects = [claim("q-scratch", bound_to="pv9"), *disks(1), csi_node("n1", {DRIVER: 1})]
     assert reasons(cluster(NODES, *objects, pods=there), with_claims("p", "c0")) == {}
 
 
-def test_a_pod_without_such_volumes_is_not_looked_at() -> None:
+def test_a_pod_without_csi_volumes_is_skipped() -> None:
     assert results_of(NodeVolumeLimits, cluster(NODES), pod("p")).pre_filter == "Skip"
 
 
-# ---- the rule, said plainly ----------------------------------------------------------------
+# ---- the plain rule ----------------------------------------------------------------
 
 
 def too_many(limit: int, there: Sequence[set[int]], attached: set[int], new: set[int]) -> bool:
@@ -182,7 +182,7 @@ SETS = st.sets(st.integers(0, 4), max_size=3)
 
 
 @given(st.integers(0, 5), st.lists(SETS, max_size=3), SETS, SETS.filter(bool))
-def test_the_result_equals_the_rule(
+def test_the_result_equals_the_plain_rule(
     limit: int, there: list[set[int]], attached: set[int], new: set[int]
 ) -> None:
     def names(numbers: set[int]) -> list[str]:
@@ -227,12 +227,14 @@ def test_a_limit_that_grows_helps(old: Any, new: Any, expected: QueueingHint) ->
 @pytest.mark.parametrize(
     ("gone", "expected"),
     [
-        pytest.param(with_claims("g", "x", node="n1"), QueueingHint.QUEUE, id="it had a volume"),
-        pytest.param(with_claims("g", "x"), QueueingHint.QUEUE_SKIP, id="it was nowhere"),
-        pytest.param(pod("g", node="n1"), QueueingHint.QUEUE_SKIP, id="it had no volume"),
+        pytest.param(
+            with_claims("g", "x", node="n1"), QueueingHint.QUEUE, id="a pod with a volume"
+        ),
+        pytest.param(with_claims("g", "x"), QueueingHint.QUEUE_SKIP, id="a pod without a node"),
+        pytest.param(pod("g", node="n1"), QueueingHint.QUEUE_SKIP, id="a pod without volumes"),
     ],
 )
-def test_a_pod_that_goes_helps_if_it_had_a_volume(gone: PodInfo, expected: QueueingHint) -> None:
+def test_deleting_a_pod_helps_if_it_had_a_volume(gone: PodInfo, expected: QueueingHint) -> None:
     assert answer(EventResource.ASSIGNED_POD, ActionType.DELETE, gone, None) is expected
 
 
@@ -245,7 +247,7 @@ def test_a_volume_that_is_detached_helps_claims_and_disks_of_its_driver() -> Non
     assert answer(*event, gone, None, d=other) is QueueingHint.QUEUE_SKIP
 
 
-def test_it_keeps_to_the_contract() -> None:
+def test_it_satisfies_the_plugin_contract() -> None:
     def prepare(cluster: SampleCluster) -> None:
         add(cluster, *disks(3), csi_node("node-1", {DRIVER: 1}), csi_node("node-2", {DRIVER: 2}))
         cluster.add(with_claims("user", "c0", node="node-1"))
@@ -255,7 +257,7 @@ def test_it_keeps_to_the_contract() -> None:
     check_plugin(NodeVolumeLimits, pods=each, prepare=prepare, clusters=8)
 
 
-def test_claims_made_for_the_pod_are_not_signed() -> None:
+def test_ephemeral_claims_are_not_signed() -> None:
     plugin = instance(NodeVolumeLimits, SampleCluster())
     scratch: Any = {"scratch": {"ephemeral": {}}}
     assert plugin.sign_pod(with_claims("p", **scratch)) is None

@@ -1,4 +1,4 @@
-"""PrioritySort: who is tried first."""
+"""PrioritySort: the order of pods in the queue."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,16 +21,18 @@ def order(*entries: QueuedPodInfo) -> list[str]:
     return [entry.pod.name for entry in sorted(entries, key=PLUGIN.key)]
 
 
-def test_the_higher_priority_goes_first_however_late_it_came() -> None:
+def test_the_higher_priority_is_first_regardless_of_arrival() -> None:
     assert order(queued("low", priority=-1), queued("high", priority=5, at=9.0)) == ["high", "low"]
 
 
-def test_no_priority_is_zero() -> None:
+def test_a_missing_priority_is_zero() -> None:
     result = order(queued("none"), queued("below", priority=-1), queued("above", priority=1))
     assert result == ["above", "none", "below"]
 
 
-def test_among_equals_the_earlier_goes_first_and_then_the_one_that_came_first() -> None:
+def test_among_equal_priorities_the_earlier_timestamp_is_first_and_then_the_earlier_arrival() -> (
+    None
+):
     result = order(
         queued("second", at=1.0, sequence=7), queued("first", at=1.0, sequence=6), queued("zeroth")
     )
@@ -46,7 +48,9 @@ ENTRIES = st.builds(
 
 
 @given(ENTRIES, ENTRIES)
-def test_the_key_orders_as_upstreams_less_does(one: QueuedPodInfo, other: QueuedPodInfo) -> None:
+def test_the_key_has_the_same_order_as_upstreams_less(
+    one: QueuedPodInfo, other: QueuedPodInfo
+) -> None:
     less = one.priority > other.priority or (
         one.priority == other.priority and one.timestamp_seconds < other.timestamp_seconds
     )

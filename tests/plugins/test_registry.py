@@ -1,4 +1,4 @@
-"""Where plugins come from, and what may be one."""
+"""The origins of plugins, and the classes that may be plugins."""
 
 import subprocess
 import sys
@@ -70,7 +70,7 @@ def written(folder: Path, text: str, name: str = "my_policy.py") -> Path:
 # ---- the table -----------------------------------------------------------------------------
 
 
-def test_the_registry_finds_in_tree_plugins_by_name() -> None:
+def test_the_registry_has_in_tree_plugins_by_name() -> None:
     registry = Registry()
     assert registry.names == [plugin.name for plugin in in_tree_plugins()]
     assert registry.find("NodeName") in in_tree_plugins()
@@ -143,7 +143,7 @@ def test_the_plugins_that_ignore_resizes_are_those_of_upstream() -> None:
     assert ignoring - set(UPSTREAM_PLUGINS) == {"Coscheduling"}
 
 
-def test_every_plugin_of_the_tree_does_something() -> None:
+def test_every_plugin_of_the_tree_has_an_extension_point() -> None:
     assert all(extension_points_of(plugin) for plugin in in_tree_plugins())
 
 
@@ -219,14 +219,16 @@ NO_FILTER = "does not implement filter; write def filter(self, state, pod, nodes
         pytest.param(Nameless, "name is None; wanted a string", id="no name"),
         pytest.param(Slashed, "name is 'a/b'; wanted a string without", id="a name like a label"),
         pytest.param(Star, "name is '*'; wanted a string", id="the name of all plugins"),
-        pytest.param(Idle, "no extension point; wanted one of preEnqueue", id="nothing to do"),
-        pytest.param(Sideways, 'scope is \'column\'; wanted "cluster" or "row"', id="a scope"),
+        pytest.param(Idle, "no extension point; wanted one of preEnqueue", id="no extension point"),
+        pytest.param(
+            Sideways, 'scope is \'column\'; wanted "cluster" or "row"', id="an invalid scope"
+        ),
         pytest.param(Argued, "wanted a subclass of PluginArgs", id="args of another kind"),
-        pytest.param(Registry, "not a plugin", id="no plugin at all"),
-        pytest.param("Sort", "not a plugin", id="no class at all"),
+        pytest.param(Registry, "not a plugin", id="a class that is not a plugin"),
+        pytest.param("Sort", "not a plugin", id="a value that is not a class"),
     ],
 )
-def test_a_class_that_cannot_serve_is_refused(plugin: Any, message: str) -> None:
+def test_a_class_that_cannot_be_a_plugin_is_refused(plugin: Any, message: str) -> None:
     fault = registry_module._fault_of(plugin)  # pyright: ignore[reportPrivateUsage]
     assert fault is not None
     assert message in fault
@@ -245,7 +247,7 @@ def test_a_file_brings_its_plugins_in_order(tmp_path: Path) -> None:
     assert registry.origin("A") == str(path)
 
 
-def test_what_a_file_imports_is_not_its_own(tmp_path: Path) -> None:
+def test_imported_classes_are_not_plugins_of_a_file(tmp_path: Path) -> None:
     path = written(
         tmp_path,
         """
@@ -300,7 +302,7 @@ def test_args_of_a_file_are_decoded_by_their_annotations(tmp_path: Path) -> None
             return 0
     """
     registry = Registry([])
-    for folder in ("one", "two"):  # the same file name twice
+    for folder in ("one", "two"):  # two files with the same name
         (tmp_path / folder).mkdir()
     registry.load_file(written(tmp_path / "one", text))
     registry.load_file(written(tmp_path / "two", text.replace("Oldest", "Newest")))
@@ -316,9 +318,9 @@ def test_args_of_a_file_are_decoded_by_their_annotations(tmp_path: Path) -> None
     ("text", "message"),
     [
         pytest.param("x = 1", "no plugin is defined here; wanted a class", id="no plugin"),
-        pytest.param("x = (", "line 1: SyntaxError: '(' was never closed", id="a slip"),
-        pytest.param("\n\n1 / 0", "line 3: ZeroDivisionError: division by zero", id="a failure"),
-        pytest.param("import no_such_module", "line 1: ModuleNotFoundError", id="an import"),
+        pytest.param("x = (", "line 1: SyntaxError: '(' was never closed", id="a syntax error"),
+        pytest.param("\n\n1 / 0", "line 3: ZeroDivisionError: division by zero", id="an exception"),
+        pytest.param("import no_such_module", "line 1: ModuleNotFoundError", id="a failed import"),
         pytest.param(
             "from bayplan.framework.plugin import FilterPlugin\n"
             "class Mine(FilterPlugin):\n    name = 'Mine'",
@@ -366,9 +368,7 @@ def test_a_method_with_other_parameters_is_refused_with_its_line(
         "score_node = staticmethod(lambda a, b, c: 1)",
     ],
 )
-def test_a_method_that_can_be_called_as_the_contract_says_is_accepted(
-    tmp_path: Path, method: str
-) -> None:
+def test_a_method_with_compatible_parameters_is_accepted(tmp_path: Path, method: str) -> None:
     text = f"from bayplan import ScalarScorePlugin\nclass Mine(ScalarScorePlugin):\n    {method}\n"
     path = written(tmp_path, text + "    name = 'Mine'\n")
     assert Registry([]).load_file(path) == ["Mine"]
@@ -397,7 +397,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
     assert name in refusal(Registry([]).load_file, tmp_path / name)
 
 
-def test_a_file_does_not_hide_a_module_of_its_name(tmp_path: Path) -> None:
+def test_a_file_does_not_hide_a_module_with_the_same_name(tmp_path: Path) -> None:
     before = sys.modules["json"]
     Registry([]).load_file(written(tmp_path, PLUGIN.format(name="Json", score=1), "json.py"))
     assert sys.modules["json"] is before
@@ -410,13 +410,13 @@ def offering(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
     """Pretend that packages with these entry points are installed."""
     points = EntryPoints(EntryPoint(n, v, ENTRY_POINT_GROUP) for n, v in values.items())
 
-    def found(group: str) -> EntryPoints:
+    def installed(group: str) -> EntryPoints:
         return points.select(group=group)
 
-    monkeypatch.setattr(registry_module, "entry_points", found)
+    monkeypatch.setattr(registry_module, "entry_points", installed)
 
 
-def test_installed_packages_bring_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_installed_packages_provide_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
     offering(monkeypatch, other="bayplan.plugins.priority_sort:PrioritySort")
     registry = Registry([])
     assert registry.load_entry_points() == ["PrioritySort"]
@@ -442,7 +442,7 @@ def test_a_package_that_cannot_be_used_is_named(
     assert message in refused
 
 
-def test_the_default_registry_has_all_of_them(
+def test_the_default_registry_has_plugins_of_the_tree_and_of_packages(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     offering(monkeypatch)

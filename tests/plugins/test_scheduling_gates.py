@@ -1,4 +1,4 @@
-"""SchedulingGates: who is kept out of the queue, and what lets them in."""
+"""SchedulingGates: gated pods, and the event that admits them."""
 
 from bayplan.framework.events import UPDATE, ActionType, QueueingHint
 from bayplan.framework.status import Code
@@ -21,7 +21,7 @@ def test_a_gated_pod_waits_for_all_its_gates_in_their_order() -> None:
     assert status.reasons == ("waiting for scheduling gates: [b/c a]",)
 
 
-def test_the_end_of_its_own_gates_lets_a_pod_in() -> None:
+def test_the_removal_of_its_gates_admits_a_pod() -> None:
     assert registered(PLUGIN) == [("TargetPod", "UpdatePodSchedulingGatesEliminated", True)]
     gated, free = pod(gates=["a"]), pod()
     eliminated = ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED

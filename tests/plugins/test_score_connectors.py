@@ -1,4 +1,4 @@
-"""Invert: the opposite.
+"""Invert: 100 minus the score.
 
 Normalize: scores stretched over 0 to 100.
 
@@ -6,7 +6,7 @@ Scale: times a factor, from 0 to 100.
 
 Steps: scores along a line.
 
-Combine: several scores made into one.
+Combine: several scores combined into one.
 """
 
 from fractions import Fraction
@@ -24,18 +24,18 @@ from tests.plugins.connector_kit import made_of, refusal, table_of
 # ---- invert ---------------------------------------------------------------------------------
 
 
-def test_a_score_becomes_what_it_lacks_of_100() -> None:
+def test_a_score_is_subtracted_from_100() -> None:
     assert made_of(Invert, {"scoreFrom": "A"}, {"A": (0, 10, 45, 100)}) == [100, 90, 55, 0]
 
 
-def test_normalised_scores_are_inverted_unless_raw_ones_are_wanted() -> None:
+def test_normalised_scores_are_inverted_unless_the_stage_is_raw() -> None:
     scores, by_max = {"A": (3, 6, 12)}, Normalizer.MAX
     assert made_of(Invert, {"scoreFrom": "A"}, scores, normalizer=by_max) == [75, 50, 0]
     raw = {"scoreFrom": "A", "stage": "raw"}
     assert made_of(Invert, raw, scores, normalizer=by_max) == [97, 94, 88]
 
 
-def test_raw_scores_beyond_100_have_no_opposite() -> None:
+def test_raw_scores_above_100_cannot_be_inverted() -> None:
     raw = {"scoreFrom": "A", "stage": "raw"}
     status = table_of(Invert, raw, {"A": (0, 300)}, normalizer=Normalizer.MAX)
     assert isinstance(status, Status)
@@ -49,18 +49,18 @@ def test_raw_scores_beyond_100_have_no_opposite() -> None:
     ("to", "scores", "expected"),
     [
         pytest.param("max", (3, 6, 12), [25, 50, 100], id="the highest becomes 100"),
-        pytest.param("max", (3, 0, 7), [42, 0, 100], id="towards zero: 300 / 7 = 42"),
+        pytest.param("max", (3, 0, 7), [42, 0, 100], id="rounded towards zero: 300 / 7 = 42"),
         pytest.param("max", (0, 0, 0), [0, 0, 0], id="all zero stays zero"),
         pytest.param("max", (5, 5, 5), [100, 100, 100], id="all equal"),
         pytest.param("minMax", (3, 6, 12), [0, 33, 100], id="the lowest becomes 0"),
         pytest.param("minMax", (5, 5, 5), [0, 0, 0], id="all equal, from lowest to highest"),
     ],
 )
-def test_scores_are_stretched(to: str, scores: tuple[int, ...], expected: list[int]) -> None:
+def test_scores_are_normalised(to: str, scores: tuple[int, ...], expected: list[int]) -> None:
     assert made_of(Normalize, {"scoreFrom": "A", "to": to}, {"A": scores}) == expected
 
 
-def test_to_the_highest_is_the_default() -> None:
+def test_scaling_to_the_highest_is_the_default() -> None:
     assert made_of(Normalize, {"scoreFrom": "A"}, {"A": (3, 6, 12)}) == [25, 50, 100]
 
 
@@ -69,14 +69,14 @@ def test_only_feasible_nodes_count() -> None:
     assert result == [50, 100]
 
 
-def test_raw_scores_may_be_normalised_in_another_way() -> None:
-    """The source's own way makes 75, 50, 0 of them."""
+def test_raw_scores_may_be_normalised_with_another_method() -> None:
+    """The source's own normalisation gives 75, 50, 0."""
     args = {"scoreFrom": "A", "stage": "raw", "to": "minMax"}
     result = made_of(Normalize, args, {"A": (3, 6, 12)}, normalizer=Normalizer.MAX_REVERSED)
     assert result == [0, 33, 100]
 
 
-def test_there_are_two_ways() -> None:
+def test_there_are_two_methods() -> None:
     message = 'to: "minmax"; wanted "max" or "minMax"; did you mean "minMax"?'
     assert refusal(Normalize, {"scoreFrom": "A", "to": "minmax"}) == message
 
@@ -92,12 +92,12 @@ def scaled(factor: float, *scores: int) -> list[int]:
     ("factor", "scores", "expected"),
     [
         pytest.param(2, (70, 45, 0), [100, 90, 0], id="cut off at 100"),
-        pytest.param(1, (10, 45, 90), [10, 45, 90], id="nothing changes"),
-        pytest.param(0, (10, 45, 90), [0, 0, 0], id="nothing is left"),
-        pytest.param(0.5, (45, 1, 100), [22, 0, 50], id="towards zero"),
+        pytest.param(1, (10, 45, 90), [10, 45, 90], id="a factor of 1"),
+        pytest.param(0, (10, 45, 90), [0, 0, 0], id="a factor of 0"),
+        pytest.param(0.5, (45, 1, 100), [22, 0, 50], id="rounded towards zero"),
         pytest.param(0.29, (100, 50, 7), [29, 14, 2], id="float64 would make 28 of 29"),
-        pytest.param(1_000_000, (1, 0, 100), [100, 0, 100], id="a large one"),
-        pytest.param(1e-6, (1, 50, 100), [0, 0, 0], id="a small one"),
+        pytest.param(1_000_000, (1, 0, 100), [100, 0, 100], id="a large factor"),
+        pytest.param(1e-6, (1, 50, 100), [0, 0, 0], id="a small factor"),
     ],
 )
 def test_scores_are_multiplied(factor: float, scores: tuple[int, ...], expected: list[int]) -> None:
@@ -110,7 +110,7 @@ def test_hundredths_are_exact(hundredths: int, scores: list[int]) -> None:
     assert scaled(hundredths / 100, *scores) == exact
 
 
-def test_raw_scores_are_cut_off_on_both_sides() -> None:
+def test_raw_scores_are_limited_to_0_and_100() -> None:
     args = {"scoreFrom": "A", "factor": 0.01, "stage": "raw"}
     scores = (-(2**40), -5, 250, 9_999, 2**40)
     result = made_of(Scale, args, {"A": scores}, normalizer=Normalizer.MIN_MAX)
@@ -142,16 +142,20 @@ def along(points: list[tuple[int, int]], *scores: int, **options: Any) -> list[i
 @pytest.mark.parametrize(
     ("points", "scores", "expected"),
     [
-        pytest.param([(0, 0), (100, 100)], (0, 37, 100), [0, 37, 100], id="as it is"),
+        pytest.param([(0, 0), (100, 100)], (0, 37, 100), [0, 37, 100], id="the identity"),
         pytest.param([(0, 100), (100, 0)], (0, 37, 100), [100, 63, 0], id="falling"),
         pytest.param(
             [(0, 0), (50, 100), (100, 0)], (0, 25, 50, 75, 99), [0, 50, 100, 50, 2], id="a peak"
         ),
-        pytest.param([(20, 10), (60, 90)], (0, 20, 40, 60, 100), [10, 10, 50, 90, 90], id="ends"),
+        pytest.param(
+            [(20, 10), (60, 90)], (0, 20, 40, 60, 100), [10, 10, 50, 90, 90], id="level ends"
+        ),
         pytest.param([(49, 0), (50, 100)], (0, 49, 50, 100), [0, 0, 100, 100], id="a step"),
         pytest.param([(30, 70)], (0, 30, 100), [70, 70, 70], id="one point"),
-        pytest.param([(0, 0), (3, 10)], (1, 2, 3), [3, 6, 10], id="rising towards zero"),
-        pytest.param([(0, 10), (3, 0)], (1, 2, 3), [7, 4, 0], id="falling by 10 / 3, towards zero"),
+        pytest.param([(0, 0), (3, 10)], (1, 2, 3), [3, 6, 10], id="rising, rounded towards zero"),
+        pytest.param(
+            [(0, 10), (3, 0)], (1, 2, 3), [7, 4, 0], id="falling by 10 / 3, rounded towards zero"
+        ),
     ],
 )
 def test_scores_follow_the_line(
@@ -198,12 +202,12 @@ def combined(how: str | None = None, weights: Any = None, **options: Any) -> lis
 @pytest.mark.parametrize(
     ("how", "expected"),
     [
-        pytest.param("min", [10, 45, 5, 0], id="the lower"),
-        pytest.param("max", [50, 60, 90, 100], id="the higher"),
-        pytest.param("mean", [30, 52, 47, 50], id="the mean, towards zero"),
-        pytest.param("product", [5, 27, 4, 0], id="as hundredths: 45 x 60 / 100 = 27"),
+        pytest.param("min", [10, 45, 5, 0], id="the minimum"),
+        pytest.param("max", [50, 60, 90, 100], id="the maximum"),
+        pytest.param("mean", [30, 52, 47, 50], id="the mean, rounded towards zero"),
+        pytest.param("product", [5, 27, 4, 0], id="the product in hundredths: 45 x 60 / 100 = 27"),
         pytest.param("weightedSum", [30, 52, 47, 50], id="equal weights"),
-        pytest.param(None, [30, 52, 47, 50], id="a weighted sum if nothing is said"),
+        pytest.param(None, [30, 52, 47, 50], id="a weighted sum by default"),
     ],
 )
 def test_scores_are_combined(how: str | None, expected: list[int]) -> None:
@@ -214,28 +218,28 @@ def test_scores_are_combined(how: str | None, expected: list[int]) -> None:
     ("weights", "expected"),
     [
         pytest.param([1, 3], [40, 56, 26, 75], id="(10 + 3 x 50) / 4 = 40"),
-        pytest.param({"B": 3}, [40, 56, 26, 75], id="by name; 1 where none is given"),
+        pytest.param({"B": 3}, [40, 56, 26, 75], id="weights by name, 1 by default"),
         pytest.param([1, 0], [10, 45, 90, 0], id="a weight of zero"),
-        pytest.param({"A": 0, "B": 7}, [50, 60, 5, 100], id="zero by name"),
-        pytest.param([1_000_000, 1_000_000], [30, 52, 47, 50], id="large ones"),
+        pytest.param({"A": 0, "B": 7}, [50, 60, 5, 100], id="a named weight of zero"),
+        pytest.param([1_000_000, 1_000_000], [30, 52, 47, 50], id="large weights"),
     ],
 )
 def test_weights_count(weights: Any, expected: list[int]) -> None:
     assert combined("weightedSum", weights) == expected
 
 
-def test_one_source_stays_what_it_is() -> None:
+def test_a_single_source_is_unchanged() -> None:
     for name in ("A", ["A"]):
         assert made_of(Combine, {"scoreFrom": name, "with": "product"}, {"A": A}) == list(A)
 
 
-def test_three_are_multiplied_two_after_two() -> None:
+def test_three_scores_are_multiplied_pair_by_pair() -> None:
     """55 x 55 / 100 = 30, 30 x 55 / 100 = 16."""
     args = {"scoreFrom": ["A", "B", "C"], "with": "product"}
     assert made_of(Combine, args, {"A": (55,), "B": (55,), "C": (55,)}) == [16]
 
 
-def test_if_all_are_skipped_so_is_this() -> None:
+def test_a_connector_is_skipped_if_all_its_sources_are_skipped() -> None:
     assert combined("max", pre_score=SKIP) == [0, 0, 0, 0]
 
 

@@ -1,4 +1,4 @@
-"""KEP-5598's consistency test: what changes a plugin's answer changes its part of the signature.
+"""KEP-5598's consistency test: a field that changes a plugin's answer changes its signature part.
 
 Pods are changed field by field, in drawn clusters; and pods that differ only in what no plugin
 reads have one signature.
@@ -31,7 +31,7 @@ from tests.testing.variants import SIGNING
 EXAMPLES = 200
 CLUSTERS = 30
 
-#: What only the queue, the kubelet or nobody at all goes by.
+#: Fields that only the queue or the kubelet reads, or that no component reads.
 UNREAD = (
     "metadata.annotations",
     "spec.priority",
@@ -41,8 +41,8 @@ UNREAD = (
 )
 
 
-#: What these answer follows from objects, features of nodes or a gate that no cluster is drawn with
-#: here.
+#: The answers of these plugins depend on objects, features of nodes or a gate that drawn clusters
+#: do not have.
 NOT_DRAWN = {"DeferredPodScheduling", "DynamicResources", "NodeDeclaredFeatures"}
 
 CHANGING = [each for each in SIGNING if each.values[0].name not in NOT_DRAWN]  # type: ignore[union-attr]
@@ -64,11 +64,11 @@ def changed_answers(
     drawing: settings | None = None,
     number: int | None = None,
 ) -> Counter[str]:
-    """Field → in how many examples a change of it changed an answer. Raises CheckFailed.
+    """Field → number of examples where a change of it changed an answer. Raises CheckFailed.
 
-    ``number``: the seed; None: whatever this run draws with.
-    Pods come from seeds: what Hypothesis itself draws for each choice is alike so often that it
-    takes three times as many pods to find a difference.
+    ``number``: the seed; None means the seed of this run.
+    Pods are drawn from seeds: Hypothesis' own draws repeat values so often that it would take three
+    times as many pods to show a difference.
     """
     subject = Subject(plugin_class, args, (), None, seed=2)
     scenes = [subject.scene(index) for index in range(CLUSTERS)]
@@ -94,7 +94,7 @@ def changed_answers(
 
 
 @pytest.mark.parametrize(("plugin_class", "args"), CHANGING)
-def test_what_changes_an_answer_changes_the_signature(
+def test_a_field_that_changes_an_answer_changes_the_signature(
     plugin_class: type[Plugin], args: Any
 ) -> None:
     result = changed_answers(plugin_class, args)
@@ -103,11 +103,11 @@ def test_what_changes_an_answer_changes_the_signature(
 
 
 @pytest.mark.parametrize("number", range(3))
-def test_a_plugin_that_signs_too_little_is_found(number: int) -> None:
-    """The same examples each time: whether a fault is met must not be a matter of luck."""
-    until_found = settings(max_examples=5 * EXAMPLES, phases=(Phase.generate,))
+def test_a_plugin_that_signs_too_little_is_detected(number: int) -> None:
+    """The examples are fixed, so that the detection does not depend on luck."""
+    many_examples = settings(max_examples=5 * EXAMPLES, phases=(Phase.generate,))
     with pytest.raises(CheckFailed, match=r"signs too little: .* spec.tolerations"):
-        changed_answers(SignsTooLittle, None, until_found, number)
+        changed_answers(SignsTooLittle, None, many_examples, number)
 
 
 # ---- the whole profile ---------------------------------------------------------------------
@@ -167,7 +167,7 @@ SIGNER = Signer(plugins_of(*(p for p in in_tree_plugins() if issubclass(p, SignP
 
 
 def test_no_plugin_reads_fields_listed_as_unread() -> None:
-    """Whatever a plugin comes to read of it is to be taken from the list above."""
+    """A field that a plugin begins to read must be removed from the list above."""
     read = {
         path
         for plugin_class, args in (each.values for each in SIGNING)

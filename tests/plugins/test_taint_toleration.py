@@ -1,4 +1,4 @@
-"""TaintToleration: against a plain restatement, and the examples everybody expects."""
+"""TaintToleration: compared with a plain rule, and by examples."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def taint(key: str, effect: str = "NoSchedule", value: str | None = None) -> dic
     return {"key": key, "value": value, "effect": effect}
 
 
-# ---- the rule, said plainly ----------------------------------------------------------------
+# ---- the plain rule ----------------------------------------------------------------
 
 
 def covers(toleration: dict[str, Any], each: dict[str, Any]) -> bool:
@@ -92,26 +92,26 @@ def test_the_result_for_all_nodes_equals_the_rule_for_each_node(
 # ---- examples ------------------------------------------------------------------------------
 
 
-def test_a_node_is_rejected_once_however_many_taints_it_has() -> None:
+def test_a_node_is_rejected_once_for_any_number_of_taints() -> None:
     nodes = lent([node("n1", taints=[taint("a"), taint("b")]), node("n2")])
     assert rejected(PLUGIN, pod(), nodes) == unresolvable(["n1"], REASON)
 
 
-def test_soft_taints_reject_no_node_and_the_fewest_are_the_best() -> None:
+def test_soft_taints_reject_no_node_and_nodes_with_the_fewest_score_best() -> None:
     soft = [taint(key, "PreferNoSchedule") for key in "abcd"]
     nodes = lent([node("n0"), node("n1", taints=soft[:1]), node("n4", taints=soft)])
     assert rejected(PLUGIN, pod(), nodes) == {}
     assert normalized_scores(PLUGIN, pod(), nodes) == {"n0": 100, "n1": 75, "n4": 0}
 
 
-def test_without_taints_every_node_is_as_good() -> None:
+def test_without_taints_all_nodes_are_equal() -> None:
     nodes = lent([node("n1"), node("n2")])
     assert rejected(PLUGIN, pod(), nodes) == {}
     assert scored(PLUGIN, pod(), nodes) == {"n1": 0, "n2": 0}
     assert normalized_scores(PLUGIN, pod(), nodes) == {"n1": 100, "n2": 100}
 
 
-def test_pre_filter_runs_for_every_pod_and_narrows_nothing() -> None:
+def test_pre_filter_runs_for_every_pod_and_does_not_narrow_the_nodes() -> None:
     assert pre_filter_result(PLUGIN, pod(), lent([node()])) is None
 
 
@@ -125,7 +125,7 @@ def refused(cache: Cache, who: PodInfo) -> set[str]:
     return rejected_nodes
 
 
-def test_taints_that_come_and_go_are_seen() -> None:
+def test_results_follow_added_and_removed_taints() -> None:
     cache, who = Cache(), pod()
     cache.add_node(node("n1"))
     assert refused(cache, who) == set()
@@ -137,7 +137,7 @@ def test_taints_that_come_and_go_are_seen() -> None:
     assert refused(cache, who) == {"n2"}
 
 
-def test_one_shape_in_two_clusters_does_not_mix_them_up() -> None:
+def test_cached_values_of_a_shape_are_separate_for_two_clusters() -> None:
     who, one, other = pod(), Cache(), Cache()
     one.add_node(node("n1", taints=[taint("a")]))
     other.add_node(node("n1", taints=[taint("a", "PreferNoSchedule")]))
@@ -151,7 +151,7 @@ OPEN, CLOSED = node(), node(taints=[taint("a")])
 SOFTLY = node(taints=[taint("a", "PreferNoSchedule")])
 
 
-def test_what_it_waits_for() -> None:
+def test_registered_events() -> None:
     assert registered(PLUGIN) == [
         ("Node", "Add|UpdateNodeTaint", True),
         ("TargetPod", "UpdatePodToleration", True),
@@ -162,16 +162,16 @@ def test_what_it_waits_for() -> None:
     ("old", "new", "expected"),
     [
         pytest.param(None, OPEN, QUEUE, id="a node without taints was added"),
-        pytest.param(None, SOFTLY, QUEUE, id="soft taints do not keep anybody out"),
+        pytest.param(None, SOFTLY, QUEUE, id="a node with a soft taint was added"),
         pytest.param(None, CLOSED, QUEUE_SKIP, id="a tainted node was added"),
         pytest.param(CLOSED, OPEN, QUEUE, id="the taint was removed"),
-        pytest.param(OPEN, SOFTLY, QUEUE_SKIP, id="it was open before"),
+        pytest.param(OPEN, SOFTLY, QUEUE_SKIP, id="no taint before and after"),
         pytest.param(OPEN, CLOSED, QUEUE_SKIP, id="the taint was added"),
         pytest.param(CLOSED, CLOSED, QUEUE_SKIP, id="tainted before and after"),
-        pytest.param(node(unschedulable=True), OPEN, QUEUE_SKIP, id="cordons are another's matter"),
+        pytest.param(node(unschedulable=True), OPEN, QUEUE_SKIP, id="a node was uncordoned"),
     ],
 )
-def test_which_nodes_are_worth_another_attempt(
+def test_events_of_nodes_that_queue_the_pod(
     old: Node | None, new: Node, expected: QueueingHint
 ) -> None:
     action = ActionType.ADD if old is None else ActionType.UPDATE_NODE_TAINT
@@ -183,7 +183,7 @@ def test_a_tainted_node_queues_pods_that_tolerate_the_taint() -> None:
     assert hint(PLUGIN, ("Node", ActionType.ADD), who, None, CLOSED) is QUEUE
 
 
-def test_any_new_toleration_of_its_own_is_worth_it() -> None:
+def test_any_new_toleration_queues_the_pod() -> None:
     event = ("TargetPod", ActionType.UPDATE_POD_TOLERATION)
     assert hint(PLUGIN, event, pod(), pod(), pod()) is QUEUE
 
@@ -197,17 +197,17 @@ A, B = {"key": "a", "operator": "Exists"}, {"key": "b", "value": "1"}
     ("one", "other", "equal"),
     [
         pytest.param([A, B], [B, A], True, id="in any order"),
-        pytest.param([A, A], [A], True, id="said twice"),
+        pytest.param([A, A], [A], True, id="a repeated toleration"),
         pytest.param([B], [{**B, "operator": "Equal"}], True, id="Equal is the default"),
-        pytest.param([A], [{**A, "value": "x"}], True, id="Exists looks at no value"),
-        pytest.param([A], [{**A, "effect": ""}], True, id="no effect is every effect"),
-        pytest.param([A], [{**A, "tolerationSeconds": 5}], True, id="eviction is no matter here"),
-        pytest.param([A], [], False, id="one more"),
+        pytest.param([A], [{**A, "value": "x"}], True, id="Exists ignores the value"),
+        pytest.param([A], [{**A, "effect": ""}], True, id="no effect means every effect"),
+        pytest.param([A], [{**A, "tolerationSeconds": 5}], True, id="tolerationSeconds is ignored"),
+        pytest.param([A], [], False, id="an additional toleration"),
         pytest.param([B], [{**B, "value": "2"}], False, id="another value"),
-        pytest.param([A], [{**A, "effect": "NoExecute"}], False, id="one effect only"),
+        pytest.param([A], [{**A, "effect": "NoExecute"}], False, id="a single effect"),
     ],
 )
-def test_signatures_are_equal_where_the_matching_is(
+def test_pods_with_equal_tolerations_have_equal_signatures(
     one: list[Any], other: list[Any], equal: bool
 ) -> None:
     result = PLUGIN.sign_pod(pod(tolerations=one)) == PLUGIN.sign_pod(pod(tolerations=other))

@@ -1,4 +1,4 @@
-"""TopologyScorer: nodes are as good as their domains. All numbers by hand."""
+"""TopologyScorer: a node has the score of its domain. All numbers are computed by hand."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def racks(
     )
 
 
-def test_the_best_rack_gets_100_the_worst_0_and_others_their_part() -> None:
+def test_the_best_rack_scores_100_and_the_worst_0_and_racks_between_in_proportion() -> None:
     """Sums: r1 70, r2 60, r3 40; (60 - 40) * 100 / 30 = 66."""
     assert racks() == [100, 100, 66, 66, 0, 0]
     assert racks(aggregate="sum") == racks()
@@ -63,7 +63,7 @@ def test_a_single_rack_gets_100() -> None:
     assert racks(7, 3, racks=[{"rack": "r1"}, {"rack": "r1"}]) == [100, 100]
 
 
-def test_nodes_without_the_label_get_0_and_take_no_part() -> None:
+def test_nodes_without_the_label_score_0_and_are_not_aggregated() -> None:
     assert racks(90, 20, racks=[{}, {"rack": "r1"}]) == [0, 100]
     assert racks(90, 20, racks=[{}, {}]) == [0, 0]
 
@@ -74,20 +74,20 @@ def test_only_feasible_nodes_count() -> None:
 
 
 @pytest.mark.parametrize("over", ["feasible", "all"])
-def test_over_all_nodes_a_full_one_counts(over: str) -> None:
+def test_with_all_nodes_a_full_node_counts(over: str) -> None:
     """n0 of r1 is full, which MostAllocated scores 100: r1 120, r2 60, r3 40 of all nodes."""
     scores = (100, 20, 30, 30, 40, 10)
     result = racks(*scores, feasible=[1, 2, 3, 4, 5], over=over)
     assert result == ([100, 25, 25, 0, 0] if over == "all" else [0, 100, 100, 50, 0])
 
 
-def test_over_all_nodes_racks_without_a_feasible_node_are_best_and_worst_too() -> None:
+def test_with_all_nodes_racks_without_a_feasible_node_count_as_best_and_worst() -> None:
     """r1 70 is best and r3 40 worst, though only r2 (60) can take the pod."""
     assert racks(feasible=[2, 3], over="all") == [66, 66]
     assert racks(feasible=[2, 3]) == [100, 100]
 
 
-def test_nodes_may_come_in_any_order() -> None:
+def test_nodes_may_be_in_any_order() -> None:
     assert racks(feasible=[4, 5, 0, 2, 1, 3]) == [0, 0, 100, 66, 100, 66]
     assert racks(feasible=[4, 0, 2], over="all") == [0, 100, 66]
 
@@ -98,7 +98,7 @@ def test_raw_scores_may_be_any_numbers() -> None:
     assert racks(*scores, stage="raw", options=raw) == [0, 0, 100, 100, 50, 0]
 
 
-def test_a_label_that_is_none_is_refused() -> None:
+def test_an_invalid_label_key_is_refused() -> None:
     args = {"scoreFrom": "A", "topologyKey": "not a label"}
     assert refusal(TopologyScorer, args).startswith('topologyKey: "not a label"; wanted a label')
 

@@ -1,4 +1,4 @@
-"""VolumeRestrictions: volumes that not any two pods may share."""
+"""VolumeRestrictions: volumes that two pods may not share."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def rbd(*monitors: str, read_only: bool = False, image: str = "i") -> dict[str, 
     ("expected", "used", "clashes"),
     [
         pytest.param(gce("a"), gce("a"), True, id="one gce disk"),
-        pytest.param(gce("a", True), gce("a"), True, id="one of two only reads"),
+        pytest.param(gce("a", True), gce("a"), True, id="one of two pods only reads"),
         pytest.param(gce("a", True), gce("a", True), False, id="readers of a gce disk"),
         pytest.param(gce("a"), gce("b"), False, id="two gce disks"),
         pytest.param(ebs("a"), ebs("a"), True, id="an ebs disk, even for readers"),
@@ -60,7 +60,7 @@ def rbd(*monitors: str, read_only: bool = False, image: str = "i") -> dict[str, 
         pytest.param(gce("a"), ebs("a"), False, id="different kinds of disk"),
     ],
 )
-def test_disks_that_bear_one_pod_keep_pods_apart(
+def test_disks_for_one_pod_separate_pods(
     expected: dict[str, Any], used: dict[str, Any], clashes: bool
 ) -> None:
     over = cluster(NODES, pods=[with_claims("there", node="n1", disk=used)])
@@ -68,13 +68,13 @@ def test_disks_that_bear_one_pod_keep_pods_apart(
     assert result == ({"n1": CONFLICT} if clashes else {})
 
 
-def test_a_pod_without_such_volumes_is_not_looked_at() -> None:
+def test_a_pod_without_such_volumes_is_skipped() -> None:
     over = cluster(NODES, claim("data"))
     for each in (pod("p"), with_claims("p", "data"), with_claims("p", c={"configMap": {}})):
         assert results_of(VolumeRestrictions, over, each).pre_filter == "Skip"
 
 
-def test_a_claim_for_one_pod_is_refused_to_a_second() -> None:
+def test_a_claim_for_one_pod_rejects_a_second_pod() -> None:
     user = with_claims("there", "data", node="n2")
     over = cluster(NODES, claim("data", **ALONE), pods=[user])
     second = with_claims("p", "data")
@@ -84,14 +84,14 @@ def test_a_claim_for_one_pod_is_refused_to_a_second() -> None:
     assert results_of(VolumeRestrictions, over, second).pre_filter == "Skip"
 
 
-def test_of_two_reasons_the_disk_is_reported() -> None:
+def test_if_disk_and_claim_conflict_the_disk_is_reported() -> None:
     there = with_claims("there", "data", node="n1", disk=gce("a"))
     over = cluster(NODES, claim("data", **ALONE), pods=[there])
     result = rejected(VolumeRestrictions, over, with_claims("p", "data", disk=gce("a")))
     assert result == {"n1": CONFLICT, "n2": IN_USE}
 
 
-def test_a_claim_for_many_is_no_reason() -> None:
+def test_a_claim_for_many_pods_rejects_no_pod() -> None:
     over = cluster(NODES, claim("data"), pods=[with_claims("there", "data", node="n1")])
     assert results_of(VolumeRestrictions, over, with_claims("p", "data")).pre_filter == "Skip"
 
@@ -103,7 +103,7 @@ def test_a_missing_claim_is_reported() -> None:
 
 
 def test_a_what_if_counts_users_of_this_namespace_only() -> None:
-    """Upstream counts any claim of that name: evicting a stranger would then seem to help."""
+    """Upstream counts claims of other namespaces, too, so that their eviction seems to help."""
     user = with_claims("there", "data", node="n1")
     stranger = pod("s", namespace="other", node="n2", spec={"volumes": user.spec.volumes})
     over = cluster(NODES, claim("data", **ALONE), pods=[user, stranger])
@@ -128,8 +128,8 @@ def test_a_what_if_counts_users_of_this_namespace_only() -> None:
 @pytest.mark.parametrize(
     ("gone", "expected"),
     [
-        pytest.param(with_claims("g", "data", node="n1"), QueueingHint.QUEUE, id="a claim shared"),
-        pytest.param(with_claims("g", "x", node="n1"), QueueingHint.QUEUE_SKIP, id="another"),
+        pytest.param(with_claims("g", "data", node="n1"), QueueingHint.QUEUE, id="a shared claim"),
+        pytest.param(with_claims("g", "x", node="n1"), QueueingHint.QUEUE_SKIP, id="another claim"),
         pytest.param(with_claims("g", node="n1", d=gce("a")), QueueingHint.QUEUE, id="a disk"),
         pytest.param(
             pod("g", namespace="other", node="n1", spec={"volumes": [{"name": "d", **gce("a")}]}),
@@ -138,16 +138,14 @@ def test_a_what_if_counts_users_of_this_namespace_only() -> None:
         ),
     ],
 )
-def test_a_pod_that_goes_helps_if_it_had_something_in_common(
-    gone: PodInfo, expected: QueueingHint
-) -> None:
+def test_deleting_a_pod_helps_if_it_shared_a_volume(gone: PodInfo, expected: QueueingHint) -> None:
     plugin = instance(VolumeRestrictions, SampleCluster())
     asking = with_claims("p", "data", d=gce("a"))
     event = (EventResource.ASSIGNED_POD, ActionType.DELETE)
     assert hint(plugin, event, asking, gone, None) is expected
 
 
-def test_it_keeps_to_the_contract() -> None:
+def test_it_satisfies_the_plugin_contract() -> None:
     def prepare(cluster: SampleCluster) -> None:
         add(cluster, claim("data", **ALONE))
         cluster.add(with_claims("user", "data", node="node-1", disk=gce("a")))

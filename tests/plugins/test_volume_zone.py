@@ -1,4 +1,4 @@
-"""VolumeZone: volumes are used in their zone."""
+"""VolumeZone: pods run in the zones of their volumes."""
 
 from typing import Any
 
@@ -60,7 +60,7 @@ def test_a_label_with_an_empty_part_is_ignored() -> None:
     assert results_of(VolumeZone, statuses, with_claims("p", "data")).pre_filter == "Skip"
 
 
-def test_an_old_label_is_compared_with_the_newer_one_where_a_node_has_only_that() -> None:
+def test_an_old_label_is_compared_with_the_newer_label_if_a_node_has_only_the_newer_one() -> None:
     statuses = over({OLD_ZONE: "a"}, n1={ZONE: "a"}, n2={ZONE: "b"}, n3={OLD_ZONE: "b", ZONE: "a"})
     assert reasons(statuses) == ["n2", "n3"]
 
@@ -94,7 +94,7 @@ def test_zone_and_region_must_both_match() -> None:
         pytest.param(
             [claim("data"), storage_class(mode="Immediate")],
             "PersistentVolume had no name",
-            id="not bound though it should be",
+            id="an unbound claim of an immediate class",
         ),
     ],
 )
@@ -114,7 +114,7 @@ def test_a_volume_without_labels_is_anywhere() -> None:
     assert results_of(VolumeZone, over({}, n1={}), with_claims("p", "data")).pre_filter == "Skip"
 
 
-def test_a_label_that_a_volume_gets_later_counts_from_then_on() -> None:
+def test_a_label_that_is_added_to_a_volume_counts() -> None:
     statuses = over({}, n1={ZONE: "b"})
     assert reasons(statuses) == []
     add(statuses, volume("pv", meta={"labels": {ZONE: "a"}}))
@@ -136,17 +136,19 @@ def a_volume(**labels: str) -> Any:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        pytest.param(None, a_volume(), QueueingHint.QUEUE, id="new"),
-        pytest.param(a_volume(), a_volume(**{ZONE: "a"}), QueueingHint.QUEUE, id="a zone more"),
+        pytest.param(None, a_volume(), QueueingHint.QUEUE, id="a new volume"),
+        pytest.param(
+            a_volume(), a_volume(**{ZONE: "a"}), QueueingHint.QUEUE, id="an additional zone"
+        ),
         pytest.param(a_volume(), a_volume(x="y"), QueueingHint.QUEUE_SKIP, id="another label"),
     ],
 )
-def test_a_volume_helps_that_is_new_or_moved(old: Any, new: Any, expected: QueueingHint) -> None:
+def test_a_new_volume_or_another_zone_helps(old: Any, new: Any, expected: QueueingHint) -> None:
     action = ADD if old is None else UPDATE
     assert answer(EventResource.PERSISTENT_VOLUME, action, old, new) is expected
 
 
-def test_only_a_class_that_waits_helps() -> None:
+def test_only_a_class_with_delayed_binding_helps() -> None:
     late = decode(STORAGE_CLASS, storage_class())
     early = decode(STORAGE_CLASS, storage_class(mode="Immediate"))
     assert answer(EventResource.STORAGE_CLASS, ADD, None, late) is QueueingHint.QUEUE
@@ -166,7 +168,7 @@ def test_only_its_own_claims_help(name: str, namespace: str, expected: QueueingH
     assert answer(EventResource.PERSISTENT_VOLUME_CLAIM, UPDATE, decoded, decoded) is expected
 
 
-def test_it_keeps_to_the_contract() -> None:
+def test_it_satisfies_the_plugin_contract() -> None:
     def prepare(cluster: SampleCluster) -> None:
         labels = {ZONE: "za__zb"}
         add(cluster, claim("data", bound_to="pv"), volume("pv", meta={"labels": labels}))

@@ -1,4 +1,4 @@
-"""Storage objects with working defaults, and clusters that have some; wire names throughout."""
+"""Storage objects with defaults in wire form, and clusters with storage objects."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -52,7 +52,7 @@ def volume(
     meta: Mapping[str, Any] | None = None,
     **spec: Any,
 ) -> Content:
-    """A PersistentVolume; ``zone``: only nodes with this label reach it; ``claim``: whose it is."""
+    """A PersistentVolume. ``zone``: only nodes with this label reach it. ``claim``: its claim."""
     term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]}
     content: Content = {
         "capacity": {"storage": size},
@@ -105,7 +105,7 @@ def storage_class(
 
 
 def csi_node(name: str, limits: Mapping[str, int | None] | None = None, **meta: Any) -> Content:
-    """``limits``: driver → how many volumes it may attach; None: no number is given."""
+    """``limits``: driver → the number of volumes that it may attach; None means no limit."""
     drivers = [
         {"name": driver, "allocatable": None if count is None else {"count": count}}
         for driver, count in (limits or {}).items()
@@ -120,7 +120,7 @@ def csi_driver(name: str = DRIVER, **spec: Any) -> Content:
 def capacity(
     name: str, size: str, zone: str | None = None, class_name: str = LATE, **fields: Any
 ) -> Content:
-    """How much is left in a zone, or everywhere."""
+    """The free capacity in a zone, or everywhere."""
     topology = {"matchLabels": {"zone": zone}} if zone is not None else {}
     fields = {"capacity": size, "nodeTopology": topology, "storageClassName": class_name, **fields}
     return _object(CSI_STORAGE_CAPACITY, name, **fields, meta={"namespace": "kube-system"})
@@ -136,7 +136,7 @@ def attachment(name: str, node_name: str, volume_name: str, attacher: str = DRIV
 
 
 def with_claims(name: str, *claims: str, node: str = "", **sources: Any) -> PodInfo:
-    """A pod that uses claims by their names; ``sources``: further volumes, by their names."""
+    """A pod that uses claims by name; ``sources``: further volumes by name."""
     volumes: list[Content] = [
         {"name": f"v{number}", "persistentVolumeClaim": {"claimName": each}}
         for number, each in enumerate(claims)
@@ -147,7 +147,7 @@ def with_claims(name: str, *claims: str, node: str = "", **sources: Any) -> PodI
 
 
 def zoned(**zones: str) -> list[Node]:
-    """Nodes by name with their zone: ``zoned(n1="a", n2="b")``."""
+    """Nodes by name with their zones: ``zoned(n1="a", n2="b")``."""
     return [node(name, labels={"zone": zone}) for name, zone in zones.items()]
 
 
@@ -161,7 +161,7 @@ def cluster(
 
 
 def add(cluster: SampleCluster, *objects: Content) -> None:
-    """Write objects, as the watch of the API reports them."""
+    """Store objects as the watch of the API reports them."""
     for content in objects:
         cluster.put(f"{content['apiVersion']} {content['kind']}", content)
 
@@ -176,7 +176,7 @@ def results_of(plugin: type[Plugin], over: SampleCluster, asking: PodInfo) -> An
 
 
 def rejected(plugin: type[Plugin], over: SampleCluster, asking: PodInfo) -> Mapping[str, str]:
-    """Node → why not; {"": …} where the pod as a whole is rejected."""
+    """Node → reason; {"": …} if the whole pod is rejected."""
     answer = results_of(plugin, over, asking)
     if answer.pre_filter not in ("", "Skip"):
         return {"": answer.pre_filter}
@@ -184,7 +184,7 @@ def rejected(plugin: type[Plugin], over: SampleCluster, asking: PodInfo) -> Mapp
 
 
 def attempt(plugin: Plugin, over: SampleCluster, asking: PodInfo) -> CycleState:
-    """The notes of an attempt whose PreFilter let the pod pass."""
+    """The notes of an attempt with a successful PreFilter."""
     state = CycleState()
     _, status, _ = alone(plugin).run_pre_filter(state, asking, over.lend().nodes)
     assert is_success(status), status
@@ -208,5 +208,5 @@ def decided(over: SampleCluster, *claims: str) -> Decision:
 
 
 def at(content: Any, version: str) -> Any:
-    """The same object in another version."""
+    """The object in another version."""
     return {**content, "metadata": {**content["metadata"], "resourceVersion": version}}

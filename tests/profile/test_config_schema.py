@@ -1,4 +1,4 @@
-"""The JSON schema for editors: it takes what is accepted and refuses what is refused."""
+"""The JSON schema for editors accepts and refuses what the program accepts and refuses."""
 
 import re
 from pathlib import Path
@@ -12,8 +12,8 @@ from bayplan.plugins.registry import Registry
 from bayplan.profile.config_schema import json_schema
 from tests.engine.plugin_kit import HEAD, Both, Gate, Rack, config, profile, registry
 
-KNOWN = registry(Both, Gate, Rack)
-SCHEMA = json_schema(KNOWN)
+REGISTRY = registry(Both, Gate, Rack)
+SCHEMA = json_schema(REGISTRY)
 TYPES: dict[str, type | tuple[type, ...]] = {
     "object": dict,
     "array": list,
@@ -26,7 +26,7 @@ TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 def fits(value: Any, schema: dict[str, Any], whole: dict[str, Any]) -> bool:
-    """As much of JSON Schema as the schema uses; an unknown keyword fails the test."""
+    """The part of JSON Schema that the schema uses. An unknown keyword fails the test."""
     return all(KEYWORDS[word](value, schema, whole) for word in schema)
 
 
@@ -110,14 +110,16 @@ def test_instances_and_gates_are_accepted() -> None:
         pytest.param({**HEAD, "percentageOfNodeToScore": 5}, id="an unknown field"),
         pytest.param({**HEAD, "percentageOfNodesToScore": 101}, id="a value out of range"),
         pytest.param({**HEAD, "parallelism": "1"}, id="a wrong type"),
-        pytest.param({**HEAD, "leaderElection": {"leaseDuration": "5"}}, id="no duration"),
+        pytest.param(
+            {**HEAD, "leaderElection": {"leaseDuration": "5"}}, id="a value that is not a duration"
+        ),
         pytest.param({**HEAD, "featureGates": {"Foo": True}}, id="an unknown gate"),
         pytest.param(
             {**HEAD, "featureGates": {"DynamicResourceAllocation": False}}, id="a locked gate"
         ),
     ],
 )
-def test_what_is_refused_is_refused(value: Any) -> None:
+def test_the_schema_refuses_what_the_program_refuses(value: Any) -> None:
     assert not accepts(value)
 
 
@@ -125,11 +127,15 @@ def test_what_is_refused_is_refused(value: Any) -> None:
     "some",
     [
         pytest.param(profile(["Bth"]), id="an unknown plugin"),
-        pytest.param(profile(["DefaultPreemption"]), id="a plugin that is not here yet"),
-        pytest.param(profile(score={"enabled": [{"name": "Gate"}]}), id="a plugin elsewhere"),
+        pytest.param(profile(["DefaultPreemption"]), id="a plugin that is not implemented"),
+        pytest.param(
+            profile(score={"enabled": [{"name": "Gate"}]}), id="a plugin at a wrong extension point"
+        ),
         pytest.param(profile(score={"enabled": [{"name": "*"}]}), id="all plugins enabled"),
         pytest.param(profile(score={"enabled": [{}]}), id="a plugin without a name"),
-        pytest.param(profile(score={"disabled": [{"name": "Bth"}]}), id="a slip in disabled"),
+        pytest.param(
+            profile(score={"disabled": [{"name": "Bth"}]}), id="a misspelled name in disabled"
+        ),
         pytest.param(profile(scor={}), id="an unknown extension point"),
         pytest.param(profile(["Both"], {"Bth": {}}), id="args of an unknown plugin"),
         pytest.param(profile(["Gate"], {"Gate": {"kye": 1}}), id="an unknown arg"),
@@ -148,7 +154,7 @@ def test_every_type_of_a_part_is_strict() -> None:
             assert part["additionalProperties"] is False, name
 
 
-def test_a_configuration_for_the_kit_is_in_order() -> None:
-    """The profiles above are wrong for the reason they give, and for no other."""
+def test_the_profiles_of_the_kit_are_valid() -> None:
+    """So each profile above is refused for the reason in its id, and for no other reason."""
     assert accepts({**HEAD, "profiles": [profile(["Both", "Gate"])]})
     assert not config(profile(["Both"])).problems

@@ -10,26 +10,26 @@ from bayplan.profile.dry_start import dry_start, idle_handle
 from bayplan.state.cluster_objects import UndeclaredKind
 from tests.engine.plugin_kit import Both, Gate, NoEvents, Rack, config, profile, registry
 
-KNOWN = registry(Both, Gate, Rack, NoEvents)
+REGISTRY = registry(Both, Gate, Rack, NoEvents)
 
 
 def test_every_plugin_of_the_default_profile_starts() -> None:
     dry_start(SchedulerConfig(), Registry())
 
 
-def test_what_was_started_is_closed() -> None:
+def test_every_plugin_that_started_is_closed() -> None:
     Gate.closed.clear()
-    dry_start(config(profile(["Gate", "Gate/a"])), KNOWN)
+    dry_start(config(profile(["Gate", "Gate/a"])), REGISTRY)
     assert Gate.closed == ["Gate", "Gate/a"]
 
 
 def test_a_plugin_that_does_not_start_is_reported() -> None:
     with pytest.raises(ConfigError, match="NoEvents"):
-        dry_start(config(profile(["NoEvents"])), KNOWN)
+        dry_start(config(profile(["NoEvents"])), REGISTRY)
 
 
 def test_the_handle_of_a_dry_start_makes_plugins_and_has_no_objects() -> None:
-    handle = idle_handle(KNOWN, "default-scheduler", "Rack/a", Rack)
+    handle = idle_handle(REGISTRY, "default-scheduler", "Rack/a", Rack)
     assert handle.make("Gate").name == "Gate"
     assert handle.profile_name == "default-scheduler"
     assert (handle.seed, handle.now_seconds, handle.waiting_pods()) == (0, 0.0, [])

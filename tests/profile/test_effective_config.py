@@ -1,6 +1,6 @@
-"""The effective configuration, and remarks about what has no effect.
+"""The effective configuration, and remarks about settings without effect.
 
-What kube-scheduler would not understand.
+Settings that kube-scheduler would not understand have remarks, too.
 """
 
 import re
@@ -32,7 +32,7 @@ from tests.engine.plugin_kit import (
 # ---- effective ------------------------------------------------------------------------------
 
 
-KNOWN = registry(Both, Gate, Rack, Talkative, NoEvents)
+REGISTRY = registry(Both, Gate, Rack, Talkative, NoEvents)
 FULL = Path(__file__).with_name("full_config.yaml")
 
 
@@ -41,9 +41,9 @@ def names(profile_config: dict[str, Any], point: str) -> list[str]:
 
 
 def remark(*profiles: dict[str, Any], **fields: Any) -> list[str]:
-    """Remarks, but for those that the default configuration has too."""
-    usual = remarks(config(profile()), KNOWN)
-    return [line for line in remarks(config(*profiles, **fields), KNOWN) if line not in usual]
+    """Remarks, without those about the default configuration."""
+    usual = remarks(config(profile()), REGISTRY)
+    return [line for line in remarks(config(*profiles, **fields), REGISTRY) if line not in usual]
 
 
 # ---- effective -----------------------------------------------------------------------------
@@ -70,7 +70,7 @@ def test_an_empty_list_is_printed_too() -> None:
 
 
 def test_args_are_filled_in() -> None:
-    result = effective(config(profile(["Gate/a"], {"Gate/a": {"limit": 5}})), KNOWN)
+    result = effective(config(profile(["Gate/a"], {"Gate/a": {"limit": 5}})), REGISTRY)
     assert result["profiles"][0]["pluginConfig"] == [
         {"name": "Gate/a", "args": {"key": "a", "limit": 5}}
     ]
@@ -90,7 +90,7 @@ def test_the_type_of_args_stands_in_front() -> None:
     assert list(plain_args(args)) == ["apiVersion", "kind", "key", "limit"]
 
 
-def test_defaults_of_the_whole_are_filled_in() -> None:
+def test_defaults_outside_of_profiles_are_filled_in() -> None:
     result = effective(SchedulerConfig(), Registry())
     assert result["podInitialBackoffSeconds"] == 1
     assert result["leaderElection"]["leaseDuration"] == "15s"
@@ -100,21 +100,21 @@ def test_defaults_of_the_whole_are_filled_in() -> None:
 
 
 def test_a_profile_prints_its_own_percentage() -> None:
-    result = effective(config(profile(), percentageOfNodesToScore=30), KNOWN)
+    result = effective(config(profile(), percentageOfNodesToScore=30), REGISTRY)
     assert result["profiles"][0]["percentageOfNodesToScore"] == 30
 
 
 @pytest.mark.parametrize("text", [FULL.read_text(encoding="utf-8"), yaml.safe_dump(HEAD)])
-def test_the_effective_configuration_is_one_and_stays_as_it_is(text: str) -> None:
+def test_the_effective_configuration_of_an_effective_configuration_is_itself(text: str) -> None:
     registry = Registry()
     effective_config = effective(load_config(text, ""), registry)
     printed = yaml.safe_dump(effective_config, sort_keys=False)
     assert effective(load_config(printed, ""), registry) == effective_config
 
 
-def test_what_is_refused_has_none() -> None:
+def test_a_refused_configuration_has_no_effective_configuration() -> None:
     with pytest.raises(ConfigError, match="parallelism"):
-        effective(config(profile(), parallelism=0), KNOWN)
+        effective(config(profile(), parallelism=0), REGISTRY)
 
 
 # ---- remarks -------------------------------------------------------------------------------
@@ -170,36 +170,36 @@ def test_a_field_with_an_effect_or_the_default_is_not_reported(fields: dict[str,
     assert remark(profile(), **fields) == []
 
 
-def test_a_gate_whose_plugin_is_here_has_an_effect() -> None:
+def test_a_gate_of_an_implemented_plugin_has_an_effect() -> None:
     class Gang(Both):  # type: ignore[misc] # pyright: ignore[reportGeneralTypeIssues]
         name = "GangScheduling"
 
-    registry = Registry([*(plugin for plugin in map(KNOWN.find, KNOWN.names) if plugin)])
+    registry = Registry([*(plugin for plugin in map(REGISTRY.find, REGISTRY.names) if plugin)])
     registry._plugins["GangScheduling"] = Gang  # pyright: ignore[reportPrivateUsage]
     lines = remarks(config(profile(), featureGates={"GenericWorkload": True}), registry)
     assert not [line for line in lines if "GenericWorkload" in line]
 
 
 def test_the_read_gates_are_those_that_plugins_declare() -> None:
-    """A gate that something begins to ask for is to be listed; one that nothing asks for is not."""
+    """A gate that the code reads is listed; a gate that no code reads is not."""
     sources = Path(bayplan.__file__).parent.rglob("*.py")
     text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
-    asked_for = set(re.findall(r'\.(?:gate|enabled)\(\s*"(\w+)"', text))
-    assert asked_for == READ_GATES.union(*(plugin.gates for plugin in in_tree_plugins()))
+    gates = set(re.findall(r'\.(?:gate|enabled)\(\s*"(\w+)"', text))
+    assert gates == READ_GATES.union(*(plugin.gates for plugin in in_tree_plugins()))
 
 
-def test_a_written_percentage_of_0_is_reported_as_all_nodes() -> None:
-    def told(*profiles: dict[str, Any], **fields: Any) -> bool:
-        lines = remarks(config(*profiles, **fields), KNOWN)
+def test_an_explicit_percentage_of_0_is_reported_as_all_nodes() -> None:
+    def is_reported(*profiles: dict[str, Any], **fields: Any) -> bool:
+        lines = remarks(config(*profiles, **fields), REGISTRY)
         return any("percentageOfNodesToScore: 0: all nodes are looked at" in li for li in lines)
 
-    assert not told(profile())
-    assert told(profile(), percentageOfNodesToScore=0)
-    assert not told(profile(), percentageOfNodesToScore=30)
+    assert not is_reported(profile())
+    assert is_reported(profile(), percentageOfNodesToScore=0)
+    assert not is_reported(profile(), percentageOfNodesToScore=30)
     some = [profile() | {"schedulerName": "a"}, profile() | {"schedulerName": "b"}]
     whole = some[0] | {"percentageOfNodesToScore": 30}
-    assert told(whole, some[1], percentageOfNodesToScore=0)
-    assert not told(whole, percentageOfNodesToScore=0)
+    assert is_reported(whole, some[1], percentageOfNodesToScore=0)
+    assert not is_reported(whole, percentageOfNodesToScore=0)
 
 
 @pytest.mark.parametrize(
@@ -218,21 +218,21 @@ def test_a_lease_that_lets_two_schedulers_collide_is_reported(
     scheduler: str, election: dict[str, Any], remark: str
 ) -> None:
     one = profile() | {"schedulerName": scheduler}
-    lines = remarks(config(one, leaderElection=election), KNOWN)
+    lines = remarks(config(one, leaderElection=election), REGISTRY)
     reports = [line for line in lines if line.startswith("leaderElection")]
     assert len(reports) == bool(remark)
     assert all(line.startswith(f"leaderElection.resourceName: {remark}") for line in reports)
 
 
 def test_missing_default_plugins_are_reported_unless_disabled() -> None:
-    [line] = [li for li in remarks(config(profile()), KNOWN) if ": without " in li]
+    [line] = [li for li in remarks(config(profile()), REGISTRY) if ": without " in li]
     assert line.startswith("profiles[0]: without SchedulingGates, PrioritySort, NodeName, ")
     assert line.endswith(": not here yet")
     some = profile()
     some["plugins"]["multiPoint"]["disabled"] = [{"name": "NodeName"}]
-    assert "PrioritySort, NodeUnschedulable" in "".join(remarks(config(some), KNOWN))
+    assert "PrioritySort, NodeUnschedulable" in "".join(remarks(config(some), REGISTRY))
     off = {"disabled": [{"name": "*"}], "enabled": [{"name": "Sort"}, {"name": "Binder"}]}
-    lines = remarks(config({"plugins": {"multiPoint": off}}), KNOWN)
+    lines = remarks(config({"plugins": {"multiPoint": off}}), REGISTRY)
     assert not [li for li in lines if ": without " in li]
 
 
@@ -263,7 +263,7 @@ def test_events_of_a_plugin_that_only_scores_are_reported() -> None:
     ]
 
 
-def test_a_post_filter_plugin_that_is_not_enabled_there_is_reported() -> None:
+def test_a_post_filter_plugin_without_its_extension_point_is_reported() -> None:
     names = ("Coscheduling", "NodeResourcesFit", "DefaultBinder")
     everything = {"disabled": [{"name": "*"}], "enabled": [{"name": name} for name in names]}
     points = {"queueSort": {"enabled": [{"name": "Coscheduling"}]}, "multiPoint": everything}
@@ -281,9 +281,9 @@ def test_a_post_filter_plugin_that_is_not_enabled_there_is_reported() -> None:
     assert lines(multiPoint=only_sorts) == []
 
 
-def test_what_is_refused_has_no_remarks() -> None:
+def test_a_refused_configuration_has_no_remarks() -> None:
     with pytest.raises(ConfigError):
-        remarks(config(profile(), parallelism=0), KNOWN)
+        remarks(config(profile(), parallelism=0), REGISTRY)
 
 
 # ---- foreign --------------------------------------------------------------------------------
@@ -294,7 +294,7 @@ def lines(plugins: dict[str, Any], args: dict[str, Any] | None = None, **fields:
     return foreign(config({"plugins": plugins, "pluginConfig": configured}, **fields))
 
 
-def test_what_kube_scheduler_has_is_understood() -> None:
+def test_fields_and_plugins_of_kube_scheduler_have_no_remarks() -> None:
     score = {"enabled": [{"name": "NodeResourcesFit"}], "disabled": [{"name": "*"}]}
     assert lines({"score": score}, {"VolumeBinding": {}}, parallelism=4) == []
     assert foreign(SchedulerConfig()) == []

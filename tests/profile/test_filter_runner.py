@@ -47,7 +47,7 @@ def test_filters_see_nodes_without_the_removed_pods() -> None:
     assert np.all(amounts.feasible)
 
 
-def test_pods_nominated_ahead_are_those_of_at_least_the_same_priority() -> None:
+def test_pods_nominated_ahead_have_at_least_the_same_priority() -> None:
     over = world()
     over.nominate(*(pod(f"n{p}", priority=p, nominated_node="n1") for p in (8, 9, 10)))
     ahead = runner_of(over).nominated_ahead(HIGH, "n1")
@@ -57,8 +57,8 @@ def test_pods_nominated_ahead_are_those_of_at_least_the_same_priority() -> None:
 def test_an_overlay_is_not_evaluated_if_a_filter_reads_pods_or_ports() -> None:
     over = scene(node("n1", cpu=2), pod("a", cpu=2, node="n1"))
     assert only_amounts_matter(over.framework, over.cycle(HIGH).state)
-    wants_port = pod("p", cpu=2, priority=9, host_ports=[80])
-    assert not only_amounts_matter(over.framework, over.cycle(wants_port).state)
+    pod_with_port = pod("p", cpu=2, priority=9, host_ports=[80])
+    assert not only_amounts_matter(over.framework, over.cycle(pod_with_port).state)
 
 
 def test_a_filter_that_reads_more_than_amounts_is_an_error_of_the_outcome() -> None:
@@ -69,8 +69,8 @@ def test_a_filter_that_reads_more_than_amounts_is_an_error_of_the_outcome() -> N
     name, _ = calls.filter[-1]
     calls.filter[-1] = (name, lambda state, pod, nodes, feasible: nodes.info(0))  # type: ignore[index]
     ranked = snapshot.ranked_pods(snapshot.nodes)
-    nobody = np.zeros(ranked.priorities.shape, np.bool_)
-    view = without_victims(snapshot.nodes, VictimAmounts(ranked, nobody))
+    no_victims = np.zeros(ranked.priorities.shape, np.bool_)
+    view = without_victims(snapshot.nodes, VictimAmounts(ranked, no_victims))
     error = filter_overlay(over.framework, state, HIGH, view).error
     assert error is not None and error.code is Code.ERROR
     assert "NodeView.info does not answer in an overlay of amounts" in error.message

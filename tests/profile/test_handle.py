@@ -1,4 +1,4 @@
-"""What a plugin may use: the same from its first moment on, and nothing at the wrong time."""
+"""What a plugin may use: from its start on all of the handle, but the snapshot only in a cycle."""
 
 from typing import Any
 
@@ -22,20 +22,20 @@ from tests.scenarios.world import PROFILE
 NODE_ADDED = ClusterEvent(EventResource.NODE, ActionType.ADD)
 
 
-def keeping(seen: list[Any], **answers: Any) -> type[Any]:
-    """A plugin that keeps its handle, and is called Keeps."""
+def handle_reader(seen: list[Any], **answers: Any) -> type[Any]:
+    """A plugin named HandleReader that stores its handle in ``seen``."""
 
     def setup(self: Any) -> None:
         seen.append(self.handle)
 
-    return answering("Keeps", setup=setup, **answers)
+    return answering("HandleReader", setup=setup, **answers)
 
 
 # ---- from the constructor on ----------------------------------------------------------------
 
 
 class Eager(ReservePlugin):
-    """Uses everything its handle has while it starts."""
+    """Calls every method of its handle while it starts."""
 
     name = "Eager"
     kinds = (NAMESPACE,)
@@ -60,7 +60,7 @@ class Eager(ReservePlugin):
             _ = handle.snapshot
 
     def reserve(self, state: CycleState, pod: Any, node_name: str) -> Any:
-        # The runner that was kept works now.
+        # The stored runner works now.
         return self.runner.filter_with_nominated(state, pod, node_name)
 
     def unreserve(self, state: CycleState, pod: Any, node_name: str) -> None: ...
@@ -81,7 +81,7 @@ def test_a_plugin_sees_the_extenders_in_the_order_of_their_calls() -> None:
     seen: list[PluginHandle] = []
     verb = {"filterVerb": "filter"}
     config = {"extenders": [{**entry, **verb} for entry in entries]}
-    Engine(plugins=["Keeps"], classes=[keeping(seen, filter=[])], config=config)
+    Engine(plugins=["HandleReader"], classes=[handle_reader(seen, filter=[])], config=config)
     assert [each.name for each in seen[0].extenders] == ["http://strict", "http://easy"]
 
 
@@ -108,7 +108,7 @@ def test_the_snapshot_is_lent_from_pre_filter_to_permit() -> None:
 
         return method
 
-    plugin = keeping(
+    plugin = handle_reader(
         seen,
         pre_filter=looks("pre_filter"),
         filter_node=looks("filter"),
@@ -117,14 +117,14 @@ def test_the_snapshot_is_lent_from_pre_filter_to_permit() -> None:
         reserve=looks("reserve"),
         permit=looks("permit", (None, 0.0)),
     )
-    engine = Engine(plugins=[("Keeps", 1)], classes=[plugin])
+    engine = Engine(plugins=[("HandleReader", 1)], classes=[plugin])
     engine.add(node("n1"), node("n2"), waiting_pod("p"))
     assert list(engine.bound()) == ["p"]
     assert set(points) == {"pre_filter", "filter", "pre_score", "score", "reserve", "permit"}
 
 
 @pytest.mark.parametrize("point", ["pre_enqueue", "unreserve", "pre_bind_preflight"])
-def test_elsewhere_it_is_not(point: str) -> None:
+def test_outside_of_a_cycle_the_snapshot_is_refused(point: str) -> None:
     seen: list[Any] = []
     raised: list[str] = []
 
@@ -138,15 +138,17 @@ def test_elsewhere_it_is_not(point: str) -> None:
         answers["reserve"] = unschedulable("no")
     if point == "pre_bind_preflight":
         answers["pre_bind"] = None
-    engine = Engine(plugins=["Keeps"], classes=[keeping(seen, **answers)])
+    engine = Engine(plugins=["HandleReader"], classes=[handle_reader(seen, **answers)])
     engine.add(node("n1"), waiting_pod("p"))
     engine.run()
     assert len(raised) == 1
-    assert raised[0].startswith("plugin Keeps read handle.snapshot outside a scheduling cycle")
+    assert raised[0].startswith(
+        "plugin HandleReader read handle.snapshot outside a scheduling cycle"
+    )
 
 
 def test_a_hint_has_no_snapshot_even_at_the_end_of_an_attempt() -> None:
-    """An event that came while the pod was tried is looked at when the attempt has failed."""
+    """The hints see an event of the attempt after the attempt has failed."""
     seen: list[Any] = []
     raised: list[str] = []
 
@@ -161,28 +163,28 @@ def test_a_hint_has_no_snapshot_even_at_the_end_of_an_attempt() -> None:
         engine.add(node("n2"))
         return unschedulable("no")
 
-    plugin = keeping(
+    plugin = handle_reader(
         seen,
         filter_node=fails,
         events_to_register=[ClusterEventWithHint(NODE_ADDED, hint)],
     )
-    engine = Engine(plugins=["Keeps"], classes=[plugin])
+    engine = Engine(plugins=["HandleReader"], classes=[plugin])
     engine.add(node("n1"), waiting_pod("p"))
     engine.scheduler.schedule_one()
     assert len(raised) == 1
 
 
-def test_what_is_handed_in_during_a_cycle_is_seen_by_the_next_one() -> None:
+def test_an_event_during_a_cycle_changes_the_snapshot_of_the_next_cycle() -> None:
     counts: list[int] = []
 
-    def hands_in(*_: Any) -> None:
+    def adds_node(*_: Any) -> None:
         if len(counts) == 0:
             engine.add(node("n2"))
 
     def looks(state: Any, pod: Any, nodes: Any) -> None:
         counts.append(len(nodes.all()))
 
-    first = answering("First", pre_filter=hands_in)
+    first = answering("First", pre_filter=adds_node)
     second = answering("Second", pre_filter=looks)
     engine = Engine(plugins=["First", "Second"], classes=[first, second])
     engine.add(node("n1"), waiting_pod("p"), waiting_pod("q"))
@@ -195,11 +197,13 @@ def test_what_is_handed_in_during_a_cycle_is_seen_by_the_next_one() -> None:
 
 def test_only_declared_kinds_can_be_looked_up() -> None:
     seen: list[PluginHandle] = []
-    Engine(plugins=["Keeps"], classes=[keeping(seen, filter=[], kinds=("v1 Service",))])
+    Engine(
+        plugins=["HandleReader"], classes=[handle_reader(seen, filter=[], kinds=("v1 Service",))]
+    )
     assert seen[0].objects("v1 Service").list() == ()
     with pytest.raises(UndeclaredKind) as caught:
         seen[0].objects("example.com/v1 Quota")
-    for word in ("Keeps", "example.com/v1 Quota", "kinds", "list", "watch"):
+    for word in ("HandleReader", "example.com/v1 Quota", "kinds", "list", "watch"):
         assert word in str(caught.value)
 
 
@@ -212,7 +216,8 @@ def test_pods_and_nodes_can_be_looked_up_where_there_is_no_snapshot() -> None:
         results.append(([each.metadata.name for each in nodes], [each.key for each in pods]))
 
     engine = Engine(
-        plugins=["Keeps"], classes=[keeping(seen, pre_enqueue=looks, kinds=(NODE, POD))]
+        plugins=["HandleReader"],
+        classes=[handle_reader(seen, pre_enqueue=looks, kinds=(NODE, POD))],
     )
     engine.add(node("n1"), api_pod("placed", node="n1"), waiting_pod("p"))
     engine.delete(node("n1"), api_pod("placed", node="n1"))
@@ -226,10 +231,10 @@ def test_pods_and_nodes_can_be_looked_up_where_there_is_no_snapshot() -> None:
     assert not {NODE, POD}.intersection(engine.scheduler.kinds)
 
 
-def test_a_wrong_plugin_for_composition_is_refused_by_its_path() -> None:
+def test_a_wrong_plugin_for_composition_is_refused_with_its_path() -> None:
     seen: list[PluginHandle] = []
-    Engine(plugins=["Keeps"], classes=[keeping(seen, filter=[])])
-    with pytest.raises(ConfigError, match=r"Keeps\.make\(PrioritySrt\).*PrioritySort"):
+    Engine(plugins=["HandleReader"], classes=[handle_reader(seen, filter=[])])
+    with pytest.raises(ConfigError, match=r"HandleReader\.make\(PrioritySrt\).*PrioritySort"):
         seen[0].make("PrioritySrt")
 
 
@@ -246,8 +251,8 @@ def test_the_runner_tries_one_node_in_the_cycles_own_snapshot() -> None:
 
     seen: list[PluginHandle] = []
     notes = answering("Notes", pre_filter=None, add_pod=None, filter_node=unschedulable("no"))
-    keeps = keeping(seen, post_filter=tries)
-    engine = Engine(plugins=["Notes", "Keeps"], classes=[notes, keeps])
+    plugin = handle_reader(seen, post_filter=tries)
+    engine = Engine(plugins=["Notes", "HandleReader"], classes=[notes, plugin])
     engine.add(node("n1"), waiting_pod("p"))
     engine.run()
     assert [code_of(verdict) for verdict in verdicts] == [

@@ -21,8 +21,8 @@ def config(*plugins: str) -> SchedulerConfig:
     return config_from(config_dict(Setup(plugins=plugins)))
 
 
-def filters(found: SchedulerConfig) -> list[str]:
-    (profile,) = resolve(found, REGISTRY).profiles
+def filters(configuration: SchedulerConfig) -> list[str]:
+    (profile,) = resolve(configuration, REGISTRY).profiles
     return [entry.name for entry in profile.lists["filter"]]
 
 
@@ -34,35 +34,37 @@ def test_kinds_of_disabled_plugins_are_not_requested() -> None:
 
 
 def test_a_server_with_all_kinds_changes_nothing() -> None:
-    given = config("NodeName", "Devices")
-    assert without_absent(given, REGISTRY, lambda kind: True) == (given, [])
+    configuration = config("NodeName", "Devices")
+    assert without_absent(configuration, REGISTRY, lambda kind: True) == (configuration, [])
 
 
 def test_a_plugin_with_missing_kinds_is_disabled_with_one_line() -> None:
-    given = config("NodeName", "Devices")
-    left, absent = without_absent(given, REGISTRY, lambda kind: kind == "v1 Service")
+    configuration = config("NodeName", "Devices")
+    left, absent = without_absent(configuration, REGISTRY, lambda kind: kind == "v1 Service")
     assert filters(left) == ["NodeName"]
-    (found,) = absent
-    assert str(found) == (
+    (absence,) = absent
+    assert str(absence) == (
         "Devices is switched off: the API server does not offer "
         "ResourceSlice of resource.k8s.io/v1, DeviceClass of resource.k8s.io/v1"
     )
 
 
 def test_every_instance_of_the_plugin_is_disabled() -> None:
-    given = config("Devices/a", "NodeName", "Devices/b")
-    left, absent = without_absent(given, REGISTRY, lambda kind: False)
+    configuration = config("Devices/a", "NodeName", "Devices/b")
+    left, absent = without_absent(configuration, REGISTRY, lambda kind: False)
     assert filters(left) == ["NodeName"]
-    assert [found.plugin for found in absent] == ["Devices"]
+    assert [absence.plugin for absence in absent] == ["Devices"]
 
 
 def test_a_plugin_of_the_default_profile_is_disabled() -> None:
-    given = config_from(DEFAULT_CONFIG)
-    assert "PodTopologySpread" in filters(given)
-    left, absent = without_absent(given, REGISTRY, lambda kind: kind != "apps/v1 ReplicaSet")
+    configuration = config_from(DEFAULT_CONFIG)
+    assert "PodTopologySpread" in filters(configuration)
+    left, absent = without_absent(
+        configuration, REGISTRY, lambda kind: kind != "apps/v1 ReplicaSet"
+    )
     assert "PodTopologySpread" not in filters(left)
     assert "NodeResourcesFit" in filters(left)
-    assert [found.kinds for found in absent] == [("apps/v1 ReplicaSet",)]
+    assert [absence.kinds for absence in absent] == [("apps/v1 ReplicaSet",)]
 
 
 class Lenient(ScalarFilterPlugin):
@@ -78,15 +80,20 @@ REGISTRY.add(Lenient)
 
 
 def test_a_missing_optional_kind_does_not_disable_the_plugin() -> None:
-    given = config("NodeName", "Lenient")
-    assert without_absent(given, REGISTRY, lambda kind: kind != CLASS) == (given, [])
-    left, absent = without_absent(given, REGISTRY, lambda kind: kind != SLICE)
+    configuration = config("NodeName", "Lenient")
+    assert without_absent(configuration, REGISTRY, lambda kind: kind != CLASS) == (
+        configuration,
+        [],
+    )
+    left, absent = without_absent(configuration, REGISTRY, lambda kind: kind != SLICE)
     assert filters(left) == ["NodeName"]
-    assert [found.kinds for found in absent] == [(SLICE,)]
+    assert [absence.kinds for absence in absent] == [(SLICE,)]
 
 
 def test_a_server_without_device_kinds_disables_only_dynamic_resources() -> None:
-    given = config_from(DEFAULT_CONFIG)
-    left, absent = without_absent(given, REGISTRY, lambda kind: "resource.k8s.io" not in kind)
-    assert [found.plugin for found in absent] == ["DynamicResources"]
+    configuration = config_from(DEFAULT_CONFIG)
+    left, absent = without_absent(
+        configuration, REGISTRY, lambda kind: "resource.k8s.io" not in kind
+    )
+    assert [absence.plugin for absence in absent] == ["DynamicResources"]
     assert {"NodeResourcesFit", "VolumeBinding"} <= set(filters(left))

@@ -1,4 +1,4 @@
-"""Plugin sets come to the lists they come to in kube-scheduler.
+"""Plugin sets give the same lists as in kube-scheduler.
 
 ``plugin_sets.jsonl.gz`` holds configurations drawn at random and what kube-scheduler v1.37.0 makes
 of each: the plugins of every extension point in order, with the weights of those that score
@@ -37,7 +37,7 @@ def recorded() -> list[Any]:
 
 
 @pytest.mark.parametrize("case", recorded())
-def test_lists_are_those_of_kube_scheduler(case: dict[str, Any]) -> None:
+def test_lists_equal_those_of_kube_scheduler(case: dict[str, Any]) -> None:
     registry = Registry()
     config = config_from(case["config"])
     if case.get("refused"):
@@ -79,8 +79,8 @@ def test_a_weight_at_score_overrides_the_one_at_multi_point_even_if_it_is_omitte
 
 
 def problems(plugins: Plugins, *classes: Any) -> list[str]:
-    found = set_problems(plugins, registry(*classes), "plugins")
-    return [str(problem) for problem in found]
+    results = set_problems(plugins, registry(*classes), "plugins")
+    return [str(problem) for problem in results]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_an_unknown_plugin_is_reported_with_the_nearest_name(name: str, message:
     assert problem.startswith(f"plugins.multiPoint.enabled[1].name: {message}")
 
 
-def test_where_there_are_many_plugins_a_command_lists_them() -> None:
+def test_an_unknown_name_among_many_plugins_is_reported_with_a_command_that_lists_them() -> None:
     assert absence("Xyz", Registry()) == (
         'no plugin "Xyz"',
         (
@@ -132,7 +132,7 @@ def test_an_instance_is_enabled_once(point: str) -> None:
     assert '.enabled[2].name: "Both/a" again; enabled[1] is the same' in problem
 
 
-def test_tie_break_keys_are_score_plugins_in_order_or_know_nothing_else() -> None:
+def test_a_tie_break_key_is_a_score_plugin_or_a_plugin_with_tie_break_only() -> None:
     both, order = Both, NodeNameOrder
     plugins = Plugins(tie_break=PluginSet(enabled=names("Both/b", "NodeNameOrder", "Both")))
     assert problems(plugins, both, order) == []
@@ -183,7 +183,7 @@ def test_weighted_scores_fit_into_63_bits() -> None:
     assert problem.startswith(f"plugins.score: weights that come to {most + 1}; wanted {most}")
 
 
-def test_only_plugins_of_kube_scheduler_are_awaited() -> None:
+def test_only_plugins_of_kube_scheduler_are_reported_as_not_implemented() -> None:
     plugin_registry = registry(Both)
     assert is_not_implemented("VolumeBinding", plugin_registry)
     assert is_not_implemented("VolumeBinding/a", plugin_registry)

@@ -15,7 +15,7 @@ from bayplan.profile.plugin_table import (
     plugin_table,
     profile_graphs,
 )
-from tests.engine.plugin_kit import KNOWN as GRAPH_PLUGINS
+from tests.engine.plugin_kit import REGISTRY as GRAPH_PLUGINS
 from tests.engine.plugin_kit import (
     Both,
     Gate,
@@ -28,11 +28,11 @@ from tests.engine.plugin_kit import (
     registry,
 )
 
-KNOWN = registry(Both, Gate, Rack, Talkative, NoEvents)
+REGISTRY = registry(Both, Gate, Rack, Talkative, NoEvents)
 
 
 def row(name: str, *profiles: dict[str, Any]) -> PluginRow:
-    rows = plugin_table(KNOWN, config(*profiles) if profiles else None)
+    rows = plugin_table(REGISTRY, config(*profiles) if profiles else None)
     [plugin_row] = [row for row in rows if row.name == name]
     return plugin_row
 
@@ -71,13 +71,13 @@ def test_args_without_defaults_are_not_printed() -> None:
     assert row("Rack").args is None
 
 
-def test_what_is_not_here_yet_has_a_row() -> None:
+def test_a_plugin_that_is_not_implemented_has_a_row() -> None:
     assert row("VolumeBinding") == PluginRow(name="VolumeBinding", note=NOT_HERE_YET)
 
 
 def test_rows_follow_the_default_profile_and_then_the_registry() -> None:
-    rows = [row.name for row in plugin_table(KNOWN)]
-    assert rows == [*UPSTREAM_PLUGINS, "Sort", "Binder", *KNOWN.names[2:]]
+    rows = [row.name for row in plugin_table(REGISTRY)]
+    assert rows == [*UPSTREAM_PLUGINS, "Sort", "Binder", *REGISTRY.names[2:]]
     in_tree = plugin_table(Registry())
     assert [row.name for row in in_tree][: len(UPSTREAM_PLUGINS)] == list(UPSTREAM_PLUGINS)
     assert {row.name for row in in_tree if row.note != NOT_HERE_YET} == set(Registry().names)
@@ -92,7 +92,7 @@ def test_instances_have_rows_of_their_own() -> None:
         profile(["Gate", "Gate/b"], {"Gate/b": {"limit": 9}}) | {"schedulerName": "x"},
         profile(["Gate"]) | {"schedulerName": "y"},
     ]
-    rows = plugin_table(KNOWN, config(*profiles))
+    rows = plugin_table(REGISTRY, config(*profiles))
     results = [row for row in rows if row.name.startswith("Gate")]
     assert [(row.name, row.profiles) for row in results] == [
         ("Gate", ("x", "y")),
@@ -104,7 +104,7 @@ def test_instances_have_rows_of_their_own() -> None:
 
 def test_a_refused_configuration_has_no_table() -> None:
     with pytest.raises(ConfigError):
-        plugin_table(KNOWN, config(profile(["Nobody"])))
+        plugin_table(REGISTRY, config(profile(["Nobody"])))
 
 
 # ---- score graph ----------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Profiles made of instances: each once, asked once for events, closed if another fails."""
+"""Profiles made of instances: each is made once and closed if another fails."""
 
 from typing import Any
 
@@ -40,16 +40,16 @@ from tests.engine.plugin_kit import (
 )
 from tests.framework.answering import answering
 
-KNOWN = registry(Both, Gate, Rack, Talkative, NoStart, NoEvents)
+REGISTRY = registry(Both, Gate, Rack, Talkative, NoStart, NoEvents)
 
 
-def built(*profiles: dict[str, Any], known: Registry = KNOWN) -> list[BuiltProfile]:
-    return build_profiles(config(*profiles), known, handles(known))
+def built(*profiles: dict[str, Any], plugins: Registry = REGISTRY) -> list[BuiltProfile]:
+    return build_profiles(config(*profiles), plugins, handles(plugins))
 
 
-def refusal(*profiles: dict[str, Any], known: Registry = KNOWN) -> list[str]:
+def refusal(*profiles: dict[str, Any], plugins: Registry = REGISTRY) -> list[str]:
     with pytest.raises(ConfigError) as caught:
-        built(*profiles, known=known)
+        built(*profiles, plugins=plugins)
     return complaints(caught.value)
 
 
@@ -84,10 +84,10 @@ def test_each_profile_has_instances_and_handles_of_its_own() -> None:
 
     def handle_for(profile_name: str, instance_name: str, plugin: type[Plugin]) -> Any:
         calls.append((profile_name, instance_name, plugin))
-        return idle_handle(KNOWN, profile_name, instance_name, plugin)
+        return idle_handle(REGISTRY, profile_name, instance_name, plugin)
 
     profiles = [profile(["Gate/a"]) | {"schedulerName": name} for name in "xy"]
-    first, second = build_profiles(config(*profiles), KNOWN, handle_for)
+    first, second = build_profiles(config(*profiles), REGISTRY, handle_for)
     assert first.plugins.filter[0] is not second.plugins.filter[0]
     assert ("x", "Gate/a", Gate) in calls
     assert ("y", "Gate/a", Gate) in calls
@@ -103,18 +103,18 @@ def test_an_instance_gets_its_args() -> None:
 
 
 def test_a_refused_configuration_makes_no_instance() -> None:
-    Gate.asked.clear()
+    Gate.events_read.clear()
     assert len(refusal(profile(["Gate"]) | {"percentageOfNodesToScore": 101})) == 1
-    assert Gate.asked == []
+    assert Gate.events_read == []
 
 
 # ---- events and signatures -----------------------------------------------------------------
 
 
 def test_events_of_instances_that_can_reject_are_read_once() -> None:
-    Gate.asked.clear()
+    Gate.events_read.clear()
     [result] = built(profile(["Gate", "Gate/a", "Both", "Talkative"]))
-    assert Gate.asked == ["Gate", "Gate/a"]
+    assert Gate.events_read == ["Gate", "Gate/a"]
     assert [registered.event for registered in result.events["Gate/a"]] == [NODE_ADDED]
     assert result.events["Both"] == default_events()
     assert set(result.events) == {"Gate", "Gate/a", "Both"}
@@ -155,7 +155,7 @@ def registering(resource: str, **members: Any) -> type[Any]:
 
 def test_events_of_kinds_that_are_not_watched_are_refused() -> None:
     waits = registering("example.com/Quota")
-    [message] = refusal(profile(["Waits"]), known=registry(waits))
+    [message] = refusal(profile(["Waits"]), plugins=registry(waits))
     assert message == (
         "profiles[0]: plugin Waits registers events of example.com/Quota, which is not watched; "
         'register them by kind, such as "example.com/v1 Quota", or declare the kind in `kinds`'
@@ -174,7 +174,7 @@ def test_events_of_kinds_that_are_not_watched_are_refused() -> None:
     ],
 )
 def test_events_of_watched_kinds_are_accepted(waits: type[Any]) -> None:
-    [built_config] = built(profile(["Waits"]), known=registry(waits))
+    [built_config] = built(profile(["Waits"]), plugins=registry(waits))
     assert len(built_config.events["Waits"]) == 1
 
 
@@ -183,12 +183,12 @@ def test_a_kind_that_is_looked_up_and_not_declared_is_refused_before_the_start()
         self.handle.objects("example.com/v1 Quota")
 
     plugin = answering("Looks", score_node=1, look=looks)
-    [message] = refusal(profile(["Looks"]), known=registry(plugin))
+    [message] = refusal(profile(["Looks"]), plugins=registry(plugin))
     for word in ("plugin Looks", "`kinds`", 'apiGroups ["example.com"]', 'resources ["quotas"]'):
         assert word in message
 
 
-def test_all_that_fail_are_named_and_all_others_closed_once() -> None:
+def test_all_plugins_that_fail_are_named_and_every_started_plugin_is_closed_once() -> None:
     Gate.closed.clear()
     first = profile(["Gate/a", "NoStart"]) | {"schedulerName": "x"}
     second = profile(["NoEvents", "Gate/b"]) | {"schedulerName": "y"}
@@ -196,7 +196,7 @@ def test_all_that_fail_are_named_and_all_others_closed_once() -> None:
     assert Gate.closed == ["Gate/a", "Gate/b"]
 
 
-def test_nothing_is_closed_when_all_is_well() -> None:
+def test_no_plugin_is_closed_if_all_plugins_start() -> None:
     Gate.closed.clear()
     built(profile(["Gate"]))
     assert Gate.closed == []
@@ -205,28 +205,28 @@ def test_nothing_is_closed_when_all_is_well() -> None:
 # ---- composition ---------------------------------------------------------------------------
 
 
-def handle(registry: Registry = KNOWN) -> Any:
+def handle(registry: Registry = REGISTRY) -> Any:
     return idle_handle(registry, "", "Rack/a", Rack)
 
 
 def test_a_plugin_is_made_with_args_of_any_form() -> None:
     for args in ({"limit": 5}, GateArgs(limit=5)):
-        assert make_plugin(KNOWN, "Gate", args, handle(), path="inner").args == GateArgs(limit=5)
-    assert make_plugin(KNOWN, "Gate", None, handle(), path="inner").args == GateArgs()
+        assert make_plugin(REGISTRY, "Gate", args, handle(), path="inner").args == GateArgs(limit=5)
+    assert make_plugin(REGISTRY, "Gate", None, handle(), path="inner").args == GateArgs()
 
 
-def test_a_plugin_that_is_made_has_args_and_handle_of_its_own() -> None:
+def test_a_nested_plugin_has_its_own_args_and_handle() -> None:
     plugin_handle = handle()
-    made = make_plugin(KNOWN, "Gate/a", None, plugin_handle, path="inner")
+    made = make_plugin(REGISTRY, "Gate/a", None, plugin_handle, path="inner")
     assert made.instance_name == f"{plugin_handle.instance_name}.Gate/a"
     assert made.handle.profile_name == plugin_handle.profile_name
 
 
-def test_what_cannot_be_made_is_refused_with_the_given_path() -> None:
+def test_a_nested_plugin_that_cannot_be_made_is_refused_with_its_path() -> None:
     with pytest.raises(ConfigError, match=r'^inner: no plugin "Gaet"; did you mean "Gate"'):
-        make_plugin(KNOWN, "Gaet", None, handle(), path="inner")
+        make_plugin(REGISTRY, "Gaet", None, handle(), path="inner")
     with pytest.raises(NestedArgsError, match=r"^inner\.limit: -1; wanted 0 or more"):
-        make_plugin(KNOWN, "Gate", {"limit": -1}, handle(), path="inner")
+        make_plugin(REGISTRY, "Gate", {"limit": -1}, handle(), path="inner")
 
 
 def test_args_within_args_are_checked_under_their_full_path() -> None:
@@ -247,7 +247,7 @@ def test_args_within_args_are_checked_under_their_full_path() -> None:
     ]
 
 
-def test_an_inner_plugin_that_does_not_start_is_named_with_its_holder_and_the_cause() -> None:
+def test_a_nested_plugin_that_does_not_start_is_named_with_its_outer_plugin_and_the_cause() -> None:
     args = {"Rack/zone": {"topologyKey": "zone", "scorer": {"name": "NoStart", "args": {}}}}
     [problem] = refusal(profile(["Rack/zone"], args))
     for word in ("Rack/zone", "NoStart", "no licence"):
@@ -255,7 +255,7 @@ def test_an_inner_plugin_that_does_not_start_is_named_with_its_holder_and_the_ca
 
 
 def test_a_nested_plugin_that_does_not_exist_is_refused_where_it_is_named() -> None:
-    name = "".join(["Ga", "et"])  # as a parser makes strings: no other one is the same object
+    name = "".join(["Ga", "et"])  # a new object, as a parser makes it; a literal could be shared
     args = {"Rack": {"topologyKey": "zone", "scorer": {"name": name, "args": {}}}}
     assert refusal(profile(["Rack"], args)) == [
         'profiles[0].pluginConfig[0].args.scorer.name: no plugin "Gaet"; did you mean "Gate"?'

@@ -1,4 +1,4 @@
-"""Configurations with the plugins they name: all found, all args checked, or all refused.
+"""Configurations with the plugins that they name: every name and all args are checked.
 
 One instance: its args, decoded and checked.
 """
@@ -27,23 +27,23 @@ from tests.engine.plugin_kit import (
 # ---- resolved config ------------------------------------------------------------------------
 
 
-KNOWN = registry(Both, Gate, Rack)
+REGISTRY = registry(Both, Gate, Rack)
 
 
 def resolved(*profiles: dict[str, Any], **fields: Any) -> ResolvedProfile:
-    return resolve(config(*profiles, **fields), KNOWN).profiles[0]
+    return resolve(config(*profiles, **fields), REGISTRY).profiles[0]
 
 
 def refusal(*profiles: dict[str, Any], **fields: Any) -> list[str]:
     with pytest.raises(ConfigError) as caught:
-        resolve(config(*profiles, **fields), KNOWN)
+        resolve(config(*profiles, **fields), REGISTRY)
     return complaints(caught.value)
 
 
 # ---- what comes out ------------------------------------------------------------------------
 
 
-def test_the_default_profile_is_upstreams_as_far_as_it_is_here() -> None:
+def test_the_default_profile_has_upstreams_plugins_as_far_as_they_are_implemented() -> None:
     [profile] = resolve(SchedulerConfig(), Registry()).profiles
     assert profile.name == "default-scheduler"
     filters = [entry.name for entry in profile.lists["filter"]]
@@ -60,7 +60,7 @@ def test_the_default_profile_is_upstreams_as_far_as_it_is_here() -> None:
     assert profile.queue_sort.name == "PrioritySort"
 
 
-def test_a_profile_has_a_percentage_of_its_own_or_the_common_one() -> None:
+def test_a_profile_has_its_own_percentage_or_the_one_of_the_configuration() -> None:
     assert resolved(profile()).percentage_of_nodes_to_score == 0
     common = {"percentageOfNodesToScore": 30}
     assert resolved(profile(), **common).percentage_of_nodes_to_score == 30
@@ -94,7 +94,7 @@ def test_wrong_args_are_reported_with_their_full_path(args: Any, complaint: str)
     ]
 
 
-def test_args_of_a_plugin_that_is_not_enabled_are_checked_all_the_same() -> None:
+def test_args_of_a_plugin_that_is_not_enabled_are_checked_too() -> None:
     assert len(refusal(profile([], {"Gate": {"limit": -1}}))) == 1
 
 
@@ -106,13 +106,13 @@ def test_a_plugin_without_args_takes_none() -> None:
     ]
 
 
-def test_args_without_default_are_missed() -> None:
+def test_a_missing_arg_without_default_is_reported() -> None:
     assert refusal(profile(["Rack/zone"])) == [
         "profiles[0].pluginConfig[Rack/zone].args.topologyKey: missing; wanted a string"
     ]
 
 
-def test_args_of_a_plugin_that_is_not_here_yet_may_wait() -> None:
+def test_args_of_a_plugin_that_is_not_implemented_are_not_checked() -> None:
     args = {"DefaultPreemption": {"minCandidateNodesPercentage": 10}, "VolumeBinding/a": {}}
     assert "DefaultPreemption" not in resolved(profile([], args)).instances
     assert refusal(profile(["DefaultPreemption"], args)) == [
@@ -153,7 +153,7 @@ def test_a_profile_with_wrong_names_is_not_checked_for_missing_plugins() -> None
     assert complaint.startswith("profiles[0].plugins.queueSort: no queue sort")
 
 
-def test_all_profiles_sort_the_queue_in_one_way() -> None:
+def test_all_profiles_have_the_same_queue_sort() -> None:
     first, second = {"schedulerName": "a"}, {"schedulerName": "b"}
     other = {"plugins": {"multiPoint": {"enabled": [{"name": "Sort/a"}, {"name": "Binder"}]}}}
     assert refusal(profile() | first, other | second) == [
@@ -164,7 +164,7 @@ def test_all_profiles_sort_the_queue_in_one_way() -> None:
     ]
 
 
-def test_the_source_is_named() -> None:
+def test_the_file_is_named() -> None:
     text = "\n".join(f"{key}: {value}" for key, value in HEAD.items())
     with pytest.raises(ConfigError, match=r"^my\.yaml: profiles\[0\]\.plugins\.queueSort: "):
         resolve(load_config(text, "my.yaml"), Registry([Both]))
@@ -187,7 +187,7 @@ def test_every_field_that_upstream_documents_is_accepted() -> None:
 # ---- extenders ------------------------------------------------------------------------------
 
 
-def test_what_extenders_look_after_is_ignored_in_place_of_what_is_written() -> None:
+def test_resources_that_extenders_manage_replace_the_ignored_resources_in_args() -> None:
     """As upstream: buildExtenders."""
     managed = [
         {"name": "example.com/fpga", "ignoredByScheduler": True},
@@ -230,7 +230,7 @@ def test_upstreams_plugins_have_upstreams_args(args: Any, complaint: str) -> Non
     assert [str(problem) for problem in checked_args(plugin, args)[1]] == [complaint]
 
 
-def test_args_may_come_as_a_struct() -> None:
+def test_args_may_be_a_struct() -> None:
     assert checked_args(Gate, GateArgs(limit=5)) == (GateArgs(limit=5), [])
     assert [str(p) for p in checked_args(Gate, GateArgs(limit=-1))[1]] == [
         "limit: -1; wanted 0 or more"

@@ -7,7 +7,7 @@ import pytest
 from bayplan.config import ConfigError, SchedulerConfig
 from bayplan.profile.profiles import build_profiles
 from bayplan.profile.resolved_config import ResolvedProfile, resolve
-from tests.engine.plugin_kit import KNOWN, complaints, config, handles, profile, reads
+from tests.engine.plugin_kit import REGISTRY, complaints, config, handles, profile, reads
 
 
 def of(enabled: list[str], args: dict[str, Any], **points: Any) -> SchedulerConfig:
@@ -15,16 +15,16 @@ def of(enabled: list[str], args: dict[str, Any], **points: Any) -> SchedulerConf
 
 
 def resolved(enabled: list[str], args: dict[str, Any], **points: Any) -> ResolvedProfile:
-    return resolve(of(enabled, args, **points), KNOWN).profiles[0]
+    return resolve(of(enabled, args, **points), REGISTRY).profiles[0]
 
 
 def refusal(enabled: list[str], args: dict[str, Any], **points: Any) -> list[str]:
     with pytest.raises(ConfigError) as caught:
-        resolve(of(enabled, args, **points), KNOWN)
+        resolve(of(enabled, args, **points), REGISTRY)
     return complaints(caught.value)
 
 
-# ---- what is found --------------------------------------------------------------------------
+# ---- sources ------------------------------------------------------------------------------
 
 
 def test_sources_that_are_not_enabled_are_made_with_their_args_or_the_defaults() -> None:
@@ -42,18 +42,18 @@ def test_sources_that_are_not_enabled_are_made_with_their_args_or_the_defaults()
     assert [entry.name for entry in result.lists["score"]] == ["Mean/d"]
 
 
-def test_a_source_that_scores_by_itself_is_no_further_one() -> None:
+def test_an_enabled_plugin_is_not_listed_as_a_source() -> None:
     assert resolved(["Invert/b", "Both"], {"Invert/b": reads("Both")}).sources == ()
 
 
-def test_a_source_may_be_enabled_elsewhere_only() -> None:
+def test_a_plugin_that_is_disabled_at_score_is_a_source() -> None:
     without = {"disabled": [{"name": "Both"}]}
     result = resolved(["Invert/b", "Both"], {"Invert/b": reads("Both")}, score=without)
     assert result.sources == ("Both",)
     assert [entry.name for entry in result.lists["filter"]] == ["Both"]
 
 
-def test_tie_break_keys_read_too() -> None:
+def test_a_tie_break_key_may_have_a_source() -> None:
     result = resolved([], {"Invert/k": reads("Both")}, tieBreak={"enabled": [{"name": "Invert/k"}]})
     assert result.sources == ("Both",)
 
@@ -65,7 +65,7 @@ def test_one_instance_serves_every_extension_point_and_all_readers() -> None:
         {"Invert/x": reads("Both"), "Invert/y": reads("Both")},
         score=without,
     )
-    [built] = build_profiles(sources, KNOWN, handles(KNOWN))
+    [built] = build_profiles(sources, REGISTRY, handles(REGISTRY))
     [source] = built.plugins.sources
     assert source is built.plugins.filter[0]
     names = [each.instance_name for each in built.plugins.instances()]
@@ -148,7 +148,7 @@ def test_an_unused_instance_is_refused() -> None:
     ]
 
 
-def test_args_of_a_plugin_without_a_label_may_be_idle_as_in_kube_scheduler() -> None:
+def test_args_of_a_plugin_without_a_label_may_be_unused_as_in_kube_scheduler() -> None:
     assert resolved([], {"Both": {}}).sources == ()
 
 

@@ -66,18 +66,18 @@ def queued(
 
 @final
 class Gate(PreEnqueuePlugin):
-    """Refuses pods while ``refuses`` says so."""
+    """Refuses every pod, or the pods for which ``refuses`` returns True."""
 
     name = "Gate"
 
     def setup(self) -> None:
-        self.asked: list[str] = []
+        self.calls: list[str] = []
 
     def refuse(self, refuses: Callable[[PodInfo], bool] | bool) -> None:
         self.args = refuses
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
-        self.asked.append(pod.name)
+        self.calls.append(pod.name)
         refuses = self.args(pod) if callable(self.args) else self.args
         return unresolvable("not yet") if refuses else None
 
@@ -89,14 +89,14 @@ def gate(name: str = "Gate", refuses: Callable[[PodInfo], bool] | bool = True) -
 
 @final
 class Hint:
-    """A hint with a fixed answer that counts how often it is asked."""
+    """A hint with a fixed answer that records the pods for which it is called."""
 
     def __init__(self, answer: QueueingHint | Callable[[PodInfo], QueueingHint]) -> None:
         self.answer = answer
-        self.asked: list[str] = []
+        self.calls: list[str] = []
 
     def __call__(self, pod: PodInfo, old: Any, new: Any) -> QueueingHint:
-        self.asked.append(pod.name)
+        self.calls.append(pod.name)
         return self.answer(pod) if callable(self.answer) else self.answer
 
 
@@ -159,7 +159,7 @@ class Rig:
     recorder: Recorder = field(default_factory=Recorder)
 
     def run_until(self, seconds: float) -> None:
-        """Let time pass as the simulation does: from one deadline to the next."""
+        """Advance time as the simulation does: from one deadline to the next."""
         while (due := self.queue.next_deadline_seconds()) is not None and due <= seconds:
             self.clock.advance_to(due)
             self.queue.run_timers()
@@ -171,7 +171,7 @@ class Rig:
         return result
 
     def try_and_fail(self, *rejected_by: str, pending: Sequence[str] = ()) -> QueuedPodInfo:
-        """One attempt that ends at once; no plugin at all: by an error."""
+        """One attempt that fails at once, by an error if no plugin is named."""
         entry = self.pop()
         self.fail(entry, *rejected_by, pending=pending)
         return entry

@@ -13,16 +13,16 @@ from typing import Any
 from bayplan.framework.events import ClusterEvent
 from bayplan.state.pods import PodInfo
 
-#: (plugin, waiting pod, event, old, new) → does it say Queue; False also if not interested
-Says = Callable[[str, PodInfo, ClusterEvent, Any, Any], bool]
-#: (plugin, event) → did it register for that
+#: (plugin, waiting pod, event, old, new) → whether the plugin's hint is Queue
+IsHelpful = Callable[[str, PodInfo, ClusterEvent, Any, Any], bool]
+#: (plugin, event) → whether the plugin registered for the event
 Registered = Callable[[str, ClusterEvent], bool]
-#: waiting pod → the plugin that refuses it now, given who gates it at present; "" for none
+#: (pod, the plugin that gates it so far) → the plugin that refuses it now; "" for none
 Refuses = Callable[[PodInfo, str], str]
 PreCheck = Callable[[PodInfo], bool]
 
 SKIP, LATER, NOW = range(3)
-PARKED = ("UNSCHEDULABLE", "GATED")
+NOT_READY = ("UNSCHEDULABLE", "GATED")
 BACKING_OFF = ("BACKOFF", "ERROR_BACKOFF")
 
 
@@ -31,7 +31,7 @@ class NaivePod:
     pod: PodInfo
     since: float
     number: int
-    place: str = "ABSENT"
+    state: str = "ABSENT"
     rejected_by: set[str] = field(default_factory=set[str])
     pending: set[str] = field(default_factory=set[str])
     gated_by: str = ""
@@ -39,7 +39,7 @@ class NaivePod:
     errors: int = 0
     attempts: int = 0
     flushed_at: float = -math.inf
-    #: What happened since it was popped: (event, old, new).
+    #: The events since it was popped: (event, old, new).
     seen: list[tuple[ClusterEvent, Any, Any]] | None = None
 
     @property
@@ -50,7 +50,7 @@ class NaivePod:
 @dataclass
 class NaiveQueue:
     windows: bool
-    says: Says
+    is_helpful: IsHelpful
     registered: Registered
     refuses: Refuses
     #: Plugins that register for something, in some profile.
@@ -77,31 +77,31 @@ class NaiveQueue:
 
     # ---- moves ----------------------------------------------------------------------------
 
-    def is_held_back(self, one: NaivePod) -> bool:
+    def is_gated(self, one: NaivePod) -> bool:
         plugin = self.refuses(one.pod, one.gated_by)
         one.gated_by = plugin
         if plugin:
             one.rejected_by.add(plugin)
-            one.place = "GATED"
+            one.state = "GATED"
         return bool(plugin)
 
     def to_active(self, one: NaivePod) -> None:
-        asked_already = self.windows and one.place in BACKING_OFF
-        if asked_already or not self.is_held_back(one):
-            one.place = "ACTIVE"
+        was_checked = self.windows and one.state in BACKING_OFF
+        if was_checked or not self.is_gated(one):
+            one.state = "ACTIVE"
 
     def to_backoff(self, one: NaivePod) -> None:
-        if self.windows and self.is_held_back(one):
+        if self.windows and self.is_gated(one):
             return
-        one.place = "BACKOFF" if one.rejected_by or one.pending else "ERROR_BACKOFF"
+        one.state = "BACKOFF" if one.rejected_by or one.pending else "ERROR_BACKOFF"
 
     def to_error_backoff(self, one: NaivePod) -> None:
-        if not self.windows or not self.is_held_back(one):
-            one.place = "ERROR_BACKOFF"
+        if not self.windows or not self.is_gated(one):
+            one.state = "ERROR_BACKOFF"
 
     def requeue(self, one: NaivePod, strategy: int) -> None:
         if strategy == SKIP:
-            one.place = "UNSCHEDULABLE"
+            one.state = "UNSCHEDULABLE"
         elif strategy == LATER and self.is_backing_off(one):
             self.to_backoff(one)
         else:
@@ -111,15 +111,15 @@ class NaiveQueue:
         if not one.rejected_by and not one.pending:
             return LATER
         if event.is_wildcard:
-            is_for_others = new is not None and new.uid != one.pod.uid
-            return SKIP if is_for_others else LATER
+            is_about_another_pod = new is not None and new.uid != one.pod.uid
+            return SKIP if is_about_another_pod else LATER
         best = SKIP
         for plugin in one.rejected_by | one.pending:
-            if self.registered(plugin, event) and self.says(plugin, one.pod, event, old, new):
+            if self.registered(plugin, event) and self.is_helpful(plugin, one.pod, event, old, new):
                 best = max(best, NOW if plugin in one.pending else LATER)
         return best
 
-    # ---- what the real one offers ---------------------------------------------------------
+    # ---- the methods of the real queue ---------------------------------------------------------
 
     def add(self, pod: PodInfo) -> None:
         one = self.pods[pod.uid] = NaivePod(pod, self.now, self.next_number())
@@ -141,7 +141,7 @@ class NaiveQueue:
             return
         one.pod = new
         for event in events:
-            if one.place in PARKED:
+            if one.state in NOT_READY:
                 strategy = self.worth(one, event, old, new)
                 if strategy != SKIP:
                     self.requeue(one, strategy)
@@ -150,24 +150,24 @@ class NaiveQueue:
         self.pods.pop(pod.uid, None)
 
     def pop(self) -> NaivePod | None:
-        ready = [one for one in self.pods.values() if one.place == "ACTIVE"]
+        ready = [one for one in self.pods.values() if one.state == "ACTIVE"]
         if ready:
             one = min(ready, key=lambda each: each.order)
         else:
-            waiting = [one for one in self.pods.values() if one.place == "BACKOFF"]
+            waiting = [one for one in self.pods.values() if one.state == "BACKOFF"]
             if not (waiting and self.windows):
                 return None
             one = min(waiting, key=lambda each: (self.expires_at(each), each.order))
         del self.pods[one.pod.uid]
         self.flying[one.pod.uid] = one
-        one.place, one.seen = "IN_FLIGHT", []
+        one.state, one.seen = "IN_FLIGHT", []
         one.attempts += 1
         return one
 
     def done(self, uid: str) -> None:
         one = self.flying.pop(uid, None)
         if one is not None:
-            one.place, one.seen = "ABSENT", None
+            one.state, one.seen = "ABSENT", None
 
     def fail(self, one: NaivePod, pod: PodInfo, rejected_by: set[str], pending: set[str]) -> None:
         seen = one.seen
@@ -193,19 +193,19 @@ class NaiveQueue:
     ) -> None:
         if not event.is_wildcard and not any(self.registered(p, event) for p in self.plugins):
             return
-        for one in self.parked():
+        for one in self.not_ready():
             if pre_check is not None and not pre_check(one.pod):
                 continue
-            is_deaf = one.place == "GATED" and not self.registered(one.gated_by, event)
-            if is_deaf and not event.is_wildcard:
+            ignores_event = one.state == "GATED" and not self.registered(one.gated_by, event)
+            if ignores_event and not event.is_wildcard:
                 continue
             strategy = self.worth(one, event, old, new)
             if strategy != SKIP:
                 self.requeue(one, strategy)
         self.tell_flying(event, old, new)
 
-    def parked(self) -> list[NaivePod]:
-        return [one for one in self.pods.values() if one.place in PARKED]
+    def not_ready(self) -> list[NaivePod]:
+        return [one for one in self.pods.values() if one.state in NOT_READY]
 
     def tell_flying(self, event: ClusterEvent, old: Any, new: Any) -> None:
         for one in self.flying.values():
@@ -214,7 +214,7 @@ class NaiveQueue:
 
     def activate(self, pod: PodInfo, event: ClusterEvent) -> None:
         one = self.pods.get(pod.uid)
-        if one is not None and one.place in (*PARKED, *BACKING_OFF):
+        if one is not None and one.state in (*NOT_READY, *BACKING_OFF):
             self.to_active(one)
         elif pod.uid in self.flying:
             seen = self.flying[pod.uid].seen
@@ -222,18 +222,18 @@ class NaiveQueue:
             seen.append((event, None, pod))
 
     def pass_time(self, until: float, timeout: ClusterEvent) -> None:
-        """Every whole second look at delays, every thirtieth at the parked."""
+        """Check delays every second and the unschedulable and gated pods every 30 seconds."""
         for second in range(math.floor(self.now) + 1, math.floor(until) + 1):
             self.now = float(second)
             for one in self.pods.values():
-                if one.place in BACKING_OFF and not self.is_backing_off(one):
+                if one.state in BACKING_OFF and not self.is_backing_off(one):
                     self.to_active(one)
             if second % 30 == 0:
                 self.flush(timeout)
         self.now = until
 
     def flush(self, timeout: ClusterEvent) -> None:
-        overdue = [o for o in self.parked() if self.now - max(o.since, o.flushed_at) > 300]
+        overdue = [o for o in self.not_ready() if self.now - max(o.since, o.flushed_at) > 300]
         for one in overdue:
             one.flushed_at = self.now
             self.requeue(one, LATER)

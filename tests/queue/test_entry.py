@@ -20,7 +20,7 @@ from tests.queue.factories import queued
 # ---- entry ----------------------------------------------------------------------------------
 
 
-def test_a_new_entry_is_absent_and_consists_of_its_pod() -> None:
+def test_a_new_entry_is_absent_and_contains_its_pod() -> None:
     one = queued("a")
     entry = Entry(one)
     assert entry.state is State.ABSENT
@@ -31,12 +31,12 @@ def test_a_new_entry_is_absent_and_consists_of_its_pod() -> None:
 @pytest.mark.parametrize(
     ("rejected_by", "pending", "has"),
     [
-        pytest.param([], [], False, id="an error has no plugin to blame"),
+        pytest.param([], [], False, id="an error has no rejecting plugin"),
         pytest.param(["Fit"], [], True, id="rejected"),
         pytest.param([], ["Claims"], True, id="pending"),
     ],
 )
-def test_an_entry_knows_whether_a_plugin_is_to_blame(
+def test_an_entry_reports_whether_a_plugin_rejected_it(
     rejected_by: list[str], pending: list[str], has: bool
 ) -> None:
     assert Entry(queued(rejected_by=rejected_by, pending=pending)).has_rejectors is has
@@ -58,7 +58,7 @@ def test_an_entry_is_gated_by_the_plugin_that_gates_its_pod() -> None:
     [
         pytest.param(5, None, 5, id="never flushed"),
         pytest.param(5, 305, 305, id="flushed later"),
-        pytest.param(5, 3, 5, id="flushed before it came back"),
+        pytest.param(5, 3, 5, id="flushed before its return"),
     ],
 )
 def test_the_wait_counts_from_the_return_or_from_the_last_flush(
@@ -77,7 +77,7 @@ def test_a_return_after_a_rejection_counts_rejections_and_resets_errors() -> Non
     assert (one.timestamp_seconds, one.sequence) == (7.5, 9)
 
 
-def test_a_return_without_a_blamed_plugin_counts_errors() -> None:
+def test_a_return_without_a_rejecting_plugin_counts_errors() -> None:
     one = queued()
     one.unschedulable_count = 2
     Entry(one).come_back(one, 7.5, 9)
@@ -101,11 +101,11 @@ def test_a_return_ends_the_flushed_state() -> None:
 # ---- transitions ----------------------------------------------------------------------------
 
 
-def test_every_state_has_its_row() -> None:
+def test_every_state_has_a_row_in_the_table() -> None:
     assert set(TRANSITIONS) == set(State)
 
 
-def test_every_cause_does_something_somewhere() -> None:
+def test_every_cause_has_a_transition_from_some_state() -> None:
     assert {cause for row in TRANSITIONS.values() for cause in row} == set(Cause)
 
 
@@ -135,7 +135,7 @@ def test_only_activeq_and_the_plain_backoffq_are_popped_from(state: State) -> No
 
 
 @pytest.mark.parametrize("state", State)
-def test_a_state_that_may_reach_activeq_may_be_refused(state: State) -> None:
+def test_a_state_that_may_reach_activeq_may_be_gated(state: State) -> None:
     leads_to_active = State.ACTIVE in TRANSITIONS[state].values()
     # From activeQ itself, a group that lost a member.
     assert is_possible(state, Cause.REFUSED) == (leads_to_active or state is State.ACTIVE)
@@ -146,7 +146,7 @@ def test_a_pod_deleted_in_flight_stays_in_flight_until_it_is_done() -> None:
     assert next_state(State.IN_FLIGHT, Cause.FINISHED) is State.ABSENT
 
 
-def test_a_transition_outside_of_the_table_is_a_bug() -> None:
+def test_a_transition_outside_of_the_table_raises() -> None:
     with pytest.raises(AssertionError, match="nothing in state ACTIVE can be BACKOFF_OVER"):
         next_state(State.ACTIVE, Cause.BACKOFF_OVER)
 
@@ -158,7 +158,7 @@ def test_a_transition_outside_of_the_table_is_a_bug() -> None:
         pytest.param(State.BACKOFF, "backoff", "backoff", id="backoff"),
         pytest.param(State.ERROR_BACKOFF, "backoff", "backoff", id="both backoffQs are one"),
         pytest.param(State.UNSCHEDULABLE, "unschedulable", "unschedulable", id="unschedulable"),
-        pytest.param(State.GATED, "gated", "unschedulable", id="gated enter the unschedulable"),
+        pytest.param(State.GATED, "gated", "unschedulable", id="gated counts as unschedulable"),
         pytest.param(State.IN_FLIGHT, "", "", id="in flight is in no queue"),
         pytest.param(State.ABSENT, "", "", id="absent is in no queue"),
     ],

@@ -15,7 +15,7 @@ COMPLETE = QueueGroup(KEY, 0.0, is_complete=True)
 
 
 class GroupQueue:
-    """What the queue is told of every pod."""
+    """A queue with one profile; ``answer`` is the group of every pod."""
 
     def __init__(self) -> None:
         self.answer: QueueGroup | None = SHORT
@@ -58,7 +58,7 @@ def test_a_group_with_met_quorum_leaves_its_waiting_members_alone() -> None:
     assert result.queue.groups.get(KEY) is None
 
 
-def test_single_pods_join_their_group_when_it_needs_them() -> None:
+def test_single_pods_join_their_group_when_it_appears() -> None:
     result = GroupQueue()
     result.answer = None
     pods = [pod(name) for name in "abcdefgh"]
@@ -67,12 +67,12 @@ def test_single_pods_join_their_group_when_it_needs_them() -> None:
     result.queue.groups.regroup(KEY, COMPLETE, pods)
     popped = result.queue.pop()
     assert isinstance(popped, QueuedPodGroupInfo)
-    # Not in the order of a set, which is another one in each process.
+    # Not in the order of a set, which differs from process to process.
     assert "".join(queued.pod.name for queued in popped.members.values()) == "abcdefgh"
     assert result.queue.pop() is None
 
 
-def test_the_last_member_takes_the_entry_along() -> None:
+def test_the_entry_of_a_group_leaves_with_its_last_member() -> None:
     result = GroupQueue()
     result.queue.add(pod("a"))
     result.queue.delete(pod("a"))

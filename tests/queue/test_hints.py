@@ -48,7 +48,9 @@ def test_only_plugins_that_registered_for_an_event_are_interested() -> None:
         pytest.param(None, Strategy.AFTER_BACKOFF, id="no hint is always Queue"),
     ],
 )
-def test_a_rejected_pod_is_activated_as_the_hint_says(hint: Any, strategy: Strategy) -> None:
+def test_the_hint_decides_whether_a_rejected_pod_is_activated(
+    hint: Any, strategy: Strategy
+) -> None:
     table = hints({"Fit": [on(NODE_ADD, hint)]})
     assert table.strategy(queued(rejected_by=["Fit"]), ADDED) is strategy
 
@@ -57,7 +59,7 @@ def test_hints_of_plugins_that_did_not_reject_the_pod_are_not_called() -> None:
     other = Hint(QUEUE)
     table = hints({"Fit": [on(NODE_ADD, Hint(SKIP))], "Taint": [on(NODE_ADD, other)]})
     assert table.strategy(queued(rejected_by=["Fit"]), ADDED) is Strategy.SKIP
-    assert not other.asked
+    assert not other.calls
 
 
 def test_a_positive_hint_of_one_plugin_suffices() -> None:
@@ -83,17 +85,17 @@ def test_when_a_pending_plugin_skips_the_other_plugins_decide() -> None:
     assert table.strategy(both, ADDED) is Strategy.AFTER_BACKOFF
 
 
-def test_a_pod_that_no_plugin_rejected_is_always_worth_another_attempt() -> None:
+def test_any_event_activates_a_pod_that_no_plugin_rejected() -> None:
     assert hints({}).strategy(queued(), ADDED) is Strategy.AFTER_BACKOFF
 
 
 @pytest.mark.parametrize(
     ("new", "strategy"),
     [
-        pytest.param(None, Strategy.AFTER_BACKOFF, id="about nothing"),
+        pytest.param(None, Strategy.AFTER_BACKOFF, id="without an object"),
         pytest.param(waiting_pod("p"), Strategy.AFTER_BACKOFF, id="about this pod"),
         pytest.param(waiting_pod("other"), Strategy.SKIP, id="about another pod"),
-        pytest.param("a node", Strategy.SKIP, id="about something else"),
+        pytest.param("a node", Strategy.SKIP, id="about another object"),
     ],
 )
 def test_a_wildcard_calls_no_hint(new: Any, strategy: Strategy) -> None:
@@ -147,31 +149,33 @@ def test_the_duration_of_a_hint_is_reported_with_its_result() -> None:
 
 
 def test_a_hint_receives_the_pod_and_both_objects() -> None:
-    given: list[Any] = []
+    received: list[Any] = []
 
     def hint(*arguments: Any) -> QueueingHint:
-        given.extend(arguments)
+        received.extend(arguments)
         return SKIP
 
     one = queued("a", rejected_by=["Fit"])
     hints({"Fit": [on(NODE_ADD, hint)]}).strategy(one, Change(NODE_ADD, "old", "new"))
-    assert given == [one.pod, "old", "new"]
+    assert received == [one.pod, "old", "new"]
 
 
 @pytest.mark.parametrize(
     ("names", "strategy"),
     [
-        pytest.param([], Strategy.SKIP, id="nothing happened"),
-        pytest.param(["skip"], Strategy.SKIP, id="nothing that helps"),
-        pytest.param(["help", "skip"], Strategy.AFTER_BACKOFF, id="one that helps is enough"),
-        pytest.param(["help", "now", "skip"], Strategy.IMMEDIATELY, id="the most of all counts"),
+        pytest.param([], Strategy.SKIP, id="no change"),
+        pytest.param(["skip"], Strategy.SKIP, id="no helpful change"),
+        pytest.param(["help", "skip"], Strategy.AFTER_BACKOFF, id="one helpful change is enough"),
+        pytest.param(
+            ["help", "now", "skip"], Strategy.IMMEDIATELY, id="the most helpful change counts"
+        ),
     ],
 )
-def test_the_most_helpful_of_several_changes_counts(names: list[str], strategy: Strategy) -> None:
-    def says(*expected: str) -> Any:
+def test_the_most_helpful_of_several_changes_decides(names: list[str], strategy: Strategy) -> None:
+    def helps_for(*expected: str) -> Any:
         return lambda pod, old, new: QUEUE if new in expected else SKIP
 
-    events = {"Fit": [on(NODE_ADD, says("help"))], "Claims": [on(NODE_ADD, says("now"))]}
+    events = {"Fit": [on(NODE_ADD, helps_for("help"))], "Claims": [on(NODE_ADD, helps_for("now"))]}
     both = queued(rejected_by=["Fit"], pending=["Claims"])
     changes = [Change(NODE_ADD, None, name) for name in names]
     assert strategy_of({PROFILE: hints(events)}, [both], changes) is strategy
@@ -181,10 +185,10 @@ def test_no_hint_is_called_once_the_result_is_final() -> None:
     hint = Hint(QUEUE)
     table = {PROFILE: hints({"Fit": [on(NODE_ADD, hint)]})}
     strategy_of(table, [queued(rejected_by=["Fit"])], [ADDED, ADDED])
-    assert len(hint.asked) == 1
+    assert len(hint.calls) == 1
 
 
-def test_a_change_knows_the_pod_it_is_about() -> None:
+def test_a_change_has_the_uid_of_its_pod() -> None:
     one = waiting_pod("a")
     assert Change(EVENT_ASSIGNED_POD_DELETE, one, None).subject_uid == one.uid
     assert Change(EVENT_ASSIGNED_POD_DELETE, None, one).subject_uid == one.uid

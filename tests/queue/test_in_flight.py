@@ -17,7 +17,7 @@ def seen(in_flight: InFlight, uid: str) -> list[int]:
     return [each.new for each in in_flight.changes_since(uid)]
 
 
-def test_a_pod_sees_events_that_came_after_it_was_popped() -> None:
+def test_a_pod_sees_the_events_since_it_was_popped() -> None:
     in_flight = InFlight()
     in_flight.start("a")
     in_flight.record(change(1))

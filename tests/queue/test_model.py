@@ -1,4 +1,4 @@
-"""The queue does what its naive description does, for any sequence of calls."""
+"""The queue does the same as its naive model, for any sequence of calls."""
 
 from collections import Counter
 from typing import Any
@@ -56,7 +56,7 @@ registrations = st.fixed_dictionaries(
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """Both queues are told the same and must be in the same state after each step."""
+    """Both queues get the same calls and must be in the same state after each step."""
 
     @initialize(
         windows=st.booleans(),
@@ -71,7 +71,7 @@ class QueueMachine(RuleBasedStateMachine):
         without_hints: str,
         salt: int,
     ) -> None:
-        """``without_hints``: a plugin that has none. ``salt``: what the hints of the others say."""
+        """``without_hints``: a plugin without hints. ``salt``: decides the other plugins' hints."""
         self.registered, self.without_hints, self.salt = registered, without_hints, salt
         #: Gates that are closed now, for pods that have their label.
         self.closed = set(GATES)
@@ -85,10 +85,10 @@ class QueueMachine(RuleBasedStateMachine):
         }
         gates = [gate(name, self.closed_for(name)) for name in GATES]
         self.rig = rig(events=events, gates=gates, pop_from_backoff_q=windows)
-        self.model = NaiveQueue(windows, self.says, self.is_registered, self.refuses, PLUGINS)
-        #: The API's pods, and those handed out: what the engine holds.
-        self.known: dict[str, PodInfo] = {}
-        self.held: dict[str, tuple[QueuedPodInfo, NaivePod]] = {}
+        self.model = NaiveQueue(windows, self.is_helpful, self.is_registered, self.refuses, PLUGINS)
+        #: The pods of the API, and the entries that are popped and not done.
+        self.api_pods: dict[str, PodInfo] = {}
+        self.popped: dict[str, tuple[QueuedPodInfo, NaivePod]] = {}
         self.uids = 0
 
     # ---- the plugins ----------------------------------------------------------------------
@@ -101,41 +101,43 @@ class QueueMachine(RuleBasedStateMachine):
         return next((name for name in order if self.closed_for(name)(waiting)), "")
 
     def answer(self, plugin: str, waiting: PodInfo, event: ClusterEvent, about: Any) -> str:
-        """Drawn from the salt; the same for all pods of a shape but the one it is about."""
+        """Follows from the salt; equal for all pods of a shape, except for the event's own pod."""
         is_own = isinstance(about, PodInfo) and about.uid == waiting.uid
-        # What is not signed may be known pod by pod.
+        # Unsigned pods may have different answers.
         who = waiting.labels.get("shape", waiting.uid)
         drawn = crc32(repr((self.salt, plugin, event.label, who, is_own)).encode()) % 8
         return ("queue", "queue", "raise", *["skip"] * 5)[drawn]
 
     def hint(self, plugin: str, event: ClusterEvent) -> Any:
         def hint(waiting: PodInfo, old: Any, new: Any) -> QueueingHint:
-            says = self.answer(plugin, waiting, event, old if new is None else new)
-            if says == "raise":
+            hint_answer = self.answer(plugin, waiting, event, old if new is None else new)
+            if hint_answer == "raise":
                 raise ValueError(plugin)
-            return QueueingHint.QUEUE if says == "queue" else QueueingHint.QUEUE_SKIP
+            return QueueingHint.QUEUE if hint_answer == "queue" else QueueingHint.QUEUE_SKIP
 
         return hint
 
     def is_registered(self, plugin: str, event: ClusterEvent) -> bool:
         return event in self.registered[plugin]
 
-    def says(self, plugin: str, waiting: PodInfo, event: ClusterEvent, old: Any, new: Any) -> bool:
+    def is_helpful(
+        self, plugin: str, waiting: PodInfo, event: ClusterEvent, old: Any, new: Any
+    ) -> bool:
         if plugin == self.without_hints:
             return True
         return self.answer(plugin, waiting, event, old if new is None else new) != "skip"
 
     # ---- pods come, change and go ---------------------------------------------------------
 
-    def some_known(self, number: int) -> PodInfo | None:
-        uids = sorted(self.known)
-        return self.known[uids[number % len(uids)]] if uids else None
+    def some_api_pod(self, number: int) -> PodInfo | None:
+        uids = sorted(self.api_pods)
+        return self.api_pods[uids[number % len(uids)]] if uids else None
 
     @rule(priority=priorities, labels=labels)
     def add(self, priority: int, labels: dict[str, str]) -> None:
         self.uids += 1
         new = waiting_pod(f"p{self.uids}", priority=priority, labels=labels)
-        self.known[new.uid] = new
+        self.api_pods[new.uid] = new
         self.rig.queue.add(new)
         self.model.add(new)
 
@@ -148,24 +150,24 @@ class QueueMachine(RuleBasedStateMachine):
     def update(
         self, number: int, priority: int, labels: dict[str, str], events: list[ClusterEvent]
     ) -> None:
-        old = self.some_known(number)
+        old = self.some_api_pod(number)
         if old is not None:
             new = waiting_pod(old.name, priority=priority, labels=labels)
-            self.known[new.uid] = new
+            self.api_pods[new.uid] = new
             self.rig.queue.update(old, new, events)
             self.model.update(old, new, events)
 
     @rule(number=numbers)
     def delete(self, number: int) -> None:
-        gone = self.some_known(number)
+        gone = self.some_api_pod(number)
         if gone is not None:
-            del self.known[gone.uid]
+            del self.api_pods[gone.uid]
             self.rig.queue.delete(gone)
             self.model.delete(gone)
 
     @rule(number=numbers)
     def activate(self, number: int) -> None:
-        values = self.some_known(number)
+        values = self.some_api_pod(number)
         if values is not None:
             self.rig.queue.activate([values])
             self.model.activate(values, EVENT_FORCE_ACTIVATE)
@@ -180,29 +182,29 @@ class QueueMachine(RuleBasedStateMachine):
         assert (result is None) == (expected is None)
         if result is not None and expected is not None:
             assert result.pod.uid == expected.pod.uid
-            self.held[result.pod.uid] = (result, expected)
+            self.popped[result.pod.uid] = (result, expected)
 
     @rule(priority=priorities, labels=labels, rejected_by=few_plugins, pending=few_plugins)
     def add_and_fail(
         self, priority: int, labels: dict[str, str], rejected_by: set[str], pending: set[str]
     ) -> None:
-        """What fills the queue: a pod comes, and whoever is first is tried in vain."""
+        """A pod is added, and the attempt of the first pod in the queue fails."""
         self.add(priority, labels)
-        before = set(self.held)
+        before = set(self.popped)
         self.pop()
-        for uid in set(self.held) - before:
-            self.fail(sorted(self.held).index(uid), rejected_by, pending)
+        for uid in set(self.popped) - before:
+            self.fail(sorted(self.popped).index(uid), rejected_by, pending)
 
-    def some_held(self, number: int) -> tuple[QueuedPodInfo, NaivePod]:
-        uids = sorted(self.held)
-        return self.held.pop(uids[number % len(uids)])
+    def take_popped(self, number: int) -> tuple[QueuedPodInfo, NaivePod]:
+        uids = sorted(self.popped)
+        return self.popped.pop(uids[number % len(uids)])
 
-    @precondition(lambda self: self.held)
+    @precondition(lambda self: self.popped)
     @rule(number=numbers, rejected_by=few_plugins, pending=few_plugins)
     def fail(self, number: int, rejected_by: set[str], pending: set[str]) -> None:
         """An attempt or a binding fails. A pod that was deleted meanwhile does not come back."""
-        claims, expected = self.some_held(number)
-        newest = self.known.get(claims.pod.uid)
+        claims, expected = self.take_popped(number)
+        newest = self.api_pods.get(claims.pod.uid)
         if newest is None:
             self.rig.queue.done(claims.pod.uid)
             self.model.done(claims.pod.uid)
@@ -215,18 +217,18 @@ class QueueMachine(RuleBasedStateMachine):
         self.rig.queue.add_unschedulable(claims)
         self.model.fail(expected, newest, rejected_by, pending)
 
-    @precondition(lambda self: self.held)
+    @precondition(lambda self: self.popped)
     @rule(number=numbers, is_bound=st.booleans())
     def finish(self, number: int, is_bound: bool) -> None:
         """The queue's part ends; the binding may still fail."""
-        claims, expected = self.some_held(number)
+        claims, expected = self.take_popped(number)
         uid = claims.pod.uid
         self.rig.queue.done(uid)
         self.model.done(uid)
         if is_bound:
-            self.known.pop(uid, None)
+            self.api_pods.pop(uid, None)
         else:
-            self.held[uid] = (claims, expected)
+            self.popped[uid] = (claims, expected)
 
     # ---- the cluster ----------------------------------------------------------------------
 
@@ -236,8 +238,8 @@ class QueueMachine(RuleBasedStateMachine):
         lowest=st.none() | st.integers(0, 2),
     )
     def happen(self, event: ClusterEvent, number: int | None, lowest: int | None) -> None:
-        """``number``: about that pod; ``lowest``: only pods of no higher priority are looked at."""
-        about = None if number is None else self.some_known(number)
+        """``number``: the event's pod; ``lowest``: the highest priority that the check accepts."""
+        about = None if number is None else self.some_api_pod(number)
 
         def pre_check(waiting: PodInfo) -> bool:
             return lowest is None or waiting.priority <= lowest
@@ -255,14 +257,14 @@ class QueueMachine(RuleBasedStateMachine):
         self.rig.run_until(until)
         self.model.pass_time(until, EVENT_UNSCHEDULABLE_TIMEOUT)
 
-    # ---- what must hold -------------------------------------------------------------------
+    # ---- invariants ----------------------------------------------------------------------
 
     @invariant()
-    def every_pod_is_where_the_description_has_it(self) -> None:
+    def every_pod_has_the_state_of_the_model(self) -> None:
         expected = {**self.model.pods, **self.model.flying}
-        for uid in {*expected, *self.known, *self.held}:
-            place = expected[uid].place if uid in expected else "ABSENT"
-            assert self.rig.queue.state_of(uid).name == place
+        for uid in {*expected, *self.api_pods, *self.popped}:
+            state = expected[uid].state if uid in expected else "ABSENT"
+            assert self.rig.queue.state_of(uid).name == state
 
     @invariant()
     def counts_are_right(self) -> None:
@@ -273,7 +275,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert listed == queue.counts()
 
     @invariant()
-    def what_a_pod_carries_is_right(self) -> None:
+    def pods_have_the_values_of_the_model(self) -> None:
         for uid, expected in self.model.pods.items():
             result = self.rig.queue.find(uid)
             assert result is not None
@@ -294,14 +296,14 @@ class QueueMachine(RuleBasedStateMachine):
         assert not -self.rig.recorder.unschedulable
 
     @invariant()
-    def only_retries_are_left_where_the_description_says_so(self) -> None:
-        places = {one.place for one in self.model.pods.values()}
-        assert self.rig.queue.waiting_for_retry_only == places.isdisjoint({"ACTIVE", "BACKOFF"})
+    def the_queue_waits_only_for_retries_if_the_model_does(self) -> None:
+        states = {one.state for one in self.model.pods.values()}
+        assert self.rig.queue.waiting_for_retry_only == states.isdisjoint({"ACTIVE", "BACKOFF"})
 
     @invariant()
-    def the_clock_is_waited_for_only_while_a_delay_or_a_wait_runs(self) -> None:
+    def there_is_a_deadline_only_while_pods_wait(self) -> None:
         due = self.rig.queue.next_deadline_seconds()
-        waits = {one.place for one in self.model.pods.values()} - {"ACTIVE"}
+        waits = {one.state for one in self.model.pods.values()} - {"ACTIVE"}
         assert (due is not None) == bool(waits)
         assert due is None or due > self.rig.clock.now()
 

@@ -22,7 +22,7 @@ def admission(
 
 
 class Countdown(PreEnqueuePlugin):
-    """Says something else each time."""
+    """Refuses every pod, each time with a new message."""
 
     name = "Countdown"
 
@@ -31,10 +31,10 @@ class Countdown(PreEnqueuePlugin):
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
         self.count += 1
-        return Status(Code.UNSCHEDULABLE, (f"asked {self.count} times",))
+        return Status(Code.UNSCHEDULABLE, (f"called {self.count} times",))
 
 
-def test_a_pod_that_no_plugin_refuses_passes() -> None:
+def test_a_pod_that_no_plugin_refuses_is_admitted() -> None:
     entry = Entry(queued())
     assert admission(gate(refuses=False)).admits(entry, State.ACTIVE)
     assert not entry.queued.gated
@@ -53,7 +53,7 @@ def test_a_refused_pod_is_gated_by_the_plugin_that_refused() -> None:
 def test_plugins_are_called_in_order_until_one_refuses() -> None:
     first, second, third = gate("A", refuses=False), gate("B"), gate("C")
     admission(first, second, third).admits(Entry(queued("a")), State.ACTIVE)
-    assert (first.asked, second.asked, third.asked) == (["a"], ["a"], [])
+    assert (first.calls, second.calls, third.calls) == (["a"], ["a"], [])
 
 
 def test_the_plugin_that_gates_a_pod_is_called_first() -> None:
@@ -61,7 +61,7 @@ def test_the_plugin_that_gates_a_pod_is_called_first() -> None:
     admitted, entry = admission(first, second), Entry(queued("a"))
     admitted.admits(entry, State.ACTIVE)
     admitted.admits(entry, State.ACTIVE)
-    assert (first.asked, second.asked) == (["a"], ["a", "a"])
+    assert (first.calls, second.calls) == (["a"], ["a", "a"])
 
 
 def test_a_new_message_of_the_gating_plugin_is_reported() -> None:
@@ -71,10 +71,10 @@ def test_a_new_message_of_the_gating_plugin_is_reported() -> None:
     admitted.admits(entry, State.ACTIVE)
     admitted.admits(entry, State.ACTIVE)
     assert recorder.gates == [
-        ("a", "Countdown", "asked 1 times"),
-        ("a", "Countdown", "asked 2 times"),
+        ("a", "Countdown", "called 1 times"),
+        ("a", "Countdown", "called 2 times"),
     ]
-    assert entry.queued.gating_message == "asked 2 times"
+    assert entry.queued.gating_message == "called 2 times"
 
 
 def test_a_pod_still_refused_is_counted_and_reported_once() -> None:
@@ -144,10 +144,10 @@ _WITH_WINDOWS = {
     ("windows", "expected"),
     [
         pytest.param(False, _WITHOUT_WINDOWS, id="on every move into activeQ"),
-        pytest.param(True, _WITH_WINDOWS, id="before backoffQ where it may be popped from there"),
+        pytest.param(True, _WITH_WINDOWS, id="before backoffQ if pods are popped from backoffQ"),
     ],
 )
-def test_plugins_are_called_on_the_way_to_a_poppable_queue(
+def test_plugins_are_called_before_a_pod_enters_a_queue_from_which_it_can_be_popped(
     windows: bool, expected: set[tuple[State, State]]
 ) -> None:
     refusing = admission(gate(), windows=windows)

@@ -6,7 +6,7 @@ from bayplan.queue.entry import QueuedPodGroupInfo
 from bayplan.testing import pod
 
 
-def test_a_queue_sort_sees_a_group_as_it_sees_a_pod() -> None:
+def test_a_queue_sort_compares_a_group_like_a_pod() -> None:
     key = GroupKey("scheduling.x-k8s.io", "default", "g")
     first = QueuedPodInfo(pod("a", priority=7), 5.0)
     group = QueuedPodGroupInfo(first.pod, 1.0, key=key, members={first.pod.uid: first})

@@ -1,4 +1,4 @@
-"""The queue as the scheduler sees it: when a pod is tried and when it is tried again."""
+"""The queue as the scheduler uses it: when a pod is tried and when it is tried again."""
 
 from typing import Any
 
@@ -171,7 +171,7 @@ def test_a_rejection_after_errors_counts_rejections_only() -> None:
     assert (result.consecutive_errors_count, result.unschedulable_count) == (0, 1)
 
 
-def test_a_returned_pod_is_behind_pods_that_came_meanwhile() -> None:
+def test_a_returned_pod_is_behind_pods_that_arrived_meanwhile() -> None:
     setting = rig(max_backoff_seconds=0)
     setting.queue.add(waiting_pod("first"))
     first = setting.pop()
@@ -190,7 +190,7 @@ def test_without_a_maximum_there_is_no_delay() -> None:
 
 
 def test_a_failure_of_a_pod_that_already_waits_changes_nothing() -> None:
-    """Its binding fails after it was done; meanwhile an update brought it back."""
+    """The binding fails after the pod was done and an update added it again."""
     setting = rig(events=FIT_EVENTS)
     setting.queue.add(waiting_pod())
     entry = setting.pop()
@@ -205,7 +205,9 @@ def test_a_failure_of_a_pod_that_already_waits_changes_nothing() -> None:
     ("rejected_by", "state"),
     [
         pytest.param([], "ERROR_BACKOFF", id="by an error"),
-        pytest.param(["Fit"], "ERROR_BACKOFF", id="rejected: what it missed is not known"),
+        pytest.param(
+            ["Fit"], "ERROR_BACKOFF", id="by a rejection, because missed events are unknown"
+        ),
     ],
 )
 def test_a_pod_whose_binding_failed_after_done_is_tried_again(
@@ -233,7 +235,7 @@ def test_a_helping_event_during_the_delay_leads_to_the_backoffq(windows: bool) -
 
 @both_gates
 def test_a_delay_ends_at_the_next_whole_second(windows: bool) -> None:
-    """Tried at 0 and woken at 0.5; the delay of one second ends at 1, acted upon at 2."""
+    """Tried at 0, activated at 0.5. The delay of one second ends at 1; the check at 2 moves it."""
     setting = one_rejected(pop_from_backoff_q=windows)
     setting.run_until(0.5)
     setting.queue.move_all(NODE_ADD, None, "node")
@@ -346,10 +348,10 @@ def test_an_event_before_the_pop_does_not_count() -> None:
 
 
 def test_the_hint_is_called_with_the_recorded_objects() -> None:
-    given: list[Any] = []
+    calls: list[Any] = []
 
     def hint(*arguments: Any) -> QueueingHint:
-        given.append(arguments)
+        calls.append(arguments)
         return SKIP
 
     setting = rig(events={"Fit": [on(NODE_ADD, hint)]})
@@ -357,7 +359,7 @@ def test_the_hint_is_called_with_the_recorded_objects() -> None:
     entry = setting.pop()
     setting.queue.move_all(NODE_ADD, "old", "new")
     setting.fail(entry, "Fit")
-    assert given == [(entry.pod, "old", "new")]
+    assert calls == [(entry.pod, "old", "new")]
 
 
 def test_an_event_that_no_plugin_registered_is_not_recorded_for_pods_in_flight() -> None:
@@ -380,7 +382,7 @@ def test_an_update_of_the_pod_during_its_attempt_counts_at_its_return() -> None:
     assert setting.state(waiting_pod("other")) == "UNSCHEDULABLE"
 
 
-def test_a_pod_deleted_during_its_attempt_is_gone_when_it_is_done() -> None:
+def test_a_pod_deleted_during_its_attempt_is_removed_when_it_is_done() -> None:
     setting = rig()
     setting.queue.add(waiting_pod())
     setting.pop()
@@ -451,22 +453,22 @@ def test_a_returning_pod_may_be_gated() -> None:
 
 
 @pytest.mark.parametrize(
-    ("windows", "asked_before"),
+    ("windows", "calls_before"),
     [
-        pytest.param(True, 2, id="asked on the way into the backoffQ"),
-        pytest.param(False, 1, id="asked on the way out of it"),
+        pytest.param(True, 2, id="called before the pod enters the backoffQ"),
+        pytest.param(False, 1, id="called before the pod leaves the backoffQ"),
     ],
 )
 def test_pre_enqueue_is_called_once_on_the_way_through_the_backoffq(
-    windows: bool, asked_before: int
+    windows: bool, calls_before: int
 ) -> None:
     watched = gate(refuses=False)
     setting = one_rejected(gates=[watched], pop_from_backoff_q=windows)
     setting.queue.move_all(NODE_ADD, None, "node")
-    assert len(watched.asked) == asked_before
+    assert len(watched.calls) == calls_before
     setting.run_until(2)
     assert setting.state(waiting_pod()) == "ACTIVE"
-    assert len(watched.asked) == 2
+    assert len(watched.calls) == 2
 
 
 # ---- own updates and deletion: 5.7 ------------------------------------------------------------
@@ -491,7 +493,7 @@ def test_no_further_event_is_evaluated_after_one_that_activates_the_pod() -> Non
     setting.try_and_fail("Fit")
     setting.queue.update(waiting_pod(), waiting_pod(), [OWN_LABEL, OWN_SCALE_DOWN])
     assert setting.state(waiting_pod()) == "BACKOFF"
-    assert not second.asked
+    assert not second.calls
 
 
 def test_hints_about_an_update_of_the_pod_get_the_new_pod() -> None:

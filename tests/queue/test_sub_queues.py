@@ -74,7 +74,7 @@ def test_entries_come_out_in_order_of_their_keys() -> None:
     assert drained(entries) == ["a", "b", "c"]
 
 
-def test_an_entry_that_left_is_not_popped() -> None:
+def test_a_removed_entry_is_not_popped() -> None:
     entries = OrderedEntries(by_time)
     first, second = entry("a", 1), entry("b", 2)
     entries.enter(first)
@@ -102,7 +102,7 @@ def test_the_first_of_an_empty_heap_is_none() -> None:
     assert entries.pop() is None
 
 
-def test_dead_items_of_entries_that_left_are_removed() -> None:
+def test_dead_items_of_removed_entries_are_removed() -> None:
     entries = OrderedEntries(by_time)
     stays = entry("stays", 0)
     entries.enter(stays)
@@ -134,9 +134,9 @@ steps = st.lists(
 @given(steps)
 def test_ordered_entries_behave_as_a_sorted_dictionary(done: list[Step]) -> None:
     entries, model = OrderedEntries(by_time), dict[str, Entry]()
-    known = {number: entry(f"p{number:02}") for number in range(31)}
+    all_entries = {number: entry(f"p{number:02}") for number in range(31)}
     for what, number, at in done:
-        one = known[number]
+        one = all_entries[number]
         if what == "enter":
             one.queued.timestamp_seconds = at
             entries.enter(one)
@@ -303,8 +303,8 @@ ADDED = Change(NODE_ADD, None, "node")
 
 
 @dataclass
-class Park:
-    """Parked entries of one profile."""
+class RejectedPods:
+    """The unschedulable and gated entries of one profile."""
 
     events: Events
     sign: Callable[[str, PodInfo], Hashable | None] = by_shape
@@ -339,137 +339,137 @@ class Park:
 
 def test_a_hint_is_called_once_for_pods_of_one_part() -> None:
     hint = Hint(QUEUE)
-    park = Park({"Fit": [on(NODE_ADD, hint)]})
+    rejected = RejectedPods({"Fit": [on(NODE_ADD, hint)]})
     for number in range(5):
-        park.put(f"p{number}", "Fit", shape="same")
-    assert len(park.woken(ADDED)) == 5
-    assert hint.asked == ["p0"]
+        rejected.put(f"p{number}", "Fit", shape="same")
+    assert len(rejected.woken(ADDED)) == 5
+    assert hint.calls == ["p0"]
 
 
 def test_a_hint_is_called_for_each_part() -> None:
     hint = Hint(lambda pod: QUEUE if pod.labels["shape"] == "s1" else SKIP)
-    park = Park({"Fit": [on(NODE_ADD, hint)]})
+    rejected = RejectedPods({"Fit": [on(NODE_ADD, hint)]})
     for number in range(6):
-        park.put(f"p{number}", "Fit", shape=f"s{number % 3}")
-    assert park.woken(ADDED) == ["p1 AFTER_BACKOFF", "p4 AFTER_BACKOFF"]
-    assert hint.asked == ["p0", "p1", "p2"]
+        rejected.put(f"p{number}", "Fit", shape=f"s{number % 3}")
+    assert rejected.woken(ADDED) == ["p1 AFTER_BACKOFF", "p4 AFTER_BACKOFF"]
+    assert hint.calls == ["p0", "p1", "p2"]
 
 
 def test_a_hint_is_called_for_each_unsigned_pod() -> None:
     hint = Hint(SKIP)
-    park = Park({"Fit": [on(NODE_ADD, hint)]})
+    rejected = RejectedPods({"Fit": [on(NODE_ADD, hint)]})
     for number in range(3):
-        park.put(f"p{number}", "Fit", shape="")
-    assert park.woken(ADDED) == []
-    assert hint.asked == ["p0", "p1", "p2"]
+        rejected.put(f"p{number}", "Fit", shape="")
+    assert rejected.woken(ADDED) == []
+    assert hint.calls == ["p0", "p1", "p2"]
 
 
 @pytest.mark.parametrize("number", [0, 1])
-@pytest.mark.parametrize("says", [QUEUE, SKIP])
-def test_the_subject_of_an_event_is_evaluated_alone(number: int, says: QueueingHint) -> None:
+@pytest.mark.parametrize("answer", [QUEUE, SKIP])
+def test_the_subject_of_an_event_is_evaluated_alone(number: int, answer: QueueingHint) -> None:
     subject = f"p{number}"
-    other_answer = SKIP if says is QUEUE else QUEUE
-    hint = Hint(lambda pod: says if pod.name == subject else other_answer)
-    park = Park({"Fit": [on(EVENT_ASSIGNED_POD_DELETE, hint)]})
-    entries = [park.put(f"p{each}", "Fit") for each in range(3)]
+    other_answer = SKIP if answer is QUEUE else QUEUE
+    hint = Hint(lambda pod: answer if pod.name == subject else other_answer)
+    rejected = RejectedPods({"Fit": [on(EVENT_ASSIGNED_POD_DELETE, hint)]})
+    entries = [rejected.put(f"p{each}", "Fit") for each in range(3)]
     change = Change(EVENT_ASSIGNED_POD_DELETE, entries[number].queued.pod, None)
-    woken = {name.split()[0] for name in park.woken(change)}
-    assert woken == ({subject} if says is QUEUE else {"p0", "p1", "p2"} - {subject})
-    assert len(hint.asked) == 2
+    woken = {name.split()[0] for name in rejected.woken(change)}
+    assert woken == ({subject} if answer is QUEUE else {"p0", "p1", "p2"} - {subject})
+    assert len(hint.calls) == 2
 
 
 def test_no_hint_is_called_for_events_of_other_plugins() -> None:
     hint = Hint(QUEUE)
-    park = Park({"Fit": [on(NODE_ADD, hint)], "Taint": [on(NODE_LABEL)]})
-    park.put("p", "Fit")
-    assert park.woken(Change(NODE_LABEL, None, "node")) == []
-    assert not hint.asked
+    rejected = RejectedPods({"Fit": [on(NODE_ADD, hint)], "Taint": [on(NODE_LABEL)]})
+    rejected.put("p", "Fit")
+    assert rejected.woken(Change(NODE_LABEL, None, "node")) == []
+    assert not hint.calls
 
 
 def test_activated_pods_come_in_the_order_in_which_they_were_queued() -> None:
-    park = Park({"Fit": [on(NODE_ADD)], "Taint": [on(NODE_ADD)]})
-    park.put("a", "Taint", shape="2")
-    park.put("b", "Fit", shape="1")
-    park.put("c", "Fit", "Taint", shape="3")
-    assert park.woken(ADDED) == ["a AFTER_BACKOFF", "b AFTER_BACKOFF", "c AFTER_BACKOFF"]
+    rejected = RejectedPods({"Fit": [on(NODE_ADD)], "Taint": [on(NODE_ADD)]})
+    rejected.put("a", "Taint", shape="2")
+    rejected.put("b", "Fit", shape="1")
+    rejected.put("c", "Fit", "Taint", shape="3")
+    assert rejected.woken(ADDED) == ["a AFTER_BACKOFF", "b AFTER_BACKOFF", "c AFTER_BACKOFF"]
 
 
 def test_a_pending_plugin_that_agrees_activates_at_once() -> None:
-    park = Park({"Fit": [on(NODE_ADD)], "Claims": [on(NODE_ADD)]})
-    park.put("a", "Fit", pending=["Claims"])
-    park.put("b", "Fit")
-    assert park.woken(ADDED) == ["a IMMEDIATELY", "b AFTER_BACKOFF"]
+    rejected = RejectedPods({"Fit": [on(NODE_ADD)], "Claims": [on(NODE_ADD)]})
+    rejected.put("a", "Fit", pending=["Claims"])
+    rejected.put("b", "Fit")
+    assert rejected.woken(ADDED) == ["a IMMEDIATELY", "b AFTER_BACKOFF"]
 
 
 def test_a_gated_pod_receives_only_events_of_the_gating_plugin() -> None:
-    park = Park({"Fit": [on(NODE_ADD), on(NODE_LABEL)], "Gate": [on(NODE_LABEL)]})
-    park.put("a", "Fit", "Gate", gated_by="Gate")
-    assert park.woken(ADDED) == []
-    assert park.woken(Change(NODE_LABEL, None, "node")) == ["a AFTER_BACKOFF"]
+    rejected = RejectedPods({"Fit": [on(NODE_ADD), on(NODE_LABEL)], "Gate": [on(NODE_LABEL)]})
+    rejected.put("a", "Fit", "Gate", gated_by="Gate")
+    assert rejected.woken(ADDED) == []
+    assert rejected.woken(Change(NODE_LABEL, None, "node")) == ["a AFTER_BACKOFF"]
 
 
 def test_a_pre_check_excludes_pods() -> None:
-    park = Park({"Fit": [on(NODE_ADD)]})
-    park.put("a", "Fit")
-    park.put("b", "Fit")
-    assert park.woken(ADDED, lambda pod: pod.name == "b") == ["b AFTER_BACKOFF"]
+    rejected = RejectedPods({"Fit": [on(NODE_ADD)]})
+    rejected.put("a", "Fit")
+    rejected.put("b", "Fit")
+    assert rejected.woken(ADDED, lambda pod: pod.name == "b") == ["b AFTER_BACKOFF"]
 
 
 def test_an_entry_that_left_is_absent() -> None:
-    park = Park({"Fit": [on(NODE_ADD)]})
-    entry = park.put("a", "Fit")
-    park.unschedulable.leave(entry)
-    assert park.woken(ADDED) == []
-    assert park.unschedulable.next_flush_seconds() is None
-    assert not any(park.unschedulable._index.values())
+    rejected = RejectedPods({"Fit": [on(NODE_ADD)]})
+    entry = rejected.put("a", "Fit")
+    rejected.unschedulable.leave(entry)
+    assert rejected.woken(ADDED) == []
+    assert rejected.unschedulable.next_flush_seconds() is None
+    assert not any(rejected.unschedulable._index.values())
 
 
 def test_an_entry_that_enters_again_is_indexed_only_under_its_new_part() -> None:
     hint = Hint(lambda pod: QUEUE if pod.labels["shape"] == "new" else SKIP)
-    park = Park({"Fit": [on(NODE_ADD, hint)]})
-    entry = park.put("a", "Fit", shape="old")
+    rejected = RejectedPods({"Fit": [on(NODE_ADD, hint)]})
+    entry = rejected.put("a", "Fit", shape="old")
     entry.queued.pod = waiting_pod("a", labels={"shape": "new"})
-    park.unschedulable.enter(entry)
-    assert park.woken(ADDED) == ["a AFTER_BACKOFF"]
-    assert hint.asked == ["a"]
+    rejected.unschedulable.enter(entry)
+    assert rejected.woken(ADDED) == ["a AFTER_BACKOFF"]
+    assert hint.calls == ["a"]
 
 
 def test_a_wildcard_activates_all_pods_except_those_the_pre_check_excludes() -> None:
-    park = Park({})
-    park.put("a", "Fit")
-    park.put("b", "Gate", gated_by="Gate")
+    rejected = RejectedPods({})
+    rejected.put("a", "Fit")
+    rejected.put("b", "Gate", gated_by="Gate")
     timeout = Change(EVENT_UNSCHEDULABLE_TIMEOUT, None, None)
-    woken = park.unschedulable.woken_by_wildcard(timeout)
+    woken = rejected.unschedulable.woken_by_wildcard(timeout)
     assert [entry.queued.pod.name for entry, _ in woken] == ["a", "b"]
-    woken = park.unschedulable.woken_by_wildcard(timeout, lambda pod: pod.name == "b")
+    woken = rejected.unschedulable.woken_by_wildcard(timeout, lambda pod: pod.name == "b")
     assert [entry.queued.pod.name for entry, _ in woken] == ["b"]
 
 
 @pytest.mark.parametrize("part", [["a list"], {"a": "dict"}])
 def test_a_part_that_is_not_hashable_is_reported_and_the_hint_called_for_the_pod(part: Any) -> None:
-    park = Park({"Fit": [on(NODE_ADD)]}, sign=lambda plugin, pod: part)
-    park.put("a", "Fit")
-    assert park.woken(ADDED) == ["a AFTER_BACKOFF"]
-    assert [failure[:2] for failure in park.recorder.failures] == [("Fit", "SignPod")]
+    rejected = RejectedPods({"Fit": [on(NODE_ADD)]}, sign=lambda plugin, pod: part)
+    rejected.put("a", "Fit")
+    assert rejected.woken(ADDED) == ["a AFTER_BACKOFF"]
+    assert [failure[:2] for failure in rejected.recorder.failures] == [("Fit", "SignPod")]
 
 
 @pytest.mark.parametrize(
     ("since", "flush"),
     [
         pytest.param(0, 330, id="exactly five minutes is not longer"),
-        pytest.param(0.5, 330, id="between two looks"),
-        pytest.param(29.5, 330, id="just before a look"),
-        pytest.param(30, 360, id="at a look"),
+        pytest.param(0.5, 330, id="between two checks"),
+        pytest.param(29.5, 330, id="just before a check"),
+        pytest.param(30, 360, id="at a check"),
     ],
 )
 def test_the_flush_runs_at_the_first_check_after_more_than_five_minutes(
     since: float, flush: float
 ) -> None:
-    park = Park({})
-    entry = park.put("a", "Fit", at=since)
-    assert park.unschedulable.next_flush_seconds() == flush
-    assert park.unschedulable.first_overdue(flush - 0.5) is None
-    assert park.unschedulable.first_overdue(flush) is entry
+    rejected = RejectedPods({})
+    entry = rejected.put("a", "Fit", at=since)
+    assert rejected.unschedulable.next_flush_seconds() == flush
+    assert rejected.unschedulable.first_overdue(flush - 0.5) is None
+    assert rejected.unschedulable.first_overdue(flush) is entry
 
 
 PLUGINS = ("Fit", "Spread", "Claims", "Gate")
@@ -480,7 +480,7 @@ CHANGES = [
 ]
 ANSWERS = (QUEUE, SKIP)
 
-parked_pods = st.lists(
+rejected_pods = st.lists(
     st.fixed_dictionaries(
         {
             "rejected_by": st.sets(st.sampled_from(PLUGINS)),
@@ -505,7 +505,7 @@ registrations = st.dictionaries(
 
 
 def hint_of(of_shape: dict[str, QueueingHint], of_itself: QueueingHint | None) -> Any:
-    """Follows from the part, but for the pod itself. No answers at all: no hint."""
+    """A hint that answers by part, except for the pod itself; None without answers."""
 
     def hint(waiting: PodInfo, old: Any, new: Any) -> QueueingHint:
         if of_itself is not None and isinstance(new, PodInfo) and new.uid == waiting.uid:
@@ -515,20 +515,22 @@ def hint_of(of_shape: dict[str, QueueingHint], of_itself: QueueingHint | None) -
     return hint if of_shape else None
 
 
-def activated_one_by_one(park: Park, change: Change, pre_check: PreCheck) -> list[str]:
-    """The specification: walk all of them, as upstream does."""
+def activated_one_by_one(rejected: RejectedPods, change: Change, pre_check: PreCheck) -> list[str]:
+    """The specification: try every entry, as upstream does."""
     woken: list[str] = []
-    for entry in park.unschedulable:
+    for entry in rejected.unschedulable:
         one = entry.queued
-        is_deaf = one.gating_plugin and one.gating_plugin not in park.hints.interested(change.event)
-        strategy = park.hints.strategy(one, change)
-        if not is_deaf and pre_check(one.pod) and strategy is not Strategy.SKIP:
+        ignores_event = one.gating_plugin and one.gating_plugin not in rejected.hints.interested(
+            change.event
+        )
+        strategy = rejected.hints.strategy(one, change)
+        if not ignores_event and pre_check(one.pod) and strategy is not Strategy.SKIP:
             woken.append(f"{one.pod.name} {strategy.name}")
     return woken
 
 
 @given(
-    pods=parked_pods,
+    pods=rejected_pods,
     registered=registrations,
     change=st.sampled_from(CHANGES),
     left_out=st.sets(st.integers(0, 11)),
@@ -543,9 +545,9 @@ def test_the_index_gives_the_same_result_as_a_call_for_each_pod(
         plugin: [on(event, hint_of(of_shape, of_itself)) for event, of_shape, of_itself in each]
         for plugin, each in registered.items()
     }
-    park = Park(events)
+    rejected = RejectedPods(events)
     for number, each in enumerate(pods):
-        park.put(
+        rejected.put(
             f"p{number}",
             *each["rejected_by"],
             shape=each["shape"],
@@ -557,33 +559,33 @@ def test_the_index_gives_the_same_result_as_a_call_for_each_pod(
     def pre_check(waiting: PodInfo) -> bool:
         return waiting.name not in names
 
-    assert park.woken(change, pre_check) == activated_one_by_one(park, change, pre_check)
+    assert rejected.woken(change, pre_check) == activated_one_by_one(rejected, change, pre_check)
 
 
 # ---- transitions between the queues ---------------------------------------------------------
 
 
 class Setting:
-    """Places of one profile at a time that the test sets."""
+    """The queues of one profile, at a time that the test sets."""
 
     def __init__(self, *gates: Gate, windows: bool = True) -> None:
         self.now, self.recorder = 0.0, Recorder()
         profiles = {PROFILE: QueueProfile(gates, {}, by_shape)}
         settings = QueueSettings(by_priority, pop_from_backoff_q=windows)
         admission = PreEnqueueCheck(profiles, self.recorder, pop_from_backoff_q=windows)
-        parked = UnschedulablePods(profiles, {}, settings, self.recorder)
-        self.places = SubQueues(
-            settings, lambda: self.now, self.recorder, admission, unschedulable=parked
+        unschedulable = UnschedulablePods(profiles, {}, settings, self.recorder)
+        self.sub_queues = SubQueues(
+            settings, lambda: self.now, self.recorder, admission, unschedulable=unschedulable
         )
 
     def put(
         self, name: str, state: State, *, priority: int = 0, at: float = 0.0, failures: int = 1
     ) -> Entry:
-        """An entry that just came back, taken to ``state``."""
+        """An entry that has just returned and is moved to ``state``."""
         one = queued(name, rejected_by=["Fit"], at=at)
         one.pod = waiting_pod(name, priority=priority)
         one.unschedulable_count = failures
-        one.sequence = sum(1 for _ in self.places) + 1
+        one.sequence = sum(1 for _ in self.sub_queues) + 1
         entry = Entry(one)
         entry.state = State.IN_FLIGHT
         causes = {
@@ -592,12 +594,12 @@ class Setting:
             State.ERROR_BACKOFF: Cause.ERRED,
             State.UNSCHEDULABLE: Cause.REJECTED,
         }
-        self.places.move(entry, causes[state], "test")
+        self.sub_queues.move(entry, causes[state], "test")
         return entry
 
     def popped(self) -> list[str]:
         names: list[str] = []
-        while (entry := self.places.pop()) is not None:
+        while (entry := self.sub_queues.pop()) is not None:
             names.append(entry.queued.pod.name)
         return names
 
@@ -620,14 +622,14 @@ def test_the_backoffq_is_popped_from_when_activeq_is_empty() -> None:
 def test_without_windows_the_backoffq_is_never_popped_from() -> None:
     setting = Setting(windows=False)
     setting.put("waits", State.BACKOFF)
-    assert not setting.places.has_ready
+    assert not setting.sub_queues.has_ready
     assert setting.popped() == []
 
 
 def test_the_error_backoffq_is_never_popped_from() -> None:
     setting = Setting()
     setting.put("erred", State.ERROR_BACKOFF)
-    assert not setting.places.has_ready
+    assert not setting.sub_queues.has_ready
     assert setting.popped() == []
 
 
@@ -643,11 +645,13 @@ def test_within_a_window_the_order_is_that_of_activeq() -> None:
     ("windows", "expected"),
     [pytest.param(True, "high", id="by priority"), pytest.param(False, "low", id="by expiry")],
 )
-def test_delays_that_end_in_one_second_have_one_order(windows: bool, expected: str) -> None:
+def test_delays_that_end_in_one_window_are_ordered_by_priority_and_exact_ones_by_expiry(
+    windows: bool, expected: str
+) -> None:
     setting = Setting(windows=windows)
     setting.put("low", State.BACKOFF, at=0.1)
     setting.put("high", State.BACKOFF, priority=5, at=0.9)
-    first = setting.places.first_backoff_over(2.0)
+    first = setting.sub_queues.first_backoff_over(2.0)
     assert first is not None
     assert first.queued.pod.name == expected
 
@@ -656,7 +660,7 @@ def test_errors_are_ordered_by_expiry_regardless_of_priority() -> None:
     setting = Setting()
     setting.put("early", State.ERROR_BACKOFF, at=0.1)
     setting.put("late", State.ERROR_BACKOFF, priority=5, at=1.1)
-    first = setting.places.first_backoff_over(9.0)
+    first = setting.sub_queues.first_backoff_over(9.0)
     assert first is not None
     assert first.queued.pod.name == "early"
 
@@ -664,17 +668,19 @@ def test_errors_are_ordered_by_expiry_regardless_of_priority() -> None:
 def test_no_delay_ends_before_its_check() -> None:
     setting = Setting()
     setting.put("waits", State.BACKOFF, at=0.5)
-    assert setting.places.first_backoff_over(1.99) is None
-    assert setting.places.next_deadline_seconds() == 2.0
+    assert setting.sub_queues.first_backoff_over(1.99) is None
+    assert setting.sub_queues.next_deadline_seconds() == 2.0
 
 
 @pytest.mark.parametrize(
     ("states", "deadline"),
     [
-        pytest.param([], None, id="nobody waits"),
-        pytest.param([State.ACTIVE], None, id="the ready wait for no clock"),
+        pytest.param([], None, id="an empty queue"),
+        pytest.param([State.ACTIVE], None, id="a ready pod has no deadline"),
         pytest.param([State.UNSCHEDULABLE], 330.0, id="the flush"),
-        pytest.param([State.UNSCHEDULABLE, State.ERROR_BACKOFF], 2.0, id="the earlier one"),
+        pytest.param(
+            [State.UNSCHEDULABLE, State.ERROR_BACKOFF], 2.0, id="the earlier of two deadlines"
+        ),
     ],
 )
 def test_the_next_deadline_is_that_of_a_waiting_pod(
@@ -683,14 +689,14 @@ def test_the_next_deadline_is_that_of_a_waiting_pod(
     setting = Setting()
     for number, state in enumerate(states):
         setting.put(f"p{number}", state)
-    assert setting.places.next_deadline_seconds() == deadline
+    assert setting.sub_queues.next_deadline_seconds() == deadline
 
 
 def test_a_refused_move_ends_in_the_gated_state() -> None:
     setting = Setting(gate())
     entry = setting.put("a", State.ACTIVE)
     assert entry.state is State.GATED
-    assert setting.places.sizes.pods() == {
+    assert setting.sub_queues.sizes.pods() == {
         "active": 0,
         "backoff": 0,
         "unschedulable": 0,
@@ -705,7 +711,7 @@ def test_an_entry_that_stays_unschedulable_is_counted_only_after_an_attempt(
 ) -> None:
     setting = Setting(gate())
     entry = setting.put("a", State.ACTIVE)
-    setting.places.move(entry, Cause.WOKEN, "test", anew=anew)
+    setting.sub_queues.move(entry, Cause.WOKEN, "test", anew=anew)
     assert setting.recorder.incoming_counts == {("unschedulable", "test"): count}
 
 
@@ -714,9 +720,9 @@ def test_the_first_time_in_activeq_is_preserved() -> None:
     setting.now = 3.0
     entry = setting.put("a", State.ACTIVE)
     assert entry.queued.initial_attempt_seconds == 3.0
-    setting.places.pop()
+    setting.sub_queues.pop()
     setting.now = 8.0
-    setting.places.move(entry, Cause.WOKEN, "test")
+    setting.sub_queues.move(entry, Cause.WOKEN, "test")
     assert entry.queued.initial_attempt_seconds == 3.0
 
 
@@ -724,7 +730,7 @@ def test_a_flushed_pod_that_is_gated_no_longer_counts_as_flushed() -> None:
     setting = Setting(gate())
     entry = setting.put("a", State.UNSCHEDULABLE)
     entry.queued.was_flushed = True
-    setting.places.move(entry, Cause.WOKEN, "test")
+    setting.sub_queues.move(entry, Cause.WOKEN, "test")
     assert not entry.queued.was_flushed
 
 
@@ -733,7 +739,7 @@ def test_a_changed_priority_changes_the_position() -> None:
     entry = setting.put("a", State.ACTIVE, priority=1)
     setting.put("b", State.ACTIVE, priority=2)
     entry.queued.pod = waiting_pod("a", priority=3)
-    setting.places.refresh(entry)
+    setting.sub_queues.refresh(entry)
     assert setting.popped() == ["a", "b"]
 
 
@@ -741,7 +747,7 @@ def test_an_update_keeps_the_position() -> None:
     setting = Setting()
     entry = setting.put("a", State.ACTIVE)
     setting.put("b", State.ACTIVE)
-    setting.places.refresh(entry)
+    setting.sub_queues.refresh(entry)
     assert setting.popped() == ["a", "b"]
 
 
@@ -749,13 +755,13 @@ def test_counts_and_listing_agree() -> None:
     setting: Any = Setting()
     states = [State.ACTIVE, State.BACKOFF, State.ERROR_BACKOFF, State.UNSCHEDULABLE]
     entries = [setting.put(f"p{number}", state) for number, state in enumerate(states)]
-    assert setting.places.sizes.pods() == {
+    assert setting.sub_queues.sizes.pods() == {
         "active": 1,
         "backoff": 2,
         "unschedulable": 1,
         "gated": 0,
     }
-    assert list(setting.places) == entries
+    assert list(setting.sub_queues) == entries
     for entry in entries:
-        setting.places.move(entry, Cause.DELETED, "")
-    assert not any(setting.places.sizes.pods().values())
+        setting.sub_queues.move(entry, Cause.DELETED, "")
+    assert not any(setting.sub_queues.sizes.pods().values())

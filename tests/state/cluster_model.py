@@ -1,7 +1,7 @@
-"""A cluster as plain dictionaries: what the columns must say, counted pod by pod.
+"""A cluster as plain dictionaries: the values that columns must have, counted pod by pod.
 
-`said` reads everything a view says of its nodes; `expected` counts the same from the model. Values
-are told by node name, so row numbers, holes and the order of things do not matter.
+`values_of_nodes` reads every value of a view; `expected` counts the same from the model. Values
+are listed by node name, so row numbers, holes and orders do not matter.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ POD_SETS = (
     PodSet(None, map_selector({"app": "db"}), with_terminating=False),
 )
 
-Said = dict[str, Any]
+Values = dict[str, Any]
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Model:
         return [pod for pod in self.pods.values() if pod.node_name == name]
 
     def place(self, pod: PodInfo) -> None:
-        """The newest comes last, also where it was there before."""
+        """Add or replace a pod. The newest pod of a node is its last."""
         self.pods.pop(pod.uid, None)
         self.pods[pod.uid] = pod
 
@@ -55,10 +55,10 @@ class Model:
         return Model(dict(self.nodes), dict(self.pods), set(self.assumed))
 
 
-# ---- what a view says --------------------------------------------------------------------------
+# ---- the values of a view --------------------------------------------------------------------
 
 
-def said(nodes: NodeView) -> dict[str, Said]:
+def values_of_nodes(nodes: NodeView) -> dict[str, Values]:
     """Node name → column → value."""
     columns: dict[str, Any] = {f"allocatable {r}": nodes.allocatable(r) for r in RESOURCES}
     columns |= {f"requested {r}": nodes.requested(r) for r in RESOURCES}
@@ -100,7 +100,7 @@ def _free_cpu(nodes: NodeView) -> Any:
 
 
 def _terms(nodes: NodeView) -> list[Counter[Any]]:
-    """Per node: (kind, term, weight) → pods that hold it."""
+    """Per node: (kind, term, weight) → number of pods with the term."""
     counters: list[Counter[Any]] = [Counter() for _ in range(len(nodes))]
     for kind in TermKind:
         for placed in nodes.pods.affinity_terms(kind):
@@ -109,21 +109,21 @@ def _terms(nodes: NodeView) -> list[Counter[Any]]:
     return [+counter for counter in counters]
 
 
-# ---- what it must say --------------------------------------------------------------------------
+# ---- the expected values ---------------------------------------------------------------------
 
 
-def expected(model: Model) -> dict[str, Said]:
+def expected(model: Model) -> dict[str, Values]:
     return {name: _expected(node, model.on(name)) for name, node in model.nodes.items()}
 
 
-def _expected(node: Node, pods: list[PodInfo]) -> Said:
+def _expected(node: Node, pods: list[PodInfo]) -> Values:
     offered = amounts(node.status.allocatable)
     labels: Mapping[str, str] = node.metadata.labels or {}
     image_names = {name for image in node.status.images or () for name in image.names or ()}
-    calls = {r: sum(pod.requests.get(r, 0) for pod in pods) for r in RESOURCES}
+    requests = {r: sum(pod.requests.get(r, 0) for pod in pods) for r in RESOURCES}
     shapes = [pod.shape for pod in pods]
-    values: Said = {f"allocatable {r}": offered.get(r, 0) for r in RESOURCES}
-    values |= {f"requested {r}": calls[r] for r in RESOURCES}
+    values: Values = {f"allocatable {r}": offered.get(r, 0) for r in RESOURCES}
+    values |= {f"requested {r}": requests[r] for r in RESOURCES}
     values["non-zero cpu"] = sum(shape.non_zero_milli_cpu for shape in shapes)
     values["non-zero memory"] = sum(shape.non_zero_memory_bytes for shape in shapes)
     values["pods"] = len(pods)
@@ -139,7 +139,7 @@ def _expected(node: Node, pods: list[PodInfo]) -> Said:
         taken = (p for shape in shapes for p in shape.host_ports)
         values[f"port {port}"] = any(conflicts(port, p) for p in taken)
     values |= {f"image {name}": name in image_names for name in IMAGES}
-    values["free cpu"] = offered.get("cpu", 0) - calls["cpu"]
+    values["free cpu"] = offered.get("cpu", 0) - requests["cpu"]
     values["infos"] = [pod.uid for pod in pods]
     values["terms"] = Counter(stated for pod in pods for stated in _stated(pod))
     return values
@@ -159,7 +159,7 @@ def expected_draw_order(model: Model) -> list[str]:
     return sorted(model.nodes, key=lambda name: (stable_hash(name), name))
 
 
-#: Facets by what `said` tells of them; the log must name every row where one of these changed.
+#: Facet → prefixes of its columns. The log must name every row where one of them changed.
 FACET_COLUMNS: dict[Facet, tuple[str, ...]] = {
     Facet.REQUESTED: ("requested", "non-zero", "pods"),
     Facet.ALLOCATABLE: ("allocatable",),
@@ -171,12 +171,12 @@ FACET_COLUMNS: dict[Facet, tuple[str, ...]] = {
 }
 
 
-def by_facet(told: dict[str, Said]) -> dict[Facet, dict[str, Said]]:
-    """Facet → node name → what belongs to it of that which the node says."""
+def by_facet(values_by_node: dict[str, Values]) -> dict[Facet, dict[str, Values]]:
+    """Facet → node name → column → value, with the columns of the facet."""
     return {
         facet: {
             name: {column: value for column, value in each.items() if column.startswith(prefixes)}
-            for name, each in told.items()
+            for name, each in values_by_node.items()
         }
         for facet, prefixes in FACET_COLUMNS.items()
     }

@@ -1,4 +1,4 @@
-"""Nodes as they would be without some of their pods: each accessor answers so, or refuses."""
+"""Nodes as they would be without some of their pods: each accessor answers so or refuses."""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,12 +29,12 @@ def overlay() -> NodeView:
             cache.add_pod(pod(f"p{index}{number}", cpu=cpu, node=f"n{index}", priority=-number))
     snapshot = cache.lend()
     nodes, ranked = snapshot.nodes, snapshot.ranked_pods(snapshot.nodes)
-    leaving = np.zeros(ranked.priorities.shape, np.bool_)
-    leaving[0, 0] = leaving[2, 1] = True
-    return without_victims(nodes, VictimAmounts(ranked, leaving))
+    victim_mask = np.zeros(ranked.priorities.shape, np.bool_)
+    victim_mask[0, 0] = victim_mask[2, 1] = True
+    return without_victims(nodes, VictimAmounts(ranked, victim_mask))
 
 
-def test_amounts_are_those_without_the_pods_that_leave() -> None:
+def test_amounts_are_those_without_the_victims() -> None:
     nodes = overlay()
     assert nodes.requested("cpu").tolist() == [0, 2000, 1000]
     assert nodes.pods.counts().tolist() == [0, 2, 1]
@@ -50,7 +50,7 @@ def test_insufficient_counts_the_amounts_that_the_victims_free() -> None:
     assert few is not None and few.tolist() == [False, True, False]
 
 
-def test_a_selection_is_without_the_same_victims() -> None:
+def test_a_selection_of_the_overlay_has_the_same_victims() -> None:
     nodes = overlay().take([2, 0])
     assert nodes.names() == ["n3", "n1"]
     assert nodes.requested("cpu").tolist() == [1000, 0]
@@ -68,7 +68,7 @@ def _zeros(view: NodeView) -> Any:
     return np.zeros(len(view), np.int64)
 
 
-#: How each accessor is called here; a new accessor needs an entry.
+#: An example call of each accessor. A new accessor needs an entry.
 CALLS: dict[str, Callable[[NodeView], Any]] = {
     "all": lambda nodes: nodes.all().requested("cpu"),
     "allocatable": lambda nodes: nodes.allocatable("cpu"),
@@ -126,7 +126,7 @@ CALLS: dict[str, Callable[[NodeView], Any]] = {
 }
 
 
-def test_every_accessor_of_the_view_and_its_groups_is_tried() -> None:
+def test_every_accessor_of_the_view_and_its_groups_has_an_example_call() -> None:
     assert set(CALLS) == set(accessors())
 
 
@@ -166,7 +166,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
-def test_what_depends_on_pods_otherwise_is_refused(name: str) -> None:
+def test_accessors_that_depend_on_pods_in_another_way_are_refused(name: str) -> None:
     with pytest.raises(NotInOverlay, match=rf"NodeView\.{name} "):
         CALLS[name](overlay())
 
@@ -180,7 +180,7 @@ def test_an_old_name_of_an_accessor_is_passed_on_or_refused_like_the_new_one() -
 
 
 @pytest.mark.parametrize("group", sorted(GROUPS))
-def test_an_accessor_that_a_group_gains_is_refused(
+def test_an_unlisted_accessor_of_a_group_is_refused(
     group: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(GROUPS[group], "new_accessor", lambda group: 1, raising=False)
@@ -193,7 +193,7 @@ def test_derived_values_that_depend_on_pods_are_refused() -> None:
         overlay().derived("k", Facet.PODS, np.int64, _zeros)
 
 
-def test_other_names_are_missing_as_anywhere() -> None:
+def test_an_unknown_name_raises_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="requestedd"):
         getattr(overlay(), "requestedd")  # noqa: B009
 
@@ -203,7 +203,7 @@ def plain(answer: Any) -> Any:
 
 
 def rich_cluster() -> tuple[Cache, list[PodInfo]]:
-    """Three nodes that differ, each with a pod to evict and the second with one that stays."""
+    """Three different nodes, each with a victim; the second one has another pod, too."""
     cache, victims = Cache(), []
     for index in range(1, 4):
         options: Any = {"labels": {"zone": "ab"[index % 2]}, "images": {"app:1": 1000 * index}}

@@ -1,4 +1,4 @@
-"""The cache: what the API says and what is assumed, against a model that counts pod by pod.
+"""The cache: objects of the API and assumed pods, compared with a model that counts pod by pod.
 
 The loan of a cycle, and what-ifs over it. Rows F-044, F-045 and F-047 of the checklist.
 """
@@ -19,7 +19,14 @@ from bayplan.state.nodes import LoanEnded
 from bayplan.state.pods import PodInfo
 from tests.kit.objects import node, pod
 from tests.state.affinity_terms import PREFERRED, REQUIRED, term, weighted
-from tests.state.cluster_model import Model, Said, by_facet, expected, expected_draw_order, said
+from tests.state.cluster_model import (
+    Model,
+    Values,
+    by_facet,
+    expected,
+    expected_draw_order,
+    values_of_nodes,
+)
 
 # ---- cache ----------------------------------------------------------------------------------
 
@@ -35,11 +42,13 @@ def cache_of(*names: str) -> Cache:
 
 
 def requested(cache: Cache) -> dict[str, int]:
-    """Node name → millicores that its pods ask for."""
+    """Node name → millicores that its pods request."""
     snapshot = cache.lend()
-    found = dict(zip(snapshot.nodes.names(), snapshot.nodes.requested("cpu").tolist(), strict=True))
+    amounts = dict(
+        zip(snapshot.nodes.names(), snapshot.nodes.requested("cpu").tolist(), strict=True)
+    )
     snapshot.end()
-    return found
+    return amounts
 
 
 def test_an_assumed_pod_counts_until_it_is_forgotten() -> None:
@@ -87,7 +96,7 @@ def test_confirming_a_pod_where_it_was_assumed_changes_no_row() -> None:
         pytest.param(pod("p", "a"), False, id="nothing"),
         pytest.param(pod("p", "a", labels={"x": "1"}), True, id="labels"),
         pytest.param(pod("p", "a", requests={"cpu": 1}), True, id="requests"),
-        pytest.param(pod("p", "a", terminating=True), True, id="it is being deleted"),
+        pytest.param(pod("p", "a", terminating=True), True, id="a deletion timestamp"),
     ],
 )
 def test_an_update_changes_the_row_where_something_counted_changed(
@@ -101,7 +110,7 @@ def test_an_update_changes_the_row_where_something_counted_changed(
     assert cache.pod(after.uid) is after
 
 
-def test_a_placed_pod_may_be_looked_up_and_listed() -> None:
+def test_a_placed_pod_can_be_looked_up_and_is_listed() -> None:
     cache = cache_of("a")
     placed = pod("p", "a")
     cache.add_pod(placed)
@@ -111,7 +120,7 @@ def test_a_placed_pod_may_be_looked_up_and_listed() -> None:
     assert cache.pods() == []
 
 
-def test_impossible_requests_name_the_pod() -> None:
+def test_the_error_for_an_invalid_request_names_the_pod() -> None:
     cache = cache_of("a")
     cache.assume(pod("p", "a"))
     with pytest.raises(AssertionError, match=r"default/p.* already placed"):
@@ -120,7 +129,7 @@ def test_impossible_requests_name_the_pod() -> None:
         cache.update_pod(pod("q", "a"))
 
 
-def test_events_wait_while_the_cluster_is_lent_but_the_cycle_itself_assumes_and_forgets() -> None:
+def test_during_a_loan_events_are_refused_but_the_cycle_may_assume_and_forget() -> None:
     cache = cache_of("a")
     placed, assumed = pod("p", "a"), pod("q", "a")
     cache.add_pod(placed)
@@ -156,7 +165,7 @@ def test_a_node_is_present_until_it_is_removed() -> None:
 
 NODE_NAMES = [f"n{index}" for index in range(3)]
 POD_NAMES = [f"p{index}" for index in range(8)]
-#: So short that readers are older than the log now and then.
+#: So short that some readers are older than the log.
 LOG_LENGTH = 12
 
 
@@ -200,8 +209,8 @@ def pods(draw: st.DrawFn, name: str, on: str | None) -> PodInfo:
     )
 
 
-def counts_alike(one: PodInfo, other: PodInfo) -> bool:
-    """Whether these two versions of a pod differ in nothing that is counted."""
+def has_equal_counts(one: PodInfo, other: PodInfo) -> bool:
+    """Whether two versions of a pod have the same values in every column."""
     return (one.node_name, one.labels, one.spec, one.is_terminating) == (
         other.node_name,
         other.labels,
@@ -211,12 +220,12 @@ def counts_alike(one: PodInfo, other: PodInfo) -> bool:
 
 
 NAMES = st.sampled_from(NODE_NAMES)
-#: A placed pod may name a node that was never seen.
+#: A placed pod may name a node that was never added.
 PLACES = st.sampled_from([*NODE_NAMES, "ghost"])
 
 
 class CacheMachine(RuleBasedStateMachine):
-    """The cache and the model are told the same things, and must always say the same."""
+    """The cache and the model get the same events and must always have the same values."""
 
     @initialize(capacity=st.sampled_from([1, 2, 64]))
     def start(self, capacity: int) -> None:
@@ -224,8 +233,8 @@ class CacheMachine(RuleBasedStateMachine):
         table = self.cache.table
         table.log = ChangeLog(table._row_generations, LOG_LENGTH)
         self.model = Model()
-        #: Generation → facet → node name → what it said then.
-        self.told: dict[int, dict[Facet, dict[str, Said]]] = {0: by_facet({})}
+        #: Generation → facet → node name → column → value at that generation.
+        self.facet_values: dict[int, dict[Facet, dict[str, Values]]] = {0: by_facet({})}
         self.rows: dict[str, int] = {}
         self.new_count = 0
 
@@ -259,8 +268,8 @@ class CacheMachine(RuleBasedStateMachine):
         else:
             self.cache.update_pod(drawn)
         self.model.assumed.discard(drawn.uid)
-        if old is not None and counts_alike(old, drawn):
-            self.model.pods[drawn.uid] = drawn  # it keeps its place among its node's pods
+        if old is not None and has_equal_counts(old, drawn):
+            self.model.pods[drawn.uid] = drawn  # its position among its node's pods does not change
         else:
             self.model.place(drawn)
 
@@ -325,37 +334,39 @@ class CacheMachine(RuleBasedStateMachine):
                     drawn = data.draw(pods(f"tried-{index}", None))
                     name = data.draw(st.sampled_from(sorted(what_if.nodes)))
                     what_if.place(trial.assume(drawn, name))
-            assert said(snapshot.nodes) == expected(what_if)
+            assert values_of_nodes(snapshot.nodes) == expected(what_if)
         snapshot.end()
 
-    # ---- what must hold ----
+    # ---- invariants ----
 
     @invariant()
-    def columns_say_what_the_model_counts(self) -> None:
+    def columns_have_the_values_of_the_model(self) -> None:
         snapshot = self.cache.lend()
         nodes = snapshot.nodes
-        columns = said(nodes)
+        columns = values_of_nodes(nodes)
         assert columns == expected(self.model)
         assert [nodes.name(i) for i in nodes.table.draw_order()] == expected_draw_order(self.model)
         order = np.arange(len(nodes))[::-2]
-        assert said(nodes.take(order)) == {nodes.name(i): columns[nodes.name(i)] for i in order}
+        assert values_of_nodes(nodes.take(order)) == {
+            nodes.name(i): columns[nodes.name(i)] for i in order
+        }
         snapshot.end()
-        self.told[self.cache.table.log.generation] = by_facet(columns)
+        self.facet_values[self.cache.table.log.generation] = by_facet(columns)
 
     @invariant()
-    def a_node_keeps_its_row(self) -> None:
+    def the_row_of_a_node_does_not_change(self) -> None:
         rows = {name: self.cache.table.row_of[name] for name in self.model.nodes}
         assert {name: rows[name] for name in self.rows} == self.rows
         assert len(set(self.cache.table.row_of.values())) == len(self.cache.table.row_of)
         self.rows = rows
 
     @invariant()
-    def no_row_is_held_for_nothing(self) -> None:
+    def every_row_has_a_node_or_pods(self) -> None:
         node_names = set(self.model.nodes) | {pod.node_name for pod in self.model.pods.values()}
         assert set(self.cache.table.row_of) == node_names
 
     @invariant()
-    def pods_and_assumptions_are_known(self) -> None:
+    def pods_and_assumptions_are_those_of_the_model(self) -> None:
         assert {each.uid: each for each in self.cache.pods()} == self.model.pods
         assert self.cache.assumed_count == len(self.model.assumed)
         assert all(self.cache.is_assumed(uid) for uid in self.model.assumed)
@@ -363,8 +374,8 @@ class CacheMachine(RuleBasedStateMachine):
     @invariant()
     def the_log_names_every_row_that_changed(self) -> None:
         log, row_of = self.cache.table.log, self.cache.table.row_of
-        now = self.told[log.generation]
-        for since, before in self.told.items():
+        now = self.facet_values[log.generation]
+        for since, before in self.facet_values.items():
             for facet, parts in now.items():
                 rows = set(log.rows_since(since, facet).tolist())
                 changed = {name for name in parts if parts[name] != before[facet].get(name)}
@@ -372,20 +383,20 @@ class CacheMachine(RuleBasedStateMachine):
 
     @invariant()
     def generations_never_go_back(self) -> None:
-        newest = max(self.told)
+        newest = max(self.facet_values)
         table = self.cache.table
         assert table.log.generation >= newest
         for name in self.model.nodes:
             assert 0 < table.generation_of(table.row_of[name]) <= table.log.generation
 
     def teardown(self) -> None:
-        """Built afresh, without holes and without a history, the same cluster says the same."""
+        """A new cache with the same objects, without holes and history, has the same values."""
         fresh = Cache()
         for each in self.model.nodes.values():
             fresh.add_node(each)
         for placed in self.model.pods.values():
             fresh.add_pod(placed)
-        assert said(fresh.lend().nodes) == said(self.cache.lend().nodes)
+        assert values_of_nodes(fresh.lend().nodes) == values_of_nodes(self.cache.lend().nodes)
 
 
 TestCacheMachine = CacheMachine.TestCase
@@ -393,7 +404,7 @@ TestCacheMachine.settings = settings(max_examples=60, stateful_step_count=30)
 
 
 def test_the_log_reports_only_changed_rows() -> None:
-    """Exact within the log: a row not touched in a facet is not named for it."""
+    """Within the log a facet lists exactly the rows that changed in that facet."""
     cache = cache_of("a", "b", "c")
     seen = cache.table.log.generation
     cache.assume(pod("p", "b", requests={"cpu": 1}))
@@ -415,7 +426,7 @@ def pods_on(snapshot: Snapshot, name: str) -> list[str]:
     return [each.name for each in snapshot.node(name).pods]
 
 
-def test_nodes_are_looked_up_by_name_and_a_ghost_is_absent() -> None:
+def test_nodes_are_looked_up_by_name_and_a_name_without_a_node_has_none() -> None:
     cache = cache_of("a", "b")
     cache.add_pod(pod("p", "ghost"))
     snapshot = cache.lend()
@@ -441,7 +452,7 @@ def test_nodes_with_affinity_are_listed() -> None:
 
 
 def test_a_snapshot_does_not_change_until_it_is_returned() -> None:
-    """F-047: what comes meanwhile waits for the next one."""
+    """F-047: an event during the loan changes the next snapshot only."""
     cache = cache_of("a")
     snapshot = cache.lend()
     with pytest.raises(AssertionError, match="while it is lent"):
@@ -452,7 +463,7 @@ def test_a_snapshot_does_not_change_until_it_is_returned() -> None:
     assert cache.lend().nodes.names() == ["a", "b"]
 
 
-def test_a_snapshot_that_was_given_back_answers_nothing() -> None:
+def test_a_returned_snapshot_raises_at_every_access() -> None:
     snapshot = cache_of("a").lend()
     snapshot.end()
     questions = (
@@ -478,7 +489,7 @@ def test_a_snapshot_has_its_generation() -> None:
 # ---- trials ------------------------------------------------------------------------------------
 
 
-def test_a_trial_is_seen_at_once_and_undone_at_its_end() -> None:
+def test_a_trial_changes_the_snapshot_at_once_and_is_undone_at_its_end() -> None:
     cache = cache_of("a", "b")
     old = pod("old", "a", requests={"cpu": 2})
     cache.add_pod(old)
@@ -493,7 +504,7 @@ def test_a_trial_is_seen_at_once_and_undone_at_its_end() -> None:
     assert (pods_on(snapshot, "a"), pods_on(snapshot, "b")) == (["old"], [])
 
 
-def test_a_trial_is_undone_when_something_fails_within() -> None:
+def test_a_trial_is_undone_when_an_exception_is_raised_inside() -> None:
     cache = cache_of("a")
     snapshot = cache.lend()
 
@@ -507,7 +518,7 @@ def test_a_trial_is_undone_when_something_fails_within() -> None:
     assert pods_on(snapshot, "a") == []
 
 
-def test_undoing_moves_generations_forward() -> None:
+def test_an_undo_increases_generations() -> None:
     cache = cache_of("a", "b")
     snapshot = cache.lend()
     before = cache.table.log.generation
@@ -519,7 +530,7 @@ def test_undoing_moves_generations_forward() -> None:
 
 
 @pytest.mark.parametrize("removed", [["p"], ["q"], ["r"], ["r", "p"], ["p", "q", "r"]])
-def test_pods_come_back_in_the_order_of_their_arrival(removed: list[str]) -> None:
+def test_restored_pods_are_in_the_order_of_their_arrival(removed: list[str]) -> None:
     cache = cache_of("a")
     pods = {name: pod(name, "a") for name in ("p", "q", "r")}
     for each in pods.values():
@@ -544,7 +555,7 @@ def test_a_trial_within_a_trial_is_undone_first() -> None:
     assert pods_on(snapshot, "a") == []
 
 
-def test_a_trial_can_be_undone_and_go_on() -> None:
+def test_a_trial_can_be_undone_and_continued() -> None:
     cache = cache_of("a")
     snapshot = cache.lend()
     with snapshot.trial() as trial:
@@ -555,7 +566,7 @@ def test_a_trial_can_be_undone_and_go_on() -> None:
     assert pods_on(snapshot, "a") == []
 
 
-def test_committed_changes_stay() -> None:
+def test_committed_changes_are_not_undone() -> None:
     cache = cache_of("a")
     snapshot = cache.lend()
     with snapshot.trial() as trial:

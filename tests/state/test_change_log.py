@@ -1,4 +1,4 @@
-"""The log of changed rows, against a list that forgets nothing."""
+"""The log of changed rows, compared with a list of all changes."""
 
 import numpy as np
 import pytest
@@ -22,33 +22,35 @@ def log_of(changes: list[tuple[int, Facet]], length_max: int) -> ChangeLog:
     return log
 
 
-def rows_changed(changes: list[tuple[int, Facet]], since: int, expected: Facet) -> set[int]:
+def rows_changed(changes: list[tuple[int, Facet]], since: int, facet: Facet) -> set[int]:
     ever = {row for row, _ in changes if row != ALL_ROWS}
-    rows = {row for row, facets in changes[since:] if facets & expected}
+    rows = {row for row, facets in changes[since:] if facets & facet}
     return ever if ALL_ROWS in rows else rows
 
 
-@given(changes=CHANGES, since=st.integers(0, 80), wanted=st.sampled_from(FACETS))
+@given(changes=CHANGES, since=st.integers(0, 80), read_facet=st.sampled_from(FACETS))
 def test_rows_within_the_log_are_reported_exactly(
-    changes: list[tuple[int, Facet]], since: int, wanted: Facet
+    changes: list[tuple[int, Facet]], since: int, read_facet: Facet
 ) -> None:
     log = log_of(changes, length_max=100)
-    assert log.rows_since(since, wanted).tolist() == sorted(rows_changed(changes, since, wanted))
+    assert log.rows_since(since, read_facet).tolist() == sorted(
+        rows_changed(changes, since, read_facet)
+    )
 
 
 @given(
     changes=CHANGES,
     since=st.integers(-1, 80),
-    wanted=st.sampled_from(FACETS),
+    read_facet=st.sampled_from(FACETS),
     length_max=st.sampled_from([1, 7, 20, 40]),
 )
-def test_a_reader_that_is_older_than_the_log_misses_nothing(
-    changes: list[tuple[int, Facet]], since: int, wanted: Facet, length_max: int
+def test_a_reader_that_is_older_than_the_log_gets_all_rows_that_may_have_changed(
+    changes: list[tuple[int, Facet]], since: int, read_facet: Facet, length_max: int
 ) -> None:
     log = log_of(changes, length_max)
-    result = log.rows_since(since, wanted).tolist()
+    result = log.rows_since(since, read_facet).tolist()
     assert result == sorted(set(result))
-    expected = rows_changed(changes, max(since, 0), wanted)
+    expected = rows_changed(changes, max(since, 0), read_facet)
     if len(changes) - since <= length_max:
         assert set(result) == expected
     else:
@@ -60,7 +62,9 @@ def test_a_reader_that_is_older_than_the_log_misses_nothing(
     rows=st.lists(st.integers(0, ROW_COUNT - 1), max_size=30),
     length_max=st.sampled_from([1, 7, 100]),
 )
-def test_many_rows_are_noted_as_one_by_one(before: int, rows: list[int], length_max: int) -> None:
+def test_rows_noted_together_are_logged_like_rows_noted_one_by_one(
+    before: int, rows: list[int], length_max: int
+) -> None:
     facets = Facet.REQUESTED | Facet.PODS
     one_by_one = log_of([(1, Facet.LABELS)] * before + [(row, facets) for row in rows], length_max)
     at_once = log_of([(1, Facet.LABELS)] * before, length_max)
@@ -79,7 +83,7 @@ def test_each_change_is_a_generation() -> None:
     assert log.generation == 3
 
 
-def test_nothing_changed_since_now_or_later() -> None:
+def test_no_row_changed_since_the_current_or_a_later_generation() -> None:
     log = log_of([(3, Facet.LABELS)], 10)
     assert not len(log.rows_since(1, ALL_FACETS))
     assert not len(log.rows_since(5, ALL_FACETS))
@@ -94,12 +98,12 @@ def test_a_change_of_all_rows_is_no_change_of_any_rows_own_generation() -> None:
 
 
 @pytest.mark.parametrize("length_max", [1, 100], ids=["older than the log", "within the log"])
-def test_rows_never_used_did_not_change(length_max: int) -> None:
+def test_rows_that_were_never_used_have_not_changed(length_max: int) -> None:
     log = log_of([(2, ALL_FACETS), (ALL_ROWS, Facet.IMAGES)], length_max)
     assert log.rows_since(0, Facet.IMAGES).tolist() == [2]
 
 
-def test_changes_of_other_facets_are_not_among_the_few() -> None:
+def test_a_short_list_of_changed_rows_excludes_other_facets() -> None:
     log = log_of([], 64)
     log.note(1, Facet.LABELS)
     log.note(ALL_ROWS, Facet.STORAGE)
@@ -113,7 +117,7 @@ def test_changes_of_other_facets_are_not_among_the_few() -> None:
     assert log.few_since(2, 16, Facet.STORAGE) == []
 
 
-def test_many_changes_of_no_interest_leave_the_few_few() -> None:
+def test_many_changes_of_other_facets_do_not_hide_a_short_list_of_changed_rows() -> None:
     log = log_of([], 64)
     for _ in range(30):
         log.note(ALL_ROWS, Facet.STORAGE)

@@ -1,4 +1,4 @@
-"""Who uses which claim where."""
+"""The pods that use a claim, by node."""
 
 from bayplan.state.cache import Cache
 from bayplan.state.change_log import Facet
@@ -7,7 +7,7 @@ from bayplan.testing import node, pod
 from tests.plugins.volume_kit import with_claims
 
 
-def test_users_are_counted_where_they_are() -> None:
+def test_users_are_counted_on_their_nodes() -> None:
     users = ClaimUsers()
     users.add(3, with_claims("a", "data"))
     users.add(1, with_claims("b", "data", "logs"))
@@ -16,17 +16,17 @@ def test_users_are_counted_where_they_are() -> None:
     assert users.rows("default/logs") == [1]
 
 
-def test_a_pod_that_leaves_is_not_counted_any_more() -> None:
+def test_a_removed_pod_is_not_counted_any_more() -> None:
     users = ClaimUsers()
     one = with_claims("a", "data", "data")
     users.add(0, one)
-    assert users.named_count("default/data") == 2  # two volumes name it
+    assert users.named_count("default/data") == 2  # two volumes name the claim
     users.remove(0, one)
     assert users.named_count("default/data") == 0
     assert users.rows("default/data") == []
 
 
-def test_a_claim_made_for_a_pod_is_not_counted_as_named() -> None:
+def test_an_ephemeral_claim_of_a_pod_is_not_counted() -> None:
     users = ClaimUsers()
     one = with_claims("a", scratch={"ephemeral": {}})
     users.add(2, one)

@@ -1,4 +1,4 @@
-"""Objects by kind: what listers read."""
+"""Objects by kind, as listers read them."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def test_an_empty_store_lists_nothing() -> None:
     assert KindObjects().list("a") == ()
 
 
-def test_a_newer_version_replaces_the_older_and_hands_it_back() -> None:
+def test_storing_a_newer_version_returns_the_older_one() -> None:
     store = KindObjects()
     old, new = service("s"), service("s", colour="blue")
     assert store.put(old) is None
@@ -60,7 +60,7 @@ def test_objects_without_a_namespace_are_looked_up_by_name() -> None:
     assert store.list() == (decoded,)
 
 
-def test_a_list_that_was_handed_out_does_not_change() -> None:
+def test_a_returned_list_does_not_change() -> None:
     store = KindObjects()
     store.put(service("s"))
     before = store.list()
@@ -71,7 +71,7 @@ def test_a_list_that_was_handed_out_does_not_change() -> None:
 @given(
     st.lists(st.tuples(st.booleans(), st.sampled_from("ab"), st.sampled_from("xyz")), max_size=20)
 )
-def test_it_is_a_sorted_dictionary(steps: list[tuple[bool, str, str]]) -> None:
+def test_a_store_behaves_like_a_sorted_dictionary(steps: list[tuple[bool, str, str]]) -> None:
     store, model = KindObjects(), dict[tuple[str, str], Any]()
     for is_put, namespace, name in steps:
         new_service = service(name, namespace)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from bayplan.state.columns import Column, Vocabulary, distinct, starts_of_runs
 
 
-def test_a_lent_column_is_the_same_memory_and_refuses_to_be_written() -> None:
+def test_a_lent_column_is_a_read_only_view_of_the_same_memory() -> None:
     column = Column(2, np.int64)
     column.values[1] = 7
     assert column.lent.tolist() == [0, 7]
@@ -16,7 +16,7 @@ def test_a_lent_column_is_the_same_memory_and_refuses_to_be_written() -> None:
         column.lent[0] = 1
 
 
-def test_a_column_that_grows_keeps_its_values_and_is_empty_beyond() -> None:
+def test_growing_a_column_preserves_its_values_and_adds_empty_ones() -> None:
     column = Column(2, np.int32, empty=-1)
     column.values[:] = (5, 6)
     column.grow(4)
@@ -24,7 +24,7 @@ def test_a_column_that_grows_keeps_its_values_and_is_empty_beyond() -> None:
     assert column.lent.dtype == np.int32
 
 
-def test_a_column_that_grew_lends_its_new_memory() -> None:
+def test_after_growing_a_column_lends_its_new_memory() -> None:
     column = Column(1, np.int64)
     before = column.lent
     column.grow(2)
@@ -39,7 +39,7 @@ def test_clearing_a_row_makes_it_empty() -> None:
     assert column.values.tolist() == [-1, 6]
 
 
-def test_a_vocabulary_numbers_values_in_order_of_appearance_and_for_good() -> None:
+def test_a_vocabulary_numbers_values_permanently_in_order_of_appearance() -> None:
     words: Vocabulary[str] = Vocabulary()
     assert [words.intern(word) for word in ("b", "a", "b")] == [0, 1, 0]
     assert (words.values, len(words)) == (["b", "a"], 2)

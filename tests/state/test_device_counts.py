@@ -1,4 +1,4 @@
-"""Columns of device counts: current whenever they are read, and whatever changes them is noted."""
+"""Columns of device counts are current when they are read, and every change of them is logged."""
 
 from typing import Any
 
@@ -35,19 +35,19 @@ def counts(cluster: SampleCluster) -> dict[str, tuple[int, int]]:
 
 
 def noted(cluster: SampleCluster, generation: int) -> set[str]:
-    """Nodes that a change is noted of since."""
+    """Nodes with a logged change since ``generation``."""
     table = cluster.cache.table
     return {table.names[row] for row in table.log.rows_since(generation, Facet.ALLOCATABLE)}
 
 
-def test_no_class_no_counts() -> None:
+def test_a_missing_class_has_no_counts() -> None:
     result = cluster(slice_of("n1", "x"))
     assert result.devices.counts("example.com/other") is None
     result.store.of(DEVICE_CLASS).remove(as_class(CLASS))
     assert result.devices.counts(GPU) is None
 
 
-def test_claims_take_devices_and_give_them_back() -> None:
+def test_claims_take_and_release_devices() -> None:
     sample = cluster(slice_of("n1", "x", "y"), slice_of("n2", "x"))
     assert counts(sample) == {"n1": (2, 0), "n2": (1, 0)}
     generation, claims = sample.cache.table.log.generation, sample.store.of(RESOURCE_CLAIM)
@@ -61,24 +61,24 @@ def test_claims_take_devices_and_give_them_back() -> None:
     assert counts(sample) == {"n1": (2, 0), "n2": (1, 0)}
 
 
-def test_claims_in_flight_count_and_the_apis_report_changes_nothing() -> None:
+def test_claims_in_flight_count_and_the_report_of_the_api_changes_no_count() -> None:
     sample = cluster(claim("c"), slice_of("n1", "x"), slice_of("n2", "x"))
     assert counts(sample)["n1"] == (1, 0)
-    claims, given = (
+    claims, allocated_claim = (
         sample.devices.resource_claims,
         as_claim(claim("c", status=allocated(("n1", "x")))),
     )
-    wants = claims.get("default", "c")
-    assert wants is not None and given.allocation is not None
-    claims.put_in_flight(wants, given.allocation)
+    stored_claim = claims.get("default", "c")
+    assert stored_claim is not None and allocated_claim.allocation is not None
+    claims.put_in_flight(stored_claim, allocated_claim.allocation)
     assert counts(sample)["n1"] == (1, 1)
     generation = sample.cache.table.log.generation
-    sample.store.of(RESOURCE_CLAIM).put(given)
+    sample.store.of(RESOURCE_CLAIM).put(allocated_claim)
     assert noted(sample, generation) == set()
     assert counts(sample)["n1"] == (1, 1)
 
 
-def test_a_device_of_all_nodes_concerns_all_nodes() -> None:
+def test_a_change_of_a_device_of_all_nodes_is_logged_for_all_nodes() -> None:
     sample = cluster(slice_of("net", "x", allNodes=True))
     assert counts(sample) == {"n1": (1, 0), "n2": (1, 0)}
     generation = sample.cache.table.log.generation
@@ -87,7 +87,7 @@ def test_a_device_of_all_nodes_concerns_all_nodes() -> None:
     assert counts(sample) == {"n1": (1, 1), "n2": (1, 1)}
 
 
-def test_slices_come_change_and_go() -> None:
+def test_slices_are_added_updated_and_removed() -> None:
     sample = cluster()
     assert counts(sample) == {"n1": (0, 0), "n2": (0, 0)}
     generation = sample.cache.table.log.generation
@@ -101,7 +101,7 @@ def test_slices_come_change_and_go() -> None:
     assert counts(sample) == {"n1": (0, 0), "n2": (0, 0)}
 
 
-def test_labels_of_a_node_may_bring_it_devices() -> None:
+def test_a_label_of_a_node_may_make_devices_available() -> None:
     expression = {"key": "zone", "operator": "In", "values": ["b"]}
     selector = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
     sample = cluster(slice_of("rack", "x", nodeSelector=selector))
@@ -110,7 +110,7 @@ def test_labels_of_a_node_may_bring_it_devices() -> None:
     assert counts(sample)["n1"] == (1, 0)
 
 
-def test_a_node_that_comes_finds_its_devices_counted() -> None:
+def test_an_added_node_has_its_device_counts() -> None:
     sample = cluster(slice_of("n9", "x"), claim("c", status=allocated(("n9", "x"))))
     assert counts(sample) == {"n1": (0, 0), "n2": (0, 0)}
     sample.add(*(node(f"n{number}") for number in range(3, 200)))
@@ -118,7 +118,7 @@ def test_a_node_that_comes_finds_its_devices_counted() -> None:
     assert counts(sample)["n199"] == (0, 0)
 
 
-def test_another_class_is_another_count() -> None:
+def test_each_class_has_its_own_counts() -> None:
     sample = cluster(slice_of("n1", "x"))
     assert counts(sample)["n1"] == (1, 0)
     generation = sample.cache.table.log.generation

@@ -1,6 +1,6 @@
-"""Taken devices follow the claims that have them.
+"""Taken devices follow the claims with allocations.
 
-Which devices of a class there are for whom, and how many of them are taken.
+The devices of a class that a node may use, and how many of them are taken.
 
 Claims, slices and classes as the scheduler sees them, and claims in flight.
 """
@@ -51,7 +51,7 @@ def one(**fields: object) -> AllocationResult:
     return AllocationResult(devices=DeviceAllocationResult(results=(result,)))
 
 
-def test_a_device_is_taken_until_its_claim_has_it_no_longer() -> None:
+def test_a_device_is_taken_while_its_claim_has_an_allocation() -> None:
     taken = AllocatedDevices()
     taken.add(one())
     assert taken.is_whole_taken(GPU)
@@ -67,7 +67,7 @@ def test_admin_access_takes_nothing() -> None:
     assert not taken.is_taken(GPU)
 
 
-def test_shares_add_up_and_leave_the_device_open() -> None:
+def test_shares_of_a_device_add_up_and_do_not_take_the_device() -> None:
     taken = AllocatedDevices()
     first = one(share_id="1", consumed_capacity={"memory": "1"})
     taken.add(first)
@@ -80,7 +80,7 @@ def test_shares_add_up_and_leave_the_device_open() -> None:
     assert taken.consumed(GPU) == {"memory": NANOS // 2}
 
 
-def test_two_claims_of_one_device_are_counted_both() -> None:
+def test_two_claims_of_one_device_both_count() -> None:
     taken = AllocatedDevices()
     taken.add(one())
     taken.add(one())
@@ -117,10 +117,10 @@ def zone(name: str) -> dict[str, Any]:
     return {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
 
 
-# ---- whom devices are for ------------------------------------------------------------------
+# ---- which nodes may use a device ------------------------------------------------------------
 
 
-def test_devices_of_a_node_count_there_alone() -> None:
+def test_devices_of_a_node_count_on_that_node_only() -> None:
     devices = devices_of(slice_of("n1", "x", "y"))
     assert counts(devices, ("n1", "y"), ("n1", "elsewhere")) == [(2, 1), (0, 0)]
     assert list(devices.places_of(DeviceId(DRIVER, "n1", "x"))) == ["n1"]
@@ -128,15 +128,15 @@ def test_devices_of_a_node_count_there_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "reach", [{"allNodes": True}, {"nodeName": None}], ids=["of all nodes", "naming nobody"]
+    "reach", [{"allNodes": True}, {"nodeName": None}], ids=["all nodes", "no node named"]
 )
-def test_devices_of_no_node_in_particular_count_everywhere(reach: dict[str, Any]) -> None:
+def test_devices_without_a_particular_node_count_on_every_node(reach: dict[str, Any]) -> None:
     devices = devices_of(slice_of("net", "x", "y", **reach), slice_of("n2", "z"))
     assert counts(devices, ("net", "x")) == [(2, 1), (3, 1)]
     assert list(devices.places_of(DeviceId(DRIVER, "net", "x"))) == [ANY_NODE]
 
 
-def test_devices_of_labelled_nodes_count_where_the_selector_holds() -> None:
+def test_devices_with_a_node_selector_count_on_the_nodes_that_match() -> None:
     devices = devices_of(slice_of("rack", "x", nodeSelector=zone("b")))
     assert counts(devices) == [(0, 0), (1, 0)]
     assert counts(devices, nodes=(node("n3", labels={"zone": "b"}), node("n4"))) == [(1, 0), (0, 0)]
@@ -147,7 +147,7 @@ def test_each_device_of_a_slice_may_select_its_nodes() -> None:
         device("x", nodeName="n1"),
         device("y", allNodes=True),
         device("z", nodeSelector=zone("a")),
-        device("nobody's"),
+        device("without-nodes"),
     )
     devices = devices_of(slice_of("pool", *listed, perDeviceNodeSelection=True))
     assert counts(devices, ("pool", "y"), ("pool", "z")) == [(3, 2), (1, 1)]
@@ -163,35 +163,35 @@ def test_slices_count_whatever_their_generation_and_taints() -> None:
 # ---- which devices are of the class --------------------------------------------------------
 
 
-def test_only_devices_that_all_selectors_mean_count() -> None:
+def test_only_devices_that_match_all_selectors_count() -> None:
     listed = [device(name, attributes={"fast": fast}) for name, fast in (("x", True), ("y", False))]
     devices = devices_of(slice_of("n1", *listed), expressions=("true", FAST))
     assert counts(devices, ("n1", "x"), ("n1", "y")) == [(1, 1), (0, 0)]
 
 
-def test_a_selector_that_fails_for_one_device_leaves_its_nodes_without_any() -> None:
+def test_if_a_selector_fails_for_a_device_no_device_of_its_node_counts() -> None:
     plain, fast = device("x"), device("y", attributes={"fast": True})
     slices = slice_of("n1", fast), slice_of("n1-more", plain, nodeName="n1"), slice_of("n2", fast)
     assert counts(devices_of(*slices, expressions=(FAST,))) == [(0, 0), (1, 0)]
-    # An earlier selector that does not hold keeps the next from being asked.
+    # A selector is not evaluated if an earlier one is false.
     guarded = devices_of(
         *slices, expressions=("has(device.attributes['gpu.example.com'].fast)", FAST)
     )
     assert counts(guarded) == [(1, 0), (1, 0)]
 
 
-def test_a_selector_that_does_not_compile_means_no_device_anywhere() -> None:
+def test_if_a_selector_does_not_compile_no_device_counts() -> None:
     devices = devices_of(slice_of("n1", "x"), slice_of("n2", "y"), expressions=("nonsense(",))
     assert counts(devices) == [(0, 0), (0, 0)]
 
 
-def test_a_node_selector_that_does_not_parse_leaves_every_node_without_any() -> None:
+def test_if_a_node_selector_does_not_parse_no_device_counts_on_any_node() -> None:
     broken = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "Like"}]}]}
     devices = devices_of(slice_of("n1", "x"), slice_of("rack", "y", nodeSelector=broken))
     assert counts(devices) == [(0, 0), (0, 0)]
 
 
-def test_selectors_do_not_see_that_a_device_may_be_shared() -> None:
+def test_selectors_cannot_read_whether_a_device_may_be_shared() -> None:
     shared = device("x", allowMultipleAllocations=True)
     devices = devices_of(slice_of("n1", shared), expressions=("device.allowMultipleAllocations",))
     assert counts(devices) == [(0, 0), (0, 0)]
@@ -209,7 +209,7 @@ def test_a_changed_slice_concerns_its_old_and_new_nodes() -> None:
     assert list(devices.places_of(DeviceId(DRIVER, "s", "x"))) == []
 
 
-def test_a_slice_that_goes_takes_its_own_devices_along() -> None:
+def test_removing_a_slice_removes_its_own_devices_only() -> None:
     one = slice_of("one", "x", nodeName="n1", pool={"name": "p"})
     other = slice_of("other", "x", nodeName="n1", pool={"name": "p"})
     devices = devices_of(one, other)
@@ -220,7 +220,7 @@ def test_a_slice_that_goes_takes_its_own_devices_along() -> None:
     assert devices.remove(as_slice(one)) == set()
 
 
-def test_a_slice_without_a_device_of_the_class_changes_no_row() -> None:
+def test_a_slice_without_devices_of_the_class_changes_no_row() -> None:
     result = devices_of(expressions=("false",))
     assert result.put(as_slice(slice_of("n1", "x"))) == set()
 
@@ -230,7 +230,7 @@ def test_a_slice_without_a_device_of_the_class_changes_no_row() -> None:
 
 X = DeviceId(DRIVER, "n1", "x")
 HAS_X = as_claim(claim("c", exactly(), status=allocated(("n1", "x"))))
-WANTS = as_claim(claim("c", exactly()))
+CLAIM = as_claim(claim("c", exactly()))
 
 
 def allocation() -> AllocationResult:
@@ -251,53 +251,53 @@ def test_devices_are_taken_while_the_api_has_the_allocation() -> None:
     taken = devices.resource_claims.allocated
     store.of(RESOURCE_CLAIM).put(HAS_X)
     assert taken.is_whole_taken(X)
-    store.of(RESOURCE_CLAIM).put(WANTS)
+    store.of(RESOURCE_CLAIM).put(CLAIM)
     assert not taken.is_taken(X)
     store.of(RESOURCE_CLAIM).put(HAS_X)
     store.of(RESOURCE_CLAIM).remove(HAS_X)
     assert not taken.is_taken(X)
 
 
-def test_claims_that_were_there_before_count() -> None:
+def test_claims_stored_earlier_count() -> None:
     store = ClusterObjects()
     store.of(RESOURCE_CLAIM).put(HAS_X)
     assert Devices(NodeTable(), store).resource_claims.allocated.is_whole_taken(X)
 
 
-def test_a_claim_in_flight_takes_its_devices_and_gives_them_back() -> None:
+def test_a_claim_in_flight_takes_its_devices_until_it_is_removed() -> None:
     store, devices = world()
     claims, allocated = devices.resource_claims, allocation()
-    store.of(RESOURCE_CLAIM).put(WANTS)
-    claims.put_in_flight(WANTS, allocated)
+    store.of(RESOURCE_CLAIM).put(CLAIM)
+    claims.put_in_flight(CLAIM, allocated)
     assert claims.allocated.is_whole_taken(X)
-    assert claims.pending_allocation(WANTS.uid) is allocated
-    assert claims.remove_in_flight(WANTS.uid, allocated)
-    assert not claims.remove_in_flight(WANTS.uid, allocated)
+    assert claims.pending_allocation(CLAIM.uid) is allocated
+    assert claims.remove_in_flight(CLAIM.uid, allocated)
+    assert not claims.remove_in_flight(CLAIM.uid, allocated)
     assert not claims.allocated.is_taken(X)
 
 
-def test_get_and_list_show_no_allocation_in_flight_and_the_counts_do() -> None:
+def test_get_and_list_omit_allocations_in_flight_and_the_counts_include_them() -> None:
     """Upstream: claimTracker's Get and List read the cache, ListAllAllocatedDevices adds those in
     flight."""
     store, devices = world()
     claims, allocated = devices.resource_claims, allocation()
-    store.of(RESOURCE_CLAIM).put(WANTS)
-    claims.put_in_flight(WANTS, allocated)
-    result = claims.get(WANTS.metadata.namespace or "", WANTS.metadata.name)
+    store.of(RESOURCE_CLAIM).put(CLAIM)
+    claims.put_in_flight(CLAIM, allocated)
+    result = claims.get(CLAIM.metadata.namespace or "", CLAIM.metadata.name)
     assert result is not None
     assert result.allocation is None
     assert [each.allocation for each in claims.list()] == [None]
-    assert claims.pending_allocation(WANTS.uid) is allocated
+    assert claims.pending_allocation(CLAIM.uid) is allocated
     assert list(claims.allocated.devices()) == [X]
 
 
-def test_a_claim_leaves_flight_when_the_api_reports_its_allocation() -> None:
+def test_a_claim_is_in_flight_until_the_api_reports_its_allocation() -> None:
     store, devices = world()
     claims, allocated = devices.resource_claims, allocation()
-    claims.put_in_flight(WANTS, allocated)
+    claims.put_in_flight(CLAIM, allocated)
     store.of(RESOURCE_CLAIM).put(HAS_X)
-    assert claims.pending_allocation(WANTS.uid) is None
-    assert not claims.remove_in_flight(WANTS.uid, allocated)
+    assert claims.pending_allocation(CLAIM.uid) is None
+    assert not claims.remove_in_flight(CLAIM.uid, allocated)
     assert claims.allocated.is_whole_taken(X)
     store.of(RESOURCE_CLAIM).remove(HAS_X)
     assert not claims.allocated.is_taken(X)
@@ -306,25 +306,25 @@ def test_a_claim_leaves_flight_when_the_api_reports_its_allocation() -> None:
 def test_an_update_without_an_allocation_leaves_the_claim_in_flight() -> None:
     store, devices = world()
     claims = devices.resource_claims
-    claims.put_in_flight(WANTS, allocation())
-    store.of(RESOURCE_CLAIM).put(WANTS)
-    assert list(claims.in_flight) == [WANTS.uid]
+    claims.put_in_flight(CLAIM, allocation())
+    store.of(RESOURCE_CLAIM).put(CLAIM)
+    assert list(claims.in_flight) == [CLAIM.uid]
     assert claims.allocated.is_whole_taken(X)
 
 
 def test_an_allocation_in_flight_is_removed_only_by_its_owner() -> None:
     _, devices = world()
     claims = devices.resource_claims
-    claims.put_in_flight(WANTS, allocation())
-    assert not claims.remove_in_flight(WANTS.uid, msgspec.structs.replace(allocation()))
+    claims.put_in_flight(CLAIM, allocation())
+    assert not claims.remove_in_flight(CLAIM.uid, msgspec.structs.replace(allocation()))
     assert claims.allocated.is_whole_taken(X)
 
 
-def test_another_claim_of_the_same_name_takes_nothing_over() -> None:
+def test_another_claim_of_the_same_name_does_not_take_the_allocation_over() -> None:
     store, devices = world()
     store.of(RESOURCE_CLAIM).put(HAS_X)
-    meta = msgspec.structs.replace(WANTS.metadata, uid="another")
-    store.of(RESOURCE_CLAIM).put(msgspec.structs.replace(WANTS, metadata=meta))
+    meta = msgspec.structs.replace(CLAIM.metadata, uid="another")
+    store.of(RESOURCE_CLAIM).put(msgspec.structs.replace(CLAIM, metadata=meta))
     assert not devices.resource_claims.allocated.is_taken(X)
 
 
@@ -336,66 +336,66 @@ def version(number: int | str, claim: ResourceClaim) -> ResourceClaim:
     return msgspec.structs.replace(claim, metadata=meta)
 
 
-def test_an_assumed_version_is_read_until_the_watch_has_caught_up() -> None:
+def test_an_assumed_version_is_read_until_the_watch_delivers_it_or_a_newer_one() -> None:
     store, devices = world()
     claims, stored = devices.resource_claims, store.of(RESOURCE_CLAIM)
-    stored.put(version(9, WANTS))
-    claims.put_in_flight(WANTS, allocation())
+    stored.put(version(9, CLAIM))
+    claims.put_in_flight(CLAIM, allocation())
     assert claims.assume(version(11, HAS_X))
-    assert claims.pending_allocation(WANTS.uid) is None
+    assert claims.pending_allocation(CLAIM.uid) is None
     for behind in (9, 10):
-        stored.put(version(behind, WANTS))
+        stored.put(version(behind, CLAIM))
         assert claims.get("default", "c") == version(11, HAS_X)
         assert list(claims.list()) == list(claims.list("default")) == [version(11, HAS_X)]
         assert claims.allocated.is_whole_taken(X)
     stored.put(version(11, HAS_X))
-    stored.put(version(12, WANTS))
-    assert claims.get("default", "c") == version(12, WANTS)
+    stored.put(version(12, CLAIM))
+    assert claims.get("default", "c") == version(12, CLAIM)
     assert not claims.allocated.is_taken(X)
 
 
 def test_restoring_a_claim_returns_to_the_version_of_the_watch() -> None:
     store, devices = world()
     claims = devices.resource_claims
-    store.of(RESOURCE_CLAIM).put(version(9, WANTS))
+    store.of(RESOURCE_CLAIM).put(version(9, CLAIM))
     assert claims.assume(version(10, HAS_X))
     for _ in range(2):
         claims.restore("default", "c")
-        assert claims.get("default", "c") == version(9, WANTS)
+        assert claims.get("default", "c") == version(9, CLAIM)
         assert not claims.allocated.is_taken(X)
-    claims.restore("default", "nobody")
+    claims.restore("default", "absent")
 
 
 def test_only_a_newer_version_of_a_stored_claim_is_assumed() -> None:
     store, devices = world()
     claims, stored = devices.resource_claims, store.of(RESOURCE_CLAIM)
     assert not claims.assume(version(9, HAS_X))
-    stored.put(version(9, WANTS))
+    stored.put(version(9, CLAIM))
     assert not claims.assume(version(8, HAS_X))
     meta = msgspec.structs.replace(HAS_X.metadata, uid="another", resource_version="10")
     assert not claims.assume(msgspec.structs.replace(HAS_X, metadata=meta))
     assert not claims.allocated.is_taken(X)
 
 
-def test_a_claim_that_goes_takes_what_was_assumed_of_it_along() -> None:
+def test_removing_a_claim_removes_its_assumed_version() -> None:
     store, devices = world()
     claims, stored = devices.resource_claims, store.of(RESOURCE_CLAIM)
-    stored.put(version(9, WANTS))
+    stored.put(version(9, CLAIM))
     claims.assume(version(10, HAS_X))
-    stored.remove(WANTS)
+    stored.remove(CLAIM)
     assert claims.get("default", "c") is None
     assert not claims.allocated.is_taken(X)
-    stored.put(version(11, WANTS))
-    assert claims.get("default", "c") == version(11, WANTS)
+    stored.put(version(11, CLAIM))
+    assert claims.get("default", "c") == version(11, CLAIM)
 
 
-def test_of_versions_that_are_not_numbers_the_last_one_stored_counts() -> None:
+def test_among_versions_that_are_not_numbers_the_last_stored_one_counts() -> None:
     store, devices = world()
     claims, stored = devices.resource_claims, store.of(RESOURCE_CLAIM)
-    stored.put(version("b", WANTS))
+    stored.put(version("b", CLAIM))
     assert claims.assume(version("c", HAS_X))
-    stored.put(version("a", WANTS))
-    assert claims.get("default", "c") == version("a", WANTS)
+    stored.put(version("a", CLAIM))
+    assert claims.get("default", "c") == version("a", CLAIM)
 
 
 # ---- slices --------------------------------------------------------------------------------
@@ -416,7 +416,7 @@ def tainted(store: ClusterObjects, devices: Devices) -> dict[str, list[str]]:
     }
 
 
-def test_rules_taint_the_devices_they_mean() -> None:
+def test_rules_taint_the_devices_that_they_select() -> None:
     store, devices = world()
     for name in ("n1", "n2"):
         store.of(RESOURCE_SLICE).put(as_slice(slice_of(name, "x", "y")))
@@ -431,7 +431,7 @@ def test_rules_taint_the_devices_they_mean() -> None:
     assert tainted(store, devices)["n2/y"] == []
 
 
-def test_a_slice_that_no_rule_means_stays_the_same_object() -> None:
+def test_a_slice_without_a_matching_rule_is_the_same_object() -> None:
     store, devices = world()
     resource_slice = as_slice(slice_of("n1", "x"))
     store.of(RESOURCE_SLICE).put(resource_slice)
@@ -457,7 +457,7 @@ def test_a_class_is_looked_up_by_its_extended_resource() -> None:
     assert classes.get("gpu") is None
 
 
-def test_of_two_classes_for_one_resource_the_newer_counts_then_the_first_by_name() -> None:
+def test_among_classes_for_one_resource_the_newest_counts_and_then_the_first_by_name() -> None:
     store, devices = world()
     for name, created in (("a", "2026-01-01"), ("c", "2026-01-02"), ("b", "2026-01-02")):
         content = class_of(name, extendedResourceName="example.com/gpu")

@@ -1,4 +1,4 @@
-"""Who leaves with whom."""
+"""Pods that are evicted together."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def names(units: list[Unit]) -> list[list[str]]:
     return [[each.name for each in unit.pods] for unit in units]
 
 
-def test_pods_leave_one_by_one_unless_their_group_says_otherwise() -> None:
+def test_pods_are_evicted_one_by_one_unless_their_group_is_a_unit() -> None:
     placed = [member("a", node="n1"), member("b", node="n2"), pod("x", node="n1")]
     for spec in ({}, {"disruptionMode": {"single": {}}}):
         result = units(cluster(*placed, g=spec))
@@ -42,7 +42,7 @@ def test_pods_leave_one_by_one_unless_their_group_says_otherwise() -> None:
         assert names(result.of(placed)) == [["a"], ["b"], ["x"]]
 
 
-def test_members_of_a_whole_group_are_one_unit_wherever_they_are() -> None:
+def test_members_of_a_group_with_mode_all_are_one_unit_on_any_nodes() -> None:
     placed = [pod("x", node="n1"), member("a", node="n1"), member("b", node="n2")]
     result = units(cluster(*placed, g=WHOLE))
     assert not result.are_single
@@ -57,7 +57,7 @@ def test_a_group_without_placed_members_concerns_no_node() -> None:
     assert units(sample).are_single
 
 
-def test_a_unit_is_as_important_as_its_group_says_or_else_as_its_most_important_pod() -> None:
+def test_a_unit_has_the_priority_of_its_group_or_else_of_its_most_important_pod() -> None:
     placed = [member("a", node="n1", priority=3), member("b", node="n2", priority=7)]
     for spec, expected in (({**WHOLE, "priority": 5}, 5), (WHOLE, 7)):
         [unit] = units(cluster(*placed, g=spec)).of(placed)
@@ -65,7 +65,7 @@ def test_a_unit_is_as_important_as_its_group_says_or_else_as_its_most_important_
 
 
 def test_the_most_important_units_come_first() -> None:
-    """Priority, a group before a pod, the bigger group, who runs for longest."""
+    """Order: priority, groups before pods, larger groups, longest running time."""
 
     def at(second: int) -> dict[str, Any]:
         return {"status": {"startTime": f"2026-01-01T00:00:0{second}Z"}}

@@ -1,4 +1,4 @@
-"""Pods by domain are what counting them anew would give, whatever came in between."""
+"""Pods by domain equal a new count, after any sequence of changes."""
 
 from collections import Counter
 
@@ -21,14 +21,14 @@ STEPS = st.lists(
         st.tuples(st.just("gone"), st.sampled_from(NODES), st.none()),
         st.tuples(st.just("pod"), st.sampled_from(NODES), st.none()),
         st.tuples(st.just("left"), st.sampled_from(NODES), st.none()),
-        st.tuples(st.just("asked"), st.just(""), st.none()),
+        st.tuples(st.just("check"), st.just(""), st.none()),
     ),
     max_size=60,
 )
 
 
 class CountedCluster:
-    """A cluster, and what it should say."""
+    """A cluster with its expected counts."""
 
     def __init__(self) -> None:
         self.cache = Cache(capacity=2)
@@ -51,7 +51,7 @@ class CountedCluster:
             self.uids[name].append(made.uid)
         elif what == "left" and self.uids[name]:
             cache.remove_pod(self.uids[name].pop())
-        elif what == "asked":
+        elif what == "check":
             self.check()
 
     def check(self) -> None:
@@ -70,14 +70,16 @@ class CountedCluster:
 
 
 @given(STEPS)
-def test_domains_count_their_pods_after_anything(steps: list[tuple[str, str, str | None]]) -> None:
+def test_domains_count_their_pods_after_any_sequence_of_changes(
+    steps: list[tuple[str, str, str | None]],
+) -> None:
     world = CountedCluster()
     for step in steps:
         world.step(*step)
     world.check()
 
 
-def test_many_changes_at_once_are_counted_all_together() -> None:
+def test_many_changes_at_once_are_counted_together() -> None:
     world = CountedCluster()
     world.step("node", "n1", "z1")
     world.check()
@@ -90,7 +92,7 @@ def test_many_changes_at_once_are_counted_all_together() -> None:
     world.check()
 
 
-def test_a_returned_array_may_be_written() -> None:
+def test_writing_to_a_returned_array_does_not_change_the_counts() -> None:
     world = CountedCluster()
     world.step("node", "n1", "z1")
     world.step("pod", "n1", None)
@@ -104,7 +106,7 @@ def test_a_returned_array_may_be_written() -> None:
 
 
 @pytest.mark.parametrize("tables_max", [1, 2])
-def test_the_table_not_used_for_longest_leaves(tables_max: int) -> None:
+def test_the_least_recently_used_table_is_dropped(tables_max: int) -> None:
     world = CountedCluster()
     world.step("node", "n1", "z1")
     world.step("pod", "n1", None)

@@ -1,4 +1,4 @@
-"""Host ports: the rule of conflicts, and an index that follows what is placed."""
+"""Host ports: the rule of conflicts, and an index that follows placed pods."""
 
 from collections import Counter
 from typing import Any
@@ -21,8 +21,13 @@ PORTS = st.builds(
 @pytest.mark.parametrize(
     ("one", "other", "clash"),
     [
-        pytest.param(("0.0.0.0", "TCP", 80), ("0.0.0.0", "TCP", 80), True, id="the same"),
-        pytest.param(("10.0.0.1", "TCP", 80), ("0.0.0.0", "TCP", 80), True, id="one of all"),
+        pytest.param(("0.0.0.0", "TCP", 80), ("0.0.0.0", "TCP", 80), True, id="the same address"),
+        pytest.param(
+            ("10.0.0.1", "TCP", 80),
+            ("0.0.0.0", "TCP", 80),
+            True,
+            id="one address and all addresses",
+        ),
         pytest.param(("10.0.0.1", "TCP", 80), ("10.0.0.1", "TCP", 80), True, id="one address"),
         pytest.param(("10.0.0.1", "TCP", 80), ("10.0.0.2", "TCP", 80), False, id="two addresses"),
         pytest.param(("0.0.0.0", "TCP", 80), ("0.0.0.0", "UDP", 80), False, id="two protocols"),
@@ -34,7 +39,7 @@ def test_which_pods_conflict(one: Any, other: Any, clash: bool) -> None:
     assert conflicts(HostPort(*other), HostPort(*one)) is clash
 
 
-#: (add, or else remove one that is there; row; port)
+#: (whether to add or to remove; row; port)
 STEPS = st.lists(st.tuples(st.booleans(), st.integers(0, 3), PORTS), max_size=20)
 
 
@@ -58,7 +63,7 @@ def test_the_index_lists_rows_with_a_conflicting_port(
         assert index.is_taken(row, host_port) is (row in expected)
 
 
-def test_of_two_pods_with_one_port_the_first_to_go_leaves_it_taken() -> None:
+def test_a_port_is_taken_until_both_pods_with_the_port_are_removed() -> None:
     index, port = HostPortIndex(), HostPort("0.0.0.0", "TCP", 80)
     for _ in range(2):
         index.add(0, port)
@@ -81,16 +86,20 @@ def ports_of(*ports: dict[str, Any], **spec: Any) -> tuple[HostPort, ...]:
 @pytest.mark.parametrize(
     "port",
     [
-        pytest.param({"hostPort": 80}, id="left out"),
-        pytest.param({"hostPort": 80, "hostIP": "", "protocol": ""}, id="empty"),
-        pytest.param({"hostPort": 80, "hostIP": "0.0.0.0", "protocol": "TCP"}, id="written out"),
+        pytest.param({"hostPort": 80}, id="a missing address"),
+        pytest.param({"hostPort": 80, "hostIP": "", "protocol": ""}, id="an empty address"),
+        pytest.param(
+            {"hostPort": 80, "hostIP": "0.0.0.0", "protocol": "TCP"}, id="an explicit address"
+        ),
     ],
 )
-def test_all_addresses_and_tcp_are_meant(port: dict[str, Any]) -> None:
+def test_the_default_address_is_every_address_and_the_default_protocol_tcp(
+    port: dict[str, Any],
+) -> None:
     assert ports_of(port) == (HostPort("0.0.0.0", "TCP", 80),)
 
 
-def test_a_port_of_the_container_alone_binds_nothing() -> None:
+def test_a_container_port_without_a_host_port_binds_nothing() -> None:
     assert ports_of({"containerPort": 80}, {"containerPort": 80, "hostPort": 0}) == ()
 
 

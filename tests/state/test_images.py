@@ -1,4 +1,4 @@
-"""Which nodes hold which image: against a plain model of what upstream's cache does."""
+"""Which nodes have which image, compared with a plain model of upstream's cache."""
 
 from typing import Any
 
@@ -21,17 +21,17 @@ def node_with_images(reported: Reported) -> Node:
 
 
 class Model:
-    """An image has one size: its first holder's, until nobody holds it."""
+    """An image has the size that its first node reported, until no node has the image."""
 
     def __init__(self) -> None:
         self.sizes: dict[str, int] = {}
         self.rows: dict[int, set[str]] = {}
 
     def report(self, row: int, reported: Reported) -> None:
-        """As upstream updates a node: all it held is taken away, then all it holds is added."""
+        """As upstream updates a node: remove all of its images, then add the new ones."""
         self.rows[row] = set()
-        held = set().union(*self.rows.values())
-        self.sizes = {name: size for name, size in self.sizes.items() if name in held}
+        present = set().union(*self.rows.values())
+        self.sizes = {name: size for name, size in self.sizes.items() if name in present}
         for name, size in reported:
             self.sizes.setdefault(name, size)
             self.rows[row].add(name)
@@ -40,7 +40,7 @@ class Model:
         return sorted(row for row, names in self.rows.items() if name in names)
 
     def seen_from(self, row: int) -> dict[str, tuple[int, int]]:
-        """What enters a row's score: the size and the number of holders of each of its images."""
+        """The inputs of a row's score: the size and the number of nodes of each of its images."""
         return {n: (self.sizes[n], len(self.holders(n))) for n in self.rows.get(row, ())}
 
 
@@ -72,14 +72,14 @@ def test_the_index_reports_holders_sizes_and_changed_rows(
             assert each in touched | {row} or model.seen_from(each) == before[each]
 
 
-def test_all_holders_are_touched_when_another_one_comes() -> None:
+def test_a_new_node_with_an_image_changes_the_rows_of_all_nodes_with_the_image() -> None:
     index = ImageIndex()
     index.set_row(0, node_with_images([("a", 1)]))
     index.set_row(1, node_with_images([("b", 1)]))
     assert index.set_row(2, node_with_images([("a", 1)])) == {0, 2}
 
 
-def test_the_size_of_an_image_is_its_first_holders() -> None:
+def test_the_size_of_an_image_is_the_one_that_its_first_node_reported() -> None:
     index = ImageIndex()
     index.set_row(0, node_with_images([("a", 10)]))
     index.set_row(1, node_with_images([("a", 20)]))
@@ -95,7 +95,7 @@ def test_the_only_node_with_the_image_reports_a_new_size() -> None:
     assert size_of(index, "a") == 20
 
 
-def test_one_holder_of_several_does_not() -> None:
+def test_one_of_several_nodes_with_the_image_cannot_report_a_new_size() -> None:
     index = ImageIndex()
     for row in (0, 1):
         index.set_row(row, node_with_images([("a", 10)]))
@@ -118,7 +118,7 @@ def size_of(index: ImageIndex, name: str) -> int:
             {"a": 5},
             id="the first of two counts",
         ),
-        pytest.param([{"names": ["a"]}, {"sizeBytes": 5}], {"a": 0}, id="parts left out"),
+        pytest.param([{"names": ["a"]}, {"sizeBytes": 5}], {"a": 0}, id="missing parts"),
     ],
 )
 def test_every_name_of_an_image_has_its_size(

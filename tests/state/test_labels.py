@@ -1,4 +1,4 @@
-"""Label columns answer like the requirement itself, value by value."""
+"""Label columns give the same answers as the requirement, value by value."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def test_a_column_answers_as_the_requirement_does(
 
 
 @given(ROWS, REQUIREMENTS, st.data())
-def test_some_rows_are_answered_as_among_all(
+def test_selected_rows_have_the_same_answers_as_all_rows(
     values: list[str | None], requirement: Requirement, data: st.DataObject
 ) -> None:
     column = column_of(values)
@@ -55,7 +55,7 @@ def test_some_rows_are_answered_as_among_all(
 
 
 @given(st.lists(ROWS, min_size=2, max_size=2), REQUIREMENTS)
-def test_an_answer_is_right_again_after_new_values_were_seen(
+def test_an_answer_is_current_after_new_values_were_added(
     generations: list[list[str | None]], requirement: Requirement
 ) -> None:
     column = LabelColumn(max(map(len, generations)))
@@ -66,13 +66,13 @@ def test_an_answer_is_right_again_after_new_values_were_seen(
         assert result.tolist() == [requirement.matches_value(value) for value in values]
 
 
-def test_an_answer_may_be_written_to() -> None:
+def test_writing_to_an_answer_does_not_change_the_column() -> None:
     column = column_of(["1", None])
     for operator, values in (("In", ("1",)), ("NotIn", ()), ("Exists", ()), ("Gt", ("0",))):
         column.matching(column.ids.lent, Requirement("k", operator, values))[0] = False
 
 
-def test_tables_do_not_pile_up() -> None:
+def test_the_number_of_tables_is_bounded() -> None:
     column = column_of(["5"])
     for bound in range(1000):
         requirement = Requirement("k", "Gt", (str(bound),))
@@ -109,7 +109,7 @@ def test_a_row_follows_its_nodes_labels(
     assert (None if result == ABSENT_ID else column.values.values[result]) == expected
 
 
-def test_growing_keeps_values_and_leaves_new_rows_without_the_label() -> None:
+def test_growing_preserves_values_and_new_rows_lack_the_label() -> None:
     columns = LabelColumns()
     column = columns.of("k", [{"k": "a"}], 1)
     columns.grow(3)

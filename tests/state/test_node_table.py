@@ -36,7 +36,7 @@ def test_a_freed_row_is_used_again() -> None:
     assert (table.row_count, table.names) == (3, ["a", "d", "c"])
 
 
-def test_a_node_keeps_its_row_while_other_nodes_come_and_go() -> None:
+def test_the_row_of_a_node_does_not_change_while_other_nodes_are_added_and_removed() -> None:
     table = table_of(node("a"), node("b"), node("c"))
     table.remove_node("a")
     table.update_node(node("c", labels={"x": "1"}))
@@ -69,7 +69,7 @@ def test_a_row_without_a_node_is_freed_with_its_last_pod() -> None:
     assert table.add_node(node("z")) == 0
 
 
-def test_a_pod_may_come_before_its_node() -> None:
+def test_a_pod_may_be_added_before_its_node() -> None:
     table = NodeTable()
     row = table.assign(pod("p", "later", requests={"cpu": 1}))
     assert (table.node_count, table.row_count) == (0, 1)
@@ -91,7 +91,7 @@ def test_columns_grow_beyond_the_capacity() -> None:
     assert table.label_column(ZONE_LABEL).ids.values[:9].tolist() == [0, 1] * 4 + [0]
 
 
-def test_adding_a_node_twice_and_changing_an_absent_one_name_it() -> None:
+def test_errors_for_a_node_added_twice_and_for_an_absent_node_name_the_node() -> None:
     table = table_of(node("a"), node("b"))
     table.assign(pod("p", "b"))
     table.remove_node("b")
@@ -164,9 +164,9 @@ def test_binding_one_pod_changes_one_row_of_a_thousand() -> None:
     [
         pytest.param(pod("p", "a"), Facet.PORTS, False, id="no ports, no change of ports"),
         pytest.param(pod("p", "a", host_ports=[{"hostPort": 80}]), Facet.PORTS, True, id="ports"),
-        pytest.param(pod("p", "a"), Facet.LABELS, False, id="never the node's own labels"),
-        pytest.param(pod("p", "a"), Facet.PODS, True, id="always the pods"),
-        pytest.param(pod("p", "a"), Facet.REQUESTED, True, id="always what is requested"),
+        pytest.param(pod("p", "a"), Facet.LABELS, False, id="not the node's labels"),
+        pytest.param(pod("p", "a"), Facet.PODS, True, id="pods in any case"),
+        pytest.param(pod("p", "a"), Facet.REQUESTED, True, id="requests in any case"),
     ],
 )
 def test_a_placement_changes(placed: PodInfo, facet: Facet, changed: bool) -> None:
@@ -179,7 +179,7 @@ def test_a_placement_changes(placed: PodInfo, facet: Facet, changed: bool) -> No
     assert (row in table.log.rows_since(seen, facet)) is changed
 
 
-def test_a_node_that_was_recreated_never_shows_an_old_generation() -> None:
+def test_a_recreated_node_never_has_an_old_generation() -> None:
     table = table_of(node("a"), node("b"))
     before = table.generation_of(0)
     table.remove_node("a")
@@ -213,10 +213,10 @@ def test_what_an_update_changes(after: Node, facets: Facet) -> None:
     assert table_of(BEFORE).update_node(after) == facets
 
 
-# ---- images: how many nodes hold one is said of all of them ------------------------------------
+# ---- images: the number of nodes is a value of every node with the image ---------------------
 
 
-def test_an_image_that_another_node_gets_changes_the_rows_that_hold_it() -> None:
+def test_a_new_node_with_an_image_changes_the_rows_of_all_nodes_with_the_image() -> None:
     table = table_of(node("a", images={"i": 600}), node("b"), node("c", images={"j": 1}))
     seen = table.log.generation
     table.update_node(node("b", images={"i": 600}))
@@ -225,7 +225,7 @@ def test_an_image_that_another_node_gets_changes_the_rows_that_hold_it() -> None
 
 
 @pytest.mark.parametrize("change", ["add", "remove"])
-def test_the_share_of_nodes_that_hold_an_image_changes_with_the_number_of_nodes(
+def test_the_share_of_nodes_with_an_image_changes_with_the_number_of_nodes(
     change: str,
 ) -> None:
     table = table_of(node("a", images={"i": 600}), node("b"))
@@ -238,14 +238,14 @@ def test_the_share_of_nodes_that_hold_an_image_changes_with_the_number_of_nodes(
     assert 0 not in table.log.rows_since(seen, Facet.LABELS)
 
 
-def test_where_no_node_holds_an_image_a_new_node_changes_its_own_row_only() -> None:
+def test_without_images_a_new_node_changes_its_own_row_only() -> None:
     table = table_of(node("a"))
     seen = table.log.generation
     table.add_node(node("b"))
     assert table.log.rows_since(seen, ALL_FACETS).tolist() == [1]
 
 
-def test_an_image_that_many_nodes_hold_takes_one_entry_of_the_log() -> None:
+def test_a_change_of_an_image_on_many_nodes_is_one_entry_of_the_log() -> None:
     table = table_of(*(node(f"n{index}", images={"i": 1}) for index in range(300)), node("last"))
     seen = table.log.generation
     table.update_node(node("last", images={"i": 1}))
@@ -312,7 +312,7 @@ NAMES = st.lists(st.sampled_from([f"node-{i}" for i in range(20)]), max_size=40)
 
 
 @given(changes=NAMES)
-def test_it_is_sorted_by_hash_and_name_whatever_came_and_went(changes: list[str]) -> None:
+def test_the_draw_order_is_sorted_by_hash_and_name_after_any_changes(changes: list[str]) -> None:
     """Each mention of a name adds the node, the next one removes it."""
     order, rows = DrawOrder(), dict[str, int]()
     for row, name in enumerate(changes):
@@ -343,7 +343,7 @@ def test_many_nodes_added_at_once_come_in_the_order_of_single_additions(
     assert sorted(at_once.rows().tolist()) == sorted(set(range(200)) - removed)
 
 
-def test_it_does_not_follow_from_row_numbers() -> None:
+def test_the_draw_order_does_not_depend_on_row_numbers() -> None:
     orders: list[list[str]] = []
     for names in (["a", "b", "c", "d"], ["d", "c", "b", "a"]):
         order = DrawOrder()
@@ -353,7 +353,7 @@ def test_it_does_not_follow_from_row_numbers() -> None:
     assert orders[0] == orders[1]
 
 
-def test_removing_a_node_that_is_not_there_names_it() -> None:
+def test_the_error_for_removing_an_absent_node_names_the_node() -> None:
     order = DrawOrder()
     order.add("a", 0)
     for stranger in ("ghost", "other", "z"):
@@ -369,7 +369,7 @@ def test_the_rows_cannot_be_written() -> None:
 
 
 @given(st.sets(st.integers(0, 99), min_size=1), st.data())
-def test_the_nth_marked_row_follows_the_draw_order(rows: set[int], data: st.DataObject) -> None:
+def test_the_nth_marked_row_is_the_nth_in_draw_order(rows: set[int], data: st.DataObject) -> None:
     order = DrawOrder()
     for row in range(100):
         order.add(f"node-{row}", row)
@@ -384,7 +384,7 @@ def test_the_nth_marked_row_follows_the_draw_order(rows: set[int], data: st.Data
 def test_many_nodes_are_drawn_in_the_order_of_hash_and_name(
     hash_count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also if hashes are equal, and for nodes that come in two lots."""
+    """Also if hashes are equal, and if the nodes are added in two parts."""
 
     def hash_of(name: str) -> int:
         return stable_hash(name) % hash_count

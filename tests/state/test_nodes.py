@@ -1,4 +1,4 @@
-"""NodeView and NodeInfo. Rows F-038 to F-041 and F-043 of the checklist, as far as state goes."""
+"""NodeView and NodeInfo. Rows F-038 to F-041 and F-043 of the checklist, for the package state."""
 
 import re
 from pathlib import Path
@@ -76,7 +76,7 @@ def test_take_selects_by_position(
     assert [info.name for info in taken.infos()] == names
 
 
-def test_a_view_can_be_selected_again_and_all_brings_everything_back() -> None:
+def test_a_selection_can_be_selected_again_and_all_returns_the_whole_view() -> None:
     view = holed_view("a", "b", "c", "d", hole=2)
     again = view.take([3, 1, 0]).take([2, 0])
     assert again.names() == ["a", "d"]
@@ -92,7 +92,7 @@ def test_nodes_are_looked_up_by_name(view: NodeView) -> None:
     assert view.take([2, 1]).positions(["a", "b"]).tolist() == [1]
 
 
-def test_a_name_that_only_pods_hold_is_no_node() -> None:
+def test_a_name_that_only_pods_refer_to_is_no_node() -> None:
     view = view_of("a", pods=(pod("p", "ghost"),))
     assert view.names() == ["a"]
     assert (view.position("ghost"), view.positions(["ghost", "a"]).tolist()) == (None, [0])
@@ -107,7 +107,7 @@ def test_rows_mark_positions() -> None:
     assert view.table.mask([]).tolist() == [False] * 3
 
 
-def test_the_order_of_draws_is_the_same_through_holes_and_selections() -> None:
+def test_the_draw_order_is_the_same_with_holes_and_in_selections() -> None:
     names = ["a", "b", "c", "d", "e"]
     full, holed = view_of(*names), holed_view(*names, hole=3)
     order = [full.name(position) for position in full.table.draw_order()]
@@ -142,7 +142,7 @@ def test_no_column_can_be_written(view: NodeView) -> None:
             column[0] = 1
 
 
-def test_a_view_outlives_its_loan_in_vain() -> None:
+def test_a_view_raises_after_its_loan_has_ended() -> None:
     snapshot = cache_of("a").lend()
     view, info = snapshot.nodes, snapshot.node("a")
     snapshot.end()
@@ -213,31 +213,32 @@ def test_terms_of_placed_pods_are_counted_per_node() -> None:
 
 
 @given(
-    held=st.lists(st.tuples(st.sampled_from(["", "10.0.0.1", "0.0.0.0"]), st.booleans())),
-    asked=st.sampled_from(["0.0.0.0", "10.0.0.1", "10.0.0.2"]),
+    used=st.lists(st.tuples(st.sampled_from(["", "10.0.0.1", "0.0.0.0"]), st.booleans())),
+    requested=st.sampled_from(["0.0.0.0", "10.0.0.1", "10.0.0.2"]),
 )
 def test_a_host_port_conflicts_with_equal_and_with_all_addresses(
-    held: list[tuple[str, bool]], asked: str
+    used: list[tuple[str, bool]], requested: str
 ) -> None:
     """F-039: an empty address is 0.0.0.0, an empty protocol TCP, a port of 0 is none."""
     pods = tuple(
         pod(f"p{index}", "a", host_ports=[{"hostIP": ip, "hostPort": 80, "protocol": "UDP" * udp}])
-        for index, (ip, udp) in enumerate(held)
+        for index, (ip, udp) in enumerate(used)
     )
     view = view_of("a", "b", pods=(*pods, pod("none", "b", host_ports=[{"hostPort": 0}])))
     everywhere = ("", "0.0.0.0")
     taken = any(
-        not udp and (ip == asked or ip in everywhere or asked in everywhere) for ip, udp in held
+        not udp and (ip == requested or ip in everywhere or requested in everywhere)
+        for ip, udp in used
     )
-    assert view.pods.conflicting_ports([HostPort(asked, "TCP", 80)]).tolist() == [taken, False]
-    assert not view.pods.conflicting_ports([HostPort(asked, "TCP", 81)]).any()
+    assert view.pods.conflicting_ports([HostPort(requested, "TCP", 80)]).tolist() == [taken, False]
+    assert not view.pods.conflicting_ports([HostPort(requested, "TCP", 81)]).any()
 
 
 # ---- images ------------------------------------------------------------------------------------
 
 
 def test_an_image_has_the_number_of_its_nodes() -> None:
-    """F-040: its size is the first holder's; it is gone with its last."""
+    """F-040: its size is that of the first node; it is absent after the last node is removed."""
     cache = Cache()
     cache.add_node(node("a", images={"i": 600}))
     cache.add_node(node("b"))
@@ -256,7 +257,7 @@ def test_an_image_has_the_number_of_its_nodes() -> None:
 # ---- derived -----------------------------------------------------------------------------------
 
 
-def test_a_derived_column_reads_like_any_other_through_holes() -> None:
+def test_a_derived_column_skips_holes_like_any_other_column() -> None:
     view = holed_view("a", "b", hole=1, pods=(pod("p", "b", requests={"cpu": 2}),))
 
     def double(nodes: NodeView) -> np.ndarray:
@@ -280,14 +281,14 @@ def test_a_pod_without_requests_counts_with_defaults_in_scores() -> None:
     assert [each.name for each in info.pods] == ["p"]
 
 
-def test_a_node_info_has_what_upstreams_has() -> None:
+def test_a_node_info_has_the_fields_of_upstreams_node_info() -> None:
     away = {"podAntiAffinity": {REQUIRED: [term(WEB)]}}
-    likes = {"podAffinity": {PREFERRED: [weighted(1, term(WEB))]}}
+    near = {"podAffinity": {PREFERRED: [weighted(1, term(WEB))]}}
     cache = Cache()
     cache.add_node(node("a", images={"i": 600}, unschedulable=True))
     cache.add_pod(pod("p", "a", requests={"cpu": "1500m"}, host_ports=[{"hostPort": 80}]))
     cache.add_pod(pod("q", "a", affinity=away))
-    cache.add_pod(pod("r", "a", affinity=likes))
+    cache.add_pod(pod("r", "a", affinity=near))
     info = cache.lend().node("a")
     assert info.labels == {HOSTNAME_LABEL: "a"}
     assert (info.unschedulable, info.taints) == (True, ())
@@ -304,7 +305,7 @@ def test_a_node_info_shows_name_pods_requested_and_allocatable() -> None:
         assert part in shown
 
 
-def test_a_rows_generation_moves_with_its_changes() -> None:
+def test_the_generation_of_a_row_increases_with_its_changes() -> None:
     cache = cache_of("a", "b")
     snapshot = cache.lend()
     before = (snapshot.node("a").generation, snapshot.node("b").generation)
@@ -318,7 +319,7 @@ def test_a_rows_generation_moves_with_its_changes() -> None:
 # ---- old names and the reference ---------------------------------------------------------------
 
 
-#: How old accessors that take arguments are called; the others take none.
+#: Arguments of the old accessors that take any.
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "conflicting_ports": ([HostPort("0.0.0.0", "TCP", 80)],),
     "holds_terms": ([TermKind.PREFERRED_AFFINITY],),
@@ -340,7 +341,7 @@ PROPERTIES = {"any_unschedulable", "cluster_node_count", "rows", "selection"}
 
 
 @pytest.mark.parametrize("name", REPLACED)
-def test_an_old_accessor_answers_with_a_warning_that_says_what_to_write(name: str) -> None:
+def test_an_old_accessor_answers_with_a_warning_that_names_the_new_one(name: str) -> None:
     nodes = view_of("a", "b", pods=(pod("p", "a", requests={"cpu": 1}),))
     with pytest.warns(DeprecationWarning, match="; write nodes") as warned:
         value = getattr(nodes, name)
@@ -348,7 +349,7 @@ def test_an_old_accessor_answers_with_a_warning_that_says_what_to_write(name: st
     assert f"NodeView.{name} " in str(warning.message) and warning.filename == __file__
     written = str(warning.message).partition("; write ")[2]
     if name == "usage":
-        return  # a bundle is no short example; the same function, with the same name
+        return  # a bundle has no short repr; compare the function and the name
     arguments = ARGUMENTS.get(name, ())
     replaced = eval(written, {"nodes": nodes, "position": 0})
     if name not in PROPERTIES:

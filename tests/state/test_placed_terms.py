@@ -1,4 +1,4 @@
-"""Affinity terms of placed pods, against asking each pod's every term."""
+"""Affinity terms of placed pods, compared with every term of every pod."""
 
 from collections import Counter
 from typing import Any
@@ -83,14 +83,14 @@ WITH_TERMS = pods().filter(lambda each: each.shape.has_affinity)
 PLACEMENTS = st.lists(st.tuples(st.integers(0, CAPACITY - 1), WITH_TERMS), max_size=8)
 
 
-@given(placements=PLACEMENTS, gone=st.sets(st.integers(0, 7)), asked_before=st.booleans())
-def test_terms_are_counted_by_row_as_pods_come_and_go(
-    placements: Placements, gone: set[int], asked_before: bool
+@given(placements=PLACEMENTS, gone=st.sets(st.integers(0, 7)), is_read_before=st.booleans())
+def test_terms_are_counted_by_row_while_pods_are_added_and_removed(
+    placements: Placements, gone: set[int], is_read_before: bool
 ) -> None:
     terms = PlacedTerms(CAPACITY, columns_max=2)
     for row, each in placements:
         terms.add(row, each)
-        if asked_before:
+        if is_read_before:
             [terms.pods(placed) for kind in TermKind for placed in terms.of(kind)]
     for index, (row, each) in enumerate(placements):
         if index in gone:
@@ -104,19 +104,19 @@ def test_terms_are_counted_by_row_as_pods_come_and_go(
         assert len({(each.term, each.weight) for each in placed}) == len(placed)
 
 
-@given(placements=PLACEMENTS, gone=st.sets(st.integers(0, 7)), asking=pods())
-def test_the_terms_about_a_pod_are_those_that_mean_it(
-    placements: Placements, gone: set[int], asking: PodInfo
+@given(placements=PLACEMENTS, gone=st.sets(st.integers(0, 7)), incoming=pods())
+def test_the_terms_about_a_pod_are_those_that_select_it(
+    placements: Placements, gone: set[int], incoming: PodInfo
 ) -> None:
     terms = PlacedTerms(CAPACITY)
     for row, each in placements:
         terms.add(row, each)
-        [terms.about(kind, asking.shape) for kind in TermKind]  # remembered, and then outdated
+        [terms.about(kind, incoming.shape) for kind in TermKind]  # cached, and then stale
     for index, (row, each) in enumerate(placements):
         if index in gone:
             terms.remove(row, each)
     for kind in TermKind:
-        about = terms.about(kind, asking.shape)
+        about = terms.about(kind, incoming.shape)
         for team in ("a", "b"):
             labels = {"team": team}
             rows = [*about.certain]
@@ -124,11 +124,11 @@ def test_the_terms_about_a_pod_are_those_that_mean_it(
             expected = [
                 placed
                 for placed in terms.of(kind)
-                if placed.term.matches(asking.namespace, asking.labels, labels)
+                if placed.term.matches(incoming.namespace, incoming.labels, labels)
             ]
             assert Counter(map(id, rows)) == Counter(map(id, expected))
-    assert terms.about(TermKind.REQUIRED_AFFINITY, asking.shape) == terms.about(
-        TermKind.REQUIRED_AFFINITY, asking.shape
+    assert terms.about(TermKind.REQUIRED_AFFINITY, incoming.shape) == terms.about(
+        TermKind.REQUIRED_AFFINITY, incoming.shape
     )
 
 
@@ -158,7 +158,7 @@ def test_pods_of_one_workload_share_their_term() -> None:
     assert terms.pods(placed).lent.tolist() == [1, 1, 1, 0]
 
 
-def test_a_term_leaves_with_its_last_pod() -> None:
+def test_a_term_is_removed_with_its_last_pod() -> None:
     terms = PlacedTerms(CAPACITY)
     web = keeping_away("w", "web")
     terms.add(0, web)
@@ -167,7 +167,7 @@ def test_a_term_leaves_with_its_last_pod() -> None:
     assert terms.about(TermKind.REQUIRED_ANTI_AFFINITY, web.shape).certain == ()
 
 
-def test_columns_grow_with_the_table_and_go_on_counting() -> None:
+def test_columns_grow_with_the_table_and_continue_to_count() -> None:
     terms = PlacedTerms(2)
     terms.add(1, keeping_away("w1", "web"))
     (placed,) = terms.of(TermKind.REQUIRED_ANTI_AFFINITY)

@@ -1,4 +1,4 @@
-"""Who counts as a member, and how many there are."""
+"""Which pods count as members, and how many there are."""
 
 from typing import Any
 
@@ -67,7 +67,7 @@ def test_one_function_decides_which_pods_count(pod: Pod, counts: bool) -> None:
     assert _state(groups).here_count == int(counts)
 
 
-def test_a_group_is_complete_when_enough_members_and_its_object_are_here() -> None:
+def test_a_group_is_complete_when_its_object_and_enough_members_exist() -> None:
     groups = _groups()
     for name in "ab":
         groups.put_pod(_member(name))
@@ -80,7 +80,7 @@ def test_a_group_is_complete_when_enough_members_and_its_object_are_here() -> No
     assert not _state(groups).is_complete
 
 
-def test_a_member_counts_on_its_node_from_when_it_is_assumed_and_once_only() -> None:
+def test_a_member_counts_on_its_node_once_and_as_soon_as_it_is_assumed() -> None:
     groups = _groups()
     groups.put(_group(min_member=1))
     pod = _member("a")
@@ -106,7 +106,7 @@ def test_a_forgotten_member_waits_again() -> None:
     assert _state(groups).pending() == [pod]
 
 
-def test_what_ended_before_stands_in_the_status() -> None:
+def test_the_status_counts_members_that_ended_earlier() -> None:
     groups = _groups()
     groups.put(_group(succeeded=2, failed=1))
     groups.put_pod(_phase(_member("a", node="n1"), "Succeeded"))
@@ -125,7 +125,7 @@ def test_a_pod_that_changes_its_label_leaves_the_group() -> None:
     assert _state(groups).here_count == 0
 
 
-def test_a_group_without_object_and_members_is_forgotten() -> None:
+def test_a_group_without_object_and_members_is_dropped() -> None:
     groups = _groups()
     pod = _member("a")
     groups.put_pod(pod)

@@ -1,6 +1,6 @@
-"""PodInfo: what is compiled, what is shared, what is refused.
+"""PodInfo: compiled values, shared shapes, refused pods.
 
-What of a pod's volumes counts.
+The volumes of a pod that count.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def api_pod(name: str = "p", **fields: Any) -> Pod:
-    """``metadata`` and ``status`` add to what is there; the rest stands in the spec."""
+    """``metadata`` is merged into the defaults. ``fields`` without ``status`` are the spec."""
     metadata = {"name": name, "uid": f"uid-{name}", "namespace": "default"}
     metadata |= fields.pop("metadata", {})
     content = {"metadata": metadata, "status": fields.pop("status", {}), "spec": fields}
@@ -39,8 +39,8 @@ def containers(**requests: str) -> list[dict[str, Any]]:
     return [{"name": "main", "resources": {"requests": requests}}]
 
 
-def given(**amounts: str) -> dict[str, Any]:
-    """A status in which the kubelet says what it gave the container."""
+def resized_status(**amounts: str) -> dict[str, Any]:
+    """A status in which the kubelet reports ``amounts`` as the container's resources."""
     status = {"name": "main", "allocatedResources": amounts, "resources": {"requests": amounts}}
     return {"containerStatuses": [status]}
 
@@ -53,7 +53,7 @@ def test_a_pod_without_uid_is_refused_by_its_name() -> None:
         compiled("nameless", metadata={"uid": None, "namespace": "team"})
 
 
-def test_a_pod_is_named_by_namespace_and_name() -> None:
+def test_the_key_of_a_pod_is_namespace_and_name() -> None:
     pod = compiled("web", metadata={"namespace": None})
     assert (pod.key, pod.namespace, pod.name) == ("default/web", "default", "web")
     assert compiled("web", metadata={"namespace": "a"}).key == "a/web"
@@ -79,7 +79,7 @@ def test_present_fields_are_read() -> None:
     assert pod.is_terminating
 
 
-def test_a_pod_prints_where_it_is() -> None:
+def test_the_repr_of_a_pod_names_its_node() -> None:
     assert repr(compiled("web")) == "PodInfo(default/web)"
     assert repr(compiled("web").on_node("n1")) == "PodInfo(default/web on n1)"
 
@@ -88,12 +88,12 @@ def test_a_pod_prints_where_it_is() -> None:
 
 
 @pytest.mark.parametrize("node_name", [None, "n1"])
-def test_the_api_object_comes_back_as_it_was(node_name: str | None) -> None:
+def test_the_api_object_is_returned_unchanged(node_name: str | None) -> None:
     original = api_pod(nodeName=node_name, containers=containers(cpu="1"), priority=3)
     assert pod_info(original).pod == original
 
 
-def test_fields_that_plugins_declare_stay_with_the_pod() -> None:
+def test_fields_that_plugins_declare_are_stored_with_the_pod() -> None:
     declared = {"spec.hostname": "a"}
     pod = pod_info(msgspec.structs.replace(api_pod(), declared=declared)).on_node("n1")
     assert pod.declared == declared
@@ -101,7 +101,7 @@ def test_fields_that_plugins_declare_stay_with_the_pod() -> None:
     assert compiled().declared == {}
 
 
-def test_on_a_node_it_is_the_same_pod() -> None:
+def test_a_pod_on_a_node_has_the_same_shape_and_metadata() -> None:
     pod = compiled(containers=containers(cpu="1"))
     placed = pod.on_node("n1")
     assert (placed.uid, placed.key, placed.node_name) == (pod.uid, pod.key, "n1")
@@ -127,7 +127,9 @@ def test_pods_of_one_template_share_their_shape() -> None:
         pytest.param({"priority": 1}, id="spec"),
     ],
 )
-def test_pods_that_differ_in_what_is_compiled_do_not(fields: dict[str, Any]) -> None:
+def test_pods_that_differ_in_compiled_values_do_not_share_their_shape(
+    fields: dict[str, Any],
+) -> None:
     assert compiled().shape is not compiled(**fields).shape
 
 
@@ -139,33 +141,36 @@ def test_requests_are_compiled_to_integers() -> None:
     assert (empty.non_zero_milli_cpu, empty.non_zero_memory_bytes) == (100, 200 << 20)
 
 
-def test_a_request_that_is_no_quantity_raises() -> None:
+def test_a_request_that_is_not_a_quantity_raises() -> None:
     with pytest.raises(QuantityError):
         compiled(containers=containers(cpu="lots"))
 
 
 def test_a_running_pod_whose_status_reports_its_requests_shares_its_template() -> None:
-    """Every kubelet reports this: without it, no two running pods of a cluster would share."""
+    """Every kubelet reports requests. Without this rule no two running pods would share a shape."""
     some_containers = containers(cpu="1", memory="1Gi")
     running = compiled(
-        "a", containers=some_containers, status=given(cpu="1", memory="1Gi"), nodeName="n1"
+        "a", containers=some_containers, status=resized_status(cpu="1", memory="1Gi"), nodeName="n1"
     )
     assert running.shape is compiled("b", containers=some_containers).shape
 
 
 def test_during_a_resize_a_larger_amount_in_the_status_counts() -> None:
     some_containers = containers(cpu="1")
-    resized = compiled("a", containers=some_containers, status=given(cpu="2"))
+    resized = compiled("a", containers=some_containers, status=resized_status(cpu="2"))
     assert resized.requests == {"cpu": 2000}
-    assert resized.shape is compiled("b", containers=some_containers, status=given(cpu="2")).shape
+    assert (
+        resized.shape
+        is compiled("b", containers=some_containers, status=resized_status(cpu="2")).shape
+    )
     assert resized.shape is not compiled("c", containers=some_containers).shape
-    larger = compiled("d", containers=some_containers, status=given(cpu="4"))
+    larger = compiled("d", containers=some_containers, status=resized_status(cpu="4"))
     assert (resized.requests, larger.requests) == ({"cpu": 2000}, {"cpu": 4000})
 
 
 def test_for_an_infeasible_resize_the_amount_in_the_status_counts() -> None:
     pending = {"type": "PodResizePending", "status": "True"}
-    some_containers, status = containers(cpu="3"), given(cpu="2")
+    some_containers, status = containers(cpu="3"), resized_status(cpu="2")
     deferred = status | {"conditions": [pending | {"reason": "Deferred"}]}
     infeasible = status | {"conditions": [pending | {"reason": "Infeasible"}]}
     waiting = compiled("a", containers=some_containers, status=deferred)
@@ -173,10 +178,10 @@ def test_for_an_infeasible_resize_the_amount_in_the_status_counts() -> None:
     assert (waiting.requests, refused.requests) == ({"cpu": 3000}, {"cpu": 2000})
 
 
-def test_a_pod_whose_resize_is_deferred_has_a_shape_of_its_own() -> None:
+def test_a_pod_with_a_deferred_resize_has_its_own_shape() -> None:
     some_containers = containers(cpu="3")
     plain = compiled("a", containers=some_containers, nodeName="n1")
-    for status in ({}, given(cpu="3")):
+    for status in ({}, resized_status(cpu="3")):
         pending = [{"type": "PodResizePending", "reason": "Deferred"}]
         status = status | {"conditions": pending}
         deferred = compiled("b", containers=some_containers, status=status, nodeName="n1")
@@ -248,8 +253,8 @@ def test_values_that_follow_from_the_spec_are_computed_once_for_all_labels() -> 
     assert other.shape.once_per_spec("key", compute) == 5
 
 
-def test_shapes_that_differ_only_in_labels_have_labels_and_groups_of_their_own() -> None:
-    """As if each of them had been compiled alone."""
+def test_shapes_that_differ_only_in_labels_have_their_own_labels_and_groups() -> None:
+    """Each shape equals the one that is compiled from its pod alone."""
     fields: dict[str, Any] = {"containers": containers(cpu="1"), "priority": 8}
     groups = {"one": None, "two": "g1", "three": "g2"}
     for app, group in groups.items():
@@ -276,7 +281,7 @@ def test_affinity_terms_are_compiled_by_kind() -> None:
     assert not compiled().shape.has_affinity
 
 
-def test_a_selector_that_does_not_parse_is_named_by_its_path() -> None:
+def test_the_error_for_a_selector_that_does_not_parse_names_its_path() -> None:
     bad = {"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Foo"}]}}
     shape = compiled(affinity=affinity(AFFINITY_TERM, bad | {"topologyKey": "zone"})).shape
     (error,) = shape.errors
@@ -284,7 +289,7 @@ def test_a_selector_that_does_not_parse_is_named_by_its_path() -> None:
     assert "Foo" in error
 
 
-def test_an_update_that_leaves_affinity_alone_leaves_its_terms_equal() -> None:
+def test_an_update_without_a_change_of_affinity_preserves_the_terms() -> None:
     old = compiled(affinity=affinity(AFFINITY_TERM))
     new = compiled(affinity=affinity(AFFINITY_TERM), metadata={"labels": {"new": "label"}})
     assert old.shape is not new.shape
@@ -299,7 +304,7 @@ def volumes_of(**sources: Any) -> PodVolumes:
     return pod("p", spec={"volumes": volumes}).shape.volumes
 
 
-def test_volumes_that_every_node_has_do_not_count() -> None:
+def test_volumes_that_every_node_provides_do_not_count() -> None:
     assert volumes_of(a={"configMap": {"name": "c"}}, b={"emptyDir": {}}) is NO_VOLUMES
 
 
@@ -315,7 +320,7 @@ def test_pods_of_a_template_share_a_shape_although_each_has_its_own_token_volume
     assert compiled("c", volumes=[token("z")]).spec.volumes is None
 
 
-def test_claims_stand_in_the_order_of_the_spec() -> None:
+def test_claims_are_in_the_order_of_the_spec() -> None:
     result = volumes_of(
         b={"persistentVolumeClaim": {"claimName": "y"}},
         a={"persistentVolumeClaim": {"claimName": "x"}},
@@ -324,14 +329,14 @@ def test_claims_stand_in_the_order_of_the_spec() -> None:
     assert result.has_any and not result.has_ephemeral
 
 
-def test_a_claim_made_for_the_pod_is_named_after_it() -> None:
+def test_an_ephemeral_claim_is_named_after_its_pod() -> None:
     one = pod("web", spec={"volumes": [{"name": "scratch", "ephemeral": {}}]})
     assert one.shape.volumes.has_ephemeral
     assert one.shape.volumes.claim_names() == []
     assert list(one.claim_keys()) == ["default/web-scratch"]
 
 
-def test_a_disk_that_a_driver_serves_is_migrated_and_may_be_exclusive() -> None:
+def test_an_in_tree_disk_with_a_csi_driver_is_migrated_and_may_be_exclusive() -> None:
     volumes = volumes_of(
         gce={"gcePersistentDisk": {"pdName": "d"}}, net={"cinder": {"volumeID": "c"}}
     )
@@ -339,7 +344,7 @@ def test_a_disk_that_a_driver_serves_is_migrated_and_may_be_exclusive() -> None:
     assert [volume.name for volume in volumes.exclusive] == ["gce"]
 
 
-def test_inline_drivers_are_listed_and_are_no_other_volume() -> None:
+def test_inline_csi_volumes_are_listed_by_driver_only() -> None:
     result = volumes_of(a={"csi": {"driver": "disk.test"}})
     assert result.inline_drivers == ("disk.test",)
     assert not result.has_any

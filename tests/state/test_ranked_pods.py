@@ -38,14 +38,14 @@ def at(
     return pod(name, node=on, priority=priority, status=status, **options)  # type: ignore[arg-type]
 
 
-def test_priority_then_start_then_arrival() -> None:
+def test_pods_are_ranked_by_priority_then_start_then_arrival() -> None:
     cache = cache_of("n1")
     for each in (at("new"), at("b", 0, 2), at("a", 0, 1), at("top", 5), at("newer")):
         cache.add_pod(each)
     assert ranked(cache) == ["top", "a", "b", "new", "newer"]
 
 
-def test_a_pod_that_was_started_since_is_ranked_anew() -> None:
+def test_a_pod_that_has_started_since_is_ranked_again() -> None:
     cache = cache_of("n1")
     cache.add_pod(at("a", 0, 5))
     cache.add_pod(at("b"))
@@ -92,7 +92,7 @@ def test_a_pod_that_has_not_started_counts_as_started_last() -> None:
     st.sampled_from((0, 32)),
 )
 def test_matrices_equal_a_new_count(steps: list[tuple[str, int, int, str]], few_rows: int) -> None:
-    """Ranked row by row, and several rows together."""
+    """Rows are ranked one by one and together."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ranked_pods, "_FEW_ROWS", few_rows)
         _take(steps)

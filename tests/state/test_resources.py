@@ -1,4 +1,4 @@
-"""What nodes offer, what is asked for, what is left: whole numbers and their twins in float64."""
+"""Allocatable, requested and free amounts of nodes, as int64 and as float64."""
 
 from collections.abc import Mapping
 from itertools import combinations
@@ -18,7 +18,7 @@ ALL = slice(2)
 
 
 def two_nodes(**offered: int) -> Resources:
-    """Two nodes that offer the same, of which the table may hold four."""
+    """Two nodes with equal amounts in a table with room for four nodes."""
     resources = Resources(4)
     for row in range(2):
         resources.set_allocatable(row, {"cpu": 8000, "memory": 2**34, "pods": 110} | offered)
@@ -38,7 +38,7 @@ def asking(**requests: Any) -> Any:
     return pod(requests=requests).shape
 
 
-def test_requests_of_placed_pods_are_no_longer_free() -> None:
+def test_requests_of_placed_pods_reduce_the_free_amount() -> None:
     resources = two_nodes()
     resources.count(0, asking(cpu="500m"), 1)
     assert resources.free("cpu").values.tolist() == [7500, 8000, 0, 0]
@@ -58,7 +58,9 @@ SHAPES = (
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(SHAPES)), max_size=60))
-def test_many_pods_are_counted_as_one_by_one(placed: list[tuple[int, Any]]) -> None:
+def test_pods_counted_together_are_counted_like_pods_one_by_one(
+    placed: list[tuple[int, Any]],
+) -> None:
     one_by_one, at_once = two_nodes(), two_nodes()
     for row, shape in placed:
         one_by_one.count(row, shape, 1)
@@ -79,7 +81,7 @@ def test_many_pods_are_counted_as_one_by_one(placed: list[tuple[int, Any]]) -> N
         assert both[0].used.tolist() == both[1].used.tolist()
 
 
-def test_a_node_that_offers_less_than_is_placed_has_less_than_nothing() -> None:
+def test_a_node_that_offers_less_than_its_pods_request_has_a_negative_free_amount() -> None:
     resources = two_nodes()
     resources.count(1, asking(cpu=4), 1)
     resources.set_allocatable(1, {"cpu": 3000})
@@ -87,7 +89,7 @@ def test_a_node_that_offers_less_than_is_placed_has_less_than_nothing() -> None:
     assert resources.free("pods").values[1] == -1
 
 
-def test_a_silent_pod_counts_only_where_it_is_scored() -> None:
+def test_a_pod_without_requests_counts_in_scored_amounts_only() -> None:
     resources = two_nodes()
     resources.count(0, SILENT, 1)
     assert resources.requested_on(0) == {}
@@ -95,7 +97,7 @@ def test_a_silent_pod_counts_only_where_it_is_scored() -> None:
     assert resources.scored("memory").values[0] == 200 << 20
 
 
-def test_of_other_resources_the_same_is_scored_as_requested() -> None:
+def test_scored_amounts_of_other_resources_equal_the_requested_ones() -> None:
     resources = two_nodes()
     resources.count(0, pod(requests={GPU: 2}).shape, 1)
     assert resources.scored(GPU).values[0] == resources.requested(GPU).values[0] == 2
@@ -117,7 +119,7 @@ def test_a_resource_is_offered_while_some_node_offers_it() -> None:
     assert resources.offered_names() == ["cpu", "memory", "pods"]
 
 
-def test_a_resource_that_appears_later_is_seen_by_earlier_readers() -> None:
+def test_earlier_readers_see_a_resource_that_appears_later() -> None:
     resources = two_nodes()
     assert usage(resources, {GPU: 1}).offered is not None
     for row in range(2):
@@ -137,13 +139,13 @@ def test_resources_are_read_together_in_any_order(expected: tuple[str, ...]) -> 
     assert result.allocatable.dtype == np.float64
 
 
-def test_some_rows_are_read_as_all_are() -> None:
+def test_selected_rows_have_the_same_amounts_as_all_rows() -> None:
     resources = two_nodes()
     resources.count(1, asking(cpu=1), 1)
     assert usage(resources, {"cpu": 0}, np.array([1, 0])).used.tolist() == [[1000, 0]]
 
 
-def test_rows_with_less_free_are_returned_if_there_are_any() -> None:
+def test_rows_with_less_free_amounts_are_returned_or_none() -> None:
     resources = two_nodes()
     resources.count(1, asking(cpu=1), 1)
     some = np.array([0])
@@ -195,7 +197,7 @@ def test_lent_arrays_cannot_be_written() -> None:
 
 
 @pytest.mark.parametrize("offered", [EXACT_BELOW - 1, EXACT_BELOW])
-def test_floats_are_read_while_they_are_exact(offered: int) -> None:
+def test_floats_are_used_while_they_are_exact(offered: int) -> None:
     resources = two_nodes(**{"ephemeral-storage": offered})
     result = usage(resources, {"ephemeral-storage": 1})
     assert (result.used.dtype == np.float64) == (offered < EXACT_BELOW)
@@ -203,12 +205,12 @@ def test_floats_are_read_while_they_are_exact(offered: int) -> None:
     assert usage(resources, {"cpu": 1}).used.dtype == np.float64
 
 
-def test_a_demand_that_float64_does_not_hold_is_added_exactly() -> None:
+def test_a_demand_that_float64_cannot_represent_is_added_exactly() -> None:
     result = usage(two_nodes(), {"memory": 2**60 + 1})
     assert result.used.tolist() == [[2**60 + 1] * 2]
 
 
-def test_amounts_add_up_as_int64_does() -> None:
+def test_amounts_overflow_like_int64() -> None:
     resources = two_nodes()
     for _ in range(2):
         resources.count(0, pod(requests={GPU: 2**62}).shape, 1)

@@ -1,4 +1,4 @@
-"""Rows with one number have equal amounts after any sequence of changes."""
+"""Rows with the same number have equal amounts after any sequence of changes."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +9,7 @@ from bayplan.testing import SampleCluster, node, pod
 SMALL, LARGE = "100m", "1500m"
 
 
-def test_rows_with_equal_pods_have_one_number() -> None:
+def test_rows_with_equal_pods_have_the_same_number() -> None:
     rows = RowEquivalence(3)
     for row, cores in enumerate((4, 4, 8)):
         rows.set_empty(row, cores)
@@ -20,7 +20,7 @@ def test_rows_with_equal_pods_have_one_number() -> None:
     assert rows.of_row(0) == rows.of_row(1)
 
 
-def test_a_pod_that_leaves_takes_a_row_back_to_its_number() -> None:
+def test_removing_a_pod_restores_the_number_of_its_row() -> None:
     rows = RowEquivalence(1)
     before = rows.of_row(0)
     rows.change(0, SMALL, comes=True)
@@ -52,7 +52,7 @@ def test_forgotten_numbers_are_not_reused() -> None:
         max_size=40,
     )
 )
-def test_rows_of_one_number_have_the_same_amounts(steps: list[tuple[str, str, bool]]) -> None:
+def test_rows_of_the_same_number_have_the_same_amounts(steps: list[tuple[str, str, bool]]) -> None:
     cluster = SampleCluster()
     for name, cpu in (("a", "4"), ("b", "4"), ("c", "8")):
         cluster.add(node(name, cpu=cpu))

@@ -1,4 +1,4 @@
-"""Counters follow every placement: against counting all pods one by one."""
+"""Counters follow every placement, compared with a count of all pods one by one."""
 
 from collections import Counter as Tally
 from typing import Any
@@ -71,16 +71,16 @@ pod_sets = st.builds(
 
 
 class Placements(RuleBasedStateMachine):
-    """Pods come and go in any order; counters are asked for at any moment, and few are kept."""
+    """Pods are added and removed in any order. Counters are read at any time; few are cached."""
 
-    kept_max = 3
+    cached_max = 3
 
     def __init__(self) -> None:
         super().__init__()
         self.capacity = CAPACITY
-        self.counts = SelectorCounts(self.capacity, self.kept_max)
+        self.counts = SelectorCounts(self.capacity, self.cached_max)
         self.placed: list[tuple[int, PodInfo]] = []
-        self.kept: dict[PodSet, Counter] = {}  # least recently asked for first
+        self.cached: dict[PodSet, Counter] = {}  # least recently read first
         self.number = 0
 
     @rule(row=rows, namespace=namespaces, labels=label_sets, terminating=st.booleans())
@@ -98,12 +98,12 @@ class Placements(RuleBasedStateMachine):
         self.counts.remove(*self.placed.pop(index))
 
     @rule(pods=pod_sets)
-    def ask(self, pods: PodSet) -> None:
+    def read(self, pods: PodSet) -> None:
         counter = self.counts.counter(pods)
-        assert self.kept.pop(pods, counter) is counter
-        self.kept[pods] = counter
-        while len(self.kept) > self.kept_max:
-            self.kept.pop(next(iter(self.kept)))
+        assert self.cached.pop(pods, counter) is counter
+        self.cached[pods] = counter
+        while len(self.cached) > self.cached_max:
+            self.cached.pop(next(iter(self.cached)))
 
     @precondition(lambda self: self.capacity == CAPACITY)
     @rule()
@@ -112,8 +112,8 @@ class Placements(RuleBasedStateMachine):
         self.counts.grow(self.capacity)
 
     @invariant()
-    def kept_counters_are_right(self) -> None:
-        for pods, counter in self.kept.items():
+    def cached_counters_are_right(self) -> None:
+        for pods, counter in self.cached.items():
             tally = Tally(row for row, each in self.placed if matches(pods, each))
             assert counter.column.lent.tolist() == [tally[row] for row in range(self.capacity)]
             assert counter.total == tally.total()
@@ -132,7 +132,7 @@ TestPlacements = Placements.TestCase
 # ---- examples ------------------------------------------------------------------------------
 
 
-def test_a_pod_is_counted_on_its_row_and_no_longer_when_it_left() -> None:
+def test_a_pod_is_counted_on_its_row_until_it_is_removed() -> None:
     web = pod("a", labels={"app": "web"})
     row_counts = counts((1, web), (1, pod("b", labels={"app": "web"})), (2, pod("c")))
     assert column(row_counts, ANY_WEB) == [0, 2, 0, 0]
@@ -141,26 +141,26 @@ def test_a_pod_is_counted_on_its_row_and_no_longer_when_it_left() -> None:
     assert row_counts.counter(ANY_WEB).total == 1
 
 
-def test_a_terminating_pod_counts_only_on_request() -> None:
+def test_a_terminating_pod_counts_only_if_the_pod_set_includes_it() -> None:
     row_counts = counts((0, pod("a", labels={"app": "web"}, terminating=True)))
     assert column(row_counts, ANY_WEB) == [1, 0, 0, 0]
     assert column(row_counts, pods_of(None, WEB, with_terminating=False)) == [0, 0, 0, 0]
 
 
-def test_no_namespace_at_all_is_not_every_namespace() -> None:
+def test_an_empty_set_of_namespaces_is_not_every_namespace() -> None:
     row_counts = counts((0, pod("a")))
     assert column(row_counts, PodSet(frozenset(), EVERYTHING)) == [0, 0, 0, 0]
     assert column(row_counts, PodSet(None, EVERYTHING)) == [1, 0, 0, 0]
 
 
-def test_a_counter_that_left_comes_back_current() -> None:
+def test_a_counter_that_was_dropped_is_current_when_it_is_read_again() -> None:
     web = pod("a", labels={"app": "web"})
     row_counts = counts((2, web), counters_max=1)
     left = row_counts.counter(ANY_WEB)
     row_counts.counter(pods_of(None, EVERYTHING))
     row_counts.add(3, web)
     row_counts.add(3, pod("b", labels={"app": "web", "tier": "front"}))
-    assert left.column.lent.tolist() == [0, 0, 1, 0], "nobody follows what nobody asks for"
+    assert left.column.lent.tolist() == [0, 0, 1, 0], "a counter that was dropped is not updated"
     assert column(row_counts, ANY_WEB) == [0, 0, 1, 2]
 
 
@@ -175,7 +175,7 @@ def test_counts_are_right_beyond_the_limit_of_indexed_labels() -> None:
     assert len(row_counts._namespaces["default"]._by_label) <= INDEXED_KEYS_MAX
 
 
-def test_labels_that_no_pod_has_any_more_cost_nothing() -> None:
+def test_labels_that_no_pod_has_any_more_use_no_memory() -> None:
     web, other = pod("a", labels={"app": "web"}), pod("b")
     result = counts((0, web), (0, other))
     result.counter(pods_of("default", WEB))
@@ -192,7 +192,7 @@ def test_lent_arrays_cannot_be_written() -> None:
         lent[0] = 1
 
 
-def test_equal_pod_sets_are_one_counter() -> None:
+def test_equal_pod_sets_share_a_counter() -> None:
     result = counts()
     twin = PodSet(None, map_selector({"app": "web"}))
     assert twin == ANY_WEB

@@ -30,7 +30,7 @@ def capacity_info(*args: Any, **fields: Any) -> CapacityInfo:
 BETA = "volume.beta.kubernetes.io/storage-class"
 
 
-def test_the_old_annotation_counts_before_the_field() -> None:
+def test_the_old_annotation_overrides_the_field() -> None:
     assert claim_info("c", annotations={BETA: "old"}).class_name == "old"
     assert claim_info("c").class_name == "late"
     assert claim_info("c", class_name=None).class_name == ""
@@ -44,7 +44,7 @@ def test_sizes_are_exact() -> None:
     assert volume_info("pv", "1G").size_bytes == 10**9
 
 
-def test_a_claim_is_bound_once_the_controller_says_so() -> None:
+def test_a_claim_is_bound_when_the_controller_has_annotated_it() -> None:
     assert claim_info("c", bound_to="pv").is_fully_bound
     assert not claim_info("c", volumeName="pv").is_fully_bound
 
@@ -62,31 +62,31 @@ def test_a_volume_is_claimed_by_name_and_by_uid_if_it_has_one() -> None:
 @pytest.mark.parametrize(
     ("terms", "expected"),
     [
-        pytest.param([], (), id="no term is no node"),
-        pytest.param([{}], (), id="an empty term is no node"),
+        pytest.param([], (), id="no term matches no node"),
+        pytest.param([{}], (), id="an empty term matches no node"),
         pytest.param(
             [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}],
             (),
-            id="the name of a node is never looked at",
+            id="the name of a node is not read",
         ),
         pytest.param(
             [{"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["n1"]}]}],
             ((),),
-            id="so not having one always holds",
+            id="NotIn on the name is always true",
         ),
         pytest.param(
             [{"matchExpressions": [{"key": "a", "operator": "Wrong", "values": ["x"]}]}],
             (),
-            id="what does not parse is no node",
+            id="an invalid term matches no node",
         ),
     ],
 )
-def test_terms_that_say_nothing_about_labels(terms: Any, expected: Any) -> None:
+def test_terms_without_conditions_on_labels(terms: Any, expected: Any) -> None:
     affinity = {"required": {"nodeSelectorTerms": terms}}
     assert volume_info("pv", nodeAffinity=affinity).node_terms == expected
 
 
-def test_without_affinity_any_node_will_do() -> None:
+def test_a_volume_without_affinity_matches_every_node() -> None:
     assert volume_info("pv").node_terms is None
     assert volume_info("pv", nodeAffinity={}).node_terms is None
 
@@ -106,7 +106,7 @@ def test_a_selector_that_does_not_parse_is_reported() -> None:
     assert claim_info("c").selector is None
 
 
-def test_an_ephemeral_claim_belongs_to_the_pod_that_controls_it() -> None:
+def test_an_ephemeral_claim_belongs_to_its_controlling_pod() -> None:
     owner = {"kind": "Pod", "name": "web", "uid": "uid-default/web", "controller": True}
     one = claim_info("web-scratch", meta={"ownerReferences": [owner]})
     assert one.is_for(pod("web"))
@@ -115,12 +115,12 @@ def test_an_ephemeral_claim_belongs_to_the_pod_that_controls_it() -> None:
     assert not claim_info("c", meta={"ownerReferences": [mere_owner]}).is_for(pod("web"))
 
 
-def test_the_largest_volume_counts_before_what_is_left() -> None:
+def test_the_maximum_volume_size_overrides_the_capacity() -> None:
     assert capacity_info("c", "5Gi").volume_bytes_max == 5 * 2**30
     assert capacity_info("c", "5Gi", maximumVolumeSize="1Gi").volume_bytes_max == 2**30
     assert capacity_info("c", "5Gi", maximumVolumeSize="1Gi").capacity_bytes == 5 * 2**30
 
 
-def test_a_capacity_without_a_topology_is_nowhere() -> None:
+def test_a_capacity_without_a_topology_matches_no_node() -> None:
     assert capacity_info("c", "5Gi", nodeTopology=None).nodes.nothing
     assert capacity_info("c", "5Gi").nodes.is_everything

@@ -1,4 +1,4 @@
-"""What the API says of storage, and whom a change of it concerns."""
+"""Storage objects of the API, and the nodes that a change of them concerns."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ from tests.plugins.volume_kit import (
 
 
 def changed(over: SampleCluster, *objects: Any) -> tuple[list[str], list[str]]:
-    """(nodes whose volumes, nodes whose storage may have changed) by these objects."""
+    """(nodes whose volumes, nodes whose storage may have changed) because of ``objects``."""
     log, names = over.cache.table.log, over.cache.table.names
     before = log.generation
     add(over, *objects)
@@ -30,7 +30,7 @@ def changed(over: SampleCluster, *objects: Any) -> tuple[list[str], list[str]]:
     return one, other
 
 
-# ---- whom a change concerns ----------------------------------------------------------------
+# ---- the nodes of a change -------------------------------------------------------------------
 
 
 def test_any_change_of_storage_concerns_all_nodes() -> None:

@@ -1,4 +1,4 @@
-"""What we assume of storage over what the API says."""
+"""Assumed versions of storage objects, which hide the versions of the API."""
 
 from typing import Any, cast
 
@@ -49,7 +49,7 @@ def test_an_assumed_volume_is_used_until_the_api_has_a_newer_one() -> None:
     assert volumes.assumed_count == 0
 
 
-def test_the_same_version_once_more_ends_nothing() -> None:
+def test_storing_the_same_version_again_does_not_end_the_assumption() -> None:
     over = cluster(zoned(n1="a"), claim("data"))
     over.volumes.assume_claim(a_claim("data", annotations={"a": "b"}))
     over.objects(PERSISTENT_VOLUME_CLAIM).put(a_claim("data"))
@@ -68,9 +68,9 @@ def test_a_deleted_object_is_no_longer_assumed() -> None:
     assert over.volumes.volumes_of_class("late") == []
 
 
-def test_restoring_forgets_only_the_own_assumption() -> None:
+def test_restoring_forgets_only_the_caller_s_assumption() -> None:
     over = cluster(zoned(n1="a"), volume("pv"))
-    mine, foreign = a_volume("pv", claim="mine"), a_volume("pv", claim="others")
+    mine, foreign = a_volume("pv", claim="mine"), a_volume("pv", claim="foreign")
     over.volumes.assume_volume(foreign)
     over.volumes.restore_volume(mine)
     assert over.volumes.assumed_count == 1
@@ -103,7 +103,7 @@ def test_objects_stored_earlier_are_read() -> None:
     )
 
 
-def test_a_node_and_a_pod_are_seen_as_they_are_now() -> None:
+def test_a_node_and_a_pod_are_read_in_their_current_state() -> None:
     placed = with_claims("p", "data", node="n1")
     over = cluster(zoned(n1="a"), pods=[placed])
     node = over.volumes.node("n1")

@@ -1,4 +1,4 @@
-"""Plugins that break one promise of the contract each."""
+"""Plugins, each of which breaks one promise of the contract."""
 
 from collections.abc import Hashable
 from typing import final
@@ -15,7 +15,7 @@ from bayplan.state.pods import PodInfo
 
 @final
 class RanksNodes(ScorePlugin):
-    """Scores a node by its place among those it is asked about."""
+    """Scores a node by its position in the view."""
 
     name = "RanksNodes"
 
@@ -25,7 +25,7 @@ class RanksNodes(ScorePlugin):
 
 @final
 class WritesColumns(ScorePlugin):
-    """Computes in place."""
+    """Writes to a column of the table."""
 
     name = "WritesColumns"
 
@@ -37,7 +37,7 @@ class WritesColumns(ScorePlugin):
 
 @final
 class SignsTooLittle(ScalarFilterPlugin, SignPlugin):
-    """Signs how many tolerations there are, and asks for what."""
+    """Signs the number of tolerations and reads their keys."""
 
     name = "SignsTooLittle"
 
@@ -51,7 +51,7 @@ class SignsTooLittle(ScalarFilterPlugin, SignPlugin):
 
 @final
 class CountsDownTwice(ReservePlugin):
-    """Never below zero, but twice for one pod."""
+    """Counts down at every Unreserve, also at the second one for a pod, but never below zero."""
 
     name = "CountsDownTwice"
 

@@ -1,4 +1,4 @@
-"""Planted plugins whose results depend on what they must not depend on."""
+"""Planted plugins whose results depend on forbidden inputs."""
 
 from collections.abc import Iterable
 from typing import final
@@ -44,7 +44,7 @@ def test_writing_to_a_column_is_detected() -> None:
 
 @final
 class BreaksTheSeal(ScorePlugin):
-    """Computes in place, and knows how to."""
+    """Makes a column writable and writes to it."""
 
     name = "BreaksTheSeal"
 
@@ -62,10 +62,10 @@ def test_writing_to_a_column_by_force_is_detected() -> None:
 
 
 @final
-class KeepsTheMask(FilterPlugin):
-    """Takes its mask for a scratch pad."""
+class WritesTheMask(FilterPlugin):
+    """Writes to the mask of feasible nodes."""
 
-    name = "KeepsTheMask"
+    name = "WritesTheMask"
 
     def filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView, feasible: NodeMask
@@ -75,12 +75,12 @@ class KeepsTheMask(FilterPlugin):
 
 
 def test_writing_to_the_mask_is_detected() -> None:
-    assert "filter writes to the mask it is handed" in failure_of(KeepsTheMask)
+    assert "filter writes to the mask it is handed" in failure_of(WritesTheMask)
 
 
 @final
 class TooHigh(ScalarScorePlugin):
-    """Beyond 100."""
+    """Returns a score above 100."""
 
     name = "TooHigh"
 
@@ -94,7 +94,7 @@ def test_a_score_out_of_range_is_detected() -> None:
 
 @final
 class FloatScores(ScorePlugin):
-    """Forgets that scores are whole numbers."""
+    """Returns scores that are not whole numbers."""
 
     name = "FloatScores"
 
@@ -111,7 +111,7 @@ def test_scores_of_another_type_are_detected() -> None:
 
 @final
 class WaitsInFilter(ScalarFilterPlugin):
-    """Takes Filter for Permit."""
+    """Returns Wait from Filter."""
 
     name = "WaitsInFilter"
 
@@ -125,7 +125,7 @@ def test_a_wait_from_filter_is_detected() -> None:
 
 @final
 class ReadsTaintsInSecret(ScalarFilterPlugin):
-    """Declares labels, and reads taints."""
+    """Declares the facet of labels and reads taints."""
 
     name = "ReadsTaintsInSecret"
     caching = Caching(facets=Facet.LABELS)
@@ -142,7 +142,7 @@ def test_an_undeclared_facet_is_detected_and_named() -> None:
 
 @final
 class CountsPodsInSecret(ScalarScorePlugin):
-    """Declares labels, and counts pods."""
+    """Declares the facet of labels and counts pods."""
 
     name = "CountsPodsInSecret"
     caching = Caching(facets=Facet.LABELS)
@@ -157,7 +157,7 @@ def test_an_undeclared_read_of_pods_is_detected() -> None:
 
 @final
 class ReadsAnAnnotation(ScalarScorePlugin):
-    """Reads an annotation that nobody but itself knows of."""
+    """Reads an annotation whose key occurs nowhere else."""
 
     name = "ReadsAnAnnotation"
     caching = Caching(facets=Facet.LABELS)
@@ -166,13 +166,13 @@ class ReadsAnAnnotation(ScalarScorePlugin):
         return 100 if node.annotations.get("test.org/price") == "7" else 0
 
 
-def test_keys_known_only_to_the_plugin_are_drawn() -> None:
+def test_keys_that_only_the_plugin_uses_are_drawn() -> None:
     assert "caching = Caching(facets=…) with ANNOTATIONS" in failure_of(ReadsAnAnnotation)
 
 
 @final
 class ReadsADeclaredField(ScalarScorePlugin):
-    """Reads a field that it declares, and forgets the facet."""
+    """Reads a field that it declares, without the facet of declared fields."""
 
     name = "ReadsADeclaredField"
     caching = Caching(facets=Facet.LABELS)
@@ -187,10 +187,10 @@ def test_declared_fields_are_drawn() -> None:
 
 
 @final
-class ComparesWithOthers(ScalarScorePlugin):
-    """Looks at all nodes for each of them."""
+class ReadsAllNodes(ScalarScorePlugin):
+    """Reads all nodes to score each of them."""
 
-    name = "ComparesWithOthers"
+    name = "ReadsAllNodes"
 
     def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         labels = [other.labels.get("disktype") for other in self.handle.snapshot.nodes.infos()]
@@ -198,48 +198,48 @@ class ComparesWithOthers(ScalarScorePlugin):
 
 
 def test_a_read_of_other_nodes_is_detected() -> None:
-    message = failure_of(ComparesWithOthers)
+    message = failure_of(ReadsAllNodes)
     assert "changed its answer about one node when LABELS of another (node-" in message
     assert 'it must say scope = "cluster"' in message
 
 
 @final
-class RemembersWho(ScalarScorePlugin):
-    """Counts how often it was asked."""
+class CountsCalls(ScalarScorePlugin):
+    """Scores with the number of its calls."""
 
-    name = "RemembersWho"
+    name = "CountsCalls"
 
     def setup(self) -> None:
-        self._asked_count = 0
+        self._call_count = 0
 
     def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        self._asked_count += 1
-        return self._asked_count % 100
+        self._call_count += 1
+        return self._call_count % 100
 
 
 def test_a_result_that_depends_on_earlier_calls_is_detected() -> None:
-    assert "says something else when it is asked again" in failure_of(RemembersWho)
+    assert "says something else when it is asked again" in failure_of(CountsCalls)
 
 
 @final
-class KeepsForAnother(ScorePlugin):
-    """Keeps with the pod's shape what depends on the cluster."""
+class StoresInShape(ScorePlugin):
+    """Stores a value with the pod's shape that depends on the cluster."""
 
-    name = "KeepsForAnother"
+    name = "StoresInShape"
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
         count = len(set(nodes.all().taints.set_ids().tolist()))
-        kept = pod.shape.once("KeepsForAnother", lambda shape: count)
-        return np.full(len(nodes), kept, np.int64)
+        count_of_shape = pod.shape.once("StoresInShape", lambda shape: count)
+        return np.full(len(nodes), count_of_shape, np.int64)
 
 
 def test_a_shape_that_stores_foreign_data_is_detected() -> None:
-    assert "KeepsForAnother: says something else" in failure_of(KeepsForAnother)
+    assert "StoresInShape: says something else" in failure_of(StoresInShape)
 
 
 @final
 class RankingInvalid(ScorePlugin):
-    """Its column follows from more than it says."""
+    """Reads a derived column that depends on more facets than it declares."""
 
     name = "OutOfDate"
 
@@ -257,7 +257,7 @@ def test_a_derived_column_that_lacks_a_facet_is_detected() -> None:
 
 @final
 class CountsTooEarly(PreFilterPlugin, FilterPlugin):
-    """Counts pods in PreFilter and is not told of a what-if."""
+    """Counts pods in PreFilter and has no AddPod and RemovePod."""
 
     name = "CountsTooEarly"
     scope = "cluster"

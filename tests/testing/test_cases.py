@@ -1,4 +1,4 @@
-"""What a plugin is checked in."""
+"""The clusters and pods that a plugin is checked with."""
 
 from typing import final
 
@@ -22,26 +22,26 @@ def test_a_scene_is_determined_by_its_number() -> None:
     assert names_and_labels(subject, 3) != names_and_labels(subject, 4)
 
 
-def test_given_pods_come_first() -> None:
+def test_passed_pods_come_first() -> None:
     subject = Subject(InterPodAffinity, None, [{"priority": 77}], None, seed=1)
     assert subject.scene(0).pods[0][1].priority == 77
 
 
 @final
-class AsksForKeys(ScalarScorePlugin):
-    """Asks for a label and an annotation, of nodes, of the pod and of others."""
+class ReadsKeys(ScalarScorePlugin):
+    """Reads a label and an annotation of the node, of the pod and of placed pods."""
 
-    name = "AsksForKeys"
+    name = "ReadsKeys"
 
     def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        others = [other.annotations.get("test.org/other") for other in node.pods]
-        known = ("test.org/node" in node.labels, "test.org/note" in node.annotations)
-        mine = (pod.labels.get("test.org/pod"), pod.annotations.get("test.org/own"))
-        return len([each for each in (*others, *known, *mine) if each])
+        of_placed_pods = [other.annotations.get("test.org/other") for other in node.pods]
+        of_node = ("test.org/node" in node.labels, "test.org/note" in node.annotations)
+        of_pod = (pod.labels.get("test.org/pod"), pod.annotations.get("test.org/own"))
+        return len([each for each in (*of_placed_pods, *of_node, *of_pod) if each])
 
 
 def test_the_events_of_a_plugin_are_recorded() -> None:
-    subject = Subject(AsksForKeys, None, (), None, seed=1)
+    subject = Subject(ReadsKeys, None, (), None, seed=1)
     subject.listen()
     vocabulary = subject.scene(0).draws.vocabulary
     assert "test.org/node" in vocabulary.node_labels

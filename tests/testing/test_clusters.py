@@ -8,8 +8,8 @@ from bayplan.state.nodes import LoanEnded
 from bayplan.testing import SampleCluster, cluster, handle, node, pod
 
 
-def contents(found: SampleCluster) -> list[str]:
-    return [repr(info) for info in found.lend().nodes.infos()]
+def contents(sample: SampleCluster) -> list[str]:
+    return [repr(info) for info in sample.lend().nodes.infos()]
 
 
 def test_a_seed_determines_the_cluster() -> None:
@@ -18,17 +18,17 @@ def test_a_seed_determines_the_cluster() -> None:
 
 
 def test_the_requested_numbers_of_nodes_and_pods_are_drawn() -> None:
-    found = cluster(nodes=50, pods=100, seed=1)
-    assert found.lend().node_count == 50
-    assert len(found.cache.pods()) == 100
+    sample = cluster(nodes=50, pods=100, seed=1)
+    assert sample.lend().node_count == 50
+    assert len(sample.cache.pods()) == 100
 
 
-def test_given_nodes_and_pods_are_used_unchanged() -> None:
-    found = cluster([node("a"), node("b")], [pod("p", node="a")])
-    assert [len(info.pods) for info in found.lend().nodes.infos()] == [1, 0]
+def test_passed_nodes_and_pods_are_used_unchanged() -> None:
+    sample = cluster([node("a"), node("b")], [pod("p", node="a")])
+    assert [len(info.pods) for info in sample.lend().nodes.infos()] == [1, 0]
 
 
-def test_pods_are_drawn_onto_given_nodes() -> None:
+def test_pods_are_drawn_onto_passed_nodes() -> None:
     assert {each.node_name for each in cluster([node("a")], 5).cache.pods()} == {"a"}
 
 
@@ -42,9 +42,9 @@ def test_a_pod_without_a_node_cannot_be_added() -> None:
 
 
 def test_a_new_loan_ends_the_previous_one() -> None:
-    found = cluster(2, 0)
-    nodes = found.lend().nodes
-    found.lend()
+    sample = cluster(2, 0)
+    nodes = sample.lend().nodes
+    sample.lend()
     with pytest.raises(LoanEnded):
         nodes.names()
 
@@ -58,12 +58,16 @@ def test_adding_ends_the_loan() -> None:
 
 
 def test_a_handle_reads_the_cluster() -> None:
-    found = cluster(3, 0, seed=8)
-    given = handle(found, kinds=["v1 Namespace"])
-    found.clock.advance_to(5.0)
-    snapshot = found.lend()
-    assert (given.seed, given.now_seconds, given.snapshot) == (8, 5.0, snapshot)
-    namespaces = [each.metadata.name for each in given.objects("v1 Namespace").list()]
+    sample = cluster(3, 0, seed=8)
+    plugin_handle = handle(sample, kinds=["v1 Namespace"])
+    sample.clock.advance_to(5.0)
+    snapshot = sample.lend()
+    assert (plugin_handle.seed, plugin_handle.now_seconds, plugin_handle.snapshot) == (
+        8,
+        5.0,
+        snapshot,
+    )
+    namespaces = [each.metadata.name for each in plugin_handle.objects("v1 Namespace").list()]
     assert namespaces == ["default", "other"]
 
 
@@ -73,28 +77,28 @@ def test_a_handle_lists_declared_kinds_only() -> None:
 
 
 def test_objects_are_added_as_in_a_manifest() -> None:
-    found = SampleCluster().put("v1 Service", {"metadata": {"name": "s", "namespace": "n"}})
-    given = handle(found, kinds=["v1 Service"])
-    assert given.objects("v1 Service").get("s", "n") is not None
+    sample = SampleCluster().put("v1 Service", {"metadata": {"name": "s", "namespace": "n"}})
+    plugin_handle = handle(sample, kinds=["v1 Service"])
+    assert plugin_handle.objects("v1 Service").get("s", "n") is not None
 
 
 def test_requests_of_plugins_are_recorded() -> None:
-    found = SampleCluster()
-    given, waiting = handle(found), pod("p")
-    given.activate([waiting])
-    given.emit(waiting, "Normal", "Reason", "Action", "note")
-    assert found.activated == [waiting]
-    assert [event.note for event in found.emitted] == ["note"]
-    assert given.waiting_pods() == []
-    assert given.waiting_pod("x") is None
-    assert not given.reject_waiting_pod("x")
+    sample = SampleCluster()
+    plugin_handle, waiting = handle(sample), pod("p")
+    plugin_handle.activate([waiting])
+    plugin_handle.emit(waiting, "Normal", "Reason", "Action", "note")
+    assert sample.activated == [waiting]
+    assert [event.note for event in sample.emitted] == ["note"]
+    assert plugin_handle.waiting_pods() == []
+    assert plugin_handle.waiting_pod("x") is None
+    assert not plugin_handle.reject_waiting_pod("x")
 
 
 def test_nominations_are_those_of_the_cluster() -> None:
-    found = SampleCluster()
-    given = handle(found)
-    given.nominator.add_nominated_pod(pod("p", nominated_node="a"), Nomination())
-    assert found.nominator.nominated_nodes() == ["a"]
+    sample = SampleCluster()
+    plugin_handle = handle(sample)
+    plugin_handle.nominator.add_nominated_pod(pod("p", nominated_node="a"), Nomination())
+    assert sample.nominator.nominated_nodes() == ["a"]
 
 
 def test_a_handle_creates_plugins_of_the_tree() -> None:

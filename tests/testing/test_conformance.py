@@ -25,17 +25,17 @@ def test_a_plugin_of_the_tree_satisfies_the_contract(plugin_class: type[Plugin],
 
 
 def test_the_result_is_reproducible() -> None:
-    said = set[str]()
+    messages = set[str]()
     for _ in range(2):
         with pytest.raises(CheckFailed) as failed:
             check_plugin(LooksAtTheFirst, clusters=5)
-        said.add(str(failed.value))
-    assert len(said) == 1
+        messages.add(str(failed.value))
+    assert len(messages) == 1
 
 
 @final
 class LooksAtTheFirst(FilterPlugin):
-    """Answers for the first node of what it is handed."""
+    """Answers for the first node of the view."""
 
     name = "LooksAtTheFirst"
 
@@ -51,7 +51,7 @@ def test_a_plugin_that_raises_is_named_with_its_own_exception_as_the_cause() -> 
 
 @final
 class Gate(PreEnqueuePlugin):
-    """Lets everybody in."""
+    """Admits every pod."""
 
     name = "Gate"
 
@@ -65,7 +65,7 @@ def test_the_report_gives_the_duration_of_a_gate() -> None:
 
 @final
 class GpuMinimum(ScalarScorePlugin):
-    """Fails where there is much of a resource that is never drawn."""
+    """Returns an invalid score if a pod requests a resource that is never drawn."""
 
     name = "GpuMinimum"
 
@@ -73,7 +73,7 @@ class GpuMinimum(ScalarScorePlugin):
         return 101 if pod.requests.get("test.org/card") else 0
 
 
-def test_pods_for_the_plugin_can_be_given() -> None:
+def test_pods_for_the_plugin_can_be_passed() -> None:
     check_plugin(GpuMinimum)
     with pytest.raises(CheckFailed, match="invalid score 101"):
         check_plugin(GpuMinimum, pods=[{"requests": {"test.org/card": 1}}])
@@ -81,7 +81,7 @@ def test_pods_for_the_plugin_can_be_given() -> None:
 
 @final
 class NeedsService(PreEnqueuePlugin):
-    """Looks for an object of its own kind."""
+    """Looks up an object of a kind that it declares."""
 
     name = "NeedsService"
     kinds = ("test.org/v1 Policy",)
@@ -104,7 +104,7 @@ class MaxArgs(PluginArgs):
 
 @final
 class NeedsArgs(ScalarScorePlugin):
-    """Cannot be made without its label."""
+    """Has a required arg."""
 
     name = "NeedsArgs"
     args_type = MaxArgs

@@ -32,7 +32,7 @@ from bayplan.testing.equivalence_checks import pre_state_serves_pods_of_one_temp
 
 
 class ByAmounts(ScalarFilterPlugin, ScalarScorePlugin):
-    """Says that amounts are all it looks at."""
+    """Promises that it reads amounts only."""
 
     name = "ByAmounts"
     caching = Caching(
@@ -50,7 +50,7 @@ class ByAmounts(ScalarFilterPlugin, ScalarScorePlugin):
 
 
 class Prepares(PreFilterPlugin, PreScorePlugin, ScalarFilterPlugin, ScalarScorePlugin):
-    """Says that what it notes is good for all pods of a template."""
+    """Promises that its notes are equal for all pods of a template."""
 
     name = "Prepares"
     caching = Caching(facets=Facet.REQUESTED | Facet.PODS, pre_state_per_template=True)
@@ -110,7 +110,7 @@ REASON = "too many pods"
 
 
 class Fair(FilterPlugin, RowFilter, ScorePlugin, RowScore):
-    """Says the same either way."""
+    """Has the same result in both forms."""
 
     name = "Fair"
 
@@ -133,7 +133,7 @@ def planted(
     reasons: tuple[str, ...] = (REASON,),
     score_of_row: Any = 0,
 ) -> type[Plugin]:
-    """A plugin whose one-row forms say this."""
+    """A plugin whose forms for one row return these results."""
 
     class Planted(FilterPlugin, RowFilter, ScorePlugin, RowScore):
         name = "Planted"

@@ -20,46 +20,46 @@ def small() -> SampleCluster:
 
 
 def test_a_result_is_indexed_by_node_name() -> None:
-    found = small()
-    answer = ask(plugin(NodeResourcesFit, cluster=found), pod(cpu=2), found.lend().nodes)
+    sample = small()
+    answer = ask(plugin(NodeResourcesFit, cluster=sample), pod(cpu=2), sample.lend().nodes)
     assert answer.rejections == {"a": "UnschedulableAndUnresolvable: Insufficient cpu"}
     assert sorted(answer.scores) == ["b", "c"]
 
 
 def test_a_selection_of_nodes_can_be_evaluated() -> None:
-    found = small()
-    instance = plugin(NodeResourcesFit, cluster=found)
-    nodes = found.lend().nodes
+    sample = small()
+    instance = plugin(NodeResourcesFit, cluster=sample)
+    nodes = sample.lend().nodes
     whole, part = ask(instance, pod(cpu=2), nodes), ask(instance, pod(cpu=2), nodes, [2, 0])
     assert part == whole.about(["a", "c"])
 
 
 def test_a_rejection_by_pre_filter_ends_the_evaluation() -> None:
-    found = small()
+    sample = small()
     fields = [{"key": "metadata.name", "operator": "In", "values": [name]} for name in ("a", "b")]
     terms = {"nodeSelectorTerms": [{"matchFields": fields}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
-    answer = ask(plugin(NodeAffinity, cluster=found), pod(affinity=affinity), found.lend().nodes)
+    answer = ask(plugin(NodeAffinity, cluster=sample), pod(affinity=affinity), sample.lend().nodes)
     assert answer == Answer("UnschedulableAndUnresolvable: pod affinity terms conflict")
 
 
 def test_a_skip_is_reported() -> None:
-    found = small()
-    answer = ask(plugin(NodeAffinity, cluster=found), pod(), found.lend().nodes)
+    sample = small()
+    answer = ask(plugin(NodeAffinity, cluster=sample), pod(), sample.lend().nodes)
     assert (answer.pre_filter, answer.pre_score, answer.scores) == ("Skip", "Skip", {})
 
 
 def test_an_error_status_of_a_plugin_is_a_result() -> None:
-    found = small()
+    sample = small()
     terms = [{"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "?"}]}}]
     affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}}
-    answer = ask(plugin(NodeAffinity, cluster=found), pod(affinity=affinity), found.lend().nodes)
+    answer = ask(plugin(NodeAffinity, cluster=sample), pod(affinity=affinity), sample.lend().nodes)
     assert answer.pre_score.startswith('Error: running PreScore plugin "NodeAffinity"')
 
 
 @final
 class Breaks(PreScorePlugin, ScalarScorePlugin):
-    """Fails where it scores."""
+    """Raises in Score."""
 
     name = "Breaks"
 
@@ -71,11 +71,11 @@ class Breaks(PreScorePlugin, ScalarScorePlugin):
 
 
 def test_an_exception_fails_the_check_as_its_cause() -> None:
-    found = small()
-    instance = plugin(Breaks, cluster=found)
-    assert ask(instance, pod("skip"), found.lend().nodes).pre_score == "Skip"
+    sample = small()
+    instance = plugin(Breaks, cluster=sample)
+    assert ask(instance, pod("skip"), sample.lend().nodes).pre_score == "Skip"
     with pytest.raises(CheckFailed, match="ZeroDivisionError") as failed:
-        ask(instance, pod("p"), found.lend().nodes)
+        ask(instance, pod("p"), sample.lend().nodes)
     assert isinstance(failed.value.__cause__, ZeroDivisionError)
 
 
@@ -88,6 +88,6 @@ def test_the_first_difference_is_reported() -> None:
 
 
 def test_raw_scores_are_reported() -> None:
-    found = cluster([node("a", taints=["spot:PreferNoSchedule"]), node("b")], [])
-    answer = ask(plugin(TaintToleration, cluster=found), pod(), found.lend().nodes)
+    sample = cluster([node("a", taints=["spot:PreferNoSchedule"]), node("b")], [])
+    answer = ask(plugin(TaintToleration, cluster=sample), pod(), sample.lend().nodes)
     assert answer.scores == {"a": 1, "b": 0}

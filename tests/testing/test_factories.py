@@ -23,7 +23,7 @@ def test_requests_are_those_of_the_container() -> None:
     assert result.requests == {"cpu": 500, "memory": 1 << 30, "nvidia.com/gpu": 2}
 
 
-def test_complex_fields_are_given_as_in_a_manifest_or_as_structs() -> None:
+def test_complex_fields_have_the_form_of_a_manifest_or_of_structs() -> None:
     plain = pod("p", tolerations=[{"key": "gpu", "operator": "Exists"}])
     typed = pod("p", tolerations=[Toleration(key="gpu", operator="Exists")])
     assert plain.shape is typed.shape
@@ -47,8 +47,8 @@ def test_a_pod_is_created_on_a_node_or_pending() -> None:
 
 
 def test_gates_and_ports_have_short_forms() -> None:
-    found = api_pod("p", gates=["example.com/a"], host_ports=[80])
-    assert [gate.name for gate in found.spec.scheduling_gates or ()] == ["example.com/a"]
+    result = api_pod("p", gates=["example.com/a"], host_ports=[80])
+    assert [gate.name for gate in result.spec.scheduling_gates or ()] == ["example.com/a"]
     assert [port.port for port in pod("p", host_ports=[80]).shape.host_ports] == [80]
 
 
@@ -85,7 +85,7 @@ def test_a_node_has_allocatable_amounts_and_labels() -> None:
     assert (result.metadata.labels or {})[ZONE_LABEL] == "z1"
 
 
-def test_images_and_declared_fields_can_be_given() -> None:
+def test_images_and_declared_fields_can_be_passed() -> None:
     result = node("a", images={"web": 5}, declared={"status.nodeInfo.osImage": "x"})
     assert [(i.names, i.size_bytes) for i in result.status.images or ()] == [(("web",), 5)]
     assert result.declared == {"status.nodeInfo.osImage": "x"}

@@ -68,7 +68,7 @@ def test_excluded_attributes_do_not_count() -> None:
     assert fingerprint(Holder(1, 2), ["other"]) == fingerprint(Holder(1, 3), ["other"])
 
 
-def test_columns_of_a_table_are_found_at_any_depth() -> None:
+def test_columns_of_a_table_are_included_at_any_depth() -> None:
     result = columns_of(cluster(2, 3).cache.table)
     assert ".resources.pod_counts" in result
     assert any("requested.columns" in path for path in result)

@@ -19,9 +19,9 @@ def test_generators_with_one_seed_draw_equally() -> None:
 def test_some_draws_distinct_values() -> None:
     drawn = draws()
     for _ in range(50):
-        found = drawn.some("abc", 2)
-        assert len(found) <= 2
-        assert len(set(found)) == len(found)
+        values = drawn.some("abc", 2)
+        assert len(values) <= 2
+        assert len(set(values)) == len(values)
 
 
 def test_several_draws_at_least_one_value() -> None:

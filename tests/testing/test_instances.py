@@ -19,15 +19,15 @@ def test_args_out_of_range_are_refused() -> None:
 
 
 def test_an_instance_has_a_handle_over_its_cluster() -> None:
-    found = cluster(2, 0)
-    made = plugin(InterPodAffinity, cluster=found)
-    snapshot = found.lend()
+    sample = cluster(2, 0)
+    made = plugin(InterPodAffinity, cluster=sample)
+    snapshot = sample.lend()
     assert made.handle.snapshot is snapshot
     assert made.handle.objects("v1 Namespace").get("default") is not None
 
 
-def test_a_given_handle_is_used() -> None:
-    given = handle(name="mine")
-    made = plugin(NodeResourcesFit, handle=given, instance_name="NodeResourcesFit/mine")
-    assert made.handle is given
+def test_a_passed_handle_is_used() -> None:
+    own_handle = handle(name="mine")
+    made = plugin(NodeResourcesFit, handle=own_handle, instance_name="NodeResourcesFit/mine")
+    assert made.handle is own_handle
     assert made.instance_name == "NodeResourcesFit/mine"

@@ -27,7 +27,7 @@ GPU = "example.com/gpu"
 CONFIG = {"apiVersion": API_VERSION, "kind": KIND}
 
 
-def test_a_pod_gets_a_device_that_only_the_given_manager_lists() -> None:
+def test_a_pod_gets_a_device_that_only_the_passed_manager_lists() -> None:
     devices = MemoryDevices(
         claims=[as_claim(claim("c", exactly()))],
         slices=[as_slice(slice_of("n2", "x"))],

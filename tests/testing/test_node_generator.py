@@ -10,7 +10,7 @@ from bayplan.testing.generators import FACET_DRAWS, Draws, Vocabulary, draw_node
 
 
 @pytest.mark.parametrize("facet", FACET_DRAWS, ids=lambda facet: facet.name)
-def test_drawing_one_facet_again_changes_no_other(facet: Facet) -> None:
+def test_drawing_one_facet_again_changes_no_other_facet(facet: Facet) -> None:
     vocabulary = Vocabulary(node_fields=("status.nodeInfo.osImage",))
     draws = Draws(stream(1, "nodes"), vocabulary)
     changed = Facet(0)
@@ -28,4 +28,4 @@ def test_an_image_has_one_size_everywhere() -> None:
         for name, size in draw_node(draws).get("images", {}).items():
             sizes.setdefault(name, set()).add(size)
     assert sizes
-    assert all(len(found) == 1 for found in sizes.values())
+    assert all(len(distinct_sizes) == 1 for distinct_sizes in sizes.values())

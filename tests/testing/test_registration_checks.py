@@ -35,7 +35,7 @@ def failure_of(plugin_class: type[Plugin]) -> str:
 
 
 def registering(events: Sequence[Any]) -> type[Plugin]:
-    """A filter that registers these."""
+    """A filter plugin that registers ``events``."""
 
     @final
     class Registers(ScalarFilterPlugin, EnqueueExtensions):
@@ -76,14 +76,16 @@ def failing(pod: Any, old: Any, new: Any) -> QueueingHint:
         pytest.param(
             hinted(cast(Any, "Queue")),
             "the hint for NodeAdd is no function",
-            id="a hint that is no function",
+            id="a hint that is not a function",
         ),
         pytest.param(
             hinted(lambda pod, old, new: True),
             "its hint for NodeAdd returned True; wanted a QueueingHint",
-            id="a hint that answers something else",
+            id="a hint with a wrong result",
         ),
-        pytest.param(hinted(failing), "its hint for NodeAdd fails: AttributeError", id="fails"),
+        pytest.param(
+            hinted(failing), "its hint for NodeAdd fails: AttributeError", id="an exception"
+        ),
     ],
 )
 def test_a_wrong_registration_is_detected(events: Sequence[Any], words: str) -> None:
@@ -107,7 +109,7 @@ def test_a_correct_registration_passes(events: Sequence[Any]) -> None:
 
 @final
 class NoName(ScalarScorePlugin):
-    """Its name has a label."""
+    """Has a label in its name."""
 
     name = "Has/Label"
 
@@ -117,7 +119,7 @@ class NoName(ScalarScorePlugin):
 
 @final
 class WrongFacets(ScalarScorePlugin):
-    """Its facets are words."""
+    """Declares its facets as strings."""
 
     name = "WrongFacets"
     caching: Any = Caching(facets=cast("Any", "LABELS"))
@@ -128,7 +130,7 @@ class WrongFacets(ScalarScorePlugin):
 
 @final
 class WrongKinds(ScalarScorePlugin):
-    """Its kind has no version."""
+    """Declares a kind without a version."""
 
     name = "WrongKinds"
     kinds = ("Service",)
@@ -139,7 +141,7 @@ class WrongKinds(ScalarScorePlugin):
 
 @final
 class WrongFields(ScalarScorePlugin):
-    """Its field belongs to nobody."""
+    """Declares a field without the kind of its object."""
 
     name = "WrongFields"
     fields = ("status.nodeInfo",)

@@ -32,7 +32,7 @@ def test_equal_signatures_with_different_results_are_detected_and_the_field_is_n
 
 @final
 class ReadsAnnotations(ScalarScorePlugin, SignPlugin):
-    """Signs labels, and reads an annotation."""
+    """Signs labels and reads an annotation."""
 
     name = "ReadsAnnotations"
 
@@ -50,7 +50,7 @@ def test_a_field_that_is_read_and_not_signed_is_named() -> None:
 
 @final
 class ReadsRequests(ScalarScorePlugin, SignPlugin):
-    """Signs containers only, and reads what they and the overhead come to."""
+    """Signs containers only, and reads the sum of containers and overhead."""
 
     name = "ReadsRequests"
 
@@ -68,7 +68,7 @@ def test_one_source_field_does_not_sign_a_value_compiled_from_several() -> None:
 
 @final
 class SignsTheName(ScalarScorePlugin, SignPlugin):
-    """No two pods alike."""
+    """Signs the name, so that no two pods have equal signatures."""
 
     name = "SignsTheName"
 
@@ -85,7 +85,7 @@ def test_a_signature_with_the_name_is_detected() -> None:
 
 @final
 class SignsTheStatus(ScalarScorePlugin, SignPlugin):
-    """Signs where a pod is nominated."""
+    """Signs the nominated node of a pod."""
 
     name = "SignsTheStatus"
 
@@ -102,7 +102,7 @@ def test_a_signature_with_the_status_is_detected() -> None:
 
 @final
 class SignsAMap(ScalarScorePlugin, SignPlugin):
-    """A map cannot be looked up."""
+    """Signs a map, which is not hashable."""
 
     name = "SignsAMap"
 
@@ -120,7 +120,7 @@ def test_an_unhashable_signature_is_detected() -> None:
 
 @final
 class SignsNoneOfThose(ScalarScorePlugin, SignPlugin):
-    """Reads annotations of pods with labels, and signs only the others."""
+    """Reads annotations of pods with labels, and signs only pods without labels."""
 
     name = "SignsNoneOfThose"
 
@@ -137,7 +137,7 @@ def test_every_field_of_an_unsigned_pod_may_be_read() -> None:
 
 @final
 class SignsAll(ScalarScorePlugin, SignPlugin):
-    """Signs the spec as a whole: nothing is left out."""
+    """Signs the whole spec."""
 
     name = "SignsAll"
 
@@ -156,7 +156,7 @@ def test_a_signature_of_the_whole_spec_passes() -> None:
 
 
 class SignsOnce(ScalarScorePlugin, SignPlugin):
-    """Scores all nodes alike, and says that it signs the shape only."""
+    """Scores all nodes equally, and promises that it signs the shape only."""
 
     caching = Caching(signs_template=True)
 
@@ -206,7 +206,7 @@ def test_cluster_objects_may_not_be_signed_once() -> None:
 
 @final
 class SignsTheShape(SignsOnce):
-    """Signs parts of the shape, and the node."""
+    """Signs parts of the shape and the name of the node."""
 
     name = "SignsTheShape"
 
@@ -223,7 +223,7 @@ def test_the_shape_and_the_node_may_be_signed_once() -> None:
 
 @final
 class SignsTheSum(ScalarScorePlugin, SignPlugin):
-    """Reads two fields, and signs what they usually come to."""
+    """Reads two fields in one combination and signs them in another."""
 
     name = "SignsTheSum"
 
@@ -238,5 +238,5 @@ class SignsTheSum(ScalarScorePlugin, SignPlugin):
         return pod.priority < 0 and pod.spec.host_network is True
 
 
-def test_fields_that_matter_only_together_are_detected() -> None:
+def test_fields_with_an_effect_in_combination_only_are_detected() -> None:
     assert "signs too little: two pods that differ in spec." in failure_of(SignsTheSum)

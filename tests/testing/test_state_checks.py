@@ -39,7 +39,7 @@ def failure_of(plugin_class: type[Plugin]) -> str:
 
 @final
 class CountsBlindly(ReservePlugin):
-    """Counts down whatever was before."""
+    """Counts down at every Unreserve, also without a Reserve."""
 
     name = "CountsBlindly"
 
@@ -66,7 +66,7 @@ def test_an_unreserve_that_is_not_idempotent_is_detected() -> None:
 
 @final
 class LeavesATrace(ReservePlugin):
-    """Forgets to take back."""
+    """Does not undo Reserve."""
 
     name = "LeavesATrace"
 
@@ -86,7 +86,7 @@ def test_a_reserve_that_is_not_undone_is_detected() -> None:
 
 @final
 class Reserves(ReservePlugin):
-    """As it should be."""
+    """Undoes Reserve once per pod."""
 
     name = "Reserves"
 
@@ -107,7 +107,7 @@ def test_a_reserve_that_is_undone_passes() -> None:
 
 @final
 class SlowGate(PreEnqueuePlugin):
-    """Computes at the gate."""
+    """Computes for a long time in PreEnqueue."""
 
     name = "SlowGate"
 
@@ -122,7 +122,7 @@ def test_a_slow_gate_is_detected() -> None:
 
 @final
 class SkippingGate(PreEnqueuePlugin):
-    """Skip is no answer at the gate."""
+    """Returns Skip from PreEnqueue."""
 
     name = "SkippingGate"
 
@@ -132,7 +132,7 @@ class SkippingGate(PreEnqueuePlugin):
 
 @final
 class RejectingPreScore(PreScorePlugin):
-    """Too late to reject."""
+    """Rejects in PreScore."""
 
     name = "RejectingPreScore"
 
@@ -142,7 +142,7 @@ class RejectingPreScore(PreScorePlugin):
 
 @final
 class EndlessPermit(PermitPlugin):
-    """Waits for nothing."""
+    """Returns Wait with a timeout of 0."""
 
     name = "EndlessPermit"
 
@@ -154,7 +154,7 @@ class EndlessPermit(PermitPlugin):
 
 @final
 class WaitingBinder(BindPlugin):
-    """Takes Bind for Permit."""
+    """Returns Wait from Bind."""
 
     name = "WaitingBinder"
 
@@ -167,7 +167,7 @@ class WaitingBinder(BindPlugin):
 
 @final
 class SkippingPreBind(PreBindPlugin):
-    """Skips when it is too late."""
+    """Returns Skip from PreBind."""
 
     name = "SkippingPreBind"
 
@@ -179,7 +179,7 @@ class SkippingPreBind(PreBindPlugin):
 
 @final
 class SomewherePostFilter(PostFilterPlugin):
-    """Makes room, and does not say where."""
+    """Succeeds in PostFilter without a nomination."""
 
     name = "SomewherePostFilter"
 
@@ -191,7 +191,7 @@ class SomewherePostFilter(PostFilterPlugin):
 
 @final
 class WaitingPostFilter(PostFilterPlugin):
-    """Takes PostFilter for Permit."""
+    """Returns Wait from PostFilter."""
 
     name = "WaitingPostFilter"
 
@@ -203,7 +203,7 @@ class WaitingPostFilter(PostFilterPlugin):
 
 @final
 class MixedOrder(QueueSortPlugin):
-    """Keys of two sorts."""
+    """Returns keys of two types."""
 
     name = "MixedOrder"
 
@@ -213,16 +213,16 @@ class MixedOrder(QueueSortPlugin):
 
 @final
 class RestlessOrder(QueueSortPlugin):
-    """Another order each time."""
+    """Returns another key at each call."""
 
     name = "RestlessOrder"
 
     def setup(self) -> None:
-        self._asked_count = 0
+        self._call_count = 0
 
     def key(self, queued: QueuedPodInfo) -> Any:
-        self._asked_count += 1
-        return self._asked_count
+        self._call_count += 1
+        return self._call_count
 
 
 WRONG: list[tuple[type[Plugin], str]] = [
@@ -253,7 +253,7 @@ def test_objects_are_read_patched_created_and_deleted() -> None:
     put(cluster.store, claim("c"))
     port = SamplePort(cluster.store)
 
-    async def story() -> None:
+    async def patch_objects() -> None:
         patch = {"metadata": {"finalizers": ["f"]}}
         patched = await port.patch(RESOURCE_CLAIM, "default", "c", patch)
         assert cast(ResourceClaim, patched).metadata.finalizers == ("f",)
@@ -263,15 +263,15 @@ def test_objects_are_read_patched_created_and_deleted() -> None:
         assert created.metadata.name
         await port.delete_object(RESOURCE_CLAIM, "default", "c", "uid-c")
 
-    asyncio.run(story())
-    assert [found.metadata.name for found in cluster.objects(RESOURCE_CLAIM).list()] == ["created"]
+    asyncio.run(patch_objects())
+    assert [each.metadata.name for each in cluster.objects(RESOURCE_CLAIM).list()] == ["created"]
 
 
 def test_a_bound_pod_is_read_back_with_its_node() -> None:
     port = SamplePort(SampleCluster().store)
 
-    async def story() -> str | None:
+    async def bind_pod() -> str | None:
         await port.bind(pod("p"), "n1")
         return (await port.get_pod("default", "p")).spec.node_name
 
-    assert asyncio.run(story()) == "n1"
+    assert asyncio.run(bind_pod()) == "n1"

@@ -1,4 +1,4 @@
-"""Every plugin of the tree, with its defaults and with args that make it answer otherwise."""
+"""Every in-tree plugin, with its defaults and with args that change its results."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ ARGS: dict[str, list[Any]] = {
     "Combine": [{"scoreFrom": ["NodeResourcesFit/a", "ImageLocality"], "weights": [1, 3]}],
 }
 
-#: What has no defaults.
+#: Args of plugins without defaults.
 REQUIRED: dict[str, Any] = {
     "TopologyScorer": {"scoreFrom": "NodeResourcesFit", "topologyKey": "rack"},
     "Invert": {"scoreFrom": "NodeResourcesFit"},
@@ -63,7 +63,7 @@ VARIANTS = [
 
 
 def _signs_results(plugin: type[Plugin]) -> bool:
-    """Whether it signs pods and filters or scores."""
+    """Whether the plugin signs pods and filters or scores."""
     return issubclass(plugin, SignPlugin) and bool(
         {"filter", "score"} & set(extension_points_of(plugin))
     )

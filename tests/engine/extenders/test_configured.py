@@ -48,7 +48,7 @@ def with_resources(where: str, **resources: Any) -> Any:
         (with_resources("containers", requests={"example.com/gpu": "1"}), False),
         (with_resources("containers", requests={"example.com/fpga": "0"}), True),
     ],
-    ids=["none", "requests", "limits", "init container", "another resource", "none of it"],
+    ids=["none", "requests", "limits", "init container", "another resource", "no resource"],
 )
 def test_an_extender_is_interested_in_pods_that_request_its_managed_resources(
     pod_info: Any, is_interested: bool

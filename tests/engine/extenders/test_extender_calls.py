@@ -74,7 +74,7 @@ def test_an_answer_without_nodes_ends_the_filter_round() -> None:
     assert status.code is Code.UNSCHEDULABLE
 
 
-def test_giving_up_the_nominated_node_forgets_the_answers_about_it() -> None:
+def test_leaving_the_nominated_node_drops_the_answers_about_it() -> None:
     exchange = ExtenderRound()
     exchange.take(Answered(ask(exchange), (left(),)))
     exchange.filter(EXTENDERS, pod("p"), outcome())
@@ -83,14 +83,14 @@ def test_giving_up_the_nominated_node_forgets_the_answers_about_it() -> None:
     assert ask(exchange).extender.name == "one"
 
 
-@pytest.mark.parametrize(("feasible", "is_asked"), [((1, 1, 0), True), ((0, 1, 0), False)])
+@pytest.mark.parametrize(("feasible", "is_called"), [((1, 1, 0), True), ((0, 1, 0), False)])
 def test_scores_are_requested_only_if_several_nodes_are_feasible(
-    feasible: tuple[int, ...], is_asked: bool
+    feasible: tuple[int, ...], is_called: bool
 ) -> None:
     filter_outcome = outcome()
     filter_outcome.feasible = np.array(feasible, np.bool_)
     question = ExtenderRound().prioritize(EXTENDERS, pod("p"), filter_outcome)
-    assert isinstance(question, Question) is is_asked
+    assert isinstance(question, Question) is is_called
     if isinstance(question, Question):
         assert [each.name for each in question.extenders] == ["one", "two"]
         assert question.node_names == ("a", "b")
@@ -118,7 +118,7 @@ def review(
 def answer_with(
     exchange: ExtenderRound, victims_by_node: dict[str, Victims], *names: str
 ) -> Question:
-    """Ask, and answer that these nodes are left with the victims they have."""
+    """Review candidates, and answer that these nodes remain with their victims."""
     question = review(exchange, victims_by_node)
     assert isinstance(question, Question)
     uids = {name: tuple(p.uid for p in question.victims[name].pods) for name in names}
@@ -159,15 +159,15 @@ def test_a_review_waits_for_answers_and_reports_ignored_extenders() -> None:
     exchange, every = ExtenderRound(), candidates("a")
     extenders = Extenders((Far("easy", verbs=PREEMPTS, ignorable=True),))
     nodes = CLUSTER.lend().nodes
-    asks = ExtendersReview(exchange, extenders, pod("p"), nodes)
-    assert asks(every) == Status(Code.WAIT)
-    assert asks.question is not None
+    waiting_review = ExtendersReview(exchange, extenders, pod("p"), nodes)
+    assert waiting_review(every) == Status(Code.WAIT)
+    assert waiting_review.question is not None
     nonsense = ExtenderAnswer(victims={"nowhere": NamedVictims(("u",))})
-    exchange.take(Answered(asks.question, (nonsense,)))
-    knows = ExtendersReview(exchange, extenders, pod("p"), nodes)
-    assert knows(every) == every
-    assert knows.question is None
-    assert len(knows.passed_over) == 1
+    exchange.take(Answered(waiting_review.question, (nonsense,)))
+    answered_review = ExtendersReview(exchange, extenders, pod("p"), nodes)
+    assert answered_review(every) == every
+    assert answered_review.question is None
+    assert len(answered_review.passed_over) == 1
 
 
 def test_plugins_review_candidates_before_extenders() -> None:

@@ -1,4 +1,4 @@
-"""What the engine concludes from an extender's answer."""
+"""The engine's use of an extender's answer."""
 
 import asyncio
 from dataclasses import dataclass
@@ -37,11 +37,11 @@ def outcome(feasible: str = "abcd") -> FilterOutcome:
 
 
 def after(
-    answer: ExtenderAnswer, *, asked: str = "abcd", feasible: str = "abcd", ignorable: bool = False
+    answer: ExtenderAnswer, *, sent: str = "abcd", feasible: str = "abcd", ignorable: bool = False
 ) -> tuple[str, dict[str, Status], Status | None]:
-    """(nodes left, statuses, error)"""
+    """(feasible nodes, statuses, error)"""
     filter_outcome, statuses = outcome(feasible), dict[str, Status]()
-    question = Question((Far(ignorable=ignorable),), tuple(asked))
+    question = Question((Far(ignorable=ignorable),), tuple(sent))
     error = applied(Answered(question, (answer,)), filter_outcome, statuses)
     left = "".join(
         name for name, is_left in zip(NAMES, filter_outcome.feasible, strict=True) if is_left
@@ -77,12 +77,12 @@ def test_a_node_that_plugins_rejected_meanwhile_stays_rejected() -> None:
 
 
 def test_a_node_that_was_not_in_the_question_stays_infeasible_without_a_status() -> None:
-    left, statuses, _ = after(ExtenderAnswer(node_names=frozenset("ab")), asked="ab")
+    left, statuses, _ = after(ExtenderAnswer(node_names=frozenset("ab")), sent="ab")
     assert (left, statuses) == ("ab", {})
 
 
 def test_an_answer_with_an_unknown_node_is_an_error_that_names_the_node() -> None:
-    _, _, error = after(ExtenderAnswer(node_names=frozenset("abd")), asked="ab")
+    _, _, error = after(ExtenderAnswer(node_names=frozenset("abd")), sent="ab")
     claim = 'extender "far" claims a filtered node "d" which is not found in the input node list'
     assert error == Status(Code.ERROR, (claim,))
 
@@ -94,7 +94,7 @@ def test_a_missing_answer_is_an_error() -> None:
 
 @pytest.mark.parametrize(("name", "left"), [("abcd", "abcd"), ("ab", "ab")])
 def test_a_missing_answer_of_an_ignorable_extender_changes_nothing(name: str, left: str) -> None:
-    result = after(ExtenderAnswer(error="connection refused"), asked=name, ignorable=True)
+    result = after(ExtenderAnswer(error="connection refused"), sent=name, ignorable=True)
     assert result == (left, {}, None)
 
 
@@ -102,7 +102,7 @@ def test_a_missing_answer_of_an_ignorable_extender_changes_nothing(name: str, le
 
 
 def scored(*answers: ExtenderAnswer, weight: int = 1) -> ScoreTable:
-    """Of nodes a to d, which plugins gave 1 each."""
+    """Totals of nodes a to d, for which plugins scored 1 each."""
     table = ScoreTable(outcome().nodes, [], np.ones(4, np.int64))
     calls = tuple(Far(f"far {number}", weight=weight) for number in range(len(answers)))
     question = Question(calls, NAMES, ExtenderVerb.PRIORITIZE)
@@ -127,7 +127,7 @@ def test_scores_of_a_node_named_twice_add_up_and_scores_of_unknown_nodes_are_dro
 
 
 def test_scores_out_of_range_are_not_clipped() -> None:
-    """As upstream, which checks no range."""
+    """As in upstream, which checks no range."""
     assert scored(ExtenderAnswer(scores=(("a", -1), ("b", 100)))).totals.tolist() == [
         -9,
         1001,
@@ -139,7 +139,7 @@ def test_scores_out_of_range_are_not_clipped() -> None:
 @pytest.mark.parametrize(
     "answer",
     [ExtenderAnswer(error="refused"), ExtenderAnswer(scores=(("b", 1), ("a", 2**60)))],
-    ids=["it failed", "no total could hold it"],
+    ids=["a failed call", "scores beyond the range of totals"],
 )
 def test_a_missing_answer_gives_no_scores_and_no_error(answer: ExtenderAnswer) -> None:
     table = scored(answer, ExtenderAnswer(scores=(("a", 1),)))
@@ -162,7 +162,7 @@ def test_ignorable_extenders_are_called_last() -> None:
 
 
 def bound(*extenders: Far, **answers: ExtenderAnswer | Exception) -> tuple[Any, list[AskExtender]]:
-    """What became of a binding, and who was asked."""
+    """(result of a binding, names of the extenders that were called)."""
     calls: list[AskExtender] = []
 
     async def ask(question: AskExtender) -> ExtenderAnswer:

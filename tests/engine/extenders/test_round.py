@@ -1,4 +1,4 @@
-"""How extenders change the candidates of a preemption."""
+"""Changes of the candidates of a preemption by extenders."""
 
 from dataclasses import dataclass
 
@@ -81,13 +81,13 @@ WRONG = [
     pytest.param(
         named(n9=(A,)),
         'extender "far" claims to preempt pods on node "n9", but there is no such node',
-        id="no such node",
+        id="an unknown node",
     ),
     pytest.param(
         named(n1=(A,), n2=(A,)),
         f"extender: far claims to preempt pod (UID: {A.uid}) on node: n2, "
         "but the pod is not found on that node",
-        id="not on that node",
+        id="a pod of another node",
     ),
     pytest.param(
         named(n1=(A,), n2=()), 'expected at least one victim pod on node "n2"', id="no victims"
@@ -116,18 +116,20 @@ def test_an_invalid_answer_of_an_ignorable_extender_is_ignored(
     )
     is_for_one_node = "expected" in message
     assert sorted(candidate_list.left) == (["n1"] if is_for_one_node else ["n1", "n2"])
-    # That there was no answer is told where it did not come.
+    # A missing answer is reported by the adapter.
     assert candidate_list.passed_over == ([] if answer.error else [f"far: {message}"])
 
 
 @pytest.mark.parametrize(
     "now",
     [
-        pytest.param({"n2": Victims((B,))}, id="no candidate any more"),
-        pytest.param({"n1": Victims((A2,)), "n2": Victims((B,))}, id="with another victim"),
+        pytest.param({"n2": Victims((B,))}, id="a node that is no candidate any more"),
+        pytest.param(
+            {"n1": Victims((A2,)), "n2": Victims((B,))}, id="a candidate with another victim"
+        ),
     ],
 )
-def test_a_candidate_that_changed_since_the_question_is_left_out(
+def test_a_candidate_that_changed_after_the_question_is_left_out(
     now: dict[str, Victims],
 ) -> None:
     before = candidates()

@@ -1,4 +1,4 @@
-"""A scheduler for stories of groups that run with the cache of results and without."""
+"""A scheduler for scenarios of groups that run with the cache of results and without."""
 
 from typing import Any
 
@@ -38,8 +38,8 @@ def group(name: str, minimum: int, topology: str = "rack") -> Content:
     return {"metadata": metadata, "spec": {"minMember": minimum}}
 
 
-class Story:
-    """A scheduler that is told what happens."""
+class GroupScheduler:
+    """A scheduler with methods for events."""
 
     def __init__(self, *, is_cached: bool) -> None:
         self.sink = DigestSink()
@@ -65,7 +65,7 @@ class Story:
         self.scheduler.handle(WatchEvent(EventType.DELETED, kind, decode(kind, content)))
 
     def wait(self, seconds: float) -> None:
-        """Let time pass, and try all that is due."""
+        """Advance the clock and try all groups that are due."""
         self.clock.advance_to(self.clock.now() + seconds)
         self.scheduler.run_timers()
         self.schedule()

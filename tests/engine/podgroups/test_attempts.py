@@ -31,7 +31,7 @@ def trio(world: World, minimum: int = 3, **options: Any) -> None:
 
 
 def test_a_cluster_that_is_too_small_until_a_node_is_added() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         for name in ("n1", "n2"):
             world.add_node(name, cpu=4)
         trio(world)
@@ -43,11 +43,11 @@ def test_a_cluster_that_is_too_small_until_a_node_is_added() -> None:
         await world.until(101)
         assert list(bound(world, *TRIO)) == [100] * 3
 
-    play(story, plugins=FIT)
+    play(scenario, plugins=FIT)
 
 
 def test_a_member_that_fits_on_no_node_blocks_its_group_until_a_node_fits() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu=16)
         put_group(world, "g", 3)
         for name in ("a", "b"):
@@ -62,26 +62,26 @@ def test_a_member_that_fits_on_no_node_blocks_its_group_until_a_node_fits() -> N
         await world.until(51)
         assert list(bound(world, *TRIO)) == [50] * 3
 
-    play(story, plugins=["NodeAffinity", *FIT])
+    play(scenario, plugins=["NodeAffinity", *FIT])
 
 
 def test_later_members_see_the_placements_of_earlier_members() -> None:
-    """Each wants a node without a sibling: the second does not go where the first will be."""
+    """Each needs a node without a sibling, so the second does not use the node of the first."""
     term = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         for name in ("n1", "n2", "n3"):
             world.add_node(name, cpu=16)
         trio(world, affinity=affinity, labels={"app": "x"})
         await world.until(0)
         assert {world.bound(name) for name in TRIO} == {(0, "n1"), (0, "n2"), (0, "n3")}
 
-    play(story, plugins=["InterPodAffinity", *FIT])
+    play(scenario, plugins=["InterPodAffinity", *FIT])
 
 
 def test_a_raised_minimum_blocks_the_group() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         trio(world, 3)
         await world.until(10)
         assert "0/0" in message(world, "a") or "no nodes" in message(world, "a")
@@ -95,11 +95,11 @@ def test_a_raised_minimum_blocks_the_group() -> None:
         await world.until(61)
         assert list(bound(world, *TRIO)) == [60] * 3
 
-    play(story, plugins=FIT)
+    play(scenario, plugins=FIT)
 
 
 def test_a_lowered_minimum_lets_the_members_that_fit_start() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu=7)
         trio(world, 3)
         await world.until(30)
@@ -107,15 +107,15 @@ def test_a_lowered_minimum_lets_the_members_that_fit_start() -> None:
         put_group(world, "g", 2)
         await world.until(31)
         assert list(bound(world, *TRIO)) == [30, 30, None]
-        # The third is alone from now on, and says what one pod says.
+        # The third member is tried alone from now on, and has the message of a single pod.
         await world.until(45)
         assert message(world, "c") == "0/1 nodes are available: 1 Insufficient cpu."
 
-    play(story, plugins=FIT)
+    play(scenario, plugins=FIT)
 
 
 def test_a_group_does_not_wait_for_a_deleted_member() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu=7)
         trio(world, 2)
         add_member(world, "d", "g", cpu=6)
@@ -123,11 +123,11 @@ def test_a_group_does_not_wait_for_a_deleted_member() -> None:
         await world.until(1)
         assert list(bound(world, "a", "b")) == [0, 0]
 
-    play(story, plugins=FIT)
+    play(scenario, plugins=FIT)
 
 
 def test_a_group_whose_object_is_deleted_and_created_again_is_placed() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         trio(world)
         await world.until(5)
         world.cluster.delete(object_key(X_K8S, "default", "g"))
@@ -140,13 +140,13 @@ def test_a_group_whose_object_is_deleted_and_created_again_is_placed() -> None:
         await world.until(21)
         assert list(bound(world, *TRIO)) == [20] * 3
 
-    play(story, plugins=FIT)
+    play(scenario, plugins=FIT)
 
 
-def test_an_older_group_goes_before_a_younger_lone_pod_of_its_priority() -> None:
-    """G-051: the group was made first, though its last member came after the pod."""
+def test_an_older_group_is_tried_before_a_younger_single_pod_of_its_priority() -> None:
+    """G-051: the group was created first, although its last member arrived after the pod."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("tiny", cpu="1m")
         put_group(world, "g", 2)
         add_member(world, "a", "g", cpu=3)
@@ -159,11 +159,11 @@ def test_an_older_group_goes_before_a_younger_lone_pod_of_its_priority() -> None
         await world.until(30)
         assert list(bound(world, "a", "b", "lone")) == [12, 12, None]
 
-    play(story, plugins=FIT)
+    play(scenario, plugins=FIT)
 
 
-def test_a_higher_priority_goes_before_an_older_group() -> None:
-    async def story(world: World) -> None:
+def test_a_higher_priority_is_tried_before_an_older_group() -> None:
+    async def scenario(world: World) -> None:
         world.add_node("tiny", cpu="1m")
         put_group(world, "g", 2)
         for name in ("a", "b"):
@@ -175,14 +175,14 @@ def test_a_higher_priority_goes_before_an_older_group() -> None:
         await world.until(30)
         assert list(bound(world, "lone", "a", "b")) == [12, None, None]
 
-    play(story, plugins=FIT)
+    play(scenario, plugins=FIT)
 
 
 def test_an_error_of_a_plugin_ends_the_attempt_and_names_the_plugin() -> None:
     def broken(state: Any, pod: Any, node: Any) -> Status | None:
         return Status(Code.ERROR, ("out of order",)) if pod.name == "b" else None
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu=16)
         trio(world)
         await world.until(0)
@@ -193,15 +193,15 @@ def test_an_error_of_a_plugin_ends_the_attempt_and_names_the_plugin() -> None:
         (attempt,) = group_attempts(world, "g")
         assert (attempt.result, attempt.fitting) == ("error", 1)
 
-    play(story, plugins=["Broken", *FIT], classes=[answering("Broken", filter_node=broken)])
+    play(scenario, plugins=["Broken", *FIT], classes=[answering("Broken", filter_node=broken)])
 
 
 def test_a_bug_in_an_attempt_loses_no_pod() -> None:
-    """What raises inside of the engine fails this attempt; the members are tried again."""
+    """An exception inside the engine fails this attempt; the members are tried again."""
     fails = [True]
     reserves = answering("Reserves", reserve=None, unreserve=None)
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu=16)
         commit = type(world.scheduler.pod_groups).assume
 
@@ -222,7 +222,7 @@ def test_a_bug_in_an_attempt_loses_no_pod() -> None:
         points = [call[1] for call in reserves.calls]
         assert (points.count("reserve"), points.count("unreserve")) == (6, 3)
 
-    play(story, plugins=["Reserves", *FIT], classes=[reserves], raise_bugs=False)
+    play(scenario, plugins=["Reserves", *FIT], classes=[reserves], raise_bugs=False)
 
 
 async def _assemble(world: World, count: int) -> None:
@@ -234,30 +234,30 @@ async def _assemble(world: World, count: int) -> None:
 
 
 def test_nothing_is_written_to_members_while_their_group_assembles() -> None:
-    """An autoscaler would add nodes for pods that are not all there yet."""
+    """Otherwise an autoscaler would add nodes for an incomplete group."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await _assemble(world, 40)
         for index in range(40):
             assert world.events(f"m{index}", "FailedScheduling") == []
             assert message(world, f"m{index}") == ""
         assert status(world, "g")["phase"] == "Pending"
 
-    play(story, plugins=FIT)
+    play(scenario, plugins=FIT)
 
 
 @pytest.mark.parametrize("count", [3, 40])
 def test_with_assembling_events_members_get_at_most_two_events_about_missing_members(
     count: int,
 ) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await _assemble(world, count)
         events = [len(world.events(f"m{index}", "FailedScheduling")) for index in range(count)]
         assert max(events[-2:]) <= 2
         assert 0 < sum(events) <= count * 33
         assert "members are here" in message(world, "m0")
 
-    play(story, plugins=FIT, config={"podGroups": {"reportAssembling": True}})
+    play(scenario, plugins=FIT, config={"podGroups": {"reportAssembling": True}})
 
 
 # ---- metrics -------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ def test_attempts_at_groups_are_counted_and_timed() -> None:
         counter, duration = "podgroup_schedule_attempts", "podgroup_scheduling_attempt_duration"
         return timed_count(world, counter, duration, result)
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu=2)
         trio(world, cpu=1)
         await world.until(0)
@@ -281,18 +281,18 @@ def test_attempts_at_groups_are_counted_and_timed() -> None:
         algorithm = "scheduler_podgroup_scheduling_algorithm_duration_seconds_count"
         assert world.metric(algorithm) == tried_count + 1
 
-    play(story, plugins=FIT)
+    play(scenario, plugins=FIT)
 
 
 def test_a_failed_attempt_at_a_group_is_counted_as_an_error() -> None:
     def broken(state: Any, pod: Any, node: Any) -> Status | None:
         return Status(Code.ERROR, ("out of order",))
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1")
         trio(world)
         await world.until(0)
         labels = {"result": "error", "profile": PROFILE}
         assert world.metric("scheduler_podgroup_schedule_attempts_total", **labels) == 1
 
-    play(story, plugins=["Broken"], classes=[answering("Broken", filter_node=broken)])
+    play(scenario, plugins=["Broken"], classes=[answering("Broken", filter_node=broken)])

@@ -1,4 +1,4 @@
-"""Which nodes a reservation holds for a group. test_reservations.py tests the consequences."""
+"""The nodes of a reservation. test_reservations.py tests the consequences."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +15,7 @@ KEY = GroupKey("x", "default", "g")
 
 
 class TrialOfNames:
-    """A trial that only knows who is there."""
+    """A trial that contains only the names of placed pods."""
 
     def __init__(self, pods: list[PodInfo]) -> None:
         self.here = {each.name: each for each in pods}
@@ -36,7 +36,7 @@ def ending(name: str, seconds: float | None, node: str) -> PodInfo:
 
 
 def reserved(pods: list[PodInfo], needs: set[str]) -> tuple[Any, TrialOfNames]:
-    """For a group that fits on the nodes of the pods it needs gone, once those are."""
+    """The reservation of a group that fits when the pods of these nodes have ended."""
     trial: Any = TrialOfNames(pods)
     nodes = {each.node_name for each in pods if each.name in needs}
 
@@ -63,10 +63,10 @@ PODS = [
 @pytest.mark.parametrize(
     ("needs", "nodes", "start"),
     [
-        pytest.param({"a"}, {"n1"}, 1, id="one"),
-        pytest.param({"a", "b"}, {"n1", "n2"}, 2, id="two"),
-        pytest.param({"c"}, {"n3"}, 3, id="the last to go"),
-        pytest.param({"a", "d"}, {"n1", "n4"}, float("inf"), id="one that nobody knows of"),
+        pytest.param({"a"}, {"n1"}, 1, id="one pod"),
+        pytest.param({"a", "b"}, {"n1", "n2"}, 2, id="two pods"),
+        pytest.param({"c"}, {"n3"}, 3, id="the last pod to end"),
+        pytest.param({"a", "d"}, {"n1", "n4"}, float("inf"), id="a pod of unknown duration"),
     ],
 )
 def test_a_reservation_starts_when_its_last_victim_has_ended(

@@ -25,7 +25,7 @@ from tests.scenarios.world import World, play
 
 
 def test_a_group_that_loses_a_member_assembles_again() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         put_group(world, "g", 2)
         for name in ("a", "b"):
             add_member(world, name, "g")
@@ -40,11 +40,11 @@ def test_a_group_that_loses_a_member_assembles_again() -> None:
         await world.until(61)
         assert list(bound(world, "a", "c")) == [60, 60]
 
-    play(story, plugins=FIT)
+    play(scenario, plugins=FIT)
 
 
 def test_deleting_a_group_object_gates_its_members() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         put_group(world, "g", 2)
         for name in ("a", "b"):
             add_member(world, name, "g")
@@ -55,7 +55,7 @@ def test_deleting_a_group_object_gates_its_members() -> None:
         assert list(bound(world, "a", "b")) == [None, None]
         assert "not found" in explanation(world, "g")
 
-    play(story, plugins=FIT)
+    play(scenario, plugins=FIT)
 
 
 def test_a_group_is_tried_again_if_another_program_binds_a_member() -> None:
@@ -70,9 +70,9 @@ def test_a_group_is_tried_again_if_another_program_binds_a_member() -> None:
 
 
 def test_a_group_that_lost_a_member_is_not_activated_before_it_is_complete_again() -> None:
-    """What would help its members comes while its delay is running."""
+    """An event that helps its members arrives during its delay."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu=1)
         put_group(world, "g", 2)
         add_member(world, "a", "g", cpu=1)
@@ -86,7 +86,7 @@ def test_a_group_that_lost_a_member_is_not_activated_before_it_is_complete_again
         await world.until(3)
         assert list(bound(world, "a", "c")) == [2.0, 2.0]
 
-    play(story, plugins=FIT)
+    play(scenario, plugins=FIT)
 
 
 def test_groups_created_in_one_second_are_ordered_by_name_despite_clock_drift(
@@ -109,24 +109,24 @@ def test_groups_created_in_one_second_are_ordered_by_name_despite_clock_drift(
 
 
 def test_s14_min_resources_is_a_lower_bound_that_is_checked() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu=4)
         put_group(world, "g", 2, minResources={"cpu": "6"})
         for name in ("g1", "g2"):
             add_member(world, name, "g", cpu=1)
         await world.until(10)
         assert list(bound(world, "g1", "g2")) == [None, None]
-        said = "minResources are not free in the cluster: cpu (wanted 6, found 4)"
-        assert said in message(world, "g1")
+        expected = "minResources are not free in the cluster: cpu (wanted 6, found 4)"
+        assert expected in message(world, "g1")
         world.add_node("n2", cpu=4)
         await world.until(20)
         assert None not in list(bound(world, "g1", "g2"))
 
-    play(story, plugins=FIT)
+    play(scenario, plugins=FIT)
 
 
 def test_s14_part_c_resources_of_deleted_members_are_released() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu=4)
         world.add_node("n2", cpu=2)
         put_group(world, "m", 3, minResources={"cpu": "6"})
@@ -136,11 +136,11 @@ def test_s14_part_c_resources_of_deleted_members_are_released() -> None:
         await world.until(1)
         assert {world.bound(name) for name in ("m2", "m3")} == {(0.0, "n1"), (0.0, "n2")}
 
-    play(story, plugins=FIT)
+    play(scenario, plugins=FIT)
 
 
 def test_an_invalid_quantity_is_reported_with_its_path() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu=4)
         put_group(world, "g", 1, minResources={"cpu": "many"})
         add_member(world, "g1", "g", cpu=1)
@@ -152,4 +152,4 @@ def test_an_invalid_quantity_is_reported_with_its_path() -> None:
         await world.until(30)
         assert None not in list(bound(world, "g1"))
 
-    play(story, plugins=FIT)
+    play(scenario, plugins=FIT)

@@ -1,6 +1,6 @@
-"""Results of trials of domains are shared where the domains offer the same, and only there.
+"""Results of trials of domains are shared only by domains with equal resources.
 
-Each story runs with the cache of results and without; journals must be equal to the last score.
+Each scenario runs with the cache of results and without; journals must be equal to the last score.
 """
 
 from typing import Any
@@ -10,11 +10,11 @@ import pytest
 from bayplan.api.objects import NODE, POD
 from bayplan.engine.podgroups.trial import PodGroupTrial
 from bayplan.rng import stream
-from tests.engine.podgroups.reuse_kit import Content, Story, node, pod
+from tests.engine.podgroups.reuse_kit import Content, GroupScheduler, node, pod
 
 
-def _tells(story: Story, seed: int) -> None:
-    """Groups come to racks of unequal nodes, among other pods; nodes change in between."""
+def _run_events(groups: GroupScheduler, seed: int) -> None:
+    """Groups and other pods arrive at racks of unequal nodes; nodes change in between."""
     rng = stream(seed, "racks")
     rack_count, node_count = rng.choice((2, 3, 5)), 20
     sizes = rng.choice(((4,), (4,), (2, 4, 8)))
@@ -24,27 +24,27 @@ def _tells(story: Story, seed: int) -> None:
             spec = {"unschedulable": True}
         elif seed % 3 == 0 and rng.random() < 0.3:
             spec = {"taints": [{"key": "t", "value": "v", "effect": "PreferNoSchedule"}]}
-        story.add(NODE, node(index, rack_count, rng.choice(sizes), **spec))
+        groups.add(NODE, node(index, rack_count, rng.choice(sizes), **spec))
     for index in range(rng.choice((0, 0, 10, 30))):
         there = f"n{rng.randrange(node_count)}"
-        story.add(POD, pod(f"there-{index}", rng.choice((100, 300)), nodeName=there))
+        groups.add(POD, pod(f"there-{index}", rng.choice((100, 300)), nodeName=there))
     for number in range(12):
         event = rng.random()
         if event < 0.15:
-            story.modify(NODE, node(rng.randrange(node_count), rack_count, rng.choice(sizes)))
+            groups.modify(NODE, node(rng.randrange(node_count), rack_count, rng.choice(sizes)))
         elif event < 0.3:
-            story.add(POD, pod(f"alone-{number}", rng.choice((250, 500, 5000))))
+            groups.add(POD, pod(f"alone-{number}", rng.choice((250, 500, 5000))))
         spec = {"nodeSelector": {"rack": "r0"}} if event > 0.9 else {}
         count = rng.choice((1, 3, 5, 20))
-        story.add_group(f"g{number}", count, rng.choice((250, 500, 500, 900)), **spec)
-        story.schedule()
+        groups.add_group(f"g{number}", count, rng.choice((250, 500, 500, 900)), **spec)
+        groups.schedule()
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_the_cache_changes_no_record_of_a_group_in_racks(seed: int) -> None:
-    cached, evaluated = Story(is_cached=True), Story(is_cached=False)
-    for story in (cached, evaluated):
-        _tells(story, seed)
+    cached, evaluated = GroupScheduler(is_cached=True), GroupScheduler(is_cached=False)
+    for groups in (cached, evaluated):
+        _run_events(groups, seed)
     assert cached.nodes_of == evaluated.nodes_of
     assert cached.nodes_of, "no group was placed"
     assert cached.sink.digest == evaluated.sink.digest
@@ -64,49 +64,49 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[frozenset[str] | None]:
     return tried
 
 
-def test_racks_that_offer_the_same_are_tried_once(passes: list[frozenset[str] | None]) -> None:
-    story = Story(is_cached=True)
+def test_racks_with_equal_resources_are_tried_once(passes: list[frozenset[str] | None]) -> None:
+    groups = GroupScheduler(is_cached=True)
     for index in range(40):
-        story.add(NODE, node(index, 10))
-    story.add_group("a", 4)
-    story.schedule()
+        groups.add(NODE, node(index, 10))
+    groups.add_group("a", 4)
+    groups.schedule()
     # One trial, and the pass that places the group.
     assert len(passes) == 2
-    story.add_group("b", 4)
-    story.schedule()
-    # The rack of the first group is tried as well.
+    groups.add_group("b", 4)
+    groups.schedule()
+    # The rack of the first group is tried, too.
     assert len(passes) == 4
     for name in ("c", "d", "e"):
-        story.add_group(name, 4)
-        story.schedule()
+        groups.add_group(name, 4)
+        groups.schedule()
     assert len(passes) == 7
-    assert len(story.nodes_of) == 20
+    assert len(groups.nodes_of) == 20
 
 
 def test_a_rack_is_tried_again_after_one_of_its_nodes_changed(
     passes: list[frozenset[str] | None],
 ) -> None:
-    story = Story(is_cached=True)
+    groups = GroupScheduler(is_cached=True)
     for index in range(40):
-        story.add(NODE, node(index, 10))
-    story.add_group("a", 4)
-    story.schedule()
+        groups.add(NODE, node(index, 10))
+    groups.add_group("a", 4)
+    groups.schedule()
     passes.clear()
-    story.modify(NODE, node(7, 10, cpu=16))
-    story.add_group("b", 4)
-    story.schedule()
+    groups.modify(NODE, node(7, 10, cpu=16))
+    groups.add_group("b", 4)
+    groups.schedule()
     changed = frozenset(f"n{index}" for index in range(40) if index % 10 == 7)
     assert passes.count(changed) == 2, "tried, and chosen: it has the most room"
-    assert {story.nodes_of[f"b-{index}"] for index in range(4)} <= changed
+    assert {groups.nodes_of[f"b-{index}"] for index in range(4)} <= changed
 
 
 def test_a_draw_among_unequal_nodes_is_not_shared(passes: list[frozenset[str] | None]) -> None:
-    story = Story(is_cached=True)
+    groups = GroupScheduler(is_cached=True)
     for index in range(12):
         # Each rack has two nodes of equal score and unequal size.
-        story.add(NODE, node(index, 6, cpu=4 if index < 6 else 8))
-    story.add_group("a", 1, cpu=0)
-    story.schedule()
+        groups.add(NODE, node(index, 6, cpu=4 if index < 6 else 8))
+    groups.add_group("a", 1, cpu=0)
+    groups.schedule()
     assert len(passes) == 7
 
 

@@ -37,14 +37,14 @@ def members(world: World, *names: str, kind: str = X_K8S, cpu: int = 3, **option
 
 
 def racks_of(world: World, *names: str) -> list[str]:
-    """Sorted; "" for one without a node."""
+    """The racks of the members, sorted; "" for a member without a node."""
     places = [world.bound(name) for name in names]
     return sorted("" if place is None else place[1].rpartition("-")[0] for place in places)
 
 
 @pytest.mark.parametrize("kind", [X_K8S, MING])
 def test_a_required_domain_holds_all_members(kind: str) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         racks(world, r1=(2, 3), r2=(3, 3), r3=(3,))
         put_group(world, "g", 2, kind, annotations=REQUIRED)
         members(world, "a", "b", kind=kind)
@@ -53,11 +53,11 @@ def test_a_required_domain_holds_all_members(kind: str) -> None:
         (attempt,) = group_attempts(world, "g")
         assert attempt.domain == "r2"
 
-    play(story, plugins=FIT)
+    play(scenario, plugins=FIT)
 
 
-def test_upstreams_topology_constraint_means_the_same() -> None:
-    async def story(world: World) -> None:
+def test_upstreams_topology_constraint_has_the_same_effect() -> None:
+    async def scenario(world: World) -> None:
         racks(world, r1=(2, 3), r2=(3, 3))
         constraints = {"topology": [{"key": "rack"}]}
         put_group(world, "g", 2, UPSTREAM, schedulingConstraints=constraints)
@@ -65,7 +65,7 @@ def test_upstreams_topology_constraint_means_the_same() -> None:
         await world.until(1)
         assert racks_of(world, "a", "b") == ["r2", "r2"]
 
-    play(story, plugins=FIT)
+    play(scenario, plugins=FIT)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_upstreams_topology_constraint_means_the_same() -> None:
 def test_a_preferred_domain_that_does_not_suffice_is_ignored_and_a_required_one_is_not(
     annotations: dict[str, str], expected: list[str]
 ) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         racks(world, r1=(3,), r2=(3,))
         put_group(world, "g", 2, annotations=annotations)
         members(world, "a", "b")
@@ -86,24 +86,24 @@ def test_a_preferred_domain_that_does_not_suffice_is_ignored_and_a_required_one_
             await world.until(40)
             assert racks_of(world, "a", "b") == ["r3", "r3"]
 
-    play(story, plugins=FIT)
+    play(scenario, plugins=FIT)
 
 
 def test_a_preferred_domain_that_suffices_is_used() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         racks(world, r1=(9,), r2=(3, 3), r3=(2, 2), r4=(9,))
         put_group(world, "g", 2, annotations=PREFERRED)
         members(world, "a", "b")
         await world.until(1)
         assert racks_of(world, "a", "b") in (["r1", "r1"], ["r4", "r4"])
 
-    play(story, plugins=[("NodeResourcesFit", 1)])
+    play(scenario, plugins=[("NodeResourcesFit", 1)])
 
 
 def test_a_preferred_domain_lies_within_the_required_domain() -> None:
     """Zones za (racks r1, r2) and zb (r3): only zb has room for three, only r3 of its racks."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         for rack, zone, cpus in (("r1", "za", (3,)), ("r2", "za", (3,)), ("r3", "zb", (3, 3, 3))):
             for index, cpu in enumerate(cpus):
                 labels = {"rack": rack, "zone": zone}
@@ -114,11 +114,11 @@ def test_a_preferred_domain_lies_within_the_required_domain() -> None:
         await world.until(1)
         assert racks_of(world, "a", "b", "c") == ["r3"] * 3
 
-    play(story, plugins=FIT)
+    play(scenario, plugins=FIT)
 
 
 def test_the_domain_with_the_most_members_wins_and_then_the_highest_score() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         racks(world, r1=(9, 9), r2=(3, 3, 9), r3=(3, 3, 4))
         put_group(world, "g", 2, annotations=REQUIRED)
         members(world, "a", "b", "c", "d", "e")
@@ -128,28 +128,28 @@ def test_the_domain_with_the_most_members_wins_and_then_the_highest_score() -> N
             or racks_of(world, "a", "b", "c", "d", "e") == ["r1"] * 5
         )
 
-    play(story, plugins=FIT)
+    play(scenario, plugins=FIT)
 
 
-def test_the_score_decides_between_domains_that_hold_equally_many_members() -> None:
-    """The same two racks, once filled up and once spread over."""
+def test_the_score_decides_between_domains_with_equally_many_members() -> None:
+    """Two racks that are filled up one by one, or spread over."""
     most = {"NodeResourcesFit": {"scoringStrategy": {"type": "MostAllocated"}}}
     result: dict[str, list[str]] = {}
     for name, args in (("least", {}), ("most", most)):
 
-        async def story(world: World, name: str = name) -> None:
+        async def scenario(world: World, name: str = name) -> None:
             racks(world, r1=(16, 16), r2=(4, 4))
             put_group(world, "g", 2, annotations=REQUIRED)
             members(world, "a", "b")
             await world.until(1)
             result[name] = racks_of(world, "a", "b")
 
-        play(story, plugins=FIT, args=args)
+        play(scenario, plugins=FIT, args=args)
     assert result == {"least": ["r1", "r1"], "most": ["r2", "r2"]}
 
 
 def test_placed_members_decide_the_domain() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         racks(world, r1=(9, 9), r2=(3, 3, 3))
         put_group(world, "g", 3, annotations=REQUIRED)
         members(world, "old", node="r2-0")
@@ -157,11 +157,11 @@ def test_placed_members_decide_the_domain() -> None:
         await world.until(1)
         assert racks_of(world, "a", "b") == ["r2", "r2"]
 
-    play(story, plugins=FIT)
+    play(scenario, plugins=FIT)
 
 
 def test_a_late_member_stays_in_the_domain_of_its_group() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         racks(world, r1=(3, 3, 3), r2=(9, 9, 9))
         put_group(world, "g", 2, annotations=REQUIRED)
         members(world, "a", "b", node_selector={"rack": "r1"})
@@ -178,11 +178,11 @@ def test_a_late_member_stays_in_the_domain_of_its_group() -> None:
         await world.until(40)
         assert racks_of(world, "later") == ["r1"]
 
-    play(story, plugins=["NodeAffinity", *FIT])
+    play(scenario, plugins=["NodeAffinity", *FIT])
 
 
 def test_a_missing_domain_label_is_reported() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu=9)
         put_group(world, "g", 2, annotations=REQUIRED)
         members(world, "a", "b")
@@ -192,18 +192,18 @@ def test_a_missing_domain_label_is_reported() -> None:
         await world.until(31)
         assert list(bound(world, "a", "b")) == [30, 30]
 
-    play(story, plugins=FIT)
+    play(scenario, plugins=FIT)
 
 
 def test_rejected_domains_hold_no_resources() -> None:
-    """Reserve and Unreserve balance, and what is counted is what is bound."""
+    """Reserve and Unreserve balance, and the cache counts the bound pods only."""
     keeper = answering(
         "Keeper",
         reserve=lambda _, pod, node: unschedulable("not here") if node == "r2-1" else None,
         unreserve=None,
     )
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         racks(world, r1=(3,), r2=(3, 3), r3=(3, 3))
         put_group(world, "g", 2, annotations=REQUIRED)
         members(world, "a", "b")
@@ -213,7 +213,7 @@ def test_rejected_domains_hold_no_resources() -> None:
         calls = [call[1] for call in keeper.calls]
         assert calls.count("reserve") - calls.count("unreserve") == 2
 
-    play(story, plugins=[*FIT, "Keeper"], classes=[keeper])
+    play(scenario, plugins=[*FIT, "Keeper"], classes=[keeper])
 
 
 def test_tried_domains_are_counted_by_whether_the_group_fits() -> None:
@@ -221,7 +221,7 @@ def test_tried_domains_are_counted_by_whether_the_group_fits() -> None:
         counter, duration = "placement_evaluations", "placement_evaluation_duration"
         return timed_count(world, counter, duration, result)
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         racks(world, r1=(2, 3), r2=(3, 3), r3=(3,))
         put_group(world, "g", 2, annotations=PREFERRED)
         members(world, "a", "b")
@@ -229,15 +229,15 @@ def test_tried_domains_are_counted_by_whether_the_group_fits() -> None:
         assert world.metric("scheduler_generated_placements_total", profile=PROFILE) == 3
         assert (tried(world, "feasible"), tried(world, "infeasible")) == (1, 2)
 
-    play(story, plugins=FIT)
+    play(scenario, plugins=FIT)
 
 
 def test_a_group_without_topology_constraint_tries_no_domains() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         racks(world, r1=(3, 3))
         put_group(world, "g", 2)
         members(world, "a", "b")
         await world.until(1)
         assert world.metric("scheduler_generated_placements_total", profile=PROFILE) == 0
 
-    play(story, plugins=FIT)
+    play(scenario, plugins=FIT)

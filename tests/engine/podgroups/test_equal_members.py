@@ -1,4 +1,4 @@
-"""Members are equal if nothing but the nodes and the draws decides about them."""
+"""Members are equal if only the nodes and the draws decide about them."""
 
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,7 +17,7 @@ from tests.kit.objects import pod
 def setup(
     *, is_observed: bool = False, reserved: tuple[str, ...] = (), reserve: tuple[object, ...] = ()
 ) -> TrialSetup:
-    """The parts of an engine that decide about equality."""
+    """The parts of an engine that determine equality."""
     calls = SimpleNamespace(reserve=reserve, unreserve=())
     profile = SimpleNamespace(calls=lambda _state, _pod: calls)  # pyright: ignore[reportUnknownLambdaType]
     engine = SimpleNamespace(
@@ -46,7 +46,7 @@ def test_pods_of_one_template_are_equal() -> None:
     ],
     ids=["another template", "a nomination"],
 )
-def test_a_member_that_differs_makes_them_unequal(different: dict[str, Any]) -> None:
+def test_a_different_member_makes_the_members_unequal(different: dict[str, Any]) -> None:
     assert not are_equal(setup(), members({}, {}, different))
 
 

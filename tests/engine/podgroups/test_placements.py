@@ -20,7 +20,7 @@ def test_a_permit_wait_of_a_plugin_holds_the_whole_group_until_the_deadline() ->
         permit=lambda _, pod, __: (Status(Code.WAIT), 10.0) if pod.name == "b" else (None, 0.0),
     )
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu=4)
         put_group(world, "g", 2)
         add_member(world, "a", "g", cpu=2)
@@ -32,7 +32,7 @@ def test_a_permit_wait_of_a_plugin_holds_the_whole_group_until_the_deadline() ->
         assert world.scheduler.cache.assumed_count == 0
         assert "rejected due to timeout after waiting 10s at plugin Slow" in message(world, "a")
 
-    play(story, plugins=[*FIT, "Slow"], classes=[slow])
+    play(scenario, plugins=[*FIT, "Slow"], classes=[slow])
 
 
 def test_a_permit_rejection_of_one_member_releases_all_members() -> None:
@@ -40,7 +40,7 @@ def test_a_permit_rejection_of_one_member_releases_all_members() -> None:
         "Refuses", permit=lambda _, pod, __: (unschedulable("no") if pod.name == "b" else None, 0.0)
     )
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu=4)
         put_group(world, "g", 2)
         add_member(world, "a", "g")
@@ -50,14 +50,14 @@ def test_a_permit_rejection_of_one_member_releases_all_members() -> None:
         assert world.scheduler.cache.assumed_count == 0
         assert message(world, "a") == "group default/g: default/b: no"
 
-    play(story, plugins=[*FIT, "Refuses"], classes=[refuses])
+    play(scenario, plugins=[*FIT, "Refuses"], classes=[refuses])
 
 
-def test_members_that_are_given_back_lose_their_nominations() -> None:
-    """The nominations of the wait at Permit would keep room from other pods."""
+def test_released_members_lose_their_nominations() -> None:
+    """The nominations of the wait at Permit would block other pods."""
     slow = answering("Slow", permit=lambda *_: (Status(Code.WAIT), 10.0))
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu=4)
         put_group(world, "g", 2)
         add_member(world, "a", "g", cpu=2)
@@ -67,14 +67,14 @@ def test_members_that_are_given_back_lose_their_nominations() -> None:
         await world.until(10)
         assert [world.nominated(member) for member in "ab"] == ["", ""]
 
-    play(story, plugins=[*FIT, "Slow"], classes=[slow])
+    play(scenario, plugins=[*FIT, "Slow"], classes=[slow])
 
 
 def test_an_error_of_an_attempt_clears_the_nominations_of_all_members() -> None:
-    """Another leader wrote them, and stopped."""
+    """A previous leader wrote the nominations."""
     broken = answering("Broken", filter_node=lambda _, pod, __: LOST if pod.name == "b" else None)
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu=4)
         put_group(world, "g", 2)
         add_member(world, "a", "g", cpu=2, nominated_node="n1")
@@ -83,16 +83,16 @@ def test_an_error_of_an_attempt_clears_the_nominations_of_all_members() -> None:
         assert [world.nominated(member) for member in "ab"] == ["", ""]
         world.add_pod("c", cpu=4)
         await world.until(0)
-        assert world.bound("c") == (0, "n1"), "the nominations keep room"
+        assert world.bound("c") == (0, "n1"), "the nominations block the pod"
 
-    play(story, plugins=[*FIT, "Broken"], classes=[broken])
+    play(scenario, plugins=[*FIT, "Broken"], classes=[broken])
 
 
 def test_a_member_whose_binding_fails_is_retried_at_once_and_only_once() -> None:
-    """Its sibling keeps its place. That the API refuses again and again is no reason to spin."""
+    """Its sibling stays placed. Repeated refusals of the API do not cause a loop."""
     refuses = answering("Refuses", pre_bind=lambda _, pod, *__: LOST if pod.name == "b" else None)
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu=4)
         put_group(world, "g", 2)
         add_member(world, "a", "g")
@@ -103,11 +103,11 @@ def test_a_member_whose_binding_fails_is_retried_at_once_and_only_once() -> None
         await world.until(10)
         assert len(world.attempt_times("b")) <= 5
 
-    play(story, plugins=[*FIT, "Refuses"], classes=[refuses])
+    play(scenario, plugins=[*FIT, "Refuses"], classes=[refuses])
 
 
 class _Once:
-    """Raises when it is called first; then does what it stands for."""
+    """Raises at the first call, and then calls the original."""
 
     def __init__(self, call: Any) -> None:
         self._call = call
@@ -126,13 +126,13 @@ class _Once:
 def test_a_bug_after_the_wait_of_a_group_releases_its_members(
     module: Any, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both before anything is given back, and in the middle of it."""
+    """Both before any member is released, and in the middle of the release."""
     slow = answering(
         "Slow",
         permit=lambda _, pod, __: (Status(Code.WAIT), 10.0) if pod.name == "b" else (None, 0.0),
     )
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu=4)
         put_group(world, "g", 2)
         add_member(world, "a", "g", cpu=2)
@@ -148,7 +148,7 @@ def test_a_bug_after_the_wait_of_a_group_releases_its_members(
         await world.until(19)
         assert world.scheduler.cache.assumed_count == 2, "the group was not tried again"
 
-    play(story, plugins=[*FIT, "Slow"], classes=[slow], raise_bugs=False)
+    play(scenario, plugins=[*FIT, "Slow"], classes=[slow], raise_bugs=False)
 
 
 def test_a_bug_while_one_member_is_bound_does_not_affect_its_siblings(
@@ -156,7 +156,7 @@ def test_a_bug_while_one_member_is_bound_does_not_affect_its_siblings(
 ) -> None:
     slow = answering("Slow", permit=lambda *_: (Status(Code.WAIT), 60.0))
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu=4)
         put_group(world, "g", 2)
         add_member(world, "a", "g", cpu=2)
@@ -170,4 +170,4 @@ def test_a_bug_while_one_member_is_bound_does_not_affect_its_siblings(
         assert world.scheduler.cache.assumed_count == 0
         assert world.reason("a") == "SchedulerError"
 
-    play(story, plugins=[*FIT, "Slow"], classes=[slow], raise_bugs=False)
+    play(scenario, plugins=[*FIT, "Slow"], classes=[slow], raise_bugs=False)

@@ -1,4 +1,4 @@
-"""Preemption for a group: for all members that it needs, or for none."""
+"""Preemption for a group: for all members of the quorum, or for none."""
 
 import asyncio
 from typing import Any
@@ -25,7 +25,7 @@ def member(name: str, **options: Any) -> Any:
 
 
 def engine(*objects: Any, minimum: int = 2, nodes: int = 2, **options: Any) -> Engine:
-    """Some nodes of 4 cpu, what runs there, and a group that has been tried once."""
+    """Nodes of 4 cpu, running pods, and a group that has been tried once."""
     setup = Engine(plugins=["NodeResourcesFit", "DefaultPreemption"], **options)
     setup.add(*(node(f"m{index + 1}", cpu=4) for index in range(nodes)))
     content = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": minimum}}
@@ -78,20 +78,22 @@ def test_a_member_with_preemption_policy_never_stops_preemption_for_its_group() 
 
 
 def test_without_a_node_no_pod_is_evicted() -> None:
-    found = engine(member("g1"), member("g2"), nodes=0)
-    assert victims_of(found) == 0 and nominated(found) == {}
+    engine_of_group = engine(member("g1"), member("g2"), nodes=0)
+    assert victims_of(engine_of_group) == 0 and nominated(engine_of_group) == {}
 
 
 # ---- attempts that wait for their evictions -------------------------------------------------
 
-TOLD = "pod group preemption: found potential placements for 2 pods, preempting 2 victims"
-NOT_TOLD = (
+PREEMPTION_MESSAGE = (
+    "pod group preemption: found potential placements for 2 pods, preempting 2 victims"
+)
+EVICTION_ERROR = (
     'error in "DefaultPreemption" PodGroupPostFilter plugins: pod group preemption: it is protected'
 )
 
 
 def waiting() -> Engine:
-    """Two members whose victims are about to be told to go."""
+    """Two members whose victims are about to be evicted."""
     there = [running("r1", "m1"), running("r2", "m2")]
     gates = {"SchedulerAsyncPreemption": False}
     return engine(*there, member("g1"), member("g2"), gates=gates)
@@ -105,7 +107,7 @@ def perform(engine: Engine, **problems: Exception) -> EvictionPort:
 
 
 def group_outcomes(engine: Engine) -> list[tuple[str, str]]:
-    """What became of the group, attempt by attempt."""
+    """The outcomes of the attempts at the group."""
     records = (record for record in engine.journal.records if isinstance(record, GroupRecord))
     return [(record.result, record.message) for record in records]
 
@@ -124,7 +126,7 @@ def test_an_attempt_ends_when_all_victims_are_evicted() -> None:
     assert sorted(perform(waiting_now).deleted) == ["default/r1", "default/r2"]
     patches = waiting_now.patches()
     ((result, message),) = group_outcomes(waiting_now)
-    assert result == "unschedulable" and message.endswith(TOLD)
+    assert result == "unschedulable" and message.endswith(PREEMPTION_MESSAGE)
     assert sorted(patch.nominated_node_name or "" for patch in patches) == ["", "", "m1", "m2"]
     assert counted(waiting_now) == {"waiting_on_preemption": 1, "unschedulable": 0, "error": 0}
     assert waiting_now.state_of("g1") is State.UNSCHEDULABLE
@@ -144,10 +146,12 @@ def test_a_failed_eviction_is_an_error_and_no_member_is_nominated() -> None:
     waiting_now = waiting()
     perform(waiting_now, r2=ApiError(403, "Forbidden", "it is protected"))
     patches = waiting_now.patches()
-    assert group_outcomes(waiting_now) == [("error", NOT_TOLD)]
+    assert group_outcomes(waiting_now) == [("error", EVICTION_ERROR)]
     assert waiting_now.nominated_on("m1") == waiting_now.nominated_on("m2") == []
     reports = [patch.condition for patch in patches if patch.condition is not None]
-    assert [(each.reason, each.message) for each in reports] == [("SchedulerError", NOT_TOLD)] * 2
+    assert [(each.reason, each.message) for each in reports] == [
+        ("SchedulerError", EVICTION_ERROR)
+    ] * 2
     assert not any(patch.nominated_node_name for patch in patches)
     assert counted(waiting_now) == {"waiting_on_preemption": 0, "unschedulable": 0, "error": 1}
     metric = "scheduler_workload_preemption_attempts_total"
@@ -183,7 +187,7 @@ def crew(name: str, where: str, **options: Any) -> Any:
 
 
 def tried(mode: dict[str, Any], *objects: Any, minimum: int = 1) -> Engine:
-    """Three nodes, on two of them a crew, and a group for whose members one node each is needed."""
+    """Three nodes, two of them with a crew, and a group whose members need one node each."""
     engine = Engine(plugins=["NodeResourcesFit", "DefaultPreemption"])
     engine.add(*(node(f"m{index + 1}", cpu=4) for index in range(3)))
     content = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": minimum}}

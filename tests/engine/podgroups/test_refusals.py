@@ -1,4 +1,4 @@
-"""What a failed attempt at a scheduling.k8s.io group writes: kube-scheduler's words.
+"""Writes of a failed attempt at a scheduling.k8s.io group, in kube-scheduler's words.
 
 The expected texts are those of kube-scheduler 1.37 with the gate GenericWorkload.
 """
@@ -42,8 +42,8 @@ def initially_scheduled(world: World) -> tuple[str, str, str]:
     )
 
 
-def test_members_that_fit_get_the_reason_of_the_group_and_others_get_their_own() -> None:
-    async def story(world: World) -> None:
+def test_members_that_fit_get_the_reason_of_the_group_and_further_members_get_their_own() -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu=2)
         put_group(world, "g", 3, KIND)
         for name in "abc":
@@ -59,11 +59,11 @@ def test_members_that_fit_get_the_reason_of_the_group_and_others_get_their_own()
         assert initially_scheduled(world) == ("False", "Unschedulable", short)
         assert explanation(world, "g").startswith("group default/g: 2 of 3 members fit; the 3rd")
 
-    play(story, plugins=PREEMPTING)
+    play(scenario, plugins=PREEMPTING)
 
 
 def test_members_that_are_not_tried_get_the_count() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu="500m")
         put_group(world, "g", 3, KIND)
         for name in "abc":
@@ -74,11 +74,11 @@ def test_members_that_are_not_tried_get_the_count() -> None:
         assert message(world, "b") == message(world, "c") == count
         assert initially_scheduled(world)[2] == f"{count}, {NO_VICTIMS}"
 
-    play(story, plugins=PREEMPTING)
+    play(scenario, plugins=PREEMPTING)
 
 
 def test_victims_that_do_not_help_stay_and_the_message_counts_without_them() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu=2)
         world.add_pod("small", cpu=1, node="n1")
         put_group(world, "g", 3, KIND, priority=10)
@@ -90,11 +90,11 @@ def test_victims_that_do_not_help_stay_and_the_message_counts_without_them() -> 
             "pod group preemption: minCount (3) cannot be satisfied: 2 scheduled, 0 remaining"
         )
 
-    play(story, plugins=PREEMPTING)
+    play(scenario, plugins=PREEMPTING)
 
 
 def test_members_stay_nominated_with_a_message_while_victims_terminate() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu=2)
         world.add_pod("small", cpu=2, node="n1", metadata={"finalizers": ["example.com/stays"]})
         put_group(world, "g", 2, KIND, priority=10)
@@ -111,13 +111,13 @@ def test_members_stay_nominated_with_a_message_while_victims_terminate() -> None
         going = "pod group preemption: ongoing preemption on nominated nodes"
         assert initially_scheduled(world)[2].endswith(going)
 
-    play(story, plugins=PREEMPTING)
+    play(scenario, plugins=PREEMPTING)
 
 
 def test_a_status_update_of_a_group_does_not_activate_the_group() -> None:
-    """The API tells of every condition that was written."""
+    """The API reports every written condition."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu=1)
         put_group(world, "g", 2, KIND)
         for name in "ab":
@@ -128,13 +128,13 @@ def test_a_status_update_of_a_group_does_not_activate_the_group() -> None:
         await world.until(90)
         assert [each is None for each in bound(world, "a", "b")].count(True) == 1
 
-    play(story, plugins=FIT)
+    play(scenario, plugins=FIT)
 
 
 def test_nominated_members_of_one_group_do_not_block_each_other() -> None:
-    """Both are nominated to the node that one of them would fill."""
+    """Both are nominated to a node with room for one of them."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu=2)
         for name in ("x", "y"):
             world.add_pod(name, cpu=1, node="n1", metadata={"finalizers": ["example.com/stays"]})
@@ -147,11 +147,11 @@ def test_nominated_members_of_one_group_do_not_block_each_other() -> None:
         assert message(world, "a").startswith("minCount (2) cannot be satisfied: 1 scheduled")
         assert message(world, "b") == "0/1 nodes are available: 1 Insufficient cpu."
 
-    play(story, plugins=PREEMPTING)
+    play(scenario, plugins=PREEMPTING)
 
 
 def test_events_of_victims_name_the_group() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu=1)
         world.add_pod("x", cpu=1, node="n1")
         put_group(world, "g", 1, KIND, priority=10)
@@ -169,7 +169,7 @@ def test_events_of_victims_name_the_group() -> None:
         related = event["related"]
         assert (related["kind"], related["name"], related["uid"]) == ("PodGroup", "g", uid)
 
-    play(story, plugins=PREEMPTING)
+    play(scenario, plugins=PREEMPTING)
 
 
 def test_an_error_of_one_member_is_reported_for_all_members() -> None:
@@ -180,7 +180,7 @@ def test_an_error_of_one_member_is_reported_for_all_members() -> None:
         ),
     )
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu=4)
         put_group(world, "g", 3, KIND)
         for name in "abc":
@@ -193,7 +193,7 @@ def test_an_error_of_one_member_is_reported_for_all_members() -> None:
         assert [world.reason(name) for name in "abc"] == ["SchedulerError"] * 3
         assert initially_scheduled(world) == ("False", "SchedulerError", whole)
 
-    play(story, plugins=["Broken", *FIT], classes=[broken])
+    play(scenario, plugins=["Broken", *FIT], classes=[broken])
 
 
 SAME = "all pods in a single pod group should have the same"
@@ -222,7 +222,7 @@ SAME = "all pods in a single pod group should have the same"
 def test_members_with_different_group_settings_are_refused(
     group: dict[str, Any], members: tuple[dict[str, Any], ...], text: str
 ) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu=4)
         put_group(world, "g", 2, KIND, **group)
         for name, options in zip("ab", members, strict=True):
@@ -233,11 +233,11 @@ def test_members_with_different_group_settings_are_refused(
             assert (world.reason(name), message(world, name)) == ("SchedulerError", text)
         assert initially_scheduled(world) == ("False", "SchedulerError", text)
 
-    play(story, plugins=FIT)
+    play(scenario, plugins=FIT)
 
 
 def test_a_late_member_with_another_priority_is_refused() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu=8)
         put_group(world, "g", 2, KIND)
         member(world, "a")
@@ -249,11 +249,11 @@ def test_a_late_member_with_another_priority_is_refused() -> None:
         assert message(world, "c").endswith("got 5 and 0")
         assert initially_scheduled(world) == ("True", "Scheduled", "")
 
-    play(story, plugins=FIT)
+    play(scenario, plugins=FIT)
 
 
 def test_members_beyond_the_minimum_are_tried_as_a_group_and_get_their_own_reasons() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu=2)
         put_group(world, "g", 2, KIND)
         for name in "ab":
@@ -268,4 +268,4 @@ def test_members_beyond_the_minimum_are_tried_as_a_group_and_get_their_own_reaso
         await world.until(30)
         assert [each is None for each in bound(world, "c", "d")].count(True) == 1
 
-    play(story, plugins=PREEMPTING)
+    play(scenario, plugins=PREEMPTING)

@@ -96,7 +96,7 @@ def add_waiting(state: GroupState, clock: ManualClock, name: str, created_second
 @pytest.mark.parametrize(
     ("group_at", "members_at", "due"),
     [(0, (0, 5), 10), (0, (4, 5), 14), (7, (0, 5), 17)],
-    ids=["all at once", "members later", "the group later"],
+    ids=["members and group at once", "members later", "the group later"],
 )
 def test_the_timeout_starts_when_the_members_and_the_group_exist(
     group_at: int, members_at: tuple[int, ...], due: float
@@ -189,7 +189,7 @@ def test_the_phase_follows_from_the_counts(
 
 
 def test_a_restarted_scheduler_does_not_write_an_unchanged_status() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu=4)
         put_group(world, "g", 2, scheduleTimeoutSeconds=10)
         add_member(world, "a", "g", metadata=owned_by("job"))
@@ -202,11 +202,11 @@ def test_a_restarted_scheduler_does_not_write_an_unchanged_status() -> None:
         assert stored(world) == before
         assert len(world.events("g", "ScheduleTimedOut")) == 1
 
-    play(story, plugins=FIT)
+    play(scenario, plugins=FIT)
 
 
 def test_a_recreated_group_object_gets_the_complete_status() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         put_group(world, "g", 2)
         add_member(world, "a", "g", metadata=owned_by("job"))
         await world.until(1)
@@ -217,11 +217,11 @@ def test_a_recreated_group_object_gets_the_complete_status() -> None:
         assert status(world, "g") == first
         assert (first["phase"], first["occupiedBy"]) == ("Pending", "default/job")
 
-    play(story, plugins=FIT)
+    play(scenario, plugins=FIT)
 
 
 def test_occupied_by_is_the_owner_of_the_first_member_and_stays() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu=4)
         put_group(world, "g", 1)
         add_member(world, "bare", "g")
@@ -234,11 +234,11 @@ def test_occupied_by_is_the_owner_of_the_first_member_and_stays() -> None:
         await world.until(3)
         assert status(world, "g")["occupiedBy"] == "default/one"
 
-    play(story, plugins=FIT)
+    play(scenario, plugins=FIT)
 
 
 def test_counts_follow_members_that_end() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1", cpu=4)
         put_group(world, "g", 3)
         for name in "abc":
@@ -253,7 +253,7 @@ def test_counts_follow_members_that_end() -> None:
         assert counts(world) == ("Failed", 3, 1, 1, 1)
         add_member(world, "d", "g")
         await world.until(4)
-        # One that ended is no member, so a single one in its place is not enough to try.
+        # A pod that ended is no member, so a single new member is not enough for an attempt.
         assert counts(world) == ("Scheduling", 3, 1, 1, 1)
         assert "2 of 3 members are here" in explanation(world, "g")
         add_member(world, "e", "g")
@@ -264,18 +264,18 @@ def test_counts_follow_members_that_end() -> None:
         await world.until(6)
         assert counts(world) == ("Finished", 5, 0, 4, 1)
 
-    play(story, plugins=FIT)
+    play(scenario, plugins=FIT)
 
 
 def test_an_attempt_with_an_error_has_the_error_reason_until_another_attempt_has_none() -> None:
-    """Of Kubernetes' own kind, whose condition gives the reason."""
+    """A group of Kubernetes' own kind, whose condition has the reason."""
     answers = [Status(Code.ERROR, ("out of order",)), unschedulable("not here")]
     kind = "scheduling.k8s.io/v1beta1 PodGroup"
 
     def reason(world: World) -> Any:
         return condition(world, "g", "PodGroupInitiallyScheduled", kind).get("reason")
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.add_node("n1")
         put_group(world, "g", 2, kind)
         add_member(world, "a", "g", kind)
@@ -290,7 +290,7 @@ def test_an_attempt_with_an_error_has_the_error_reason_until_another_attempt_has
     broken = answering(
         "Broken", filter_node=lambda *_: answers.pop(0) if answers[1:] else answers[0]
     )
-    play(story, plugins=["Broken"], classes=[broken])
+    play(scenario, plugins=["Broken"], classes=[broken])
 
 
 def stored(world: World) -> Any:

@@ -21,7 +21,7 @@ def _of(cluster: SampleCluster, domains: Domains) -> list[Domain]:
     return result
 
 
-def test_domains_come_in_the_order_of_their_values() -> None:
+def test_domains_are_in_the_order_of_their_values() -> None:
     cluster = _cluster()
     r1, r2 = _of(cluster, Domains(cluster.cache.table))
     assert (r1.name, r1.nodes) == ("r1", {"b"})

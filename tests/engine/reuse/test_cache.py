@@ -46,8 +46,8 @@ from tests.scenarios.world import PROFILE
 THREE: dict[str, dict[str, str]] = {"n1": {"rank": "1"}, "n2": {"bad": "x"}, "n3": {"rank": "3"}}
 
 
-class Moody(Bad):
-    """Follows its mood, which it does not sign."""
+class UnsignedFilter(Bad):
+    """Rejects the node ``mood``, which it does not sign."""
 
     mood = ""
 
@@ -56,8 +56,8 @@ class Moody(Bad):
         return status if node.name != self.mood else None
 
 
-class Fickle(Rank):
-    """Adds what nobody knows of."""
+class UnsignedScore(Rank):
+    """Adds ``more`` to the score, which it does not sign."""
 
     more = 0
 
@@ -65,8 +65,8 @@ class Fickle(Rank):
         return super().score_node(state, pod, node) + self.more
 
 
-class Silent(Fickle, PreScorePlugin):
-    """Has nothing to say, if asked before."""
+class SkippedScore(UnsignedScore, PreScorePlugin):
+    """Skips in PreScore."""
 
     name = "Silent"
 
@@ -75,7 +75,7 @@ class Silent(Fickle, PreScorePlugin):
 
 
 def mismatches_of(attempts: Attempts) -> list[str]:
-    """Asked as an attempt without reuse asks."""
+    """The mismatches found with the state of an attempt without reuse."""
     state, nodes = CycleState(), attempts.cluster.lend().nodes
     attempts.framework.run_pre_filter(state, attempts.pod, nodes)
     attempts.framework.run_pre_score(state, attempts.pod, nodes)
@@ -97,30 +97,30 @@ def test_plugins_that_sign_everything_they_read_are_never_reported() -> None:
 
 
 def test_only_the_filter_whose_result_differs_is_reported() -> None:
-    attempts = after_an_attempt(Moody, Worse, Rank)
+    attempts = after_an_attempt(UnsignedFilter, Worse, Rank)
     attempts.plugin("Bad").mood = "n2"
     assert mismatches_of(attempts) == ["Bad"]
 
 
 def test_only_the_score_plugin_whose_result_differs_is_reported() -> None:
-    attempts = after_an_attempt(Bad, Fickle)
+    attempts = after_an_attempt(Bad, UnsignedScore)
     attempts.plugin("Rank").more = 1
     assert mismatches_of(attempts) == ["Rank"]
 
 
 def test_all_wrong_plugins_are_reported_in_order() -> None:
-    attempts = after_an_attempt(Fickle, Moody)
+    attempts = after_an_attempt(UnsignedScore, UnsignedFilter)
     attempts.plugin("Rank").more = 1
     attempts.plugin("Bad").mood = "n2"
     assert mismatches_of(attempts) == ["Bad", "Rank"]
 
 
 def test_rows_without_cached_results_are_not_compared() -> None:
-    attempts = Attempts(Moody, Fickle, nodes=THREE)
+    attempts = Attempts(UnsignedFilter, UnsignedScore, nodes=THREE)
     attempts.plugin("Bad").mood = "n2"
     attempts.plugin("Rank").more = 1
     assert mismatches_of(attempts) == []
-    # A changed row is forgotten first.
+    # The results of a changed row are dropped first.
     attempts.plugin("Bad").mood = ""
     attempts.attempt()
     attempts.plugin("Bad").mood = "n2"
@@ -129,7 +129,7 @@ def test_rows_without_cached_results_are_not_compared() -> None:
 
 
 def test_a_plugin_that_skips_this_attempt_is_not_compared() -> None:
-    attempts = after_an_attempt(Bad, Silent)
+    attempts = after_an_attempt(Bad, SkippedScore)
     silent_scores = attempts.entry.caches.scores["Silent"]
     silent_scores.learn_one(0, 1)
     attempts.plugin("Silent").more = 7
@@ -177,8 +177,8 @@ def reuse_of(engine: Engine) -> ResultCache:
 
 
 def evaluated_rows(engine: Engine) -> int:
-    """Rows that the counting filter was asked about, as it counts and as is counted of it."""
-    count: int = engine.plugin("CountingFilter").asked
+    """Rows that the counting filter evaluated, by its own count and by the metrics."""
+    count: int = engine.plugin("CountingFilter").call_count
     assert reuse_of(engine).row_counts()["CountingFilter"].evaluated == count or not is_on(engine)
     return count
 
@@ -218,7 +218,7 @@ def test_a_changed_node_and_a_new_node_cost_one_row_each() -> None:
     engine.update(small(other, labels={"bad": "yes"}))
     engine.add(small("n5"), equal("a2"))
     assert engine.bound()["a2"] != other
-    # That of the first pod, the labelled one and the new one.
+    # The rows of the first pod, of the labelled node and of the new node.
     assert evaluated_rows(engine) == before + 3
 
 
@@ -263,7 +263,7 @@ def test_without_reuse_the_number_of_remembered_signatures_is_bounded(
         engine.add(equal(f"{kind}{len(engine.journal.records)}", kind, cpu="10m"))
         engine.run()
         assert len(reuse_of(engine)) <= 3
-    # The first had been forgotten when it came again.
+    # The first signature had been dropped when it returned.
     assert reuse_of(engine).possible_count == 1
 
 
@@ -282,13 +282,13 @@ def test_results_with_too_many_distinct_rejections_are_cached_and_not_ranked(
 
 
 class Another(ScalarFilterPlugin, SignPlugin):
-    """Takes every node, looks nothing up, and counts how often it is asked."""
+    """Accepts every node, looks no object up, and counts its calls."""
 
     name = "Another"
-    asked = 0
+    call_count = 0
 
     def filter_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> Status | None:
-        self.asked += 1
+        self.call_count += 1
         return None
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
@@ -302,8 +302,8 @@ def test_an_object_drops_only_the_cached_results_of_plugins_that_read_its_kind()
     engine.put(SERVICE, {"metadata": {"name": "s", "namespace": "default"}, "spec": {}})
     engine.add(equal("a1"))
     engine.run()
-    assert engine.plugin("CountingFilter").asked == 5 + 5
-    assert engine.plugin("Another").asked == 5 + 1
+    assert engine.plugin("CountingFilter").call_count == 5 + 5
+    assert engine.plugin("Another").call_count == 5 + 1
 
 
 def test_the_oldest_entries_are_evicted_when_the_cache_is_full() -> None:
@@ -335,7 +335,7 @@ def test_a_pod_without_a_node_may_grow_the_node_table() -> None:
     for number in range(3):
         engine.add(equal(f"a{number}"))
         engine.run()
-    # All that changed since is a row that there was not.
+    # The only change since is a new row.
     engine.add(api_pod("b", node="x"), equal("a3"))
     assert list(engine.bound()) == ["a3"]
 
@@ -348,7 +348,7 @@ def test_pods_on_unknown_nodes_may_outgrow_the_ranking() -> None:
     engine.add(*(api_pod(f"lost{number}", node=f"ghost{number}") for number in range(8)))
     engine.add(equal("a3"))
     assert engine.bound()["a3"]
-    # That of a2, and no ghost.
+    # The row of a2, and not that of an unknown node.
     assert evaluated_rows(engine) == 60 + 3
 
 
@@ -403,25 +403,25 @@ def test_metrics_show_the_benefit_of_reuse() -> None:
     engine.add(small("n9"), equal("a9"))
     engine.run()
 
-    def told(name: str, **labels: str) -> float:
+    def metric_of(name: str, **labels: str) -> float:
         return engine.metric(name, profile=PROFILE, **labels)
 
     attempts = "scheduler_batch_attempts_total"
     results = ("no_hint", "hint_used", "hint_not_used")
-    assert [told(attempts, result=result) for result in results] == [1, 2, 2]
-    assert told("scheduler_batch_cache_flushed_total", reason="node_missing") == 1
-    assert told("scheduler_get_node_hint_duration_seconds_count", hinted="hint") == 2
-    assert told("bayplan_reuse_entries") == 1
-    assert told("bayplan_reuse_possible_total") == 4
-    assert told("bayplan_reuse_bytes") == reuse_of(engine).bytes_used > 0
-    asked_count = told("bayplan_reuse_rows_asked_total", plugin="CountingFilter")
-    kept_count = told("bayplan_reuse_rows_kept_total", plugin="CountingFilter")
-    assert asked_count == evaluated_rows(engine) == 5 + 1 + 1 + 1 + 3
-    assert asked_count + kept_count == 4 * 5 + 6
+    assert [metric_of(attempts, result=result) for result in results] == [1, 2, 2]
+    assert metric_of("scheduler_batch_cache_flushed_total", reason="node_missing") == 1
+    assert metric_of("scheduler_get_node_hint_duration_seconds_count", hinted="hint") == 2
+    assert metric_of("bayplan_reuse_entries") == 1
+    assert metric_of("bayplan_reuse_possible_total") == 4
+    assert metric_of("bayplan_reuse_bytes") == reuse_of(engine).bytes_used > 0
+    evaluated_count = metric_of("bayplan_reuse_rows_asked_total", plugin="CountingFilter")
+    cached_count = metric_of("bayplan_reuse_rows_kept_total", plugin="CountingFilter")
+    assert evaluated_count == evaluated_rows(engine) == 5 + 1 + 1 + 1 + 3
+    assert evaluated_count + cached_count == 4 * 5 + 6
 
 
 class Ranked(ScalarScorePlugin, SignPlugin):
-    """The highest rank is worth 100, whatever it is."""
+    """The highest rank scores 100."""
 
     name = "Ranked"
     normalizer = Normalizer.MAX
@@ -439,7 +439,7 @@ def test_scores_are_normalized_again_when_only_the_best_node_leaves() -> None:
         classes=[CountingFilter, Ranked],
     )
     engine.add(*(small(f"n{i}", labels={"rank": rank}) for i, rank in enumerate(("10", "2", "1"))))
-    # Among all three this makes n2 better than n1; without n0 rank tells more than room.
+    # With all three nodes n2 is better than n1; without n0 rank outweighs room.
     engine.add(api_pod("other", node="n1", cpu="1200m"))
     for number in range(3):
         engine.add(equal(f"a{number}"))
@@ -500,7 +500,7 @@ def with_claim(name: str) -> Pod:
 # ---- rankings that are shared, and caching that does not pay ------------------------------------
 
 
-def test_pods_that_differ_in_labels_nobody_looks_at_share_a_ranking() -> None:
+def test_pods_that_differ_in_labels_that_no_plugin_reads_share_a_ranking() -> None:
     plugins = ["NodeResourcesFit", "InterPodAffinity"]
     engine = Engine(plugins=plugins, gates={"OpportunisticBatching": True})
     engine.add(*(node(f"n{index}", cpu=9) for index in range(3)))
@@ -512,7 +512,7 @@ def test_pods_that_differ_in_labels_nobody_looks_at_share_a_ranking() -> None:
     assert (len(reuse), len(rankings), reuse.attempt_counts["hint_used"]) == (4, 1, 3)
 
 
-def test_kinds_of_pods_that_come_once_are_not_cached_for_long() -> None:
+def test_signatures_that_occur_once_are_not_cached_for_long() -> None:
     engine = Engine(plugins=["NodeResourcesFit"], gates={"OpportunisticBatching": True})
     engine.add(*(node(f"n{index}", cpu=9) for index in range(3)))
     for index in range(40):

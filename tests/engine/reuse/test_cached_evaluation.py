@@ -24,8 +24,8 @@ FOUR: dict[str, dict[str, str]] = {"n1": {}, "n2": {}, "n3": {}, "n4": {}}
 
 
 class RecordedPlugin:
-    """A plugin's Filter and Score as the framework hands them in: answers by name, and who was
-    asked about."""
+    """A plugin's Filter and Score as the framework passes them, with answers by node name, and the
+    nodes of their calls."""
 
     def __init__(self, *bad: str, reason: str = "no", code: Code = Code.UNSCHEDULABLE) -> None:
         self.bad, self.reason, self.code = bad, reason, code
@@ -47,21 +47,21 @@ class RecordedPlugin:
 
 
 class CachedEvaluation:
-    """What is known of one kind of pods, asked directly."""
+    """The cache entry of one signature, read directly."""
 
     def __init__(self, *plugins: Any) -> None:
         self.attempts = Attempts(*(plugins or (Bad, Rank)), nodes=FOUR)
-        self.known = self.attempts.entry
+        self.entry = self.attempts.entry
         self.nodes = self.attempts.cluster.lend().nodes
 
     def filtered(
         self, plugin: RecordedPlugin, *names: str, out: tuple[str, ...] = ()
     ) -> FilterOutcome:
-        """About these nodes (none: all); ``out``: those that others turned down already."""
+        """Results of these nodes (default: all); ``out``: nodes that are rejected already."""
         nodes = self.nodes.take(self.nodes.positions(names)) if names else self.nodes
         feasible = np.array([name not in out for name in nodes.names()])
         outcome = FilterOutcome(nodes, feasible)
-        rejections = self.known.caches.filter(
+        rejections = self.entry.caches.filter(
             "Bad", plugin.filter, CycleState(), self.attempts.pod, nodes=nodes, feasible=feasible
         )
         outcome.add("Bad", rejections)
@@ -69,13 +69,13 @@ class CachedEvaluation:
 
     def scored(self, plugin: RecordedPlugin, *names: str) -> NodeScores:
         nodes = self.nodes.take(self.nodes.positions(names)) if names else self.nodes
-        return self.known.caches.score(
+        return self.entry.caches.score(
             "Rank", plugin.score, CycleState(), self.attempts.pod, nodes=nodes
         )
 
     def counts(self, name: str) -> tuple[int, int]:
-        found = self.attempts.reuse.row_counts()[name]
-        return found.evaluated, found.cached
+        row_counts = self.attempts.reuse.row_counts()[name]
+        return row_counts.evaluated, row_counts.cached
 
 
 def turned_down(outcome: FilterOutcome) -> dict[str, tuple[str, ...]]:
@@ -129,14 +129,14 @@ def test_an_invalid_filter_result_is_not_cached_and_is_returned_unchanged() -> N
 
 
 class Unsigned(Bad):
-    """Does not sign, and is asked in full."""
+    """Does not sign, so it is evaluated in full."""
 
     def sign_pod(self, pod: Any) -> None:
         return None
 
 
 class Across(Bad):
-    """Reads other nodes than the one it answers about."""
+    """Reads other nodes than the evaluated one."""
 
     scope = "cluster"
 
@@ -185,7 +185,7 @@ def test_an_invalid_score_result_is_not_cached_and_is_returned_unchanged(wrong: 
 
 
 def cached_rows(attempts: Attempts) -> dict[str, list[bool]]:
-    """By plugin, which of the four nodes are known."""
+    """Plugin → which of the four nodes have cached results."""
     entry = attempts.entry
     return {
         "Bad": (entry.caches.filters["Bad"].marks[:4] != 0).tolist(),
@@ -211,7 +211,7 @@ def test_a_change_drops_the_results_of_the_plugins_that_read_the_changed_facet()
 
 
 class Sometimes(PreFilterPlugin, PreScorePlugin, ScalarFilterPlugin, ScalarScorePlugin):
-    """Looks across nodes, and has something to say where the test has it so."""
+    """Reads other nodes, and skips unless the test enables it."""
 
     name = "Sometimes"
     scope = "cluster"

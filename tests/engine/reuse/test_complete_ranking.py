@@ -27,7 +27,7 @@ THREE: dict[str, dict[str, str]] = {"n1": {"rank": "3"}, "n2": {"rank": "7"}, "n
 
 
 def ranked(*plugins: Any, nodes: Any = None) -> tuple[Attempts, RankedNodes]:
-    """With a ranking, and nobody noted as asked so far."""
+    """Attempts with a ranking, and without recorded calls."""
     attempts = Attempts(*(plugins or (Bad, Rank)), nodes=nodes or THREE)
     ranking = attempts.ranking()
     for plugin in attempts.framework.plugins.instances():
@@ -37,7 +37,7 @@ def ranked(*plugins: Any, nodes: Any = None) -> tuple[Attempts, RankedNodes]:
 
 
 def current(attempts: Attempts, ranking: RankedNodes) -> RankedNodes:
-    """As an attempt brings it up to date; no plugin here has a PreScore."""
+    """The ranking as an attempt brings it up to date; no plugin here has a PreScore."""
     asking = attempts.evaluator()
     ranking.update(asking)
     if ranking.feasible_count > 1:
@@ -85,14 +85,14 @@ def test_a_change_that_no_plugin_reads_evaluates_nothing() -> None:
     assert attempts.evaluated_nodes("Bad") == attempts.evaluated_nodes("Rank") == []
 
 
-def test_a_node_that_stays_rejected_needs_no_score() -> None:
+def test_a_node_that_stays_rejected_is_not_scored() -> None:
     attempts, ranking = ranked(nodes={**THREE, "n4": {"bad": "broken"}})
     attempts.label("n4", bad="burning")
     assert best(attempts, ranking) == "n2"
     assert (attempts.evaluated_nodes("Bad"), attempts.evaluated_nodes("Rank")) == (["n4"], [])
 
 
-def test_the_only_feasible_node_is_taken_whatever_its_score() -> None:
+def test_the_only_feasible_node_is_taken_with_any_score() -> None:
     attempts, ranking = ranked()
     attempts.label("n1", bad="broken")
     attempts.label("n2", bad="broken")
@@ -115,13 +115,13 @@ def test_a_node_that_was_never_scored_can_leave_the_ranking() -> None:
 
 
 class Tainted(Bad):
-    """Turns down nodes with a taint; labels are no matter to it."""
+    """Rejects nodes with a taint and reads no labels."""
 
     name = "Tainted"
     caching = Caching(facets=Facet.TAINTS)
 
     def filter_node(self, state: Any, pod: Any, node: NodeInfo) -> Status | None:
-        self.asked.append(node.name)
+        self.calls.append(node.name)
         return unschedulable("tainted") if node.taints else None
 
 
@@ -129,7 +129,7 @@ def test_a_node_that_one_plugin_accepts_again_is_evaluated_by_all_other_plugins(
     attempts, ranking = ranked(Bad, Tainted, Rank)
     attempts.label("n2", rank="7", bad="broken")
     current(attempts, ranking)
-    # Nobody asks about a node's taints while Bad turns it down.
+    # The taints of a node are not evaluated while Bad rejects it.
     attempts.taint("n2")
     current(attempts, ranking)
     assert attempts.evaluated_nodes("Tainted") == []
@@ -139,12 +139,12 @@ def test_a_node_that_one_plugin_accepts_again_is_evaluated_by_all_other_plugins(
 
 
 class Crowded(Bad):
-    """Answers may follow from the pods that are there."""
+    """The results depend on the placed pods."""
 
     caching = Caching(facets=Facet.PODS | Facet.LABELS)
 
 
-def test_a_row_that_holds_pods_but_no_node_is_not_ranked() -> None:
+def test_a_row_with_pods_but_without_a_node_is_not_ranked() -> None:
     attempts, ranking = ranked(Crowded, Rank)
     attempts.cluster.add(pod("lost", node="ghost"))
     assert best(attempts, ranking) == "n2"
@@ -167,7 +167,7 @@ def test_the_rejections_of_a_ranking_equal_those_of_the_plugins() -> None:
     assert outcome.statuses().keys() == {"n1", "n2", "n3"}
 
 
-def test_a_cycle_answered_from_a_ranking_has_the_same_message() -> None:
+def test_a_cycle_with_a_ranking_has_the_same_message() -> None:
     attempts, _ = ranked()
     for name in THREE:
         attempts.label(name, bad="broken")
@@ -179,11 +179,11 @@ def test_a_cycle_answered_from_a_ranking_has_the_same_message() -> None:
 
 
 def columns(cycle: Cycle) -> list[tuple[str, list[int], list[int]]]:
-    """(instance, raw, normalised) of each that scores, and the totals."""
+    """(instance, raw, normalised) of each score plugin, and the totals."""
     table = score_table_of(cycle)
     assert table is not None
-    found = [(c.name, c.raw.tolist(), c.normalized.tolist()) for c in table.columns]
-    return [*found, ("", table.totals.tolist(), [])]
+    columns_of_table = [(c.name, c.raw.tolist(), c.normalized.tolist()) for c in table.columns]
+    return [*columns_of_table, ("", table.totals.tolist(), [])]
 
 
 def test_the_score_table_of_a_ranking_equals_that_of_the_plugins() -> None:
@@ -237,7 +237,7 @@ def answered_by(attempts: Attempts, ranking: RankedNodes) -> Choice | None:
 
 
 def refused(attempts: Attempts, ranking: RankedNodes) -> str:
-    """Why the ranking cannot be brought up to date."""
+    """The reason why the ranking cannot be brought up to date."""
     with pytest.raises(RankingInvalid) as problem:
         current(attempts, ranking)
     return problem.value.reason
@@ -316,5 +316,5 @@ def test_a_ranking_that_cannot_be_updated_is_dropped_and_counted() -> None:
     attempts.add("n4", rank="8")
     assert chosen(attempts.attempt()) == "n4"
     assert attempts.reuse.flushed_counts == {NODES_CAME_OR_WENT: 1}
-    # The answers stay: only the new node is asked about.
+    # The cached results stay: only the new node is evaluated.
     assert attempts.evaluated_nodes("Rank") == ["n4"]

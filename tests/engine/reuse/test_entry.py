@@ -21,15 +21,15 @@ from bayplan.testing import api_pod, node
 from tests.engine.kit import Engine, waiting_pod
 
 FIT = "NodeResourcesFit"
-#: The first two attempts at pods of a kind are answered by asking.
-ASKED_MIN = 2
+#: The first two attempts at pods of a signature call the plugins.
+CALLS_MIN = 2
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 class CountedPreparation(PreFilterPlugin, PreScorePlugin, ReservePlugin, SignPlugin):
-    """Counts how often it is asked, notes something, and keeps the notes of each attempt."""
+    """Counts its calls, writes a note, and stores the state of each attempt."""
 
-    name = "Asked"
+    name = "Counted"
     caching = Caching(signs_template=True, pre_state_per_template=True)
 
     def setup(self) -> None:
@@ -56,7 +56,7 @@ class CountedPreparation(PreFilterPlugin, PreScorePlugin, ReservePlugin, SignPlu
 
 
 def engine_of() -> Engine:
-    engine = Engine(plugins=[(FIT, 1), "Asked", "InterPodAffinity"], classes=[CountedPreparation])
+    engine = Engine(plugins=[(FIT, 1), "Counted", "InterPodAffinity"], classes=[CountedPreparation])
     engine.add(*(node(f"n{number}", cpu="8") for number in range(4)))
     return engine
 
@@ -68,16 +68,16 @@ def place(engine: Engine, *names: str, **options: Any) -> None:
 
 
 def counts(engine: Engine) -> tuple[int, int]:
-    plugin = engine.plugin("Asked")
+    plugin = engine.plugin("Counted")
     return plugin.pre_filter_count, plugin.pre_score_count
 
 
 def prepared() -> tuple[Engine, int]:
-    """With pods placed until nobody need be asked; how often somebody was."""
+    """(the engine after attempts until no call is needed, the number of calls so far)."""
     engine = engine_of()
     place(engine, "a", "b", "c", "d")
     before, _ = counts(engine)
-    assert counts(engine) == (before, before) and before > ASKED_MIN
+    assert counts(engine) == (before, before) and before > CALLS_MIN
     return engine, before
 
 
@@ -104,7 +104,7 @@ def test_a_new_object_causes_one_more_preparation() -> None:
 
 
 @pytest.mark.parametrize("goes", [False, True])
-def test_a_pod_with_affinity_terms_that_comes_or_goes_causes_one_more_preparation(
+def test_adding_or_deleting_a_pod_with_affinity_terms_causes_one_more_preparation(
     goes: bool,
 ) -> None:
     engine = engine_of()
@@ -121,7 +121,7 @@ def test_a_pod_with_affinity_terms_that_comes_or_goes_causes_one_more_preparatio
 
 def test_a_pod_of_another_shape_is_prepared_again() -> None:
     engine, before = prepared()
-    place(engine, "p", labels={"nobody": "reads"})
+    place(engine, "p", labels={"unread": "label"})
     assert counts(engine) == (before + 1, before + 1)
 
 
@@ -136,13 +136,13 @@ def test_a_pod_of_another_owner_is_prepared_again() -> None:
 
 def test_each_attempt_has_its_own_cycle_state() -> None:
     engine = engine_of()
-    states = engine.plugin("Asked").states
+    states = engine.plugin("Counted").states
     place(engine, *(f"p{number}" for number in range(8)))
     assert len({id(state) for state in states}) == 8
-    assert all(state["Asked"] is states[0]["Asked"] for state in states)
-    states[-2]["Asked"] = None
+    assert all(state["Counted"] is states[0]["Counted"] for state in states)
+    states[-2]["Counted"] = None
     place(engine, "q")
-    assert states[-1]["Asked"] is not None
+    assert states[-1]["Counted"] is not None
     assert len({id(state.pods_to_activate) for state in states}) == 9
 
 
@@ -152,5 +152,5 @@ def test_a_pod_that_fits_nowhere_is_prepared_once() -> None:
         engine.add(waiting_pod(f"p{number}", cpu="100"))
         assert not engine.bound()
         result.append(counts(engine))
-    assert result[ASKED_MIN:] == [result[-1]] * (6 - ASKED_MIN)
+    assert result[CALLS_MIN:] == [result[-1]] * (6 - CALLS_MIN)
     assert engine.attempts("p5")[0].message == engine.attempts("p0")[0].message

@@ -1,4 +1,4 @@
-"""Which plugins a plan covers, and results that equivalent nodes share."""
+"""The plugins that a plan covers, and results that equivalent nodes share."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def plan_of(*plugins: Any) -> EvaluationPlan | None:
         ((NotTheFirst, Bad, Rank), ["Bad"], ["Rank"], [(0, "NotTheFirst")]),
         ((Bad, Worse, Rank, Company), ["Bad", "Worse"], ["Rank"], ["Company"]),
         ((Bad, Rank, Unsigned), ["Bad"], ["Rank"], ["Unsigned"]),
-        # Normalised by extremes, which move with whoever is asked besides.
+        # Normalised by extremes, which depend on the other evaluated plugins.
         ((Bad, NotTheFirst, Rank, MaxRank), ["Bad"], ["Rank"], [(1, "NotTheFirst"), "MaxRank"]),
     ],
 )
@@ -74,7 +74,7 @@ def three() -> SampleCluster:
 def equivalence_of(
     cluster: SampleCluster, *, follows_amounts: bool = True
 ) -> tuple[NodeEquivalence, CachedFilterResults]:
-    """For pods about whom one Filter is asked."""
+    """The equivalence for pods that one Filter evaluates."""
     table = cluster.cache.table
     results = CachedFilterResults(table, Facet.REQUESTED, follows_amounts)
     plan = EvaluationPlan(SkipSet(frozenset(), None), filters=[("A", results)], scores=[])
@@ -82,7 +82,7 @@ def equivalence_of(
 
 
 def fill(cluster: SampleCluster, name: str) -> int:
-    """A pod more; the node's row."""
+    """Add a pod to a node. Returns the node's row."""
     cluster.add(pod(f"p{len(cluster.cache.pods())}", node=name))
     return cluster.cache.table.row_of[name]
 
@@ -111,7 +111,7 @@ def test_a_missing_result_of_an_equivalent_node_is_computed_if_it_is_needed(
     equivalence.learn_one(row, NO)
     fill(cluster, "n1")
     assert nodes.renew(row, is_needed=is_needed) is not is_needed
-    assert is_needed or not equivalence.marks[row], "it is forgotten"
+    assert is_needed or not equivalence.marks[row], "the results were dropped"
 
 
 def test_results_that_depend_on_more_than_amounts_are_not_copied() -> None:

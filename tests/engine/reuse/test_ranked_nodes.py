@@ -52,22 +52,22 @@ NOT_NEEDED: Any = None
 
 
 class Feasibility:
-    """Five nodes, what the plugins A and B said of them, and the standing made of it."""
+    """Five nodes, the results of the plugins A and B, and the feasibility computed from them."""
 
     def __init__(self, **message: Mapping[int, tuple[str, ...]]) -> None:
-        """By plugin, row → reasons. What B says of a node that A turned down does not count."""
+        """``message``: plugin → row → reasons. Reasons of B do not count where A rejects."""
         self.cluster = SampleCluster().add(*(node(name) for name in NAMES))
         table = self.cluster.cache.table
         self.nodes = self.cluster.lend().nodes
-        self.given = FilterOutcome(self.nodes, np.ones(len(NAMES), np.bool_))
-        self.kept = {name: CachedFilterResults(table, Facet.LABELS) for name in "AB"}
-        for name, value in self.kept.items():
-            feasible = self.given.feasible
-            self.given.add(name, [_rejection(*each) for each in message.get(name, {}).items()])
+        self.outcome = FilterOutcome(self.nodes, np.ones(len(NAMES), np.bool_))
+        self.cached_results = {name: CachedFilterResults(table, Facet.LABELS) for name in "AB"}
+        for name, value in self.cached_results.items():
+            feasible = self.outcome.feasible
+            self.outcome.add(name, [_rejection(*each) for each in message.get(name, {}).items()])
             for row in np.flatnonzero(feasible).tolist():
                 reasons = message.get(name, {}).get(row)
                 value.learn_one(row, ((Code.UNSCHEDULABLE, reasons),) if reasons else ())
-        self.feasibility = NodeFeasibility(list(self.kept.items()), table.capacity)
+        self.feasibility = NodeFeasibility(list(self.cached_results.items()), table.capacity)
         self.feasibility.read(self.nodes.table.rows, NOT_NEEDED)
 
     def rejections(self) -> dict[str, tuple[str, tuple[str, ...]]]:
@@ -76,10 +76,10 @@ class Feasibility:
         return {name: (status.plugin, status.reasons) for name, status in statuses.items()}
 
     def turn_down(self, row: int, by: str, *reasons: str) -> int:
-        """As an answer about one row has it; returns the rejection's number."""
-        results = self.kept[by]
+        """Reject one row. Returns the rejection's number."""
+        results = self.cached_results[by]
         verdict = results.learn_one(row, ((Code.UNSCHEDULABLE, reasons),))
-        number = self.feasibility.number(list(self.kept).index(by), verdict)
+        number = self.feasibility.number(list(self.cached_results).index(by), verdict)
         self.feasibility.set(row, number)
         return number
 
@@ -94,14 +94,14 @@ def test_the_first_rejection_of_each_node_is_reported() -> None:
     assert stood.feasibility.feasible_count == 2
     assert stood.feasibility.feasible_rows().tolist() == [0, 4]
     outcome = stood.feasibility.outcome(stood.nodes)
-    assert outcome.reason_counts() == stood.given.reason_counts()
-    assert outcome.feasible.tolist() == stood.given.feasible.tolist()
+    assert outcome.reason_counts() == stood.outcome.reason_counts()
+    assert outcome.feasible.tolist() == stood.outcome.feasible.tolist()
 
 
 def test_the_code_of_a_row_follows_its_changes() -> None:
     stood = Feasibility(A={1: FULL, 3: TAINTED}, B={1: TAINTED, 2: FULL})
     for absent in (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING):
-        expected = stood.given.codes(stood.nodes, absent).tolist()
+        expected = stood.outcome.codes(stood.nodes, absent).tolist()
         assert stood.feasibility.codes(stood.nodes, absent).tolist() == expected
     stood.turn_down(0, "A", "full")
     result = stood.feasibility.codes(stood.nodes, Code.PENDING).tolist()
@@ -152,7 +152,7 @@ def test_a_row_counts_under_its_latest_result() -> None:
 
 def test_too_many_distinct_rejections_invalidate_the_ranking() -> None:
     feasibility = Feasibility().feasibility
-    # Two numbers are not of rejections, and all have to fit into two bytes.
+    # Two numbers are not rejections, and all numbers fit into two bytes.
     assert [feasibility.number(0, verdict) for verdict in range((1 << 16) - 2)][-1] == (1 << 16) - 1
     with pytest.raises(RankingInvalid, match=TOO_MUCH_CHANGED):
         feasibility.number(1, 0)
@@ -166,7 +166,7 @@ MANY = CHANGES_MAX + 4
 
 @final
 class CountsPods(ScalarScorePlugin, SignPlugin):
-    """Follows from what else is on a node than its amounts."""
+    """Reads the pods of a node besides its amounts."""
 
     name = "CountsPods"
     caching = Caching(facets=Facet.PODS)
@@ -193,7 +193,7 @@ def decision(cycle: Cycle) -> dict[str, Any]:
 
 
 def settled(*plugins: Any, count: int = 12) -> Attempts:
-    """With totals, and nobody noted as asked so far."""
+    """Attempts with totals, and without recorded calls."""
     attempts = Attempts(*plugins, nodes=labelled(count))
     for _ in range(3):
         attempts.attempt()
@@ -204,7 +204,7 @@ def settled(*plugins: Any, count: int = 12) -> Attempts:
 
 
 def uses_totals(attempts: Attempts) -> Cycle:
-    """One more attempt, which must be answered with what is kept, and as by asking all."""
+    """One more attempt, which must use cached results and equal a full evaluation."""
     cycle = attempts.attempt()
     assert cycle.partial_ranking is not None
     assert cycle.ranking is None
@@ -223,12 +223,12 @@ def test_only_plugins_of_scope_cluster_are_evaluated() -> None:
     assert decision(cycle) == decision(attempts.fresh())
 
 
-def test_an_unsigned_plugin_is_evaluated_in_full_and_all_others_are_reused() -> None:
+def test_an_unsigned_plugin_is_evaluated_in_full_and_all_other_results_are_reused() -> None:
     attempts = settled(Bad, Rank, Unsigned)
     unsigned = attempts.plugin("Unsigned")
-    unsigned.asked_count = 0
+    unsigned.call_count = 0
     attempts.attempt()
-    assert unsigned.asked_count == 12
+    assert unsigned.call_count == 12
     assert attempts.evaluated_nodes("Bad") == attempts.evaluated_nodes("Rank") == []
     uses_totals(attempts)
 
@@ -282,7 +282,7 @@ def test_the_message_without_feasible_nodes_equals_that_of_a_full_cycle() -> Non
 
 
 @pytest.mark.parametrize("broken", ["n000", "n001", "n005"])
-def test_an_evaluated_plugin_before_the_cached_ones_is_blamed_first(broken: str) -> None:
+def test_an_evaluated_plugin_before_the_cached_ones_is_named_first(broken: str) -> None:
     attempts = settled(NotTheFirst, Bad, Rank, Company)
     assert attempts.evaluated_nodes("Bad") == []
     attempts.label(broken, bad="broken")
@@ -293,7 +293,7 @@ def test_an_evaluated_plugin_before_the_cached_ones_is_blamed_first(broken: str)
     uses_totals(attempts)
 
 
-def test_an_evaluated_plugin_between_cached_ones_is_blamed_in_its_order() -> None:
+def test_an_evaluated_plugin_between_cached_ones_is_named_in_its_order() -> None:
     attempts = settled(Bad, NotTheFirst, Worse, Rank, Company, count=5)
     attempts.label("n000", worse="worn")
     attempts.label("n001", worse="worn")
@@ -375,7 +375,7 @@ def test_a_failing_plugin_ends_the_attempt_and_is_named() -> None:
 
 
 def filled(attempts: Attempts, *names: str) -> None:
-    """A pod more on each of these nodes, by whatever way it got there."""
+    """Add a pod to each of these nodes, assumed or reported."""
     for name in names:
         number = len(attempts.cluster.cache.pods())
         attempts.cluster.take_back()
@@ -383,12 +383,12 @@ def filled(attempts: Attempts, *names: str) -> None:
 
 
 def fitting(*plugins: Any) -> tuple[Attempts, RankedNodes]:
-    """Totals that follow from amounts, after one node of four took a pod."""
+    """Attempts with totals that depend on amounts, after one of four nodes got a pod."""
     names = ("n1", "n2", "n3", "n4")
     attempts = Attempts(NodeResourcesFit, *plugins, nodes={name: {"rank": "1"} for name in names})
     ranking = attempts.ranking()
     filled(attempts, "n1")
-    assert not ranking.follow(), "such a node was never seen"
+    assert not ranking.follow(), "no equivalent node was evaluated"
     assert attempts.attempt().choice == attempts.fresh().choice
     return attempts, ranking
 
@@ -436,6 +436,6 @@ def test_rows_updated_without_evaluation_count_as_evaluated() -> None:
         filled(attempts, name)
         attempts.attempt()
     after = attempts.reuse.row_counts()["NodeResourcesFit"]
-    # As a Filter and as a Score.
+    # Once as a Filter and once as a Score.
     assert after.evaluated - before.evaluated == 4
     assert after.cached - before.cached == 2 * 2 * (4 - 1)

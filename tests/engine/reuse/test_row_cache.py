@@ -53,7 +53,7 @@ def test_cached_filter_results_are_returned_unchanged() -> None:
     ]
 
 
-def test_more_filter_results_than_a_byte_can_number_are_cached() -> None:
+def test_more_filter_results_are_cached_than_a_byte_can_number() -> None:
     cluster = some(300)
     results = CachedFilterResults(cluster.cache.table, Facet.LABELS)
     for row in range(300):
@@ -64,9 +64,9 @@ def test_more_filter_results_than_a_byte_can_number_are_cached() -> None:
 
 
 @pytest.mark.parametrize("by", ["catch_up", "keep_up"])
-@pytest.mark.parametrize(("facets", "is_known"), [(Facet.REQUESTED, False), (Facet.TAINTS, True)])
+@pytest.mark.parametrize(("facets", "is_cached"), [(Facet.REQUESTED, False), (Facet.TAINTS, True)])
 def test_a_row_is_dropped_when_a_facet_that_the_plugin_reads_changes(
-    by: str, facets: Facet, is_known: bool
+    by: str, facets: Facet, is_cached: bool
 ) -> None:
     cluster = some()
     table = cluster.cache.table
@@ -81,8 +81,8 @@ def test_a_row_is_dropped_when_a_facet_that_the_plugin_reads_changes(
             cache.catch_up()
         else:
             cache.forget_changed(before, [(1, int(Facet.REQUESTED | Facet.PODS))])
-    assert (verdicts.marks[:3] != UNKNOWN).tolist() == [True, is_known, True]
-    assert (scores.marks[:3] != UNKNOWN).tolist() == [True, is_known, True]
+    assert (verdicts.marks[:3] != UNKNOWN).tolist() == [True, is_cached, True]
+    assert (scores.marks[:3] != UNKNOWN).tolist() == [True, is_cached, True]
     assert verdicts.generation == scores.generation == table.log.generation
 
 
@@ -161,11 +161,11 @@ def test_a_row_that_becomes_equivalent_is_renewed() -> None:
     results.learn_one(0, 70)
     since = results.generation
     cluster.add(pod("more", node="n1"))
-    assert not results.renew(since, 1, number_of(cluster, 1)), "nobody was asked about such a row"
+    assert not results.renew(since, 1, number_of(cluster, 1)), "no equivalent row was evaluated"
     cluster.cache.remove_pod("uid-default/more")
     assert results.renew(since, 1, number_of(cluster, 1))
     assert (results.of_row(1), results.generation) == (70, cluster.cache.table.log.generation)
-    assert not results.renew(since, 1, number_of(cluster, 1)), "it is current already"
+    assert not results.renew(since, 1, number_of(cluster, 1)), "the row is current already"
 
 
 def test_a_change_of_all_rows_makes_no_rows_equivalent() -> None:

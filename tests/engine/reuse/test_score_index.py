@@ -15,7 +15,7 @@ TOTALS = st.integers(-3, 3)
 
 
 def ranked_rows(ranking: ScoreIndex, totals: dict[int, int]) -> list[tuple[int, list[int]]]:
-    """From the best on down, by taking the best away again and again."""
+    """Rows from the best one on, by removing the best row repeatedly."""
     left, levels = deepcopy(ranking), list[tuple[int, list[int]]]()
     count = len(totals)
     while count:
@@ -56,7 +56,7 @@ def test_rows_are_added_and_removed_in_sorted_order(
 
 
 @given(st.dictionaries(st.integers(0, 30), TOTALS, min_size=1, max_size=20), st.integers(1, 8))
-def test_the_first_places_are_those_of_the_best_rows(totals: dict[int, int], count: int) -> None:
+def test_the_first_positions_are_those_of_the_best_rows(totals: dict[int, int], count: int) -> None:
     index = of(totals)
     expected = sorted(totals, key=lambda place: (-totals[place], place))
     assert index.first(count).tolist() == expected[:count]
@@ -67,10 +67,8 @@ def test_the_first_places_are_those_of_the_best_rows(totals: dict[int, int], cou
     stored=st.sets(st.integers(0, 400), min_size=1),
     changes=st.lists(st.integers(0, 400), max_size=60),
 )
-def test_blocks_hold_the_places_that_a_sorted_list_holds(
-    stored: set[int], changes: list[int]
-) -> None:
-    """Each change adds a place, or removes the place if the blocks have it."""
+def test_blocks_have_the_positions_of_a_sorted_list(stored: set[int], changes: list[int]) -> None:
+    """Each change adds a position, or removes it if the blocks have it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(score_index, "_BLOCK", 4)
         blocks = PlaceBlocks(array("i", sorted(stored)))
@@ -91,7 +89,7 @@ def test_blocks_hold_the_places_that_a_sorted_list_holds(
     st.dictionaries(st.integers(0, 30), TOTALS, max_size=20),
     st.lists(st.tuples(st.integers(0, 30), TOTALS), max_size=40),
 )
-def test_an_index_with_blocks_answers_as_one_with_arrays(
+def test_an_index_with_blocks_has_the_same_results_as_one_with_arrays(
     totals: dict[int, int], changes: list[tuple[int, int]]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -109,8 +107,8 @@ def test_an_index_with_blocks_answers_as_one_with_arrays(
             assert index.first(7).tolist() == ordered[:7]
 
 
-def test_a_place_that_splits_the_last_block_can_be_removed() -> None:
-    """The place is the last of the new block, too."""
+def test_a_position_that_splits_the_last_block_can_be_removed() -> None:
+    """The position is the last one of the new block, too."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(score_index, "_BLOCK", 2)
         blocks = PlaceBlocks(array("i", [1, 2]))
@@ -120,5 +118,5 @@ def test_a_place_that_splits_the_last_block_can_be_removed() -> None:
         assert list(blocks) == [1, 2, 3, 4]
 
 
-def test_a_place_takes_four_bytes() -> None:
+def test_a_position_takes_four_bytes() -> None:
     assert of({1: 5, 2: 5, 3: 7}).bytes_used == 12

@@ -1,4 +1,4 @@
-"""Evaluation of single rows; any failure leads to a full evaluation."""
+"""Evaluation of single rows. Any failure causes a full evaluation."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ ROWS = np.array([0, 1], np.intp)
 
 
 @pytest.fixture
-def known() -> Attempts:
+def recorded() -> Attempts:
     attempts = Attempts(Bad, Rank, nodes=NODES)
     attempts.attempt()
     attempts.label("n1", rank="4")
@@ -21,44 +21,44 @@ def known() -> Attempts:
     return attempts
 
 
-def asking(known: Attempts) -> SingleNodeEvaluator:
-    return known.evaluator()
+def evaluator_of(recorded: Attempts) -> SingleNodeEvaluator:
+    return recorded.evaluator()
 
 
-def test_one_row_is_filtered_and_scored(known: Attempts) -> None:
-    now = asking(known)
+def test_one_row_is_filtered_and_scored(recorded: Attempts) -> None:
+    now = evaluator_of(recorded)
     assert now.filter_row("Bad", 0) == ()
     assert now.filter_row("Bad", 1) == ((Code.UNSCHEDULABLE, ("broken",)),)
     assert now.score_row("Rank", 1) == 7
-    assert known.evaluated_nodes("Bad") == ["n1", "n2"]
+    assert recorded.evaluated_nodes("Bad") == ["n1", "n2"]
 
 
-def test_all_plugins_evaluate_a_row_through_one_node_facade(known: Attempts) -> None:
-    now = asking(known)
+def test_all_plugins_evaluate_a_row_through_one_node_facade(recorded: Attempts) -> None:
+    now = evaluator_of(recorded)
     assert now.node(1) is now.node(1)
     assert now.node(0).name == "n1"
 
 
-def test_only_rows_without_a_cached_result_are_evaluated(known: Attempts) -> None:
-    asking(known).filter_rows("Bad", ROWS)
-    assert known.evaluated_nodes("Bad") == ["n1"]
-    assert known.entry.caches.filters["Bad"].marks[:2].all()
+def test_only_rows_without_a_cached_result_are_evaluated(recorded: Attempts) -> None:
+    evaluator_of(recorded).filter_rows("Bad", ROWS)
+    assert recorded.evaluated_nodes("Bad") == ["n1"]
+    assert recorded.entry.caches.filters["Bad"].marks[:2].all()
 
 
-def test_an_empty_set_of_rows_calls_no_plugin(known: Attempts) -> None:
-    asking(known).filter_rows("Bad", ROWS[:0])
-    assert known.evaluated_nodes("Bad") == []
+def test_an_empty_set_of_rows_calls_no_plugin(recorded: Attempts) -> None:
+    evaluator_of(recorded).filter_rows("Bad", ROWS[:0])
+    assert recorded.evaluated_nodes("Bad") == []
 
 
-def test_scores_of_many_rows_are_a_column(known: Attempts) -> None:
-    column = asking(known).score_rows("Rank", ROWS)
+def test_scores_of_many_rows_are_a_column(recorded: Attempts) -> None:
+    column = evaluator_of(recorded).score_rows("Rank", ROWS)
     assert (column.name, column.normalized.tolist()) == ("Rank", [4, 7])
-    assert known.evaluated_nodes("Rank") == ["n1", "n2"]
+    assert recorded.evaluated_nodes("Rank") == ["n1", "n2"]
 
 
-def test_a_failing_plugin_is_evaluated_in_full(known: Attempts) -> None:
-    known.plugin("Bad").failure = known.plugin("Rank").failure = OSError("disk")
-    now = asking(known)
+def test_a_failing_plugin_is_evaluated_in_full(recorded: Attempts) -> None:
+    recorded.plugin("Bad").failure = recorded.plugin("Rank").failure = OSError("disk")
+    now = evaluator_of(recorded)
     for ask in (
         lambda: now.filter_row("Bad", 0),
         lambda: now.score_row("Rank", 0),

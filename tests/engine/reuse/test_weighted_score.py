@@ -48,7 +48,7 @@ def test_each_reason_is_one_of_upstreams_and_all_are_distinct() -> None:
 
 
 @pytest.mark.parametrize("reason", OURS)
-def test_the_error_carries_its_reason(reason: str) -> None:
+def test_the_error_has_its_reason(reason: str) -> None:
     with pytest.raises(RankingInvalid, match=f"^{reason}$") as problem:
         raise RankingInvalid(reason)
     assert problem.value.reason == reason
@@ -74,13 +74,13 @@ class Shared:
         self.share.start(nodes)
 
     def move(self, row: int, score: int) -> int:
-        """A feasible row gets another raw score: what it adds from now on."""
+        """Change the raw score of a feasible row. Returns its new share of the total."""
         self.share.remove_row(row)
         self.cache.learn_one(row, score)
         return self.share.add_row(row)
 
     def stay(self, row: int) -> int:
-        """What a row adds that goes and comes back as it was."""
+        """The share of a row that is removed and added again unchanged."""
         self.share.remove_row(row)
         return self.share.add_row(row)
 
@@ -182,7 +182,7 @@ def test_normalizing_row_by_row_equals_normalizing_all_rows(
             added = shared.move(place, score)
             shared.share.check()
         except RankingInvalid:
-            # An extreme moved, or there was but one score: that must be true.
+            # Allowed only if an extreme moved, or if all scores were equal.
             before = (min(raw), max(raw))
             raw[place] = score
             assert normalizer is not Normalizer.NONE

@@ -22,15 +22,15 @@ def violated(*budgets: dict[str, Any], pods: Sequence[Any] = PODS) -> list[bool]
     return Budgets(budget_objects).violated_by(pods)
 
 
-def test_the_most_important_ones_use_a_budget_up() -> None:
+def test_the_most_important_pods_use_a_budget_up_first() -> None:
     assert violated(budget("b", WEB, 2)) == [False, False, True]
 
 
-def test_a_pod_that_is_being_evicted_already_is_not_charged() -> None:
+def test_a_terminating_pod_does_not_use_a_budget() -> None:
     assert violated(budget("b", WEB, 1, "a")) == [False, False, True]
 
 
-def test_a_pod_violates_where_any_budget_is_used_up_and_the_next_is_not_charged() -> None:
+def test_a_pod_violates_if_any_budget_is_used_up_and_uses_no_further_budget() -> None:
     assert violated(budget("b1", WEB, 0), budget("b2", WEB, 0)) == [True, True, True]
     assert violated(budget("b1", WEB, 3), budget("b2", WEB, 1)) == [False, True, True]
 
@@ -38,11 +38,11 @@ def test_a_pod_violates_where_any_budget_is_used_up_and_the_next_is_not_charged(
 @pytest.mark.parametrize(
     "selector",
     [
-        pytest.param(None, id="none"),
-        pytest.param({}, id="an empty one"),
-        pytest.param({"matchLabels": {"app": "db"}}, id="another"),
+        pytest.param(None, id="no selector"),
+        pytest.param({}, id="an empty selector"),
+        pytest.param({"matchLabels": {"app": "db"}}, id="another selector"),
         pytest.param(
-            {"matchExpressions": [{"key": "app", "operator": "Unheard"}]}, id="a broken one"
+            {"matchExpressions": [{"key": "app", "operator": "Unheard"}]}, id="an invalid selector"
         ),
     ],
 )
@@ -52,7 +52,7 @@ def test_other_selectors_protect_no_pod(selector: dict[str, Any] | None) -> None
     assert violated(new_budget) == [False, False, False]
 
 
-def test_pods_elsewhere_and_pods_without_labels_are_not_protected() -> None:
+def test_pods_of_other_namespaces_and_pods_without_labels_are_not_protected() -> None:
     pods = [pod("a", labels=WEB, namespace="other"), pod("b")]
     everybody = budget("b", WEB, 0)
     everybody["spec"]["selector"] = {"matchExpressions": [{"key": "x", "operator": "DoesNotExist"}]}

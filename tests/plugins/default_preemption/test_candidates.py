@@ -19,36 +19,36 @@ def best(*victims: Victims) -> list[int]:
     return batch.costs.cheapest().tolist()
 
 
-def test_budgets_count_before_everything_else() -> None:
+def test_fewer_violated_budgets_are_preferred_first() -> None:
     assert best(victims(pod("a", priority=9)), victims(pod("b"), violations=1)) == [0]
 
 
-def test_then_the_most_important_victim() -> None:
+def test_then_a_lower_highest_priority_is_preferred() -> None:
     low = [pod(f"l{index}", priority=1) for index in range(9)]
     assert best(victims(*low), victims(pod("h", priority=2))) == [0]
 
 
-def test_the_first_victim_of_an_extenders_order_counts() -> None:
+def test_the_first_victim_in_an_extenders_order_counts() -> None:
     """Upstream: minHighestPriorityScoreFunc, Pods[0]."""
     low, high, middle = (pod(f"p{priority}", priority=priority) for priority in (1, 9, 5))
     assert best(victims(low, high), victims(middle)) == [0]
     assert best(victims(high, low), victims(middle)) == [1]
 
 
-def test_then_the_sum_in_which_every_pod_counts_for_something() -> None:
+def test_then_a_lower_sum_of_priorities_is_preferred_in_which_every_pod_counts() -> None:
     one, other = pod("a", priority=-5), pod("b", priority=-5)
     assert best(victims(one, other), victims(one)) == [1]
     assert best(victims(one, pod("c", priority=-9)), victims(one, other)) == [0]
 
 
-def test_then_when_the_first_of_the_most_important_was_started() -> None:
+def test_then_the_latest_start_of_the_most_important_victim_is_preferred() -> None:
     early, later = (pod("a", status=started(stamp)) for stamp in (EARLY, LATER))
     assert best(victims(early), victims(later)) == [1]
     low = pod("l", priority=-1, status=started(EARLY))
     assert best(victims(later, low), victims(early, low)) == [0]
 
 
-def test_equals_are_drawn_by_the_pod_wherever_they_stand() -> None:
+def test_among_equal_candidates_the_pod_draws_one_regardless_of_their_order() -> None:
     nodes = SampleCluster().add(*(node(f"n{index}") for index in range(8))).lend().nodes
     candidates = [(index, victims(pod("a"))) for index in range(8)]
     drawn: set[str] = set()
@@ -63,7 +63,7 @@ def test_equals_are_drawn_by_the_pod_wherever_they_stand() -> None:
     assert len(drawn) > 3
 
 
-def test_parts_keep_their_victims_when_they_are_joined_and_taken_from() -> None:
+def test_batches_keep_their_victims_when_they_are_joined_and_selected() -> None:
     both = joined([listed([(4, victims(pod("a")))]), listed([(2, victims(pod("b")))])])
     assert [both.victims(index).pods[0].name for index in range(2)] == ["a", "b"]
     taken = both.take(np.array([1], np.intp))

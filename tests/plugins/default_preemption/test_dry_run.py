@@ -1,4 +1,4 @@
-"""The dry run: side by side is one by one, and what it finds is neither too much nor too little."""
+"""The dry run: nodes together give the same results as one by one, with minimal victims."""
 
 from typing import Any
 from unittest.mock import patch
@@ -17,7 +17,7 @@ LABELS = ({"app": "a"}, {"app": "b"}, {})
 
 @st.composite
 def worlds(draw: st.DrawFn) -> tuple[Scene, PodInfo]:
-    """A few nodes that are rather full, budgets, and a pod that fits on none of them."""
+    """A few nearly full nodes, budgets, and a pod that fits on none of the nodes."""
     nodes = [node(f"n{index}", cpu=draw(st.integers(2, 6)), pods=6) for index in range(4)]
     placed: list[PodInfo] = []
     for each in nodes:
@@ -40,8 +40,8 @@ def worlds(draw: st.DrawFn) -> tuple[Scene, PodInfo]:
     return over, pod("wants", cpu=draw(st.integers(1, 5)), priority=draw(st.integers(0, 4)))
 
 
-def found_by(over: Scene, pod: PodInfo) -> tuple[dict[str, Any], dict[str, Any], Any]:
-    """(node → victims and violations, node → why not, the reasons counted)."""
+def dry_run(over: Scene, pod: PodInfo) -> tuple[dict[str, Any], dict[str, Any], Any]:
+    """(node → victims and violations, node → reasons, reason → count)."""
     findings = over.find(pod)
     snapshot, batch = over.cluster.lent_snapshot, findings.candidates
     assert snapshot is not None
@@ -58,16 +58,18 @@ def found_by(over: Scene, pod: PodInfo) -> tuple[dict[str, Any], dict[str, Any],
 
 @settings(max_examples=120, deadline=None)
 @given(worlds())
-def test_side_by_side_is_one_by_one(drawn: tuple[Scene, PodInfo]) -> None:
-    over, expected = drawn
-    if over.cycle(expected).choice is not None:
+def test_nodes_together_have_the_same_results_as_nodes_one_by_one(
+    drawn: tuple[Scene, PodInfo],
+) -> None:
+    over, preemptor = drawn
+    if over.cycle(preemptor).choice is not None:
         return
-    together = found_by(over, expected)
+    together = dry_run(over, preemptor)
     with patch("bayplan.profile.handle.only_amounts_matter", return_value=False):
-        assert found_by(over, expected) == together
+        assert dry_run(over, preemptor) == together
 
 
-def test_among_equals_protected_victims_are_listed_first() -> None:
+def test_among_equal_victims_protected_ones_are_listed_first() -> None:
     over = scene(
         node("n1", cpu=2),
         pod("a", cpu=1, node="n1"),
@@ -79,38 +81,38 @@ def test_among_equals_protected_victims_are_listed_first() -> None:
 
 @settings(max_examples=120, deadline=None)
 @given(worlds())
-def test_victims_are_less_important_enough_and_none_too_many(
+def test_victims_are_less_important_and_sufficient_and_minimal(
     drawn: tuple[Scene, PodInfo],
 ) -> None:
-    """In a cluster that stands still the pod fits once they are gone, and not with any of them."""
-    over, expected = drawn
-    if over.cycle(expected).choice is not None:
+    """If nothing else changes, the pod fits without its victims, and not beside any one of them."""
+    over, preemptor = drawn
+    if over.cycle(preemptor).choice is not None:
         return
-    batch, lent = over.find(expected).candidates, over.cluster.lent_snapshot
+    batch, lent = over.find(preemptor).candidates, over.cluster.lent_snapshot
     if batch is None or lent is None:
         return
     names = [lent.nodes.name(position) for position in batch.positions.tolist()]
     candidates = {name: batch.victims(index).pods for index, name in enumerate(names)}
     for name, victims in candidates.items():
-        assert victims and all(victim.priority < expected.priority for victim in victims)
-        assert _fits_without(over, expected, name, victims)
+        assert victims and all(victim.priority < preemptor.priority for victim in victims)
+        assert _fits_without(over, preemptor, name, victims)
         for reprieved in victims:
             evicted = [victim for victim in victims if victim is not reprieved]
-            assert not _fits_without(over, expected, name, evicted)
+            assert not _fits_without(over, preemptor, name, evicted)
 
 
 @settings(max_examples=80, deadline=None)
 @given(worlds())
 def test_no_pod_is_evicted_from_a_node_with_room(drawn: tuple[Scene, PodInfo]) -> None:
-    """Even where somebody says of all nodes that they have none."""
-    over, expected = drawn
-    cycle = over.cycle(expected)
+    """Even if the statuses reject all nodes."""
+    over, preemptor = drawn
+    cycle = over.cycle(preemptor)
     codes = cycle.node_to_status().codes(cycle.snapshot.nodes).copy()
     codes[:] = Code.UNSCHEDULABLE
     nodes = cycle.snapshot.nodes
-    fitting = {name for name in nodes.names() if _fits_without(over, expected, name, ())}
-    cycle = over.cycle(expected)
-    batch = over.plugin.find(cycle.state, expected, codes).candidates
+    fitting = {name for name in nodes.names() if _fits_without(over, preemptor, name, ())}
+    cycle = over.cycle(preemptor)
+    batch = over.plugin.find(cycle.state, preemptor, codes).candidates
     positions = [] if batch is None else batch.positions.tolist()
     assert not fitting & {cycle.snapshot.nodes.name(position) for position in positions}
 
@@ -120,21 +122,21 @@ def test_no_pod_is_evicted_from_a_node_with_room(drawn: tuple[Scene, PodInfo]) -
 def test_a_pod_fits_its_nominated_node_once_its_victims_are_gone(
     drawn: tuple[Scene, PodInfo],
 ) -> None:
-    """In a cluster that stands still: nobody was told to go in vain."""
-    over, expected = drawn
-    if over.cycle(expected).choice is not None:
+    """If nothing else changes, no eviction is in vain."""
+    over, preemptor = drawn
+    if over.cycle(preemptor).choice is not None:
         return
-    nominated = over.attempt(expected).nominated
+    nominated = over.attempt(preemptor).nominated
     gone = over.perform().deleted
     assert bool(gone) == bool(nominated)
     over.cluster.take_back()
     for key in gone:
         name = key.partition("/")[2]
         evicted = over.cluster.cache.remove_pod(pod(name).uid)
-        assert evicted is not None and evicted.priority < expected.priority
+        assert evicted is not None and evicted.priority < preemptor.priority
         assert evicted.node_name == nominated
     if nominated:
-        assert _fits_without(over, expected, nominated, ())
+        assert _fits_without(over, preemptor, nominated, ())
 
 
 def _fits_without(over: Scene, pod: PodInfo, name: str, gone: Any) -> bool:
@@ -148,7 +150,7 @@ def _fits_without(over: Scene, pod: PodInfo, name: str, gone: Any) -> bool:
     return is_success(verdict)
 
 
-def test_nodes_that_evicting_does_not_help_are_left_out() -> None:
+def test_nodes_that_evictions_do_not_help_are_left_out() -> None:
     taints = [{"key": "k", "effect": "NoSchedule"}]
     over = scene(
         node("n1", cpu=2, taints=taints), pod("a", cpu=2, node="n1"),
@@ -161,7 +163,7 @@ def test_nodes_that_evicting_does_not_help_are_left_out() -> None:
 def test_the_search_goes_on_while_all_candidates_violate_a_budget() -> None:
     labels = {"app": "a"}
     nodes = [node(f"n{index}", cpu=2) for index in range(6)]
-    pods = [pod(f"kept{index}", cpu=2, node=f"n{index}", labels=labels) for index in range(5)]
+    pods = [pod(f"other{index}", cpu=2, node=f"n{index}", labels=labels) for index in range(5)]
     free = pod("free", cpu=2, node="n5")
     few: dict[str, Any] = {"min_candidate_nodes_percentage": 0, "min_candidate_nodes_absolute": 1}
     over = scene(*nodes, *pods, free, **few)
@@ -172,7 +174,7 @@ def test_the_search_goes_on_while_all_candidates_violate_a_budget() -> None:
         assert next(iter(candidates)) == "n5" and over.attempt(new_pod).nominated == "n5"
 
 
-def test_room_of_pods_nominated_with_more_right_is_not_given_away() -> None:
+def test_room_of_nominated_pods_with_higher_priority_is_not_taken() -> None:
     over = scene(
         node("n1", cpu=2), pod("a", cpu=2, node="n1"), node("n2", cpu=2), pod("b", cpu=2, node="n2")
     )
@@ -215,7 +217,7 @@ def gang_on_two_nodes(mode: dict[str, Any], *more: PodInfo) -> Scene:
 
 
 @pytest.mark.parametrize("ask_many", [True, False])
-def test_a_group_that_leaves_as_one_leaves_all_its_nodes(
+def test_a_group_with_disruption_mode_all_is_evicted_from_all_its_nodes(
     ask_many: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     over = gang_on_two_nodes(WHOLE)
@@ -235,7 +237,7 @@ def test_a_group_without_a_disruption_mode_is_evicted_pod_by_pod() -> None:
         assert over.candidates(pod("p", cpu=2, priority=9)) == {"n1": ["a"], "n2": ["b"]}
 
 
-def test_other_nodes_are_cheaper_than_a_whole_group() -> None:
+def test_nodes_without_a_whole_group_are_cheaper() -> None:
     nodes = [node(name, cpu=2) for name in ("n1", "n2", "n3")]
     lone = pod("lone", node="n3", cpu=2)
     over = scene(*nodes, member("a", "n1"), member("b", "n2"), lone)
@@ -244,8 +246,8 @@ def test_other_nodes_are_cheaper_than_a_whole_group() -> None:
     assert attempted.nominated == "n3"
 
 
-def test_a_group_comes_back_as_one_before_less_important_pods() -> None:
-    """The lone pod is enough, and the group is more important than it."""
+def test_a_group_is_reprieved_as_a_whole_before_less_important_pods() -> None:
+    """The single pod suffices, and the group is more important."""
     over = scene(
         node("n1", cpu=4),
         node("n2", cpu=2),
@@ -257,7 +259,7 @@ def test_a_group_comes_back_as_one_before_less_important_pods() -> None:
     assert over.candidates(pod("p", cpu=2, priority=9))["n1"] == ["lone"]
 
 
-def test_no_member_leaves_where_the_group_is_as_important_as_the_pod() -> None:
+def test_no_member_is_evicted_if_the_group_is_as_important_as_the_pod() -> None:
     over = gang_on_two_nodes({**WHOLE, "priority": 9})
     assert over.candidates(pod("p", cpu=2, priority=9)) == {}
 

@@ -1,4 +1,4 @@
-"""Evictions: what is written, in which order, and when the pod is tried again."""
+"""Evictions: the writes, their order, and when the pod is tried again."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_victims_get_a_condition_and_the_last_one_is_deleted_last() -> None:
     assert event.note == f"Preempted by pod {HIGH.uid} on node n1"
 
 
-def test_the_last_victim_waits_until_the_others_are_evicted() -> None:
+def test_the_last_victim_is_deleted_after_all_other_victims() -> None:
     over = three_victims()
     assert [key for key, _ in over.cluster.writes] == ["default/v0", "default/v1"]
 
@@ -58,21 +58,21 @@ def test_after_a_failed_last_eviction_the_pod_is_tried_again(problem: Exception)
     assert over.cluster.activated == [HIGH] and over.plugin.pre_enqueue(HIGH) is None
 
 
-def test_a_victim_that_is_gone_already_is_no_failure() -> None:
+def test_a_victim_that_is_deleted_already_is_not_a_failure() -> None:
     over = three_victims()
     over.perform(EvictionPort(v0=NotFoundError("gone")))
     assert over.cluster.activated == []
     assert [event.regarding.name for event in over.cluster.emitted] == ["v1", "v2"]
 
 
-def test_a_preemptor_turned_away_meanwhile_is_tried_again() -> None:
+def test_a_preemptor_that_was_rejected_meanwhile_is_tried_again() -> None:
     over = three_victims()
     assert over.plugin.pre_enqueue(HIGH) is not None
     over.perform()
     assert over.cluster.activated == [HIGH]
 
 
-def test_a_victim_that_waits_at_permit_goes_back_to_the_queue() -> None:
+def test_a_victim_that_waits_at_permit_returns_to_the_queue() -> None:
     over = scene(node("n1", cpu=3), pod("v", cpu=3, node="n1"))
     ended: list[Status | None] = []
     waiting_pod = PodWaitingOnPermit(
@@ -88,7 +88,7 @@ def test_a_victim_that_waits_at_permit_goes_back_to_the_queue() -> None:
     assert over.cluster.activated == [HIGH]
 
 
-def test_a_victim_in_pre_bind_goes_back_to_the_queue() -> None:
+def test_a_victim_in_pre_bind_returns_to_the_queue() -> None:
     over = scene(node("n1", cpu=3), pod("v", cpu=3, node="n1"))
     victim = PodInPreBind()
     over.cluster.pods_in_pre_bind[pod("v").uid] = victim

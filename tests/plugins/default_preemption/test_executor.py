@@ -1,6 +1,6 @@
-"""What is told to one victim. In which order they are told: test_eviction.py, test_awaited.py.
+"""The writes for one victim. Their order is tested in test_eviction.py.
 
-Evictions that the attempt waits for: what is written, in which order, and what is told of it.
+Evictions that the attempt waits for: the writes, their order and the result.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ from bayplan.ports import (
 from bayplan.testing import node, pod
 from tests.plugins.preemption_kit import EvictionPort, Scene, scene
 
-# ---- telling --------------------------------------------------------------------------------
+# ---- writes for one victim -------------------------------------------------------------------
 
 
 HIGH = pod("p", cpu=3, priority=9)
@@ -43,7 +43,7 @@ def test_an_existing_condition_is_not_written_again() -> None:
         (False, "PreemptionByScheduler", False),
     ],
 )
-def test_only_pods_that_go_for_a_preemption_count(
+def test_only_pods_that_are_deleted_for_a_preemption_count(
     terminating: bool, reason: str, expected: bool
 ) -> None:
     condition = {"type": "DisruptionTarget", "status": "True", "reason": reason}
@@ -58,7 +58,7 @@ GROUP = ObjectReference("scheduling.k8s.io/v1beta1 PodGroup", "default", "g", "u
 
 
 def three_victims(*going: bool) -> Scene:
-    """``going``: whether each is on its way out already."""
+    """``going``: whether each pod is terminating already."""
     flags = going or (False,) * 3
     placed = [
         pod(f"v{index}", cpu=1, node="n1", priority=3 - index, terminating=flag)
@@ -68,7 +68,7 @@ def three_victims(*going: bool) -> Scene:
 
 
 def begun(over: Scene) -> list[str]:
-    """What is told when it has ended; it has begun when this returns."""
+    """A list that gets the result when the eviction ends; the eviction has begun on return."""
     result = over.attempt(HIGH)
     expected = "preemption: found a potential placement for pod on node n1, preempting 3 victims"
     assert (result.nominated, result.message) == ("n1", expected)
@@ -133,14 +133,14 @@ def test_a_failed_eviction_fails_the_attempt_and_nominations_stay(
     assert over.cluster.activated == []
 
 
-def test_a_victim_that_is_gone_already_is_no_failure() -> None:
+def test_a_victim_that_is_deleted_already_is_not_a_failure() -> None:
     over = three_victims()
     result = begun(over)
     over.perform(EvictionPort(v0=NotFoundError("gone")))
     assert result == [""]
 
 
-def test_a_group_waits_as_well_and_its_attempt_is_counted_when_it_ends() -> None:
+def test_a_group_waits_too_and_its_attempt_is_counted_when_it_ends() -> None:
     for problems, result, event_type in (
         (EvictionPort(), "Success", ""),
         (EvictionPort(v1=ApiError(403, "Forbidden", "no")), "Error", "pod group preemption: no"),
@@ -159,7 +159,7 @@ def test_a_group_waits_as_well_and_its_attempt_is_counted_when_it_ends() -> None
         assert over.cluster.metrics.value(name, preemptor="podgroup", result=result.lower()) == 1
 
 
-def test_where_all_are_on_their_way_there_is_nothing_to_wait_for() -> None:
+def test_if_all_victims_are_terminating_the_attempt_does_not_wait() -> None:
     over = three_victims(True, True, True)
     assert begun(over) == [""]
     assert over.cluster.writes == []

@@ -1,4 +1,4 @@
-"""DefaultPreemption: who may preempt, what is said, and what comes of it."""
+"""DefaultPreemption: eligible pods, messages and results."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ def test_pods_that_terminate_for_another_reason_do_not_block_preemption() -> Non
     assert over.attempt(pod("p", cpu=2, priority=9, nominated_node="n1")).nominated == "n1"
 
 
-def test_where_the_nominated_node_is_out_of_the_question_another_is_looked_for() -> None:
+def test_if_the_nominated_node_cannot_be_helped_another_node_is_searched() -> None:
     going = pod("low", cpu=2, node="n1", terminating=True, status=GOING)
     tainted = node("n1", cpu=2, taints=[{"key": "k", "effect": "NoSchedule"}])
     over = scene(tainted, going, node("n2", cpu=2), pod("other", cpu=2, node="n2"))
@@ -78,7 +78,7 @@ def test_the_message_has_the_reasons_of_the_nodes() -> None:
     )
 
 
-def test_a_hopeless_search_is_cached_until_a_row_changes() -> None:
+def test_a_search_without_candidates_is_cached_until_a_row_changes() -> None:
     over = scene(node("n1", cpu=2), pod("equal", cpu=2, node="n1", priority=9))
     first = over.attempt(HIGH)
     searched: list[object] = []
@@ -101,13 +101,13 @@ def test_a_preemptor_stays_out_of_the_queue_until_its_victims_are_evicted() -> N
     assert over.plugin.pre_enqueue(HIGH) is None
 
 
-def test_the_end_of_a_pod_queues_no_pod_for_this_plugin() -> None:
+def test_the_deletion_of_a_pod_queues_no_pod_for_this_plugin() -> None:
     (event,) = scene().plugin.events_to_register()
     assert event.hint is not None
     assert event.hint(HIGH, pod("gone", node="n1"), None) is QueueingHint.QUEUE_SKIP
 
 
-# ---- what others have to say ----------------------------------------------------------------
+# ---- reviews -------------------------------------------------------------------
 
 
 def two_nodes() -> Any:
@@ -117,7 +117,7 @@ def two_nodes() -> Any:
     )  # fmt: skip
 
 
-def test_a_review_may_take_candidates_away() -> None:
+def test_a_review_may_remove_candidates() -> None:
     def without_n1(candidates: Candidates) -> Candidates:
         assert [p.name for p in candidates["n1"].pods] == ["a"]
         return {name: victims for name, victims in candidates.items() if name != "n1"}
@@ -133,7 +133,7 @@ def test_a_review_may_change_victims() -> None:
     assert two_nodes().attempt(HIGH, other_victims).nominated == "n2"
 
 
-def test_a_review_that_leaves_nothing_ends_the_search() -> None:
+def test_a_review_that_removes_all_candidates_ends_the_search() -> None:
     over = two_nodes()
     result = over.attempt(HIGH, lambda _: {})
     assert result.message == "preemption: no candidate node for preemption"
@@ -160,7 +160,9 @@ def victim(name: str, node_name: str, options: Any) -> PodInfo:
     [
         pytest.param([{"priority": 1}], [{"priority": 2}], id="the highest victim is lower"),
         pytest.param(
-            [{"priority": 2, "cpu": 2}], [{"priority": 2, "cpu": 1}, {"cpu": 1}], id="fewer in sum"
+            [{"priority": 2, "cpu": 2}],
+            [{"priority": 2, "cpu": 1}, {"cpu": 1}],
+            id="a lower sum of priorities",
         ),
         pytest.param(
             [{"status": started(LATER)}], [{"status": started(EARLY)}], id="started later"
@@ -179,7 +181,7 @@ def test_the_cheapest_node_is_chosen(one: list[Any], other: list[Any]) -> None:
         assert over.attempt(HIGH).nominated == best
 
 
-def test_a_budget_that_is_used_up_makes_a_node_dear() -> None:
+def test_a_budget_that_is_used_up_makes_a_node_less_preferred() -> None:
     labels = {"app": "a"}
     over = scene(
         node("n1", cpu=2), pod("a", cpu=2, node="n1", labels=labels),
@@ -208,7 +210,7 @@ def test_args_out_of_range_are_reported(args: dict[str, Any], path: str) -> None
     assert [where for where, _ in DefaultPreemptionArgs(**args).problems()] == [path]
 
 
-def test_as_many_candidates_as_the_args_want_are_enough() -> None:
+def test_the_search_ends_at_the_number_of_candidates_in_the_args() -> None:
     nodes = [node(f"n{index}", cpu=2) for index in range(9)]
     pods = [pod(f"low-{each.metadata.name}", cpu=2, node=each.metadata.name) for each in nodes]
     few: dict[str, Any] = {"min_candidate_nodes_percentage": 0, "min_candidate_nodes_absolute": 4}

@@ -1,4 +1,4 @@
-"""What is kept of searches: the same candidates as from searching anew, whatever changed since."""
+"""Cached searches have the same candidates as new searches, after any changes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ from tests.plugins.preemption_kit import EARLY, LATER, Scene, budget, scene, sta
 
 TAINT = [{"key": "k", "effect": "NoSchedule"}]
 NODES = 4
-#: They fill the nodes.
+#: Pods that fill the nodes.
 POD_COUNT = 3 * NODES
 FEW: dict[str, Any] = {"min_candidate_nodes_percentage": 0, "min_candidate_nodes_absolute": 2}
 PREEMPTORS = [pod(f"p{n}", cpu=n, priority=priority) for n in (1, 2) for priority in (1, 2)]
@@ -22,14 +22,14 @@ PREEMPTORS = [pod(f"p{n}", cpu=n, priority=priority) for n in (1, 2) for priorit
 Step = Callable[[Scene], None]
 
 
-def keeping(*args: Any, **options: Any) -> Scene:
-    """A scene whose profile keeps what it finds out."""
+def caching_scene(*args: Any, **options: Any) -> Scene:
+    """A scene whose profile caches searches."""
     over = scene(*args, **options)
     over.framework.plugins.reuse_bytes_max = 1
     return over
 
 
-def found_by(over: Scene, pod: PodInfo) -> Any:
+def search(over: Scene, pod: PodInfo) -> Any:
     """(node, its victims, violations, costs) of each candidate, in order."""
     batch, snapshot = over.find(pod).candidates, over.cluster.lent_snapshot
     assert snapshot is not None
@@ -42,9 +42,9 @@ def found_by(over: Scene, pod: PodInfo) -> Any:
     return list(zip(names, reports, costs, strict=True))
 
 
-def found_anew(over: Scene, pod: PodInfo) -> Any:
+def new_search(over: Scene, pod: PodInfo) -> Any:
     bytes_max, over.framework.plugins.reuse_bytes_max = over.framework.plugins.reuse_bytes_max, 0
-    rows = found_by(over, pod)
+    rows = search(over, pod)
     over.framework.plugins.reuse_bytes_max = bytes_max
     return rows
 
@@ -57,7 +57,7 @@ NODE_NAMES = st.sampled_from([f"n{number}" for number in range(NODES)])
 
 @st.composite
 def placements(draw: st.DrawFn) -> Step:
-    """A pod comes, or is another now."""
+    """A pod is added, or updated."""
     name = draw(POD_NAMES)
     options: dict[str, Any] = {
         "cpu": draw(st.integers(1, 2)),
@@ -78,7 +78,7 @@ def placements(draw: st.DrawFn) -> Step:
 
 @st.composite
 def starts(draw: st.DrawFn) -> Step:
-    """A pod is started, and nothing else of it changes."""
+    """The start time of a pod is set."""
     name, stamp = draw(POD_NAMES), draw(st.sampled_from((EARLY, LATER)))
 
     def start(over: Scene) -> None:
@@ -97,7 +97,7 @@ def starts(draw: st.DrawFn) -> Step:
 
 @st.composite
 def other_nodes(draw: st.DrawFn) -> Step:
-    """A node grows, shrinks, or is tainted."""
+    """A node gets more or less cpu, or a taint."""
     name, cpu = draw(NODE_NAMES), draw(st.integers(2, 4))
     taints = TAINT if draw(st.booleans()) else []
 
@@ -132,7 +132,7 @@ def test_cached_results_equal_new_results(steps: list[Step], has_budgets: bool) 
     nodes = [node(f"n{number}", cpu=3) for number in range(NODES)]
     labels = {"app": "a"}
     pods = [pod(f"a{n}", cpu=1, node=f"n{n % NODES}", labels=labels) for n in range(POD_COUNT)]
-    over = keeping(*nodes, *pods, **FEW)
+    over = caching_scene(*nodes, *pods, **FEW)
     if has_budgets:
         over.put_budgets(budget("one", {"app": "a"}, 1))
     for step in steps:
@@ -140,7 +140,7 @@ def test_cached_results_equal_new_results(steps: list[Step], has_budgets: bool) 
         step(over)
         for expected in PREEMPTORS:
             if over.cycle(expected).choice is None:
-                assert found_by(over, expected) == found_anew(over, expected)
+                assert search(over, expected) == new_search(over, expected)
 
 
 # ---- what is searched ----------------------------------------------------------------------
@@ -152,7 +152,7 @@ def full_nodes(count: int) -> list[Any]:
 
 
 def searched(over: Scene, pod: PodInfo, monkeypatch: Any) -> int:
-    """How many nodes are looked at."""
+    """The number of nodes that are searched."""
     counts = [0]
 
     def counted(snapshot: Any, positions: Any, *args: Any) -> Any:
@@ -167,7 +167,7 @@ def searched(over: Scene, pod: PodInfo, monkeypatch: Any) -> int:
 
 
 def test_only_nodes_that_changed_are_searched_again(monkeypatch: Any) -> None:
-    over = keeping(*full_nodes(20))
+    over = caching_scene(*full_nodes(20))
     new_pod, other = pod("p", cpu=2, priority=1), pod("q", cpu=2, priority=1)
     assert searched(over, new_pod, monkeypatch) == 20
     assert searched(over, other, monkeypatch) == 0
@@ -178,8 +178,8 @@ def test_only_nodes_that_changed_are_searched_again(monkeypatch: Any) -> None:
     assert searched(over, other, monkeypatch) == 2
 
 
-def test_another_priority_is_another_search(monkeypatch: Any) -> None:
-    over = keeping(*full_nodes(6))
+def test_another_priority_is_searched_separately(monkeypatch: Any) -> None:
+    over = caching_scene(*full_nodes(6))
     assert searched(over, pod("p", cpu=2, priority=1), monkeypatch) == 6
     assert searched(over, pod("q", cpu=2, priority=2), monkeypatch) == 6
 
@@ -191,7 +191,7 @@ def test_nothing_is_cached_without_reuse(monkeypatch: Any) -> None:
 
 
 def test_the_most_recently_used_keys_stay_cached() -> None:
-    over, cache = keeping(*full_nodes(2)), SearchCache()
+    over, cache = caching_scene(*full_nodes(2)), SearchCache()
     state = over.cycle(PREEMPTORS[0]).state
     filter_key = over.plugin.handle.runner.filter_key(state, PREEMPTORS[0])
     assert filter_key is not None

@@ -1,6 +1,6 @@
-"""Victims on one node, found by trying.
+"""Victims on one node, by trial.
 
-Victims on many nodes at once. That they are those of one node at a time: test_dry_run.py.
+Victims on many nodes at once; test_dry_run.py compares them with victims of one node at a time.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ from tests.plugins.preemption_kit import EARLY, LATER, Scene, budget, scene, sta
 
 
 def on_node(over: Any, pod: PodInfo, name: str = "n1") -> Any:
-    """Names of the victims, how many violations; or why it is of no use."""
+    """(names of the victims, number of violations), or the reason why evictions do not help."""
     state = over.cycle(pod).state
     snapshot = over.cluster.lent_snapshot
     budgets = Budgets(over.cluster.objects(POD_DISRUPTION_BUDGET).list())
@@ -33,14 +33,14 @@ def on_node(over: Any, pod: PodInfo, name: str = "n1") -> Any:
     return str(victims.code), victims.message
 
 
-def test_ports_count_like_anything_else() -> None:
+def test_host_ports_can_make_evictions_necessary() -> None:
     over = scene(
         node("n1"), pod("holder", node="n1", host_ports=[80], priority=3), pod("low", node="n1")
     )
     assert on_node(over, pod("p", host_ports=[80], priority=9)) == (["holder"], 0)
 
 
-def test_the_longest_running_of_equals_stays() -> None:
+def test_among_equal_pods_the_longest_running_one_stays() -> None:
     placed = [
         pod("later", cpu=1, node="n1", status=started(LATER)),
         pod("early", cpu=1, node="n1", status=started(EARLY)),
@@ -53,14 +53,14 @@ def test_the_longest_running_of_equals_stays() -> None:
 
 def test_protected_pods_are_reprieved_first() -> None:
     labels = {"app": "a"}
-    new_pod = pod("kept", cpu=1, node="n1", labels=labels)
+    new_pod = pod("spare", cpu=1, node="n1", labels=labels)
     over = scene(node("n1", cpu=2), new_pod, pod("more", cpu=1, node="n1", priority=3))
     over.put_budgets(budget("b", labels, 0))
     assert on_node(over, pod("p", cpu=1, priority=9)) == (["more"], 0)
-    assert on_node(over, pod("p", cpu=2, priority=9)) == (["more", "kept"], 1)
+    assert on_node(over, pod("p", cpu=2, priority=9)) == (["more", "spare"], 1)
 
 
-def test_nodes_are_left_as_they_were() -> None:
+def test_nodes_are_unchanged_after_the_search() -> None:
     placed = [pod(f"l{index}", cpu=1, node="n1", priority=index) for index in range(3)]
     over = scene(node("n1", cpu=3), *placed)
     before = [id(each) for each in over.cluster.lend().node("n1").pods]
@@ -77,7 +77,7 @@ def test_an_unresolvable_node_has_a_reason() -> None:
     assert on_node(alone, pod("p", cpu=1, priority=9)) == ("UnschedulableAndUnresolvable", expected)
 
 
-def test_a_node_that_the_pod_fits_anyhow_is_an_error() -> None:
+def test_a_node_that_the_pod_fits_without_evictions_is_an_error() -> None:
     over = scene(node("n1", cpu=2), pod("l", cpu=1, node="n1"))
     expected = 'expected at least one victim pod on node "n1"'
     assert on_node(over, pod("p", cpu=1, priority=9)) == ("Error", expected)
@@ -106,7 +106,7 @@ def full() -> Scene:
     )  # fmt: skip
 
 
-def test_nodes_fall_into_candidates_needless_and_hopeless_ones() -> None:
+def test_nodes_are_candidates_or_fit_already_or_cannot_be_helped() -> None:
     side, nodes = searched(full())
     assert side is not None
     assert [nodes.name(position) for position in side.batch.positions.tolist()] == ["n1"]
@@ -115,7 +115,7 @@ def test_nodes_fall_into_candidates_needless_and_hopeless_ones() -> None:
     assert list(side.without_all.statuses()) == ["n2"]
 
 
-def test_nothing_of_the_cluster_is_touched() -> None:
+def test_the_search_does_not_change_the_cluster() -> None:
     over = full()
     over.cycle(HIGH)
     before = over.cluster.cache.table.log.generation
@@ -123,17 +123,17 @@ def test_nothing_of_the_cluster_is_touched() -> None:
     assert over.cluster.cache.table.log.generation == before
 
 
-def test_victims_come_in_their_newest_versions() -> None:
+def test_victims_have_their_newest_versions() -> None:
     over = full()
     searched(over)
     over.cluster.take_back()
-    newer = pod("a", cpu=1, node="n1", annotations={"told": "since"})
+    newer = pod("a", cpu=1, node="n1", annotations={"new": "value"})
     over.cluster.cache.update_pod(newer)
     side, _ = searched(over)
     assert side is not None and side.batch.victims(0).pods[0] is newer
 
 
-def test_a_filter_that_looks_closer_is_left_to_the_search_one_by_one() -> None:
+def test_filters_that_read_more_than_amounts_are_left_to_the_search_node_by_node() -> None:
     over = full()
     fit = over.framework.plugins.filter[-1]
     original = fit.filter  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""What a claim's status says once it is allocated."""
+"""The status of an allocated claim."""
 
 from typing import Any
 
@@ -27,9 +27,9 @@ ZONE = {"key": "zone", "operator": "In", "values": ["a"]}
 RACK = {"key": "rack", "operator": "Exists"}
 
 
-def allocation(content: Any, *others: Any, classes: tuple[Any, ...] = ()) -> AllocationResult:
+def allocation(content: Any, *further: Any, classes: tuple[Any, ...] = ()) -> AllocationResult:
     store = ClusterObjects()
-    put(store, class_of(), *classes, *others)
+    put(store, class_of(), *classes, *further)
     devices = Devices(NodeTable(), store)
     pools, taken = PoolsByNode(devices.resource_slices), devices.resource_claims.allocated
     allocator = Allocator(pools, devices.device_classes, taken)
@@ -53,14 +53,14 @@ def test_a_device_of_one_node_binds_the_claim_to_it() -> None:
     assert plain(allocated.node_selector) == {"nodeSelectorTerms": [{"matchFields": [field]}]}
 
 
-def test_devices_of_a_fabric_demand_what_all_their_slices_demand() -> None:
+def test_devices_of_a_fabric_need_the_node_selectors_of_all_their_slices() -> None:
     one = slice_of("s1", "x", nodeSelector=terms(ZONE))
     other = slice_of("s2", "y", nodeSelector=terms(ZONE, RACK))
     allocated = allocation(claim("c", exactly(count=2)), one, other)
     assert plain(allocated.node_selector) == terms(ZONE, RACK)
 
 
-def test_a_device_for_all_nodes_does_not_bind_unless_it_says_so() -> None:
+def test_a_device_for_all_nodes_does_not_bind_to_a_node_unless_it_has_the_field() -> None:
     result = allocation(claim("c", exactly()), slice_of("s", "x", allNodes=True))
     assert result.node_selector is None
     binding = slice_of("s", device("x", bindsToNode=True), allNodes=True)
@@ -121,7 +121,7 @@ def test_configuration_of_classes_comes_first_and_each_class_once() -> None:
         exactly("a"),
         exactly("b", "fpga"),
         exactly("x"),
-        config=[opaque(3), opaque(4, "b"), opaque(5, "nobody")],
+        config=[opaque(3), opaque(4, "b"), opaque(5, "absent")],
     )
     allocated = allocation(new_claim, slice_of("n1", "x", "y", "z"), classes=(gpu, fpga))
     assert configuration(allocated) == [

@@ -1,4 +1,4 @@
-"""The allocator against brute force: what it finds is valid, and it finds what there is."""
+"""The allocator compared with brute force: its results are valid, and it fails only without any."""
 
 from itertools import product
 from typing import Any
@@ -16,12 +16,12 @@ from bayplan.testing import node
 from tests.plugins.devices_kit import (
     DRIVER,
     all_of,
+    allocate_on,
     claim,
     class_of,
     device,
     exactly,
     first_of,
-    found_on,
     put,
     slice_of,
 )
@@ -58,8 +58,8 @@ def slices(draw: st.DrawFn) -> list[Json]:
 
 
 @st.composite
-def wanted(draw: st.DrawFn) -> Json:
-    """The fields of one request."""
+def fields_of_request(draw: st.DrawFn) -> Json:
+    """Draws the fields of one request."""
     fields: Json = {"count": draw(st.integers(1, 2))}
     model = draw(st.sampled_from(("", *MODELS)))
     if model:
@@ -77,9 +77,11 @@ def claims(draw: st.DrawFn) -> list[Json]:
         for number in range(draw(st.integers(1, 2))):
             name = f"r{number}"
             if draw(st.booleans()):
-                requests.append(exactly(name, **draw(wanted())))
+                requests.append(exactly(name, **draw(fields_of_request())))
             else:
-                requests.append(first_of(name, x=draw(wanted()), y=draw(wanted())))
+                requests.append(
+                    first_of(name, x=draw(fields_of_request()), y=draw(fields_of_request()))
+                )
         kind = draw(st.sampled_from(("", "matchAttribute", "distinctAttribute")))
         constraints = [{kind: f"{DRIVER}/numa"}] if kind else []
         claims.append(claim(f"c{index}", *requests, constraints=constraints))
@@ -104,7 +106,7 @@ def means(fields: Json, content: Json) -> bool:
 
 
 def is_valid(places: list[tuple[Json, str, Json, Json]], chip: int) -> bool:
-    """Of (claim, request, fields, device) each: distinct, meant, within counters, constrained."""
+    """Whether devices are distinct, selected, within counters and constraints."""
     devices = [device["name"] for *_, device in places]
     if len(set(devices)) != len(devices):
         return False
@@ -133,11 +135,11 @@ def are_constrained(devices: list[Json], content: Json) -> bool:
     return True
 
 
-def exists(contents: list[Json], asked: list[Json]) -> bool:
+def exists(contents: list[Json], claims: list[Json]) -> bool:
     """Whether any choice of alternatives and devices is valid."""
     devices = contents[0]["spec"]["devices"]
     chip = int(contents[1]["spec"]["sharedCounters"][0]["counters"]["memory"]["value"])
-    requests = [(each, r) for each in asked for r in each["spec"]["devices"]["requests"]]
+    requests = [(each, r) for each in claims for r in each["spec"]["devices"]["requests"]]
     for chosen in product(*(alternatives(request) for _, request in requests)):
         slots = [
             (content, name, fields)
@@ -146,8 +148,8 @@ def exists(contents: list[Json], asked: list[Json]) -> bool:
         ]
         if len(slots) > len(devices):
             continue
-        for given_devices in product(devices, repeat=len(slots)):
-            places = [(*slot, each) for slot, each in zip(slots, given_devices, strict=True)]
+        for chosen_devices in product(devices, repeat=len(slots)):
+            places = [(*slot, each) for slot, each in zip(slots, chosen_devices, strict=True)]
             if is_valid(places, chip):
                 return True
     return False
@@ -156,7 +158,7 @@ def exists(contents: list[Json], asked: list[Json]) -> bool:
 def placed(
     contents: list[Json], requests: list[Json], allocations: list[list[str]]
 ) -> list[tuple[Json, str, Json, Json]]:
-    """What the allocator found, in the form that is checked."""
+    """The result of the allocator in the form that `is_valid` checks."""
     devices = {each["name"]: each for each in contents[0]["spec"]["devices"]}
     places: list[tuple[Json, str, Json, Json]] = []
     for content, results in zip(requests, allocations, strict=True):
@@ -172,21 +174,21 @@ def placed(
     return places
 
 
-@given(contents=slices(), asked=claims())
-def test_it_finds_devices_exactly_where_brute_force_does(
-    contents: list[Json], asked: list[Json]
+@given(contents=slices(), claims=claims())
+def test_the_allocator_has_a_result_if_and_only_if_brute_force_has_one(
+    contents: list[Json], claims: list[Json]
 ) -> None:
-    devices = found_on("n1", tuple(contents), *asked)
-    assert (devices is not None) is exists(contents, asked)
+    devices = allocate_on("n1", tuple(contents), *claims)
+    assert (devices is not None) is exists(contents, claims)
     if devices is not None:
-        places = placed(contents, asked, devices)
+        places = placed(contents, claims, devices)
         chip = int(contents[1]["spec"]["sharedCounters"][0]["counters"]["memory"]["value"])
         assert is_valid(places, chip)
-        assert_complete(asked, devices)
+        assert_complete(claims, devices)
 
 
 def assert_complete(contents: list[Json], allocations: list[list[str]]) -> None:
-    """Each request got its count of devices, all under one of its names."""
+    """Check that each request has its count of devices, all under one of its names."""
     for content, results in zip(contents, allocations, strict=True):
         names = [each.partition(" ")[0] for each in results]
         for request in content["spec"]["devices"]["requests"]:
@@ -214,26 +216,26 @@ SLICE = slice_of("n1", "x")
 )
 def test_an_invalid_request_is_reported_with_its_name(request_: Json, message: str) -> None:
     with pytest.raises(AllocationError, match=rf"^claim default/c, request r.*{message}"):
-        found_on("n1", (SLICE,), claim("c", request_))
+        allocate_on("n1", (SLICE,), claim("c", request_))
 
 
 def test_all_devices_are_not_counted_while_a_pool_is_being_updated() -> None:
     part = slice_of("n1", "x", pool={"name": "n1", "generation": 1, "resourceSliceCount": 2})
     with pytest.raises(AllocationError, match=r"resource pool .*/n1 is currently being updated"):
-        found_on("n1", (part,), claim("c", all_of()))
-    assert found_on("n1", (part,), claim("c", exactly())) is None
+        allocate_on("n1", (part,), claim("c", all_of()))
+    assert allocate_on("n1", (part,), claim("c", exactly())) is None
 
 
 def test_an_invalid_pool_is_reported_if_no_other_pool_suffices() -> None:
     broken = slice_of("broken", "x", "x", nodeName="n1")
-    assert found_on("n1", (broken, SLICE), claim("c", exactly())) == [["r n1/x"]]
+    assert allocate_on("n1", (broken, SLICE), claim("c", exactly())) == [["r n1/x"]]
     with pytest.raises(NodeAllocationFailed, match="invalid resource pools were encountered"):
-        found_on("n1", (broken, SLICE), claim("c", exactly(count=2)))
+        allocate_on("n1", (broken, SLICE), claim("c", exactly(count=2)))
     with pytest.raises(AllocationError, match="is currently invalid"):
-        found_on("n1", (broken,), claim("c", all_of()))
+        allocate_on("n1", (broken,), claim("c", all_of()))
 
 
-# ---- what is kept --------------------------------------------------------------------------
+# ---- caches ----------------------------------------------------------------------------
 
 
 def test_pools_of_a_node_are_cached_until_a_slice_or_the_node_changes() -> None:

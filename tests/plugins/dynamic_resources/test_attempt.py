@@ -1,4 +1,4 @@
-"""What one attempt knows, and how a node's devices rank."""
+"""The notes of one attempt, and the scores of a node's devices."""
 
 from bayplan.api.device_objects import AllocationResult
 from bayplan.plugins.dynamic_resources.extended import special_claim
@@ -16,7 +16,7 @@ def giving(*requests: str) -> AllocationResult:
     return allocation
 
 
-def test_the_first_alternative_of_each_request_is_worth_most() -> None:
+def test_the_first_alternative_of_each_request_has_the_highest_score() -> None:
     new_claim = as_claim(claim("c", first_of("r", a={}, b={}, c={}), first_of("q", a={}, b={})))
     attempt = Attempt([new_claim], has_special=False)
     scores = [
@@ -26,14 +26,14 @@ def test_the_first_alternative_of_each_request_is_worth_most() -> None:
     assert scores == [16, 15, 13]
 
 
-def test_claims_that_were_allocated_before_count_as_well() -> None:
+def test_claims_that_are_allocated_already_count_too() -> None:
     content = claim("c", first_of("r", a={}, b={}), status=allocated(("n1", "x")))
     content["status"]["allocation"]["devices"]["results"][0]["request"] = "r/b"
     attempt = Attempt([as_claim(content), as_claim(claim("d", exactly()))], has_special=False)
     assert preference(attempt, NodeAllocation({1: giving("r")}, None)) == 7
 
 
-def test_the_special_claim_stands_last_and_is_no_users() -> None:
+def test_the_claim_for_extended_resources_is_the_last_one_and_not_a_users() -> None:
     asking = pod("p")
     special, user = special_claim(asking, ()), as_claim(claim("c", exactly()))
     attempt = Attempt([user, special], has_special=True)

@@ -1,4 +1,4 @@
-"""Writes to the API: in what order, what they name, and what follows from conflicts."""
+"""Writes to the API: their order, their content, and the handling of conflicts."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -27,13 +27,13 @@ from tests.plugins.devices_kit import allocated, as_claim, claim, exactly
 T = TypeVar("T")
 PLACED = pod("p")
 KEY = object_key(RESOURCE_CLAIM, "default", "c")
-GIVEN = as_claim(claim("c", exactly(), status=allocated(("n1", "x")))).allocation or (
+ALLOCATION = as_claim(claim("c", exactly(), status=allocated(("n1", "x")))).allocation or (
     AllocationResult()
 )
 
 
 class FailingPort:
-    """Calls an embedded cluster, failing before or after it as it is told, once each."""
+    """Calls an embedded cluster. It fails once before or once after a call, as configured."""
 
     def __init__(self, cluster: EmbeddedCluster) -> None:
         self.cluster = cluster
@@ -97,11 +97,13 @@ def now(port: FailingPort) -> ResourceClaim:
 
 
 def bind(
-    port: FailingPort, seen: ResourceClaim | None = None, given: AllocationResult | None = GIVEN
+    port: FailingPort,
+    seen: ResourceClaim | None = None,
+    allocation: AllocationResult | None = ALLOCATION,
 ) -> ResourceClaim:
     current = seen or now(port)
     return done(
-        port, lambda p: binding.bind_claim(p, current, PLACED, given, stamp=lambda: "stamp")
+        port, lambda p: binding.bind_claim(p, current, PLACED, allocation, stamp=lambda: "stamp")
     )
 
 
@@ -110,18 +112,18 @@ def test_a_claim_gets_finalizer_allocation_and_user() -> None:
     bound = bind(port)
     assert bound == now(port)
     assert bound.metadata.finalizers == (CLAIM_FINALIZER,)
-    assert bound.allocation == msgspec.structs.replace(GIVEN, allocation_timestamp="stamp")
+    assert bound.allocation == msgspec.structs.replace(ALLOCATION, allocation_timestamp="stamp")
     assert bound.is_reserved_for(PLACED.uid)
 
 
 def test_a_claim_that_is_allocated_already_gets_one_more_user() -> None:
     port = world(status=allocated(("n1", "x"), users=[("q", "uid-q")]))
-    bound = bind(port, given=None)
+    bound = bind(port, allocation=None)
     assert [user.name for user in bound.status.reserved_for or ()] == ["q", "p"]
     assert bound.metadata.finalizers is None
 
 
-def test_a_claim_that_changed_meanwhile_is_looked_at_again() -> None:
+def test_a_claim_that_changed_meanwhile_is_read_again() -> None:
     port = world()
     seen = now(port)
     asyncio.run(port.cluster.patch(*KEY, {"metadata": {"labels": {"a": "b"}}}))
@@ -136,7 +138,7 @@ def test_a_claim_that_changed_meanwhile_is_looked_at_again() -> None:
     [
         (
             {"status": allocated(("n1", "y"))},
-            GIVEN,
+            ALLOCATION,
             "claim default/c got allocated elsewhere in the meantime",
         ),
         (
@@ -146,7 +148,7 @@ def test_a_claim_that_changed_meanwhile_is_looked_at_again() -> None:
         ),
     ],
 )
-def test_what_no_longer_holds_is_an_error(
+def test_a_changed_allocation_or_reservation_is_an_error(
     change: Any, allocation: AllocationResult | None, message: str
 ) -> None:
     port = world(status=None if allocation is not None else allocated(("n1", "x")))
@@ -171,7 +173,7 @@ def test_another_claim_of_the_same_name_is_not_bound() -> None:
         bind(port, seen)
 
 
-def test_conflicts_without_end_are_given_up() -> None:
+def test_binding_ends_with_an_error_after_many_conflicts() -> None:
     port = world()
     port.fail_before = [ConflictError("modified")] * binding.CONFLICT_TRIES
     with pytest.raises(
@@ -194,21 +196,21 @@ def test_a_write_without_an_answer_that_was_not_carried_out_is_repeated() -> Non
     assert bind(port).is_reserved_for(PLACED.uid)
 
 
-def test_a_claim_that_was_given_other_devices_meanwhile_is_not_the_one_its_node_was_chosen_for():
-    """Somebody deallocated it, and somebody else allocated it on another node."""
+def test_a_claim_with_another_allocation_than_at_the_choice_of_the_node_is_not_bound():
+    """The claim was deallocated and allocated again on another node."""
     port = world(status=allocated(("n1", "x")))
     seen = now(port)
     other = {"status": allocated(("n2", "y"), users=[("q", "uid-q")])}
     asyncio.run(port.cluster.patch(*KEY, other, "status"))
     with pytest.raises(BindingError, match="claim default/c got allocated elsewhere"):
-        bind(port, seen, given=None)
+        bind(port, seen, allocation=None)
     assert not now(port).is_reserved_for(PLACED.uid)
 
 
 # ---- taking back ---------------------------------------------------------------------------
 
 
-def test_a_user_is_removed_and_the_others_stay() -> None:
+def test_removing_a_user_does_not_remove_other_users() -> None:
     port = world(status=allocated(("n1", "x"), users=[("p", PLACED.uid), ("q", "uid-q")]))
     for _ in range(2):
         assert done(port, lambda p: binding.unreserve(p, now(port), PLACED.uid)) == now(port)
@@ -217,10 +219,10 @@ def test_a_user_is_removed_and_the_others_stay() -> None:
 
 
 @pytest.mark.parametrize(
-    "uid", [pytest.param("another", id="replaced"), pytest.param("", id="gone")]
+    "uid", [pytest.param("another", id="replaced by another claim"), pytest.param("", id="deleted")]
 )
-def test_nothing_is_taken_back_from_a_claim_that_is_gone(uid: str) -> None:
-    """Another claim of its name is none of its business, and no error."""
+def test_rolling_back_a_deleted_claim_changes_nothing(uid: str) -> None:
+    """Another claim of the same name is not changed, and there is no error."""
     port = world(status=allocated(("n1", "x"), users=[("p", PLACED.uid)]))
     seen, version = now(port), port.cluster.version
     if uid:
@@ -234,7 +236,7 @@ def test_nothing_is_taken_back_from_a_claim_that_is_gone(uid: str) -> None:
         done(port, lambda p: binding.unreserve(p, seen, PLACED.uid))
 
 
-def test_a_claim_is_deallocated_as_it_was_seen_or_not_at_all() -> None:
+def test_a_claim_is_deallocated_only_in_the_version_that_was_read() -> None:
     port = world(status=allocated(("n1", "x")))
     seen = now(port)
     done(port, lambda p: binding.deallocate(p, seen))
@@ -243,7 +245,7 @@ def test_a_claim_is_deallocated_as_it_was_seen_or_not_at_all() -> None:
         done(port, lambda p: binding.deallocate(p, seen))
 
 
-def test_a_claim_of_ours_is_deleted_with_its_finalizer() -> None:
+def test_a_claim_that_the_scheduler_made_is_deleted_with_its_finalizer() -> None:
     port = world(finalizers=[CLAIM_FINALIZER])
     seen = now(port)
     done(port, lambda p: binding.delete_claim(p, seen))
@@ -254,7 +256,7 @@ def test_a_claim_of_ours_is_deleted_with_its_finalizer() -> None:
 # ---- claims for extended resources ---------------------------------------------------------
 
 
-def test_a_claim_that_existed_in_memory_is_created_for_its_pod() -> None:
+def test_a_claim_in_memory_is_created_for_its_pod() -> None:
     port = world()
     created = done(port, lambda p: binding.create_special_claim(p, special_claim(PLACED, ())))
     assert created.metadata.name.startswith("p-extended-resources-")
@@ -278,7 +280,7 @@ def test_the_pods_status_maps_containers_to_requests() -> None:
     ) == ("c", (mapping,))
 
 
-def test_a_claim_that_is_gone_cannot_be_bound() -> None:
+def test_a_deleted_claim_cannot_be_bound() -> None:
     port = world()
     seen = now(port)
     port.cluster.delete(KEY)
@@ -286,7 +288,7 @@ def test_a_claim_that_is_gone_cannot_be_bound() -> None:
         bind(port, seen)
 
 
-def test_a_claim_that_went_between_two_tries_cannot_be_bound() -> None:
+def test_a_claim_deleted_between_two_tries_cannot_be_bound() -> None:
     port = world()
     seen = now(port)
     port.fail_before = [ConflictError("modified")]

@@ -1,4 +1,4 @@
-"""What a request consumes of a capacity that several share."""
+"""The amount that a request consumes of a shared capacity."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def with_memory(value: Any = "10", **policy: Any) -> Device:
 
 
 def consumed(device: Device, expected: Any = None) -> float | None:
-    """In units."""
+    """The consumed amount in units."""
     request = None if expected is None else CapacityRequirements(requests={"memory": expected})
     amounts = consumed_by(request, device)
     return None if amounts is None else amounts["memory"] / NANOS
@@ -70,7 +70,7 @@ def test_a_capacity_that_the_device_does_not_have_cannot_be_consumed() -> None:
         (VALUES, "4", 6, 0, True),
     ],
 )
-def test_it_fits_beside_what_is_taken_if_the_policy_allows_it(
+def test_a_request_fits_beside_consumed_amounts_if_the_policy_allows_it(
     policy: dict[str, Any], expected: Any, taken: int, allocating: int, does: bool
 ) -> None:
     device = with_memory(**policy)
@@ -89,7 +89,7 @@ def test_it_fits_beside_what_is_taken_if_the_policy_allows_it(
         ({}, "x", "wanted a quantity"),
     ],
 )
-def test_an_amount_that_makes_no_sense_ends_the_allocation(
+def test_an_invalid_amount_ends_the_allocation(
     policy: dict[str, Any], expected: str, message: str
 ) -> None:
     with pytest.raises(AllocationError, match=message):

@@ -1,4 +1,4 @@
-"""A pod's claims are found by name, and checked for whom they were made."""
+"""A pod's claims are looked up by name, and their owner is checked."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def owned(uid: str = "uid-default/p", controller: bool = True) -> dict[str, Any]
     return the_claim
 
 
-def found(pod: PodInfo, *contents: dict[str, Any]) -> list[str] | str:
+def names_of_claims(pod: PodInfo, *contents: dict[str, Any]) -> list[str] | str:
     """Names of the claims, or the reason."""
     answer = claims_of(pod, sample(*contents).devices.resource_claims)
     if not isinstance(answer, Status):
@@ -35,18 +35,18 @@ def found(pod: PodInfo, *contents: dict[str, Any]) -> list[str] | str:
     return answer.message
 
 
-def test_claims_come_in_the_pods_order() -> None:
+def test_claims_are_in_the_order_of_the_pod() -> None:
     other = {"name": "h", "resourceClaimName": "a"}
-    assert found(asking(BY_NAME, other), claim("a"), claim("c")) == ["c", "a"]
+    assert names_of_claims(asking(BY_NAME, other), claim("a"), claim("c")) == ["c", "a"]
 
 
 def test_a_claim_made_from_a_template_is_named_by_the_status() -> None:
-    assert found(asking(BY_TEMPLATE, status=MADE), owned()) == ["c"]
+    assert names_of_claims(asking(BY_TEMPLATE, status=MADE), owned()) == ["c"]
 
 
 def test_a_claim_that_is_not_needed_is_left_out() -> None:
     status = {"resourceClaimStatuses": [{"name": "g"}]}
-    assert found(asking(BY_TEMPLATE, status=status)) == []
+    assert names_of_claims(asking(BY_TEMPLATE, status=status)) == []
 
 
 DELETED = {**claim("c"), "metadata": {**claim("c")["metadata"], "deletionTimestamp": "x"}}
@@ -70,12 +70,12 @@ DELETED = {**claim("c"), "metadata": {**claim("c")["metadata"], "deletionTimesta
         ),
     ],
 )
-def test_the_reason_for_a_wait_is_upstreams(
+def test_the_reason_of_a_waiting_pod_is_upstreams(
     pod: PodInfo, contents: tuple[dict[str, Any], ...], message: str
 ) -> None:
-    assert found(pod, *contents) == message
+    assert names_of_claims(pod, *contents) == message
 
 
-def test_an_owner_that_does_not_control_is_none() -> None:
+def test_an_owner_that_is_not_the_controller_does_not_count() -> None:
     assert is_owned_by(as_claim(owned()), asking())
     assert not is_owned_by(as_claim(owned(controller=False)), asking())

@@ -7,7 +7,7 @@ import pytest
 from bayplan.api.device_objects import DeviceConstraint
 from bayplan.plugins.dynamic_resources.pools import AllocationError
 from bayplan.plugins.dynamic_resources.requests import constraint
-from tests.plugins.devices_kit import DRIVER, device, exactly, first_of, found_on, slice_of
+from tests.plugins.devices_kit import DRIVER, allocate_on, device, exactly, first_of, slice_of
 
 NUMA = f"{DRIVER}/numa"
 
@@ -20,9 +20,9 @@ def with_numa(*values: Any) -> dict[str, Any]:
     return slice_of("n1", *devices)
 
 
-def given(values: tuple[Any, ...], constraint: Any, *requests: Any) -> list[str] | None:
+def allocated_devices(values: tuple[Any, ...], constraint: Any, *requests: Any) -> list[str] | None:
     from_kit = {"constraints": [constraint]}
-    devices = found_on("n1", (with_numa(*values),), _claim(requests, from_kit))
+    devices = allocate_on("n1", (with_numa(*values),), _claim(requests, from_kit))
     return None if devices is None else [each.rpartition("/")[2] for each in devices[0]]
 
 
@@ -48,7 +48,7 @@ TWO = exactly("r", count=2)
 def test_devices_that_must_match_have_the_same_value(
     values: tuple[Any, ...], expected: list[str] | None
 ) -> None:
-    assert given(values, {"matchAttribute": NUMA}, TWO) == expected
+    assert allocated_devices(values, {"matchAttribute": NUMA}, TWO) == expected
 
 
 @pytest.mark.parametrize(
@@ -58,22 +58,24 @@ def test_devices_that_must_match_have_the_same_value(
 def test_devices_that_must_differ_have_different_values(
     values: tuple[Any, ...], expected: list[str] | None
 ) -> None:
-    assert given(values, {"distinctAttribute": NUMA}, TWO) == expected
+    assert allocated_devices(values, {"distinctAttribute": NUMA}, TWO) == expected
 
 
 def test_a_constraint_concerns_the_requests_it_names() -> None:
     only_a = {"matchAttribute": NUMA, "requests": ["a"]}
-    assert given((0, 1), only_a, exactly("a"), exactly("b")) == ["d0", "d1"]
+    assert allocated_devices((0, 1), only_a, exactly("a"), exactly("b")) == ["d0", "d1"]
     both = {"matchAttribute": NUMA, "requests": ["a", "b"]}
-    assert given((0, 1), both, exactly("a"), exactly("b")) is None
+    assert allocated_devices((0, 1), both, exactly("a"), exactly("b")) is None
 
 
 def test_a_constraint_may_name_an_alternative_or_all_of_a_request() -> None:
     request = first_of("r", pair={"count": 2}, one={})
     on_pair = {"matchAttribute": NUMA, "requests": ["r/pair"]}
-    assert given((0, 1), on_pair, request) == ["d0"]
-    assert given((0, 0), on_pair, request) == ["d0", "d1"]
-    assert given((None, 1), {"matchAttribute": NUMA, "requests": ["r"]}, request) == ["d1"]
+    assert allocated_devices((0, 1), on_pair, request) == ["d0"]
+    assert allocated_devices((0, 0), on_pair, request) == ["d0", "d1"]
+    assert allocated_devices((None, 1), {"matchAttribute": NUMA, "requests": ["r"]}, request) == [
+        "d1"
+    ]
 
 
 def test_a_constraint_of_an_unknown_kind_is_an_error() -> None:

@@ -1,4 +1,4 @@
-"""Extended resources that devices stand for."""
+"""Extended resources that devices represent."""
 
 from typing import Any
 
@@ -29,8 +29,8 @@ def container(name: str, amount: int, **fields: Any) -> dict[str, Any]:
     return {"name": name, "resources": resources, **fields}
 
 
-def wanted_on(asking: PodInfo, **allocatable: Any) -> Any:
-    """Per request its count, and per container its requests; or the answer."""
+def claim_requests(asking: PodInfo, **allocatable: Any) -> Any:
+    """(request → count, container → requests), or the answer without a claim."""
     cluster = sample(GPU_CLASS, nodes=())
     offered = {name.replace("gpu", GPU): amount for name, amount in allocatable.items()}
     cluster.add(node("n1", cpu=8, pods=9, allocatable=offered))
@@ -45,7 +45,7 @@ def wanted_on(asking: PodInfo, **allocatable: Any) -> Any:
     return counts, [(each.container_name, each.request_name) for each in status.mappings]
 
 
-def test_a_pod_requests_devices_if_a_class_stands_for_its_resource() -> None:
+def test_a_pod_requests_devices_if_a_class_represents_its_resource() -> None:
     classes = sample(GPU_CLASS).devices.device_classes
     assert requested_devices(pod(requests={GPU: 1}), classes)
     assert requested_devices(pod(requests={"deviceclass.resource.kubernetes.io/gpu": 1}), classes)
@@ -55,15 +55,15 @@ def test_a_pod_requests_devices_if_a_class_stands_for_its_resource() -> None:
 
 def test_each_container_gets_a_request_of_its_own() -> None:
     asking = pod("p", containers=[container("a", 1), container("b", 0), container("c", 2)])
-    requests, mappings = wanted_on(asking)
+    requests, mappings = claim_requests(asking)
     assert requests == {"container-0-request-1": 1, "container-2-request-1": 2}
     assert mappings == [("a", "container-0-request-1"), ("c", "container-2-request-1")]
 
 
-def test_init_containers_use_what_later_containers_have_first() -> None:
+def test_init_containers_use_the_devices_of_later_containers_first() -> None:
     init = [container("i", 3), container("j", 1), container("k", 4)]
     asking = pod("p", containers=[container("a", 2)], init_containers=init)
-    requests, mappings = wanted_on(asking)
+    requests, mappings = claim_requests(asking)
     assert requests == {"container-2-request-1": 2, "container-3-request-1": 2}
     assert mappings == [
         ("a", "container-3-request-1"),
@@ -78,15 +78,15 @@ def test_init_containers_use_what_later_containers_have_first() -> None:
 def test_a_sidecar_keeps_its_devices() -> None:
     sidecar = container("s", 1, restartPolicy="Always")
     asking = pod("p", containers=[container("a", 1)], init_containers=[sidecar])
-    assert wanted_on(asking)[0] == {"container-0-request-1": 1, "container-1-request-1": 1}
+    assert claim_requests(asking)[0] == {"container-0-request-1": 1, "container-1-request-1": 1}
 
 
 def test_a_node_that_offers_the_resource_itself_needs_no_claim() -> None:
-    assert wanted_on(pod(requests={GPU: 1}), gpu=4) is None
+    assert claim_requests(pod(requests={GPU: 1}), gpu=4) is None
 
 
 def test_a_resource_that_neither_node_nor_devices_offer_does_not_fit() -> None:
-    answer = wanted_on(pod(requests={GPU: 1, "example.com/fpga": 1}))
+    answer = claim_requests(pod(requests={GPU: 1, "example.com/fpga": 1}))
     assert isinstance(answer, Status)
     assert answer.reasons == (CANNOT_FIT,)
 
@@ -100,7 +100,7 @@ def left_behind(uid: str) -> ResourceClaim:
     return as_claim(content)
 
 
-def test_a_claim_that_an_earlier_attempt_left_is_found_and_stands_in_the_way() -> None:
+def test_a_claim_left_by_an_earlier_attempt_blocks_the_pod() -> None:
     asking = pod("p", requests={GPU: 1})
     mine = left_behind(asking.uid)
     assert special_claim(asking, (left_behind("another"), mine)) is mine
@@ -127,9 +127,7 @@ def test_fit_compares_such_a_resource_only_where_the_node_offers_it() -> None:
     assert one_by_one == ["few"]
 
 
-def test_evicting_pods_helps_where_fit_finds_too_little_left_whatever_devices_do_elsewhere() -> (
-    None
-):
+def test_evictions_help_a_full_node_regardless_of_devices_on_other_nodes() -> None:
     cluster = sample(GPU_CLASS, nodes=())
     cluster.add(node("devices", cpu=8, pods=9), node("own", cpu=8, pods=9, allocatable={GPU: 2}))
     cluster.add(pod("there", requests={GPU: 1}, node="own"))
@@ -142,7 +140,7 @@ def test_evicting_pods_helps_where_fit_finds_too_little_left_whatever_devices_do
     assert one_by_one == [(), ((Code.UNSCHEDULABLE, (reason,)),)]
 
 
-def test_fit_waits_for_classes_that_begin_to_stand_for_what_a_pod_requests() -> None:
+def test_fit_waits_for_classes_that_begin_to_represent_a_requested_resource() -> None:
     fit, asking = plugin(NodeResourcesFit, cluster=sample()), pod("p", requests={GPU: 1})
     added = ClusterEvent(DEVICE_CLASS, ActionType.ADD)
     (hint,) = [each.hint for each in fit.events_to_register() if each.event.match(added)]

@@ -1,4 +1,4 @@
-"""Each gate of devices, on and off, as kube-scheduler has it."""
+"""Each feature gate of devices, on and off, as in kube-scheduler."""
 
 from typing import Any
 
@@ -26,14 +26,14 @@ from tests.plugins.devices_kit import (
 )
 
 TAINTED = device("a", taints=[{"key": "old", "effect": "NoSchedule"}])
-#: The first one is to be made ready before its pod is bound.
+#: The first device has binding conditions.
 TO_PREPARE = (device("a", bindingConditions=["ready"]), device("b"))
 SHARED = device("a", allowMultipleAllocations=True, capacity={"memory": "10Gi"})
 PART = device("a", consumesCounters=[{"counterSet": "s", "counters": {"c": {"value": "1"}}}])
 
 
-def given(features: DeviceFeatures, contents: tuple[Json, ...], *claims: Json) -> Any:
-    """Devices per claim; None: there are not enough."""
+def devices_of(features: DeviceFeatures, contents: tuple[Json, ...], *claims: Json) -> Any:
+    """Devices per claim; None if there are too few."""
     store = ClusterObjects()
     put(store, class_of(), *contents)
     devices = Devices(NodeTable(), store)
@@ -43,43 +43,43 @@ def given(features: DeviceFeatures, contents: tuple[Json, ...], *claims: Json) -
     return allocations and [[result.device for result in each.results] for each in allocations]
 
 
-def test_by_default_all_is_on_that_kube_scheduler_has_on() -> None:
+def test_the_default_features_are_those_of_kube_scheduler() -> None:
     assert features_of(default_gates()) == ALL_ON
 
 
 @pytest.mark.parametrize("gate", GATES)
 def test_each_gate_switches_one_feature(gate: str) -> None:
-    given_gates = {gate: False}
+    gate_values = {gate: False}
     if gate == "DRADeviceTaints":
-        given_gates["DRADeviceTaintRules"] = False
-    gates, problems = resolve_gates(("", given_gates))
+        gate_values["DRADeviceTaintRules"] = False
+    gates, problems = resolve_gates(("", gate_values))
     assert not problems
     features = features_of(gates)
     differing = [name for name in features.__struct_fields__ if not getattr(features, name)]
     assert len(differing) == 1
 
 
-def test_without_device_taints_a_tainted_device_is_as_good_as_any() -> None:
+def test_without_device_taints_a_tainted_device_is_allocated() -> None:
     new_claim = claim("c", exactly())
     slices = (slice_of("n1", TAINTED),)
-    assert given(ALL_ON, slices, new_claim) is None
-    assert given(DeviceFeatures(taints=False), slices, new_claim) == [["a"]]
+    assert devices_of(ALL_ON, slices, new_claim) is None
+    assert devices_of(DeviceFeatures(taints=False), slices, new_claim) == [["a"]]
 
 
 def test_without_the_gate_a_device_with_binding_conditions_is_not_allocated() -> None:
     new_claim = claim("c", exactly())
     slices = (slice_of("n1", *TO_PREPARE),)
-    assert given(ALL_ON, slices, new_claim) == [["a"]]
+    assert devices_of(ALL_ON, slices, new_claim) == [["a"]]
     off = DeviceFeatures(binding_conditions=False)
-    assert given(off, slices, new_claim) == [["b"]]
-    assert given(off, slices, claim("c", all_of())) == [["b"]]
+    assert devices_of(off, slices, new_claim) == [["b"]]
+    assert devices_of(off, slices, claim("c", all_of())) == [["b"]]
 
 
 def test_without_consumable_capacity_no_device_is_shared() -> None:
     one, other = claim("c", exactly()), claim("d", exactly())
     slices = (slice_of("n1", {**SHARED, "capacity": {}}),)
-    assert given(ALL_ON, slices, one, other) == [["a"], ["a"]]
-    assert given(DeviceFeatures(consumable_capacity=False), slices, one, other) is None
+    assert devices_of(ALL_ON, slices, one, other) == [["a"], ["a"]]
+    assert devices_of(DeviceFeatures(consumable_capacity=False), slices, one, other) is None
 
 
 @pytest.mark.parametrize(
@@ -91,14 +91,14 @@ def test_without_consumable_capacity_no_device_is_shared() -> None:
 )
 def test_without_the_gate_a_request_for_capacity_is_an_error(content: Json, word: str) -> None:
     slices = (slice_of("n1", SHARED),)
-    assert given(ALL_ON, slices, claim("c", content)) == [["a"]]
+    assert devices_of(ALL_ON, slices, claim("c", content)) == [["a"]]
     with pytest.raises(AllocationError) as error:
-        given(DeviceFeatures(consumable_capacity=False), slices, claim("c", content))
+        devices_of(DeviceFeatures(consumable_capacity=False), slices, claim("c", content))
     text = f"claim default/c, {word}: has capacity requests, but the DRAConsumableCapacity"
     assert str(error.value) == f"{text} feature is disabled"
 
 
-def test_without_partitionable_devices_slices_and_devices_of_that_kind_do_not_count() -> None:
+def test_without_partitionable_devices_partitions_and_their_slices_do_not_count() -> None:
     counters = slice_of(
         "n1-counters",
         nodeName="n1",
@@ -109,8 +109,8 @@ def test_without_partitionable_devices_slices_and_devices_of_that_kind_do_not_co
     devices = slice_of("n1", PART, "b", pool={"resourceSliceCount": 2})
     new_claim = claim("c", exactly())
     off = DeviceFeatures(partitionable_devices=False)
-    assert given(ALL_ON, (counters, devices), new_claim) == [["a"]]
-    assert given(off, (counters, devices), new_claim) == [["b"]]
+    assert devices_of(ALL_ON, (counters, devices), new_claim) == [["a"]]
+    assert devices_of(off, (counters, devices), new_claim) == [["b"]]
     picky = slice_of("n1", device("a", nodeName="n1"), perDeviceNodeSelection=True)
-    assert given(ALL_ON, (picky,), new_claim) == [["a"]]
-    assert given(off, (picky,), new_claim) is None
+    assert devices_of(ALL_ON, (picky,), new_claim) == [["a"]]
+    assert devices_of(off, (picky,), new_claim) is None

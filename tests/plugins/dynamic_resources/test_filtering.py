@@ -1,4 +1,4 @@
-"""Filter, node by node. The recorded suite of kube-scheduler says more."""
+"""Filter, node by node. The parity suite has the recorded cases of kube-scheduler."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def reasons(statuses: dict[str, Status | None]) -> dict[str, str]:
     return {name: "" if status is None else status.message for name, status in statuses.items()}
 
 
-def test_what_each_node_would_give_is_noted() -> None:
+def test_the_allocation_on_each_node_is_recorded() -> None:
     cluster = sample(slice_of("n1", "x"), claim("c", exactly()))
     attempt, verdict_by_node = verdicts(cluster)
     assert reasons(verdict_by_node) == {"n1": "", "n2": CANNOT_ALLOCATE}
@@ -80,7 +80,7 @@ def test_devices_without_node_operations_need_a_node_that_declares_the_feature()
     assert reasons(verdicts(cluster)[1]) == {"n1": NOT_AVAILABLE, "n2": ""}
 
 
-def test_a_broken_selector_is_an_error_and_no_rejection() -> None:
+def test_a_broken_selector_is_an_error_and_not_a_rejection() -> None:
     wrong = exactly(expressions=['device.attributes["a.b"].c == 1'])
     _, verdict_by_node = verdicts(sample(slice_of("n1", "x"), claim("c", wrong)))
     status = verdict_by_node["n1"]
@@ -96,7 +96,7 @@ def test_invalid_pools_are_reported() -> None:
 
 
 def test_a_search_that_takes_too_long_is_an_error() -> None:
-    """A claim for more devices than there are, among many: the clock runs at every look."""
+    """A claim that cannot be satisfied, among many devices: the clock advances at every read."""
     cluster = sample(slice_of("n1", *(f"d{i:02}" for i in range(24))), nodes=("n1",))
     cluster.store.of(RESOURCE_CLAIM).put(decode(RESOURCE_CLAIM, _pigeons()))
     attempt = prepare(ASKING, cluster.devices, PoolsByNode(cluster.devices.resource_slices))
@@ -109,14 +109,14 @@ def test_a_search_that_takes_too_long_is_an_error() -> None:
 
 
 def _pigeons() -> Any:
-    """Requests that cannot all be met, which only trying shows."""
+    """Requests that cannot all be met, which only a full search shows."""
     distinct = [{"distinctAttribute": "gpu.example.com/absent", "requests": ["last"]}]
     requests = [exactly(f"r{index}", count=3) for index in range(6)]
     return claim("c", *requests, exactly("last"), constraints=distinct)
 
 
 class _Hasty:
-    """A handle whose clock goes on by a second whenever it is looked at."""
+    """A handle whose clock advances by a second at every read."""
 
     def __init__(self, cluster: SampleCluster) -> None:
         self.devices = cluster.devices

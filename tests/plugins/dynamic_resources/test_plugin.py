@@ -1,7 +1,7 @@
 """DynamicResources as a plugin: its extension points, its hints and its contract.
 
-Every test runs over two managers of devices: the cluster's own, and one that keeps plain lists. The
-plugin cannot tell them apart.
+Every test runs over two managers of devices: the cluster's own, and one with plain lists. The
+plugin has the same results with both.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ def asking(name: str = "p", claim_name: str = "c", **options: Any) -> PodInfo:
     return pod(name, spec={"resourceClaims": [named]}, **options)
 
 
-class Story:
+class Scenario:
     """One plugin over one cluster."""
 
     def __init__(self, *contents: Any, nodes: tuple[str, ...] = ("n1", "n2")) -> None:
@@ -66,7 +66,7 @@ class Story:
         self.state = CycleState()
 
     def filtered(self, pod: PodInfo) -> dict[str, str]:
-        """Node → why not; {"": …} where the pod as a whole is rejected."""
+        """Node → reason; {"": …} if the whole pod is rejected."""
         self.state = CycleState()
         nodes = self.cluster.lend().nodes
         answer = self.plugin.pre_filter(self.state, pod, nodes)
@@ -84,7 +84,7 @@ class Story:
         return asyncio.run(self.plugin.pre_bind(self.state, pod, node_name, port))
 
     def write(self) -> None:
-        """Perform what the plugin asked for."""
+        """Perform the writes that the plugin requested."""
 
         async def main() -> None:
             for _, each in self.cluster.writes:
@@ -107,16 +107,16 @@ class Story:
 # ---- one pod -------------------------------------------------------------------------------
 
 
-def test_a_pod_without_claims_is_none_of_its_business() -> None:
-    scenario = Story()
+def test_a_pod_without_claims_is_skipped() -> None:
+    scenario = Scenario()
     assert scenario.plugin.pre_enqueue(pod()) is None
     assert scenario.filtered(pod()) == {"": "Skip"}
     assert scenario.plugin.pre_bind_preflight(scenario.state, pod(), "n1") is SKIP
     assert scenario.plugin.sign_pod(pod()) == ()
 
 
-def test_a_pod_waits_until_its_claim_is_there() -> None:
-    scenario = Story()
+def test_a_pod_waits_until_its_claim_exists() -> None:
+    scenario = Scenario()
     status = scenario.plugin.pre_enqueue(asking())
     assert status is not None
     assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
@@ -124,8 +124,8 @@ def test_a_pod_waits_until_its_claim_is_there() -> None:
     assert scenario.plugin.pre_enqueue(asking()) is None
 
 
-def test_from_filter_to_binding_a_claim_is_given_the_devices_of_the_chosen_node() -> None:
-    scenario, placed = Story(slice_of("n1", "x"), claim("c", exactly())), asking()
+def test_from_filter_to_binding_a_claim_gets_the_devices_of_the_chosen_node() -> None:
+    scenario, placed = Scenario(slice_of("n1", "x"), claim("c", exactly())), asking()
     assert scenario.filtered(placed) == {"n1": "", "n2": "cannot allocate all claims"}
     assert scenario.plugin.reserve(scenario.state, placed, "n1") is None
     assert scenario.taken == {"n1/x"}
@@ -140,7 +140,7 @@ def test_from_filter_to_binding_a_claim_is_given_the_devices_of_the_chosen_node(
 
 
 def test_reserved_devices_are_not_allocated_again_before_unreserve() -> None:
-    scenario = Story(slice_of("n1", "x"), claim("c", exactly()), claim("d", exactly()))
+    scenario = Scenario(slice_of("n1", "x"), claim("c", exactly()), claim("d", exactly()))
     assert scenario.reserved(asking(), "n1") is None
     state = scenario.state
     assert scenario.filtered(asking("q", "d"))["n1"] == "cannot allocate all claims"
@@ -155,15 +155,15 @@ def test_reserved_devices_are_not_allocated_again_before_unreserve() -> None:
 def test_a_claim_is_shared_by_pods_on_its_node() -> None:
     users = [("q", "uid-q")]
     status = allocated(("n1", "x"), node_name="n1", users=users)
-    scenario, placed = Story(slice_of("n1", "x"), claim("c", exactly(), status=status)), asking()
+    scenario, placed = Scenario(slice_of("n1", "x"), claim("c", exactly(), status=status)), asking()
     assert scenario.filtered(placed) == {"n1": "", "n2": "resourceclaim not available on the node"}
     assert scenario.plugin.reserve(scenario.state, placed, "n1") is None
     assert scenario.bound(placed, "n1") is None
     assert [user.name for user in scenario.claim().status.reserved_for or ()] == ["q", "p"]
 
 
-def test_a_binding_that_fails_later_gives_the_reservation_up() -> None:
-    scenario, placed = Story(slice_of("n1", "x"), claim("c", exactly())), asking()
+def test_a_binding_that_fails_later_removes_the_reservation() -> None:
+    scenario, placed = Scenario(slice_of("n1", "x"), claim("c", exactly())), asking()
     scenario.reserved(placed, "n1")
     scenario.bound(placed, "n1")
     scenario.plugin.unreserve(scenario.state, placed, "n1")
@@ -172,9 +172,9 @@ def test_a_binding_that_fails_later_gives_the_reservation_up() -> None:
     assert scenario.claim().allocation is not None
 
 
-def test_a_pod_that_is_tried_again_waits_until_its_old_reservation_is_given_up() -> None:
-    """What the API has told of the claim names the pod as a user still."""
-    scenario, placed = Story(slice_of("n1", "x"), claim("c", exactly())), asking()
+def test_a_pod_that_is_tried_again_waits_until_its_old_reservation_is_removed() -> None:
+    """The last version of the claim from the API still names the pod as a user."""
+    scenario, placed = Scenario(slice_of("n1", "x"), claim("c", exactly())), asking()
     scenario.reserved(placed, "n1")
     scenario.bound(placed, "n1")
     scenario.plugin.unreserve(scenario.state, placed, "n1")
@@ -187,10 +187,10 @@ def test_a_pod_that_is_tried_again_waits_until_its_old_reservation_is_given_up()
 
 
 class Writer:
-    """A port on which what the plugin asked for is written while somebody sleeps."""
+    """A port that performs the plugin's writes during a sleep."""
 
-    def __init__(self, scenario: Story) -> None:
-        self._story = scenario
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
         self._port = SamplePort(scenario.cluster.store)
         self.slept_seconds: list[float] = []
 
@@ -199,14 +199,14 @@ class Writer:
 
     async def sleep(self, seconds: float) -> None:
         self.slept_seconds.append(seconds)
-        for _, write in self._story.cluster.writes:
+        for _, write in self._scenario.cluster.writes:
             await write(self._port)
-        assert not self._story.claim().status.reserved_for
-        self._story.cluster.writes.clear()
+        assert not self._scenario.claim().status.reserved_for
+        self._scenario.cluster.writes.clear()
 
 
-def test_a_claim_that_changed_so_that_it_cannot_be_bound_is_an_error() -> None:
-    scenario, placed = Story(slice_of("n1", "x"), claim("c", exactly())), asking()
+def test_a_claim_that_changed_and_cannot_be_bound_is_an_error() -> None:
+    scenario, placed = Scenario(slice_of("n1", "x"), claim("c", exactly())), asking()
     scenario.reserved(placed, "n1")
     content = claim("c", exactly(), status=allocated(("n1", "y")))
     put(scenario.cluster.store, {**content, "metadata": {**content["metadata"], "uid": "uid-c"}})
@@ -217,8 +217,8 @@ def test_a_claim_that_changed_so_that_it_cannot_be_bound_is_an_error() -> None:
     assert "got allocated elsewhere in the meantime" in status.message
 
 
-def test_a_node_without_what_filter_found_cannot_be_reserved() -> None:
-    scenario = Story(slice_of("n1", "x"), claim("c", exactly()))
+def test_a_node_without_an_allocation_of_filter_cannot_be_reserved() -> None:
+    scenario = Scenario(slice_of("n1", "x"), claim("c", exactly()))
     status = scenario.reserved(asking(), "n2")
     assert status is not None
     assert (status.code, status.message) == (Code.ERROR, "claim allocation not found for node")
@@ -230,7 +230,7 @@ def test_a_node_without_what_filter_found_cannot_be_reserved() -> None:
 def test_nodes_with_better_alternatives_score_higher() -> None:
     small = (f'device.attributes["{DRIVER}"].?size.orValue(1) == 1',)
     expected = first_of("r", two={"count": 2}, one={"expressions": small})
-    scenario = Story(slice_of("n1", "x"), slice_of("n2", "x", "y"), claim("c", expected))
+    scenario = Scenario(slice_of("n1", "x"), slice_of("n2", "x", "y"), claim("c", expected))
     scenario.filtered(asking())
     nodes = scenario.cluster.lend().nodes
     scores = scenario.plugin.score(scenario.state, asking(), nodes).tolist()
@@ -238,7 +238,7 @@ def test_nodes_with_better_alternatives_score_higher() -> None:
 
 
 def test_pods_without_claims_score_nothing() -> None:
-    scenario = Story()
+    scenario = Scenario()
     assert scenario.plugin.score(CycleState(), pod(), scenario.cluster.lend().nodes).tolist() == [
         0,
         0,
@@ -248,15 +248,15 @@ def test_pods_without_claims_score_nothing() -> None:
 # ---- PostFilter ----------------------------------------------------------------------------
 
 
-def told(scenario: Story, pod: PodInfo) -> tuple[Code, str]:
+def post_filter_status(scenario: Scenario, pod: PodInfo) -> tuple[Code, str]:
     nomination, status = scenario.plugin.post_filter(scenario.state, pod, NodeToStatus())
     assert nomination is None
     assert status is not None
     return status.code, status.message
 
 
-def test_where_pre_filter_did_not_run_post_filter_is_an_error() -> None:
-    assert told(Story(), asking()) == (Code.ERROR, "not found")
+def test_without_pre_filter_post_filter_is_an_error() -> None:
+    assert post_filter_status(Scenario(), asking()) == (Code.ERROR, "not found")
 
 
 @pytest.mark.parametrize(
@@ -267,27 +267,27 @@ def test_where_pre_filter_did_not_run_post_filter_is_an_error() -> None:
         ((("q", "uid-q"),), ""),
     ],
 )
-def test_devices_that_tie_a_pod_to_a_node_it_cannot_use_are_given_up(
+def test_devices_that_bind_a_pod_to_a_node_it_cannot_use_are_released(
     users: Any, message: str
 ) -> None:
     status = allocated(("n3", "x"), node_name="n3", users=users)
-    scenario = Story(claim("c", exactly(), status=status))
+    scenario = Scenario(claim("c", exactly(), status=status))
     assert set(scenario.filtered(asking()).values()) == {"resourceclaim not available on the node"}
-    assert told(scenario, asking()) == (Code.UNSCHEDULABLE, message)
+    assert post_filter_status(scenario, asking()) == (Code.UNSCHEDULABLE, message)
     scenario.write()
     assert (scenario.claim().allocation is None) is bool(message)
 
 
 def test_a_pod_is_not_bound_with_devices_that_its_last_attempt_released() -> None:
-    """Before the write is sent and the watch reports it, an attempt takes the claim for
+    """Until the write is sent and the watch reports it, an attempt reads the claim as
     allocated and reserved."""
     pending = asking()
     status = allocated(("n3", "x"), node_name="n3", users=(("p", pending.uid),))
-    scenario = Story(claim("c", exactly(), status=status))
+    scenario = Scenario(claim("c", exactly(), status=status))
     scenario.filtered(pending)
     stale, first = CycleState(), scenario.state
     scenario.plugin.pre_filter(stale, pending, scenario.cluster.lend().nodes)
-    assert told(scenario, pending) == (
+    assert post_filter_status(scenario, pending) == (
         Code.UNSCHEDULABLE,
         "deallocation of ResourceClaim completed",
     )
@@ -303,7 +303,7 @@ def test_a_pod_is_not_bound_with_devices_that_its_last_attempt_released() -> Non
 
 
 def test_a_pod_that_requests_an_extended_resource_gets_a_device_and_a_claim() -> None:
-    scenario = Story(class_of("gpu", extendedResourceName=GPU), slice_of("n1", "x"))
+    scenario = Scenario(class_of("gpu", extendedResourceName=GPU), slice_of("n1", "x"))
     placed = pod("p", requests={GPU: 1})
     scenario.cluster.objects(POD).put(placed.pod)
     assert scenario.filtered(placed) == {"n1": "", "n2": "cannot allocate all claims"}
@@ -322,7 +322,7 @@ def test_a_pod_that_requests_an_extended_resource_gets_a_device_and_a_claim() ->
     assert scenario.taken == set()
 
 
-def test_a_claim_for_extended_resources_that_was_left_behind_is_deleted() -> None:
+def test_a_leftover_claim_for_extended_resources_is_deleted() -> None:
     left = claim("left", exactly())
     left["metadata"] |= {
         "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
@@ -330,10 +330,13 @@ def test_a_claim_for_extended_resources_that_was_left_behind_is_deleted() -> Non
             {"kind": "Pod", "name": "p", "uid": "uid-default/p", "controller": True}
         ],
     }
-    scenario = Story(class_of("gpu", extendedResourceName=GPU), left)
+    scenario = Scenario(class_of("gpu", extendedResourceName=GPU), left)
     placed = pod("p", requests={GPU: 1})
     assert set(scenario.filtered(placed).values()) == {"cannot schedule extended resource claim"}
-    assert told(scenario, placed) == (Code.UNSCHEDULABLE, "deletion of ResourceClaim completed")
+    assert post_filter_status(scenario, placed) == (
+        Code.UNSCHEDULABLE,
+        "deletion of ResourceClaim completed",
+    )
     scenario.write()
     assert scenario.cluster.objects(RESOURCE_CLAIM).list() == ()
 
@@ -351,7 +354,7 @@ def test_a_claim_for_extended_resources_that_was_left_behind_is_deleted() -> Non
 )
 def test_binding_waits_until_a_device_is_ready_or_has_failed(condition: str, message: str) -> None:
     demanding = {"bindingConditions": ["ready"], "bindingFailureConditions": ["bad"]}
-    scenario = Story(slice_of("n1", {"name": "x", **demanding}), claim("c", exactly()))
+    scenario = Scenario(slice_of("n1", {"name": "x", **demanding}), claim("c", exactly()))
     placed = asking()
     scenario.reserved(placed, "n1")
     port = Sleeper(scenario, condition)
@@ -361,10 +364,10 @@ def test_binding_waits_until_a_device_is_ready_or_has_failed(condition: str, mes
 
 
 class Sleeper:
-    """A port on which time passes; after ten seconds the driver reports a condition."""
+    """A port whose sleep advances the clock; after ten seconds the driver reports a condition."""
 
-    def __init__(self, scenario: Story, condition: str) -> None:
-        self._story = scenario
+    def __init__(self, scenario: Scenario, condition: str) -> None:
+        self._scenario = scenario
         self._condition = condition
         self._port = SamplePort(scenario.cluster.store)
 
@@ -372,7 +375,7 @@ class Sleeper:
         return getattr(self._port, name)
 
     async def sleep(self, seconds: float) -> None:
-        clock = self._story.cluster.clock
+        clock = self._scenario.cluster.clock
         clock.advance_to(clock.now() + seconds)
         if clock.now() == 10.0 and self._condition:
             condition = {"type": self._condition, "status": "True", "reason": "R", "message": "m"}
@@ -394,7 +397,7 @@ def test_time_outs_out_of_range_are_refused(args: dict[str, str], path: str) -> 
 
 
 def test_requests_for_devices_are_not_signed() -> None:
-    signed = Story().plugin.sign_pod
+    signed = Scenario().plugin.sign_pod
     assert signed(asking()) is None
     assert signed(pod(requests={GPU: 1})) is None
     assert signed(pod(cpu=1)) == ()
@@ -406,7 +409,7 @@ def with_devices(cluster: SampleCluster) -> None:
     assert cluster.objects(DEVICE_CLASS).get("gpu") is not None
 
 
-def test_it_keeps_to_the_contract() -> None:
+def test_it_satisfies_the_plugin_contract() -> None:
     named = {"name": "g", "resourceClaimName": "c"}
     pods: Any = [{"spec": {"resourceClaims": [named]}}, {"requests": {GPU: 1}}]
     report = check_plugin(DynamicResources, pods=pods, prepare=with_devices, clusters=6)
@@ -426,7 +429,7 @@ HAS_X = allocated(("n1", "x"))
 
 
 def hint(old: Any, new: Any, *there: Any) -> str:
-    """``there``: claims as they are after the change."""
+    """``there``: claims after the change."""
     registered = events(sample(*there).devices.resource_claims)
     changed = ClusterEvent(RESOURCE_CLAIM, ActionType.ADD)
     (ask,) = [each.hint for each in registered if each.event.match(changed)]
@@ -448,13 +451,13 @@ def hint(old: Any, new: Any, *there: Any) -> str:
         ({**OTHER, "status": HAS_X}, None, (MINE,), "Queue"),
     ],
 )
-def test_a_claim_that_changes_is_worth_a_try_if_it_is_ones_own_or_frees_devices(
+def test_a_change_of_a_claim_queues_the_pod_if_it_is_its_own_claim_or_frees_devices(
     old: Any, new: Any, there: tuple[Any, ...], message: str
 ) -> None:
     assert hint(old, new, *there) == message
 
 
-def test_a_pod_is_tried_when_all_its_claims_are_there() -> None:
+def test_a_pod_is_tried_when_all_its_claims_exist() -> None:
     own = ClusterEvent(EventResource.TARGET_POD, ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
     for there, message in (((), "QueueSkip"), ((MINE,), "Queue")):
         registered = events(sample(*there).devices.resource_claims)
@@ -467,7 +470,7 @@ def test_a_pod_is_tried_when_all_its_claims_are_there() -> None:
 
 
 class ReleasingPort:
-    """Time passes; after so many looks the write has ended."""
+    """A port whose sleep advances the clock; the write ends after some reads."""
 
     def __init__(self, over: Releases, looks: int) -> None:
         self._over = over
@@ -503,7 +506,7 @@ def test_a_write_that_has_ended_is_stored_until_the_next_attempt() -> None:
     assert ended(over)
 
 
-def test_of_many_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_of_many_releases_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(releases, "COUNT_MAX", 2)
     over = Releases()
     for pod_uid in ("pod", "q", "r"):

@@ -1,6 +1,6 @@
 """Pools are put together from slices, as far as a node can use them.
 
-Two ways for an allocation to end that are not the same.
+Two different errors that end an allocation.
 """
 
 from typing import Any
@@ -31,7 +31,7 @@ IN_ZONE_A = {
 
 
 def pools(*contents: dict[str, Any]) -> dict[str, list[str] | str]:
-    """Pool → its devices in order, or what is wrong with it."""
+    """Pool → its devices in order, or its problem."""
     slices = [as_slice(each) for each in contents]
     devices_by_pool: dict[str, list[str] | str] = {}
     for pool in gather_pools(NODE, slices, slices):
@@ -52,7 +52,7 @@ def test_slices_of_a_pool_are_ordered_by_their_names_and_pools_by_theirs() -> No
     assert list(result) == sorted(result)
 
 
-def test_only_what_the_node_can_use_is_there() -> None:
+def test_a_pool_has_only_the_devices_that_the_node_can_use() -> None:
     pool_list = pools(
         slice_of("n2", "no"),
         slice_of("s1", "yes", allNodes=True),
@@ -99,7 +99,7 @@ def test_a_pool_that_contradicts_itself_is_invalid(content: Any) -> None:
     assert list(pools(content).values()) == ["invalid"]
 
 
-def test_devices_that_must_be_made_ready_come_last() -> None:
+def test_devices_with_binding_conditions_are_last() -> None:
     ready = slice_of("b", "x", allNodes=True)
     slow = slice_of("a", device("y", bindingConditions=["ready"]), allNodes=True)
     assert list(pools(slow, ready)) == ["gpu.example.com/b", "gpu.example.com/a"]
@@ -121,6 +121,6 @@ def test_a_selector_that_does_not_parse_is_an_error() -> None:
 # ---- problems -------------------------------------------------------------------------------
 
 
-def test_what_is_wrong_with_a_claim_is_not_what_is_wrong_with_a_node() -> None:
+def test_a_problem_of_a_claim_differs_from_a_problem_of_a_node() -> None:
     assert not issubclass(AllocationError, NodeAllocationFailed)
     assert not issubclass(NodeAllocationFailed, AllocationError)

@@ -1,6 +1,6 @@
-"""Devices that must be made ready before a pod is bound.
+"""Devices with binding conditions, which must be ready before a pod is bound.
 
-PreFilter: what stands in the way of a pod as a whole.
+PreFilter: reasons that reject the whole pod.
 """
 
 from typing import Any
@@ -37,7 +37,7 @@ START = ManualClock.EPOCH_SECONDS
 
 
 def waiting(*conditions: tuple[str, str], stamp: str = "2026-01-01T00:00:00Z") -> ResourceClaim:
-    """A claim whose device must be ready and not bad; what its driver reports."""
+    """A claim with binding conditions of its device, and the conditions that its driver reports."""
     status: Any = allocated(("n1", "x"))
     result = status["allocation"]["devices"]["results"][0]
     result |= {"bindingConditions": ["ready"], "bindingFailureConditions": ["bad"]}
@@ -62,13 +62,13 @@ def waiting(*conditions: tuple[str, str], stamp: str = "2026-01-01T00:00:00Z") -
         ),
     ],
 )
-def test_a_claim_is_ready_when_its_drivers_say_so(
+def test_a_claim_is_ready_when_its_drivers_report_the_conditions(
     conditions: tuple[tuple[str, str], ...], message: bool | str
 ) -> None:
     assert is_ready(waiting(*conditions)) == message
 
 
-def test_a_claim_without_conditions_is_ready_once_it_is_allocated() -> None:
+def test_a_claim_without_conditions_is_ready_when_it_is_allocated() -> None:
     plain = as_claim(claim("c", exactly(), status=allocated(("n1", "x"))))
     assert is_ready(plain) is True
     assert is_ready(as_claim(claim("c", exactly()))) is False
@@ -77,11 +77,11 @@ def test_a_claim_without_conditions_is_ready_once_it_is_allocated() -> None:
 
 
 @pytest.mark.parametrize(("after", "timed_out"), [(600.0, False), (601.0, True)])
-def test_it_is_not_waited_for_longer_than_that(after: float, timed_out: bool) -> None:
+def test_a_claim_is_late_after_its_timeout(after: float, timed_out: bool) -> None:
     assert is_timed_out(waiting(), START + after, 600.0) is timed_out
 
 
-def test_what_has_no_conditions_or_no_time_stamp_is_never_late() -> None:
+def test_a_claim_without_conditions_or_without_a_time_stamp_is_never_late() -> None:
     plain = as_claim(claim("c", exactly(), status=allocated(("n1", "x"))))
     assert not is_timed_out(plain, START + 1e9, 600.0)
     assert not is_timed_out(waiting(stamp="no time"), START + 1e9, 600.0)
@@ -124,7 +124,7 @@ def test_a_claim_may_request_existing_classes_only(request_: Any, code: Code, me
     assert (answer.code, answer.message) == (code, message)
 
 
-def test_a_claim_that_another_pod_is_about_to_get_is_waited_for() -> None:
+def test_a_pod_waits_for_a_claim_in_flight_for_another_pod() -> None:
     cluster = sample(claim("c", exactly()))
     new_claim = as_claim(claim("c", exactly(), status=allocated(("n1", "x"))))
     assert new_claim.allocation is not None
@@ -147,7 +147,7 @@ def test_a_pod_without_claims_has_an_empty_attempt() -> None:
     assert answer.claims == []
 
 
-def test_a_resource_that_devices_stand_for_brings_a_claim_of_the_schedulers() -> None:
+def test_a_resource_that_devices_represent_adds_a_claim_of_the_scheduler() -> None:
     cluster = sample(class_of("gpu", extendedResourceName="example.com/gpu"))
     answer = prepared(cluster, pod("q", requests={"example.com/gpu": 1}))
     assert isinstance(answer, Attempt)

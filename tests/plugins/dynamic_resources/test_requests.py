@@ -1,4 +1,4 @@
-"""Requests in one form, and the taints they tolerate."""
+"""Requests as lists of alternatives, and the taints that they tolerate."""
 
 from typing import Any
 
@@ -10,18 +10,18 @@ from tests.plugins.devices_kit import as_claim, claim, exactly, first_of
 
 
 def requests(content: Any) -> list[Request]:
-    found = as_claim(claim("c", content)).spec.devices.requests
-    assert found is not None
-    return list(alternatives_of(found[0]))
+    requests = as_claim(claim("c", content)).spec.devices.requests
+    assert requests is not None
+    return list(alternatives_of(requests[0]))
 
 
-def test_a_request_for_one_thing_has_itself_as_its_only_alternative() -> None:
+def test_an_exact_request_is_its_only_alternative() -> None:
     (result,) = requests(exactly("r", count=3, adminAccess=True))
     assert (result.full_name, result.parent_or_own_name, result.count) == ("r", "r", 3)
     assert result.admin_access
 
 
-def test_alternatives_come_in_their_order_under_the_name_of_the_request() -> None:
+def test_alternatives_are_in_order_and_have_the_name_of_the_request() -> None:
     request_list = requests(first_of("r", big={"count": 2}, small={}))
     assert [each.full_name for each in request_list] == ["r/big", "r/small"]
     assert {each.parent_or_own_name for each in request_list} == {"r"}

@@ -1,4 +1,4 @@
-"""Which devices a request means; results are kept while the slice is there."""
+"""The devices that a request selects. Results are cached while the slice exists."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ def meant(
     ]
 
 
-def test_class_and_request_must_both_mean_the_device() -> None:
+def test_class_and_request_must_both_select_the_device() -> None:
     is_driver = f'device.driver == "{DRIVER}"'
     assert meant(SLICE, exactly(), of_class=(is_driver,)) == ["x", "y"]
     guarded = f'has(device.attributes["{DRIVER}"].model) && {IS_A100}'
@@ -61,7 +61,7 @@ def test_class_and_request_must_both_mean_the_device() -> None:
     assert meant(SLICE, exactly(), of_class=('device.driver == "other"',)) == []
 
 
-def test_devices_that_choose_their_nodes_are_meant_there_only() -> None:
+def test_devices_with_their_own_node_selection_are_selected_on_these_nodes_only() -> None:
     content = slice_of(
         "s", device("x", nodeName="n1"), device("y", nodeName="n2"), perDeviceNodeSelection=True
     )

@@ -1,13 +1,13 @@
 """Counters that devices of a pool share: partitions of one chip.
 
-Devices about to be given: whole, shared, tainted, looked after.
+Tentative allocations: whole, shared and tainted devices, and admin access.
 """
 
 from typing import Any
 
 import pytest
 
-from tests.plugins.devices_kit import allocated, claim, device, exactly, found_on, slice_of
+from tests.plugins.devices_kit import allocate_on, allocated, claim, device, exactly, slice_of
 
 # ---- counters -------------------------------------------------------------------------------
 
@@ -34,17 +34,17 @@ HALVES = parts(partition("whole", "8"), partition("half-1", "4"), partition("hal
 
 
 def test_partitions_fit_while_the_counters_last() -> None:
-    devices = found_on("n1", (chip(), HALVES), claim("c", exactly(count=2)))
+    devices = allocate_on("n1", (chip(), HALVES), claim("c", exactly(count=2)))
     assert devices == [["r p/half-1", "r p/half-2"]]
-    assert found_on("n1", (chip(), HALVES), claim("c", exactly(count=3))) is None
-    assert found_on("n1", (chip("6"), HALVES), claim("c", exactly())) == [["r p/half-1"]]
+    assert allocate_on("n1", (chip(), HALVES), claim("c", exactly(count=3))) is None
+    assert allocate_on("n1", (chip("6"), HALVES), claim("c", exactly())) == [["r p/half-1"]]
 
 
-def test_what_is_allocated_has_consumed_its_counters() -> None:
+def test_allocated_devices_have_consumed_their_counters() -> None:
     used = claim("used", exactly(), status=allocated(("p", "half-1")))
-    assert found_on("n1", (chip(), HALVES, used), claim("c", exactly())) == [["r p/half-2"]]
+    assert allocate_on("n1", (chip(), HALVES, used), claim("c", exactly())) == [["r p/half-2"]]
     whole = claim("used", exactly(), status=allocated(("p", "whole")))
-    assert found_on("n1", (chip(), HALVES, whole), claim("c", exactly())) is None
+    assert allocate_on("n1", (chip(), HALVES, whole), claim("c", exactly())) is None
 
 
 def test_partitions_for_other_nodes_draw_on_the_same_counters() -> None:
@@ -56,16 +56,16 @@ def test_partitions_for_other_nodes_draw_on_the_same_counters() -> None:
     )
     mine = slice_of("mine", partition("a", "8"), pool=pool("p", 3), nodeName="n1")
     hers = slice_of("hers", partition("b", "8"), pool=pool("p", 3), nodeName="n2")
-    assert found_on("n1", (counters, mine, hers), claim("c", exactly())) == [["r p/a"]]
+    assert allocate_on("n1", (counters, mine, hers), claim("c", exactly())) == [["r p/a"]]
     used = claim("used", exactly(), status=allocated(("p", "b")))
-    assert found_on("n1", (counters, mine, hers, used), claim("c", exactly())) is None
+    assert allocate_on("n1", (counters, mine, hers, used), claim("c", exactly())) is None
 
 
 def test_a_second_share_of_a_device_consumes_no_counters() -> None:
     shared = partition("s", "8", allowMultipleAllocations=True, capacity={"slots": "4"})
     one = exactly("r", capacity={"requests": {"slots": "1"}})
     two = exactly("q", capacity={"requests": {"slots": "1"}})
-    devices = found_on("n1", (chip(), parts(shared)), claim("c", one, two))
+    devices = allocate_on("n1", (chip(), parts(shared)), claim("c", one, two))
     assert devices == [["r p/s", "q p/s"]]
 
 
@@ -77,62 +77,66 @@ TOLERATION = {"key": "broken", "operator": "Exists"}
 SHARED = device("s", allowMultipleAllocations=True, capacity={"memory": "10"})
 
 
-def asks(name: str, memory: str | None) -> dict[str, Any]:
+def capacity_request(name: str, memory: str | None) -> dict[str, Any]:
     if memory is None:
         return exactly(name)
     return exactly(name, capacity={"requests": {"memory": memory}})
 
 
-def test_a_device_is_given_once() -> None:
+def test_a_device_is_allocated_once() -> None:
     content = (slice_of("n1", "a", "b"),)
-    assert found_on("n1", content, claim("c", exactly("r"), exactly("q"))) == [["r n1/a", "q n1/b"]]
-    assert found_on("n1", content, claim("c", exactly(count=2)), claim("d", exactly())) is None
+    assert allocate_on("n1", content, claim("c", exactly("r"), exactly("q"))) == [
+        ["r n1/a", "q n1/b"]
+    ]
+    assert allocate_on("n1", content, claim("c", exactly(count=2)), claim("d", exactly())) is None
 
 
-def test_a_device_that_a_claim_has_is_not_given_again() -> None:
+def test_an_allocated_device_is_not_allocated_again() -> None:
     used = claim("used", exactly(), status=allocated(("n1", "a")))
-    assert found_on("n1", (slice_of("n1", "a", "b"), used), claim("c", exactly())) == [["r n1/b"]]
+    assert allocate_on("n1", (slice_of("n1", "a", "b"), used), claim("c", exactly())) == [
+        ["r n1/b"]
+    ]
 
 
-def test_admin_access_is_given_beside_others_but_not_twice_to_one_claim() -> None:
+def test_admin_access_shares_a_device_with_other_claims_but_not_within_one_claim() -> None:
     used = claim("used", exactly(), status=allocated(("n1", "a")))
     admin = exactly("r", adminAccess=True)
     content = (slice_of("n1", "a"), used)
-    assert found_on("n1", content, claim("c", admin)) == [["r n1/a"]]
+    assert allocate_on("n1", content, claim("c", admin)) == [["r n1/a"]]
     twice = claim("c", admin, exactly("q", adminAccess=True))
-    assert found_on("n1", content, twice) is None
+    assert allocate_on("n1", content, twice) is None
 
 
 def test_a_tainted_device_is_allocated_to_pods_that_tolerate_the_taint() -> None:
     content = (slice_of("n1", device("a", taints=[TAINT]), "b"),)
-    assert found_on("n1", content, claim("c", exactly())) == [["r n1/b"]]
+    assert allocate_on("n1", content, claim("c", exactly())) == [["r n1/b"]]
     tolerant = claim("c", exactly(tolerations=[TOLERATION]))
-    assert found_on("n1", content, tolerant) == [["r n1/a"]]
+    assert allocate_on("n1", content, tolerant) == [["r n1/a"]]
 
 
 @pytest.mark.parametrize(
     ("expected", "fits"),
     [(("5", "5"), True), (("5", "6"), False), ((None, "1"), False), (("2", "3", "5"), True)],
 )
-def test_a_shared_device_is_given_while_its_capacity_lasts(
+def test_a_shared_device_is_allocated_while_its_capacity_lasts(
     expected: tuple[str | None, ...], fits: bool
 ) -> None:
-    requests = [asks(f"r{index}", memory) for index, memory in enumerate(expected)]
-    devices = found_on("n1", (slice_of("n1", SHARED),), claim("c", *requests))
+    requests = [capacity_request(f"r{index}", memory) for index, memory in enumerate(expected)]
+    devices = allocate_on("n1", (slice_of("n1", SHARED),), claim("c", *requests))
     assert (devices is not None) is fits
 
 
-def test_what_other_claims_consume_is_not_left() -> None:
+def test_capacity_that_other_claims_consume_is_not_available() -> None:
     used = claim("used", exactly(), status=allocated(("n1", "s")))
     result = used["status"]["allocation"]["devices"]["results"][0]
     result |= {"shareID": "1", "consumedCapacity": {"memory": "6"}}
     content = (slice_of("n1", SHARED), used)
-    assert found_on("n1", content, claim("c", asks("r", "4"))) == [["r n1/s"]]
-    assert found_on("n1", content, claim("c", asks("r", "5"))) is None
+    assert allocate_on("n1", content, claim("c", capacity_request("r", "4"))) == [["r n1/s"]]
+    assert allocate_on("n1", content, claim("c", capacity_request("r", "5"))) is None
 
 
-def test_a_device_that_is_too_small_is_passed_over() -> None:
+def test_a_device_that_is_too_small_is_skipped() -> None:
     small, large = device("a", capacity={"memory": "4"}), device("b", capacity={"memory": "8"})
     content = (slice_of("n1", small, large),)
-    assert found_on("n1", content, claim("c", asks("r", "6"))) == [["r n1/b"]]
-    assert found_on("n1", content, claim("c", asks("r", "9"))) is None
+    assert allocate_on("n1", content, claim("c", capacity_request("r", "6"))) == [["r n1/b"]]
+    assert allocate_on("n1", content, claim("c", capacity_request("r", "9"))) is None

@@ -1,4 +1,4 @@
-"""Amounts by topology domain, against dictionaries."""
+"""Amounts by topology domain, compared with dictionaries."""
 
 from collections import Counter
 
@@ -19,12 +19,12 @@ ZONES: st.SearchStrategy[Zones] = st.lists(
 )
 
 
-#: Any pod at all.
+#: A selector of all pods.
 ALL = PodSet(None, Selector())
 
 
 def view(zones: Zones, amounts: list[int] | None = None) -> NodeView:
-    """Nodes in zones, with so many pods each."""
+    """Nodes in zones, each with a number of pods."""
     cache = Cache()
     for index, zone in enumerate(zones):
         cache.add_node(node(f"n{index}", labels={"zone": zone} if zone else {}))
@@ -48,7 +48,7 @@ def test_each_node_gets_the_count_of_its_domain(zones: Zones, data: st.DataObjec
     assert counts.is_empty is not any(expected.values())
 
 
-def test_a_key_is_present_once_a_pod_is_in_one_of_its_domains() -> None:
+def test_a_key_is_present_if_a_pod_is_in_one_of_its_domains() -> None:
     for amounts, keys in (([0, 0], []), ([0, 3], []), ([1, 0], ["zone"])):
         nodes, counts = view(["z1", None], amounts), DomainCounts()
         counts.count(nodes, "zone", ALL)
@@ -56,7 +56,7 @@ def test_a_key_is_present_once_a_pod_is_in_one_of_its_domains() -> None:
         assert (counts.keys, counts.is_empty) == (keys, not keys)
 
 
-def test_what_is_added_to_one_domain_is_seen_by_all_its_nodes() -> None:
+def test_all_nodes_of_a_domain_have_an_amount_added_to_the_domain() -> None:
     nodes, counts = view(["z1", "z2", "z2", None]), DomainCounts()
     z2 = nodes.info(1).label_id("zone")
     counts.add("zone", z2, 2)
@@ -66,7 +66,7 @@ def test_what_is_added_to_one_domain_is_seen_by_all_its_nodes() -> None:
     assert counts.is_empty
 
 
-def test_a_clone_and_its_original_change_apart() -> None:
+def test_a_clone_and_its_original_change_independently() -> None:
     nodes, counts = view(["z1", "z2"], [1, 0]), DomainCounts()
     counts.count(nodes, "zone", ALL)
     clone = counts.clone()
@@ -79,8 +79,8 @@ def test_a_clone_and_its_original_change_apart() -> None:
     assert again.of(nodes, "zone").tolist() == [1, 5]
 
 
-def test_domains_that_appear_after_the_count_count_nothing() -> None:
-    """A cycle that was parked meets a cluster that has grown."""
+def test_domains_that_appear_after_the_count_have_an_amount_of_zero() -> None:
+    """The cluster may grow while a cycle waits for an extender."""
     cache, counts = Cache(), DomainCounts()
     cache.add_node(node("a", labels={"zone": "z1"}))
     for name in ("p", "q"):

@@ -48,42 +48,92 @@ BROKEN = {
 @pytest.mark.parametrize(
     ("waiting", "old", "new", "hint"),
     [
-        # A pod came.
-        pytest.param(near(term(WEB)), None, on_a(WEB), QUEUE, id="a wanted pod came"),
-        pytest.param(near(term(WEB)), None, on_a(DB), SKIP, id="another pod came"),
+        # A pod is added.
+        pytest.param(near(term(WEB)), None, on_a(WEB), QUEUE, id="a matching pod is added"),
+        pytest.param(near(term(WEB)), None, on_a(DB), SKIP, id="another pod is added"),
         pytest.param(
-            near(term(WEB), term(FRONT)), None, on_a(WEB), SKIP, id="it must match all terms"
+            near(term(WEB), term(FRONT)),
+            None,
+            on_a(WEB),
+            SKIP,
+            id="a pod that matches one of two terms is added",
         ),
         pytest.param(
-            near(term(WEB), term(FRONT)), None, on_a(WEB | FRONT), QUEUE, id="and now it does"
-        ),
-        pytest.param(away(term(WEB)), None, on_a(DB), SKIP, id="who keeps away waits for none"),
-        pytest.param(near(term(WEB)), None, pod("other", labels=WEB), SKIP, id="it has no node"),
-        # A pod changed.
-        pytest.param(near(term(WEB)), on_a(DB), on_a(WEB), QUEUE, id="it begins to match"),
-        pytest.param(near(term(WEB)), on_a(WEB), on_a(WEB | FRONT), SKIP, id="it matched before"),
-        pytest.param(away(term(WEB)), on_a(WEB), on_a(DB), QUEUE, id="it ceases to be unwanted"),
-        pytest.param(
-            away(term(WEB), term(FRONT)), on_a(WEB), on_a(FRONT), SKIP, id="unwanted otherwise"
-        ),
-        # A pod left.
-        pytest.param(away(term(WEB)), on_a(WEB), None, QUEUE, id="an unwanted pod left"),
-        pytest.param(away(term(WEB), term(DB)), on_a(DB), None, QUEUE, id="any term will do"),
-        pytest.param(near(term(WEB)), on_a(WEB), None, SKIP, id="a wanted pod left"),
-        pytest.param(
-            pod("waiting", labels=WEB), on_a(DB, affinity=REFUSES_WEB), None, QUEUE, id="refuser"
+            near(term(WEB), term(FRONT)),
+            None,
+            on_a(WEB | FRONT),
+            QUEUE,
+            id="a pod that matches both terms is added",
         ),
         pytest.param(
-            pod("waiting", labels=DB), on_a(DB, affinity=REFUSES_WEB), None, SKIP, id="of others"
+            away(term(WEB)), None, on_a(DB), SKIP, id="anti-affinity waits for no added pod"
         ),
-        # What does not parse.
-        pytest.param(near(BROKEN), None, on_a(DB), QUEUE, id="the pod's own terms are unclear"),
+        pytest.param(
+            near(term(WEB)),
+            None,
+            pod("other", labels=WEB),
+            SKIP,
+            id="a pod without a node is added",
+        ),
+        # A pod is updated.
+        pytest.param(near(term(WEB)), on_a(DB), on_a(WEB), QUEUE, id="the labels begin to match"),
+        pytest.param(
+            near(term(WEB)), on_a(WEB), on_a(WEB | FRONT), SKIP, id="the labels matched before"
+        ),
+        pytest.param(
+            away(term(WEB)),
+            on_a(WEB),
+            on_a(DB),
+            QUEUE,
+            id="the labels cease to match anti-affinity",
+        ),
+        pytest.param(
+            away(term(WEB), term(FRONT)),
+            on_a(WEB),
+            on_a(FRONT),
+            SKIP,
+            id="the labels match anti-affinity as before",
+        ),
+        # A pod is deleted.
+        pytest.param(
+            away(term(WEB)),
+            on_a(WEB),
+            None,
+            QUEUE,
+            id="a pod that matches anti-affinity is deleted",
+        ),
+        pytest.param(
+            away(term(WEB), term(DB)),
+            on_a(DB),
+            None,
+            QUEUE,
+            id="a pod that matches one of two anti-affinity terms is deleted",
+        ),
+        pytest.param(
+            near(term(WEB)), on_a(WEB), None, SKIP, id="a pod that matches affinity is deleted"
+        ),
+        pytest.param(
+            pod("waiting", labels=WEB),
+            on_a(DB, affinity=REFUSES_WEB),
+            None,
+            QUEUE,
+            id="a pod whose anti-affinity matches is deleted",
+        ),
+        pytest.param(
+            pod("waiting", labels=DB),
+            on_a(DB, affinity=REFUSES_WEB),
+            None,
+            SKIP,
+            id="a pod whose anti-affinity does not match is deleted",
+        ),
+        # Terms that do not parse.
+        pytest.param(near(BROKEN), None, on_a(DB), QUEUE, id="the pod's own terms do not parse"),
         pytest.param(
             pod("waiting"),
             on_a(affinity={"podAffinity": {REQUIRED: [BROKEN]}}),
             None,
             QUEUE,
-            id="those of the pod that left are",
+            id="the terms of the deleted pod do not parse",
         ),
         pytest.param(
             pod("waiting", affinity={"podAffinity": {PREFERRED: [weighted(1, BROKEN)]}}),
@@ -94,13 +144,13 @@ BROKEN = {
         ),
     ],
 )
-def test_another_pod(
+def test_events_of_another_pod(
     waiting: PodInfo, old: PodInfo | None, new: PodInfo | None, hint: QueueingHint
 ) -> None:
     assert after_assigned_pod(waiting, old, new, labels_of) is hint
 
 
-def test_a_nomination_is_a_place() -> None:
+def test_a_nominated_pod_counts_on_its_node() -> None:
     nominated = pod("other", labels=WEB, nominated_node="a")
     assert after_assigned_pod(near(term(WEB)), None, nominated, labels_of) is QUEUE
 
@@ -117,10 +167,14 @@ def in_team_a(labels: dict[str, str]) -> PodInfo:
             None,
             in_team_a(WEB),
             QUEUE,
-            id="a namespace that really matches: upstream misses it",
+            id="a namespace that matches, which upstream misses",
         ),
         pytest.param(
-            near(term(WEB, namespaceSelector=TEAM_A)), None, on_a(WEB), SKIP, id="one that does not"
+            near(term(WEB, namespaceSelector=TEAM_A)),
+            None,
+            on_a(WEB),
+            SKIP,
+            id="a namespace that does not match",
         ),
         pytest.param(
             near(term(WEB, namespaceSelector={})), None, in_team_a(WEB), QUEUE, id="any namespace"
@@ -130,28 +184,32 @@ def in_team_a(labels: dict[str, str]) -> PodInfo:
             None,
             on_a(WEB),
             QUEUE,
-            id="one that matches only without its labels: as upstream",
+            id="a namespace that matches only without its labels, as upstream",
         ),
         pytest.param(
             away(term(WEB, namespaceSelector=TEAM_A)),
             in_team_a(WEB),
             in_team_a(DB),
             QUEUE,
-            id="it ceases to be unwanted there",
+            id="the labels cease to match in the namespace",
         ),
         pytest.param(
-            away(term(WEB, namespaceSelector=TEAM_A)), in_team_a(WEB), None, QUEUE, id="it left"
+            away(term(WEB, namespaceSelector=TEAM_A)),
+            in_team_a(WEB),
+            None,
+            QUEUE,
+            id="the pod is deleted",
         ),
         pytest.param(
             pod("waiting", namespace="team-a", labels=WEB),
             on_a(affinity={"podAntiAffinity": {REQUIRED: [term(WEB, namespaceSelector=TEAM_A)]}}),
             None,
             QUEUE,
-            id="who refused this pod's namespace left",
+            id="a pod whose anti-affinity selects this pod's namespace is deleted",
         ),
     ],
 )
-def test_namespaces_are_asked_for_their_labels(
+def test_hints_read_the_labels_of_namespaces(
     waiting: PodInfo, old: PodInfo | None, new: PodInfo | None, hint: QueueingHint
 ) -> None:
     assert after_assigned_pod(waiting, old, new, labels_of) is hint
@@ -170,26 +228,46 @@ NEAR, AWAY = near(term(WEB, key="k")), away(term(WEB, key="k"))
 @pytest.mark.parametrize(
     ("waiting", "old", "new", "hint"),
     [
-        pytest.param(NEAR, None, labelled(k="1"), QUEUE, id="a node in a wanted domain came"),
-        pytest.param(NEAR, None, PLAIN, SKIP, id="a node outside came"),
-        pytest.param(NEAR, PLAIN, labelled(k="1"), QUEUE, id="it joins a wanted domain"),
-        pytest.param(NEAR, labelled(k="1"), labelled(k="2"), QUEUE, id="it moves to another"),
-        pytest.param(NEAR, labelled(k="1"), PLAIN, SKIP, id="it leaves"),
+        pytest.param(NEAR, None, labelled(k="1"), QUEUE, id="a node of a domain is added"),
+        pytest.param(NEAR, None, PLAIN, SKIP, id="a node outside of all domains is added"),
+        pytest.param(NEAR, PLAIN, labelled(k="1"), QUEUE, id="a node joins a domain"),
+        pytest.param(
+            NEAR, labelled(k="1"), labelled(k="2"), QUEUE, id="a node moves to another domain"
+        ),
+        pytest.param(NEAR, labelled(k="1"), PLAIN, SKIP, id="a node leaves its domain"),
         pytest.param(NEAR, labelled(k="1"), labelled(k="1", x="1"), SKIP, id="another label"),
-        pytest.param(AWAY, None, PLAIN, QUEUE, id="any node may take who keeps away"),
-        pytest.param(AWAY, PLAIN, labelled(k="1"), SKIP, id="it joins a domain"),
-        pytest.param(AWAY, labelled(k="1"), PLAIN, QUEUE, id="it leaves the domain"),
-        pytest.param(AWAY, labelled(k="1"), labelled(k="2"), QUEUE, id="it changes domains"),
-        pytest.param(AWAY, labelled(k="1"), labelled(k="1", x="1"), SKIP, id="it stays"),
+        pytest.param(AWAY, None, PLAIN, QUEUE, id="any added node may help anti-affinity"),
+        pytest.param(
+            AWAY, PLAIN, labelled(k="1"), SKIP, id="with anti-affinity a node joins a domain"
+        ),
+        pytest.param(
+            AWAY, labelled(k="1"), PLAIN, QUEUE, id="with anti-affinity a node leaves its domain"
+        ),
+        pytest.param(
+            AWAY,
+            labelled(k="1"),
+            labelled(k="2"),
+            QUEUE,
+            id="with anti-affinity a node changes its domain",
+        ),
+        pytest.param(
+            AWAY,
+            labelled(k="1"),
+            labelled(k="1", x="1"),
+            SKIP,
+            id="with anti-affinity a node stays in its domain",
+        ),
         pytest.param(pod("waiting"), None, labelled(k="1"), SKIP, id="a pod without terms"),
-        pytest.param(near(BROKEN), None, PLAIN, QUEUE, id="what does not parse"),
+        pytest.param(near(BROKEN), None, PLAIN, QUEUE, id="terms that do not parse"),
     ],
 )
-def test_a_node(waiting: PodInfo, old: Node | None, new: Node, hint: QueueingHint) -> None:
+def test_events_of_a_node(
+    waiting: PodInfo, old: Node | None, new: Node, hint: QueueingHint
+) -> None:
     assert after_node(waiting, old, new) is hint
 
 
-def test_the_plugin_asks_with_its_namespaces() -> None:
+def test_the_plugins_hints_use_its_namespaces() -> None:
     plugin = AffinityCluster([node("a")], namespaces=TEAMS).plugin()
     assigned, own, nodes = (registered.hint for registered in plugin.events_to_register())
     assert assigned is not None

@@ -1,4 +1,4 @@
-"""InterPodAffinity against a scalar oracle, and by small examples."""
+"""InterPodAffinity compared with a scalar rule, and by small examples."""
 
 from typing import Any
 
@@ -61,10 +61,10 @@ def test_score_equals_a_count_pod_by_pod(world: AffinityCluster, pod: PodInfo) -
 
 
 @given(world=drawn_worlds(), pod=drawn_pods("new"), data=st.data())
-def test_a_selection_of_nodes_is_answered_as_among_all(
+def test_selected_nodes_have_the_same_results_as_among_all_nodes(
     world: AffinityCluster, pod: PodInfo, data: st.DataObject
 ) -> None:
-    """What is counted is the cluster; what is judged is the view."""
+    """The counts cover the cluster; only the nodes of the view are evaluated."""
     plugin, state, nodes = world.plugin(), CycleState(), world.lend().nodes
     chosen = data.draw(st.permutations(range(len(nodes))))[: data.draw(st.integers(1, len(nodes)))]
     some = nodes.take(chosen)
@@ -79,10 +79,10 @@ def test_a_selection_of_nodes_is_answered_as_among_all(
 
 
 @given(world=drawn_worlds(), pod=drawn_pods("new"), data=st.data())
-def test_notes_follow_pods_that_come_and_go_in_a_what_if(
+def test_notes_follow_pods_added_and_removed_in_a_what_if(
     world: AffinityCluster, pod: PodInfo, data: st.DataObject
 ) -> None:
-    """As PreFilter would have noted, had it seen the what-if."""
+    """They equal the notes of a PreFilter that runs inside the what-if."""
     plugin, state, snapshot = world.plugin(), CycleState(), world.lend()
     if plugin.pre_filter(state, pod, snapshot.nodes) is not None:
         return
@@ -119,7 +119,7 @@ def test_affinity_keeps_a_pod_in_the_domain_of_a_pod_that_matches() -> None:
 
 
 def test_one_pod_must_match_all_terms_at_once() -> None:
-    """A web pod here and a front pod there are no web front pod."""
+    """A web pod and a front pod in different places do not match as one pod."""
     both = near(term(WEB, key=ZONE_LABEL), term({"tier": "front"}, key=HOSTNAME_LABEL))
     apart = zones(pod("w", "a", labels=WEB), pod("f", "a", labels={"tier": "front"}))
     assert filtered(apart, pod(affinity=both)) == dict.fromkeys("abcd", NO_AFFINITY)
@@ -127,7 +127,7 @@ def test_one_pod_must_match_all_terms_at_once() -> None:
     assert filtered(in_one, pod(affinity=both)) == {"a": None} | dict.fromkeys("bcd", NO_AFFINITY)
 
 
-def test_the_first_pod_of_a_group_that_wants_itself_may_go_where_the_domain_exists() -> None:
+def test_the_first_pod_of_a_self_affine_group_may_use_any_node_with_the_label() -> None:
     first = pod(labels=WEB, affinity=near(term(WEB, key=ZONE_LABEL)))
     assert filtered(zones(), first) == {"a": None, "b": None, "c": None, "d": NO_AFFINITY}
 
@@ -139,7 +139,7 @@ def test_a_matching_pod_outside_all_domains_does_not_count_as_the_first() -> Non
     assert answers == {"a": None, "b": None, "c": None, "d": NO_AFFINITY}
 
 
-def test_a_pod_that_does_not_match_its_own_terms_is_nobodys_first() -> None:
+def test_a_pod_that_does_not_match_its_own_terms_is_not_a_first_pod() -> None:
     stranger = pod(labels=DB, affinity=near(term(WEB, key=ZONE_LABEL)))
     assert filtered(zones(), stranger) == dict.fromkeys("abcd", NO_AFFINITY)
 
@@ -166,19 +166,19 @@ def test_pods_on_a_deleted_node_do_not_count() -> None:
 # ---- required anti-affinity --------------------------------------------------------------------
 
 
-def test_anti_affinity_rejects_the_domain_and_not_nodes_outside_all_domains() -> None:
+def test_anti_affinity_rejects_the_nodes_of_a_domain_but_not_nodes_outside_all_domains() -> None:
     world = zones(pod("web", "a", labels=WEB), pod("web2", "d", labels=WEB))
     answers = filtered(world, pod(affinity=away(term(WEB, key=ZONE_LABEL))))
     assert answers == {"a": NO_ANTI, "b": NO_ANTI, "c": None, "d": None}
 
 
-def test_each_anti_affinity_term_rejects_for_itself() -> None:
+def test_each_anti_affinity_term_rejects_on_its_own() -> None:
     world = zones(pod("web", "a", labels=WEB), pod("db", "c", labels=DB))
     answers = filtered(world, pod(affinity=away(term(WEB), term(DB, key=ZONE_LABEL))))
     assert answers == {"a": NO_ANTI, "b": None, "c": NO_ANTI, "d": None}
 
 
-def test_a_placed_pod_refuses_the_pods_it_wants_away() -> None:
+def test_the_anti_affinity_of_a_placed_pod_rejects_incoming_pods() -> None:
     world = zones(pod("web", "a", labels=WEB, affinity=away(term(DB, key=ZONE_LABEL))))
     refused = {"a": REFUSED, "b": REFUSED, "c": None, "d": None}
     assert filtered(world, pod(labels=DB)) == refused
@@ -186,7 +186,7 @@ def test_a_placed_pod_refuses_the_pods_it_wants_away() -> None:
     assert filtered(world, pod(labels=DB, namespace="other")) is Code.SKIP
 
 
-def test_the_first_reason_of_a_node_is_its_only_one() -> None:
+def test_a_node_has_only_its_first_reason() -> None:
     world = zones(pod("web", "a", labels=WEB, affinity=away(term(DB))))
     one = pod(labels=DB, affinity=near(term({"app": "x"})) | away(term(WEB)))
     assert filtered(world, one) == dict.fromkeys("abcd", NO_AFFINITY)
@@ -206,20 +206,26 @@ TEAM_A = {"matchLabels": {"team": "a"}}
         pytest.param({"namespaces": ["other"]}, True, id="a listed namespace"),
         pytest.param({"namespaceSelector": {}}, True, id="all namespaces"),
         pytest.param({"namespaceSelector": TEAM_A}, True, id="a namespace of team a"),
-        pytest.param({"namespaceSelector": {"matchLabels": {"team": "b"}}}, False, id="of team b"),
         pytest.param(
-            {"namespaces": ["third"], "namespaceSelector": TEAM_A}, True, id="listed or selected"
+            {"namespaceSelector": {"matchLabels": {"team": "b"}}},
+            False,
+            id="all namespaces of team b",
+        ),
+        pytest.param(
+            {"namespaces": ["third"], "namespaceSelector": TEAM_A},
+            True,
+            id="listed and selected namespaces",
         ),
     ],
 )
-def test_a_term_means_the_pods_of_its_namespaces(where: dict[str, Any], rejected: bool) -> None:
+def test_a_term_selects_pods_of_its_namespaces(where: dict[str, Any], rejected: bool) -> None:
     namespaces = {"default": {"team": "b2"}, "other": {"team": "a"}}
     world = zones(pod("web", "a", namespace="other", labels=WEB), namespaces=namespaces)
     answers = filtered(world, pod(affinity=away(term(WEB, **where))))
     assert answers == {"a": NO_ANTI if rejected else None, "b": None, "c": None, "d": None}
 
 
-def test_a_placed_pods_namespace_selector_looks_at_the_namespace_of_the_pod_that_comes() -> None:
+def test_the_namespace_selector_of_a_placed_pod_reads_the_namespace_of_the_incoming_pod() -> None:
     refusing = pod("web", "a", affinity=away(term(DB, namespaceSelector=TEAM_A)))
     namespaces = {"default": dict[str, str](), "other": {"team": "a"}}
     world = zones(refusing, namespaces=namespaces)
@@ -258,7 +264,7 @@ def test_counts_that_cancel_out_are_still_scored() -> None:
 
 
 def test_a_weight_of_0_scores_0_and_is_not_skipped() -> None:
-    """No API server lets it in; what upstream answers is known all the same."""
+    """No API server admits it, but upstream's answer is defined."""
     world = zones(pod("web", "a", affinity=near(prefer=[weighted(0, term(DB))])))
     assert scored(world, pod(labels=DB)) == dict.fromkeys("abcd", (0, 0))
 
@@ -316,7 +322,7 @@ def test_a_pod_whose_terms_do_not_parse_is_rejected_for_good() -> None:
     assert status.code is Code.ERROR
 
 
-# ---- the rest of the contract ------------------------------------------------------------------
+# ---- args, signatures, events --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("weight", [0, 100])
@@ -341,7 +347,7 @@ def test_unknown_args_are_refused_and_defaults_are_upstreams() -> None:
     assert not args.ignore_preferred_terms_of_existing_pods
 
 
-def test_two_instances_keep_their_notes_apart() -> None:
+def test_two_instances_have_separate_notes() -> None:
     world, state = zones(pod("web", "a", labels=WEB)), CycleState()
     nodes, wanting = world.lend().nodes, pod(affinity=near(term(WEB)))
     plain, named = world.plugin(), world.plugin()
@@ -364,9 +370,11 @@ SIGNED: dict[str, Any] = {"namespace": "default", "labels": WEB}
         pytest.param(
             {"labels": {"a": "1", "b": "2"}}, {"labels": {"b": "2", "a": "1"}}, True, id="order"
         ),
-        pytest.param({}, {"labels": DB}, False, id="labels: placed pods' terms look at them"),
-        pytest.param({}, {"namespace": "other"}, False, id="the namespace: so do they"),
-        pytest.param({}, {"affinity": {"podAffinity": {}}}, True, id="no terms in it"),
+        pytest.param({}, {"labels": DB}, False, id="labels, which placed pods' terms read"),
+        pytest.param(
+            {}, {"namespace": "other"}, False, id="the namespace, which placed pods' terms read"
+        ),
+        pytest.param({}, {"affinity": {"podAffinity": {}}}, True, id="an affinity without terms"),
     ],
 )
 def test_pods_that_are_equal_to_the_plugin_have_equal_signatures(
@@ -384,7 +392,7 @@ def test_pods_that_are_equal_to_the_plugin_have_equal_signatures(
     [
         pytest.param(near(term(WEB)), id="required affinity"),
         pytest.param(away(prefer=[weighted(1, term(WEB))]), id="preferred anti-affinity"),
-        pytest.param(near({**BROKEN, "topologyKey": "zone"}), id="what does not parse"),
+        pytest.param(near({**BROKEN, "topologyKey": "zone"}), id="terms that do not parse"),
     ],
 )
 def test_a_pod_with_terms_is_unsigned(affinity: dict[str, Any]) -> None:
@@ -402,5 +410,5 @@ def test_it_waits_for_pods_of_other_nodes_its_own_labels_and_nodes() -> None:
     }
 
 
-def test_it_looks_across_nodes_and_reads_namespaces() -> None:
+def test_its_scope_is_the_cluster_and_it_reads_namespaces() -> None:
     assert (InterPodAffinity.scope, InterPodAffinity.kinds) == ("cluster", (NAMESPACE,))

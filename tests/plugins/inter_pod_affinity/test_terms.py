@@ -1,4 +1,4 @@
-"""What a pod's own terms ask for."""
+"""The pods that a pod's own terms select."""
 
 from typing import Any, cast
 
@@ -14,7 +14,7 @@ from tests.plugins.affinity_kit import Namespaces
 from tests.state.affinity_terms import PREFERRED, REQUIRED, term, weighted
 
 WEB, FRONT = {"app": "web"}, {"tier": "front"}
-KNOWN = cast(Objects, Namespaces({"default": {}, "one": {"team": "a"}, "two": {"team": "a"}}))
+NAMESPACES = cast(Objects, Namespaces({"default": {}, "one": {"team": "a"}, "two": {"team": "a"}}))
 TEAM_A = {"matchLabels": {"team": "a"}}
 
 
@@ -25,53 +25,57 @@ def near(*terms: dict[str, Any]) -> PodInfo:
 @pytest.mark.parametrize(
     ("where", "namespaces"),
     [
-        pytest.param({}, {"default"}, id="its own"),
-        pytest.param({"namespaces": ["x", "y"]}, {"x", "y"}, id="listed ones"),
-        pytest.param({"namespaceSelector": {}}, None, id="all"),
-        pytest.param({"namespaceSelector": TEAM_A}, {"one", "two"}, id="selected ones"),
+        pytest.param({}, {"default"}, id="its own namespace"),
+        pytest.param({"namespaces": ["x", "y"]}, {"x", "y"}, id="listed namespaces"),
+        pytest.param({"namespaceSelector": {}}, None, id="all namespaces"),
+        pytest.param({"namespaceSelector": TEAM_A}, {"one", "two"}, id="selected namespaces"),
         pytest.param(
-            {"namespaces": ["x"], "namespaceSelector": TEAM_A}, {"x", "one", "two"}, id="both"
+            {"namespaces": ["x"], "namespaceSelector": TEAM_A},
+            {"x", "one", "two"},
+            id="listed and selected namespaces",
         ),
         pytest.param(
-            {"namespaceSelector": {"matchLabels": {"team": "z"}}}, set[str](), id="none that exists"
+            {"namespaceSelector": {"matchLabels": {"team": "z"}}},
+            set[str](),
+            id="a namespace that does not exist",
         ),
     ],
 )
-def test_a_term_means_pods_of(where: dict[str, Any], namespaces: set[str] | None) -> None:
+def test_namespaces_of_a_term(where: dict[str, Any], namespaces: set[str] | None) -> None:
     (want,) = own_terms(near(term(WEB, **where))).together
     expected = frozenset(namespaces) if namespaces is not None else None
-    assert want.pods(KNOWN) == PodSet(expected, map_selector(WEB))
+    assert want.pods(NAMESPACES) == PodSet(expected, map_selector(WEB))
 
 
-def test_to_match_all_terms_is_to_match_one_set() -> None:
+def test_pods_that_match_all_terms_are_one_set() -> None:
     own = own_terms(near(term(WEB, namespaces=["one", "x"]), term(FRONT, namespaceSelector=TEAM_A)))
-    assert own.matching_all(KNOWN) == PodSet(frozenset(("one",)), map_selector(WEB | FRONT))
+    assert own.matching_all(NAMESPACES) == PodSet(frozenset(("one",)), map_selector(WEB | FRONT))
 
 
-def test_a_term_for_all_namespaces_narrows_no_other() -> None:
+def test_a_term_for_all_namespaces_does_not_narrow_another_term() -> None:
     everywhere, listed = term(WEB, namespaceSelector={}), term(FRONT, namespaces=["x"])
     for terms in ((everywhere, listed), (listed, everywhere)):
-        pods = own_terms(near(*terms)).matching_all(KNOWN)
+        pods = own_terms(near(*terms)).matching_all(NAMESPACES)
         assert pods == PodSet(frozenset(("x",)), map_selector(WEB | FRONT))
-    both = own_terms(near(everywhere, everywhere)).matching_all(KNOWN)
+    both = own_terms(near(everywhere, everywhere)).matching_all(NAMESPACES)
     assert both == PodSet(None, map_selector(WEB))
 
 
 def test_a_term_without_a_selector_matches_no_pod() -> None:
-    nobody = {"topologyKey": "zone"}
-    for terms in ((nobody, term(WEB)), (term(WEB), nobody)):
-        assert own_terms(near(*terms)).matching_all(KNOWN).selector == NOTHING
-    assert own_terms(near(term())).matching_all(KNOWN).selector == EVERYTHING
+    no_selector = {"topologyKey": "zone"}
+    for terms in ((no_selector, term(WEB)), (term(WEB), no_selector)):
+        assert own_terms(near(*terms)).matching_all(NAMESPACES).selector == NOTHING
+    assert own_terms(near(term())).matching_all(NAMESPACES).selector == EVERYTHING
 
 
-def test_what_needs_no_labels_of_namespaces_is_settled_once_for_a_shape() -> None:
+def test_terms_without_namespace_selectors_are_compiled_once_for_a_shape() -> None:
     first, second = own_terms(near(term(WEB))), own_terms(near(term(WEB)))
     assert first is second
-    assert first.settled is first.matching_all(KNOWN)
+    assert first.settled is first.matching_all(NAMESPACES)
     assert own_terms(near(term(WEB, namespaceSelector=TEAM_A))).settled is None
 
 
-def test_keys_are_named_once_and_dislikes_weigh_negative() -> None:
+def test_topology_keys_are_listed_once_and_anti_affinity_has_negative_weights() -> None:
     prefer = {PREFERRED: [weighted(3, term(WEB))]}
     own = own_terms(pod(affinity={"podAffinity": prefer, "podAntiAffinity": prefer}))
     assert [want.weight for want in own.preferred] == [3, -3]
@@ -81,32 +85,32 @@ def test_keys_are_named_once_and_dislikes_weigh_negative() -> None:
 # ---- what does not parse -----------------------------------------------------------------------
 
 BAD = {"topologyKey": "k", "labelSelector": {"matchExpressions": [{"key": "a", "operator": "X"}]}}
-SAYS = '"X" is not a valid label selector operator'
+INVALID = '"X" is not a valid label selector operator'
 
 
 @pytest.mark.parametrize(
     ("affinity", "error", "is_unclear"),
     [
-        pytest.param({}, "", False, id="nothing is wrong"),
+        pytest.param({}, "", False, id="valid terms"),
         pytest.param(
             {"podAffinity": {REQUIRED: [BAD, BAD]}},
-            f"requiredAffinityTerms: {SAYS}",
+            f"requiredAffinityTerms: {INVALID}",
             True,
-            id="the first of a list",
+            id="the first invalid term of a list",
         ),
         pytest.param(
             {"podAffinity": {PREFERRED: [weighted(1, BAD)]}},
-            f"preferredAffinityTerms: {SAYS}",
+            f"preferredAffinityTerms: {INVALID}",
             False,
-            id="a preferred term, of which hints know nothing",
+            id="a preferred term, which hints do not read",
         ),
         pytest.param(
             {
                 "podAffinity": {PREFERRED: [weighted(1, BAD)]},
                 "podAntiAffinity": {REQUIRED: [BAD], PREFERRED: [weighted(1, BAD)]},
             },
-            f"[requiredAntiAffinityTerms: {SAYS}, preferredAffinityTerms: {SAYS}, "
-            f"preferredAntiAffinityTerms: {SAYS}]",
+            f"[requiredAntiAffinityTerms: {INVALID}, preferredAffinityTerms: {INVALID}, "
+            f"preferredAntiAffinityTerms: {INVALID}]",
             True,
             id="several, required ones first",
         ),

@@ -1,6 +1,6 @@
-"""What a pod is held to: own constraints, and defaults for pods that something selects.
+"""The constraints of a pod: its own, or defaults for pods that an object selects.
 
-PodTopologySpreadArgs: the defaults, and what is refused.
+PodTopologySpreadArgs: the defaults and the refused values.
 """
 
 from typing import Any
@@ -50,7 +50,7 @@ def only(spread: dict[str, Any], **fields: Any) -> Constraint:
     return constraint
 
 
-def test_what_is_left_out_has_the_defaults_of_the_api() -> None:
+def test_missing_fields_have_the_defaults_of_the_api() -> None:
     result = only(constraint())
     assert (result.max_skew, result.min_domains) == (1, 1)
     assert (result.honors_affinity, result.honors_taints) == (True, False)
@@ -124,7 +124,7 @@ def test_a_pod_may_not_match_its_own_constraint() -> None:
 BROKEN = {"matchExpressions": [{"key": "app", "operator": "Foo"}]}
 
 
-def test_a_selector_that_does_not_parse_spoils_the_constraints_of_its_kind() -> None:
+def test_a_selector_that_does_not_parse_invalidates_the_constraints_of_its_kind() -> None:
     waiting = app_pod(spread=[constraint(), constraint(SOFT, SOFT, labelSelector=BROKEN)])
     assert rules().hard(waiting).error is None
     error = rules().soft(waiting).error
@@ -139,7 +139,7 @@ OWNED = ("apps/v1", "ReplicaSet", "web")
 
 
 def selector_of(spread: SpreadRules, waiting: PodInfo) -> Selector | None:
-    """What the soft defaults count; None where they do not apply."""
+    """The selector of the soft defaults; None if they do not apply."""
     selectors = {c.selector for c in spread.soft(waiting).constraints}
     assert len(selectors) <= 1
     return selectors.pop() if selectors else None
@@ -151,7 +151,7 @@ def test_without_services_and_owner_no_defaults_apply() -> None:
     assert not spread.soft(app_pod(owner=OWNED)).constraints
 
 
-def test_the_systems_defaults_are_soft_alone() -> None:
+def test_the_systems_defaults_are_all_soft() -> None:
     spread = rules(SYSTEM, SpreadCluster().put(SERVICE, "web", {"app": "a"}))
     assert len(spread.soft(app_pod()).constraints) == 2
     assert not spread.hard(app_pod()).constraints
@@ -163,7 +163,7 @@ def test_a_list_may_hold_both_kinds() -> None:
     assert [c.max_skew for c in spread.soft(app_pod()).constraints] == [2]
 
 
-def test_own_constraints_of_either_kind_keep_the_defaults_away() -> None:
+def test_own_constraints_of_either_kind_replace_the_defaults() -> None:
     spread = rules(LISTED, SpreadCluster().put(SERVICE, "web", {"app": "a"}))
     assert not spread.soft(app_pod(spread=[constraint()])).constraints
 
@@ -195,11 +195,11 @@ def test_the_selectors_of_all_services_that_select_the_pod_are_merged() -> None:
 def test_the_owners_selector_counts(kind: str, owner: Any, selector: Any) -> None:
     spread = rules(SYSTEM, SpreadCluster().put(kind, "web", selector))
     assert selector_of(spread, app_pod(owner=owner)) == map_selector({"app": "a"})
-    assert selector_of(spread, app_pod()) is None, "nobody owns it"
+    assert selector_of(spread, app_pod()) is None, "the pod has no owner"
     assert selector_of(spread, app_pod(owner=owner, namespace="other")) is None
 
 
-def test_services_and_owner_add_up() -> None:
+def test_selectors_of_services_and_of_the_owner_are_combined() -> None:
     world = SpreadCluster().put(SERVICE, "web", {"app": "a"})
     world.put(REPLICA_SET, "web", {"matchLabels": {"hash": "1"}})
     expected = map_selector({"app": "a", "hash": "1"})
@@ -216,7 +216,7 @@ def test_an_owner_whose_selector_does_not_parse_is_ignored() -> None:
     assert selector_of(rules(SYSTEM, world), app_pod(owner=OWNED)) == map_selector({"app": "a"})
 
 
-def test_selectors_that_demand_nothing_mean_no_defaults() -> None:
+def test_empty_selectors_mean_no_defaults() -> None:
     world = SpreadCluster().put(SERVICE, "all", {}).put(REPLICA_SET, "web", {})
     assert selector_of(rules(SYSTEM, world), app_pod(owner=OWNED)) is None
 
@@ -236,12 +236,12 @@ def test_defaults_follow_the_services_as_they_change() -> None:
     assert selector_of(spread, waiting) == map_selector({"app": "a"})
 
 
-def test_defaults_are_deduced_once_while_nothing_changes() -> None:
+def test_defaults_are_computed_once_while_nothing_changes() -> None:
     spread = rules(LISTED, SpreadCluster().put(SERVICE, "web", {"app": "a"}))
     assert spread.soft(app_pod("one")) is spread.soft(app_pod("other"))
 
 
-def test_only_the_systems_defaults_do_without_some_label() -> None:
+def test_only_the_systems_defaults_allow_a_missing_label() -> None:
     bare, own = app_pod(), app_pod(spread=[constraint()])
     assert not rules(SYSTEM).requires_all_topologies(bare)
     assert rules(SYSTEM).requires_all_topologies(own)
@@ -260,7 +260,9 @@ def decoded(**content: Any) -> PodTopologySpreadArgs:
     return msgspec.convert(content, PodTopologySpreadArgs)
 
 
-def given(*, key: str = "rack", action: str = "DoNotSchedule", **fields: Any) -> dict[str, Any]:
+def default_constraint(
+    *, key: str = "rack", action: str = "DoNotSchedule", **fields: Any
+) -> dict[str, Any]:
     return {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": action, **fields}
 
 
@@ -271,7 +273,7 @@ def problems(*constraints: dict[str, Any], defaulting: str | None = "List") -> l
 
 
 @pytest.mark.parametrize("content", [{}, {"defaultingType": "System"}, {"defaultingType": None}])
-def test_without_a_list_the_systems_constraints_hold(content: dict[str, Any]) -> None:
+def test_without_a_list_the_systems_constraints_apply(content: dict[str, Any]) -> None:
     args = decoded(**content)
     results = [(c.topology_key, c.max_skew, c.when_unsatisfiable) for c in args.constraints()]
     assert results == [(HOSTNAME_LABEL, 3, "ScheduleAnyway"), (ZONE_LABEL, 5, "ScheduleAnyway")]
@@ -287,43 +289,51 @@ def test_an_empty_list_means_no_defaults() -> None:
 
 
 def test_a_list_may_hold_each_pair_of_key_and_action_once() -> None:
-    assert not problems(given(), given(action="ScheduleAnyway"), given(key="a.b/c"))
-    assert problems(given(), given(key="zone"), given()) == ["defaultConstraints[2]"]
+    assert not problems(
+        default_constraint(),
+        default_constraint(action="ScheduleAnyway"),
+        default_constraint(key="a.b/c"),
+    )
+    assert problems(default_constraint(), default_constraint(key="zone"), default_constraint()) == [
+        "defaultConstraints[2]"
+    ]
 
 
 @pytest.mark.parametrize(
     ("bad", "field"),
     [
-        pytest.param(given(maxSkew=0), "maxSkew", id="no skew at all"),
-        pytest.param(given(maxSkew=-1), "maxSkew", id="negative skew"),
-        pytest.param(given(maxSkew=2**31), "maxSkew", id="more than the API holds"),
-        pytest.param(given(key=""), "topologyKey", id="no key"),
-        pytest.param(given(key="not a key"), "topologyKey", id="no label key"),
-        pytest.param(given(action=""), "whenUnsatisfiable", id="no action"),
-        pytest.param(given(action="Maybe"), "whenUnsatisfiable", id="unknown action"),
-        pytest.param(given(labelSelector={}), "labelSelector", id="selector of its own"),
+        pytest.param(default_constraint(maxSkew=0), "maxSkew", id="a skew of zero"),
+        pytest.param(default_constraint(maxSkew=-1), "maxSkew", id="negative skew"),
+        pytest.param(default_constraint(maxSkew=2**31), "maxSkew", id="more than the API holds"),
+        pytest.param(default_constraint(key=""), "topologyKey", id="no key"),
+        pytest.param(default_constraint(key="not a key"), "topologyKey", id="an invalid label key"),
+        pytest.param(default_constraint(action=""), "whenUnsatisfiable", id="no action"),
+        pytest.param(default_constraint(action="Maybe"), "whenUnsatisfiable", id="unknown action"),
+        pytest.param(
+            default_constraint(labelSelector={}), "labelSelector", id="selector of its own"
+        ),
     ],
 )
 def test_each_constraint_is_checked(bad: dict[str, Any], field: str) -> None:
-    assert problems(given(key="fine"), bad) == [f"defaultConstraints[1].{field}"]
+    assert problems(default_constraint(key="fine"), bad) == [f"defaultConstraints[1].{field}"]
 
 
 @pytest.mark.parametrize(
     ("defaulting", "constraints"),
     [
         pytest.param("Sometimes", [], id="unknown type"),
-        pytest.param("System", [given()], id="both the system's and a list"),
-        pytest.param(None, [given()], id="a list without saying so"),
+        pytest.param("System", [default_constraint()], id="both the system's and a list"),
+        pytest.param(None, [default_constraint()], id="a list without the type List"),
     ],
 )
-def test_the_type_must_go_with_the_list(
+def test_the_type_must_agree_with_the_list(
     defaulting: str | None, constraints: list[dict[str, Any]]
 ) -> None:
     assert problems(*constraints, defaulting=defaulting) == ["defaultingType"]
 
 
-def test_problems_say_what_was_found_and_what_is_wanted() -> None:
-    args = decoded(defaultingType="List", defaultConstraints=[given(maxSkew=0)])
+def test_problems_name_the_value_and_the_expected_value() -> None:
+    args = decoded(defaultingType="List", defaultConstraints=[default_constraint(maxSkew=0)])
     assert list(args.problems()) == [
         ("defaultConstraints[0].maxSkew", "0; wanted 1 to 2147483647"),
     ]

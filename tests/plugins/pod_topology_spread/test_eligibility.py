@@ -1,4 +1,4 @@
-"""Which nodes count, all at once and one by one."""
+"""The nodes that count, all at once and one by one."""
 
 import pytest
 from hypothesis import given
@@ -24,7 +24,7 @@ from tests.plugins.spread_kit import (
 
 
 def included(snapshot: Snapshot, waiting: PodInfo) -> list[str] | None:
-    """Names of the nodes that the only constraint counts; None: all, without a mask."""
+    """Names of the nodes that the only constraint counts; None means all nodes, without a mask."""
     (constraint,) = rules().hard(waiting).constraints
     nodes = snapshot.nodes
     mask = Topology(waiting, nodes).included(constraint)
@@ -45,7 +45,7 @@ def test_eligibility_equals_the_plain_rules(snapshot: Snapshot, waiting: PodInfo
         assert expected == [counts_node(waiting.shape, each, info) for info in nodes.infos()]
 
 
-def test_node_affinity_is_honoured_unless_the_constraint_says_otherwise() -> None:
+def test_node_affinity_is_honoured_unless_the_constraint_ignores_it() -> None:
     snapshot = lent([labelled_node("a", labels={RACK: "r1"}), labelled_node("b")])
     selected = {RACK: "r1"}
     ignoring = constraint(nodeAffinityPolicy="Ignore")
@@ -61,7 +61,7 @@ def test_a_required_affinity_without_terms_includes_no_node() -> None:
     )
 
 
-def test_taints_are_ignored_unless_the_constraint_says_otherwise() -> None:
+def test_taints_are_ignored_unless_the_constraint_honours_them() -> None:
     snapshot = lent([labelled_node("a", taints=["k"]), labelled_node("b")])
     honouring = constraint(nodeTaintsPolicy="Honor")
     tolerating = [{"key": "k", "operator": "Exists"}]
@@ -70,7 +70,7 @@ def test_taints_are_ignored_unless_the_constraint_says_otherwise() -> None:
     assert included(snapshot, app_pod(spread=[honouring], tolerations=tolerating)) is None
 
 
-def test_taints_that_come_later_and_other_clusters_are_judged_anew() -> None:
+def test_later_taints_and_other_clusters_are_evaluated_again() -> None:
     waiting = app_pod(spread=[constraint(nodeTaintsPolicy="Honor")])
     assert included(lent([labelled_node("a"), labelled_node("b", taints=["k"])]), waiting) == ["a"]
     assert included(lent([labelled_node("a", taints=["l"]), labelled_node("b")]), waiting) == ["b"]
@@ -78,7 +78,7 @@ def test_taints_that_come_later_and_other_clusters_are_judged_anew() -> None:
 
 
 @pytest.mark.parametrize("key", [ZONE_LABEL, HOSTNAME_LABEL])
-def test_a_label_that_is_empty_is_there(key: str) -> None:
+def test_an_empty_label_is_present(key: str) -> None:
     snapshot = lent([labelled_node("a", labels={key: ""}), labelled_node("b", labels={key: None})])
     topology = Topology(app_pod(), snapshot.nodes)
     assert topology.slots(key).tolist() == [1, 0]

@@ -1,4 +1,4 @@
-"""Hard constraints: against a plain restatement, under what-ifs, and the examples one draws."""
+"""Hard constraints: compared with a plain rule, under what-ifs, and by examples."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -54,12 +54,12 @@ def verdicts(spread: HardSpread, waiting: PodInfo, nodes: NodeView) -> dict[str,
 
 
 def rejected(snapshot: Snapshot, *spread: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    """For a pod with app=a."""
+    """Names of the nodes that Filter rejects for a pod with app=a."""
     waiting = app_pod(spread=spread, **fields)
     return verdicts(counted(waiting, snapshot.nodes), waiting, snapshot.nodes)
 
 
-# ---- the rule, said plainly ------------------------------------------------------------------
+# ---- the plain rule ------------------------------------------------------------------
 
 
 def plainly_rejected(
@@ -80,7 +80,7 @@ def plainly_rejected(
 
 
 @given(drawn_clusters(), drawn_pods(HARD))
-def test_all_nodes_at_once_are_judged_as_each_by_the_plain_rule(
+def test_all_nodes_at_once_have_the_same_results_as_each_node_by_the_plain_rule(
     snapshot: Snapshot, waiting: PodInfo
 ) -> None:
     nodes, infos = snapshot.nodes, list(snapshot.nodes.infos())
@@ -101,8 +101,8 @@ def test_updated_counts_equal_a_new_count(
     before, what_if = verdicts(original, waiting, nodes), original.clone()
     with snapshot.trial() as trial:
         coming = data.draw(drawn_placed(len(nodes)))
-        leaving = [each for info in nodes.infos() for each in info.pods if data.draw(st.booleans())]
-        for each in filter(counts_in_a_what_if(constraints), leaving):
+        removed = [each for info in nodes.infos() for each in info.pods if data.draw(st.booleans())]
+        for each in filter(counts_in_a_what_if(constraints), removed):
             what_if.change(waiting, each, snapshot.node(each.node_name), -1)
             trial.remove(each)
         for number, each in enumerate(filter(counts_in_a_what_if(constraints), coming)):
@@ -116,7 +116,7 @@ def test_updated_counts_equal_a_new_count(
 
 
 def counts_in_a_what_if(constraints: Sequence[Constraint]) -> Any:
-    """Leaves out what upstream counts differently before and after; see the examples below."""
+    """Without pods that upstream counts differently before and after; see the examples below."""
     empty = any(each.selector.is_everything for each in constraints)
     return lambda each: not each.is_terminating and not empty
 
@@ -124,7 +124,7 @@ def counts_in_a_what_if(constraints: Sequence[Constraint]) -> Any:
 # ---- examples --------------------------------------------------------------------------------
 
 
-def test_the_pod_goes_where_the_fewest_are() -> None:
+def test_the_pod_fits_the_domain_with_the_fewest_pods() -> None:
     assert rejected(zoned(a=2, b=1, c=1), constraint()) == {"in-a": SKEWED}
     assert rejected(zoned(a=1, b=1, c=1), constraint()) == {}
 
@@ -134,19 +134,19 @@ def test_more_skew_may_be_allowed() -> None:
     assert rejected(zoned(a=3, b=1, c=0), constraint(maxSkew=4)) == {}
 
 
-def test_a_pod_that_does_not_match_itself_adds_nothing() -> None:
+def test_a_pod_that_does_not_match_itself_does_not_count() -> None:
     snapshot = zoned(a=1, b=0)
     assert rejected(snapshot, constraint()) == {"in-a": SKEWED}
     assert rejected(snapshot, constraint(), labels={"app": "b"}) == {}
 
 
-def test_fewer_domains_than_demanded_count_as_if_one_were_empty() -> None:
+def test_with_fewer_domains_than_demanded_the_minimum_is_zero() -> None:
     snapshot = zoned(a=1, b=1)
     assert rejected(snapshot, constraint(minDomains=2)) == {}
     assert rejected(snapshot, constraint(minDomains=3)) == {"in-a": SKEWED, "in-b": SKEWED}
 
 
-def test_a_node_without_the_label_cannot_be_helped() -> None:
+def test_a_node_without_the_label_is_unresolvable() -> None:
     snapshot = lent([labelled_node("a", zone="z"), labelled_node("b")])
     assert rejected(snapshot, constraint()) == {"b": UNLABELLED}
 
@@ -182,7 +182,7 @@ def test_domains_that_the_pod_cannot_reach_are_not_counted() -> None:
 
 
 def test_nodes_that_share_a_hostname_are_one_domain() -> None:
-    """As any two with an equal label; only scoring counts hostnames by node."""
+    """Like nodes with another equal label. Only scoring counts hostnames by node."""
     shared = {HOSTNAME_LABEL: "same"}
     nodes = [
         labelled_node("a", labels=shared),
@@ -201,7 +201,7 @@ def test_nodes_that_share_a_hostname_are_one_domain() -> None:
         pytest.param({"terminating": True}, id="being deleted"),
     ],
 )
-def test_some_pods_do_not_count(stranger: dict[str, Any]) -> None:
+def test_pods_that_do_not_count(stranger: dict[str, Any]) -> None:
     snapshot = lent(
         [labelled_node("a", zone="z1"), labelled_node("b", zone="z2")],
         [app_pod("x", "a", **stranger)],
@@ -209,7 +209,7 @@ def test_some_pods_do_not_count(stranger: dict[str, Any]) -> None:
     assert rejected(snapshot, constraint()) == {}
 
 
-def test_no_nodes_are_no_problem() -> None:
+def test_an_empty_cluster_has_no_rejections() -> None:
     assert rejected(lent([]), constraint()) == {}
 
 
@@ -217,13 +217,13 @@ def test_no_nodes_are_no_problem() -> None:
 
 
 def changed(step: int, other: PodInfo, waiting: PodInfo, snapshot: Snapshot) -> dict[str, Any]:
-    """The verdicts after one pod came to, or left, its node; the cluster itself stays as it is."""
+    """The results after one pod is added to or removed from its node in the notes only."""
     spread = counted(waiting, snapshot.nodes).clone()
     spread.change(waiting, other, snapshot.node(other.node_name), step)
     return verdicts(spread, waiting, snapshot.nodes)
 
 
-def test_a_victims_leaving_makes_room() -> None:
+def test_removing_a_victim_makes_room() -> None:
     snapshot, waiting = zoned(a=1, b=0), app_pod(spread=[constraint()])
     assert changed(-1, app_pod("a0", "in-a"), waiting, snapshot) == {}
     assert changed(-1, app_pod("a0", "in-a", labels={}), waiting, snapshot) == {"in-a": SKEWED}
@@ -235,7 +235,7 @@ def test_a_nominated_pod_takes_room() -> None:
     assert changed(1, app_pod("x", "in-b", namespace="other"), waiting, snapshot) == {}
 
 
-def test_a_clones_changes_are_its_own() -> None:
+def test_changes_of_a_clone_do_not_affect_the_original() -> None:
     snapshot, waiting = zoned(a=1, b=0), app_pod(spread=[constraint()])
     original = counted(waiting, snapshot.nodes)
     one, other = original.clone(), original.clone()
@@ -254,7 +254,7 @@ def test_a_clones_changes_are_its_own() -> None:
 
 
 def test_in_a_what_if_a_pod_being_deleted_counts_although_it_did_not_before() -> None:
-    """A fact of v1.37.0: its leaving is one pod less than there were."""
+    """A fact of v1.37.0: its removal is subtracted although it was not counted."""
     snapshot = lent(
         [labelled_node("a", zone="z1"), labelled_node("b", zone="z2")], [app_pod("x", "a")]
     )
@@ -270,7 +270,7 @@ def test_in_a_what_if_an_empty_selector_counts_although_it_did_not_before() -> N
     assert changed(1, app_pod("x", "in-a"), waiting, snapshot) == {"in-a": SKEWED}
 
 
-def test_a_node_that_does_not_count_changes_nothing() -> None:
+def test_pods_on_a_node_that_does_not_count_change_nothing() -> None:
     nodes = [
         labelled_node("a", zone="z1"),
         labelled_node("b", zone="z2"),
@@ -279,12 +279,14 @@ def test_a_node_that_does_not_count_changes_nothing() -> None:
     snapshot = lent(nodes, [app_pod("x", "a")])
     waiting = app_pod(spread=[constraint()], nodeSelector={RACK: "r"})
     before = verdicts(counted(waiting, snapshot.nodes), waiting, snapshot.nodes)
-    assert changed(1, app_pod("y", "c"), waiting, snapshot) == before, "it has no zone"
-    assert changed(1, app_pod("y", "a"), waiting, snapshot) == before, "the selector excludes it"
+    assert changed(1, app_pod("y", "c"), waiting, snapshot) == before, "the node has no zone"
+    assert changed(1, app_pod("y", "a"), waiting, snapshot) == before, (
+        "the node selector excludes the node"
+    )
 
 
 def test_a_domain_that_appears_after_the_count_is_empty() -> None:
-    """A parked pod's cycle is taken up again; a node may have come meanwhile."""
+    """A cycle that waits for an extender continues, and a node was added meanwhile."""
     snapshot, waiting = zoned(a=1, b=1), app_pod(spread=[constraint(minDomains=3)])
     spread = counted(waiting, snapshot.nodes)
     later = lent([labelled_node(f"in-{zone}", zone=zone) for zone in "abcd"])
@@ -292,11 +294,11 @@ def test_a_domain_that_appears_after_the_count_is_empty() -> None:
     assert verdicts(spread, waiting, nodes) == {"in-a": SKEWED, "in-b": SKEWED}
     assert nodes.labels.values(ZONE_LABEL) == ["a", "b", "c", "d"]
     spread.change(waiting, app_pod("x", "in-d"), later.node("in-d"), 1)
-    assert verdicts(spread, waiting, nodes) == {}, "nobody was told of c"
+    assert verdicts(spread, waiting, nodes) == {}, "the notes do not include c"
 
 
-def test_it_may_be_the_fullest_where_a_what_if_left_less_than_nothing() -> None:
-    """An empty selector counts nobody at first, so that who leaves is one less than none."""
+def test_a_new_domain_may_be_the_fullest_after_a_what_if_with_negative_counts() -> None:
+    """An empty selector counts no pods at first, so a removal makes the count negative."""
     snapshot, waiting = zoned(a=1, b=1), app_pod(spread=[constraint(labelSelector={})])
     spread = counted(waiting, snapshot.nodes)
     spread.change(waiting, app_pod("a0", "in-a"), snapshot.node("in-a"), -1)

@@ -1,4 +1,4 @@
-"""What is worth another attempt: pods that begin or end to match, domains that come and go."""
+"""Helpful events: pods that begin or cease to match, and domains that appear or vanish."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -50,14 +50,20 @@ def test_the_events_are_those_that_change_domains_or_counts() -> None:
 @pytest.mark.parametrize(
     ("other", "worth_it"),
     [
-        pytest.param(app_pod("x", "n1", labels=WEB), True, id="it counts"),
-        pytest.param(app_pod("x", labels=WEB, nominated="n1"), True, id="it is about to count"),
-        pytest.param(app_pod("x", labels=WEB), False, id="it is nowhere"),
-        pytest.param(app_pod("x", "n1", labels=OTHER), False, id="it does not match"),
-        pytest.param(app_pod("x", "n1", labels=WEB, namespace="other"), False, id="elsewhere"),
+        pytest.param(app_pod("x", "n1", labels=WEB), True, id="a pod that counts"),
+        pytest.param(
+            app_pod("x", labels=WEB, nominated="n1"), True, id="a nominated pod that will count"
+        ),
+        pytest.param(app_pod("x", labels=WEB), False, id="a pod without a node"),
+        pytest.param(app_pod("x", "n1", labels=OTHER), False, id="a pod that does not match"),
+        pytest.param(
+            app_pod("x", "n1", labels=WEB, namespace="other"),
+            False,
+            id="a pod of another namespace",
+        ),
     ],
 )
-def test_a_pod_that_comes_or_goes_matters_if_it_counts(other: PodInfo, worth_it: bool) -> None:
+def test_adding_or_deleting_a_pod_helps_if_the_pod_counts(other: PodInfo, worth_it: bool) -> None:
     assert is_queue(HINTS.after_pod(WAITING, None, other)) is worth_it
     assert is_queue(HINTS.after_pod(WAITING, other, None)) is worth_it
 
@@ -65,20 +71,20 @@ def test_a_pod_that_comes_or_goes_matters_if_it_counts(other: PodInfo, worth_it:
 @pytest.mark.parametrize(
     ("before", "after", "worth_it"),
     [
-        pytest.param(WEB, OTHER, True, id="ends to match"),
+        pytest.param(WEB, OTHER, True, id="ceases to match"),
         pytest.param(OTHER, WEB, True, id="begins to match"),
         pytest.param(WEB, WEB | {"tier": "x"}, False, id="matches as before"),
-        pytest.param(OTHER, {}, False, id="matches as little as before"),
+        pytest.param(OTHER, {}, False, id="does not match as before"),
     ],
 )
-def test_new_labels_matter_if_the_pod_begins_or_ends_to_match(
+def test_new_labels_help_if_the_pod_begins_or_ceases_to_match(
     before: Mapping[str, str], after: Mapping[str, str], worth_it: bool
 ) -> None:
     old, new = app_pod("x", "n1", labels=before), app_pod("x", "n1", labels=after)
     assert is_queue(HINTS.after_pod(WAITING, old, new)) is worth_it
 
 
-def test_any_constraint_may_be_the_one() -> None:
+def test_an_event_may_help_any_of_the_constraints() -> None:
     spread = [constraint(labelSelector={"matchLabels": OTHER}), constraint(RACK)]
     placed = app_pod("x", "n1", labels=WEB)
     assert is_queue(HINTS.after_pod(app_pod(spread=spread), None, placed))
@@ -89,7 +95,7 @@ def test_soft_constraints_reject_no_node_and_queue_no_pod() -> None:
     assert not is_queue(HINTS.after_pod(waiting, None, app_pod("x", "n1", labels=WEB)))
 
 
-def test_defaults_count_as_the_services_are_now() -> None:
+def test_defaults_follow_the_current_services() -> None:
     default = DefaultConstraint(max_skew=1, topology_key=ZONE_LABEL, when_unsatisfiable=HARD)
     args = PodTopologySpreadArgs(defaulting_type="List", default_constraints=(default,))
     world = SpreadCluster()
@@ -102,14 +108,14 @@ def test_defaults_count_as_the_services_are_now() -> None:
 # ---- the pod itself --------------------------------------------------------------------------
 
 
-def test_own_labels_matter_if_the_pod_begins_or_ends_to_match_itself() -> None:
+def test_own_labels_help_if_the_pod_begins_or_ceases_to_match_itself() -> None:
     old, new = app_pod("waiting", labels=WEB), app_pod("waiting", labels=OTHER)
     assert is_queue(HINTS.after_own_update(WAITING, old, new))
     assert not is_queue(HINTS.after_own_update(WAITING, old, old))
 
 
 @pytest.mark.parametrize(("policy", "worth_it"), [("Honor", True), ("Ignore", False)])
-def test_own_tolerations_matter_where_taints_are_honoured(policy: str, worth_it: bool) -> None:
+def test_own_tolerations_help_if_taints_are_honoured(policy: str, worth_it: bool) -> None:
     spread = [constraint(nodeTaintsPolicy=policy)]
     old = app_pod("waiting", spread=spread)
     new = app_pod("waiting", spread=spread, tolerations=[{"key": "k", "operator": "Exists"}])
@@ -129,21 +135,24 @@ TAINTED, RACKED = (
 @pytest.mark.parametrize(
     ("old", "new", "worth_it"),
     [
-        pytest.param(None, ZONED, True, id="a domain's node comes"),
-        pytest.param(None, BARE, False, id="a node of no domain comes"),
-        pytest.param(ZONED, None, True, id="a domain's node goes"),
-        pytest.param(BARE, None, False, id="a node of no domain goes"),
-        pytest.param(ZONED, BARE, True, id="it leaves its domain"),
-        pytest.param(BARE, ZONED, True, id="it joins a domain"),
-        pytest.param(ZONED, MOVED, True, id="it moves to another domain"),
-        pytest.param(ZONED, TAINTED, True, id="its taints change"),
+        pytest.param(None, ZONED, True, id="a node of a domain is added"),
+        pytest.param(None, BARE, False, id="a node outside of all domains is added"),
+        pytest.param(ZONED, None, True, id="a node of a domain is deleted"),
+        pytest.param(BARE, None, False, id="a node outside of all domains is deleted"),
+        pytest.param(ZONED, BARE, True, id="a node leaves its domain"),
+        pytest.param(BARE, ZONED, True, id="a node joins a domain"),
+        pytest.param(ZONED, MOVED, True, id="a node moves to another domain"),
+        pytest.param(ZONED, TAINTED, True, id="taints of a node change"),
         pytest.param(
-            BARE, labelled_node(taints=["k"]), False, id="taints of a node of no domain change"
+            BARE,
+            labelled_node(taints=["k"]),
+            False,
+            id="taints of a node outside of all domains change",
         ),
-        pytest.param(ZONED, RACKED, False, id="a label nobody asks for changes"),
+        pytest.param(ZONED, RACKED, False, id="an unrelated label changes"),
     ],
 )
-def test_a_node_matters_if_its_domain_or_taints_change(
+def test_an_update_of_a_node_helps_if_its_domain_or_taints_change(
     old: Node | None, new: Node | None, worth_it: bool
 ) -> None:
     assert is_queue(HINTS.after_node(WAITING, old, new)) is worth_it
@@ -156,7 +165,7 @@ def test_a_node_must_have_the_labels_of_all_constraints() -> None:
 
 
 def test_without_hard_constraints_every_node_counts() -> None:
-    """A fact of v1.37.0: all of none are there."""
+    """A fact of v1.37.0: a node has all labels of an empty set."""
     assert is_queue(HINTS.after_node(app_pod(), None, BARE))
     assert is_queue(HINTS.after_node(app_pod(), ZONED, TAINTED))
     assert not is_queue(HINTS.after_node(app_pod(), ZONED, MOVED))
@@ -165,7 +174,7 @@ def test_without_hard_constraints_every_node_counts() -> None:
 # ---- what does not parse ---------------------------------------------------------------------
 
 
-def test_a_constraint_that_does_not_parse_is_always_worth_another_attempt() -> None:
+def test_every_event_queues_a_pod_whose_constraint_does_not_parse() -> None:
     broken: dict[str, Any] = {"matchExpressions": [{"key": "app", "operator": "Foo"}]}
     waiting = app_pod(spread=[constraint(labelSelector=broken)])
     hints = SpreadHints(rules(NO_DEFAULTS))

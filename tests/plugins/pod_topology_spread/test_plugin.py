@@ -1,4 +1,4 @@
-"""The plugin as the framework runs it: what it skips, what fails, what it signs."""
+"""The plugin in the framework: skips, failures, signatures."""
 
 from typing import Any
 
@@ -65,7 +65,7 @@ def test_by_the_systems_defaults_a_pod_of_a_service_is_scored() -> None:
     assert plugin.pre_filter(CycleState(), app_pod(), nodes) is SKIP
 
 
-def test_hard_defaults_reject() -> None:
+def test_hard_defaults_reject_nodes() -> None:
     default = DefaultConstraint(max_skew=1, topology_key=ZONE_LABEL, when_unsatisfiable=HARD)
     args = PodTopologySpreadArgs(defaulting_type="List", default_constraints=(default,))
     plugin = spreading(args, SpreadCluster().put(SERVICE, "web", WEB_SERVICE))
@@ -74,7 +74,7 @@ def test_hard_defaults_reject() -> None:
     assert rejected(plugin, state, app_pod(), snapshot) == ["in-a"]
 
 
-def test_without_args_the_systems_defaults_hold() -> None:
+def test_without_args_the_systems_defaults_apply() -> None:
     plugin = PodTopologySpread(None, spreading().handle)
     assert plugin.sign_pod(app_pod()) is None
 
@@ -123,8 +123,8 @@ def test_what_ifs_change_a_clone_of_the_state() -> None:
     assert rejected(plugin, state, waiting, snapshot) == ["in-a"]
 
 
-def test_counts_are_those_of_the_moment_of_pre_filter() -> None:
-    """A trial changes the columns themselves; the notes hear of it through add and remove."""
+def test_counts_are_those_at_pre_filter() -> None:
+    """A trial changes the columns. The notes change through AddPod and RemovePod only."""
     plugin, snapshot, waiting = spreading(), zoned(a=1, b=0), app_pod(spread=[constraint()])
     state = CycleState()
     plugin.pre_filter(state, waiting, snapshot.nodes)
@@ -133,7 +133,7 @@ def test_counts_are_those_of_the_moment_of_pre_filter() -> None:
         assert rejected(plugin, state, waiting, snapshot) == ["in-a"]
 
 
-def test_scores_are_normalised_by_itself() -> None:
+def test_the_plugin_normalises_its_scores() -> None:
     plugin, state, nodes = spreading(), CycleState(), zoned(a=2, b=1, c=0).nodes
     waiting = app_pod(spread=[constraint(action=SOFT)])
     assert plugin.pre_score(state, waiting, nodes) is None
@@ -142,7 +142,7 @@ def test_scores_are_normalised_by_itself() -> None:
     assert plugin.normalize(state, waiting, raw).tolist() == [0, 33, 100]
 
 
-def test_two_instances_keep_their_notes_apart() -> None:
+def test_two_instances_have_separate_notes() -> None:
     handle, state, nodes = spreading().handle, CycleState(), zoned(a=2, b=0).nodes
     instances = [PodTopologySpread(NO_DEFAULTS, handle, f"PodTopologySpread/{i}") for i in "xy"]
     pods = [app_pod(spread=[constraint(action=SOFT, maxSkew=skew)]) for skew in (1, 5)]
@@ -164,11 +164,11 @@ def test_own_constraints_are_unsigned() -> None:
     assert spreading().sign_pod(app_pod(spread=[constraint(action=SOFT)])) is None
 
 
-def test_with_defaults_nothing_is_signed_for_a_service_may_come() -> None:
+def test_with_defaults_nothing_is_signed_because_a_service_may_be_added() -> None:
     assert spreading(SYSTEM).sign_pod(app_pod()) is None
 
 
-def test_it_reads_the_kinds_it_declares() -> None:
+def test_the_plugin_reads_only_the_kinds_it_declares() -> None:
     assert PodTopologySpread.kinds == (
         "v1 Service",
         "v1 ReplicationController",
@@ -178,7 +178,7 @@ def test_it_reads_the_kinds_it_declares() -> None:
     assert PodTopologySpread.scope == "cluster"
 
 
-def test_a_node_alone_is_judged_as_among_all_others() -> None:
+def test_a_node_alone_has_the_same_result_as_among_all_nodes() -> None:
     plugin, waiting = spreading(), app_pod(spread=[constraint()])
     snapshot = lent(
         [labelled_node("a", zone="z1"), labelled_node("b", zone="z2"), labelled_node("c")],

@@ -1,4 +1,4 @@
-"""Soft constraints: against a plain restatement, and the examples one draws."""
+"""Soft constraints: compared with a plain rule, and by examples."""
 
 import math
 import struct
@@ -53,13 +53,13 @@ def scored(spread: SoftSpread, waiting: PodInfo, nodes: NodeView) -> dict[str, t
 
 
 def normalized(snapshot: Snapshot, *spread: dict[str, Any], **fields: Any) -> dict[str, int]:
-    """For a pod with app=a, all nodes feasible."""
+    """Normalised scores for a pod with app=a and all nodes feasible."""
     waiting, nodes = app_pod(spread=spread, **fields), snapshot.nodes
     answer = scored(counted(waiting, nodes), waiting, nodes)
     return {name: final for name, (_, final) in answer.items()}
 
 
-# ---- the rule, said plainly ------------------------------------------------------------------
+# ---- the plain rule ------------------------------------------------------------------
 
 
 def plainly_scored(
@@ -97,7 +97,7 @@ def plainly_normalized(name: str, raw: Mapping[str, int]) -> tuple[int, int]:
 
 
 @given(drawn_clusters(), drawn_pods(SOFT), st.booleans(), st.data())
-def test_all_nodes_at_once_score_as_each_by_the_plain_rule(
+def test_all_nodes_at_once_have_the_same_scores_as_each_node_by_the_plain_rule(
     snapshot: Snapshot, waiting: PodInfo, require_all: bool, data: st.DataObject
 ) -> None:
     nodes = snapshot.nodes
@@ -119,17 +119,17 @@ def test_the_emptiest_domain_is_the_best() -> None:
     assert normalized(zoned(a=2, b=1, c=0), soft()) == {"in-a": 0, "in-b": 33, "in-c": 100}
 
 
-def test_where_there_are_no_pods_all_nodes_are_equal() -> None:
+def test_without_pods_all_nodes_are_equal() -> None:
     assert normalized(zoned(a=0, b=0), soft()) == {"in-a": 100, "in-b": 100}
 
 
-def test_the_more_skew_is_allowed_the_less_a_difference_matters() -> None:
+def test_a_larger_skew_reduces_the_effect_of_a_difference() -> None:
     snapshot = zoned(a=2, b=0)
     assert normalized(snapshot, soft()) == {"in-a": 0, "in-b": 100}
     assert normalized(snapshot, soft(maxSkew=5)) == {"in-a": 57, "in-b": 100}
 
 
-def test_nodes_without_a_label_get_nothing() -> None:
+def test_nodes_without_a_label_score_0() -> None:
     snapshot = lent([labelled_node("a", zone="z"), labelled_node("b")], [app_pod("x", "a")])
     assert normalized(snapshot, soft()) == {"a": 100, "b": 0}
     assert normalized(snapshot, soft(RACK)) == {"a": 0, "b": 0}
@@ -146,7 +146,7 @@ def test_pods_on_nodes_that_are_not_feasible_count() -> None:
     assert scored(counted(waiting, feasible), waiting, feasible) == {"b": (1, 0), "c": (0, 100)}
 
 
-def test_domains_of_nodes_that_are_not_feasible_do_not_weigh() -> None:
+def test_domains_of_infeasible_nodes_do_not_affect_the_weight() -> None:
     """ln(1 + 2) x 2 pods is 2.2, ln(3 + 2) x 2 pods is 3.2."""
     snapshot, waiting = zoned(a=2, b=0, c=0), app_pod(spread=[soft()])
     for positions, raw in ([0], 2), ([0, 1, 2], 3):
@@ -154,13 +154,13 @@ def test_domains_of_nodes_that_are_not_feasible_do_not_weigh() -> None:
         assert scored(counted(waiting, feasible), waiting, feasible)["in-a"][0] == raw
 
 
-def test_nodes_that_share_a_hostname_are_counted_each_for_itself() -> None:
+def test_nodes_that_share_a_hostname_are_counted_separately() -> None:
     shared = {HOSTNAME_LABEL: "same"}
     nodes = [labelled_node("a", labels=shared), labelled_node("b", labels=shared)]
     assert normalized(lent(nodes, [app_pod("x", "a")]), soft(HOSTNAME_LABEL)) == {"a": 0, "b": 100}
 
 
-def test_policies_do_not_matter_where_pods_are_counted_on_the_node_itself() -> None:
+def test_policies_have_no_effect_on_counts_by_node() -> None:
     nodes = [labelled_node("a", zone="z1", taints=["k"]), labelled_node("b", zone="z2")]
     snapshot = lent(nodes, [app_pod("x", "a")])
     honouring = {"nodeTaintsPolicy": "Honor"}
@@ -183,14 +183,14 @@ def by_default(snapshot: Snapshot) -> dict[str, int]:
 
 
 def test_by_the_systems_defaults_a_node_without_zone_is_spread_over_by_hostname() -> None:
-    """3 - 1 and 5 - 1 for what is allowed; a pod on the node counts twice, ln(4) and ln(4)."""
+    """3 - 1 and 5 - 1 for the skews; a pod on the node counts twice, with ln(4) each."""
     snapshot = lent(
         [labelled_node("a", zone="z"), labelled_node("b")], [app_pod("x", "a"), app_pod("y", "b")]
     )
     assert by_default(snapshot) == {"a": 9, "b": 3}
 
 
-def test_nodes_without_a_label_are_one_domain_with_those_whose_label_is_empty() -> None:
+def test_nodes_without_a_label_and_nodes_with_an_empty_label_are_one_domain() -> None:
     """A fact of v1.37.0, seen by the system's defaults only: a's zone holds b's pods, too."""
     pods = [app_pod(f"x{i}", "b") for i in range(4)]
     named = lent(
@@ -223,11 +223,11 @@ def test_without_nodes_there_is_no_result() -> None:
         (5002, 0x40210901F6DC84B9),
     ],
 )
-def test_the_logarithm_is_gos_to_the_last_bit(number: int, bits: int) -> None:
-    """Bits that a Go program printed; for most of these the C library's differ in the last."""
+def test_the_logarithm_equals_gos_to_the_last_bit(number: int, bits: int) -> None:
+    """Bits that a Go program printed. For most values the C library's last bit differs."""
     assert struct.unpack(">Q", struct.pack(">d", go_log(number)))[0] == bits
 
 
 @given(st.integers(1, 10**9))
-def test_the_logarithm_is_a_logarithm(number: int) -> None:
+def test_the_logarithm_is_close_to_the_exact_one(number: int) -> None:
     assert abs(go_log(number) - math.log(number)) <= 2 * math.ulp(math.log(number) or 1.0)

@@ -1,4 +1,4 @@
-"""When a decision is carried out, and when it will not be."""
+"""When a decision is complete, and when it has failed."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def provision() -> tuple[SampleCluster, Decision]:
     return over, decided(over, "data")
 
 
-def test_a_binding_is_complete_once_the_claim_is_bound() -> None:
+def test_a_binding_is_complete_when_the_claim_is_bound() -> None:
     over, decision = binding()
     assert not is_complete(over, decision)
     add(over, at(volume("pv", claim="data"), "2"))
@@ -42,14 +42,14 @@ def test_a_claim_bound_to_an_unreported_volume_is_not_complete() -> None:
     assert not is_complete(over, decision)
 
 
-def test_a_provision_is_complete_once_its_volume_is_there_and_bound() -> None:
+def test_a_provision_is_complete_when_its_volume_exists_and_is_bound() -> None:
     over, decision = provision()
     assert not is_complete(over, decision)
     reports = {SELECTED: "n1"}
     add(over, at(claim("data", annotations=reports), "2"))
     assert not is_complete(over, decision)
     add(over, at(claim("data", annotations=reports, bound_to="pv"), "3"))
-    assert not is_complete(over, decision)  # the volume itself is told of later
+    assert not is_complete(over, decision)  # the event of the volume arrives later
     add(over, volume("pv", zone="a", claim="data", phase="Bound"))
     assert is_complete(over, decision)
 
@@ -58,7 +58,9 @@ def test_a_provision_is_complete_once_its_volume_is_there_and_bound() -> None:
     ("objects", "text"),
     [
         pytest.param(
-            [at(volume("pv"), "2")], 'ClaimRef got reset for pv "pv"', id="the reservation is gone"
+            [at(volume("pv"), "2")],
+            'ClaimRef got reset for pv "pv"',
+            id="the reservation is removed",
         ),
         pytest.param(
             [at(volume("pv", claim="data", zone="b"), "2")],
@@ -80,12 +82,12 @@ def test_an_impossible_binding_is_reported(objects: list[Any], text: str) -> Non
         pytest.param(
             [at(claim("data"), "3")],
             'selectedNode annotation reset for PVC "data"',
-            id="nothing is noted any more",
+            id="the node annotation is removed",
         ),
         pytest.param(
             [at(claim("data", annotations={SELECTED: "n2"}), "3")],
             'provisioning failed for PVC "data"',
-            id="another node is noted",
+            id="another node is annotated",
         ),
         pytest.param(
             [
@@ -93,7 +95,7 @@ def test_an_impossible_binding_is_reported(objects: list[Any], text: str) -> Non
                 volume("pv", zone="b", claim="data"),
             ],
             'pv "pv" node affinity',
-            id="it was made elsewhere",
+            id="the volume has another zone",
         ),
     ],
 )
@@ -113,7 +115,7 @@ def test_a_deleted_claim_is_reported() -> None:
 
 @pytest.mark.parametrize("is_volume", [True, False])
 def test_a_deleted_part_of_a_binding_is_reported_by_its_resource(is_volume: bool) -> None:
-    """The words of upstream's cache, not those of its lister."""
+    """The message of upstream's cache, which differs from that of its lister."""
     over, decision = binding()
     (pair,) = decision.bindings
     if is_volume:

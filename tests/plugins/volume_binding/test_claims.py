@@ -1,6 +1,6 @@
-"""Which of a pod's claims are bound, which wait, and what keeps a pod from running at all.
+"""A pod's claims: bound ones, delayed ones, and problems that reject the pod.
 
-Which volumes a pod would get on each node: examples, and a plain restatement node by node.
+The volumes of a pod on each node: examples, and a plain rule node by node.
 """
 
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ from tests.plugins.volume_kit import (
 LATE = storage_class()
 
 
-def found(*objects: Any, **sources: Any) -> PodClaims | Status:
+def claims_of(*objects: Any, **sources: Any) -> PodClaims | Status:
     over = cluster([node("n1")], *objects)
     claims = () if sources else ("data",)
     return pod_claims(over.volumes, with_claims("p", *claims, **sources))
@@ -54,11 +54,11 @@ def names(claims: PodClaims | Status) -> tuple[list[str], list[str]]:
 
 
 def test_a_bound_claim_is_bound() -> None:
-    assert names(found(claim("data", bound_to="pv"))) == (["data"], [])
+    assert names(claims_of(claim("data", bound_to="pv"))) == (["data"], [])
 
 
 def test_a_claim_of_a_class_that_waits_is_delayed() -> None:
-    assert names(found(claim("data"), LATE)) == ([], ["data"])
+    assert names(claims_of(claim("data"), LATE)) == ([], ["data"])
 
 
 UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
@@ -81,33 +81,33 @@ UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
         pytest.param([claim("data"), storage_class(mode="Immediate")], UNBOUND, id="immediate"),
         pytest.param([claim("data")], UNBOUND, id="no such class"),
         pytest.param([claim("data", class_name="")], UNBOUND, id="no class"),
-        pytest.param([claim("data", volumeName="pv"), LATE], UNBOUND, id="bound by half"),
+        pytest.param([claim("data", volumeName="pv"), LATE], UNBOUND, id="bound on one side only"),
     ],
 )
 def test_the_reason_for_a_wait_is_reported(objects: list[Any], reason: str) -> None:
-    assert found(*objects) == Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,))
+    assert claims_of(*objects) == Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,))
 
 
 def test_a_class_without_a_mode_is_an_error() -> None:
-    result = found(claim("data"), storage_class(mode=None))
+    result = claims_of(claim("data"), storage_class(mode=None))
     assert result == Status(Code.ERROR, ('VolumeBindingMode not set for StorageClass "late"',))
 
 
-def test_an_ephemeral_claim_must_be_there_and_the_pods_own() -> None:
+def test_an_ephemeral_claim_must_exist_and_belong_to_the_pod() -> None:
     scratch: Any = {"scratch": {"ephemeral": {}}}
-    result = found(**scratch)
+    result = claims_of(**scratch)
     assert isinstance(result, Status)
     assert result.message == (
         'waiting for ephemeral volume controller to create the persistentvolumeclaim "p-scratch"'
     )
-    result = found(claim("p-scratch", bound_to="pv"), **scratch)
+    result = claims_of(claim("p-scratch", bound_to="pv"), **scratch)
     assert isinstance(result, Status)
     assert result.message == (
         "PVC default/p-scratch was not created for pod default/p (pod is not owner)"
     )
     owner = {"kind": "Pod", "name": "p", "uid": "uid-default/p", "controller": True}
     own = claim("p-scratch", bound_to="pv", meta={"ownerReferences": [owner]})
-    assert names(found(own, **scratch)) == (["p-scratch"], [])
+    assert names(claims_of(own, **scratch)) == (["p-scratch"], [])
 
 
 # ---- finding --------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ def find(over: SampleCluster, *claims: str) -> NodeVolumes:
 
 
 def rejected(over: SampleCluster, *claims: str) -> dict[str, list[str]]:
-    """Node → its reasons."""
+    """Rejected node → its reasons."""
     names = over.lend().nodes.names()
     reasons: dict[str, list[str]] = {}
     for rejection in find(over, *claims).rejections():
@@ -134,7 +134,7 @@ def rejected(over: SampleCluster, *claims: str) -> dict[str, list[str]]:
 
 
 def taken(over: SampleCluster, *claims: str) -> dict[str, dict[str, str]]:
-    """Node → claim → the volume it would take, "" for one that is made."""
+    """Node → claim → its volume, "" for a volume to be provisioned."""
     names, volumes = over.lend().nodes.names(), find(over, *claims)
     chosen: dict[str, dict[str, str]] = {name: {} for name in names}
     for matched in volumes.matched:
@@ -142,8 +142,8 @@ def taken(over: SampleCluster, *claims: str) -> dict[str, dict[str, str]]:
             if index != NONE:
                 chosen[name][matched.claim.name] = matched.volumes[index].name
     for made in volumes.provisioned:
-        for name, is_wanted in zip(names, made.needed.tolist(), strict=True):
-            if is_wanted:
+        for name, is_needed in zip(names, made.needed.tolist(), strict=True):
+            if is_needed:
                 chosen[name][made.claim.name] = ""
     return chosen
 
@@ -151,12 +151,12 @@ def taken(over: SampleCluster, *claims: str) -> dict[str, dict[str, str]]:
 # ---- bound claims --------------------------------------------------------------------------
 
 
-def test_a_bound_volume_holds_its_pod_where_it_is_reached() -> None:
+def test_a_bound_volume_restricts_its_pod_to_nodes_that_reach_it() -> None:
     over = cluster(NODES, claim("data", bound_to="pv"), volume("pv", zone="b"))
     assert rejected(over, "data") == {"n1": [OUT_OF_REACH], "n3": [OUT_OF_REACH]}
 
 
-def test_a_volume_that_is_gone_is_missed_everywhere() -> None:
+def test_a_deleted_volume_rejects_all_nodes() -> None:
     over = cluster(NODES[:1], claim("data", bound_to="pv"))
     assert rejected(over, "data") == {"n1": [NO_SUCH_VOLUME]}
 
@@ -169,7 +169,7 @@ def test_the_first_claim_that_fails_decides() -> None:
     assert rejected(over, "y", "x") == {"n1": [NO_SUCH_VOLUME], "n2": [NO_SUCH_VOLUME]}
 
 
-def test_where_a_driver_took_over_its_own_label_of_the_zone_counts() -> None:
+def test_for_a_migrated_driver_its_own_zone_label_counts() -> None:
     key = "topology.kubernetes.io/zone"
     term = {"matchExpressions": [{"key": key, "operator": "In", "values": ["a"]}]}
     disk = volume(
@@ -192,7 +192,7 @@ def test_where_a_driver_took_over_its_own_label_of_the_zone_counts() -> None:
     assert rejected(over, "data") == {}
 
 
-def test_a_disk_that_no_driver_understands_is_an_error_where_one_took_over() -> None:
+def test_a_disk_that_the_migrated_driver_cannot_translate_is_an_error() -> None:
     note = {"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/aws-ebs"}
     disk = volume("pv", awsElasticBlockStore={"volumeID": "aws://a/nonsense"})
     over = cluster(NODES[:2], claim("data", bound_to="pv"), disk, csi_node("n2", annotations=note))
@@ -204,7 +204,7 @@ def test_a_disk_that_no_driver_understands_is_an_error_where_one_took_over() -> 
 # ---- volumes that are there ----------------------------------------------------------------
 
 
-def test_each_node_takes_the_smallest_volume_that_will_do() -> None:
+def test_each_node_takes_the_smallest_volume_that_suffices() -> None:
     over = cluster(
         NODES,
         storage_class(),
@@ -220,7 +220,7 @@ def test_each_node_takes_the_smallest_volume_that_will_do() -> None:
     }
 
 
-def test_no_volume_is_taken_for_two_claims() -> None:
+def test_a_volume_is_used_for_one_claim_only() -> None:
     over = cluster(
         NODES[:2],
         storage_class(),
@@ -234,9 +234,9 @@ def test_no_volume_is_taken_for_two_claims() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "asks"),
+    ("wrong", "spec"),
     [
-        pytest.param(volume("pv", claim="other"), {}, id="somebody else's"),
+        pytest.param(volume("pv", claim="other"), {}, id="reserved for another claim"),
         pytest.param(volume("pv", phase="Released"), {}, id="not available"),
         pytest.param(volume("pv", volumeMode="Block"), {}, id="another mode"),
         pytest.param(volume("pv", class_name="other"), {}, id="another class"),
@@ -244,12 +244,12 @@ def test_no_volume_is_taken_for_two_claims() -> None:
         pytest.param(volume("pv"), {"volumeAttributesClassName": "gold"}, id="other attributes"),
         pytest.param(volume("pv"), {"selector": {"matchLabels": {"a": "b"}}}, id="not selected"),
         pytest.param(
-            volume("pv", meta={"deletionTimestamp": "2026-01-01T00:00:00Z"}), {}, id="going"
+            volume("pv", meta={"deletionTimestamp": "2026-01-01T00:00:00Z"}), {}, id="being deleted"
         ),
     ],
 )
-def test_a_volume_that_will_not_do_is_not_taken(wrong: Any, asks: dict[str, Any]) -> None:
-    over = cluster(NODES[:1], storage_class(), claim("data", **asks), wrong)
+def test_a_volume_that_does_not_match_is_not_used(wrong: Any, spec: dict[str, Any]) -> None:
+    over = cluster(NODES[:1], storage_class(), claim("data", **spec), wrong)
     assert rejected(over, "data") == {"n1": [NOTHING_TO_BIND]}
 
 
@@ -260,7 +260,7 @@ def test_a_selector_that_does_not_parse_is_an_error() -> None:
     assert rejection.code is Code.ERROR
 
 
-def test_a_volume_that_is_the_claims_own_is_the_only_one_for_it() -> None:
+def test_a_claim_uses_its_reserved_volume_only() -> None:
     over = cluster(
         NODES[:2],
         storage_class(),
@@ -277,12 +277,12 @@ def test_a_volume_that_is_the_claims_own_is_the_only_one_for_it() -> None:
 MAKER = storage_class(provisioner="disk.test")
 
 
-def test_what_is_not_there_is_made() -> None:
+def test_a_missing_volume_is_provisioned() -> None:
     over = cluster(NODES[:2], MAKER, claim("data"), volume("pv", zone="a"))
     assert taken(over, "data") == {"n1": {"data": "pv"}, "n2": {"data": ""}}
 
 
-def test_a_class_makes_volumes_in_its_topologies_only() -> None:
+def test_a_class_provisions_volumes_in_its_topologies_only() -> None:
     expression = {"key": "zone", "values": ["b", "c"]}
     terms = [{"matchLabelExpressions": [expression]}, {"matchLabelExpressions": []}]
     limited = storage_class(provisioner="disk.test", allowedTopologies=terms)
@@ -290,14 +290,14 @@ def test_a_class_makes_volumes_in_its_topologies_only() -> None:
     assert rejected(over, "data") == {"n1": [NOTHING_TO_BIND]}
 
 
-def test_a_claim_that_was_given_a_node_goes_nowhere_else() -> None:
+def test_a_claim_with_an_annotated_node_uses_that_node_only() -> None:
     note = {"volume.kubernetes.io/selected-node": "n2"}
     over = cluster(NODES, MAKER, claim("data", annotations=note))
     assert rejected(over, "data") == {"n1": [NOTHING_TO_BIND], "n3": [NOTHING_TO_BIND]}
     assert taken(over, "data")["n2"] == {"data": ""}
 
 
-def test_there_must_be_room_where_the_driver_keeps_count() -> None:
+def test_capacity_is_required_if_the_driver_reports_it() -> None:
     rooms = [capacity("x", "5Gi", "a"), capacity("y", "50Gi", "b", maximumVolumeSize="10Gi")]
     over = cluster(NODES, MAKER, claim("data"), csi_driver(storageCapacity=True), *rooms)
     assert rejected(over, "data") == {"n1": [NOT_ENOUGH_SPACE], "n3": [NOT_ENOUGH_SPACE]}
@@ -305,12 +305,12 @@ def test_there_must_be_room_where_the_driver_keeps_count() -> None:
     assert rejected(over, "data") == {}
 
 
-def test_a_claim_without_a_size_needs_no_room() -> None:
+def test_a_claim_without_a_size_needs_no_capacity() -> None:
     over = cluster(NODES[:1], MAKER, claim("data", None), csi_driver(storageCapacity=True))
     assert rejected(over, "data") == {}
 
 
-def test_a_claim_we_have_assumed_is_not_given_away() -> None:
+def test_an_assumed_claim_is_not_used_for_another_pod() -> None:
     over = cluster(NODES[:1], storage_class(), claim("data"), claim("other"), volume("pv"))
     the_volume = over.volumes.volume("pv")
     assert the_volume is not None
@@ -321,7 +321,7 @@ def test_a_claim_we_have_assumed_is_not_given_away() -> None:
     assert rejected(over, "other") == {}
 
 
-# ---- the rule, said plainly ----------------------------------------------------------------
+# ---- the plain rule ----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -338,7 +338,7 @@ class Disk:
 
 
 def choose(zone: str, sizes: dict[str, int], disks: list[Disk]) -> dict[str, str] | None:
-    """What the claims get on a node of this zone, as upstream goes about it; None: they do not."""
+    """The volumes of the claims in a zone by upstream's algorithm; None without a fit."""
     chosen: dict[str, str] = {}
     for name, size in sorted(sizes.items(), key=lambda each: each[1]):
         best: tuple[int, str] | None = None
@@ -373,7 +373,9 @@ DISKS = st.lists(
 
 
 @given(DISKS, st.lists(st.integers(1, 4), min_size=1, max_size=3))
-def test_the_result_equals_the_rule_for_each_node(disks: list[Disk], sizes: list[int]) -> None:
+def test_the_result_equals_the_plain_rule_for_each_node(
+    disks: list[Disk], sizes: list[int]
+) -> None:
     calls = {f"c{number}": size for number, size in enumerate(sizes)}
     claims = [claim(name, f"{size}Gi") for name, size in calls.items()]
     objects = [disk.content(number) for number, disk in enumerate(disks)]

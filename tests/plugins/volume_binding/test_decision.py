@@ -1,4 +1,4 @@
-"""What is assumed of a decision, what is taken back, and what is written."""
+"""A decision: assumed, rolled back and written."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def test_a_volume_is_reserved_and_a_claim_gets_its_node() -> None:
     assert result.selected_node == "n1"
 
 
-def test_what_is_not_written_is_taken_back() -> None:
+def test_assumptions_that_are_not_written_are_rolled_back() -> None:
     over = world(claim("new", "90Gi"), claim("old"), volume("pv"))
     decision = decided(over, "new", "old")
     decision.assume(over.volumes)
@@ -38,7 +38,7 @@ def test_what_is_not_written_is_taken_back() -> None:
     assert new_claim is not None and new_claim.selected_node is None
 
 
-def test_a_write_expects_the_version_it_was_made_of() -> None:
+def test_a_write_expects_the_version_that_it_changes() -> None:
     over = world(claim("new", "90Gi"), claim("old"), volume("pv"))
     decision = decided(over, "new", "old")
     kind, namespace, name, patch = volume_write(decision.bindings[0])

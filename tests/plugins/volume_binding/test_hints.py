@@ -1,4 +1,4 @@
-"""Which changes of storage may help a rejected pod."""
+"""Changes of storage that may help a rejected pod."""
 
 from typing import Any
 
@@ -44,18 +44,34 @@ NOTE = {"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/aws-ebs"}
             id="other topologies",
         ),
         pytest.param(
-            STORAGE_CLASS, storage_class(), storage_class(parameters={}), False, id="the same"
+            STORAGE_CLASS,
+            storage_class(),
+            storage_class(parameters={}),
+            False,
+            id="an unchanged class",
         ),
         pytest.param(PERSISTENT_VOLUME, None, volume("pv"), True, id="a new volume"),
-        pytest.param(PERSISTENT_VOLUME, volume("pv"), volume("pv"), True, id="any volume"),
-        pytest.param(PERSISTENT_VOLUME_CLAIM, None, claim("data"), True, id="its claim"),
-        pytest.param(PERSISTENT_VOLUME_CLAIM, None, claim("p-tmp"), True, id="its own claim"),
+        pytest.param(
+            PERSISTENT_VOLUME, volume("pv"), volume("pv"), True, id="any change of a volume"
+        ),
+        pytest.param(
+            PERSISTENT_VOLUME_CLAIM, None, claim("data"), True, id="a change of its claim"
+        ),
+        pytest.param(
+            PERSISTENT_VOLUME_CLAIM, None, claim("p-tmp"), True, id="a new claim of the pod"
+        ),
         pytest.param(PERSISTENT_VOLUME_CLAIM, None, claim("other"), False, id="another claim"),
         pytest.param(CSI_NODE, None, csi_node("n1"), True, id="a new CSI node"),
         pytest.param(
-            CSI_NODE, csi_node("n1"), csi_node("n1", annotations=NOTE), True, id="migrated"
+            CSI_NODE,
+            csi_node("n1"),
+            csi_node("n1", annotations=NOTE),
+            True,
+            id="newly migrated drivers",
         ),
-        pytest.param(CSI_NODE, csi_node("n1"), csi_node("n1", {"d": 1}), False, id="a limit"),
+        pytest.param(
+            CSI_NODE, csi_node("n1"), csi_node("n1", {"d": 1}), False, id="a changed limit"
+        ),
         pytest.param(
             CSI_DRIVER,
             csi_driver("inline.test", storageCapacity=True),
@@ -66,25 +82,31 @@ NOTE = {"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/aws-ebs"}
         pytest.param(
             CSI_DRIVER, csi_driver(storageCapacity=True), csi_driver(), False, id="another driver"
         ),
-        pytest.param(CSI_STORAGE_CAPACITY, None, capacity("c", "1Gi"), True, id="new room"),
+        pytest.param(CSI_STORAGE_CAPACITY, None, capacity("c", "1Gi"), True, id="new capacity"),
         pytest.param(
-            CSI_STORAGE_CAPACITY, capacity("c", "1Gi"), capacity("c", "2Gi"), True, id="more"
+            CSI_STORAGE_CAPACITY,
+            capacity("c", "1Gi"),
+            capacity("c", "2Gi"),
+            True,
+            id="more capacity",
         ),
         pytest.param(
-            CSI_STORAGE_CAPACITY, capacity("c", "2Gi"), capacity("c", "1Gi"), False, id="less"
+            CSI_STORAGE_CAPACITY,
+            capacity("c", "2Gi"),
+            capacity("c", "1Gi"),
+            False,
+            id="less capacity",
         ),
         pytest.param(
             CSI_STORAGE_CAPACITY,
             capacity("c", "1Gi", maximumVolumeSize="1Gi"),
             capacity("c", "2Gi", maximumVolumeSize="1Gi"),
             False,
-            id="more, but no larger volumes",
+            id="more capacity with the same volume size",
         ),
     ],
 )
-def test_a_change_is_worth_an_attempt_or_not(
-    kind: str, old: Any, new: Any, is_worth_it: bool
-) -> None:
+def test_changes_that_queue_the_pod(kind: str, old: Any, new: Any, is_worth_it: bool) -> None:
     plugin = instance(VolumeBinding, SampleCluster())
     sources: Any = {"tmp": {"ephemeral": {}}, "inline": {"csi": {"driver": "inline.test"}}}
     asking = with_claims("p", "data", **sources)
@@ -94,7 +116,7 @@ def test_a_change_is_worth_an_attempt_or_not(
     assert result is (QueueingHint.QUEUE if is_worth_it else QueueingHint.QUEUE_SKIP)
 
 
-def test_drivers_are_looked_at_only_when_they_change() -> None:
+def test_drivers_are_compared_only_when_they_change() -> None:
     plugin = instance(VolumeBinding, SampleCluster())
     event = (resource_of_kind(CSI_DRIVER), ActionType.ADD)
     assert hint(plugin, event, with_claims("p", "data"), None, None) is None

@@ -54,7 +54,7 @@ PLACED = ASKING.on_node("n1")
 
 
 class PatchingPort:
-    """Keeps what is written; time passes when it is slept."""
+    """Records writes; a sleep advances the clock."""
 
     def __init__(self, over: SampleCluster, meanwhile: Callable[[float], object]) -> None:
         self.over = over
@@ -72,10 +72,10 @@ class PatchingPort:
         self.meanwhile(self.over.clock.now())
 
     async def bind(self, pod: PodInfo, node_name: str) -> None:
-        raise AssertionError("not asked for")
+        raise AssertionError("not called by the plugin")
 
     async def get_pod(self, namespace: str, name: str) -> Pod:
-        raise AssertionError("not asked for")
+        raise AssertionError("not called by the plugin")
 
 
 def world(*objects: Any) -> SampleCluster:
@@ -101,7 +101,7 @@ def nothing(now: float) -> None: ...
 # ---- before a node is chosen ---------------------------------------------------------------
 
 
-def test_a_pod_without_claims_is_not_looked_at_and_scores_nothing() -> None:
+def test_a_pod_without_claims_is_skipped_and_not_scored() -> None:
     answer = results_of(VolumeBinding, world(), pod("p"))
     assert answer.pre_filter == "Skip"
     assert answer.scores == {"n1": 0, "n2": 0}
@@ -114,13 +114,13 @@ def test_nodes_without_volumes_for_the_pod_are_rejected() -> None:
     }
 
 
-def test_more_room_is_better_unless_configured_otherwise() -> None:
+def test_more_free_capacity_scores_higher_unless_configured_otherwise() -> None:
     rooms = [capacity("x", "20Gi", "a"), capacity("y", "100Gi", "b")]
     over = world(claim("data"), csi_driver(storageCapacity=True), *rooms)
     assert results_of(VolumeBinding, over, ASKING).scores == {"n1": 50, "n2": 90}
 
 
-def test_a_volume_that_comes_between_two_pods_is_seen() -> None:
+def test_a_volume_that_is_added_between_two_pods_is_used() -> None:
     over = cluster(NODES, storage_class(), claim("data"))
     assert set(rejected(VolumeBinding, over, ASKING)) == {"n1", "n2"}
     add(over, volume("pv", zone="b"))
@@ -130,7 +130,7 @@ def test_a_volume_that_comes_between_two_pods_is_seen() -> None:
 # ---- reserve -------------------------------------------------------------------------------
 
 
-def test_a_reserved_volume_is_not_given_to_another_pod() -> None:
+def test_a_reserved_volume_is_not_used_for_another_pod() -> None:
     over = cluster(NODES, storage_class(), claim("data"), claim("other"), volume("pv"))
     plugin, state = reserved(over)
     assert set(rejected(VolumeBinding, over, with_claims("q", "other"))) == {"n1", "n2"}
@@ -139,13 +139,13 @@ def test_a_reserved_volume_is_not_given_to_another_pod() -> None:
     assert rejected(VolumeBinding, over, with_claims("q", "other")) == {}
 
 
-def test_a_pod_that_shares_a_claim_to_come_follows_to_the_node() -> None:
+def test_a_pod_that_shares_an_unbound_claim_uses_the_same_node() -> None:
     over = world(claim("data"))
     reserved(over)
     assert set(rejected(VolumeBinding, over, with_claims("q", "data"))) == {"n2"}
 
 
-def test_where_all_is_bound_there_is_nothing_to_do_before_the_binding() -> None:
+def test_with_bound_claims_pre_bind_has_nothing_to_do() -> None:
     plugin, state = reserved(world(claim("data", bound_to="pv"), volume("pv")))
     assert plugin.pre_bind_preflight(state, ASKING, "n1") is SKIP
     assert plugin.pre_bind_preflight(CycleState(), pod("p"), "n1") is SKIP
@@ -154,7 +154,7 @@ def test_where_all_is_bound_there_is_nothing_to_do_before_the_binding() -> None:
 # ---- PreBind -------------------------------------------------------------------------------
 
 
-def test_it_writes_and_waits_until_the_claim_is_bound() -> None:
+def test_pre_bind_writes_and_waits_until_the_claim_is_bound() -> None:
     over = world(claim("data"), volume("pv"))
     plugin, state = reserved(over)
 
@@ -186,7 +186,7 @@ def test_a_volume_that_another_pod_assumed_is_written_and_awaited() -> None:
     assert over.clock.now() == 3.0
 
 
-def test_it_gives_up_after_its_time_out() -> None:
+def test_pre_bind_fails_after_its_timeout() -> None:
     over = world(claim("data"))
     plugin, state = reserved(over, VolumeBindingArgs(bind_timeout_seconds=5))
     status = bound(plugin, state, PatchingPort(over, nothing))
@@ -194,7 +194,7 @@ def test_it_gives_up_after_its_time_out() -> None:
     assert over.clock.now() == 5.0
 
 
-def test_a_write_that_is_refused_ends_the_binding_and_is_taken_back() -> None:
+def test_a_refused_write_ends_the_binding_and_is_rolled_back() -> None:
     over = world(claim("data"), volume("pv"))
     plugin, state = reserved(over)
     port = PatchingPort(over, nothing)
@@ -228,7 +228,7 @@ def test_written_objects_stay_assumed_until_the_api_reports_them() -> None:
         ),
     ],
 )
-def test_what_goes_meanwhile_ends_the_binding(
+def test_deleting_the_pod_or_the_node_ends_the_binding(
     lose: Callable[[SampleCluster], object], text: str
 ) -> None:
     over = world(claim("data"))
@@ -240,20 +240,20 @@ def test_what_goes_meanwhile_ends_the_binding(
 # ---- args, contract ------------------------------------------------------------------------
 
 
-def test_the_default_is_ten_minutes_and_the_emptiest() -> None:
+def test_the_defaults_are_ten_minutes_and_a_shape_that_prefers_empty_nodes() -> None:
     args = VolumeBindingArgs()
     assert args.bind_timeout_seconds == 600
     assert [(point.utilization, point.score) for point in args.shape] == [(0, 10), (100, 0)]
     assert VolumeBindingArgs(shape=()).shape == args.shape
 
 
-def test_a_shape_must_be_a_line() -> None:
+def test_an_invalid_shape_is_refused() -> None:
     point = VolumeBindingArgs().shape[0]
     problems = list(VolumeBindingArgs(shape=(point, point)).problems())
     assert problems == [("shape[1].utilization", "0; wanted more than 0")]
 
 
-def test_claims_made_for_the_pod_are_not_signed() -> None:
+def test_ephemeral_claims_are_not_signed() -> None:
     plugin = instance(VolumeBinding, world())
     scratch: Any = {"scratch": {"ephemeral": {}}}
     assert plugin.sign_pod(with_claims("p", **scratch)) is None
@@ -267,7 +267,7 @@ def test_notes_are_made_only_for_pods_with_claims() -> None:
     assert isinstance(state["VolumeBinding"], Notes)
 
 
-def test_it_keeps_to_the_contract() -> None:
+def test_it_satisfies_the_plugin_contract() -> None:
     def prepare(cluster: SampleCluster) -> None:
         add(cluster, MAKER, csi_driver(storageCapacity=True), capacity("c", "50Gi"))
         add(cluster, claim("data", bound_to="pv"), volume("pv", nodeAffinity=in_zone("za", "zb")))
@@ -288,7 +288,7 @@ def in_zone(*zones: str) -> Any:
     return {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
 
 
-def test_without_its_gate_storage_is_not_scored() -> None:
+def test_without_the_gate_storage_is_not_scored() -> None:
     off = SampleCluster(gates={"StorageCapacityScoring": False})
     plugin = instance(VolumeBinding, off)
     nodes = off.add(*zoned(n1="a")).lend().nodes
@@ -296,7 +296,7 @@ def test_without_its_gate_storage_is_not_scored() -> None:
     assert instance(VolumeBinding, cluster(())).pre_score(CycleState(), pod("p"), nodes) is None
 
 
-def test_without_its_gate_a_shape_is_refused() -> None:
+def test_without_the_gate_a_shape_is_refused() -> None:
     off = SampleCluster(gates={"StorageCapacityScoring": False})
     shape = (UtilizationShapePoint(utilization=0, score=5),)
     with pytest.raises(ConfigError, match="the gate StorageCapacityScoring is off"):
@@ -331,7 +331,7 @@ def test_capacity_scores_by_its_requested_share() -> None:
     assert score(MAKER, COUNTED, claim("data", "10Gi"), *rooms) == [50, 10]
 
 
-def test_two_volumes_of_a_class_share_one_room() -> None:
+def test_two_volumes_of_a_class_share_one_capacity() -> None:
     rooms = [capacity("x", "100Gi")]
     claims = [claim("one", "30Gi"), claim("two", "20Gi")]
     assert score(MAKER, COUNTED, *claims, *rooms, claims=("one", "two")) == [50, 50]
@@ -350,7 +350,7 @@ def test_classes_count_equally_and_halves_are_rounded_up() -> None:
     assert score(*objects, claims=("one", "two")) == [13, 13]
 
 
-def test_what_is_there_hides_what_would_be_made() -> None:
+def test_bound_volumes_hide_volumes_to_be_provisioned() -> None:
     objects = [MAKER, COUNTED, capacity("c", "1000Gi"), volume("x", "40Gi", zone="a")]
     claims = [claim("one", "10Gi"), claim("two", "90Gi")]
     assert score(*objects, *claims, claims=("one", "two")) == [25, 10]
@@ -360,7 +360,7 @@ def test_without_reported_capacity_there_is_no_score() -> None:
     assert score(MAKER, claim("data")) == [0, 0]
 
 
-def test_more_than_there_is_counts_as_full() -> None:
+def test_a_request_above_the_capacity_counts_as_full() -> None:
     rooms = [capacity("x", "1Gi", maximumVolumeSize="10Gi")]
     assert score(MAKER, COUNTED, claim("data", "10Gi"), *rooms) == [100, 100]
     rooms = [capacity("x", "0", maximumVolumeSize="10Gi")]
