@@ -1,4 +1,4 @@
-"""What a document shows, piece by piece and in its order: code, configurations, commands."""
+"""The excerpts of a document in their order: code, configurations, commands."""
 
 import re
 import shlex
@@ -18,26 +18,30 @@ _PROGRAM = re.compile(r"(\.venv/bin/)?bayplan ")
 
 
 @dataclass(frozen=True)
-class Shown:
-    """``line``: where it stands. A command is one of ours, as a shell would be given it; a console
-    shows some, each after ``$``, with all that they print."""
+class Excerpt:
+    """``line``: its line in the document. A command is a line for a shell that runs `bayplan`. A
+    console has commands, each after ``$``, with all their output."""
 
-    sort: Literal["python", "yaml", "console", "command", "mention"]
+    kind: Literal["python", "yaml", "console", "command", "mention"]
     text: str
     line: int
 
     @property
     def words(self) -> list[str]:
-        """Of a command, without the program."""
+        """The words of a command without the program."""
         text = re.sub(r"[\[\]]", " ", self.text)
         return shlex.split(text, comments=True)[1:]
 
 
-def shown_in(text: str) -> list[Shown]:
-    """Everything, by its place."""
+def excerpts_of(text: str) -> list[Excerpt]:
+    """All excerpts, ordered by line."""
     text = _with_shell_indented(text)
-    found = [*_fenced(text), *_commands(_without_fences(text)), *_mentions(_without_fences(text))]
-    return sorted(found, key=lambda shown: shown.line)
+    excerpts = [
+        *_fenced(text),
+        *_commands(_without_fences(text)),
+        *_mentions(_without_fences(text)),
+    ]
+    return sorted(excerpts, key=lambda excerpt: excerpt.line)
 
 
 def make_targets(text: str) -> list[str]:
@@ -47,38 +51,38 @@ def make_targets(text: str) -> list[str]:
 
 
 def _with_shell_indented(text: str) -> str:
-    """With blocks of a shell as if they were indented; lines keep their numbers."""
+    """The text with shell blocks as indented blocks; lines keep their numbers."""
 
-    def indented(found: re.Match[str]) -> str:
-        if found[1] not in ("sh", "bash"):
-            return found[0]
-        return "\n" + "".join(f"    {line}\n" for line in found[2].splitlines())
+    def indented(match: re.Match[str]) -> str:
+        if match[1] not in ("sh", "bash"):
+            return match[0]
+        return "\n" + "".join(f"    {line}\n" for line in match[2].splitlines())
 
     return _FENCED.sub(indented, text)
 
 
-def _fenced(text: str) -> Iterator[Shown]:
-    for found in _FENCED.finditer(text):
-        language, code = found.groups()
+def _fenced(text: str) -> Iterator[Excerpt]:
+    for match in _FENCED.finditer(text):
+        language, code = match.groups()
         if language == "python" or language == "yaml" or language == "console":
-            yield Shown(language, code, _line(text, found.start()))
+            yield Excerpt(language, code, _line(text, match.start()))
 
 
-def _commands(text: str) -> Iterator[Shown]:
-    for found in _INDENTED.finditer(text):
-        for command in found[0].replace("\\\n", " ").split("&&"):
+def _commands(text: str) -> Iterator[Excerpt]:
+    for match in _INDENTED.finditer(text):
+        for command in match[0].replace("\\\n", " ").split("&&"):
             if _PROGRAM.match(command.strip()):
-                yield Shown("command", command.strip(), _line(text, found.start()))
+                yield Excerpt("command", command.strip(), _line(text, match.start()))
 
 
-def _mentions(text: str) -> Iterator[Shown]:
-    for found in _INLINE.finditer(text):
-        yield Shown("mention", " ".join(found[1].split()), _line(text, found.start()))
+def _mentions(text: str) -> Iterator[Excerpt]:
+    for match in _INLINE.finditer(text):
+        yield Excerpt("mention", " ".join(match[1].split()), _line(text, match.start()))
 
 
 def _without_fences(text: str) -> str:
-    """With empty lines in their place, so that lines keep their numbers."""
-    return _FENCED.sub(lambda found: "\n" * found[0].count("\n"), text)
+    """The text with empty lines in place of fenced blocks; lines keep their numbers."""
+    return _FENCED.sub(lambda match: "\n" * match[0].count("\n"), text)
 
 
 def _line(text: str, position: int) -> int:

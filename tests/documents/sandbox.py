@@ -1,9 +1,9 @@
-"""A folder in which what a document shows can be tried: its files, and what it says of them.
+"""A folder in which the excerpts of a document are tried out.
 
-There is a cluster (nodes n1 to n8, in two zones and four racks), a StatefulSet and a Deployment
-`web`, several configurations, and the examples. Python becomes `my_policy.py`, a configuration
-`scheduler.yaml`,
-an experiment `experiment.yaml`, a scenario `scenario.yaml`, as the documents call them.
+The folder has a cluster (nodes n1 to n8, in two zones and four racks), a StatefulSet and a
+Deployment `web`, several configurations, and the examples. Excerpts are stored under the names
+that the documents use: Python as `my_policy.py`, a configuration as `scheduler.yaml`, an
+experiment as `experiment.yaml`, a scenario as `scenario.yaml`.
 """
 
 import re
@@ -25,23 +25,23 @@ from bayplan.profile.resolved_config import resolve
 from bayplan.sim.input.errors import InputErrors
 from tests.cli.command_line import answer, bayplan, write_objects
 from tests.comparison.kit import configuration, node_with_cpu
-from tests.documents.reading import ROOT, Shown
+from tests.documents.reading import ROOT, Excerpt
 
 KIND = "KubeSchedulerConfiguration"
 _HEADER = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": KIND}
 
-#: What wants a cluster, or a program that runs in one.
+#: Commands that need a cluster, or that run until they are stopped.
 _OUTSIDE = {"run", "capture", "serve-extender", "shadow", "ui"}
-#: Commands that read the cluster of kubectl unless they are given files.
+#: Commands that read the cluster of kubectl if no files are named.
 _QUESTIONS = {"fit", "headroom", "whatif", "why"}
-#: Commands whose exit code is an answer.
-_NO = {"fit": 1, "why": 1}
-#: Stands for something that the reader has.
+#: Command → the exit code that means "no".
+_EXIT_CODE_NO = {"fit": 1, "why": 1}
+#: A word that the reader replaces.
 _PLACEHOLDER = re.compile(r"[…$]|^(PATH|DIR|FILE|POD|NAME)$|^DIR/|\.csv$|^--address$")
 
 
 class Sandbox:
-    """``has_run``: commands that were run as they stand there."""
+    """``has_run``: the commands that have run unchanged."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -52,19 +52,19 @@ class Sandbox:
             (folder / name).symlink_to(ROOT / name)
         _write_files(folder)
 
-    def try_out(self, shown: Shown) -> None:
-        """Fails where it does not do what a reader may expect of it."""
-        getattr(self, f"_{shown.sort}")(shown)
+    def try_out(self, excerpt: Excerpt) -> None:
+        """Run or check the excerpt. Raises AssertionError if it does not work as documented."""
+        getattr(self, f"_{excerpt.kind}")(excerpt)
 
-    # ---- sorts of what is shown ---------------------------------------------------------------
+    # ---- kinds of excerpts --------------------------------------------------------------------
 
-    def _python(self, shown: Shown) -> None:
-        """It runs, its plugins are plugins, its metrics count, and its tests pass."""
-        code = shown.text.replace("0..9", "0..1")
+    def _python(self, excerpt: Excerpt) -> None:
+        """The code runs, its plugins can be registered, its metrics have values, its tests pass."""
+        code = excerpt.text.replace("0..9", "0..1")
         before = set(self._names)
-        exec(compile(code, f"line {shown.line}", "exec"), self._names)
+        exec(compile(code, f"line {excerpt.line}", "exec"), self._names)
         new = [self._names[name] for name in self._names.keys() - before]
-        (self.folder / "my_policy.py").write_text(shown.text)
+        (self.folder / "my_policy.py").write_text(excerpt.text)
         for one in new:
             if isinstance(one, type) and one.__module__ == "__main__":
                 self._take(one)
@@ -80,13 +80,13 @@ class Sandbox:
             assert one().values(result).keys() == {one.name}
 
     def registry(self) -> Registry:
-        found = Registry()
+        registry = Registry()
         for plugin in self._plugins:
-            found.add(plugin)
-        return found
+            registry.add(plugin)
+        return registry
 
-    def _yaml(self, shown: Shown) -> None:
-        value = yaml.safe_load(shown.text)
+    def _yaml(self, excerpt: Excerpt) -> None:
+        value = yaml.safe_load(excerpt.text)
         kind = value.get("kind")
         if "plugins" in value:
             value = {"profiles": [{"schedulerName": "default-scheduler", **value}]}
@@ -94,17 +94,17 @@ class Sandbox:
             file = write_objects(self.folder / "scheduler.yaml", {**_HEADER, **value})
             resolve(load_config(file.read_bytes(), str(file)), self.registry())
         elif kind == "Experiment":
-            file = write_objects(self.folder / "experiment.yaml", shown.text)
+            file = write_objects(self.folder / "experiment.yaml", excerpt.text)
             errors = InputErrors()
             read_experiment(str(file), errors)
             errors.raise_if_any()
         elif kind == "Scenario":
-            file = write_objects(self.folder / "scenario.yaml", shown.text)
+            file = write_objects(self.folder / "scenario.yaml", excerpt.text)
             answer("simulate", file)
 
-    def _command(self, shown: Shown) -> None:
-        self._mention(shown)
-        words = shown.words
+    def _command(self, excerpt: Excerpt) -> None:
+        self._mention(excerpt)
+        words = excerpt.words
         if words[0] in _OUTSIDE or any(map(_PLACEHOLDER.search, words)):
             return
         if words[0] == "bench":
@@ -112,41 +112,41 @@ class Sandbox:
         if words[0] == "compare" and words[1].startswith("runs/"):
             for run in words[1:]:
                 answer("simulate", "cluster.yaml", "workload.yaml", "--out", run)
-        done = bayplan(*(word.replace("0..9", "0..1") for word in words))
-        if words[0] in _QUESTIONS and done.exit_code == EXIT_UNREADABLE:
-            return  # it wants the cluster of kubectl
-        assert done.exit_code == 0, f"line {shown.line}: {shown.text}\n{done.output}"
-        self.has_run.append(shown.text)
+        result = bayplan(*(word.replace("0..9", "0..1") for word in words))
+        if words[0] in _QUESTIONS and result.exit_code == EXIT_UNREADABLE:
+            return  # the command needs the cluster of kubectl
+        assert result.exit_code == 0, f"line {excerpt.line}: {excerpt.text}\n{result.output}"
+        self.has_run.append(excerpt.text)
 
-    def _console(self, shown: Shown) -> None:
-        """Each command prints what stands below it, but for how long that took."""
-        for part in re.split(r"^\$ ", shown.text, flags=re.MULTILINE)[1:]:
-            command, _, wanted = part.partition("\n")
-            self._mention(Shown("command", command, shown.line))
-            done = bayplan(*shlex.split(command)[1:])
-            # `fit` and `why` end with 1 where the answer is no.
-            assert done.exit_code in (0, _NO.get(command.split()[1], 0)), done.output
-            printed = done.stdout
-            assert steady(printed) == steady(wanted), f"line {shown.line}: prints\n{printed}"
+    def _console(self, excerpt: Excerpt) -> None:
+        """Each command prints the lines below it, apart from durations and digests."""
+        for part in re.split(r"^\$ ", excerpt.text, flags=re.MULTILINE)[1:]:
+            command, _, expected = part.partition("\n")
+            self._mention(Excerpt("command", command, excerpt.line))
+            result = bayplan(*shlex.split(command)[1:])
+            # `fit` and `why` end with 1 if the answer is no.
+            assert result.exit_code in (0, _EXIT_CODE_NO.get(command.split()[1], 0)), result.output
+            printed = result.stdout
+            assert steady(printed) == steady(expected), f"line {excerpt.line}: prints\n{printed}"
             self.has_run.append(command)
 
-    def _mention(self, shown: Shown) -> None:
-        """There is such a command, and it has such options."""
+    def _mention(self, excerpt: Excerpt) -> None:
+        """The command and its options exist."""
         command: click.Command = cli
-        words = shown.words
+        words = excerpt.words
         context = click.Context(cli)
         while isinstance(command, click.Group) and words and not words[0].startswith("-"):
             inner = command.get_command(context, words[0])
-            assert inner is not None, f"line {shown.line}: {shown.text}: no such command"
+            assert inner is not None, f"line {excerpt.line}: {excerpt.text}: no such command"
             command, words = inner, words[1:]
-        known = {name for one in command.get_params(context) for name in one.opts}
+        options = {name for one in command.get_params(context) for name in one.opts}
         for word in words:
             option = word.partition("=")[0]
-            assert not option.startswith("-") or option in known, f"line {shown.line}: {option}"
+            assert not option.startswith("-") or option in options, f"line {excerpt.line}: {option}"
 
 
 def steady(printed: str) -> str:
-    """Without what differs from one run to the next, and blanks at the end of lines."""
+    """The output without durations, digests and trailing blanks, which differ between runs."""
     timeless = re.sub(r" in [\d.]+ s: (.*), [\d,]+ per second", r": \1", printed)
     timeless = re.sub(r"digest [0-9a-f]+", "digest", timeless)
     return "\n".join(line.rstrip() for line in timeless.strip().splitlines())
@@ -163,12 +163,12 @@ def _write_files(folder: Path) -> None:
 
 
 def _node(number: int) -> dict[str, Any]:
-    found = node_with_cpu(f"n{number}")
-    found["metadata"]["labels"] = {
+    content = node_with_cpu(f"n{number}")
+    content["metadata"]["labels"] = {
         "topology.kubernetes.io/zone": f"z{number % 2}",
         "topology.example.com/rack": f"r{number % 4}",
     }
-    return found
+    return content
 
 
 def _workload(kind: str, name: str, replicas: int) -> dict[str, Any]:

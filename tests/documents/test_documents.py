@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.documents.reading import DOCUMENTS, ROOT, make_targets, shown_in
+from tests.documents.reading import DOCUMENTS, ROOT, excerpts_of, make_targets
 from tests.documents.sandbox import Sandbox
 
-#: So many commands of a document, at least, can be run here; the others want a cluster or files.
+#: The minimum of commands that run here per document; further commands need a cluster or files.
 RUN = {
     "README.md": 9,
     "docs/benchmarks.md": 1,
@@ -26,25 +26,25 @@ RUN = {
 def test_a_document_works_as_written(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From its beginning to its end, in a folder of its own."""
+    """All excerpts run in order, in a folder of their own."""
     monkeypatch.chdir(tmp_path)
-    # Comparisons of two small runs: processes of their own would take longer to start.
+    # The comparisons have two small runs; separate processes would take longer to start.
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
     sandbox = Sandbox(tmp_path)
-    for shown in shown_in((ROOT / path).read_text(encoding="utf-8")):
-        sandbox.try_out(shown)
+    for excerpt in excerpts_of((ROOT / path).read_text(encoding="utf-8")):
+        sandbox.try_out(excerpt)
     assert len(sandbox.has_run) >= RUN.get(path, 0), sandbox.has_run
 
 
 @pytest.mark.parametrize("path", DOCUMENTS)
 def test_make_targets_in_documents_exist(path: str) -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    known = set(re.findall(r"^([a-z0-9-]+):", makefile, re.MULTILINE))
-    assert set(make_targets((ROOT / path).read_text(encoding="utf-8"))) <= known
+    targets = set(re.findall(r"^([a-z0-9-]+):", makefile, re.MULTILINE))
+    assert set(make_targets((ROOT / path).read_text(encoding="utf-8"))) <= targets
 
 
-def test_all_three_kinds_of_plugins_are_documented() -> None:
-    """Copying is none of them: by the configuration, by a source, by holding another."""
+def test_all_three_ways_to_compose_plugins_are_documented() -> None:
+    """The three ways to compose plugins: the configuration, a score source, an inner plugin."""
     text = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
     for words in ("**In the configuration**", "**In a plugin of your own**", "**In code**"):
         assert words in text

@@ -1,6 +1,6 @@
-"""The parts of a document are found, and nothing else."""
+"""Excerpts are read from a document, and nothing else is."""
 
-from tests.documents.reading import make_targets, shown_in
+from tests.documents.reading import excerpts_of, make_targets
 
 TEXT = """# A
 
@@ -23,7 +23,7 @@ x = 1
 
 
 def test_code_commands_and_mentions_are_read_in_order() -> None:
-    assert [(shown.sort, shown.line) for shown in shown_in(TEXT)] == [
+    assert [(excerpt.kind, excerpt.line) for excerpt in excerpts_of(TEXT)] == [
         ("mention", 3),
         ("command", 6),
         ("command", 8),
@@ -33,8 +33,8 @@ def test_code_commands_and_mentions_are_read_in_order() -> None:
 
 
 def test_a_console_block_is_read_unchanged() -> None:
-    (shown,) = shown_in("Look:\n\n```console\n$ bayplan plugins\nNodeName\n```\n")
-    assert (shown.sort, shown.text, shown.line) == (
+    (excerpt,) = excerpts_of("Look:\n\n```console\n$ bayplan plugins\nNodeName\n```\n")
+    assert (excerpt.kind, excerpt.text, excerpt.line) == (
         "console",
         "$ bayplan plugins\nNodeName\n",
         3,
@@ -43,7 +43,7 @@ def test_a_console_block_is_read_unchanged() -> None:
 
 def test_commands_in_a_list_and_in_a_block_of_a_shell_are_read() -> None:
     text = "3. Check:\n\n        bayplan plugins\n\n```sh\nmake sim SEED=7\nbayplan demo\n```\n"
-    assert [(shown.text, shown.line) for shown in shown_in(text)] == [
+    assert [(excerpt.text, excerpt.line) for excerpt in excerpts_of(text)] == [
         ("bayplan plugins", 3),
         ("bayplan demo", 7),
     ]
@@ -51,7 +51,7 @@ def test_commands_in_a_list_and_in_a_block_of_a_shell_are_read() -> None:
 
 
 def test_the_words_of_a_command_exclude_its_comment_and_the_program() -> None:
-    commands = [shown.words for shown in shown_in(TEXT) if shown.sort != "python"]
+    commands = [excerpt.words for excerpt in excerpts_of(TEXT) if excerpt.kind != "python"]
     assert commands == [
         ["config", "graph", "FILE"],
         ["simulate", "a.yaml", "--seed", "7"],
