@@ -29,8 +29,8 @@ def racks(aggregate: str, *keys: str) -> Setup:
 @pytest.mark.parametrize(
     ("story", "setup", "wanted"),
     [
-        pytest.param(test_s01.story, strategy("LeastAllocated"), "c", id="S-01 A"),
-        pytest.param(test_s01.story, strategy("MostAllocated"), "b", id="S-01 B"),
+        pytest.param(test_s01.scene, strategy("LeastAllocated"), "c", id="S-01 A"),
+        pytest.param(test_s01.scene, strategy("MostAllocated"), "b", id="S-01 B"),
         pytest.param(test_s10.a_pod_among_racks, racks("sum", FIT), "n1", id="S-10 A"),
         pytest.param(test_s10.a_pod_among_racks, racks("mean"), "n5", id="S-10 B"),
     ],
@@ -77,7 +77,7 @@ def test_the_same_number_of_rows_is_evaluated_and_each_pod_has_its_own_node(
         assert len(set(taken.values())) == 20
         plugins = running.scheduler.framework(PROFILE).plugins.instances()
         counting = [each for each in plugins if isinstance(each, test_s07.CountingFilter)]
-        assert [each.rows_asked for each in counting] == [50 + 19]
+        assert [each.evaluated_rows for each in counting] == [50 + 19]
 
     play(control_plane, live)
 
