@@ -57,7 +57,7 @@ class E2ECluster:
         ended = self._plane.ended()
         assert not ended, f"ended by themselves, with their exit codes: {ended}"
         code = self._scheduler.exit_code_now
-        assert code is None, f"the scheduler ended with {code}:\n{self._scheduler.said[-3000:]}"
+        assert code is None, f"the scheduler ended with {code}:\n{self._scheduler.output[-3000:]}"
 
 
 @contextlib.contextmanager
