@@ -1,13 +1,14 @@
 """`bayplan whatif --drain` beside kube-scheduler and kube-controller-manager: equal results.
 
-In each drawn cluster a node is really drained, as `kubectl drain --ignore-daemonsets --force` does:
-the node is cordoned, all its pods are evicted side by side, and what a budget refuses is tried
-again. The workloads that then have a pending pod must be those that the command named before.
+In each drawn cluster the test drains a node as `kubectl drain --ignore-daemonsets --force` does: it
+cordons the node, evicts all its pods at the same time, and repeats the evictions that a budget
+refuses. The workloads with a pending pod after the drain must be those that the command named
+before.
 
 Pods of different workloads may compete for the same room. Which of them gets it depends on the
-order of the evictions and on ties. The question is therefore asked again with other orders and
-other seeds. If the answers differ, the case depends on ties: the real left-overs must be one of the
-answers, and another cluster is drawn.
+order of the evictions and on ties. The test therefore runs the command again with other orders and
+other seeds. If the answers differ, the case depends on ties: the real pending workloads must equal
+one of the answers, and the test draws another cluster.
 
 $BAYPLAN_DRAINS: how many clusters whose answer does not depend on ties; $BAYPLAN_DRAINS_SEED: other
 clusters; $BAYPLAN_DRAIN: only this number, as a failure prints it.

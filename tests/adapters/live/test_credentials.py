@@ -65,7 +65,7 @@ def test_a_token_file_is_read_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("expires", "runs"),
     [("2999-01-01T00:00:00Z", 1), ("2020-01-01T00:00:00Z", 2)],
-    ids=["what is still good is kept", "what expires is asked for again"],
+    ids=["a valid token is reused", "an expired token is renewed"],
 )
 def test_an_exec_plugin_runs_when_its_token_expires(
     tmp_path: Path, expires: str, runs: int
